@@ -32,7 +32,7 @@ class Parser(NodeParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the command line says. Exit status: 0 ran, 1 failed, 2 bad arguments, 130 interrupted."""
+    """Run the command line; return the exit status: 0 ran, 1 failed, 2 bad arguments, 130 interrupted."""
     arguments = sys.argv[1:] if argv is None else argv
     command = shlex.join(("python", "-m", "benchmarks", *arguments))
     return guarded(lambda: _run(parse(arguments), command), DEBUG in arguments, _complain)
@@ -43,12 +43,12 @@ def _complain(text: str, status: int) -> None:
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The command line as argparse has it. Raises ConfigError."""
+    """Parse the command line; load only the benchmark that it names. Raises ConfigError."""
     return command_line([word for word in argv if word in BENCHMARKS][:1]).parse_args(argv)
 
 
 def command_line(with_options: Collection[str] = BENCHMARKS) -> Parser:
-    """The parser. `with_options`: the benchmarks whose options it knows; the others are not loaded."""
+    """Return the parser. `with_options`: the benchmarks to load for their options."""
     parser = Parser(prog=program("benchmarks"), description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="name", required=True, metavar="NAME", parser_class=Parser)
     commands.add_parser("list", help="the name and a line for every benchmark")
@@ -90,7 +90,7 @@ def _run(arguments: argparse.Namespace, command: str) -> int:
 
 
 def _recorded(found: Figure | Row) -> Iterator[Mapping[str, object]]:
-    """What the JSON file says about it."""
+    """Yield the records of a figure or row for the JSON file."""
     if isinstance(found, Figure):
         yield {**asdict(found), "holds": found.holds}
     elif found.record is not None:
@@ -98,7 +98,7 @@ def _recorded(found: Figure | Row) -> Iterator[Mapping[str, object]]:
 
 
 def line(found: Figure) -> str:
-    """A figure for the terminal."""
+    """Return a figure as a line for the terminal."""
     text = f"{found.case:24} {found.figure:28} {found.median:12.4g} {found.unit:14}"
     if found.samples > 1:
         text += f" [{found.min:.4g} to {found.max:.4g}, {found.samples} values]"

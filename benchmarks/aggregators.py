@@ -54,12 +54,12 @@ OTHERS: Mapping[str, Call] = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
+    """Add the options of this benchmark."""
     parser.add_argument("--repeats", type=int, help=f"timings of each aggregator (default {REPEATS})")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Seconds of each, and their ratio to what they build on, in the same run."""
+    """Yield the time of each aggregator, and its ratio to the base operation in the same run."""
     if arguments.repeats is not None and arguments.repeats < 1:
         raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
     repeats = arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS)
@@ -85,14 +85,14 @@ def _all(rows: Updates, repeats: int, at_most: float | None) -> Iterator[Figure]
 
 
 def timed(calls: Mapping[str, Call], rows: Updates, repeats: int) -> dict[str, list[float]]:
-    """Seconds of each, one after the other and so `repeats` times: what disturbs one disturbs all."""
+    """Return the seconds of each call. The calls take turns, so that a disturbance affects all of them."""
     taken: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats + 1):
         for name, call in calls.items():
             begun = time.perf_counter()
             call(rows)
             taken[name].append(time.perf_counter() - begun)
-    return {name: seconds[1:] for name, seconds in taken.items()}  # without the first: memory, threads
+    return {name: seconds[1:] for name, seconds in taken.items()}  # the first run warms up
 
 
 AGGREGATORS = Benchmark(add_options, run)

@@ -1,4 +1,4 @@
-"""Calibration: the noise that a stated budget asks for, classic against exact, and the time to find it."""
+"""Calibration: the noise that a stated budget requires, classic against exact, and the time to find it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ REPEATS, QUICK_REPEATS = 5, 2
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
+    """Add the options of this benchmark."""
     parser.add_argument("--repeats", type=int, help=f"timings of each calibration (default {REPEATS})")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Noise and true epsilon of both calibrations, then times."""
+    """Yield the noise and the true epsilon of both calibrations, then times."""
     if arguments.repeats is not None and arguments.repeats < 1:
         raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
     repeats = arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS)
@@ -44,7 +44,7 @@ def _all(repeats: int, sampled: Sequence[tuple[float, int]]) -> Iterator[Figure]
 
 
 def compared(epsilon: float, releases: int) -> Iterator[Figure]:
-    """Both calibrations of one tensor, replaced at will within the clipping radius 1: sensitivity 2."""
+    """Yield both calibrations of one tensor, which may be any within the clipping radius 1: sensitivity 2."""
     classic = gaussian.classic_noise_multiplier(epsilon / releases, DELTA / releases, replay=True)
     exact = releases_noise_multiplier(epsilon, DELTA, releases)
     case = f"T={releases} eps={epsilon:g}"
@@ -59,7 +59,7 @@ def compared(epsilon: float, releases: int) -> Iterator[Figure]:
 
 
 def _seconds(repeats: int, sampled: Sequence[tuple[float, int]]) -> Iterator[Figure]:
-    # A budget of its own for every timing: what was found before is remembered.
+    # A new budget for every timing, because results are cached.
     budgets = (SAMPLED_EPSILON * (1 + number / 1000) for number in count())
     values = _timed(lambda: releases_noise_multiplier(next(budgets), DELTA, 100), repeats)
     yield figure("calibration", "closed form, T=100", "time of a calibration", "s", values)
@@ -73,7 +73,7 @@ def _seconds(repeats: int, sampled: Sequence[tuple[float, int]]) -> Iterator[Fig
 
 
 def _timed(calibrate: Callable[[], object], repeats: int) -> list[float]:
-    calibrate()  # once before: imports
+    calibrate()  # not timed: it imports
     seconds = []
     for _ in range(repeats):
         begun = time.perf_counter()

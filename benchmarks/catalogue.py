@@ -1,4 +1,4 @@
-"""All benchmarks, before any is loaded. A new one is a file with a Benchmark value, and its entry here."""
+"""Lists all benchmarks without loading them. A new one needs a file with a Benchmark, and an entry here."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a benchmark is called, and what it measures, in a line; value: "package.module:NAME"."""
+    """A benchmark's name, a line on what it measures, and where its value is: "package.module:NAME"."""
 
     name: str
     summary: str
     value: str
 
     def load(self) -> Benchmark:
-        """The benchmark."""
+        """Load and return the benchmark."""
         found: Benchmark = resolve_name(self.value)
         return found
 
@@ -92,7 +92,7 @@ _ENTRIES = (
     ),
     Entry(
         "starting",
-        "how soon each command shows its help, and says what it begins",
+        "the time of each command to its help text, and to its first line",
         "benchmarks.starting:STARTING",
     ),
     Entry(

@@ -1,8 +1,8 @@
-"""What a masked round costs in arithmetic alone: no message, no socket, no event loop, no Python between.
+"""The arithmetic of a masked round alone, without messages, sockets or an event loop.
 
-One member's masks, digests, check and signatures, by the product's own functions on buffers that are there;
-alone, and with as many processes at once as the group has peers, as in `secagg`. What `secagg` measures
-beyond it is what machine and transport cost.
+One member computes its masks, digests, check and signatures with the product's own functions, on buffers that
+are already in memory. It runs alone, and with as many processes at once as the group has peers, as in
+`secagg`. The rest of what `secagg` measures is the cost of the state machine and the transport.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ CELLS = ((10, 1_000_000), (4, 10_000_000))
 QUICK_CELLS = ((4, 100_000),)
 REPEATS, QUICK_REPEATS = 9, 3
 SIGNED = 7
-"""Signatures of each other member: READY, JOIN, JOINED, masks, total, check, ACK or RELEASE."""
+"""Signatures to verify for each other member: READY, JOIN, JOINED, masks, total, check, ACK or RELEASE."""
 _SID, _SEED = b"s" * 32, b"\x07" * 32
 
 _start: Barrier | None = None
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Nothing more."""
+    """Add nothing: this benchmark has no options of its own."""
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """CPU seconds a peer and round."""
+    """Yield the CPU seconds per peer and round."""
     cells = QUICK_CELLS if arguments.quick else CELLS
     repeats = QUICK_REPEATS if arguments.quick else REPEATS
     return (found for n, d in cells for found in _cell(n, d, repeats))
@@ -62,7 +62,7 @@ def _cell(n: int, d: int, repeats: int) -> Iterator[Figure]:
 
 
 def _side_by_side(processes: int, n: int, d: int, repeats: int) -> list[dict[str, float]]:
-    """A median of each process."""
+    """Run the processes at once; return the medians of each."""
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(processes)
     with ProcessPoolExecutor(processes, context, _begin_with, (barrier,)) as pool:
@@ -70,12 +70,12 @@ def _side_by_side(processes: int, n: int, d: int, repeats: int) -> list[dict[str
 
 
 def _begin_with(barrier: Barrier) -> None:
-    global _start  # noqa: PLW0603 - a barrier reaches a process of a pool only as it starts
+    global _start  # noqa: PLW0603 - a pool's process can receive a barrier only when it starts
     _start = barrier
 
 
 def _member(n: int, d: int, repeats: int) -> dict[str, float]:
-    """Medians of one member's CPU seconds by what they went into, and of their sum."""
+    """Return the medians of one member's CPU seconds, for each step and for all together."""
     if _start is not None:
         _start.wait()
     taken = [_round(n, d) for _ in range(repeats + 1)][1:]
@@ -84,7 +84,7 @@ def _member(n: int, d: int, repeats: int) -> dict[str, float]:
 
 
 def _round(n: int, d: int) -> dict[str, float]:
-    """CPU seconds of one round's arithmetic."""
+    """Return the CPU seconds of one round's arithmetic, by step."""
     layout, point, key = Layout(d, n), FixedPoint(CLIP, n), NodeKey(_SEED)
     seeds = [hashlib.sha256(bytes([number])).digest() for number in range(n)]
     masks = masks_of(0, seeds[0], [None, *seeds[1:]], _SEED)
@@ -118,7 +118,7 @@ def _timed(spent: dict[str, float], name: str, call: Callable[[], object]) -> No
 
 
 def _unmasked(total: Words, seeds: list[bytes], point: FixedPoint) -> None:
-    """As protocol.aggregation.masked.unmasking does, where nobody is missing."""
+    """Unmask a total as protocol.aggregation.masked.unmasking does if no member is missing."""
     streams, part = [Stream(seed) for seed in seeds], 1 << 17
     for first in range(0, len(total), part):
         for stream in streams:
@@ -127,7 +127,7 @@ def _unmasked(total: Words, seeds: list[bytes], point: FixedPoint) -> None:
 
 
 def _public_keys(n: int, key: NodeKey) -> None:
-    """Signatures to check, and a seed and a sealed share to agree on with each other member."""
+    """Verify the signatures of each other member; agree with it on a seed and on a sealed share's key."""
     signature, far = key.sign(b"check", _SID), public_key(int.from_bytes(_SEED, "little") % 2**254)
     for _ in range(n - 1):
         for _ in range(SIGNED):

@@ -1,4 +1,4 @@
-"""Rounds: how long one takes with real peers on this machine, and where the time and the bytes go."""
+"""Rounds: how long a round takes with real peers on this machine, and the time and bytes of its phases."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EVERY_S = 0.01
 
 
 class Endings:
-    """When each line of each history.jsonl was written: the files' own times of change, in nanoseconds."""
+    """Records when each line of each history.jsonl was written: the files' mtimes, in nanoseconds."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._seen: dict[Path, list[tuple[int, int]]] = {path: [] for path in paths}
@@ -55,7 +55,7 @@ class Endings:
                     seen.append((stat.st_size, stat.st_mtime_ns))
 
     def seconds(self, path: Path) -> list[float]:
-        """From the end of each round to the end of the next; the first round, with its start, is left out."""
+        """Return the seconds between the ends of rounds, without the first one, which includes the start."""
         return [(later - earlier) / 1e9 for (_, earlier), (_, later) in pairwise(self._seen[path])]
 
 
@@ -63,30 +63,30 @@ class Quiet:
     """A display that shows nothing."""
 
     def stage(self, text: str) -> None:
-        """A new part of the run begins."""
+        """Do nothing: see Display.stage."""
 
     def peers(self, peers: Sequence[PeerProgress]) -> None:
-        """The peers have ended rounds."""
+        """Do nothing: see Display.peers."""
 
     def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
-        """There are none here."""
+        """Do nothing: this run has no baselines."""
 
 
 @dataclass(frozen=True)
 class Timed:
-    """A round of one peer, and how long it took."""
+    """A round of one peer, and the seconds that it took."""
 
     seconds: float
     round: Round
 
     @property
     def rest_s(self) -> float:
-        """What no phase accounts for: evaluation, files, waiting to meet."""
+        """The seconds outside all phases: evaluation, files, waiting to meet."""
         return max(0.0, self.seconds - sum(cost.seconds for cost in self.round.phases.values()))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
+    """Add the options of this benchmark."""
     parser.add_argument("--peers", type=int, default=PEERS, help=f"how many peers (default {PEERS})")
     parser.add_argument(
         "--rounds", type=int, help=f"how many rounds (default {MANY_ROUNDS}; quick {QUICK_ROUNDS})"
@@ -94,7 +94,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """One swarm; medians over its peers and rounds."""
+    """Run one swarm; yield medians over its peers and rounds."""
     usual = QUICK_ROUNDS if arguments.quick else MANY_ROUNDS
     rounds = usual if arguments.rounds is None else arguments.rounds
     if not LEAST_PEERS <= arguments.peers <= MOST_PEERS:

@@ -1,4 +1,4 @@
-"""Shares: how exact the sum of each kind is, and how fast one core encodes, masks and decodes."""
+"""Shares: the error of the sum for each kind, and the speed of one core at encoding, masking and decoding."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ FLOAT_ERROR = "M 1e-7 n^1.5, M = max_share_value"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
+    """Add the options of this benchmark."""
     parser.add_argument("--repeats", type=int, help=f"timings of each step (default {REPEATS})")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Errors of the sums, then speeds."""
+    """Yield the errors of the sums, then speeds."""
     if arguments.repeats is not None and arguments.repeats < 1:
         raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
     repeats = arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS)
@@ -56,13 +56,13 @@ def _shares(kind: str, members: int) -> Shares:
 
 
 def _update(member: int, dimension: int) -> Floats:
-    """(d,) float32 within the bound, which the first coordinates reach."""
+    """Return (d,) float32 within the clip bound; the first two coordinates reach it."""
     values = np.random.default_rng(member).uniform(-1, 1, dimension).astype(np.float32)
     values[:2] = CLIP, -CLIP
     return values
 
 
-# -- how exact ---------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------
 
 
 def _errors(kind: str, members: int, dimension: int) -> Iterator[Figure]:
@@ -89,7 +89,7 @@ def _errors(kind: str, members: int, dimension: int) -> Iterator[Figure]:
 
 
 def _decoded_sum(kind: str, updates: list[Floats]) -> np.ndarray:
-    """(d,) float64: what a session of these members adds up to, every share and every partial sum in it."""
+    """Return the sum (d,) float64 that a session of these members decodes, by way of all shares."""
     shares, dimension = _shares(kind, len(updates)), len(updates[0])
     partials = [shares.encode(update, _seed("round", member))[0] for member, update in enumerate(updates)]
     for sender, recipient in permutations(range(len(updates)), 2):
@@ -108,7 +108,7 @@ def _add(shares: Shares, total: Vector, partial: Vector) -> None:
         shares.add(total, index, raw(partial, part))
 
 
-# -- how fast ----------------------------------------------------------------------------------------
+# -- speeds ------------------------------------------------------------------------------------------
 
 
 def _speeds(kind: str, dimension: int, repeats: int) -> Iterator[Figure]:
@@ -132,7 +132,7 @@ def _speeds(kind: str, dimension: int, repeats: int) -> Iterator[Figure]:
 
 
 def _gigabytes_a_second(step: Callable[[], object], size: int, repeats: int) -> list[float]:
-    step()  # once before: pages and caches
+    step()  # not timed: warms up pages and caches
     speeds = []
     for _ in range(repeats):
         begun = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What a benchmark is, and what it finds out."""
+"""The types of a benchmark and of its findings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Figure:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the target is reached; None where there is none."""
+        """Whether the targets are reached; None if there is none."""
         if self.at_most is None and self.at_least is None:
             return None
         below = self.at_most is None or self.median <= self.at_most
@@ -43,7 +43,7 @@ def figure(
     note: str = "",
     at_least: float | None = None,
 ) -> Figure:
-    """The median of some values, with the least and the most of them."""
+    """Make a figure of some values: their median, minimum and maximum."""
     return Figure(
         benchmark=benchmark,
         case=case,
@@ -61,7 +61,7 @@ def figure(
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table of its own, and what the JSON file says of it: nothing, or an object."""
+    """A line of a benchmark's own table, and its object in the JSON file, if any."""
 
     text: str
     record: Mapping[str, object] | None = None
@@ -69,10 +69,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark of the command line, as `benchmarks.catalogue` names it.
+    """A benchmark of the command line, listed in `benchmarks.catalogue`.
 
-    `run` judges the options, loads what it measures, and then gives what it finds, one by one. What takes
-    long to load is loaded there, not by the benchmark's module, so that its options are known at once.
+    `run` checks the options, loads the code to measure, and then yields its findings one by one. The module
+    itself loads nothing slow, so that its options are known at once.
     """
 
     add_options: Callable[[argparse.ArgumentParser], None]

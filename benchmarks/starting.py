@@ -1,7 +1,7 @@
-"""Starting: how soon each command shows its help, and how soon it says what it begins.
+"""Starting: the time of each command to its help text, and to the first line that it prints.
 
-Help is timed as a whole process, beside that of `python -m node` in the same turn. A command that is started
-is timed to its first line, and then killed: most of what it takes to begin is loaded after that line.
+The help is timed as a whole process, and compared with that of `python -m node` in the same turn. A started
+command is timed to its first line and then killed; it loads most of its libraries after that line.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ STARTED = {
     "scenarios": ("run", "swarm", "--quick"),
     "bench": ("tls", "--quick"),
 }
-"""Commands that take seconds to load, with arguments that are right as far as they are read by then."""
+"""Commands that take seconds to load, with arguments that pass the checks before the first line."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
+    """Add the options of this benchmark."""
     parser.add_argument("--repeats", type=int, help=f"timings of each command (default {REPEATS})")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Help of each command, and its time over that of a node; then the first lines."""
+    """Yield the time of each command's help, its ratio to a node's, and the time to the first line."""
     if arguments.repeats is not None and arguments.repeats < 1:
         raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
     return _all(arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS))
@@ -76,7 +76,7 @@ def _help_s(package: str) -> float:
 
 
 def _first_line_s(package: str, argv: Sequence[str]) -> float:
-    """Until it has said something. UserError where it does not, or complains."""
+    """Return the seconds until the command prints a line. Raises UserError if it prints none, or an error."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "a.csv").write_text("x,y\n1,0\n2,1\n", "utf-8")

@@ -1,10 +1,10 @@
 """TLS: what it adds to a masked round, with real peers on this machine.
 
-Two groups of the same size are there at the same time, one with links under TLS and one without, and have
-their rounds by turns: what else the machine does meets both. A round is timed as in `secagg`. A process
-counts its own CPU seconds, and the bytes of its frames, which TLS does not change; what TLS adds to them is
-seen where they pass, in the counters of the loopback device. These hold packet headers and acknowledgements,
-and whatever else passes meanwhile: they say something on a quiet machine only.
+Two groups of the same size, one with TLS and one without, take turns with their rounds, so that other load on
+the machine affects both. A round is timed as in `secagg`. Each process counts its CPU seconds and the bytes
+of its frames, which TLS does not change. The counters of the loopback device show the bytes that TLS adds.
+They include packet headers, acknowledgements and all other traffic, so they are valid only on a quiet
+machine.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ ROUNDS, QUICK_ROUNDS = 15, 2
 _DEVICES = Path("/proc/net/dev")
 
 Gather = Callable[[Cell, bool], AbstractContextManager["Processes"]]
-"""A cell's processes, all connected, with TLS or without."""
+"""Starts a cell's processes, all connected, with TLS or without."""
 
 
 @dataclass(frozen=True)
 class Passed:
-    """A round, and the bytes that passed the loopback device meanwhile; None where nobody counts them."""
+    """A round, and the bytes through the loopback device in that time; None if they are not counted."""
 
     taken: Taken
     device_bytes: int | None
@@ -42,7 +42,7 @@ class Passed:
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two groups: its rounds without the first, and the CPU seconds of each peer's meeting."""
+    """One of the two groups: its rounds except the first, and each peer's CPU seconds for meeting."""
 
     name: str
     passed: Sequence[Passed]
@@ -50,36 +50,36 @@ class Side:
 
     @property
     def walls_s(self) -> list[float]:
-        """Of each round."""
+        """The seconds of each round."""
         return [one.taken.wall_s for one in self.passed]
 
     @property
     def cpu_s(self) -> list[float]:
-        """Of each peer in each round."""
+        """The CPU seconds of each peer in each round."""
         return [sample.cpu_s for one in self.passed for sample in one.taken.samples]
 
     @property
     def frame_bytes(self) -> list[float]:
-        """Sent by each peer in each round."""
+        """The bytes of frames that each peer sent in each round."""
         return [sample.bytes_sent for one in self.passed for sample in one.taken.samples]
 
     @property
     def device_bytes(self) -> list[float]:
-        """A peer's share, round by round; nothing where nobody counts them."""
+        """The bytes through the device per peer and round; empty if the system does not count them."""
         return [
             one.device_bytes / len(one.taken.samples) for one in self.passed if one.device_bytes is not None
         ]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
+    """Add the options of this benchmark."""
     parser.add_argument(
         "--rounds", type=int, help=f"rounds of each that count (default {ROUNDS}; quick {QUICK_ROUNDS})"
     )
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """For each cell: without, with, and the one over the other."""
+    """Yield for each cell the figures without TLS, with TLS, and their ratios."""
     rounds = (QUICK_ROUNDS if arguments.quick else ROUNDS) if arguments.rounds is None else arguments.rounds
     if rounds < 1:
         raise ConfigError(f"--rounds {rounds}: allowed are 1 and more")
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
 
 
 def _by_turns(gathered: Gather, cell: Cell, rounds: int) -> tuple[Side, Side]:
-    """A round without TLS, one with, and so on; the first of each is not counted."""
+    """Run rounds without and with TLS alternately; the first of each does not count."""
     with gathered(cell, False) as bare, gathered(cell, True) as covered:
         pairs = [(_round(bare, number), _round(covered, number)) for number in range(rounds + 1)]
         met = [[spent for spent in group.met_cpu_s if spent is not None] for group in (bare, covered)]
@@ -106,13 +106,13 @@ def _round(group: Processes, number: int) -> Passed:
 
 
 def loopback_bytes(devices: Path) -> int | None:
-    """What the loopback device has sent since it is there; None where the system does not say."""
+    """Return the bytes that the loopback device has sent so far; None if the system does not say."""
     try:
         lines = devices.read_text("ascii").splitlines()
     except OSError:
         return None
     counts = (line.partition(":")[2].split() for line in lines if line.strip().startswith("lo:"))
-    return next((int(found[8]) for found in counts), None)  # eight counters of what came, then of what went
+    return next((int(found[8]) for found in counts), None)  # after eight counters of reception
 
 
 def _figures(cell: Cell, without: Side, under: Side) -> Iterator[Figure]:
@@ -136,7 +136,7 @@ def _figures(cell: Cell, without: Side, under: Side) -> Iterator[Figure]:
 
 
 def _by_round(side: Side) -> list[float]:
-    """CPU seconds of all peers together."""
+    """Return the CPU seconds of all peers together, by round."""
     return [sum(sample.cpu_s for sample in one.taken.samples) for one in side.passed]
 
 

@@ -1,4 +1,4 @@
-"""`python -m node`: parse, run, and say in one line what went wrong."""
+"""`python -m node`: parses the options and runs a node; reports errors in one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ __all__ = ["command_line", "main"]
 
 
 def main(argv: Sequence[str]) -> int:
-    """The exit status: 0 done, 1 failed at run time, 2 bad arguments or configuration, 130 interrupted."""
+    """Runs the command; returns the exit status.
+
+    0: done; 1: failed at run time; 2: bad arguments or configuration; 130: interrupted.
+    """
     return guarded(lambda: _main(argv), "--debug" in argv, print_error)
 
 
@@ -27,7 +30,7 @@ def _main(argv: Sequence[str]) -> int:
 def _run(options: NodeOptions) -> int:
     if not options.json:
         print(f"starting: a node with the task {options.task.task.name}", flush=True)
-    from node.app import run  # noqa: PLC0415 - loads torch, seconds: not before the arguments are right
+    from node.app import run  # noqa: PLC0415 - loads torch, seconds: only once the arguments are checked
 
     return run(options)
 

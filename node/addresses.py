@@ -36,7 +36,7 @@ def parse_endpoint(written: str, option: str, *, any_port: bool = False) -> str:
     host = written.rpartition(":")[0].strip("[]")
     if is_wildcard(host):
         raise ConfigError(
-            f"{option} {shown(written)} is refused: other machines can not reach {host}; "
+            f"{option} {shown(written)} is refused: other machines cannot reach {host}; "
             "give the address by which they reach this one"
         )
     ports = f"PORT from {int(not any_port)} to 65535, an IPv6 address in brackets"

@@ -378,7 +378,7 @@ def _gone_words(state: State) -> dict[str, str]:
     groups = [link.group for link in state.line.whole] + [kept.group for kept in state.sessions.values()]
     endpoints = endpoints_of(groups)
     names = ", ".join(elector_name(elector, endpoints) for elector in sorted(state.gone))
-    return {"gone for good": f"{names}, by this owner's word; --gone none of node.rejoin takes it back"}
+    return {"gone for good": f"{names}, declared by this owner; --gone none of node.rejoin withdraws it"}
 
 
 def _schema_words(task: Task) -> dict[str, str]:

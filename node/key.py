@@ -1,4 +1,4 @@
-"""`python -m node.key FILE`: print a node's public key; a new private key is made where there is none."""
+"""`python -m node.key FILE`: prints a node's public key; makes a private key if there is none."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from protocol.crypto.node_key import NodeKey
 
 _DESCRIPTION = """\
 Prints the public key of the private key in FILE, for the --allow lists and --peers pins of the others.
-Where there is no such file a new key is written to it first, readable by its owner alone."""
+If the file does not exist, it first gets a new key, readable by its owner only."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """The exit status."""
+    """Runs the command; returns the exit status."""
     return guarded(lambda: _main(argv), False, print_error)
 
 
@@ -32,7 +32,7 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def command_line() -> NodeParser:
-    """The parser."""
+    """Returns the parser."""
     parser = NodeParser(prog=program("node.key"), description=_DESCRIPTION)
     parser.add_argument("file", metavar="FILE", help="such as runs/a/node.key, for a node with --out runs/a")
     return parser
@@ -44,7 +44,7 @@ def _new_key(path: Path) -> NodeKey:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"the folder {path.parent} can not be made: {reason(error)}") from error
+        raise ConfigError(f"the folder {path.parent} cannot be made: {reason(error)}") from error
     write_key(path, seed)
     return NodeKey(seed)
 

@@ -1,7 +1,7 @@
-"""The log of a node or a tracker on standard error: one line an event, for people or for programs.
+"""The log of a node or a tracker on standard error: one line per event, as text or JSON.
 
-What is said on standard output is for the owner who looks; the log is for what collects logs. Both tell of
-the same events. The names of the events and of their fields are kept (docs/operating.md has them all).
+Standard output is for an owner who watches; the log is for programs that collect logs. Both report the same
+events. The names of events and fields are stable; docs/operating.md lists them all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ours.addHandler(logging.NullHandler())  # without --log nothing is written, and
 
 @dataclass(frozen=True)
 class LogOptions:
-    """`style`: one of STYLES, None for no log; `level`: the least that is written, one of LEVELS."""
+    """`style`: one of STYLES, None for no log; `level`: the lowest level that is written, one of LEVELS."""
 
     style: str | None
     level: str
@@ -40,22 +40,22 @@ NO_LOG = LogOptions(style=None, level="info")
 
 
 def add_log_options(group: Options) -> None:
-    """--log and --log-level."""
+    """Adds --log and --log-level."""
     group.add_argument(
         "--log",
         metavar="text|json",
-        help="write a log to standard error, a line an event. Default: none",
+        help="write a log to standard error, one line per event. Default: none",
     )
     group.add_argument(
         "--log-level",
         default="info",
         metavar="LEVEL",
-        help=f"the least that is logged: {', '.join(LEVELS)}. Default: info",
+        help=f"the lowest level that is logged: {', '.join(LEVELS)}. Default: info",
     )
 
 
 def log_options(asked: Layered) -> LogOptions:
-    """What --log, --log-level and --debug come to; ConfigError for another style or level."""
+    """Returns the log that --log, --log-level and --debug request; ConfigError for an unknown value."""
     given = asked.values
     if given.log is not None and given.log not in STYLES:
         place = asked.place("log")
@@ -75,47 +75,47 @@ class Log:
         self._logger = _ours.getChild(part)
 
     def debug(self, event: str, **fields: object) -> None:
-        """What is only looked at when something is searched for."""
+        """Logs a detail that helps only in a search for a fault."""
         self._say(logging.DEBUG, event, fields)
 
     def info(self, event: str, **fields: object) -> None:
-        """What goes on."""
+        """Logs an event of normal operation."""
         self._say(logging.INFO, event, fields)
 
     def warning(self, event: str, **fields: object) -> None:
-        """What the owner should look at."""
+        """Logs an event that the owner should look at."""
         self._say(logging.WARNING, event, fields)
 
     def error(self, event: str, **fields: object) -> None:
-        """What ends the process."""
+        """Logs the error that ends the process."""
         self._say(logging.ERROR, event, fields)
 
     def _say(self, level: int, event: str, fields: Mapping[str, object]) -> None:
-        """`fields` are fit for JSON, and not called time, level, part or event."""
+        """Logs an event; `fields` are JSON values, and none is named time, level, part or event."""
         self._logger.log(level, "%s", event, extra={_FIELDS: fields})
 
 
 class JsonLines(logging.Formatter):
-    """A JSON object a line. `tracebacks`: whether errors of libraries come with theirs."""
+    """Formats a record as one JSON object. `tracebacks`: whether errors of libraries include theirs."""
 
     def __init__(self, tracebacks: bool) -> None:
         super().__init__()
         self._tracebacks = tracebacks
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Returns the line."""
         return json.dumps({**_head(record), **_fields(record, self._tracebacks)}, default=str)
 
 
 class TextLines(logging.Formatter):
-    """The same for people: time, level, part, event, then name=value."""
+    """Formats a record for people: time, level, part, event, then name=value."""
 
     def __init__(self, tracebacks: bool) -> None:
         super().__init__()
         self._tracebacks = tracebacks
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Returns the line."""
         fields = _fields(record, self._tracebacks).items()
         told = (f"{name}={json.dumps(value, default=str)}" for name, value in fields)
         return " ".join((*_head(record).values(), *told))
@@ -133,7 +133,7 @@ def _head(record: logging.LogRecord) -> dict[str, str]:
 
 
 def _fields(record: logging.LogRecord, tracebacks: bool) -> dict[str, object]:
-    """What an event says; of a library's record its text, and the error that it is about."""
+    """Returns an event's fields; for a library's record its text and its error."""
     if hasattr(record, _FIELDS):
         return dict(getattr(record, _FIELDS))
     fields: dict[str, object] = {"text": one_line(record.getMessage())}
@@ -147,7 +147,7 @@ def _fields(record: logging.LogRecord, tracebacks: bool) -> dict[str, object]:
 
 @contextmanager
 def logging_to(stream: TextIO, options: LogOptions) -> Iterator[None]:
-    """Events, and what libraries warn of, go to `stream` in here, as `options` say."""
+    """Writes events, and warnings of libraries, to `stream` inside the context, as `options` say."""
     if options.style is None:
         yield
         return
@@ -165,7 +165,7 @@ def logging_to(stream: TextIO, options: LogOptions) -> Iterator[None]:
 
 
 def complain(options: LogOptions, part: str) -> Callable[[str, int], None]:
-    """How a process says in its last line why it ends: as an event in a log of JSON, else in words."""
+    """Returns the function that reports why a process ends: an event in a JSON log, else a line of text."""
 
     def as_event(text: str, status: int) -> None:
         Log(part).error("failed", text=text, status=status)

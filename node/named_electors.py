@@ -35,7 +35,7 @@ def read_named(path: Path) -> dict[Swarm, tuple[Key, ...]]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise ConfigError(f"the file {path} can not be read: {reason(error)}") from error
+        raise ConfigError(f"the file {path} cannot be read: {reason(error)}") from error
     except (ValueError, TypeError, LookupError) as error:
         raise ConfigError(
             f"the file {path} does not say whom this tracker named as electors: put the newest copy back; "
@@ -54,4 +54,4 @@ def write_named(path: Path, named: Mapping[Swarm, tuple[Key, ...]]) -> None:
     try:
         replace_file(path, [("\n".join(lines) + "\n").encode("ascii")], durable=True)
     except OSError as error:
-        raise UserError(f"the file {path} can not be written: {reason(error)}") from error
+        raise UserError(f"the file {path} cannot be written: {reason(error)}") from error

@@ -1,4 +1,4 @@
-"""The command line of a node: what is asked for, checked before anything is done."""
+"""The command line of a node: all options, checked before the node does anything."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ examples:
   Half the learning rate, and a model with a wider hidden layer:
     python -m node ... --set train.learning_rate=0.05 --set "model.args.sizes=[64,128,10]"
 
-Every option can also stand in the environment (--log-level is MURMURATION_NODE_LOG_LEVEL, and
+Every option can also be set in the environment (--log-level is MURMURATION_NODE_LOG_LEVEL, and
 --set train.epochs=1 is MURMURATION_NODE_SET_train__epochs=1) or in a --config file (task keys under
 [set]). The first wins of: command line, environment, file, default.
 
 exit status: 0 done, 1 failed at run time, 2 bad arguments or configuration, 130 interrupted
-(nothing is lost: the same command line goes on where it stopped)."""
+(nothing is lost: the same command line resumes where the node stopped)."""
 
 
 ENVIRONMENT = "MURMURATION_NODE"
@@ -51,17 +51,17 @@ _LONGEST_DRAIN_S = 3600
 
 @dataclass(frozen=True)
 class NodeOptions:
-    """What a node was asked to do. Either `peers` is not empty or `tracker` is given.
+    """The options of a node. Either `peers` is not empty or `tracker` is given.
 
     `tracker` and `listen` are "host:port"; `shard` is (part, parts), the part 0-based;
     `rounds` is the last round number to take part in, None for the task's own; `drain_timeout_s` is how
-    long an interrupted node may take to end a round that has begun.
+    long an interrupted node may take to finish the current round.
     """
 
     peers: tuple[PeerAddress, ...]
     tracker: str | None
     tracker_key: bytes | None
-    """The Ed25519 public key that the tracker must have, if one is pinned: 32 bytes."""
+    """The Ed25519 public key (32 bytes) that the tracker must have; None if none is pinned."""
     listen: str | None
     task: Task
     data: Path | Rows | None
@@ -80,7 +80,7 @@ class NodeOptions:
 
 
 def parse_arguments(argv: Sequence[str]) -> NodeOptions:
-    """The options in `argv` (without the program's name), the environment and the --config file.
+    """Reads the options from `argv` (without the program's name), the environment and the --config file.
 
     Raises ConfigError; --help prints and raises SystemExit(0).
     """
@@ -88,7 +88,7 @@ def parse_arguments(argv: Sequence[str]) -> NodeOptions:
 
 
 def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions:
-    """The same for any environment."""
+    """Reads the options as `parse_arguments` does, with the environment `environ`."""
     asked = layered(command_line(), argv, environ, ENVIRONMENT)
     given, place = asked.values, asked.place
     tracker = _tracker(given.tracker, place("tracker"))
@@ -119,7 +119,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
 
 
 def command_line() -> NodeParser:
-    """The parser; values are read by the functions below, which name option and value."""
+    """Returns the parser. The functions below read the values and name option and value in their errors."""
     parser = NodeParser(
         prog=program("node"),
         description=_DESCRIPTION,
@@ -134,7 +134,7 @@ def command_line() -> NodeParser:
 
 
 def _add_meeting(group: Options) -> None:
-    """Options about the other peers."""
+    """Adds the options about the other peers."""
     group.add_argument(
         "--peers",
         metavar="HOST:PORT[,HOST:PORT...]",
@@ -144,30 +144,30 @@ def _add_meeting(group: Options) -> None:
     group.add_argument(
         "--tracker",
         metavar="KEY@URL",
-        help="a tracker that introduces the peers, as it prints it: KEY@https://10.0.0.5:9000, KEY being the "
-        "64 hex digits of its public key. Without KEY@, which is for this machine and for --open, the key "
-        "that it shows first is kept in the --out folder",
+        help="a tracker that introduces the peers, as it prints itself: KEY@https://10.0.0.5:9000, KEY being "
+        "the 64 hex digits of its public key. On this machine and with --open, KEY@ may be left out: the "
+        "--out folder then keeps the first key that the tracker shows",
     )
     group.add_argument(
         "--listen",
         metavar="HOST:PORT",
-        help="where others reach this node; port 0 takes a free one. Default: the --peers entry that can be "
-        "bound on this machine, else 127.0.0.1:0",
+        help="the address at which others reach this node; port 0 takes a free one. Default: the --peers "
+        "entry that can be bound on this machine, else 127.0.0.1:0",
     )
     group.add_argument(
         "--allow",
         metavar="FILE",
-        help="learn only with the public keys in FILE, one a line, # for comments. Off loopback a node "
-        "starts only with --allow, every peer pinned, or --open. Default: no list",
+        help="learn only with the public keys in FILE, one per line, # for comments. Off loopback a node "
+        "starts only with --allow, with every peer pinned, or with --open. Default: no list",
     )
     group.add_argument(
-        "--open", action="store_true", help="learn with anyone who comes, off loopback too. Default: no"
+        "--open", action="store_true", help="learn with anyone who connects, off loopback too. Default: no"
     )
     add_tls(group)
 
 
 def _add_learning(group: Options) -> None:
-    """Options about task and data."""
+    """Adds the options about task and data."""
     group.add_argument(
         "--task",
         default="digits",
@@ -181,33 +181,32 @@ def _add_learning(group: Options) -> None:
         action="append",
         default=[],
         metavar="section.key=value",
-        help="change a value of the task, in TOML syntax or as a bare word; may be given many times. "
-        "Default: the task as it stands",
+        help="change a value of the task, in TOML syntax or as a bare word; repeatable. Default: no changes",
     )
     group.add_argument(
         "--data",
         metavar="PATH",
         help="this node's own data: CSV with a header line (.gz too), Parquet, npz with arrays x and y, or a "
-        "folder of images by class; what is not numbers needs a task by python -m node.init. "
+        "folder of images by class; values other than numbers need a task made by python -m node.init. "
         "Default: the task's own",
     )
     group.add_argument(
         "--shard",
         metavar="I/N",
-        help="take part I (0 to N-1) of the task's own data, divided into N unequal parts that all peers "
-        "work out alike. Default: none",
+        help="use part I (0 to N-1) of the task's own data, which all peers divide alike into N unequal "
+        "parts. Default: none",
     )
 
 
 def _add_running(group: Options) -> None:
-    """Options about this run."""
+    """Adds the options about this run."""
     group.add_argument(
         "--rounds", metavar="N", help="the last round to take part in. Default: the task's train.rounds"
     )
     group.add_argument(
         "--out",
         metavar="DIR",
-        help="where model, history and state are kept; the same folder again goes on where it stopped. "
+        help="the folder for model, history and state; a node with the same folder resumes where it stopped. "
         "Default: runs/<task>-<first digits of the key>",
     )
     group.add_argument(
@@ -219,25 +218,25 @@ def _add_running(group: Options) -> None:
         "--seed",
         default="0",
         metavar="N",
-        help="the order in which this node's rows are trained on; the rest hangs on task.seed. Default: 0",
+        help="seeds the order in which this node trains on its rows; task.seed fixes the rest. Default: 0",
     )
-    group.add_argument("--json", action="store_true", help="print one JSON object a line. Default: no")
+    group.add_argument("--json", action="store_true", help="print one JSON object per line. Default: no")
     add_log_options(group)
     group.add_argument(
         "--drain-timeout",
         default="30",
         metavar="SECONDS",
-        help="how long a node that is told to end (SIGTERM, Ctrl-C) may take to finish a round that has "
-        "begun; told twice, it ends at once. Default: 30",
+        help="how long the node may take to finish the current round after SIGTERM or Ctrl-C; a second "
+        "signal ends it at once. Default: 30",
     )
     add_config(group, ENVIRONMENT)
     group.add_argument(
-        "--debug", action="store_true", help="log what is dropped, and tracebacks of errors. Default: no"
+        "--debug", action="store_true", help="log dropped messages, and tracebacks of errors. Default: no"
     )
 
 
 def _peers(written: str | None, place: str) -> tuple[PeerAddress, ...]:
-    """The entries of --peers, each endpoint and each pinned key once."""
+    """Returns the entries of --peers; raises ConfigError if an endpoint or a pinned key occurs twice."""
     if written is None:
         return ()
     entries = written.split(",")
@@ -252,14 +251,14 @@ def _peers(written: str | None, place: str) -> tuple[PeerAddress, ...]:
 
 
 def _refuse_twice(place: str, kind: str, values: Sequence[str]) -> None:
-    """ConfigError if one of `values` stands in --peers more than once."""
+    """Raises ConfigError if one of `values` occurs in --peers more than once."""
     for position, value in enumerate(values):
         if value in values[:position]:
-            raise ConfigError(f"{place}: the {kind} {value} stands there twice; name each peer once")
+            raise ConfigError(f"{place}: the {kind} {value} occurs twice; name each peer once")
 
 
 def _tracker(written: str | None, place: str) -> PeerAddress | None:
-    """The tracker's "host:port" and pinned key, from KEY@URL, URL, or HOST:PORT in the URL's place."""
+    """Returns the tracker's "host:port" and pinned key, from KEY@URL, URL, KEY@HOST:PORT or HOST:PORT."""
     if written is None:
         return None
     key, at, url = written.rpartition("@")
@@ -268,35 +267,35 @@ def _tracker(written: str | None, place: str) -> PeerAddress | None:
     if "/" in endpoint or (at and pinned is None):
         raise ConfigError(
             f"{place} {shown(written)} is refused; allowed: KEY@https://HOST:PORT, KEY@http://HOST:PORT or "
-            "KEY@HOST:PORT, KEY being the 64 hex digits of the tracker's public key; on this machine without"
+            "KEY@HOST:PORT, KEY being the 64 hex digits of the tracker's public key, needed off this machine"
         )
     return PeerAddress(parse_endpoint(endpoint, place), pinned)
 
 
 def path_of(written: str | None, option: str) -> Path | None:
-    """A path, if one is given."""
+    """Returns the path, or None if none is given."""
     return None if written is None else a_path(written, option)
 
 
 def a_path(written: str, option: str) -> Path:
-    """A path; an empty one, as an unset shell variable leaves it, is refused."""
+    """Returns a path; refuses an empty one, which an unset shell variable leaves behind."""
     if not written or "\0" in written:
         raise ConfigError(f"{option} {shown(written)} is refused; allowed: a path")
     return Path(written)
 
 
 def reachable_path(written: str, option: str) -> Path:
-    """A path that the system lets one look at, whether or not something is there."""
+    """Returns a path that the system can look up, whether or not it exists; raises ConfigError."""
     path = a_path(written, option)
     try:
         path.exists()
     except OSError as error:
-        raise ConfigError(f"{option} {shown(written)} can not be used: {reason(error)}") from None
+        raise ConfigError(f"{option} {shown(written)} cannot be used: {reason(error)}") from None
     return path
 
 
 def whole_number(written: str, option: str, low: int, high: int) -> int:
-    """A whole number from `low` to `high`."""
+    """Returns a whole number from `low` to `high`; raises ConfigError."""
     if not re.fullmatch(r"[0-9]{1,18}", written) or not low <= int(written) <= high:
         raise ConfigError(
             f"{option} {shown(written)} is refused; allowed: a whole number from {low} to {high}"
@@ -305,7 +304,7 @@ def whole_number(written: str, option: str, low: int, high: int) -> int:
 
 
 def _shard(written: str | None, place: str) -> tuple[int, int] | None:
-    """(part, parts) of I/N."""
+    """Returns (part, parts) from I/N."""
     if written is None:
         return None
     match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", written)
@@ -317,7 +316,7 @@ def _shard(written: str | None, place: str) -> tuple[int, int] | None:
 
 
 def _check_combinations(options: NodeOptions, place: Place) -> None:
-    """Refuse options that contradict each other."""
+    """Refuses options that contradict each other."""
     if options.peers and options.tracker is not None:
         raise ConfigError(
             f"both are given: {place('peers')} HOST:PORT,... and {place('tracker')} URL; "
@@ -340,7 +339,7 @@ def _check_combinations(options: NodeOptions, place: Place) -> None:
 
 
 def _check_trust(options: NodeOptions, place: Place) -> None:
-    """Off loopback, refuse to start before it is said who may join."""
+    """Refuses addresses beyond loopback unless the options say who may join."""
     pinned = bool(options.peers) and all(peer.key is not None for peer in options.peers)
     if options.allow is not None or options.open or pinned:
         return
@@ -353,18 +352,18 @@ def _check_trust(options: NodeOptions, place: Place) -> None:
 
 
 def _check_tracker(options: NodeOptions, place: Place) -> None:
-    """Off loopback, refuse to be introduced by whoever answers."""
+    """Refuses a tracker beyond loopback whose key is not pinned, unless --open is given."""
     named = options.tracker is None or options.tracker_key is not None
     if options.tracker is None or named or options.open or is_loopback(options.tracker):
         return
     raise ConfigError(
-        f"{place('tracker')} {shown(options.tracker)} is not on this machine, so say whose key it has: "
-        "KEY@URL, as the tracker prints it at its start, or --open to take the key that it shows first"
+        f"{place('tracker')} {shown(options.tracker)} is not on this machine, so give its key: "
+        "KEY@URL, as the tracker prints it at its start, or --open to accept the key that it shows first"
     )
 
 
 def _endpoints(options: NodeOptions) -> Iterable[tuple[str, str]]:
-    """Every endpoint in `options`, with the option that names it."""
+    """Yields every endpoint in `options`, with the option that names it."""
     if options.listen is not None:
         yield "listen", options.listen
     if options.tracker is not None:

@@ -1,4 +1,4 @@
-"""Small files in Criteo's format whose labels follow from categories of both parties."""
+"""Small files in Criteo's format, with labels that follow from categories of both parties."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scenarios.vertical.cell import VerticalCell, VerticalTrain
 from scenarios.vertical.wide_deep import Sizes
 
 ROWS = (160, 40, 30)
-"""Training, dev and test rows."""
+"""Numbers of training, dev and test rows."""
 
 SMALL: VerticalCell = replace(
     PLAIN,
@@ -22,11 +22,11 @@ SMALL: VerticalCell = replace(
     train=VerticalTrain(rounds=3, batch_size=64, learning_rate=0.01),
     sizes=Sizes(embedding=4, hidden=(8, 4)),
 )
-"""Of 160 training rows, 3 steps an epoch, and of 70 judged ones 2 batches."""
+"""A small cell: 160 training rows make 3 steps per epoch, 70 judged rows make 2 batches."""
 
 
 def written(folder: Path, seed: int = 0) -> Path:
-    """The three files under `folder`, which is given back."""
+    """Writes the three files to `folder`; returns the folder."""
     rng = np.random.default_rng(seed)
     for name, rows in zip(FILES, ROWS, strict=True):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def written(folder: Path, seed: int = 0) -> Path:
 
 
 def _line(rng: np.random.Generator) -> str:
-    """Of 4 numbers and the first category of each party the sum decides, with some noise."""
+    """Makes a line; its label depends on the sum of both parties' first categories, with some noise."""
     categories = rng.integers(0, 3, CATEGORIES)
     numbers = rng.integers(0, 9, NUMBERS)
     label = int(categories[0] + categories[13] + rng.normal(0, 0.4) > 2.5)

@@ -1,4 +1,4 @@
-"""A server and its client nodes joined by wires without delay; every record goes through the codec."""
+"""A server and its client nodes, connected by wires without delay; every record goes through the codec."""
 
 from collections import deque
 from dataclasses import replace
@@ -45,7 +45,7 @@ def client(node: int = 0, dimension: int = SMALL, start: int = 0) -> FederationC
 
 
 class Federation:
-    """A server and its nodes. Each trains client i by adding i + 1, at once; what they do is noted."""
+    """A server and its nodes. Each trains client i by adding i + 1, at once; all actions are recorded."""
 
     def __init__(self, nodes: int, dimension: int = SMALL) -> None:
         self.dimension = dimension
@@ -109,7 +109,7 @@ class Federation:
 
 
 def waiting(nodes: int = 2, dimension: int = SMALL) -> Federation:
-    """A round of clients 0 to 3, none of which has sent anything."""
+    """Starts a round of clients 0 to 3, none of which has sent anything."""
     federation = Federation(nodes, dimension).open()
     federation.busy = True
     return federation.begin(1, 0, 1, 2, 3)

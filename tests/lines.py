@@ -1,4 +1,4 @@
-"""Links of a line, well signed, and the bases that they lead to: no session need run for them."""
+"""Links of a line with valid signatures, and the bases that they lead to, without running sessions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.parts import base, group_of, ready
 
 
 def session_of(keys: Sequence[NodeKey], on: Base, **changes: Any) -> Group:
-    """A group of these on this base, closed by the first of them; `changes` go to each READY."""
+    """Makes a group of these members on this base, closed by the first one; `changes` go to each READY."""
     return group_of((ready(key, keys[0].public, base=on, **changes) for key in keys), keys[0])
 
 
 def link_of(group: Group, keys: Sequence[NodeKey], pieces: int = 1) -> Link:
-    """The link that this group leads to, where shares are summed; `keys`: its members', in key order."""
+    """Makes the link of this group for a sum of shares; `keys`: its members', in key order."""
     sid, contributors = (
         signing.session_id(group),
         signing.contributors_hash(tuple(key.public for key in keys)),
@@ -29,12 +29,12 @@ def link_of(group: Group, keys: Sequence[NodeKey], pieces: int = 1) -> Link:
 
 
 def link(keys: Sequence[NodeKey], on: Base, **changes: Any) -> Link:
-    """A session of these on this base, and its certificate."""
+    """Makes a session of these members on this base, and its certificate."""
     return link_of(session_of(keys, on, **changes), keys)
 
 
 def made(by: Link, strong: bool = True, digest: bytes = b"\1" * 32) -> Base:
-    """The base that this session made."""
+    """Returns the base that this session made."""
     before = by.group.readys[0].announce.base
     generation = before.generation + 1
     anchor = generation if strong else before.anchor
@@ -42,7 +42,7 @@ def made(by: Link, strong: bool = True, digest: bytes = b"\1" * 32) -> Base:
 
 
 def chain(groups: Sequence[Sequence[NodeKey]]) -> tuple[list[Link], list[Base]]:
-    """Strong bases, one after another from the first one on, each made by one of these groups."""
+    """Makes successive strong bases from the first base on, each by one of these groups."""
     links: list[Link] = []
     bases = [base()]
     for keys in groups:

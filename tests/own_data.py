@@ -1,4 +1,4 @@
-"""Tables, images and tasks of somebody's own, small and made up."""
+"""Small made-up tables, images and tasks of a user."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ IMAGES: dict[str, Any] = {
 
 
 def schema(table: object) -> Schema:
-    """The schema that a TOML table says."""
+    """Returns the schema in a TOML table."""
     read: Schema = schema_rule().accept(table)
     return read
 
 
 def task(table: object, **model: Any) -> Task:
-    """A task with that schema."""
+    """Returns a task with that schema."""
     chosen = model or {"class": "node.models:Linear", "args": {"inputs": 7, "outputs": 2}}
     return read_task({"task": {"name": "t"}, "model": chosen, "data": {"schema": table}})
 
 
 def told(call: Any, *arguments: Any) -> str:
-    """The one line that `call` refuses its arguments with."""
+    """Returns the one line with which `call` refuses its arguments."""
     try:
         call(*arguments)
     except ConfigError as error:
@@ -59,14 +59,14 @@ def told(call: Any, *arguments: Any) -> str:
 
 
 def frame(folder: Path, text: str, wanted: Sequence[str] | None = None) -> Frame:
-    """The table of a CSV with that text."""
+    """Returns the table of a CSV with that text."""
     path = folder / "rows.csv"
     path.write_text(text)
     return read_frame(path, wanted)
 
 
 def ward(rows: int, seed: int = 0) -> str:
-    """A CSV of patients: the older ones of the west ward are ill."""
+    """Makes a CSV of patients: the older ones of the west ward are ill."""
     rng = np.random.default_rng(seed)
     lines = [HEADER]
     for number in range(rows):
@@ -79,12 +79,12 @@ def ward(rows: int, seed: int = 0) -> str:
 
 
 def picture(path: Path, colour: tuple[int, ...], size: tuple[int, int] = (8, 8), mode: str = "RGB") -> Path:
-    """An image of one colour."""
+    """Makes an image of one colour."""
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new(mode, size, colour if mode == "RGB" else colour[0]).save(path)
     return path
 
 
 def toml(path: Path) -> dict[str, Any]:
-    """A parsed file."""
+    """Returns a parsed TOML file."""
     return tomllib.loads(path.read_text())

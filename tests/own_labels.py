@@ -8,7 +8,7 @@ HALF = 0.5
 
 
 class Halving:
-    """Labels times a share: no privacy."""
+    """Multiplies labels by a factor, without any privacy."""
 
     def __init__(self, words, share):
         self.share = share
@@ -18,7 +18,7 @@ class Halving:
 
 
 class Boasting(LabelDP):
-    """Says an epsilon, and changes nothing."""
+    """Claims an epsilon, and changes nothing."""
 
     def __call__(self, labels):
         return labels
@@ -35,7 +35,7 @@ class Stuck:
 
 
 class Short:
-    """Loses a label."""
+    """Drops a label."""
 
     def __init__(self, words):
         pass

@@ -13,9 +13,9 @@ UNIT = Unit("one ward", Relation.REPLACE, "L2")
 
 
 class Counting(Quiet):
-    """Offers a half of the update, remembers how many offers it has made, and charges each for one release.
+    """Offers half of the update, counts its offers, and charges each one as a release.
 
-    The budget is what `rounds` offers cost by its own count: one release of multiplier 1 each.
+    Its budget is the cost of `rounds` offers by its own count: each is one release of multiplier 1.
     """
 
     name = "counting"
@@ -36,7 +36,7 @@ class Counting(Quiet):
 
 
 class Learning(Unprotected):
-    """Remembers of every aggregate its first coordinate and how many offers were in it."""
+    """Remembers the first coordinate of every aggregate and its number of offers."""
 
     name = "learning"
 
@@ -48,7 +48,7 @@ class Learning(Unprotected):
 
 
 class Raising(Unprotected):
-    """Can not be made."""
+    """Cannot be constructed."""
 
     def __init__(self, setting: Setting) -> None:
         raise RuntimeError("the noise\nmachine is out of order")
@@ -68,7 +68,7 @@ class Unfinished:
 
 
 class TakesNothing(Unprotected):
-    """Is called with a setting all the same."""
+    """Takes no setting, but is called with one."""
 
     def __init__(self) -> None:
         pass
@@ -78,7 +78,7 @@ class TakesNothing(Unprotected):
 
 
 class Shrinking(FedAvg):
-    """Federated averaging whose clients send the middle between where they began and where they came."""
+    """Federated averaging with clients that send the mean of their start and their end."""
 
     __slots__ = ()
 
@@ -87,7 +87,7 @@ class Shrinking(FedAvg):
 
 
 class Greedy(FedAvg):
-    """Can be made, and samples more clients than there are."""
+    """Can be constructed, and samples more clients than there are."""
 
     __slots__ = ()
 
@@ -96,7 +96,7 @@ class Greedy(FedAvg):
 
 
 class Breaking(FedAvg):
-    """Can be made, and fails when a client is done."""
+    """Can be constructed, and fails when a client has finished."""
 
     __slots__ = ()
 

@@ -7,7 +7,7 @@ from torch import nn
 
 
 class Normed(nn.Module):
-    """Batch normalisation takes statistics of all rows together: no row has a gradient of its own."""
+    """Batch normalisation computes statistics over all rows, so no row has its own gradient."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class WithBody(nn.Module):
 
 
 class Remembering(nn.Module):
-    """Buffers of its own: one that training moves, one that counts, one that is constant."""
+    """Three buffers: one that training changes, one that counts, and one that is constant."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Tied(nn.Module):
 
 
 class Lazy(nn.Module):
-    """A layer that does not know its size."""
+    """A layer that does not know its size yet."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class Lazy(nn.Module):
 
 
 class Brainy(nn.Module):
-    """A buffer of a kind that a model file does not have in numpy."""
+    """A buffer of bfloat16, which numpy cannot represent in a model file."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class Brainy(nn.Module):
 
 
 class OneLogit(nn.Module):
-    """For two classes one number, (n, 1)."""
+    """One number for two classes, (n, 1)."""
 
     def __init__(self, inputs: int) -> None:
         super().__init__()

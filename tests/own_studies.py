@@ -1,4 +1,4 @@
-"""A small study for tests: federated averaging on data that comes with scikit-learn, a second a cell."""
+"""A small study for tests: federated averaging on scikit-learn's own data, a second per cell."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NOISED = replace(PLAIN, arm="noised", mechanism=MechanismChoice("nbafl-federated
 
 
 def own(path: str, parameters: Mapping[str, Any]) -> FederatedCell:
-    """The arm of a user's own mechanism."""
+    """Makes the arm of a user's own mechanism."""
     return replace(PLAIN, arm="own", mechanism=MechanismChoice(path, parameters))
 
 
@@ -54,13 +54,13 @@ def noise_costs(sweep: Sweep) -> Verdict | None:
 
 
 def charts(sweep: Sweep) -> tuple[Chart, ...]:
-    """One, with a bar an arm."""
+    """Makes one chart, with a bar for each arm."""
     bars = {"type": "bar", "x": list(sweep.outcomes), "y": [sweep.mean(arm) for arm in sweep.outcomes]}
     return (Chart("figures", "Accuracy", "After the last round.", (bars,), {}),)
 
 
 def tables(sweep: Sweep) -> tuple[Table, ...]:
-    """One, with a row an arm."""
+    """Makes one table, with a row for each arm."""
     rows = tuple((arm, f"{sweep.mean(arm):.4f}") for arm in sweep.outcomes)
     return (Table("Arms", ("arm", "accuracy"), rows),)
 
@@ -83,7 +83,7 @@ STUDY = Study(
 
 
 class Told:
-    """A display that remembers what it was told."""
+    """A display that records what it is shown."""
 
     def __init__(self) -> None:
         self.rounds: dict[tuple[str, int], list[tuple[int, float]]] = {}

@@ -10,13 +10,13 @@ NUMBER = 3
 
 
 def focal(outputs: torch.Tensor, targets: torch.Tensor, gamma: float = 2.0) -> torch.Tensor:
-    """Cross-entropy that looks away from what is right already."""
+    """Cross-entropy that weighs rows less the better they are predicted."""
     each = functional.cross_entropy(outputs, targets, reduction="none")
     return ((1 - torch.exp(-each)) ** gamma * each).mean()
 
 
 class LogCosh(nn.Module):
-    """Between squares and absolute values."""
+    """A loss between the squared and the absolute error."""
 
     def __init__(self, width: float = 1.0) -> None:
         super().__init__()
@@ -27,17 +27,17 @@ class LogCosh(nn.Module):
 
 
 def each_row(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """No mean."""
+    """Returns no mean."""
     return functional.cross_entropy(outputs, targets, reduction="none")
 
 
 def a_float(outputs: torch.Tensor, targets: torch.Tensor) -> float:
-    """No gradient."""
+    """Returns a float, which has no gradient."""
     return functional.cross_entropy(outputs, targets).item()
 
 
 def out_of_order(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """It does not come to an end."""
+    """Fails."""
     raise RuntimeError("out of order")
 
 
@@ -71,7 +71,7 @@ class Signs(torch.optim.Optimizer):
 
 
 def weighted(outputs: torch.Tensor, targets: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy, each row as its class weighs."""
+    """Cross-entropy with a weight for each class."""
     return (functional.cross_entropy(outputs, targets, reduction="none") * weight[targets]).mean()
 
 
@@ -86,7 +86,7 @@ class Weighted:
 
 
 class Balanced(nn.Module):
-    """Has a tensor that nobody gave it."""
+    """Has a tensor that it made itself."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -48,7 +48,7 @@ PARAMETERS = '{"model":"m"}'
 TASK = "digits"
 SEED_SHARES = ShareSettings("seed", 4.0, 100.0)
 ANY_THREE = Electorate(least=3)
-"""The electors of the first base, where a test does not name them."""
+"""The electors of the first base, if a test names none."""
 
 
 @cache
@@ -58,7 +58,7 @@ def members(count: int) -> tuple[NodeKey, ...]:
 
 
 def no_line(of: Base) -> LineagePiece:
-    """What somebody answers who knows no link of the line of this base."""
+    """The answer of a member that knows no link of this base's line."""
     return LineagePiece(of.digest, 0, 0, ())
 
 
@@ -72,12 +72,12 @@ def endpoint(key: NodeKey | Key) -> str:
 
 
 def base(generation: int = 0, mark: int = 0, size: int = 3, anchor: int = 0) -> Base:
-    """A base with a made-up digest."""
+    """Makes a base with a made-up digest."""
     return Base(generation, bytes([mark]) * 32, size, NO_SID, anchor)
 
 
 def base_of(vector: Floats, generation: int, size: int = 3, sid: bytes = NO_SID, anchor: int = 0) -> Base:
-    """The base that this vector really is."""
+    """Makes the base with this vector's real digest."""
     digest = base_digest(signing.parameters_hash(PARAMETERS), generation, vector)
     return Base(generation, digest, size, sid, anchor)
 
@@ -113,12 +113,12 @@ def state(
 
 
 def patience(own: Settings, where: NodeState, known: Members | None = None) -> Patience:
-    """Of a node that has not waited yet."""
+    """Makes the patience of a node that has not waited yet."""
     return Patience(own, where, known or Members())
 
 
 def announce(key: NodeKey, **changes: Any) -> Announce:
-    """A signed announcement of `key`, COUNTER of its first start."""
+    """Makes a signed announcement of `key`, COUNTER of its first start."""
     values: dict[str, Any] = {
         "key": key.public,
         "endpoint": endpoint(key),
@@ -137,7 +137,7 @@ def announce(key: NodeKey, **changes: Any) -> Announce:
 
 
 def roster_of(key: NodeKey, nonce: bytes, known: Iterable[Announce] = (), clock_ms: int = 0) -> Roster:
-    """What the tracker with this key answers."""
+    """Makes the answer of the tracker with this key."""
     return signing.sign(Roster(key.public, nonce, tuple(known), clock_ms), key)
 
 
@@ -154,20 +154,20 @@ def ready(
     gone: tuple[bytes, ...] = (),
     **changes: Any,
 ) -> Ready:
-    """A signed READY; `changes` go to its announcement."""
+    """Makes a signed READY; `changes` go to its announcement."""
     said = announce(key, **changes)
     public, once = ephemeral(key).public, bytes([nonce]) * 16
     return signing.sign(Ready(said, public, once, coordinator, electors, weak, gone), key)
 
 
 def group_of(readys: Iterable[Ready], coordinator: NodeKey, attempt: int = 0, **grounds: Any) -> Group:
-    """`grounds`: whom it excuses, and whom a tracker named."""
+    """Makes a group; `grounds`: whom it excuses, and whom a tracker named."""
     in_order = tuple(sorted(readys, key=lambda ready: ready.key))
     return signing.sign(Group(in_order, attempt, coordinator.public, **grounds), coordinator)
 
 
 def group(keys: Sequence[NodeKey], attempt: int = 0) -> Group:
-    """A group of these, closed by the first of them; nobody says whom it counts with."""
+    """Makes a group of these members, closed by the first one; its READYs name no electors."""
     readys = (ready(key, keys[0].public, electors=NO_ELECTORS, weak=False) for key in keys)
     return group_of(readys, keys[0], attempt)
 
@@ -175,7 +175,7 @@ def group(keys: Sequence[NodeKey], attempt: int = 0) -> Group:
 def machines(
     count: int, dimension: int = 5, shares: ShareSettings = SEED_SHARES, attempt: int = 0
 ) -> list[Additive]:
-    """One machine for each member, not started."""
+    """Makes a machine for each member, not started."""
     keys = members(count)
     common = group(keys, attempt)
     return [
@@ -185,7 +185,7 @@ def machines(
 
 
 def vector(number: int, dimension: int = 5) -> Floats:
-    """(d,) float32 within +-1, another one for each number."""
+    """Makes (d,) float32 within +-1, a different one for each number."""
     return np.random.default_rng(number).uniform(-1, 1, dimension).astype("<f4")
 
 
@@ -194,12 +194,12 @@ def rand(number: int) -> bytes:
 
 
 def heard(machine: Machine, message: Message, now: float) -> list[Action]:
-    """What a machine does with a message on a link of whoever it is from."""
+    """Hands a message to a machine on a link of its sender; returns the actions."""
     return machine.receive(message, speaker(message), now)
 
 
 def speaker(message: Message) -> Key | None:
-    """Whose link brings this message, if all is right; None where it does not say."""
+    """Returns the owner of the link that brings this message in an honest run; None if it names nobody."""
     match message:
         case Hello() | Ready():
             return message.announce.key
@@ -214,7 +214,7 @@ def speaker(message: Message) -> Key | None:
 
 
 def outbox(actions: Iterable[Action], to: Key | str) -> list[Any]:
-    """What these actions send to one receiver."""
+    """Returns what these actions send to one receiver."""
     return [message for a in actions if isinstance(a, Send) and a.to == to for message in a.messages]
 
 
@@ -223,13 +223,13 @@ def kinds(actions: Iterable[Action]) -> list[str]:
 
 
 def only(actions: Iterable[Action], kind: type) -> Any:
-    """The one action of this kind."""
+    """Returns the one action of this kind."""
     (found,) = (action for action in actions if isinstance(action, kind))
     return found
 
 
 def started(group: Sequence[Additive], vectors: Sequence[Floats]) -> list[dict[Key, list[Share]]]:
-    """Starts every machine; for each, its shares by recipient."""
+    """Starts every machine; returns for each its shares by recipient."""
     starts = [
         machine.start(values, rand(number), NOW)
         for number, (machine, values) in enumerate(zip(group, vectors, strict=True))
@@ -239,7 +239,7 @@ def started(group: Sequence[Additive], vectors: Sequence[Floats]) -> list[dict[K
 
 
 def shared(group: Sequence[Additive], vectors: Sequence[Floats]) -> list[list[Action]]:
-    """Starts every machine and delivers all shares; for each, the actions with its sum."""
+    """Starts every machine and delivers all shares; returns for each the actions with its sum."""
     shares = started(group, vectors)
     results: list[list[Action]] = []
     for key, machine in zip(group[0].members, group, strict=True):
@@ -249,12 +249,12 @@ def shared(group: Sequence[Additive], vectors: Sequence[Floats]) -> list[list[Ac
 
 
 def sums_to(results: Sequence[Sequence[Action]], key: Key) -> list[list[Sum]]:
-    """The sums that each member sends to `key`."""
+    """Returns the sums that each member sends to `key`."""
     return [outbox(actions, key) for actions in results]
 
 
 def completed(group: Sequence[Additive], vectors: Sequence[Floats]) -> list[list[Action]]:
-    """A whole session in which nothing goes wrong; for each machine, the actions of its last step."""
+    """Runs a whole session without faults; returns for each machine the actions of its last step."""
     results = shared(group, vectors)
     last: list[list[Action]] = []
     for key, machine in zip(group[0].members, group, strict=True):
@@ -271,5 +271,5 @@ def mean_of(actions: Iterable[Action]) -> Floats:
 
 
 def resigned(record: Any, key: NodeKey, **changes: Any) -> Any:
-    """The record with other fields and a good signature."""
+    """Returns the record with other fields and a valid signature."""
     return signing.sign(replace(record, **changes), key)

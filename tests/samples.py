@@ -89,7 +89,7 @@ MASKED_SAMPLES: tuple[Message, ...] = (
     TotalPiece(SID, 4095, b"words"),
     RESULT,
 )
-"""Of the masked protocol: with and without what may be absent, and the largest numbers."""
+"""Samples of the masked protocol: with and without optional parts, and with the largest numbers."""
 
 GONE = (b"127.0.0.1:9000", THREE.public)
 EXCUSING = group_of(
@@ -98,7 +98,7 @@ EXCUSING = group_of(
     excused=(announce(THREE, following=True, open=(RESIGNED,), base=base(4, 1, anchor=2)),),
     electors=(ONE.public, THREE.public),
 )
-"""A group with all that a quorum of electors may need."""
+"""A group with everything that a quorum of electors may need."""
 
 SAMPLES: tuple[Message, ...] = (
     Hello(announce(ONE, base=base(3, 9)), NONCE, True, '{"k":1}', (announce(TWO), announce(THREE))),

@@ -11,7 +11,7 @@ from tests.e2e.processes import ROOT
 
 
 def build_site(folder: Path) -> subprocess.CompletedProcess[str]:
-    """What the build said, which is nothing where all is well; the site is in `folder`."""
+    """Builds the site in `folder`; returns the build's output, which is empty on success."""
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
         cwd=ROOT,

@@ -1,10 +1,10 @@
-"""Every test, in parts: each a pytest of its own, as many at once as there are cores (`make test`).
+"""Runs all tests in parts: each part is one pytest, with as many at once as there are cores (`make test`).
 
-What is traced for coverage takes 2.6 times as long. So one part alone is traced, the one that reaches every
-branch of protocol/ and mechanisms/, and the bulk of the simulations is not in it. Real processes have real
-deadlines, and are killed at moments that others must not outrun: they come first, with nothing beside them.
+Tracing for coverage makes tests 2.6 times slower. So only one part is traced, the one that reaches every
+branch of protocol/ and mechanisms/, and it leaves out most simulations. Real processes have real deadlines,
+and are killed at moments that others must not outrun: they run first, and nothing runs next to them.
 
-With arguments it is one pytest with these, and nothing more.
+With arguments it runs a single pytest with these arguments.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TRACED = (
 
 @dataclass(frozen=True)
 class Part:
-    """What one pytest runs: the tests below `paths` but for those below `left_out`."""
+    """The tests that one pytest runs: those below `paths` but not below `left_out`."""
 
     name: str
     paths: tuple[str, ...]
@@ -44,12 +44,12 @@ class Part:
     options: tuple[str, ...] = ()
 
     def holds(self, file: str) -> bool:
-        """Whether a test file, named from the root, is in it."""
+        """Returns whether the part contains a test file, named from the root."""
         return _is_below(file, self.paths) and not _is_below(file, self.left_out)
 
     @property
     def command(self) -> list[str]:
-        """What is run."""
+        """Returns the command that runs the part."""
         colour = "--color=yes" if sys.stdout.isatty() else "--color=no"
         own_cache = f"cache_dir=.pytest_cache/{self.name}"
         ignored = [f"--ignore={path}" for path in self.left_out]
@@ -78,12 +78,12 @@ PARTS = (
     Part("browser", ("tests/browser",)),
     Part("models", ("tests/models",)),
 )
-"""The first one alone, then the longest first."""
+"""The first one runs alone; then the longest ones come first."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A part that was run; `output` is all that its pytest printed."""
+    """A part that has run; `output` is all that its pytest printed."""
 
     part: Part
     status: int
@@ -91,12 +91,12 @@ class Ended:
 
     @property
     def summary(self) -> str:
-        """Pytest's own last line."""
+        """The last line of its pytest."""
         return self.output.rstrip().rpartition("\n")[2].strip("= ")
 
 
 def run(part: Part) -> Ended:
-    """Wait for a part's pytest."""
+    """Runs a part's pytest to its end."""
     ended = subprocess.run(
         part.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
@@ -104,7 +104,7 @@ def run(part: Part) -> Ended:
 
 
 def closing(ended: Sequence[Ended], seconds: float) -> str:
-    """The counts of all parts, in one line as pytest has it."""
+    """Returns the counts of all parts in one line, as pytest writes it."""
     counts: Counter[str] = Counter()
     for one in ended:
         for number, kind in re.findall(r"(\d+) ([a-z]+)", one.summary.rpartition(" in ")[0]):
@@ -120,7 +120,7 @@ def _as_they_end(pool: ThreadPoolExecutor, parts: Sequence[Part]) -> Iterator[En
 
 
 def main() -> int:
-    """All parts; the exit status is 0 if theirs are."""
+    """Runs all parts; the exit status is 0 if theirs are."""
     begun, ended = time.monotonic(), list[Ended]()
     alone, *others = PARTS
     at_once = min(len(others), os.cpu_count() or 1)

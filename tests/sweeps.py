@@ -1,4 +1,4 @@
-"""The command line of scenarios with one more, the small study of `tests.own_studies`."""
+"""The command line of scenarios with one study more, the small one in `tests.own_studies`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables that machines walk, wherever they stand in protocol/, and the steps that are taken of them."""
+"""All tables of machines in protocol/, and a record of the steps that the machines take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Taken = tuple[Enum, Enum]
 
 
 def tables() -> dict[str, Table[Any, Any]]:
-    """By module and name."""
+    """Returns the tables by module and name."""
     modules = [
         importlib.import_module(found.name)
         for found in pkgutil.walk_packages(protocol.__path__, f"{protocol.__name__}.")
@@ -33,7 +33,7 @@ def _is_table(value: object) -> bool:
 
 
 def noted(monkeypatch: Any) -> set[Taken]:
-    """From now on every step of every machine, as it is tried, is in here."""
+    """Records every step that a machine tries in the context."""
     taken: set[Taken] = set()
     step = Course.step
 

@@ -75,7 +75,7 @@ def phases_of(table: Table[Any, Any]) -> tuple[Enum, ...]:
 
 
 def in_words(table: Table[Any, Any]) -> str:
-    """The steps as sentences, for readers who can not see the drawing."""
+    """The steps as sentences, for readers who cannot see the drawing."""
     first = phases_of(table)[0]
     told = [f"{before.value}, {event.value}: {step.to.value}" for (before, event), step in table.items()]
     return f"Begins in {first.value}. " + "; ".join(told) + "."

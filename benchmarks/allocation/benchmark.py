@@ -1,4 +1,4 @@
-"""RPFL's allocation of a budget: how near to a convex solver's, and how long it takes for many clients."""
+"""RPFL's allocation of a budget: how close it is to a convex solver's, and its time for many clients."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ REPEATS, QUICK_REPEATS = 200, 20
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
+    """Add the options of this benchmark."""
     parser.add_argument("--cases", type=int, help=f"random cases beside the solver (default {CASES})")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Excess costs over the solver's, then times."""
+    """Yield the excess cost over the solver's, then times."""
     if arguments.cases is not None and arguments.cases < 1:
         raise ConfigError(f"--cases {arguments.cases}: allowed are 1 and more")
     from benchmarks.allocation.comparison import findings  # noqa: PLC0415 - loads torch and scipy's solvers

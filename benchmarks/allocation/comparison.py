@@ -1,4 +1,4 @@
-"""RPFL's allocation beside a convex solver's, and its times."""
+"""Compares RPFL's allocation with a convex solver's, and times it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Doubles = NDArray[np.float64]
 
 
 def findings(cases: int, repeats: int) -> Iterator[Figure]:
-    """Excess costs of so many random cases, then so many times of each number of clients."""
+    """Yield the largest excess cost of `cases` random cases, then `repeats` times per number of clients."""
     excesses = [excess(*drawn(seed, 1 + seed % MOST_CLIENTS)) for seed in range(cases)]
     note = f"{cases} random cases of 1 to {MOST_CLIENTS} clients, SLSQP"
     worst = max(excesses)
@@ -34,21 +34,21 @@ def findings(cases: int, repeats: int) -> Iterator[Figure]:
 
 
 def drawn(seed: int, clients: int) -> tuple[Doubles, Doubles, float]:
-    """Weights, caps (clients,) and a budget that leaves some caps open, or none."""
+    """Draw weights and caps (clients,), and a budget of 0.05 to 1.3 times the sum of the caps."""
     rng = np.random.default_rng(seed)
     weights, caps = np.exp(rng.normal(0, 2, clients)), np.exp(rng.normal(0, 1, clients))
     return weights, caps, float(rng.uniform(0.05, 1.3) * caps.sum())
 
 
 def excess(weights: Doubles, caps: Doubles, budget: float) -> float:
-    """By how much the exact cost is above the solver's, as a share of that; below 0 where it is less."""
+    """Return the allocation's cost above the solver's, relative to the solver's; negative if it is less."""
     mine, theirs = allocate(weights, caps, budget), solved(weights, caps, budget)
     cost, other = float((weights / mine).sum()), float((weights / theirs).sum())
     return (cost - other) / other
 
 
 def solved(weights: Doubles, caps: Doubles, budget: float) -> Doubles:
-    """By a general solver of constrained problems, in shares of the caps."""
+    """Solve the allocation (clients,) with a general constrained solver (SLSQP), in shares of the caps."""
     scale = float((weights / caps).sum())
     found = minimize(
         lambda shares: float((weights / (shares * caps)).sum()) / scale,

@@ -12,12 +12,12 @@ from benchmarks.spec import Benchmark, Figure
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
+    """Add the options of this benchmark."""
     parser.add_argument("--only", metavar="TEXT", help="the mechanisms with this in their names")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """A figure for each case, in the order of the mechanisms."""
+    """Yield a figure for each case, in the order of the mechanisms."""
     from benchmarks.audit.findings import findings  # noqa: PLC0415 - loads torch
 
     return findings(arguments.only, arguments.quick)

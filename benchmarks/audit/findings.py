@@ -1,4 +1,4 @@
-"""What an audit finds: the cases of all mechanisms, each judged."""
+"""Audits the cases of all mechanisms, and makes a figure of each result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ONE_RUN, CANARIES, GUESSES = "gaussian, one run", 1_000, 100
 
 
 def findings(only: str | None, quick: bool) -> Iterator[Figure]:
-    """Of the mechanisms with `only` in their names, case by case. ConfigError where there is none."""
+    """Yield the figures of the mechanisms with `only` in their names. Raises ConfigError if there is none."""
     names = [*dict.fromkeys(case.mechanism for case in cases()), ONE_RUN]
     chosen = [name for name in names if only is None or only in name]
     if not chosen:
@@ -41,17 +41,17 @@ def _all(chosen: list[str], quick: bool) -> Iterator[Figure]:
 
 
 def cases() -> list[Case]:
-    """All that are audited by many runs."""
+    """Return all cases that are audited by many runs."""
     return [*offer_cases(), *record_cases()]
 
 
 def quicker(case: Case) -> Case:
-    """Once; a sound mechanism with fewer runs, as no power is needed there."""
+    """Return the case with one repeat, and for a sound mechanism with fewer runs: it needs no power."""
     return replace(case, trials=case.trials if case.fault else min(case.trials, FEW), repeats=1)
 
 
 def bounds(case: Case, alpha: float = ALPHA) -> list[EpsilonBound]:
-    """One for each repeat; the seeds follow from the names."""
+    """Return the lower bound of each repeat; the seeds follow from the names."""
     found = []
     for repeat in range(case.repeats):
         words = seeded(case.mechanism, case.fault, repeat)
@@ -63,12 +63,12 @@ def bounds(case: Case, alpha: float = ALPHA) -> list[EpsilonBound]:
 
 
 def seeded(*names: object) -> Words:
-    """Words that the names fix."""
+    """Return random words with a seed that follows from the names."""
     return SeededWords(np.random.default_rng(zlib.crc32(repr(names).encode())))
 
 
 def finding(case: Case) -> Figure:
-    """For a sound mechanism its lower bound, at most the claim; for a faulty one how often it is refuted."""
+    """Return a sound mechanism's lower bound, at most the claim, or how often a faulty one is refuted."""
     epsilons = [bound.epsilon for bound in bounds(case)]
     return _figure(
         case.mechanism, case.fault, epsilons, case.claim, f"n = {case.trials} a side, {case.method}"
@@ -89,7 +89,7 @@ def _figure(mechanism: str, fault: str, epsilons: list[float], claim: float, how
 
 
 def one_run_findings(repeats: int) -> Iterator[Figure]:
-    """A sum of canaries of norm 1, each a coordinate of its own: adding or removing one moves it by 1."""
+    """Yield the figures of a sum of canaries, one per coordinate, each of norm 1: the sensitivity is 1."""
     multiplier = gaussian.noise_multiplier(EPSILON, DELTA)
     for fault, share in (("", 1.0), ("a quarter of the noise", 0.25)):
         epsilons = [
@@ -101,7 +101,7 @@ def one_run_findings(repeats: int) -> Iterator[Figure]:
 
 
 def canary_guesses(noise_std: float, words: Words) -> one_run.Guesses:
-    """What is right of the guesses in for the largest coordinates of one noised sum, out for the smallest."""
+    """Guess from one noised sum: canaries of the largest coordinates are in, those of the smallest out."""
     included = one_run.coins(CANARIES, words)
     scores = gaussian_rows(noise_std)(included[None].astype(np.float64), words)[0]
     return one_run.guess(scores, included, GUESSES, GUESSES)

@@ -1,8 +1,9 @@
 """Clients trained in blocks against one client after another, in turns; and the memory of 10,000 clients.
 
-100 clients, an equal part of 60,000 rows each, 784-256-10, batches of 10, plain SGD, one epoch (Wei et al.
-2020, section VI, has this model). MNIST where MURMURATION_DATA has it, else random rows of that shape: the
-time is the same. Each form is taken with one thread and with all that torch has, and the faster counts.
+100 clients with an equal part of 60,000 rows each train a 784-256-10 perceptron for one epoch, with plain SGD
+and batches of 10 (the model of Wei et al. 2020, section VI). The rows are MNIST's if MURMURATION_DATA has
+them, else random rows of that shape, which take the same time. Each form runs with one thread and with all
+threads of torch; the faster one counts.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ REPEATS = 5
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
+    """Add the options of this benchmark."""
     parser.add_argument("--repeats", type=int, help=f"timings of each form (default {REPEATS})")
     parser.add_argument("--block", type=int, help="clients at a time (default: by measurement)")
     parser.add_argument("--momentum", type=float, default=0.0, help="of SGD (default 0)")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Clients a second of both forms, their ratio, memory."""
+    """Yield the clients per second of both forms, their ratio, and the memory."""
     for name in ("repeats", "block"):
         value = getattr(arguments, name)
         if value is not None and value < 1:

@@ -1,4 +1,4 @@
-"""Both forms of training on the same clients, by turns, and the memory of a process with many of them."""
+"""Times both forms of training on the same clients in turns; measures the memory of many clients."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PATIENCE_S = 600.0
 
 @dataclass(frozen=True)
 class Case:
-    """sizes: of the perceptron; rows: of each client."""
+    """A measured setting: the layer `sizes` of the perceptron, and the `rows` of each client."""
 
     name: str
     sizes: tuple[int, ...]
@@ -43,18 +43,18 @@ class Case:
     rows: int
 
     def model(self) -> MLP:
-        """The same at every call."""
+        """Return the model, the same at every call."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             return MLP(self.sizes)
 
     def parts(self) -> list[NDArray[np.int64]]:
-        """Row numbers (rows,) of each client."""
+        """Return the row numbers (rows,) of each client."""
         order = np.random.default_rng(0).permutation(self.clients * self.rows)
         return np.split(order, self.clients)
 
     def random_rows(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """x (n, d), y (n,)."""
+        """Return random rows x (n, d) and labels y (n,)."""
         rng, n = np.random.default_rng(1), self.clients * self.rows
         return rng.random((n, self.sizes[0]), np.float32), rng.integers(0, self.sizes[-1], n)
 
@@ -65,9 +65,9 @@ DIGITS = Case("64-64-10", (64, 64, 10), MANY, MANY_ROWS)
 
 
 def findings(momentum: float, repeats: int, block: int | None, quick: bool) -> Iterator[Figure]:
-    """Clients a second of both forms, their ratio, memory.
+    """Yield the clients per second of both forms, their ratio, and the memory.
 
-    `block`: clients at a time; None: by measurement.
+    `block`: how many clients train at a time; None chooses it by measurement.
     """
     case, training = QUICK if quick else MNIST, replace(TRAINING, momentum=momentum)
     contest = _Contest(case, training, block)
@@ -97,7 +97,7 @@ def _threads() -> Sequence[int]:
 
 
 class _Contest:
-    """Both forms on the same clients. blocks: the block size that was chosen, by threads."""
+    """Both forms on the same clients. `blocks`: the chosen block size for each number of threads."""
 
     def __init__(self, case: Case, training: LocalTraining, block: int | None) -> None:
         self._model, self._training, self._block = case.model(), training, block
@@ -105,10 +105,10 @@ class _Contest:
         self._x, self._y = _real(case) or case.random_rows()
         self._parts = case.parts()
         self.blocks: dict[int, int] = {}
-        self._train_one_by_one([self._parts[0][:1]], [0])  # what is loaded at first use, is
+        self._train_one_by_one([self._parts[0][:1]], [0])  # loads what torch loads at first use
 
     def in_blocks(self, threads: int) -> float:
-        """Clients a second, of all of them."""
+        """Train all clients in blocks; return the clients per second."""
         common = (self._x, self._y, functional.cross_entropy, self._training)
         clients = len(self._parts)
         if threads not in self.blocks:
@@ -119,7 +119,7 @@ class _Contest:
         )
 
     def one_by_one(self, repeat: int) -> float:
-        """Clients a second, of a few: others in every repeat."""
+        """Train SAMPLE clients one by one, others in every repeat; return the clients per second."""
         count = min(SAMPLE, len(self._parts))
         chosen = [(repeat * count + i) % len(self._parts) for i in range(count)]
         parts = [self._parts[i] for i in chosen]
@@ -147,7 +147,7 @@ def _torch_threads(threads: int) -> Iterator[None]:
 
 
 def _real(case: Case) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
-    """MNIST's training rows, (n, 784) and (n,), where MURMURATION_DATA is set."""
+    """Return MNIST's training rows, (n, 784) and (n,), if MURMURATION_DATA is set."""
     if not os.environ.get("MURMURATION_DATA"):
         return None
     table = load("mnist", data_folder(None, os.environ), np.random.default_rng(0))
@@ -156,7 +156,7 @@ def _real(case: Case) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
 
 
 def _peak(case: Case) -> int:
-    """The peak of resident memory, in bytes, of a fresh process that trains `case`."""
+    """Return the peak of resident memory, in bytes, of a fresh process that trains `case`."""
     context = multiprocessing.get_context("spawn")
     results, told = context.Pipe(duplex=False)
     process = context.Process(target=measure, args=(case, told), daemon=True)
@@ -174,7 +174,7 @@ def _peak(case: Case) -> int:
 
 
 def measure(case: Case, told: Connection) -> None:
-    """The measured process: all of `case`, libraries and data included."""
+    """Run the measured process: train `case`, then send the peak memory, with libraries and data."""
     model, (x, y) = case.model(), case.random_rows()
     start, training = read_vector(model, "*"), replace(TRAINING, momentum=0.9, learning_rate=0.1)
     block = best_block(model, start, x, y, functional.cross_entropy, training, case.clients)

@@ -1,4 +1,4 @@
-"""One client after another: the plain torch loop that training in blocks is held against."""
+"""One client after another: the plain torch loop to compare training in blocks with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mechanisms.gradients.per_example import Loss
 from scenarios.clients.training import AfterBatch, Floats, LocalTraining, Rows, Seed
 
 AfterOwn = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-"""One client's: weights (1, d) and the start (d,) to the weights (1, d) to go on with."""
+"""Maps one client's weights (1, d) and start (d,) to the weights (1, d) for the next batch."""
 
 
 def train_one_by_one(
@@ -29,7 +29,7 @@ def train_one_by_one(
     seeds: Sequence[Seed],
     after_batch: AfterBatch | None,
 ) -> tuple[Floats, Floats]:
-    """What `scenarios.clients.training.train_clients` gives, by autograd and torch.optim.SGD."""
+    """Compute what `scenarios.clients.training.train_clients` returns, by autograd and torch.optim.SGD."""
     worker = _Worker(
         model, torch.from_numpy(start), (torch.from_numpy(x), torch.from_numpy(y)), loss, training
     )
@@ -77,7 +77,7 @@ class _Worker:
     def _step(
         self, optimizer: torch.optim.Optimizer, rows: torch.Tensor, after_batch: AfterOwn | None
     ) -> float:
-        """The sum of the rows' losses."""
+        """Make one step on a batch; return the sum of the rows' losses."""
         x, y = self._data
         mean = self._loss(self._model(x[rows]), y[rows])
         whole = mean

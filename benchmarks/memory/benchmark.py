@@ -1,9 +1,9 @@
 """Memory: the peak above the process at rest, in bytes and in vectors of 4 d bytes.
 
-A member must hold x (its offer), its accumulator, which becomes its partial sum, and the total: three
-vectors. With `float` shares, pieces that come out of key order wait as well: up to n - 2 vectors more when
-the member with the lowest key is the last to send. A whole node holds these three above its base and
-its model (which are there at rest), and what training needs at other times.
+A member must hold three vectors: x (its offer), its accumulator, which becomes its partial sum, and the
+total. With `float` shares it also holds pieces that arrive out of key order, up to n - 2 more vectors if the
+member with the lowest key sends last. A whole node holds the three vectors in addition to its base and its
+model, which count as rest; training needs memory at other times.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ MEMBERS = 4
 LEAST_MEMBERS = 3
 KINDS = ("seed", "ring", "float")
 HELD = 3
-"""Vectors: the offer x, the accumulator (then the partial sum), the total."""
+"""The vectors that a member must hold: the offer x, the accumulator (later the partial sum), the total."""
 BUFFERS_BYTES = 12 << 20
-"""Allowed beyond the vectors, whatever their length: a few pieces of 1 MiB on their way."""
+"""Allowed in addition to vectors of any length: a few pieces of 1 MiB in transit."""
 NODE_BUFFERS_BYTES = 64 << 20
-"""For a whole node: also what the allocator keeps of freed pieces, for each of its threads."""
+"""The same for a whole node, whose allocator also keeps freed pieces for each thread."""
 _PATIENCE_S = 600.0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
+    """Add the options of this benchmark."""
     parser.add_argument("--n", type=int, default=MEMBERS, help=f"members of the session (default {MEMBERS})")
     parser.add_argument("--kinds", default=",".join(KINDS), help="share kinds, with commas (default all)")
     parser.add_argument("--no-node", action="store_true", help="leave out the whole node")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """A cell for each share kind and length; then a whole node."""
+    """Yield the figures of each share kind and length, then those of a whole node."""
     if not LEAST_MEMBERS <= arguments.n <= MAX_MEMBERS:
         raise ConfigError(f"--n {arguments.n}: allowed are {LEAST_MEMBERS} to {MAX_MEMBERS}")
     kinds = arguments.kinds.split(",")
@@ -93,7 +93,7 @@ def _short(dimension: int) -> str:
 
 
 def _measured(cell: Cell) -> int:
-    """Bytes, from a fresh process for the member and one for all the others."""
+    """Return the peak above rest in bytes, with one fresh process for the member and one for all others."""
     context = multiprocessing.get_context("spawn")
     member, others = context.Pipe()
     results, told = context.Pipe(duplex=False)

@@ -1,7 +1,7 @@
-"""Noise: GB/s of float32 on one core, beside what torch and numpy draw in the same run, and the memory.
+"""Noise: GB/s of float32 on one core, compared with torch's and numpy's in the same run, and the memory.
 
-Theirs is float32 of 24 bits from a Mersenne twister or PCG64 (no cryptographic generator), whose low digits
-tell of the summand; it is here for the speed alone.
+Torch and numpy draw float32 values of 24 bits from a Mersenne twister or PCG64, which are not cryptographic
+generators. The low digits of a sum with such noise reveal the summand; they are here only for their speed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ REPEATS, QUICK_REPEATS = 9, 3
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
+    """Add the options of this benchmark."""
     parser.add_argument("--repeats", type=int, help=f"timings of each (default {REPEATS})")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Speeds, taken in turn; their ratio; memory."""
+    """Yield the speeds, measured in turns, their ratios, and the memory."""
     if arguments.repeats is not None and arguments.repeats < 1:
         raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
     from benchmarks.noise.contest import findings  # noqa: PLC0415 - loads torch

@@ -1,4 +1,4 @@
-"""Noise of three kinds, drawn by turns, and what ours takes of memory."""
+"""Times noise of several kinds in turns, and measures the memory of ours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OURS, RIVAL = "clipped vector + noise", "torch.randn std + vector"
 
 
 def findings(dimension: int, repeats: int) -> Iterator[Figure]:
-    """Speeds, their ratios, memory."""
+    """Yield the speeds, their ratios, and the memory."""
     case = f"d={dimension / 1e6:g}M"
     vector = np.full(dimension, RADIUS / (2 * dimension**0.5), dtype=np.float32)
     with _one_torch_thread():
@@ -61,9 +61,9 @@ def _contestants(vector: np.ndarray) -> dict[str, Callable[[], object]]:
 def _in_turn(
     contestants: dict[str, Callable[[], object]], repeats: int
 ) -> dict[str, list[tuple[float, float]]]:
-    """Seconds of each, on the wall and of this thread on a core, after one run that does not count.
+    """Return the wall-clock and CPU seconds of each contestant, after one run that does not count.
 
-    One after the other, so that a busy moment hits all of them.
+    They take turns, so that a busy moment affects all of them.
     """
     timings: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
     for repeat in range(repeats + 1):
@@ -87,7 +87,7 @@ def _one_torch_thread() -> Iterator[None]:
 
 
 def _memory(case: str, vector: np.ndarray) -> Figure:
-    """The peak of what numpy allocates, the result included."""
+    """Measure the peak of numpy's allocations, with the result."""
     tracemalloc.start()
     try:
         noised(vector, NOISE_STD, RADIUS, SystemWords())

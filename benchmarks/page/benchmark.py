@@ -1,4 +1,4 @@
-"""The page: how soon it is there and tells, how it feels with many rounds, and what watching costs."""
+"""The page: the time to its first paint and to news, its speed with many rounds, and the cost of watching."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MANY_ROUNDS, QUICK_ROUNDS = 120, 24
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
+    """Add the options of this benchmark."""
     parser.add_argument("--peers", type=int, default=50, help="how many peers the page shows (default 50)")
     parser.add_argument("--history", type=int, default=1000, help="how many rounds it shows (default 1000)")
     parser.add_argument("--nodes", type=int, default=5, help="nodes that are watched (default 5)")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Size, then the browser, then a swarm. ConfigError for options that can not be."""
+    """Yield the page's size, then figures from the browser, then those of a swarm. Raises ConfigError."""
     if arguments.peers < 1:
         raise ConfigError(f"--peers {arguments.peers}: allowed are 1 and more")
     if arguments.history < 1:

@@ -1,6 +1,6 @@
 """The cost of watching: one swarm, whose nodes are watched (page, metrics) in every other block of rounds.
 
-A monitor requests the metrics once a second, fifteen times as often as usual. Logs can not be switched off
+A monitor requests the metrics once a second, fifteen times as often as usual. Logs cannot be switched off
 during a run, so the time to write the events of one round to a JSON log is measured separately.
 """
 

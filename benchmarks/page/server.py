@@ -165,7 +165,7 @@ def node_view(peers: int = 5, ended: int = 24) -> NodeView:
         remarks=(
             Remark(START, False, "10.0.0.2:9001 is here (key 6d3c0ff1)"),
             Remark(START + 60, True, "12 of 4810 coordinates were cut to the bound: raise aggregation.clip"),
-            Remark(START + 90, False, "10.0.0.3:9001 can not be reached (connection refused); trying again"),
+            Remark(START + 90, False, "10.0.0.3:9001 cannot be reached (connection refused); trying again"),
         ),
         history=rounds(ended),
         ended=False,

@@ -1,9 +1,9 @@
-"""Secure sums: what a round costs with real peers on this machine, beside a sum that protects nothing.
+"""Secure sums: the cost of a round with real peers on this machine, next to a sum without protection.
 
-For each group size n and dimension d, one after the other in the same run: the additive protocol with ring
-and with seed shares, the masked one, and torch.distributed's all_reduce over gloo. A round is timed from
-the go, which all peers are given at once, to the moment when the last of them holds the mean; so finding
-the group is in it. One round to warm up, then those that count.
+For each group size n and dimension d, one run measures in succession: the additive protocol with ring and
+with seed shares, the masked protocol, and torch.distributed's all_reduce over gloo. A round is timed from the
+start signal, which all peers receive at once, until the last peer holds the mean, so it includes finding the
+group. One round warms up and does not count.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ DIMENSIONS, QUICK_DIMENSIONS = (100_000, 1_000_000, 10_000_000), (100_000,)
 ROUNDS, QUICK_ROUNDS = 5, 3
 LEAST_N = 3
 RING_WORDS_END = 200_000_000
-"""n d: from there on ring shares, 2 (n - 1) d words a peer, are left out."""
+"""The product n d from which on ring shares are left out: they send 2 (n - 1) d words per peer."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
+    """Add the options of this benchmark."""
     parser.add_argument("--n", help=f"group sizes, with commas (default {_listed(SIZES)})")
     parser.add_argument("--d", help=f"dimensions, with commas (default {_listed(DIMENSIONS)})")
     parser.add_argument("--rounds", type=int, help=f"rounds that count (default {ROUNDS})")
@@ -47,7 +47,7 @@ def _listed(values: Sequence[int]) -> str:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Row]:
-    """A row for each cell; then the exponents, and the targets of the cells that were measured."""
+    """Yield a row for each cell, then the exponents, and the targets of the measured cells."""
     quick = arguments.quick
     sizes = _numbers("--n", arguments.n, QUICK_SIZES if quick else SIZES, LEAST_N, MAX_MEMBERS)
     dimensions = _numbers("--d", arguments.d, QUICK_DIMENSIONS if quick else DIMENSIONS, 1, 10**9)
@@ -78,7 +78,7 @@ def _numbers(option: str, text: str | None, default: Sequence[int], least: int, 
 
 
 def cells(protocols: Sequence[str], sizes: Sequence[int], dimensions: Sequence[int]) -> list[Cell]:
-    """What is to be measured; protocols side by side. What a protocol is not for is left out."""
+    """Return the cells to measure, grouped by size and dimension; leave out those a protocol cannot run."""
     wanted = [Cell(protocol, n, d) for n in sizes for d in dimensions for protocol in protocols]
     return [cell for cell in wanted if _is_for(cell)]
 
@@ -115,7 +115,7 @@ def _all(
 
 
 def header(with_flower: bool) -> str:
-    """What stands above the table."""
+    """Return the header of the table."""
     flower = f"  {'Flower CPU s':>12}" if with_flower else ""
     return (
         f"{'protocol':14} {'n':>3} {'d':>10}  {'wall s':>8} {'[min to max]':>20}  {'sum s':>8}"
@@ -124,7 +124,7 @@ def header(with_flower: bool) -> str:
 
 
 def line(result: Result, column: Mapping[str, object]) -> str:
-    """A cell for the terminal; `column` holds Flower's figure, if that is measured."""
+    """Return a cell as a line for the terminal; `column` holds Flower's figure if it was measured."""
     cell, walls = result.cell, [taken.wall_s for taken in result.rounds]
     spread = f"[{min(walls):.3g} to {max(walls):.3g}]"
     return (
@@ -136,14 +136,14 @@ def line(result: Result, column: Mapping[str, object]) -> str:
 
 
 def _fits(fits: Sequence[Exponents]) -> Iterator[Row]:
-    """Flat is 0, linear is 1."""
+    """Yield the exponents of growth with n: constant is 0, linear is 1."""
     for fit in fits:
         text = f"grows with n as n^e: bytes sent a peer e = {fit.bytes_sent:5.2f}, CPU e = {fit.cpu_s:5.2f}"
         yield Row(f"{fit.protocol:14}     {fit.d:10}  {text}")
 
 
 def _targets(results: Sequence[Result]) -> Iterator[Row]:
-    """What the masked protocol is to reach, in the cells that were measured."""
+    """Yield the targets of the masked protocol in the measured cells."""
     by_cell = {result.cell: result for result in results}
     for target in TARGETS:
         masked = by_cell.get(Cell(MASKED, target.n, target.d))
@@ -158,7 +158,7 @@ def _targets(results: Sequence[Result]) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class Target:
-    """What a figure of a masked cell may be at most, as it is or in multiples of gloo's."""
+    """The upper bound of a figure of a masked cell, absolute or in multiples of gloo's."""
 
     n: int
     d: int

@@ -1,10 +1,10 @@
-"""Siege: what strangers at one node's door cost its swarm, on this machine, with real processes.
+"""Siege: what strangers who flood one node cost its swarm, on this machine, with real processes.
 
-Two swarms of four learn side by side. One node of the first is besieged, by turns: at rest, under siege, at
-rest. The second swarm is left alone: what else the machine does meets both. An attacker at the lowest
+Two swarms of four nodes learn side by side. One node of the first swarm is at rest and under siege in turns;
+the second swarm, the twin, is left alone and shows what else the machine does. An attacker at the lowest
 priority (benchmarks.siege.attacker) holds slow bodies, idle connections, silent websockets and slow headers,
-and opens each again as it is closed. Then a member is killed under siege and started again; then the status
-is asked for 3,000 times; then there is peace, and after a minute what was taken must have been given back.
+and reopens each one that is closed. Then another member is killed under siege and restarted. Then clients
+request the status 3,000 times. After a minute of rest the node must have released memory and descriptors.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MB = 1e6
 
 @dataclass(frozen=True)
 class Plan:
-    """How long, how often, and by how many."""
+    """The length and number of turns, the requests, and the connections of the attacker."""
 
     turn_s: float
     after_s: float
@@ -59,7 +59,7 @@ class Plan:
 
 @dataclass
 class Seen:
-    """What was measured, turn by turn."""
+    """The rounds per second of each turn, and what each attacker reported."""
 
     rest: list[float] = field(default_factory=list)
     siege: list[float] = field(default_factory=list)
@@ -69,12 +69,12 @@ class Seen:
 
     @property
     def paces(self) -> list[float]:
-        """Under siege over at rest, for each siege with the rests before and after it."""
+        """The pace of each siege over the mean pace of the rests before and after it."""
         return _paces(self.rest, self.siege)
 
     @property
     def twin_paces(self) -> list[float]:
-        """The same of the swarm that nobody attacks."""
+        """The same ratio for the twin."""
         return _paces(self.twin_rest, self.twin_siege)
 
 
@@ -84,7 +84,7 @@ def _paces(rest: list[float], siege: list[float]) -> list[float]:
 
 
 class Memory:
-    """The most that two nodes had in memory above where they began, by sampling."""
+    """Samples the memory of two nodes, the besieged one and its twin, above its value at the start."""
 
     def __init__(self, here: Swarm, twin: Swarm) -> None:
         self._swarms = (here, twin)
@@ -96,18 +96,18 @@ class Memory:
 
     def _sample(self) -> None:
         while not self._over.wait(SAMPLE_S):
-            with suppress(UserError):  # a node that has ended is told of elsewhere
+            with suppress(UserError):  # other code reports a node that has ended
                 now = [swarm.resident(BESIEGED) for swarm in self._swarms]
                 self._most = [max(pair) for pair in zip(self._most, now, strict=True)]
 
     def most(self) -> tuple[float, float]:
-        """MB above the beginning at the most, of both; ends the sampling."""
+        """End the sampling; return the peaks of both above the start, in MB."""
         self._over.set()
         self._thread.join()
         return self._above(self._most)
 
     def now(self) -> tuple[float, float]:
-        """MB above the beginning, of both, now."""
+        """Return the present memory of both above the start, in MB."""
         return self._above([swarm.resident(BESIEGED) for swarm in self._swarms])
 
     def _above(self, values: list[int]) -> tuple[float, float]:
@@ -116,13 +116,13 @@ class Memory:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
+    """Add the options of this benchmark."""
     parser.add_argument("--turn", type=float, metavar="S", help=f"seconds of a turn (default {TURN_S:.0f})")
     parser.add_argument("--turns", type=int, help=f"sieges, each between two rests (default {TURNS})")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """What it costs while it lasts, what remains, and that a member comes back."""
+    """Yield the costs during the siege, the return of a member, and what remains afterwards."""
     turn_s, after_s, turns, gets = (
         (QUICK_TURN_S, QUICK_AFTER_S, QUICK_TURNS, QUICK_GETS)
         if arguments.quick
@@ -173,7 +173,7 @@ def _listed(values: list[float]) -> str:
 
 
 def _by_turns(here: Swarm, twin: Swarm, plan: Plan) -> Seen:
-    """At rest, under siege, at rest, and so on."""
+    """Measure turns at rest and under siege alternately, with rest first and last."""
     seen = Seen()
     for _ in range(plan.turns):
         _turn(here, twin, plan.turn_s, seen.rest, seen.twin_rest)
@@ -184,7 +184,7 @@ def _by_turns(here: Swarm, twin: Swarm, plan: Plan) -> Seen:
 
 
 def _turn(here: Swarm, twin: Swarm, turn_s: float, rate: list[float], twin_rate: list[float]) -> None:
-    """Rounds a second of both swarms, for so long."""
+    """Measure the rounds per second of both swarms for `turn_s` seconds."""
     begun, first, twin_first = time.monotonic(), here.aggregated(BESIEGED), twin.aggregated(BESIEGED)
     time.sleep(turn_s)
     here_last, twin_last = here.aggregated(BESIEGED), twin.aggregated(BESIEGED)
@@ -195,7 +195,7 @@ def _turn(here: Swarm, twin: Swarm, turn_s: float, rate: list[float], twin_rate:
 
 @contextmanager
 def _attacked(here: Swarm, force: Force, seconds: float, seen: list[Mapping[str, int]]) -> Iterator[None]:
-    """An attacker, from when all its connections have been opened once."""
+    """Run an attacker; enter the context once it has opened all its connections."""
     argv = [sys.executable, "-m", "benchmarks.siege.attacker", "--endpoint", here.endpoints[BESIEGED]]
     argv += ["--seconds", str(seconds)]
     argv += [part for kind, count in asdict(force).items() for part in (f"--{kind}", str(count))]
@@ -214,7 +214,7 @@ def _attacked(here: Swarm, force: Force, seconds: float, seen: list[Mapping[str,
 
 
 def _cpu_s(here: Swarm) -> float:
-    """Of the besieged node so far."""
+    """Return the CPU seconds of the besieged node so far."""
     text = Path(f"/proc/{here.pid(BESIEGED)}/stat").read_text("ascii", "replace")
     fields = text.rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -227,7 +227,7 @@ def _opened(case: str, seen: Seen) -> Figure:
 
 
 def _killed(here: Swarm, plan: Plan) -> tuple[float, float]:
-    """Seconds from its start to listening, and from there to the end of the first round with the others."""
+    """Kill and restart a member; return its seconds to listening, and from there to its first joint round."""
     with _attacked(here, plan.force, REJOINS_WITHIN_S + OPENED_WITHIN_S, []):
         here.kill(KILLED)
         begun = time.monotonic()
@@ -238,7 +238,7 @@ def _killed(here: Swarm, plan: Plan) -> tuple[float, float]:
 
 
 def _asked(here: Swarm, plan: Plan) -> Figure:
-    """The pace while somebody asks for the status again and again, over the pace before and after."""
+    """Measure the pace while clients request the status repeatedly, over the pace afterwards."""
     begun, first = time.monotonic(), here.aggregated(BESIEGED)
     _ask(here.endpoints[BESIEGED], plan.gets)
     asking_s = time.monotonic() - begun
@@ -253,7 +253,7 @@ def _asked(here: Swarm, plan: Plan) -> Figure:
 
 
 def _ask(endpoint: str, gets: int) -> None:
-    """So many GETs of /v1/status, by some who do not wait for each other."""
+    """Request /v1/status `gets` times, from ASKERS threads at once."""
     askers = [threading.Thread(target=_ask_some, args=(endpoint, gets // ASKERS)) for _ in range(ASKERS)]
     for asker in askers:
         asker.start()

@@ -1,4 +1,4 @@
-"""`python -m node.agree TASK ...`: peers agree on scales and lists by secure sums, before they learn."""
+"""`python -m node.agree TASK ...`: peers agree on scales and lists by a secure sum before they learn."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _CALL = (
 _HELP = """\
 Peers agree on means, spreads and category lists over the rows of all of them, by one secure sum of counts,
 sums and squares: nobody sees another's. TASK is a FILE.toml with public ranges, the same at every peer, as
-python -m node.init --agree writes it. With privacy on, every peer's sums have noise, for one row; a share of
-the task's budget ([agreement] share) pays for it. Every peer writes the same task, to be learned with then.
+python -m node.init --agree writes it. With privacy on, noise in every peer's sums protects each row; a share
+of the task's budget ([agreement] share) pays for it. Every peer writes the same task, for python -m node.
 
-  --write FILE.toml   where the agreed task goes. Default: TASK-agreed.toml beside TASK
-  --force             replace that file if it is there
+  --write FILE.toml   the file for the agreed task. Default: TASK-agreed.toml beside TASK
+  --force             replace that file if it exists
 
 exit status: 0 agreed, 1 no agreement, 2 bad arguments or data, 130 interrupted
 
@@ -36,7 +36,10 @@ example, at each of three peers, each with data of its own:
 
 
 def main(argv: Sequence[str]) -> int:
-    """The exit status: 0 agreed, 1 no agreement, 2 bad arguments or data, 130 interrupted."""
+    """Runs the command; returns the exit status.
+
+    0: agreed; 1: no agreement; 2: bad arguments or data; 130: interrupted.
+    """
     return guarded(lambda: _main(argv), "--debug" in argv, print_error)
 
 
@@ -50,7 +53,7 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def command_line() -> NodeParser:
-    """What may follow the task: a node's options, and the two that `_written` reads."""
+    """Returns the parser of what may follow the task: a node's options, and the two that `_written` reads."""
     parser = node_command_line()
     parser.add_argument("--write", metavar="FILE.toml")
     parser.add_argument("--force", action="store_true")
@@ -60,13 +63,13 @@ def command_line() -> NodeParser:
 def _agree(options: NodeOptions, written: Path) -> int:
     if not options.json:
         print(f"starting: an agreement for {one_line(str(written))}", flush=True)
-    from node.agree.run import agree  # noqa: PLC0415 - loads torch: not before the arguments are right
+    from node.agree.run import agree  # noqa: PLC0415 - loads torch: only once the arguments are checked
 
     return agree(options, written)
 
 
 def _written(task: str, argv: Sequence[str]) -> tuple[Path, list[str]]:
-    """Where the agreed task goes, and the options that are the node's own."""
+    """Returns where to write the agreed task, and the node's own options; raises ConfigError."""
     rest, target, force = [], None, False
     words = iter(argv)
     for word in words:
@@ -83,7 +86,7 @@ def _written(task: str, argv: Sequence[str]) -> tuple[Path, list[str]]:
     if written.suffix != ".toml":
         raise ConfigError(f"--write {shown(own)} is refused; allowed: a FILE.toml")
     if written.exists() and not force:
-        raise ConfigError(f"--write {shown(own)} is there already; give another, or --force to replace it")
+        raise ConfigError(f"--write {shown(own)} exists already; give another, or --force to replace it")
     return written, rest
 
 

@@ -177,12 +177,16 @@ def _scale(
 ) -> tuple[float, float, str]:
     """Returns (mean, standard deviation, remark) of `there` values with these sums of u and of u^2."""
     if there < 2 or doubt > _LEAST_SURE * there:
-        return *extent.scale, "from its range alone: too few rows for what the sums let be seen"
+        return *extent.scale, "from its range alone: too few rows for the precision of the sums"
     u = min(1.0, max(-1.0, total / there))
     least = doubt / there
     variance = min(1.0, squares / there - u * u)
     mean, std = rounded_scale(extent.middle + extent.half * u, extent.half * math.sqrt(max(variance, least)))
-    return mean, std, "its spread is smaller, but not seen: narrow the range" if variance < least else ""
+    return (
+        mean,
+        std,
+        "its spread is too small for the precision of the sums: narrow the range" if variance < least else "",
+    )
 
 
 def _category(

@@ -157,7 +157,7 @@ def agree(options: NodeOptions, written: Path) -> int:
             return status
         raise UserError(
             "no agreement, for the reasons above: nothing is written; start all peers again, each with the "
-            "--out that it had, which knows what was spent (docs/data.md says what if that was all)"
+            "same --out, which records what was spent (docs/data.md says what to do if that was everything)"
         )
     noise_std = prepared.mechanism.noise_std if isinstance(prepared.mechanism, RecordSums) else 0.0
     section = options.task.agreement
@@ -188,7 +188,7 @@ def save(path: Path, text: str) -> None:
     try:
         replace_file(path, (text.encode(),), durable=True)
     except OSError as error:
-        raise ConfigError(f"--write {shown(str(path))} can not be written: {reason(error)}") from None
+        raise ConfigError(f"--write {shown(str(path))} cannot be written: {reason(error)}") from None
 
 
 def prepare_agreement(options: NodeOptions) -> Prepared:

@@ -29,7 +29,7 @@ export class Stream {
 
   open() {
     clearTimeout(this.again);
-    this.#read().catch(() => this.#lost("The node can not be reached"));
+    this.#read().catch(() => this.#lost("The node cannot be reached"));
   }
 
   #visible() {

@@ -1,4 +1,4 @@
-"""`python -m node.check TASK ...`: what would fail, told before a run. One line a check."""
+"""`python -m node.check TASK ...`: finds before a run what would fail. One line per check."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _CALL = (
     "[any other option of python -m node]",
 )
 _HELP = """\
-Tells before a run what would fail: data against task, model, privacy budget against rounds, memory, ports,
-keys, allow-list, peers that answer and their clocks. Takes the very options that the node is to get; nothing
-is written, and no round is begun. TASK is a built-in task or a FILE.toml.
+Reports before a run what would fail: data against task, model, privacy budget against rounds, memory, ports,
+keys, allow-list, peers that answer and their clocks. Takes the same options as the node; writes nothing, and
+begins no round. TASK is a built-in task or a FILE.toml.
 
 Each line begins with ok, warning or problem. exit status: 0 no problem, 2 a problem.
 
@@ -29,11 +29,14 @@ examples:
   python -m node.check ward.toml --data ward.csv --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003"""
 
 _NOBODY = "127.0.0.1:1"
-"""Stands for peers that were not named: a node's options need some."""
+"""Stands in for peers that were not named, because a node's options require some."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """The exit status: 0 no problem, 2 a problem or bad arguments, 130 interrupted."""
+    """Runs the command; returns the exit status.
+
+    0: no problem; 2: a problem or bad arguments; 130: interrupted.
+    """
     return guarded(lambda: _main(argv), "--debug" in argv, print_error)
 
 
@@ -42,9 +45,9 @@ def _main(argv: Sequence[str]) -> int:
         return 0 if argv else 2
     named = {part.partition("=")[0] for part in argv[1:]} & {"--peers", "--tracker"}
     options = _options(argv, bool(named))
-    # Not beside the findings, each of which begins with its level.
+    # On standard error: every line on standard output is a finding and begins with its level.
     print(f"starting: checks of {one_line(argv[0])}", file=sys.stderr, flush=True)
-    from node.check.checks import check_all  # noqa: PLC0415 - loads torch: not before the arguments are right
+    from node.check.checks import check_all  # noqa: PLC0415 - loads torch: only once the arguments are checked
 
     problems = 0
     for finding in check_all(options, met=bool(named)):
@@ -57,12 +60,12 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def command_line() -> NodeParser:
-    """What may follow the task: a node's options."""
+    """Returns the parser of what may follow the task: a node's options."""
     return node_command_line()
 
 
 def _options(argv: Sequence[str], met: bool) -> NodeOptions:
-    """The node's own options; what is wrong with them is a problem as any other."""
+    """Returns the node's options; raises ConfigError if they are wrong."""
     try:
         return parse_arguments(["--task", *argv, *([] if met else ["--peers", _NOBODY])])
     except UserError as error:

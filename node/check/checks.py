@@ -255,7 +255,7 @@ def _key(path: Path) -> Finding:
         return Finding("ok", "key", f"{key.public.hex()} in {path}, readable by its owner alone")
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not os.access(folder, os.W_OK):
-        return Finding("problem", "key", f"{path} is not there and {folder} can not be written; name another")
+        return Finding("problem", "key", f"{path} is not there and {folder} cannot be written; name another")
     return Finding("ok", "key", f"{path} is made at the first start; python -m node.key {path} makes it now")
 
 

@@ -1,8 +1,8 @@
 """The commands: `murmuration NAME` and `python -m MODULE` start the same code.
 
-What `murmuration --help` shows, what it starts and what a shell completes are made from this table. A new
-command is a module with `main(argv)`, which gives the exit status, and `command_line()`, which gives its
-parser; and its row here. Nothing of a command is imported before it is asked for.
+This table is the source of the list in `murmuration --help`, of the commands that it starts, and of shell
+completion. A new command needs a row here and a module with `main(argv)`, which returns the exit status, and
+`command_line()`, which returns the parser. A command's module is imported only when it is used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from node.cli.sigint import SCRIPT, is_script
 
 @dataclass(frozen=True)
 class Command:
-    """summary: one line. module: what has its `main` and its `command_line`."""
+    """`module`: the module with `main` and `command_line`; `summary`: one line for --help."""
 
     name: str
     module: str
@@ -26,18 +26,18 @@ class Command:
 
     @property
     def package(self) -> str:
-        """What `python -m` is given for it."""
+        """The name that `python -m` takes."""
         return self.module.removesuffix(".__main__")
 
     def is_here(self) -> bool:
-        """Whether its code is: the benchmarks are in the repository alone."""
+        """Returns whether the command's code is here; only the repository has the benchmarks."""
         try:
             return find_spec(self.module) is not None
         except ModuleNotFoundError:
             return False
 
     def load(self) -> ModuleType:
-        """Its module."""
+        """Imports and returns the module."""
         return importlib.import_module(self.module)
 
 
@@ -45,24 +45,24 @@ COMMANDS = (
     Command("node", "node.__main__", "a peer: train on your own data, and learn with others"),
     Command("tracker", "node.tracker.__main__", "introduce peers to each other"),
     Command("init", "node.init.__main__", "look at your data, and write a task for them"),
-    Command("check", "node.check.__main__", "say before a run what would fail"),
+    Command("check", "node.check.__main__", "report before a run what would fail"),
     Command("agree", "node.agree.__main__", "agree with peers on scales and lists, before you learn"),
-    Command("predict", "node.predict.__main__", "say of new rows what the common model says"),
+    Command("predict", "node.predict.__main__", "predict new rows with the common model"),
     Command("key", "node.key", "make a node's key, and print its public half"),
-    Command("rejoin", "node.rejoin.__main__", "see who decides on the next model; say who is gone for good"),
+    Command("rejoin", "node.rejoin.__main__", "see who decides on the next model; declare who is gone"),
     Command("scenarios", "scenarios.__main__", "run whole swarms on this machine; get data for them"),
-    Command("bench", "benchmarks.__main__", "measure what it all costs; in the repository alone"),
-    Command("completion", "node.cli.completion", "print a script that completes all this in a shell"),
+    Command("bench", "benchmarks.__main__", "measure time, memory and traffic; in the repository only"),
+    Command("completion", "node.cli.completion", "print a script for completion in a shell"),
 )
 
 
 def usage(package: str, *lines: str) -> str:
-    """The first lines of a help text that is no parser's: how the command is called."""
+    """Returns the usage lines of a help text that no parser writes."""
     begin = f"usage: {program(package)} "
     return begin + f"\n{' ' * len(begin)}".join(lines)
 
 
 def program(package: str) -> str:
-    """How this process was asked for a command, for usage lines: by its name, or by `python -m`."""
+    """Returns the command as this process was started, for usage lines: by name, or with `python -m`."""
     name = next(command.name for command in COMMANDS if command.package == package)
     return f"{SCRIPT} {name}" if is_script(sys.argv) else f"python -m {package}"

@@ -1,9 +1,8 @@
 """`murmuration completion SHELL`: a script that completes commands, options and their values in a shell.
 
-What can be typed is read off the commands' own parsers and written into the script as one table: what has
-been typed, and the words that may follow. The script only looks that up: no Python is started while
-somebody types. Where the table has no words, as after an option that takes a file, the shell completes
-names of files.
+The script holds one table, made from the commands' own parsers: what has been typed, and the words that may
+follow. It only looks words up, and starts no Python. Where the table has no words, as after an option that
+takes a file, the shell completes file names.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from node.cli.sigint import SCRIPT, leave
 
 _DESCRIPTION = f"""\
 Prints a script that completes what is typed after {SCRIPT}: commands, options, and the values of options
-that have a few. What is not known to it is completed as a file. It is of this version: print it again after
+that have only a few. It completes all else as file names. The script fits this version: print it again after
 an upgrade."""
 _EPILOG = f"""\
 examples:
@@ -28,15 +27,15 @@ examples:
   {SCRIPT} completion fish > ~/.config/fish/completions/{SCRIPT}.fish"""
 
 Table = Mapping[str, Sequence[str]]
-"""What has been typed, and which words may follow; none: a file.
+"""Maps what has been typed to the words that may follow; no words: a file.
 
 "murmuration scenarios run" has the names that come next, "murmuration scenarios run -" the options, and
-"murmuration scenarios run --engine" the values of that one. Options without a value have no entry.
+"murmuration scenarios run --engine" the values of that option. Options without a value have no entry.
 """
 
 
 def main(argv: Sequence[str]) -> int:
-    """The exit status."""
+    """Runs the command; returns the exit status."""
     return guarded(lambda: _main(argv), False, print_error)
 
 
@@ -46,7 +45,7 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def command_line() -> NodeParser:
-    """The parser."""
+    """Returns the parser."""
     parser = NodeParser(
         prog=program("node.cli.completion"),
         description=_DESCRIPTION,
@@ -58,7 +57,7 @@ def command_line() -> NodeParser:
 
 
 def table() -> Iterator[tuple[str, Sequence[str]]]:
-    """A `Table`: of the program itself, then of each command that is here."""
+    """Yields the entries of a `Table`: of the program itself, then of each command that is here."""
     here = [command for command in COMMANDS if command.is_here()]
     yield SCRIPT, [command.name for command in here]
     yield f"{SCRIPT} -", ["--help", "--version"]
@@ -67,7 +66,7 @@ def table() -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def _after(typed: str, parser: NodeParser) -> Iterator[tuple[str, Sequence[str]]]:
-    """What may follow a command, and what may follow that."""
+    """Yields the entries of a command and of its subcommands."""
     positional = [action for action in parser.declared if not action.option_strings]
     options = {name: action for action in parser.declared for name in action.option_strings[-1:]}
     yield typed, [word for action in positional for word in _choices(action)]
@@ -110,7 +109,7 @@ def _fish(words: Table) -> str:
 
 
 def _cases(words: Table) -> Iterator[tuple[list[str], Sequence[str]]]:
-    """What is typed, by what follows: many options have the same values, or none that are known."""
+    """Groups what is typed by what follows: many options have the same values, or none that are known."""
     for after in dict.fromkeys(map(tuple, words.values())):
         yield [typed for typed, each in words.items() if tuple(each) == after], after
 
@@ -153,7 +152,7 @@ _murmuration() {
     if [[ -n $after ]]; then compadd -- ${=after}; else _files; fi
 }
 
-# Read as a function of completion, this file is its body; read by `source`, it only tells of it.
+# As an autoloaded function this file is its body; `source` only registers it.
 if [[ $funcstack[1] == _murmuration ]]; then _murmuration "$@"; else compdef _murmuration murmuration; fi"""
 
 _FISH = """\

@@ -30,7 +30,7 @@ def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
         if debug:
             traceback.print_exc()
         _leave_output()
-        complain("the output can not be written: what reads it has ended; let it run, or write to a file", 1)
+        complain("the output cannot be written: its reader has ended; let that run, or write to a file", 1)
         return 1
     except UserError as error:
         if debug:
@@ -53,7 +53,7 @@ def task_comes_first(argv: Sequence[str], usage: str) -> bool:
         print(usage)
         return False
     if argv[0].startswith("-"):
-        raise ConfigError(f"{argv[0]} is refused: the task comes first; --help tells more")
+        raise ConfigError(f"{argv[0]} is refused: the task comes first; --help shows more")
     return True
 
 

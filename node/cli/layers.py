@@ -1,8 +1,8 @@
 """Where an option's value comes from: command line, then environment, then a file, then its default.
 
 Every option of a parser can be given in all three ways. In the environment `--log-level` is PREFIX_LOG_LEVEL,
-in the file `log-level`. Each value goes through the parser as if it had been typed, and keeps the name of the
-place where it was written, so that a complaint can say it.
+in the file `log-level`. Each value goes through the parser as if it had been typed, and keeps the name of its
+place, so that an error can name it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _SWITCHES = {"true": True, "1": True, "false": False, "0": False}
 
 @dataclass(frozen=True)
 class Layered:
-    """The options by their names in the parser, None for what nobody gave and has no default.
+    """The options by their names in the parser; None for an option without a value and without a default.
 
-    `where` says for each that was given where that was: "--listen", "MURMURATION_NODE_LISTEN" or
+    `where` holds the place of each given value: "--listen", "MURMURATION_NODE_LISTEN" or
     "listen in node.toml". `overrides` are all values of --set, the weakest first.
     """
 
@@ -41,13 +41,13 @@ class Layered:
     overrides: tuple[Override, ...]
 
     def place(self, name: str) -> str:
-        """Where `name`, as the parser calls it, was given; its option, where it was not."""
+        """Returns where `name`, an option's name in the parser, was given; if nowhere, the option itself."""
         return self.where.get(name, f"--{name.replace('_', '-')}")
 
 
 @dataclass(frozen=True)
 class _Layer:
-    """What one place gave: values by destination, and the name of the place for each."""
+    """The values of one layer by destination, with the name of each value's place."""
 
     values: Mapping[str, Any]
     where: Mapping[str, str]
@@ -55,20 +55,20 @@ class _Layer:
 
 
 def add_config(group: Options, prefix: str) -> None:
-    """The option that names the file."""
+    """Adds the option that names the file."""
     group.add_argument(
         f"--{CONFIG}",
         metavar="FILE.toml",
-        help="a file with options, by their names without the dashes. An option "
-        f"on the command line comes before {prefix}_OPTION in the environment, that before the file, and "
-        "the file before the default. Default: none",
+        help="a file with options, by their names without the dashes. The command line overrides "
+        f"{prefix}_OPTION in the environment, which overrides the file, which overrides the default. "
+        "Default: none",
     )
 
 
 def layered(parser: NodeParser, argv: Sequence[str], environ: Mapping[str, str], prefix: str) -> Layered:
-    """What is asked for, from all layers. `prefix`: what the environment's names begin with.
+    """Returns the options from all layers. `prefix`: the beginning of the environment's names.
 
-    ConfigError names the place of what is wrong. --help prints and raises SystemExit(0).
+    Raises ConfigError, which names the place of a wrong value. --help prints and raises SystemExit(0).
     """
     actions = {name: action for action in parser.declared if (name := _long_name(action)) is not None}
     flags = _flags(parser, argv, actions)
@@ -85,7 +85,7 @@ def layered(parser: NodeParser, argv: Sequence[str], environ: Mapping[str, str],
 
 
 def _long_name(action: argparse.Action) -> str | None:
-    """The option without its dashes; None for --help and arguments without a name."""
+    """Returns the option without its dashes; None for --help and positional arguments."""
     names = [option[2:] for option in action.option_strings if option.startswith("--")]
     return names[0] if names and action.dest != "help" else None
 
@@ -93,7 +93,7 @@ def _long_name(action: argparse.Action) -> str | None:
 def _parsed(
     parser: NodeParser, argv: Sequence[str], actions: Mapping[str, argparse.Action]
 ) -> dict[str, Any]:
-    """What `argv` itself gives, by destination, without any default."""
+    """Returns the values in `argv` itself by destination, without any default."""
     nothing = argparse.Namespace(**{action.dest: None for action in actions.values()})
     given = vars(parser.parse_args(argv, nothing))
     return {dest: value for dest, value in given.items() if value is not None}
@@ -112,7 +112,7 @@ def _from_environment(
     prefix: str,
     actions: Mapping[str, argparse.Action],
 ) -> _Layer:
-    """PREFIX_OPTION=value, and PREFIX_SET_section__key=value for a task key."""
+    """Reads PREFIX_OPTION=value, and PREFIX_SET_section__key=value for a task key."""
     names = {f"{prefix}_{name.upper().replace('-', '_')}": name for name in actions}
     values: dict[str, Any] = {}
     where: dict[str, str] = {}
@@ -132,7 +132,7 @@ def _from_environment(
 
 
 def _from_file(parser: NodeParser, path: Path, actions: Mapping[str, argparse.Action]) -> _Layer:
-    """The options in a TOML file, and the task keys under its [set]."""
+    """Reads the options in a TOML file, and the task keys under its [set]."""
     values: dict[str, Any] = {}
     where: dict[str, str] = {}
     overrides: list[Override] = []
@@ -160,7 +160,7 @@ def _one(
     place: str,
     actions: Mapping[str, argparse.Action],
 ) -> dict[str, Any]:
-    """One option as the parser takes it, or ConfigError that begins with `place`."""
+    """Parses the value of one option; raises ConfigError that begins with `place`."""
     if actions[name].nargs == 0:  # a switch
         if text.lower() not in _SWITCHES:
             raise ConfigError(f"{place}: {shown(text)} is refused; allowed: true or false")
@@ -172,13 +172,13 @@ def _one(
 
 
 def _table(path: Path) -> dict[str, Any]:
-    """The parsed file; ConfigError if it can not be read, is too large, or is not TOML."""
+    """Returns the parsed file; raises ConfigError if it cannot be read, is too large, or is not TOML."""
     try:
         check_regular(path)
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"--config {shown(str(path))} can not be read: {reason(error)}") from None
+        raise ConfigError(f"--config {shown(str(path))} cannot be read: {reason(error)}") from None
     if len(content) > _MOST_BYTES:
         raise ConfigError(f"--config {shown(str(path))} is refused: more than {_MOST_BYTES >> 20} MiB")
     try:
@@ -188,7 +188,7 @@ def _table(path: Path) -> dict[str, Any]:
 
 
 def _as_text(value: object, place: str) -> str:
-    """A value of the file as it would be typed: lists with commas, switches as true or false."""
+    """Returns a value of the file as it would be typed: lists with commas, switches as true or false."""
     match value:
         case bool():
             return str(value).lower()

@@ -1,4 +1,4 @@
-"""`murmuration`: one command for all of them. It finds the one that is named, and hands over."""
+"""`murmuration`: one program for all commands. It finds the named command and runs it."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _HELP = f"""\
 usage: {SCRIPT} COMMAND [ARGUMENT ...]
        {SCRIPT} --version
 
-Peers train one model together: no server, and nobody sees anybody's update.
+Peers train one model together, without a server; nobody sees another's update.
 
 commands:
 {{commands}}
 
-`{SCRIPT} COMMAND --help` tells more. The same commands are `python -m node`,
+`{SCRIPT} COMMAND --help` shows more. The same commands are `python -m node`,
 `python -m node.init` and so on; bench is `python -m benchmarks`."""
 
 
 def run() -> NoReturn:
-    """The installed script."""
+    """Runs the installed script."""
     _look_in_this_folder()
     leave(main(sys.argv[1:]))
 
 
 def main(argv: Sequence[str]) -> int:
-    """The exit status: that of the command, or 2 where none is named."""
+    """Runs the named command; returns its exit status, or 2 if none is named."""
     command = next((command for command in COMMANDS if command.name == argv[0]), None) if argv else None
     if command is None or not command.is_here():
         return guarded(lambda: _without_command(argv, command), False, print_error)
@@ -42,14 +42,14 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _look_in_this_folder() -> None:
-    """A task may name a class of one's own: as `python -m` does, look for its module in this folder first."""
+    """Puts this folder first in the import path, as `python -m` does: a task may name a user's own class."""
     if not sys.flags.safe_path:
         with suppress(OSError):  # the folder is gone
-            sys.path[0] = os.getcwd()  # noqa: PTH109 - text, as Python has it there
+            sys.path[0] = os.getcwd()  # noqa: PTH109 - sys.path holds text
 
 
 def _without_command(argv: Sequence[str], absent: Command | None) -> int:
-    """What the program says itself. ConfigError for a command that there is not, or not here."""
+    """Prints help or version; raises ConfigError for a command that does not exist or is not installed."""
     if absent is not None:
         raise ConfigError(
             f"{absent.name} is not part of the installed package: it is in the repository; run it there, "
@@ -66,14 +66,14 @@ def _without_command(argv: Sequence[str], absent: Command | None) -> int:
 
 
 def help_text() -> str:
-    """All commands, each in a line."""
+    """Returns the help text, with one line per command."""
     width = max(len(command.name) for command in COMMANDS)
     lines = (f"  {command.name:{width}}  {command.summary}" for command in COMMANDS)
     return _HELP.format(commands="\n".join(lines))
 
 
 def _version() -> str:
-    from node.distribution import installed_version  # noqa: PLC0415 - reads what is installed: only if asked
+    from node.distribution import installed_version  # noqa: PLC0415 - only --version needs it
 
     return f"{SCRIPT} {installed_version() or '(not installed: run from a folder)'}"
 

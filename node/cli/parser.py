@@ -1,4 +1,4 @@
-"""The parser of all commands: its errors are ConfigErrors, and it knows what was declared."""
+"""The parser of all commands: its errors are ConfigErrors, and it lists the declared options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Options(Protocol):
     """A parser, or one of its groups."""
 
     def add_argument(self, *names: str, **how: Any) -> argparse.Action:
-        """Declare an option or an argument, as argparse has it."""
+        """Declares an option or an argument, as in argparse."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class _Group:
 
 
 class NodeParser(argparse.ArgumentParser):
-    """An argument parser whose complaints are ConfigErrors, so that they are one line.
+    """An argument parser that raises one-line ConfigErrors.
 
     `declared`: all options and arguments in the order of their declaration, which argparse does not publish.
     """
@@ -39,21 +39,21 @@ class NodeParser(argparse.ArgumentParser):
         super().__init__(*args, **how)
 
     def add_argument(self, *names: str, **how: Any) -> argparse.Action:
-        """Declare an option or an argument, as argparse has it."""
+        """Declares an option or an argument, as in argparse."""
         action = super().add_argument(*names, **how)
         self.declared.append(action)
         return action
 
     def group(self, title: str) -> Options:
-        """Options that --help lists under `title`."""
+        """Adds a group of options that --help lists under `title`."""
         return _Group(self.add_argument_group(title).add_argument, self.declared)
 
     def add_subparsers(self, **how: Any) -> Any:
-        """As argparse has it; the commands are the `choices` of what is declared."""
+        """Adds subcommands, as in argparse; they are the `choices` of the declared action."""
         action = super().add_subparsers(**how)
         self.declared.append(action)
         return action
 
     def error(self, message: str) -> NoReturn:
-        """One line, with where to read on."""
-        raise ConfigError(f"{message}; {self.prog} --help tells what is allowed")
+        """Raises ConfigError in one line that points to --help."""
+        raise ConfigError(f"{message}; {self.prog} --help shows what is allowed")

@@ -1,7 +1,7 @@
-"""Ctrl-C before a command has begun: it ends at once, with its status and without a word.
+"""Ctrl-C before a command has begun to write: the process ends at once, silently, with the usual status.
 
 Loading takes seconds, and nothing is written yet. An exception would not do: in the middle of the import of a
-native library it ends in a traceback, or in the death of the process.
+native library it ends in a traceback or a crash.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ SCRIPT = "murmuration"
 
 
 def is_script(argv: Sequence[str]) -> bool:
-    """Whether `argv`, which is sys.argv, is that of the installed command."""
+    """Returns whether `argv`, which is sys.argv, starts the installed command."""
     return bool(argv) and argv[0].rpartition("/")[2] == SCRIPT
 
 
 def is_command(argv: Sequence[str], whole: Sequence[str]) -> bool:
-    """Whether Python is loading a command of this project.
+    """Returns whether Python is loading a command of this project.
 
     `argv` is sys.argv, which begins with "-m" until the command's module is found; `whole` is
-    sys.orig_argv, where the module's name has that place. The installed command has its path in both; a
-    child process has in its sys.argv what its parent was started with.
+    sys.orig_argv, which has the module's name in that place. The installed command has its path in both; the
+    sys.argv of a child process has its parent's arguments.
     """
     begins = whole[-len(argv) :][:1] if argv else []
     if argv[:1] == ["-m"]:
@@ -37,19 +37,19 @@ def is_command(argv: Sequence[str], whole: Sequence[str]) -> bool:
 
 
 def loading() -> None:
-    """Where a command is being loaded, Ctrl-C ends the process from here on. Else nothing changes."""
+    """Makes Ctrl-C end the process at once if a command is being loaded; else changes nothing."""
     if is_command(sys.argv, sys.orig_argv) and _on_interrupt() is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
 
 def begun() -> None:
-    """A command begins to write: from here on Ctrl-C is a KeyboardInterrupt, as in any program."""
+    """Restores Ctrl-C to KeyboardInterrupt: the command begins to write."""
     if _on_interrupt() is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def leave(status: int) -> NoReturn:
-    """End a command. Ctrl-C during Python's own last steps ends it a little earlier."""
+    """Ends a command. Ctrl-C during Python's shutdown ends the process at once."""
     if _on_interrupt() is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
     sys.exit(status)

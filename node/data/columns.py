@@ -1,6 +1,6 @@
-"""What the cells of one column say: words, numbers, days or yes and no; and which of them is none of these.
+"""Reads the cells of one column as words, numbers, days, or yes and no, and finds the first bad cell.
 
-The rules are those of every peer, whatever its file's format: docs/data.md.
+The rules are the same at every peer and for every file format: docs/data.md.
 """
 
 from __future__ import annotations
@@ -28,43 +28,43 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Words:
-    """Text as a list of different words and each row's place in it, -1 where there is no value: (n,)."""
+    """Text as a list of distinct words, and for each row the word's index, -1 for a missing value: (n,)."""
 
     words: list[str]
     codes: NDArray[np.int64]
 
     @property
     def missing(self) -> NDArray[np.bool_]:
-        """Where there is no value: (n,)."""
+        """Which rows have no value: (n,)."""
         return self.codes < 0
 
     def counts(self) -> NDArray[np.int64]:
-        """How many rows have each word."""
+        """Returns how many rows have each word."""
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.words)).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class Bad:
-    """The first cell that is not what its column holds: `row` counts from 1, without the header."""
+    """The first cell that its column cannot hold; `row` counts from 1, without the header."""
 
     row: int
     word: str
 
 
 def words_of(column: pa.ChunkedArray) -> Words:
-    """The cells as text (NFC) without white space around it; what stands for no value is no word.
+    """Returns the cells as text (NFC) without surrounding white space.
 
-    Numbers that are whole are written without a point, days as 2026-01-31.
+    Markers of a missing value are no words. Whole numbers have no point; days are written as 2026-01-31.
     """
     return _trimmed(_written(column))
 
 
 def _written(column: pa.ChunkedArray) -> Words:
-    """The cells as text, as they stand there, -1 for a null."""
+    """Returns the cells as unchanged text, with -1 for a null."""
     flat = _as_text(column)
     encoded = flat if pa.types.is_dictionary(flat.type) else pc.dictionary_encode(flat)
     array = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-    if isinstance(array, pa.ChunkedArray):  # no chunk at all, or several that do not fit one array
+    if isinstance(array, pa.ChunkedArray):  # no chunk at all, or several that do not fit into one array
         array = array.unify_dictionaries().chunk(0)
     codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return Words([word or "" for word in array.dictionary.to_pylist()], codes)
@@ -87,9 +87,9 @@ def _number_word(value: float | None) -> str | None:
 
 
 def _trimmed(written: Words) -> Words:
-    """Words without white space around them, each once, in the order of their first row."""
+    """Removes surrounding white space; lists each word once, in the order of the first row."""
     places: dict[str, int] = {}
-    new = np.full(len(written.words) + 1, -1, np.int64)  # the last one is where code -1 looks
+    new = np.full(len(written.words) + 1, -1, np.int64)  # code -1 selects the last one
     for place, word in enumerate(written.words):
         bare = unicodedata.normalize("NFC", word).strip()
         if bare not in MISSING_WORDS:
@@ -98,12 +98,12 @@ def _trimmed(written: Words) -> Words:
 
 
 def numbers_of(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
-    """(n,) numbers, NaN where there is none; and the first cell that is no number as `cells` has it."""
+    """Returns (n,) numbers, NaN for missing ones, and the first cell that is no number (node.data.cells)."""
     return _stored(column) if _is_numeric(column) else parsed(words_of(column), number)
 
 
 def bare_numbers_of(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
-    """The same, but a word for no value is refused as any other word is; a null is still NaN."""
+    """Returns the same, but refuses words for a missing value like any other word; a null is still NaN."""
     return _stored(column) if _is_numeric(column) else parsed(_written(column), number)
 
 
@@ -112,7 +112,7 @@ def _is_numeric(column: pa.ChunkedArray) -> bool:
 
 
 def _stored(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
-    """What a column of integers or floats holds."""
+    """Returns the values of a column of integers or floats, and the first that is no number."""
     values = column.cast(pa.float64(), safe=False).to_numpy()
     outside = np.flatnonzero(no_numbers(values) & ~np.isnan(values))
     bad = Bad(int(outside[0]) + 1, f"{values[outside[0]]:g}") if len(outside) else None
@@ -120,17 +120,17 @@ def _stored(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
 
 
 def days_of(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
-    """(n,) days since 1970-01-01, NaN where there is no value; and the first cell that is no date."""
+    """Returns (n,) days since 1970-01-01, NaN for missing values, and the first cell that is no date."""
     return parsed(words_of(column), days)
 
 
 def truths_of(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
-    """(n,) 1 for yes and 0 for no, NaN where there is no value; and the first cell that is neither."""
+    """Returns (n,) 1 for yes and 0 for no, NaN for missing values, and the first cell that is neither."""
     return parsed(words_of(column), truth)
 
 
 def parsed(words: Words, read: Callable[[str], float | None]) -> tuple[Floats, Bad | None]:
-    """(n,) what `read` makes of each word, NaN where there is none; and the first one that it refuses."""
+    """Returns (n,) the results of `read`, NaN for missing values, and the first cell that `read` refuses."""
     values = [read(word) for word in words.words]
     table = np.array([math.nan if value is None else value for value in values] + [math.nan])
     refused = np.array([value is None for value in values] + [False])
@@ -140,15 +140,15 @@ def parsed(words: Words, read: Callable[[str], float | None]) -> tuple[Floats, B
 
 
 def truth(word: str) -> float | None:
-    """1 or 0 for a word that says yes or no, in any case; None for another."""
+    """Returns 1 or 0 for a word that means yes or no, in upper or lower case; None for any other."""
     lower = word.lower()
     return 1.0 if lower in _YES else 0.0 if lower in _NO else None
 
 
 def days(word: str) -> float | None:
-    """Days since 1970-01-01 of an ISO 8601 date, with or without a time; None if it is none.
+    """Returns the days since 1970-01-01 of an ISO 8601 date, with or without a time; None for other text.
 
-    A time without a zone is taken as UTC.
+    A time without a zone counts as UTC.
     """
     if not word.isascii() or not word[:_LONGEST_YEAR].isdigit() or "-" not in word:
         return None

@@ -1,7 +1,7 @@
-"""Tables of any columns, as they stand in a CSV (packed or not) or Parquet file, by pyarrow.
+"""Reads tables with columns of any kind from CSV (also gzip) and Parquet files, with pyarrow.
 
-Limits come first: rows and bytes are counted while a file is read piece by piece, and text stays
-dictionary-encoded, so that what is packed well on disk does not unfold in memory.
+Limits apply while a file is read: rows and bytes are counted piece by piece, and text stays
+dictionary-encoded, so a file that is well compressed on disk does not fill the memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from node.storage.regular_files import check_regular
 
 MOST_ROWS = 50_000_000
 MOST_BYTES = 8 << 30
-"""Of one file, unpacked."""
+"""The most bytes of one file, decompressed."""
 MOST_COLUMNS = 10_000
 _BLOCK_BYTES = 8 << 20
 _BATCH_ROWS = 1 << 16
@@ -35,7 +35,7 @@ _UNREADABLE = (OSError, EOFError, ValueError, MemoryError, csv.Error, zlib.error
 
 @dataclass(frozen=True)
 class Limits:
-    """What one file may hold: at most so many rows, and bytes when it is unpacked; at least so many rows."""
+    """Limits on one file: the most rows, the most bytes when decompressed, and the least rows."""
 
     rows: int
     bytes: int
@@ -47,29 +47,30 @@ LIMITS = Limits(MOST_ROWS, MOST_BYTES)
 
 @dataclass(frozen=True)
 class Frame:
-    """Columns (n,) as they were read, by name; text is dictionary-encoded. `left_out` can not be read."""
+    """Columns (n,) as they were read, by name; text is dictionary-encoded."""
 
     path: Path
     columns: dict[str, pa.ChunkedArray]
     rows: int
     left_out: dict[str, str]
-    """Columns of kinds that are no values (lists, records), with what they are."""
+    """Columns that were not read because their cells are no single values (lists, records): name to type."""
 
 
 def read_frame(path: Path, wanted: Sequence[str] | None, limits: Limits = LIMITS) -> Frame:
-    """The table in `path` (.csv, .tsv, .txt, each also .gz, or .parquet); `wanted` columns, None for all.
+    """Reads the table in `path`: .csv, .tsv, .txt, each also .gz, or .parquet.
 
-    Raises ConfigError, one line: unreadable, too large, a column that is not there.
+    `wanted` are the columns to read, None for all. Raises a one-line ConfigError if the file is unreadable
+    or too large, or lacks a column.
     """
     read = _read_parquet if path.suffix.lower() == ".parquet" else _read_text
     try:
         return read(path, wanted, limits)
     except _UNREADABLE as error:
-        fail(path, f" can not be read: {_told(error)}")
+        fail(path, f" cannot be read: {_told(error)}")
 
 
 def fail(path: Path, text: str) -> NoReturn:
-    """Raise the ConfigError about the data in `path`."""
+    """Raises the ConfigError about the data in `path`."""
     raise ConfigError(f"data file {shown(str(path))}{text}")
 
 
@@ -104,12 +105,12 @@ def _read_text(path: Path, wanted: Sequence[str] | None, limits: Limits) -> Fram
 
 
 def _blank_is_skipped(row: pa_csv.InvalidRow) -> str:
-    """What pyarrow does with a row that has not as many cells as the header: white space alone is no row."""
+    """Returns what pyarrow does with a row whose cell count is not the header's: it skips blank lines."""
     return "error" if row.text.strip() else "skip"
 
 
 def _chosen(path: Path, header: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
-    """`wanted`, if each is a column."""
+    """Returns `wanted`, or all columns if it is None; raises ConfigError if one is not there."""
     if len(header) > MOST_COLUMNS:
         fail(path, f" has {len(header)} columns; allowed: at most {MOST_COLUMNS}")
     check_columns(path, header, wanted or ())
@@ -117,7 +118,7 @@ def _chosen(path: Path, header: Sequence[str], wanted: Sequence[str] | None) -> 
 
 
 def check_columns(path: Path, header: Sequence[str], wanted: Sequence[str]) -> None:
-    """ConfigError for a column that a schema asks for and that is not there."""
+    """Raises ConfigError for a column that a schema requires and the file lacks."""
     for name in wanted:
         if name not in header:
             fail(
@@ -151,7 +152,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Whether a column of this kind holds one value a row that means something here."""
+    """Returns whether a column of this type holds one usable value per row."""
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     tests = (
         *(pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, pa.types.is_integer),
@@ -167,7 +168,7 @@ def _frame(
     limits: Limits,
     left_out: dict[str, str],
 ) -> Frame:
-    """All batches, counted as they come."""
+    """Joins all batches, and checks the limits as they come."""
     kept, rows, size = [], 0, 0
     for batch in batches:
         rows, size = rows + batch.num_rows, size + batch.nbytes

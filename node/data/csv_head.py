@@ -1,4 +1,4 @@
-"""The head of a text table: which separator it has, and the names of its columns."""
+"""Reads the head of a text table: its separator and the names of its columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _LOOKED_AT = 20  # rows
 
 
 def read_head(path: Path) -> str:
-    """The first whole lines of `path`, at most HEAD_BYTES; ValueError if they are not UTF-8, or no lines."""
+    """Returns the first whole lines of `path`, at most HEAD_BYTES.
+
+    Raises ValueError if they are not UTF-8 or the first line is longer.
+    """
     check_regular(path)
     packed = path.suffix.lower() == ".gz"
     with gzip.open(path) if packed else path.open("rb") as file:
@@ -30,7 +33,7 @@ def read_head(path: Path) -> str:
 
 
 def separator_of(head: str) -> str:
-    """What stands between the cells: what gives most rows of `head` one and the same number of them."""
+    """Returns the separator that gives the most columns, the same number in most rows of `head`."""
 
     def columns(separator: str) -> int:
         rows = _rows(head, separator)
@@ -41,7 +44,7 @@ def separator_of(head: str) -> str:
 
 
 def _rows(head: str, separator: str) -> list[list[str]]:
-    """The first rows that are not blank."""
+    """Returns the first rows that are not blank."""
     reader = csv.reader(io.StringIO(head), delimiter=separator)
     rows: list[list[str]] = []
     try:
@@ -50,13 +53,16 @@ def _rows(head: str, separator: str) -> list[list[str]]:
                 rows.append(row)
             if len(rows) == _LOOKED_AT:
                 break
-    except csv.Error:  # told when the file is read for good
+    except csv.Error:  # reported when the whole file is read
         return rows
     return rows
 
 
 def header_of(path: Path, cells: Sequence[str]) -> list[str]:
-    """The names of the columns: two or more, each once, not numbers; raises ConfigError."""
+    """Returns the column names, two or more and all distinct; raises ConfigError.
+
+    If all cells of the first line are values, the table has no header.
+    """
     where, header = f"data file {shown(str(path))}", [cell.strip() for cell in cells]
     if not any(header):
         raise ConfigError(f"{where} is empty; allowed: a header line, then rows of numbers")

@@ -50,7 +50,7 @@ def list_folder(path: Path) -> Folder:
         folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and entry.name[0] != ".")
         found = {folder.name: sorted(_files(folder)) for folder in folders}
     except OSError as error:
-        raise ConfigError(f"data folder {shown(str(path))} can not be read: {reason(error)}") from None
+        raise ConfigError(f"data folder {shown(str(path))} cannot be read: {reason(error)}") from None
     classes = {name: [file for file in files if _is_image(file)] for name, files in found.items()}
     classes = {name: files for name, files in classes.items() if files}
     if len(classes) < 1 or sum(map(len, classes.values())) < 2:
@@ -122,7 +122,7 @@ def _remarks(folder: Folder, faults: Sequence[str]) -> Iterator[str]:
     if folder.others:
         yield f"{counted(folder.others, 'file')} left out: not {', '.join(sorted(SUFFIXES))}"
     if faults:
-        yield f"{counted(len(faults), 'image')} left out, can not be read: {faults[0]}"
+        yield f"{counted(len(faults), 'image')} left out, cannot be read: {faults[0]}"
 
 
 def read_image(file: Path, shape: Sequence[int]) -> NDArray[np.float32]:

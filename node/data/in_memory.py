@@ -56,7 +56,7 @@ def _items(data: object) -> tuple[object, object]:
         return np.stack([x for x, _ in pairs]), np.stack([y for _, y in pairs])
     except Exception as error:  # noqa: BLE001 - whatever a data set of the user's raises
         raise ConfigError(
-            f"data = {shown(data)} can not be read ({reason(error)}); allowed: {_ALLOWED}"
+            f"data = {shown(data)} cannot be read ({reason(error)}); allowed: {_ALLOWED}"
         ) from None
 
 

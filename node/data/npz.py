@@ -44,7 +44,7 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray]:
     try:
         return _read(path, names)
     except _UNREADABLE as error:
-        _fail(path, f" can not be read: {reason(error)}")
+        _fail(path, f" cannot be read: {reason(error)}")
 
 
 def array_names(path: Path) -> list[str]:

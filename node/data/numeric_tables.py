@@ -1,6 +1,6 @@
-"""Numeric tables of a user's own, taken as they are: CSV with a header line, Parquet, or npz.
+"""Reads a user's numeric tables without a schema: CSV with a header line, Parquet, or npz.
 
-Columns of anything else need a schema in the task: node/data/encoding.py.
+Columns with other values need a schema in the task: node/data/encoding.py.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from node.data.npz import finite, read_arrays
 from node.errors import ConfigError, reason, shown
 
 MOST_CELLS = 200_000_000
-"""Numbers in one file that is no npz."""
+"""The most numbers in one CSV or Parquet file."""
 _HINT = "; a task made by python -m node.init takes such columns"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as they were read: `x` (n, ...) and `y` (n,), both finite; `features` are names."""
+    """Rows as they were read: `x` (n, ...) and `y` (n,), both finite; `features` and `target` are names."""
 
     x: NDArray[np.float32]
     y: NDArray[np.float64]
@@ -35,18 +35,18 @@ class Table:
 
 
 def read_table(path: Path, features: tuple[str, ...] | None, target: str | None) -> Table:
-    """The table in `path`: text with a separator, Parquet, or npz.
+    """Reads the table in `path`: text with a separator, Parquet, or npz.
 
     CSV, Parquet: `target` is a column (default the last), `features` are columns (default all others).
-    npz: they are names of arrays (default "y", "x"). Raises ConfigError: unreadable, empty, a
-    value that is no finite number, a name that is not there.
+    npz: they are names of arrays (default "y", "x"). Raises ConfigError if the file is unreadable or
+    empty, a value is no finite number, or a name is not there.
     """
     if kind_of(path) != "npz":
         return _read_columns(path, features, target)
     try:
         return _read_npz(path, features, target)
     except (OSError, EOFError, ValueError, MemoryError, zlib.error) as error:
-        raise ConfigError(f"data file {shown(str(path))} can not be read: {reason(error)}") from None
+        raise ConfigError(f"data file {shown(str(path))} cannot be read: {reason(error)}") from None
 
 
 def _fail(path: Path, text: str) -> NoReturn:
@@ -54,8 +54,8 @@ def _fail(path: Path, text: str) -> NoReturn:
 
 
 def _read_columns(path: Path, features: tuple[str, ...] | None, target: str | None) -> Table:
-    """The table in a CSV or Parquet file; only the columns in use need to be numbers."""
-    from node.data.columns import bare_numbers_of  # noqa: PLC0415 - pyarrow is large, and loaded where needed
+    """Reads the table in a CSV or Parquet file; only the columns in use need to be numbers."""
+    from node.data.columns import bare_numbers_of  # noqa: PLC0415 - pyarrow is large: loaded only if needed
     from node.data.csv_and_parquet import read_frame  # noqa: PLC0415
 
     frame = read_frame(path, None)
@@ -63,7 +63,7 @@ def _read_columns(path: Path, features: tuple[str, ...] | None, target: str | No
     wanted = _name_in(path, header, target or header[-1], "data.target")
     chosen = features or tuple(name for name in header if name != wanted)
     if wanted in chosen:
-        _fail(path, f": column {shown(wanted)} is the target, so data.features can not name it too")
+        _fail(path, f": column {shown(wanted)} is the target, so data.features cannot name it too")
     columns = [_name_in(path, header, name, "data.features") for name in chosen] + [wanted]
     if frame.rows * len(columns) > MOST_CELLS:
         _fail(path, f" has more than {MOST_CELLS} values; allowed: at most that many; take a part of it")
@@ -77,7 +77,7 @@ def _read_columns(path: Path, features: tuple[str, ...] | None, target: str | No
 
 
 def _name_in(path: Path, header: Sequence[str], name: str, key: str) -> str:
-    """`name`, if it is a column."""
+    """Returns `name` if it is a column; raises ConfigError else."""
     if name not in header:
         listed = shown(", ".join(header))
         _fail(path, f" has no column {shown(name)}, which {key} asks for; it has {listed}")
@@ -85,7 +85,7 @@ def _name_in(path: Path, header: Sequence[str], name: str, key: str) -> str:
 
 
 def _finished(path: Path, values: NDArray[np.float64], features: tuple[str, ...], target: str) -> Table:
-    """The Table of `values` (n, features + 1), the target last; refuses a column without a value in a row."""
+    """Makes a Table of `values` (n, features + 1), the target last; refuses missing and too large values."""
     bad = np.argwhere(no_numbers(values))
     if len(bad):
         row, column = bad[0]
@@ -95,7 +95,7 @@ def _finished(path: Path, values: NDArray[np.float64], features: tuple[str, ...]
 
 
 def _read_npz(path: Path, features: tuple[str, ...] | None, target: str | None) -> Table:
-    """The table in an npz file: one array for the features, (n, ...), one for the target, (n,)."""
+    """Reads the table in an npz file: one array for the features, (n, ...), one for the target, (n,)."""
     x_name, y_name = (features or ("x",))[0], target or "y"
     if features is not None and len(features) > 1:
         _fail(path, f": data.features names {len(features)} arrays; allowed for npz: one, such as ['x']")

@@ -21,7 +21,7 @@ def dirichlet(
     are fewer than parts * min_rows rows.
     """
     if parts < 1 or parts * min_rows > len(labels):
-        raise ValueError(f"{len(labels)} rows can not make {parts} parts of at least {min_rows}")
+        raise ValueError(f"{len(labels)} rows cannot make {parts} parts of at least {min_rows}")
     divided = _draw(labels, parts, alpha, rng)
     for _ in range(_DRAWS - 1):
         if min(map(len, divided)) >= min_rows:

@@ -1,4 +1,4 @@
-"""`python -m node.init`: look at data, write a task for it that runs at once."""
+"""`python -m node.init`: looks at data and writes a task for it that runs at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["command_line", "main"]
 
 
 def main(argv: Sequence[str]) -> int:
-    """The exit status: 0 written, 2 bad arguments or data, 130 interrupted."""
+    """Runs the command; returns the exit status: 0 written, 2 bad arguments or data, 130 interrupted."""
     return guarded(lambda: _main(argv), "--debug" in argv, print_error)
 
 
@@ -28,14 +28,14 @@ def _main(argv: Sequence[str]) -> int:
     options = parse_init(argv, asking=sys.stdin.isatty())
     print(f"starting: a look at {one_line(str(options.data))}", flush=True)
     found = _looked(options)
-    from node.init.write import write_task  # noqa: PLC0415 - loads torch: not before the data are right
+    from node.init.write import write_task  # noqa: PLC0415 - loads torch: only once the data are checked
 
     print("\n".join(write_task(options, found)))
     return 0
 
 
 def _looked(options: InitOptions) -> Look:
-    from node.init.look import look  # noqa: PLC0415 - loads pyarrow: not before the arguments are right
+    from node.init.look import look  # noqa: PLC0415 - loads pyarrow: only once the arguments are checked
     from node.init.scaling import by_range, by_rows  # noqa: PLC0415 - loads numpy
 
     kind, scaling = cast("TargetKind", options.target_kind), by_range if options.agree else by_rows

@@ -1,4 +1,4 @@
-"""What `python -m node.init` is asked for, and how it asks for what is missing."""
+"""The options of `python -m node.init`, and the questions that it asks for missing ones."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from node.errors import ConfigError, shown
 from node.options import reachable_path, whole_number
 
 _DESCRIPTION = """\
-Looks at your data and writes a task file with comments, which runs at once: columns and how they become
-numbers, a model, training, privacy. What is not given is asked for on a terminal. Nothing leaves this
-machine; the file says which lines tell others something about your data."""
+Looks at your data and writes a commented task file that is ready to run: columns and how they become numbers,
+a model, training, privacy. On a terminal it asks for missing options. Nothing leaves this machine; the file
+marks the lines that reveal something about your data."""
 _EPILOG = """\
 examples:
   python -m node.init --data ward.csv --target outcome --out ward.toml
@@ -29,7 +29,7 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 @dataclass(frozen=True)
 class InitOptions:
-    """What was asked for, on the command line or on the terminal."""
+    """The options, from the command line or from answers on the terminal."""
 
     data: Path
     target: str | None
@@ -46,7 +46,7 @@ class InitOptions:
 
 
 def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
-    """The options; with `asking`, what is missing is asked for on the terminal. Raises ConfigError."""
+    """Returns the options; with `asking`, asks on the terminal for missing ones. Raises ConfigError."""
     given = command_line().parse_args(argv)
     wanted = _wanted(given.data, "--data", "your data (CSV, Parquet, npz, or a folder of images)", asking)
     data = reachable_path(wanted, "--data")
@@ -58,7 +58,7 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
         raise ConfigError(f"--name {shown(name)} is refused; allowed: 64 letters, digits, '.', '_' and '-'")
     out = reachable_path(given.out, "--out")
     if out.exists() and not given.force:
-        raise ConfigError(f"--out {shown(str(out))} is there already; give another, or --force to replace it")
+        raise ConfigError(f"--out {shown(str(out))} exists already; give another, or --force to replace it")
     return InitOptions(
         data=data,
         target=target,
@@ -76,7 +76,7 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
 
 
 def command_line() -> NodeParser:
-    """The parser; `parse_init` judges the values."""
+    """Returns the parser; `parse_init` checks the values."""
     parser = NodeParser(
         prog=program("node.init"),
         description=_DESCRIPTION,
@@ -90,7 +90,7 @@ def command_line() -> NodeParser:
 
 
 def _add_data(add: Callable[..., object]) -> None:
-    """Options about the rows."""
+    """Adds the options about the rows."""
     add(
         "--data",
         metavar="PATH",
@@ -112,7 +112,7 @@ def _add_data(add: Callable[..., object]) -> None:
 
 
 def _add_task(add: Callable[..., object]) -> None:
-    """Options about the task that is written."""
+    """Adds the options about the task that is written."""
     add("--out", metavar="FILE", default="task.toml", help="the task file. Default: task.toml")
     add("--name", metavar="NAME", help="the task's name. Default: that of the data")
     add(
@@ -120,12 +120,12 @@ def _add_task(add: Callable[..., object]) -> None:
     )
     add("--rounds", metavar="N", default="20", help="Default: 20")
     add("--privacy", choices=("dp-sgd", "none"), default="dp-sgd", help="Default: dp-sgd")
-    add("--epsilon", metavar="E", help="the privacy budget of the run. Default: 1, 2, 4 or 8, as rows allow")
+    add("--epsilon", metavar="E", help="the privacy budget of the run. Default: 1, 2, 4 or 8, by the rows")
     add(
         "--agree",
         action="store_true",
-        help="write public ranges instead of means and spreads of your rows; python -m node.agree then works "
-        "out these, and which categories are common, over the rows of all peers",
+        help="write public ranges instead of means and spreads of your rows; python -m node.agree then "
+        "computes means, spreads and common categories over the rows of all peers",
     )
     add("--force", action="store_true", help="replace the task file if it is there")
     add("--debug", action="store_true", help="show where an error came from")
@@ -146,7 +146,7 @@ def _asked(what: str) -> str:
 
 
 def _task_name(data: Path) -> str:
-    """The data's name, as far as it can be a task's."""
+    """Returns a task name made from the data's file name."""
     bare = data.absolute().name.split(".")[0]
     return re.sub(r"[^A-Za-z0-9._-]+", "-", bare).strip("-._")[:64] or "task"
 

@@ -59,13 +59,13 @@ def _head(proposal: Proposal) -> Iterator[str]:
     yield "# A task for python -m node, written by python -m node.init. Every peer needs this same file:"
     command = "node --task" if proposal.agreement is None else "node.agree"
     yield f"#   python -m {command} FILE.toml --data OWN_DATA --peers HOST:PORT,HOST:PORT,HOST:PORT"
-    yield "# Any value may be changed, at all peers alike. python -m node.check tells what would fail."
+    yield "# Any value may be changed, at all peers alike. python -m node.check reports what would fail."
     yield "#"
     yield "# BEFORE YOU SHARE IT: lines with the mark"
     yield f"#   {MARK}"
-    yield "# tell others something about the data that it was made from, and no noise covers them. They say:"
+    yield "# reveal something about the data that it was made from, and no noise covers them. They contain:"
     yield from (f"# - {what}" for what in _told(proposal.schema, proposal.agreement is not None))
-    yield "# Replace by public values what must not be known (a published code list, ranges from a textbook)."
+    yield "# Replace what must stay secret by public values (a published code list, ranges from a textbook)."
     yield ""
 
 

@@ -99,4 +99,4 @@ def save(out: Path, text: str) -> None:
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"--out {shown(str(out))} can not be written: {reason(error)}") from None
+        raise ConfigError(f"--out {shown(str(out))} cannot be written: {reason(error)}") from None

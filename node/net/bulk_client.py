@@ -1,8 +1,8 @@
-"""One keep-alive connection that POSTs bulk frames: a request at a time, without copying what it carries.
+"""One keep-alive connection that POSTs bulk frames, one request at a time, without copying their bodies.
 
-h11 says what goes on the wire, and reads the answer. A general client costs more CPU for a frame than
-the system does for moving it: it joins, queues, and keeps cookies. What waits to be sent is bounded: it is
-one frame.
+h11 formats the requests and parses the answers. A general HTTP client uses more CPU for a frame than the
+system needs to move it, because it joins buffers, queues, and handles cookies. At most one frame waits to be
+sent.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _LONGEST_RETRY_DIGITS = 4
 
 
 class Kind(Enum):
-    """What an answer means for the frame that it is about."""
+    """What an answer means for its frame."""
 
     TAKEN = auto()
     REFUSED = auto()
-    """It broke a rule: it is dropped."""
+    """The frame broke a rule, and the peer dropped it."""
     EARLY = auto()
-    """It is worth sending again, soon."""
+    """The frame came too early: send it again soon."""
     BUSY = auto()
-    """So is whatever follows it, later."""
+    """The peer takes no bulk for now: send this frame and the following ones later."""
     UNFIT = auto()
-    """No frame of this version is refused like this: that is a fault, or another version."""
+    """No frame of this version is refused like this: one end has a fault or another version."""
     ODD = auto()
     """No node answers like this."""
 
@@ -53,27 +53,27 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What a frame was answered. `retry_after_s`: when to come again, where that is said."""
+    """The answer to a frame. `retry_after_s`: when to try again, if the peer says so."""
 
     status: int
     retry_after_s: float | None
 
     @property
     def kind(self) -> Kind:
-        """What it means."""
+        """What the answer means for the frame."""
         return Kind.TAKEN if 200 <= self.status < 300 else _KINDS.get(self.status, Kind.ODD)
 
 
 @dataclass(frozen=True)
 class Pass:
-    """Whose link a frame belongs to: who is at its far end, and the ticket that was given there."""
+    """Identifies the link of a frame: the key of the peer, and the ticket that the peer issued."""
 
     key: Key
     ticket: bytes
 
 
 class Poster:
-    """POSTs to one endpoint, for one task. An error of the network is an OSError."""
+    """POSTs to one endpoint, for one task. Network errors are OSErrors."""
 
     def __init__(self, endpoint: str, connect_timeout_s: float, timeout_s: float, tls: Tls | None) -> None:
         self._endpoint = endpoint
@@ -82,12 +82,12 @@ class Poster:
         self._timeout_s = timeout_s
         self._connection: _Connection | None = None
         self._key: Key | None = None
-        """Whose the connection is, as far as TLS tells."""
+        """The key at the far end of the connection; None without TLS."""
 
     async def post(self, frame: codec.Frame, link: Pass) -> Answer:
-        """The answer. A connection that the far side gave up meanwhile is opened again, once.
+        """POSTs a frame and returns the answer; reopens a connection that the peer has closed, once.
 
-        WrongPeer, and nothing said, if another node answers than at the far end of the link.
+        Raises WrongPeer, and sends nothing, if the node that answers is not the one at the link's far end.
         """
         async with asyncio.timeout(self._timeout_s):
             if self._connection is not None and self._connection.is_open and self._key in (None, link.key):
@@ -96,11 +96,11 @@ class Poster:
             return await (await self._connect(link)).post(self._endpoint, frame, link.ticket)
 
     async def _connect(self, link: Pass) -> _Connection:
-        """A connection, kept once it is known whose it is."""
+        """Opens a connection, and keeps it once the key at the far end is checked."""
         self.close()
         try:
             host, port = split_endpoint(parse_endpoint(self._endpoint, "a peer's address"))
-        except ConfigError as error:  # it is what the peer says of itself
+        except ConfigError as error:  # the peer announced this address
             raise ConnectionError(str(error)) from error
         context = self._tls.dialling(self._endpoint) if self._tls else None
         loop = asyncio.get_running_loop()
@@ -110,7 +110,7 @@ class Poster:
             shown = wire.get_extra_info("ssl_object")
             self._key = self._tls.check(self._endpoint, shown) if self._tls else None
             if self._key not in (None, link.key):
-                raise WrongPeer("who answers bulk holds another key than who answered the link")
+                raise WrongPeer("bulk is answered under another key than the link")
         except BaseException:
             connection.close()
             raise
@@ -118,14 +118,14 @@ class Poster:
         return connection
 
     def close(self) -> None:
-        """Drop the connection, and the request that is on it."""
+        """Drops the connection and any request on it."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
 
 class _Connection(asyncio.Protocol):
-    """What is said on one socket."""
+    """HTTP on one socket."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -134,16 +134,16 @@ class _Connection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether a request may go out here."""
+        """Whether the connection can take a request."""
         return self._transport is not None and not self._transport.is_closing()
 
     def close(self) -> None:
-        """End it, at once."""
+        """Ends the connection at once."""
         if self._transport is not None:
             self._transport.abort()
 
     async def post(self, host: str, frame: codec.Frame, ticket: bytes) -> Answer:
-        """Send one request and wait for its answer; ConnectionError if the connection ends before."""
+        """Sends one request and returns its answer; raises ConnectionError if the connection ends first."""
         if self._transport is None or self._transport.is_closing():
             raise ConnectionResetError("the connection is closed")
         answer = self._answer = asyncio.get_running_loop().create_future()
@@ -159,23 +159,23 @@ class _Connection(asyncio.Protocol):
             self._http.send(h11.EndOfMessage())
             return await answer
         except asyncio.CancelledError:
-            self.close()  # a late answer would be taken for that of the next request
+            self.close()  # a late answer would look like the next request's
             raise
 
     def _passed(self, data: bytes | memoryview) -> bytes | memoryview:
-        """Part of a body, which h11 counts and does not copy; all it asks of it is a length."""
+        """Returns part of a body after h11 has counted it; h11 reads only its length and copies nothing."""
         self._http.send_with_data_passthrough(h11.Data(data=cast("bytes", data)))
         return data
 
-    # -- what asyncio calls ------------------------------------------------------------------------
+    # -- called by asyncio -------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is open."""
+        """Keeps the transport: the socket is open."""
         if isinstance(transport, asyncio.Transport):
             self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Part of an answer. One that has a body, or after which nothing may follow, ends the connection."""
+        """Reads part of an answer; one with a body, or one that ends keep-alive, ends the connection."""
         try:
             self._http.receive_data(data)
             event = self._http.next_event()
@@ -189,12 +189,12 @@ class _Connection(asyncio.Protocol):
             else:
                 self.close()
         except h11.RemoteProtocolError:
-            self._fail(ConnectionResetError("what answers is no node"))
+            self._fail(ConnectionResetError("the far end is no node"))
         except h11.LocalProtocolError:
-            self.close()  # the answer says that it is the last one
+            self.close()  # the answer ends keep-alive
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The socket is closed."""
+        """Fails the pending request: the socket is closed."""
         self._fail(error or ConnectionResetError("the connection was closed"))
 
     def _fail(self, error: Exception) -> None:
@@ -204,7 +204,7 @@ class _Connection(asyncio.Protocol):
 
 
 def _retry_after_s(answer: h11.Response) -> float | None:
-    """What Retry-After says, in seconds; a date, or nonsense, is as if nothing were said."""
+    """Returns Retry-After in seconds; None if it is missing, a date, or malformed."""
     for name, value in answer.headers:
         if name == b"retry-after" and value.isdigit() and len(value) <= _LONGEST_RETRY_DIGITS:
             return float(value)

@@ -127,18 +127,18 @@ class Dialler:
             await ws.send_bytes(handshake.proof(self._key, mine, challenged))
             return Pass(challenged.key, handshake.read_ticket(_data(await ws.receive())))
         except RemoteProtocolError as error:
-            raise WrongPeer(f"who answers does not show whose it is: {error}") from error
+            raise WrongPeer(f"the far end does not prove its key: {error}") from error
 
 
 def _check_same(shown: Key, node: Key | None) -> None:
     """Raises WrongPeer unless the key of the handshake equals that of the certificate, if there is one."""
     if node is not None and shown != node:
-        raise WrongPeer(f"who answers shows the key {shown.hex()[:16]}... under a certificate of another")
+        raise WrongPeer(f"the far end shows the key {shown.hex()[:16]}... under a certificate of another")
 
 
 def _data(frame: WSMessage) -> bytes:
     if frame.type is not WSMsgType.BINARY:
-        raise ConnectionResetError("who answers ends the link in its handshake")
+        raise ConnectionResetError("the far end ends the link in its handshake")
     return bytes(frame.data)
 
 
@@ -147,8 +147,8 @@ def _refused(answer: WSServerHandshakeError) -> ConnectionError:
     if answer.status == UPGRADE_REQUIRED:
         return OtherVersion(difference(of_answer(answer.headers or {})))
     if answer.status == _FULL:
-        return ConnectionRefusedError("who answers takes no more links for now")
-    return ConnectionError(f"who answers is no node: it says {answer.status} to a link")
+        return ConnectionRefusedError("the far end takes no more links for now")
+    return ConnectionError(f"the far end is no node: it answers a link with status {answer.status}")
 
 
 async def _no_redirect(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
@@ -156,5 +156,5 @@ async def _no_redirect(request: ClientRequest, handler: ClientHandlerType) -> Cl
     answer = await handler(request)
     if 300 <= answer.status < 400:
         answer.close()
-        raise ClientError(f"who answers is no node: it redirects ({answer.status}), which is not followed")
+        raise ClientError(f"the far end is no node: it redirects ({answer.status}), which is not followed")
     return answer

@@ -1,11 +1,11 @@
-"""A link: one direction to one endpoint, opened with the first message and again when it breaks.
+"""A link: the outgoing direction to one endpoint, opened for the first message and reopened when it breaks.
 
     control queue ──▶ one task writes the websocket          (small frames)
-    bulk queue    ──▶ one task owns the POST connection      (large ones: they hold up no small one)
-                      one task reads the websocket: what the far side sends back on it
+    bulk queue    ──▶ one task owns the POST connection      (large frames, so that they delay no small one)
+                      one task reads the websocket: the messages that the peer sends back on it
 
-Whatever goes wrong in one of them ends the link, and the machine is told why. A link over which nothing was
-sent for a while is closed, and nobody is told.
+An error in any of these tasks ends the link, and the machine learns the reason. A link that sent nothing for
+a while closes silently.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from protocol.wire.messages import Message
 QUEUED_SENDS = 4096
 BULK_TIMEOUT_S = 30.0
 AHEAD = 2
-"""Messages of what is built as it is sent that are there at once."""
+"""How many messages of a lazily built sequence are in memory at once."""
 EARLY_POSTS = 4
-"""Bulk frames that wait to be sent again, as they came too early. When there are more, those behind wait."""
+"""How many bulk frames that came too early may wait for a retry; at that number the bulk queue waits too."""
 BUSY_FIRST_S = 0.25
 BUSY_CAP_S = 5.0
 BUSY_FOR_S = 15.0
 REOPEN_S = 1.0
 REOPENINGS = 3
-"""A link that broke within REOPEN_S so often in a row is not opened again at once."""
+"""A link that breaks this many times in a row, each within REOPEN_S of opening, ends."""
 
 FULL = "queue to a peer is full"
 EVICTED = "a link was closed for want of room before they were sent"
@@ -62,18 +62,18 @@ FORGOTTEN = "came too early at a peer, and was kept no longer"
 
 @dataclass(frozen=True)
 class Limits:
-    """What the links of one node may hold, all bytes for what is queued and not yet sent."""
+    """Limits on the links of one node. Bytes count messages that are queued and not yet sent."""
 
     idle_s: float
-    """A link over which nothing was sent for so long is closed."""
+    """A link that has sent nothing for this long closes."""
     links: int
-    """One more, and the idlest is closed."""
+    """How many links may be open; one more closes the link that has been idle longest."""
     control_bytes: int
     bulk_bytes: int
     all_control_bytes: int
     all_bulk_bytes: int
     all_kept_bytes: int
-    """Sent on websockets, and kept in case that they are asked for again."""
+    """Messages that were sent on websockets and are kept in case the peer asks for them again."""
 
 
 LIMITS = Limits(
@@ -88,11 +88,11 @@ LIMITS = Limits(
 
 
 class _OddAnswer(ConnectionError):
-    """No node of this version answers bulk like this, or only one that can do nothing more."""
+    """An answer to bulk that no node of this version gives, or only one that can take no more."""
 
 
 class Hub(Protocol):
-    """What the links of one node share, and whom they tell how they fare."""
+    """What the links of one node share, and where they report their state."""
 
     limits: Limits
     tls: Tls | None
@@ -103,29 +103,29 @@ class Hub(Protocol):
     intake: Intake
 
     def encoded(self, message: Message) -> Frame:
-        """A message as bytes, encoded once for all links."""
+        """Returns a message as bytes, encoded once for all links."""
 
     def sent(self, message: Message, count: int) -> None:
-        """So many bytes of a message have left."""
+        """Counts the bytes of a message that was sent."""
 
     async def connect(self, endpoint: str) -> Opened:
-        """A new connection. Raises OSError."""
+        """Opens a new connection. Raises OSError."""
 
     async def built(self, messages: Iterator[Message]) -> list[Message]:
-        """The next of what is built as it is sent."""
+        """Builds and returns the next messages of a lazily built sequence."""
 
     async def lost(self, endpoint: str, why: str) -> None:
-        """Nobody is reached at an endpoint."""
+        """Reports that an endpoint cannot be reached."""
 
     async def reconnected(self, endpoint: str) -> None:
-        """A link that broke was opened again."""
+        """Reports that a broken link is open again."""
 
     def forget(self, endpoint: str, link: Link) -> None:
-        """A link has ended."""
+        """Reports that a link takes no more messages."""
 
 
 class Link:
-    """One direction to one endpoint: two queues, and the tasks that own its two connections."""
+    """The outgoing direction to one endpoint: two queues, and the tasks that own its two connections."""
 
     def __init__(self, hub: Hub, endpoint: str) -> None:
         self._hub = hub
@@ -137,11 +137,11 @@ class Link:
             QUEUED_SENDS, Budget(limits.bulk_bytes, bulk)
         )
         self._early: list[tuple[float, Outgoing]] = []
-        """Bulk frames that came too early, and when each is to be sent again."""
+        """Bulk frames that came too early, each with the time of its retry."""
         self._later: set[asyncio.TimerHandle] = set()
-        """Small ones that are to be sent again."""
+        """Timers of the small messages that will be sent again."""
         self._gave_up_s = -math.inf
-        """When the far side last had refused a bulk frame as too early for as long as that is borne."""
+        """When this link last gave up a bulk frame that the peer kept refusing as too early."""
         self._poster = Poster(endpoint, CONNECT_CAP_S, BULK_TIMEOUT_S, hub.tls)
         self._opened: Opened | None = None
         self._fault: asyncio.Future[None] = loop.create_future()
@@ -151,12 +151,12 @@ class Link:
         self.task = asyncio.create_task(self._run(), name=f"link {endpoint}")
         self.task.add_done_callback(self._ended)
 
-    # -- what is to be sent ------------------------------------------------------------------------
+    # -- queueing ----------------------------------------------------------------------------------
 
     def put(self, messages: Iterable[Message], bulk: bool) -> None:
-        """Queue. What has no room is counted.
+        """Queues messages; counts those that find no room as dropped.
 
-        What is still to be built is bulk in any case, and waits unbuilt.
+        A lazily built sequence always goes to the bulk queue, and stays unbuilt there.
         """
         if self._is_over:
             self._drop(NO_WAY_BACK, _how_many(messages))
@@ -168,7 +168,7 @@ class Link:
                 self._put_one(message, bulk, None)
 
     def hand(self, message: Message, end: asyncio.Future[bool]) -> None:
-        """Queue a large message; `end` is told whether it went, once it has gone or never will."""
+        """Queues a large message; `end` receives whether it was sent, as soon as that is certain."""
         if self._is_over:
             self._drop(NO_WAY_BACK, 1)
             end.set_result(False)
@@ -178,7 +178,7 @@ class Link:
     def _put_one(self, message: Message, bulk: bool, end: asyncio.Future[bool] | None) -> None:
         try:
             outgoing = Outgoing(message, self._hub.encoded(message), end=end)
-        except Exception as error:  # noqa: BLE001 - a fault of ours: it ends this link, and not the node
+        except Exception as error:  # noqa: BLE001 - a fault of this node ends the link, not the node
             if not self._fault.done():
                 self._fault.set_exception(error)
             if end is not None:
@@ -199,17 +199,17 @@ class Link:
             log.debug("dropped", why=why)
             self._hub.counts.drop_all(why, count)
 
-    # -- its life ----------------------------------------------------------------------------------
+    # -- life cycle --------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Send what is queued, for at most a second, and close."""
+        """Sends what is queued, for at most a second, and closes."""
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(asyncio.gather(self._control.drained(), self._bulk.drained()), 1.0)
         self._cancel()
         await asyncio.gather(self.task, return_exceptions=True)
 
     def evict(self) -> None:
-        """End at once, for want of room: what is queued is counted, and nobody is told."""
+        """Ends at once to make room: counts what is queued as dropped and reports no loss."""
         self._drop(EVICTED, len(self._control) + len(self._bulk))
         self._cancel()
 
@@ -218,14 +218,14 @@ class Link:
         self.task.cancel()
 
     def _over(self) -> None:
-        """From now on nothing more is taken; the next message to this endpoint opens a new link."""
+        """Takes no more messages from now on; the next message to this endpoint opens a new link."""
         self._is_over = True
         self._hub.forget(self._endpoint, self)
 
     async def _run(self) -> None:
         try:
             await self._work()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the link, and the machine is told
+        except Exception as error:  # noqa: BLE001 - any error ends the link, and the machine learns of it
             self._over()
             if isinstance(error, _OddAnswer):
                 self._drop(ODD, 1)
@@ -241,7 +241,7 @@ class Link:
                     await asyncio.wait_for(self._opened.ws.close(), CLOSE_S)
 
     def _ended(self, _: asyncio.Task[None]) -> None:
-        """All is over, and what is left is given back; that may be before the first task began."""
+        """Frees what the link still holds; may run before the link's task has begun."""
         for waiting in (*self._control.clear(), *self._bulk.clear()):
             if isinstance(waiting, Outgoing):
                 waiting.ended(False)
@@ -250,10 +250,10 @@ class Link:
             outgoing.ended(False)
         self._early.clear()
         if not self._fault.cancel() and not self._fault.cancelled():
-            self._fault.exception()  # it was told
+            self._fault.exception()  # marks it as retrieved: it was reported
 
     async def _work(self) -> None:
-        """Send until nothing was to be sent for a while; an error if the link can not be opened again."""
+        """Sends until the link has been idle for `idle_s`; raises if it cannot be opened again."""
         clock = asyncio.get_running_loop().time
         self._opened = await self._hub.connect(self._endpoint)
         bulk = asyncio.create_task(self._send_bulk(), name=f"bulk to {self._endpoint}")
@@ -263,7 +263,7 @@ class Link:
             while not await self._on(self._opened, bulk):
                 broken_early = broken_early + 1 if clock() - opened_s < REOPEN_S else 0
                 if broken_early >= REOPENINGS:
-                    raise ConnectionResetError("who answers ends every link at once")
+                    raise ConnectionResetError("the far end ends every link at once")
                 self._opened = await self._hub.connect(self._endpoint)
                 opened_s = clock()
                 await self._hub.reconnected(self._endpoint)
@@ -272,7 +272,7 @@ class Link:
             await asyncio.gather(bulk, return_exceptions=True)
 
     async def _on(self, opened: Opened, bulk: asyncio.Task[None]) -> bool:
-        """Everything over one websocket: True when it is idle, False when it broke."""
+        """Sends and receives over one websocket: returns True once idle, False if it broke."""
         kept = Kept(self._hub.kept_budget)
         sending = asyncio.create_task(self._send_control(opened.ws, kept))
         reading = asyncio.create_task(self._read(opened, kept))
@@ -297,7 +297,7 @@ class Link:
             kept.clear()
 
     def _idle_in_s(self) -> float:
-        """How long until nobody needs this link, if nothing is sent meanwhile."""
+        """Returns the seconds until the link counts as idle if nothing is sent meanwhile."""
         now_s = asyncio.get_running_loop().time()
         if len(self._control) or len(self._bulk) or self._early or self._later:
             self.used_s = now_s
@@ -306,7 +306,7 @@ class Link:
     # -- the websocket -----------------------------------------------------------------------------
 
     async def _send_control(self, ws: ClientWebSocketResponse, kept: Kept) -> None:
-        """The one task that writes a websocket; it returns when that is broken."""
+        """Runs as the only task that writes the websocket; returns when it breaks."""
         while True:
             outgoing = await self._control.head()
             self._sent(outgoing)
@@ -314,12 +314,12 @@ class Link:
             try:
                 await ws.send_bytes(outgoing.frame.join())
             except ConnectionError:
-                return  # what was to be sent is still at the head
+                return  # the message is still at the head of the queue
             self._control.done()
             outgoing.ended(True)
 
     async def _read(self, opened: Opened, kept: Kept) -> None:
-        """The one task that reads it; it returns when the far side is gone."""
+        """Runs as the only task that reads the websocket; returns when the peer is gone."""
         back = _Reply(self, opened.link.key)
         async for frame in opened.ws:
             if frame.type is not WSMsgType.BINARY:
@@ -333,12 +333,12 @@ class Link:
         try:
             await self._hub.intake.take(frame, back)
         except TooEarly as error:
-            self._hub.intake.drop(str(error))  # what goes back on a link is not sent again
+            self._hub.intake.drop(str(error))  # peers do not resend what they send back on a link
         except RemoteProtocolError:
-            return  # counted
+            return  # the intake has counted it
 
     def _send_again(self, outgoing: Outgoing | None) -> None:
-        """A small message came too early at the far side: once more, in a while."""
+        """Schedules the retry of a small message that came too early at the peer."""
         loop = asyncio.get_running_loop()
         if outgoing is None or len(self._later) >= KEPT_FRAMES:
             self._drop(FORGOTTEN, 1)
@@ -359,7 +359,7 @@ class Link:
     # -- bulk --------------------------------------------------------------------------------------
 
     async def _send_bulk(self) -> None:
-        """The one task that owns the connection for bulk."""
+        """Runs as the only task that owns the connection for bulk."""
         while True:
             waiting = await self._next_bulk()
             if isinstance(waiting, Outgoing):
@@ -367,10 +367,10 @@ class Link:
             else:
                 await self._build(waiting)
             self._bulk.done()
-            del waiting  # it may hold a vector, and the next one may be long in coming
+            del waiting  # it may hold a vector, and the next item may take long to come
 
     async def _next_bulk(self) -> Outgoing | Iterable[Message]:
-        """What is next in the queue; what came too early is sent again meanwhile."""
+        """Waits for the next item of the queue; meanwhile resends frames that came too early."""
         while self._early:
             try:
                 async with asyncio.timeout_at(self._due_s):
@@ -388,7 +388,7 @@ class Link:
             is_over = len(built) < AHEAD
 
     async def _send_large(self, outgoing: Outgoing) -> None:
-        """POST a frame, after those that came too early and are due; a small one is handed over."""
+        """POSTs a frame after the retries that are due; a small frame goes to the control queue instead."""
         size = len(outgoing.frame)
         if size <= SMALL_BYTES:
             while not self._control.put(outgoing, size):
@@ -407,11 +407,11 @@ class Link:
 
     @property
     def _due_s(self) -> float | None:
-        """When the first of those that came too early is to be sent again."""
+        """When the first retry of a frame that came too early is due."""
         return min((due_s for due_s, _ in self._early), default=None)
 
     async def _send_due(self) -> None:
-        """Send again what came too early, as far as its time has come."""
+        """Resends the frames that came too early and are due."""
         now_s = asyncio.get_running_loop().time()
         for entry in [entry for entry in self._early if entry[0] <= now_s]:
             await self._post(entry[1])
@@ -419,7 +419,7 @@ class Link:
             self._hub.bulk_budget.give(len(entry[1].frame))
 
     async def _post(self, outgoing: Outgoing) -> None:
-        """POST one frame, and do what its answer says."""
+        """POSTs one frame and acts on the answer."""
         answer = await self._answer_to(outgoing)
         match answer.kind:
             case Kind.TAKEN:
@@ -432,12 +432,12 @@ class Link:
                 self._came_early(outgoing)
             case Kind.UNFIT:
                 size = len(outgoing.frame)
-                raise _OddAnswer(f"who answers takes no bulk of {size} bytes (it says {answer.status})")
+                raise _OddAnswer(f"the far end takes no bulk of {size} bytes (status {answer.status})")
             case _:
-                raise _OddAnswer(f"who answers is no node: it says {answer.status} to bulk")
+                raise _OddAnswer(f"the far end is no node: it answers bulk with status {answer.status}")
 
     async def _answer_to(self, outgoing: Outgoing) -> Answer:
-        """Its answer; who is busy is asked again, later each time, and not for ever."""
+        """Returns the peer's answer; asks a busy peer again, at growing intervals, for at most BUSY_FOR_S."""
         clock = asyncio.get_running_loop().time
         begun_s, backoff_s = clock(), BUSY_FIRST_S
         while True:
@@ -449,12 +449,12 @@ class Link:
                 return answer
             wait_s = backoff_s if answer.retry_after_s is None else answer.retry_after_s
             if clock() + wait_s - begun_s > BUSY_FOR_S:
-                raise _OddAnswer(f"who answers takes no more bulk for now (it says {answer.status})")
+                raise _OddAnswer(f"the far end takes no more bulk for now (status {answer.status})")
             await asyncio.sleep(wait_s)
             backoff_s = min(BUSY_CAP_S, 2 * backoff_s)
 
     def _came_early(self, outgoing: Outgoing) -> None:
-        """Send it again in a while; who refused one for as long as that is borne gets the next ones once."""
+        """Schedules a retry, except for new frames within AGAIN_FOR_S after the link gave up another one."""
         now_s = asyncio.get_running_loop().time()
         is_hopeless = outgoing.tries == 0 and now_s - self._gave_up_s < AGAIN_FOR_S
         wait_s = None if is_hopeless else outgoing.again_in_s(now_s)
@@ -474,14 +474,14 @@ class Link:
 
 
 class _Reply:
-    """The way back for what the far side of a link sends on it."""
+    """The reply path for messages that the peer sends on this link."""
 
     def __init__(self, link: Link, key: Key) -> None:
         self._link = link
         self.key: Key | None = key
 
     def send(self, messages: tuple[Message, ...]) -> None:
-        """On the same link, as long as it stands."""
+        """Replies on the same link while it is open."""
         self._link.put(messages, bulk=False)
 
 
@@ -490,14 +490,14 @@ def _how_many(messages: Iterable[Message]) -> int:
 
 
 def _built_bytes(messages: Iterable[Message]) -> int:
-    """What messages that wait unbuilt will hold at once: as they declare, and no more than AHEAD frames."""
+    """Returns the bytes that unbuilt messages will hold at once: as declared, AHEAD frames at most."""
     declared = getattr(messages, "size_bytes", None)
     most = AHEAD * MAX_FRAME_BYTES
     return min(declared, most) if isinstance(declared, int) else most
 
 
 def _why(error: BaseException) -> str:
-    """Why a link is down, as the system says it."""
+    """Returns why a link is down, in the system's words where it has some."""
     if isinstance(error, asyncio.TimeoutError):
         return "does not answer in time"
     cause = getattr(error, "os_error", None) or error

@@ -76,6 +76,6 @@ def check_names(option: str, endpoints: Iterable[str]) -> None:
             socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
             raise ConfigError(
-                f"{option} {endpoint}: the host {host} does not exist or can not be looked up "
+                f"{option} {endpoint}: the host {host} does not exist or cannot be looked up "
                 f"({reason(error)}); check the name, or give an address"
             ) from error

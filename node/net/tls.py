@@ -1,11 +1,12 @@
-"""TLS 1.3 between nodes: a certificate for one start, vouched for by the node's key.
+"""TLS 1.3 between nodes, with a fresh certificate at each start that the node's key signs.
 
-No authority signs anything here: a node is its Ed25519 key. At each start it makes a fresh certificate with
-a key of its own, and in an extension its public key with a signature over the certificate's key (the scheme
-of libp2p's TLS handshake, https://github.com/libp2p/specs/blob/master/tls/tls.md). Who dials checks it: the
-far end holds the node key that vouches. So TLS never sees the node key, and a stolen certificate dies with
-the process. Who is dialled asks for no certificate: everything that a node says is signed, and shares are
-sealed to their readers, with or without TLS.
+There is no certificate authority: a node is identified by its Ed25519 key. At each start it makes a
+certificate with a new key pair. An extension holds the node's public key and its signature over the
+certificate's key (the scheme of libp2p's TLS handshake,
+https://github.com/libp2p/specs/blob/master/tls/tls.md). The client checks that signature, and with it which
+node key stands behind the server. So TLS never uses the node key itself, and a stolen certificate is worth
+nothing once the process has ended. The server requests no certificate: nodes sign every message and seal
+shares to their readers, with or without TLS.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from protocol.swarm.meeting.discovery import OTHER_KEY
 from protocol.wire.ids import Key
 
 VOUCHER = x509.ObjectIdentifier("2.25.293712048361209475120384670518392746501")
-"""An arc that needs no registration (ITU-T X.667): a random number of 128 bits."""
+"""The extension's OID, in an arc that needs no registration (ITU-T X.667): a random number of 128 bits."""
 CHOICES = ("auto", "on", "off")
 _LABEL = b"tls"
 _NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "murmuration node")])
@@ -40,75 +41,75 @@ _CLOCK_SKEW = datetime.timedelta(days=1)
 
 
 class WrongPeer(ConnectionError):
-    """Who answers does not hold the key that it should."""
+    """The peer that answers does not hold the expected key."""
 
 
 def add_tls(group: Options) -> None:
-    """The option of a node and of a tracker."""
+    """Adds --tls to the options of a node or a tracker."""
     group.add_argument(
         "--tls",
         choices=CHOICES,
         default="auto",
-        help="whether links are under TLS 1.3: auto is wherever an address is not this machine alone; all "
-        "peers of a swarm, and its tracker, make the same choice. Default: auto",
+        help="whether links use TLS 1.3; auto: unless the address is reachable from this machine only. All "
+        "peers of a swarm, and its tracker, need the same choice. Default: auto",
     )
 
 
 def covers(choice: str, endpoint: str) -> bool:
-    """Whether what goes to, and is served at, this endpoint is under TLS.
+    """Returns whether links to this endpoint use TLS.
 
-    As it follows from the address that is dialled, both ends of a link come to the same answer.
+    This depends only on the address that is dialled, so both ends of a link come to the same answer.
     """
     return choice == "on" or (choice == "auto" and not is_loopback(endpoint))
 
 
 def url(choice: str, endpoint: str) -> str:
-    """Where a node or tracker is, for a browser."""
+    """Returns the URL of a node or tracker for a browser."""
     return f"{'https' if covers(choice, endpoint) else 'http'}://{endpoint}"
 
 
 def protection(choice: str, endpoint: str) -> str:
-    """What links to a node at `endpoint` have, in words."""
+    """Describes the protection of links to a node at `endpoint`."""
     if covers(choice, endpoint):
-        return "TLS 1.3; who answers must hold the key that was announced or pinned"
+        return "TLS 1.3; the far end must hold the announced or pinned key"
     if is_loopback(endpoint):
-        return "without TLS, on this machine alone"
+        return "without TLS, on this machine only"
     return (
-        "WITHOUT TLS: messages are signed and shares sealed, but whoever reads the network sees who talks to "
-        "whom, models that are caught up, and this node's page"
+        "WITHOUT TLS: messages are signed and shares sealed, but anyone who reads the network sees who talks "
+        "to whom, the models that nodes fetch, and this node's page"
     )
 
 
 def not_met(under_tls: bool) -> str:
-    """Why a link may have failed that was dialled with or without TLS, and was not refused."""
+    """Returns why a link may have failed that the peer did not refuse, dialled with or without TLS."""
     if under_tls:
-        return "who listens there speaks no TLS 1.3; take the same --tls here and there"
-    return "who listens there does not answer without TLS; take the same --tls here and there"
+        return "the program there does not speak TLS 1.3; use the same --tls at both ends"
+    return "the program there does not answer without TLS; use the same --tls at both ends"
 
 
 @dataclass(frozen=True)
 class Dialling:
-    """How one dials under TLS, and who is to answer."""
+    """The client side of TLS: how to dial, and which node may answer."""
 
     choice: str
     """One of CHOICES: see `covers`."""
     client: ssl.SSLContext
     keys_at: Callable[[str], frozenset[Key]]
-    """Who may answer at an endpoint; nobody named: any node."""
+    """Returns the keys that may answer at an endpoint; an empty set allows any node."""
 
     def dialling(self, endpoint: str) -> ssl.SSLContext | None:
-        """What to dial this endpoint with; None without TLS."""
+        """Returns the context to dial this endpoint with; None without TLS."""
         return self.client if covers(self.choice, endpoint) else None
 
     def check(self, endpoint: str, link: ssl.SSLObject | ssl.SSLSocket | None) -> Key | None:
-        """The node at the far end of `link`; WrongPeer unless it may answer here.
+        """Returns the key of the node at the far end of `link`; raises WrongPeer if it may not answer here.
 
-        None where this endpoint is dialled without TLS. `link`: None of a connection without it.
+        Returns None if this endpoint is dialled without TLS. `link` is None for a connection without TLS.
         """
         if self.dialling(endpoint) is None:
             return None
         if link is None:
-            raise WrongPeer("who answers does so without TLS, which was asked for")
+            raise WrongPeer("the far end answers without TLS, although this link requires it")
         node, expected = vouched_for(link.getpeercert(binary_form=True) or b""), self.keys_at(endpoint)
         if expected and node not in expected:
             names = " or ".join(f"{key.hex()[:16]}..." for key in sorted(expected))
@@ -118,30 +119,30 @@ class Dialling:
 
 @dataclass(frozen=True)
 class Tls(Dialling):
-    """How one node listens and dials under TLS."""
+    """Both sides of TLS for one node: how it listens and how it dials."""
 
     endpoint: str
-    """Where this node listens, as it announces it."""
+    """Where this node listens, as it announces it to others."""
     server: ssl.SSLContext
 
     @property
     def listening(self) -> ssl.SSLContext | None:
-        """What to serve with; None without TLS."""
+        """The context to serve with; None without TLS."""
         return self.server if covers(self.choice, self.endpoint) else None
 
 
 def make_tls(key: NodeKey, choice: str, endpoint: str, keys_at: Callable[[str], frozenset[Key]]) -> Tls:
-    """A node's contexts, with a fresh certificate."""
+    """Makes a node's contexts, with a fresh certificate."""
     return Tls(choice, _client_context(), keys_at, endpoint, _server_context(key))
 
 
 def make_dialling(choice: str, keys_at: Callable[[str], frozenset[Key]]) -> Dialling:
-    """For who only asks, and needs no certificate."""
+    """Makes the context of a client, which needs no certificate."""
     return Dialling(choice, _client_context(), keys_at)
 
 
 def _client_context() -> ssl.SSLContext:
-    """TLS 1.3 to anybody: `Tls.check` then tells who it is."""
+    """Returns a TLS 1.3 context that connects to anyone; `Dialling.check` then identifies the peer."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False
@@ -150,7 +151,10 @@ def _client_context() -> ssl.SSLContext:
 
 
 def _server_context(key: NodeKey) -> ssl.SSLContext:
-    """TLS 1.3 with a certificate that `key` vouches for; its own key is on disk for a moment, mode 0600."""
+    """Returns a TLS 1.3 context with a certificate that `key` signs.
+
+    The certificate's private key is on disk for a moment, with mode 0600.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     with tempfile.TemporaryDirectory(prefix="murmuration-") as folder:  # mode 0700
@@ -162,7 +166,7 @@ def _server_context(key: NodeKey) -> ssl.SSLContext:
 
 
 def certificate(key: NodeKey, now: datetime.datetime) -> tuple[bytes, bytes]:
-    """A fresh self-signed certificate that `key` vouches for, and its private key (ECDSA P-256), in PEM."""
+    """Makes a self-signed certificate that `key` vouches for, and its private key (ECDSA P-256), in PEM."""
     private = ec.generate_private_key(ec.SECP256R1())
     voucher = key.public + key.sign(_LABEL, _spki(private.public_key()))
     built = (
@@ -185,7 +189,10 @@ def _spki(public: ec.EllipticCurvePublicKey) -> bytes:
 
 
 def vouched_for(der: bytes) -> Key:
-    """The node key behind a certificate that the far end has shown to hold; WrongPeer if none vouches."""
+    """Returns the node key that vouches for a certificate (DER); raises WrongPeer if none does.
+
+    The TLS handshake has shown that the far end holds the certificate's private key.
+    """
     try:
         shown = x509.load_der_x509_certificate(der)
         public = shown.public_key()

@@ -1,7 +1,7 @@
-"""Figures for Prometheus: /metrics of a node and of a tracker, each with a registry of its own.
+"""Metrics for Prometheus: /metrics of a node and of a tracker, each with its own registry.
 
-What happens is counted as it is told; what merely is (peers, bytes, the ledger) is read when somebody asks.
-There is no accuracy and no loss among them: a monitor belongs to somebody else more often than a log does.
+Events are counted when they happen; state (peers, bytes, the ledger) is read at each request. The metrics
+leave out accuracy and loss, because a monitoring system more often belongs to someone else than a log does.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PHASES = ("joining", "idle", "group", "shares", "sums", "following", "catching u
 TIMED = ("train", "group", "shares", "sums")
 BUCKETS_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 WHYS = 40
-"""How many reasons for dropping are told apart: strangers choose what they send."""
+"""How many reasons for dropping get their own series: strangers choose what they send."""
 PLAIN, OPEN = "text/plain", "application/openmetrics-text"
 _VARYING = re.compile(r"\b[0-9a-f]{8,}\b|\d+")
 
@@ -42,7 +42,7 @@ Families = Callable[[V], Iterable[Metric]]
 
 
 def new_registry() -> CollectorRegistry:
-    """Not the library's global one, with the process's own figures and the version in it."""
+    """Makes a registry, not the library's global one, with the version and the process's own metrics."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     build = Info("murmuration_build", "The installed version.", registry=registry)
@@ -51,7 +51,7 @@ def new_registry() -> CollectorRegistry:
 
 
 class Figures(Generic[V]):
-    """Answers /metrics. `view` says how things stand, `families` what of it are figures."""
+    """Answers /metrics. `view` returns the current state; `families` makes metrics from it."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Figures(Generic[V]):
 
     @property
     def routes(self) -> list[web.RouteDef]:
-        """GET /metrics, for whoever may see the page."""
+        """GET /metrics, for everyone who may see the page."""
         return [web.get("/metrics", self._answer)]
 
     async def _answer(self, request: web.Request) -> web.Response:
@@ -82,27 +82,27 @@ class Figures(Generic[V]):
         self._seen.view = await self._view()
 
     async def _text(self, kind: str) -> tuple[bytes, str]:
-        """All figures in one of the two forms, and what it is called."""
+        """Returns all metrics in one of the two formats, and its content type."""
         await self._looked.get()
         encode, name = choose_encoder(kind)
         return encode(self._registry), name
 
 
 def _kind(accepts: str) -> str:
-    """One of two, whatever is asked for: each is made once for all, and nobody makes ever new ones."""
+    """Returns one of two formats, whatever the client accepts, so that all requests share two texts."""
     names = {part.partition(";")[0].strip() for part in accepts.split(",")}
     return OPEN if OPEN in names else PLAIN
 
 
 class _Seen(Collector, Generic[V]):
-    """The figures of the last view; none before there is one."""
+    """The metrics of the last view; none before there is one."""
 
     def __init__(self, families: Families[V]) -> None:
         self._families: Families[V] = families
         self.view: V | None = None
 
     def collect(self) -> Iterator[Metric]:
-        """Called by the registry."""
+        """Yields the metrics; the registry calls this."""
         if self.view is not None:
             yield from self._families(self.view)
 
@@ -113,7 +113,7 @@ class RoundFigures:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._rounds = Counter(
             "murmuration_rounds",
-            "Rounds since the start of the process, by how they ended.",
+            "Rounds since the start of the process, by outcome.",
             ["outcome", "reason"],
             registry=registry,
         )
@@ -131,17 +131,17 @@ class RoundFigures:
         )
         self._participants = Gauge(
             "murmuration_round_participants",
-            "Peers whose updates are in the last round's sum; 0 for a round on one's own.",
+            "Peers whose updates are in the last round's sum; 0 for a round alone.",
             registry=registry,
         )
-        self._rounds.labels("aggregated", "none")  # series that are there from the start can be told to rise
+        self._rounds.labels("aggregated", "none")  # from the start: the first increase shows
         for reason in Reason:
             self._rounds.labels("fallback", str(reason))
         for phase in TIMED:
             self._seconds.labels(phase)
 
     def handle(self, event: NodeEvent) -> None:
-        """One more, at a round's end."""
+        """Counts a round when it ends."""
         if not isinstance(event, RoundEnded):
             return
         record = event.record
@@ -153,9 +153,9 @@ class RoundFigures:
 
 
 def node_families(view: NodeView) -> Iterator[Metric]:
-    """What stands in a node's view."""
+    """Yields the metrics of a node's view."""
     yield _gauge("murmuration_round", "The last round that ended.", view.round)
-    yield _gauge("murmuration_round_last", "The round after which this run is over.", view.rounds)
+    yield _gauge("murmuration_round_last", "The last round of this run.", view.rounds)
     yield _gauge("murmuration_base_generation", "The generation of the agreed model.", view.generation)
     yield _labelled(
         "murmuration_phase",
@@ -165,13 +165,13 @@ def node_families(view: NodeView) -> Iterator[Metric]:
     )
     yield _gauge(
         "murmuration_electors_missing",
-        "Peers that are waited for at least, for a model that counts for good.",
+        "How many more peers a strong model needs, at least; 0 if there is a quorum.",
         view.electors_missing,
     )
     contacts = Tally(peer.contact for peer in view.peers if not peer.is_tracker)
     yield _labelled(
         "murmuration_peers",
-        "Peers that this node knows, by how it stands with them.",
+        "Peers that this node knows, by state of contact.",
         "contact",
         {str(contact).replace(" ", "_"): contacts[contact] for contact in Contact},
     )
@@ -198,7 +198,7 @@ def _privacy(facts: Mapping[str, object]) -> Iterator[Metric]:
         ("epsilon_spent", "Epsilon that the offers of this run have cost."),
         ("epsilon_remaining", "Epsilon that is left of the budget."),
         ("epsilon_budget", "Epsilon of the whole run."),
-        ("delta", "The delta at which epsilon is told."),
+        ("delta", "The delta at which epsilon is stated."),
     ):
         value = facts[name]
         if isinstance(value, int | float):
@@ -206,7 +206,7 @@ def _privacy(facts: Mapping[str, object]) -> Iterator[Metric]:
 
 
 class TrackerTally:
-    """Counts what a tracker says."""
+    """Counts the groups and refusals that a tracker sends."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._last: Group | None = None
@@ -214,7 +214,7 @@ class TrackerTally:
         self._refused = Counter("murmuration_tracker_refused", "Peers that were refused.", registry=registry)
 
     def said(self, messages: Iterable[Message]) -> None:
-        """One group goes to each of its members."""
+        """Counts messages; a group, which goes to each of its members, counts once."""
         for message in messages:
             if isinstance(message, Refused):
                 self._refused.inc()
@@ -224,16 +224,16 @@ class TrackerTally:
 
 
 def tracker_families(view: TrackerView) -> Iterator[Metric]:
-    """What stands in a tracker's view."""
+    """Yields the metrics of a tracker's view."""
     yield _gauge("murmuration_tracker_peers", "Peers that are announced.", view.peers)
-    yield _gauge("murmuration_tracker_swarms", "Swarms that are here.", len(view.swarms))
+    yield _gauge("murmuration_tracker_swarms", "Swarms with announced peers.", len(view.swarms))
     ready = sum(swarm.ready for swarm in view.swarms)
-    yield _gauge("murmuration_tracker_ready", "Peers that wait for a group to be closed.", ready)
+    yield _gauge("murmuration_tracker_ready", "Peers that wait for a group.", ready)
     yield _dropped(view.dropped)
 
 
 def _dropped(dropped: Mapping[str, int]) -> CounterMetricFamily:
-    """By why, numbers and keys taken out, so that nobody can make ever new series."""
+    """Counts by reason, with numbers and keys replaced, so that nobody can create series without end."""
     tally: Tally[str] = Tally()
     for why, count in dropped.items():
         name = _VARYING.sub("N", why)

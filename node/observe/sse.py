@@ -100,7 +100,7 @@ class Feed:
         try:
             view = await self._look()
         except Exception:  # an error in a view never ends a node
-            log.exception("the page can not be made")
+            log.exception("the page cannot be made")
             return
         if view != self._latest:
             self._latest = view

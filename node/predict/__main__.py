@@ -1,4 +1,4 @@
-"""`python -m node.predict`: what a model that a swarm agreed on says of new rows."""
+"""`python -m node.predict`: predicts new rows with a model that a swarm agreed on."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from node.errors import ConfigError, one_line, reason, shown
 from node.options import reachable_path
 
 _BEGINNING = b"row,prediction"
-"""Of a file that this command wrote: it may be replaced."""
+"""How a file that this command wrote begins; such a file may be replaced."""
 
 _EPILOG = """\
 example:
   python -m node.predict --model runs/ward-1f2e3d4c --data new.csv --out predictions.csv
 
-The file of the model names the class that it is made of: like a task file, take it from people you trust.
+A model file names the class to load: like a task file, accept it only from people you trust.
 exit status: 0 done, 1 failed at run time, 2 bad arguments, model or data."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """The exit status."""
+    """Runs the command; returns the exit status."""
     return guarded(lambda: _main(argv), "--debug" in argv, print_error)
 
 
 def command_line() -> NodeParser:
-    """The parser."""
+    """Returns the parser."""
     parser = NodeParser(
         prog=program("node.predict"),
-        description="Predict with the model of a run; with the target in the data, say how good it is.",
+        description="Predicts with the model of a run; measures the model if the data has the target.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -44,13 +44,13 @@ def command_line() -> NodeParser:
         "--model", required=True, metavar="DIR|FILE", help="a run's --out, or its model.safetensors"
     )
     parser.add_argument(
-        "--data", required=True, metavar="FILE", help="the rows, as the task reads its own data"
+        "--data", required=True, metavar="FILE", help="the rows, in the format of the task's own data"
     )
     parser.add_argument(
-        "--out", default="predictions.csv", metavar="FILE", help="where to. Default: predictions.csv"
+        "--out", default="predictions.csv", metavar="FILE", help="the output. Default: predictions.csv"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object. Default: no")
-    parser.add_argument("--debug", action="store_true", help="tracebacks of errors. Default: no")
+    parser.add_argument("--debug", action="store_true", help="print tracebacks of errors. Default: no")
     return parser
 
 
@@ -78,13 +78,13 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def _check_out(path: Path) -> None:
-    """ConfigError where something else than predictions would be replaced: one's data, or a device."""
+    """Raises ConfigError if --out would replace anything other than predictions, such as data or a device."""
     try:
         if not path.exists() or (path.is_file() and _begins(path) == _BEGINNING):
             return
     except OSError as error:
-        raise ConfigError(f"--out {shown(str(path))} can not be read: {reason(error)}") from error
-    raise ConfigError(f"--out {shown(str(path))} is there already, and no file of predictions; give another")
+        raise ConfigError(f"--out {shown(str(path))} cannot be read: {reason(error)}") from error
+    raise ConfigError(f"--out {shown(str(path))} exists and is not a file of predictions; give another")
 
 
 def _begins(path: Path) -> bytes:
@@ -98,7 +98,7 @@ def _write(path: Path, content: bytes) -> None:
     try:
         replace_file(path, (content,), durable=False)
     except OSError as error:
-        raise ConfigError(f"--out {shown(str(path))} can not be written: {reason(error)}") from error
+        raise ConfigError(f"--out {shown(str(path))} cannot be written: {reason(error)}") from error
 
 
 def _as_json(rows: int, out: str, found: Mapping[str, float | None], about: Mapping[str, object]) -> str:
@@ -128,7 +128,7 @@ def _spent(privacy: Mapping[str, object]) -> str:
         return one_line(ledger_text(privacy))
     except (KeyError, TypeError, ValueError):
         raise ConfigError(
-            f"--model says {shown(privacy)} of the privacy spent, which no node does; take the file as it was"
+            f"--model states {shown(privacy)} as the privacy spent, which no node does; use the original file"
         ) from None
 
 

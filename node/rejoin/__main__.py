@@ -1,4 +1,4 @@
-"""`python -m node.rejoin --out DIR`: who decides on the next model, and the owner's word on who is gone."""
+"""`python -m node.rejoin --out DIR`: shows who decides on the next model; stores who is gone for good."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from node.options import reachable_path
 
 _DESCRIPTION = """\
 For the owner of a stopped node whose swarm waits for somebody. Without --gone: shows who decides on the next
-model (its electors), how many of them make a quorum, and who was said to be gone. Nothing is changed.
+model (its electors), how many of them make a quorum, and who was declared gone. Nothing is changed.
 
-With --gone: stores that these electors are gone for good. A group in which the owners of all nodes say so
-does without them. THIS GIVES UP SAFETY: if one of them is not gone, two models may grow side by side, and
-one of the two is lost. It holds until a quorum makes the next model, or --gone none takes it back."""
+With --gone: declares these electors gone for good. A group of nodes whose owners have all declared so goes on
+without them. THIS GIVES UP SAFETY: if one of them is not gone, two models may grow side by side, and one of
+the two is lost. It holds until a quorum makes the next model, or --gone none withdraws it."""
 _EPILOG = """\
 examples, at each node that is to go on, while it is stopped:
   python -m node.rejoin --out runs/mine
@@ -30,7 +30,10 @@ exit status: 0 shown or stored, 1 the node runs, 2 bad arguments or folder, or n
 
 
 def main(argv: Sequence[str]) -> int:
-    """The exit status: 0 shown or stored, 1 the node runs, 2 bad arguments or folder, or not confirmed."""
+    """Runs the command; returns the exit status.
+
+    0: shown or stored; 1: the node is running; 2: bad arguments or folder, or not confirmed.
+    """
     return guarded(lambda: _main(argv), "--debug" in argv, print_error)
 
 
@@ -38,7 +41,7 @@ def _main(argv: Sequence[str]) -> int:
     given = command_line().parse_args(argv)
     out = reachable_path(given.out, "--out")
     print(f"starting: a look into {one_line(str(out))}", flush=True)
-    from node.rejoin.run import rejoin  # noqa: PLC0415 - loads scipy: not before the arguments are right
+    from node.rejoin.run import rejoin  # noqa: PLC0415 - loads scipy: only once the arguments are checked
 
     begun()
     rejoin(out, tuple(given.gone), _confirmed if given.yes else _asked)
@@ -46,7 +49,7 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def command_line() -> NodeParser:
-    """The parser."""
+    """Returns the parser."""
     parser = NodeParser(
         prog=program("node.rejoin"),
         description=_DESCRIPTION,
@@ -61,10 +64,10 @@ def command_line() -> NodeParser:
         action="append",
         default=[],
         help="an elector that is gone for good: at least 8 digits that its key begins with, or its "
-        "HOST:PORT; repeatable, and in place of who was named before; none takes all back",
+        "HOST:PORT; repeatable; replaces earlier names; none withdraws all",
     )
     parser.add_argument("--yes", action="store_true", help="store it without asking. Default: ask")
-    parser.add_argument("--debug", action="store_true", help="tracebacks of errors. Default: no")
+    parser.add_argument("--debug", action="store_true", help="print tracebacks of errors. Default: no")
     return parser
 
 

@@ -141,12 +141,12 @@ def _refused(written: str, known: KnownElectors) -> ConfigError:
     if known.electorate is None:
         return ConfigError(
             f"--gone {shown(written)} is refused; allowed, for a first model: HOST:PORT as it stands in "
-            "--peers, or the 64 digits of a key, where a tracker named the electors; or none: takes all back"
+            "--peers, or the 64 digits of a key, where a tracker named the electors; or none: withdraws all"
         )
     others = ", ".join(known.named(one) for one in known.electorate.members if one != known.key)
     return ConfigError(
         f"--gone {shown(written)} is refused; allowed: at least 8 digits that one elector's key begins with, "
-        f"or its endpoint, of: {others}; or none, which takes all back"
+        f"or its endpoint, of: {others}; or none, which withdraws all"
     )
 
 

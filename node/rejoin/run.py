@@ -24,9 +24,9 @@ from protocol.wire.messages import Base
 NONE = "none"
 _LOUD = """\
 WARNING: this gives up what keeps a swarm to one model.
-If one of these is only cut off, or is started again later, it and others may make a model beside yours;
-one of the two is then lost, with all that was learned in it. Say it only of who can never come back.
-The owner of every node that is to go on has to say the same, each with this command."""
+If one of these is only cut off, or starts again later, it and others may make a model beside yours;
+one of the two is then lost, with all that was learned in it. Declare only nodes that can never come back.
+The owner of every node that is to go on has to declare the same, each with this command."""
 
 
 def rejoin(out: Path, written: Sequence[str], is_sure: Callable[[], bool]) -> None:
@@ -47,9 +47,7 @@ def rejoin(out: Path, written: Sequence[str], is_sure: Callable[[], bool]) -> No
             if gone:
                 print("\n".join(["", _LOUD, "", *_outcome(known, gone)]), flush=True)
                 if not is_sure():
-                    raise ConfigError(
-                        "nothing is stored: --yes, or yes typed on a terminal, says you are sure"
-                    )
+                    raise ConfigError("nothing is stored: confirm with --yes, or type yes on a terminal")
             store_gone(database, gone)
             print(_stored(gone))
     finally:
@@ -112,8 +110,8 @@ def _mark(elector: bytes, known: KnownElectors) -> str:
 def _advice(out: Path, known: KnownElectors) -> str:
     name = "HOST:PORT" if known.electorate is None else "NAME"
     return (
-        f"{command(out)} --gone {name} ... would store that an elector is gone for good: then this node "
-        "makes a model without it, with others whose owners say the same; --help tells what that costs"
+        f"{command(out)} --gone {name} ... would declare an elector gone for good: this node then makes "
+        "models without it, with nodes whose owners declare the same; --help states the cost"
     )
 
 
@@ -122,7 +120,7 @@ def _meant(written: Sequence[str], known: KnownElectors) -> frozenset[bytes]:
     if NONE not in written:
         return frozenset(find(one, known) for one in written)
     if len(set(written)) > 1:
-        raise ConfigError("--gone none takes all back: give it without another --gone")
+        raise ConfigError("--gone none withdraws all: give it without another --gone")
     return frozenset()
 
 

@@ -236,8 +236,7 @@ class Engine:
         self._history.new_round()
         with suppress(Interrupted):
             self._training = await asyncio.to_thread(self._train, number)
-            if self._training.not_finite:
-                self._warn(_not_finite_text(self._training.not_finite))
+            self._warn_of_rows(self._training)
             self._aggregating_since = time.monotonic()
             outcome = await (self._aggregate() if self._training.offered else self._follow())
             self._meter.enter("idle")
@@ -262,6 +261,13 @@ class Engine:
             fresh += state.fresh
         state.trained(fresh, (*state.pending, *self._mechanism.per_training))
         return Training(trained.loss, trained.seconds, True, trained.not_finite)
+
+    def _warn_of_rows(self, training: Training) -> None:
+        if training.not_finite:
+            self._warn(
+                f"the gradient of a row was not finite {training.not_finite} times in this round's steps; such a "
+                "row counts as zero: look for missing or huge values in the data"
+            )
 
     async def _aggregate(self) -> Completed | Failed | None:
         """Offers `fresh` to a group. Returns the outcome; None if this node is interrupted meanwhile."""
@@ -457,10 +463,3 @@ class Engine:
     async def summarise(self) -> Summary:
         """Returns the summary of the whole run, over restarts, and writes it to summary.json."""
         return await self._history.summarise(self.transport.counts, self._sums.facts)
-
-
-def _not_finite_text(times: int) -> str:
-    return (
-        f"the gradient of a row was not finite {times} times in this round's steps; such a row counts as "
-        "zero: look for missing or huge values in the data"
-    )

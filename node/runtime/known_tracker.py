@@ -48,7 +48,7 @@ class KnownTracker:
             finally:
                 os.close(folder)
         except OSError as error:
-            raise ConfigError(f"the file {self.file} can not be written: {reason(error)}") from error
+            raise ConfigError(f"the file {self.file} cannot be written: {reason(error)}") from error
 
     def changed(self, endpoint: str, text: str) -> str:
         """Returns the line about a tracker with another key: what was found, and what to do."""
@@ -66,7 +66,7 @@ class KnownTracker:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise ConfigError(f"the file {self.file} can not be read: {reason(error)}") from error
+            raise ConfigError(f"the file {self.file} cannot be read: {reason(error)}") from error
         known = [parse_peer(line, f"the file {self.file}") for line in written.split()]
         if any(tracker.key is None for tracker in known):
             raise ConfigError(

@@ -19,7 +19,7 @@ def notice_text(notice: Notice, parameters: str) -> str:
         case Note.COORDINATOR:
             return f"coordinator {who}: {text}"
         case Note.UNREACHABLE:
-            return f"{who} can not be reached ({text}); trying again"
+            return f"{who} cannot be reached ({text}); trying again"
         case Note.REFUSED:
             return f"{who} refuses this node: {text}"
         case Note.NOT_ALLOWED | Note.WRONG_PIN:

@@ -19,7 +19,7 @@ from node.storage.vector_files import Floats
 from node.task.sections import AggregationSection
 
 WRONG_WEIGHTS = (
-    "a sum of weights that honest peers can not have: somebody lied about its number of rows; the model "
+    "a sum of weights that honest peers cannot have: somebody lied about its number of rows; the model "
     "stays as it was"
 )
 _ERROR = 2.0**-22

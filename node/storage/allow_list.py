@@ -18,7 +18,7 @@ def read_allow_list(path: Path) -> frozenset[bytes]:
         check_regular(path)
         lines = path.read_text("utf-8-sig").splitlines()
     except (OSError, ValueError) as error:
-        raise ConfigError(f"allow-list {shown(str(path))} can not be read: {reason(error)}") from None
+        raise ConfigError(f"allow-list {shown(str(path))} cannot be read: {reason(error)}") from None
     written = [(number, line.partition("#")[0].strip()) for number, line in enumerate(lines, 1)]
     keys = frozenset(_key(path, number, text) for number, text in written if text)
     if not keys:

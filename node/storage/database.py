@@ -168,8 +168,8 @@ _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 
 def _refused(path: Path, error: sqlite3.Error) -> UserError:
     if str(getattr(error, "sqlite_errorname", "")).startswith(_DAMAGED):
-        return ConfigError(_lost(path, f"can not be used: {reason(error)}"))
-    return UserError(f"{path} can not be used: {reason(error)}; {database_advice(error)}")
+        return ConfigError(_lost(path, f"cannot be used: {reason(error)}"))
+    return UserError(f"{path} cannot be used: {reason(error)}; {database_advice(error)}")
 
 
 def _lost(path: Path, what: str) -> str:

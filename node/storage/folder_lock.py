@@ -47,7 +47,7 @@ class Lock:
             folder.mkdir(parents=True, exist_ok=True)
             self._file: TextIOWrapper = (folder / "lock").open("a")
         except OSError as error:
-            raise ConfigError(f"--out {folder} can not be used: {reason(error)}") from error
+            raise ConfigError(f"--out {folder} cannot be used: {reason(error)}") from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

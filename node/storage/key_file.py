@@ -52,7 +52,7 @@ def own_key(path: Path) -> Iterator[NodeKey]:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ConfigError(f"the folder {path.parent} can not be made: {reason(error)}") from error
+            raise ConfigError(f"the folder {path.parent} cannot be made: {reason(error)}") from error
         write_key(path, new_seed())
     with path.open("rb") as held:
         try:
@@ -80,7 +80,7 @@ def read_secret(path: Path, what: str, digits: int) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ConfigError(f"the {what} file {path} can not be read: {reason(error)}") from error
+        raise ConfigError(f"the {what} file {path} cannot be read: {reason(error)}") from error
     if mode & _OTHERS:
         raise ConfigError(
             f"the {what} file {path} can be read by others (mode {mode:04o}); run: chmod 600 {path}"
@@ -93,4 +93,4 @@ def write_secret(path: Path, what: str, line: str) -> None:
     try:
         new_file(path, f"{line}\n".encode())
     except OSError as error:  # new_file leaves nothing behind: half a key would block the next start
-        raise ConfigError(f"the {what} file {path} can not be written: {reason(error)}") from error
+        raise ConfigError(f"the {what} file {path} cannot be written: {reason(error)}") from error

@@ -65,7 +65,7 @@ class SpendFile:
             return {}
         except OSError as error:
             raise ConfigError(
-                f"{self.path}, what this key has spent, can not be read: {reason(error)}"
+                f"{self.path}, what this key has spent, cannot be read: {reason(error)}"
             ) from error
         lines = written[: written.rfind(b"\n") + 1].splitlines()
         found = (self._parsed(line, number) for number, line in enumerate(lines, 1))
@@ -76,7 +76,7 @@ class SpendFile:
         place = self.path if self.path.exists() else self.path.parent
         if not os.access(place, os.W_OK):
             raise ConfigError(
-                f"{place} can not be written: {self.path.name} is kept there, what this key has spent; give "
+                f"{place} cannot be written: {self.path.name} is kept there, what this key has spent; give "
                 "this user the right to it, or name another --key"
             )
 
@@ -89,14 +89,14 @@ class SpendFile:
             with _locked(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT) as file:
                 _cut_off_torn_end(file)
                 if file.write(text) != len(text):
-                    raise UserError(f"{self.path} can not be written: its disk is full; make room there")
+                    raise UserError(f"{self.path} cannot be written: its disk is full; make room there")
                 os.fsync(file.fileno())
             if not self._is_named:
                 sync(self.path.parent)
                 self._is_named = True
         except OSError as error:
             raise UserError(
-                f"{self.path} can not be written: {reason(error)}; nothing was offered; make it writable, "
+                f"{self.path} cannot be written: {reason(error)}; nothing was offered; make it writable, "
                 "and start again"
             ) from error
 

@@ -14,7 +14,7 @@ def import_object(path: str) -> object:
     try:
         found: object = reduce(getattr, name.split("."), importlib.import_module(module_name))
     except Exception as error:  # a user's module may raise anything
-        raise ConfigError(f"{shown(path)} can not be imported: {told(error)}") from error
+        raise ConfigError(f"{shown(path)} cannot be imported: {told(error)}") from error
     return found
 
 

@@ -110,7 +110,7 @@ def _read_file(path: Path) -> dict[str, Any]:
         check_regular(path)
         return tomllib.loads(path.read_bytes().decode("utf-8"))
     except OSError as error:
-        raise ConfigError(f"task file {shown(str(path))} can not be read: {reason(error)}") from None
+        raise ConfigError(f"task file {shown(str(path))} cannot be read: {reason(error)}") from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"task file {shown(str(path))} is not valid TOML: {reason(error)}") from None
 

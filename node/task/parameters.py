@@ -51,7 +51,7 @@ def describe_difference(mine: str, theirs: str) -> str:
     try:
         here, there = _flat(json.loads(mine)), _flat(_parsed(theirs))
     except (ValueError, RecursionError):
-        return "the other's parameters can not be read"
+        return "the other's parameters cannot be read"
     differing = [name for name in sorted(here.keys() | there.keys()) if here.get(name) != there.get(name)]
     if not differing:
         return "the parameters are the same"

@@ -210,7 +210,7 @@ def _columns(value: object, target: Target) -> tuple[Column, ...]:
     names = [target.name, *(column.name for column in columns)]
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
-        raise ConfigError(f"{_HERE}: the column {shown(twice)} stands there twice; name each once")
+        raise ConfigError(f"{_HERE}: the column {shown(twice)} occurs twice; name each once")
     return columns
 
 

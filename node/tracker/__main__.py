@@ -1,4 +1,4 @@
-"""`python -m node.tracker`: parse, serve, and say in one line what went wrong."""
+"""`python -m node.tracker`: parses the options and runs a tracker; reports errors in one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["command_line", "main"]
 
 
 def main(argv: Sequence[str]) -> int:
-    """Serve until interrupted; the exit status."""
+    """Serves until interrupted; returns the exit status."""
     return guarded(lambda: _main(argv), "--debug" in argv, print_error)
 
 
@@ -26,7 +26,7 @@ def _main(argv: Sequence[str]) -> int:
 
 def _run(options: TrackerOptions) -> int:
     print(f"starting: introductions at {options.listen}", flush=True)
-    from node.tracker.serve import serve  # noqa: PLC0415 - loads aiohttp: not before the arguments are right
+    from node.tracker.serve import serve  # noqa: PLC0415 - loads aiohttp: only once the arguments are checked
 
     return serve(options)
 

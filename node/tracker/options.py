@@ -1,4 +1,4 @@
-"""The command line of a tracker: what is asked for, checked before anything is done."""
+"""The command line of a tracker: all options, checked before the tracker does anything."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from node.options import a_path, path_of, whole_number
 from protocol.wire.limits import MAX_MEMBERS
 
 _DESCRIPTION = """\
-Introduces peers to each other. It sees who is there and who is ready, signed by each; it never sees
-data, updates or shares. Peers come with: python -m node --tracker KEY@https://HOST:PORT (http:// without
-TLS), KEY being its public key; it prints the whole at its start."""
+Introduces peers to each other. It sees which peers are present and which are ready, signed by each; it never
+sees data, updates or shares. Peers use: python -m node --tracker KEY@https://HOST:PORT (http:// without TLS),
+KEY being its public key; the tracker prints this option in full at its start."""
 ENVIRONMENT = "MURMURATION_TRACKER"
 KEY_FILE = Path("runs") / "tracker" / "tracker.key"
 _FLOOR = 3
@@ -28,7 +28,7 @@ _FLOOR = 3
 
 @dataclass(frozen=True)
 class TrackerOptions:
-    """What a tracker was asked to do. `min_peers`: no group is smaller, whatever the task says."""
+    """The options of a tracker. `min_peers`: the size of the smallest group, whatever the task says."""
 
     listen: str
     min_peers: int
@@ -42,12 +42,12 @@ class TrackerOptions:
 
 
 def parse_arguments(argv: Sequence[str]) -> TrackerOptions:
-    """The options in `argv`, the environment and the --config file; raises ConfigError."""
+    """Reads the options from `argv`, the environment and the --config file; raises ConfigError."""
     return read_options(argv, os.environ)
 
 
 def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> TrackerOptions:
-    """The same for any environment."""
+    """Reads the options as `parse_arguments` does, with the environment `environ`."""
     asked = layered(command_line(), argv, environ, ENVIRONMENT)
     given, place = asked.values, asked.place
     if given.listen is None:
@@ -68,24 +68,26 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> TrackerOpti
 
 
 def command_line() -> NodeParser:
-    """The parser; values are read by `read_options`."""
+    """Returns the parser; `read_options` reads the values."""
     parser = NodeParser(prog=program("node.tracker"), description=_DESCRIPTION, allow_abbrev=False)
     parser.add_argument("--listen", metavar="HOST:PORT", help="where peers reach it; port 0 takes a free one")
     parser.add_argument(
         "--min-peers",
         default="3",
         metavar="N",
-        help="no group is smaller (3 to 64; a task may ask for more). Default: 3",
+        help="the size of the smallest group (3 to 64; a task may require more). Default: 3",
     )
     parser.add_argument(
         "--key",
         default=str(KEY_FILE),
         metavar="FILE",
-        help="this tracker's private key, made at the first start: nodes know it by that, so keep it. "
-        f"Default: {KEY_FILE}",
+        help="this tracker's private key, made at the first start; keep it: nodes know the tracker by "
+        f"this key. Default: {KEY_FILE}",
     )
     parser.add_argument(
-        "--allow", metavar="FILE", help="introduce only the public keys in FILE, one a line. Default: no list"
+        "--allow",
+        metavar="FILE",
+        help="introduce only the public keys in FILE, one per line. Default: no list",
     )
     parser.add_argument("--open", action="store_true", help="introduce anyone, off loopback too. Default: no")
     add_tls(parser)
@@ -97,14 +99,14 @@ def command_line() -> NodeParser:
     parser.add_argument(
         "--page-token",
         metavar="FILE",
-        help="off loopback the page asks for the token in FILE, made at the first start. "
-        "Default: a new one at each start, shown on the terminal alone",
+        help="the file of the token that the page requires off loopback, made at the first start. "
+        "Default: a new token at each start, which only the terminal shows",
     )
     return parser
 
 
 def _check_trust(options: TrackerOptions, place: Place) -> None:
-    """Off loopback a tracker starts only when it is said who may come."""
+    """Refuses an address beyond loopback unless the options say who may come."""
     if options.allow is not None and options.open:
         raise ConfigError(f"{place('allow')} and {place('open')} contradict each other: give one of them")
     if options.allow is None and not options.open and not is_loopback(options.listen):

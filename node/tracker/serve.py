@@ -1,4 +1,4 @@
-"""A tracker at work: its machine, its transport, its page, its end."""
+"""Runs a tracker: its machine, its transport and its page, until it is interrupted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from protocol.swarm.meeting.tracker import Tracker
 
 
 def serve(options: TrackerOptions) -> int:
-    """Serve until interrupted; the exit status. UserError for what the user can mend."""
+    """Serves until interrupted; returns the exit status. Raises UserError."""
     begun()
     allow = None if options.allow is None else read_allow_list(options.allow)
     listener = listen(options.listen)
@@ -72,7 +72,7 @@ async def _serve(
         return []
 
     shell = Shell(tracker, send, perform, heavy=False)
-    tls = make_tls(key, options.tls, endpoint, lambda _: frozenset())  # whom it answers is in their messages
+    tls = make_tls(key, options.tls, endpoint, lambda _: frozenset())  # messages name their senders
 
     def warn(text: str) -> None:
         source.remark(text)
@@ -110,7 +110,7 @@ async def _serve(
 
 
 def _introduce(options: TrackerOptions, key: NodeKey, endpoint: str, access: Access) -> None:
-    """What the owner sees first."""
+    """Prints the first lines for the owner."""
     where = url(options.tls, endpoint)
     print(f"tracker {key.public.hex()} at {where}", flush=True)
     print(f"nodes come with: --tracker {key.public.hex()}@{where}", flush=True)
@@ -119,7 +119,7 @@ def _introduce(options: TrackerOptions, key: NodeKey, endpoint: str, access: Acc
 
 
 def _tell(notice: Notice, here: int, source: TrackerViewSource, log: Log) -> None:
-    """Whoever looks at the terminal, at the page, or at the log."""
+    """Reports a notice on the terminal, on the page, and in the log."""
     text = notice_text(notice, "")
     source.remark(text)
     print(f"{text}; {here} here", flush=True)
@@ -127,12 +127,12 @@ def _tell(notice: Notice, here: int, source: TrackerViewSource, log: Log) -> Non
 
 
 def _token(options: TrackerOptions) -> str:
-    """What the page asks for: kept where it is said, else known to this terminal alone."""
+    """Returns the page's token: from the --page-token file, else a new one that only the terminal shows."""
     return new_token() if options.page_token is None else kept_token(options.page_token)
 
 
 def _about(options: TrackerOptions, key: NodeKey, endpoint: str, listed: int) -> dict[str, str]:
-    """What this tracker is, in words."""
+    """Describes this tracker by name, in words."""
     who = f"{listed} keys on the list" if options.allow is not None else "anyone who reaches this address"
     return {
         "tracker": f"{key.public.hex()} at {endpoint}",
@@ -142,14 +142,14 @@ def _about(options: TrackerOptions, key: NodeKey, endpoint: str, listed: int) ->
 
 
 async def _set(shell: Shell, tracker: Tracker, offset_s: float, asleep_s: float) -> None:
-    """Somebody set this machine's clock, or it slept."""
+    """Reports to the machine that this computer's clock was set, or that it slept."""
     await shell.feed(lambda _: tracker.clock(offset_s, asleep_s), light=lambda: True)
 
 
 async def _until_interrupted(
     shell: Shell, clock: Callable[[float, float], Awaitable[None]], stopped: asyncio.Event
 ) -> None:
-    """SIGINT and SIGTERM set `stopped` and end a tracker cleanly; an error of its own ends it, too."""
+    """Runs until SIGINT or SIGTERM, which set `stopped`; raises the tracker's own error, if any."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)

@@ -33,7 +33,7 @@ def load_weights(model: nn.Module, path: Path, asked: str) -> tuple[str, ...]:
                 _check_shape(where, name, tuple(file.get_slice(name).get_shape()), there)
                 _copy(where, name, file.get_tensor(name), there[name])
     except (OSError, SafetensorError) as error:
-        raise ConfigError(f"{where} can not be read: {reason(error)}") from error
+        raise ConfigError(f"{where} cannot be read: {reason(error)}") from error
     if not names:
         raise ConfigError(f"{where} holds no tensor")
     return names

@@ -93,7 +93,7 @@ def _called(name: str, found: object, arguments: Mapping[str, Any], device: torc
         ) from error
     if not callable(loss):
         raise ConfigError(
-            f"train.loss = {shown(name)} can not be called; allowed: a function of outputs and targets, or a "
+            f"train.loss = {shown(name)} cannot be called; allowed: a function of outputs and targets, or a "
             "class whose objects are"
         )
     if isinstance(loss, nn.Module):

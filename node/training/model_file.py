@@ -88,7 +88,7 @@ def write_model(path: Path, tensors: Tensors, about: Mapping[str, object]) -> No
         with whole(path) as temporary:
             save_file(arrays, temporary, metadata={KEY: written})
     except SafetensorError as error:
-        raise UserError(f"{path} can not be written: {reason(error)}; make room there") from error
+        raise UserError(f"{path} cannot be written: {reason(error)}; make room there") from error
 
 
 def read_tensors(path: Path) -> dict[str, NDArray[np.generic]]:
@@ -98,7 +98,7 @@ def read_tensors(path: Path) -> dict[str, NDArray[np.generic]]:
         with safe_open(path, "np") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dictionary
     except (OSError, SafetensorError) as error:
-        raise UserError(f"{path} can not be read: {reason(error)}; start with another --out") from error
+        raise UserError(f"{path} cannot be read: {reason(error)}; start with another --out") from error
 
 
 def read_about(path: Path) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def read_about(path: Path) -> dict[str, Any]:
         with safe_open(path, "np") as file:
             about = json.loads((file.metadata() or {}).get(KEY, "null"))
     except (OSError, SafetensorError, ValueError, RecursionError) as error:
-        raise ConfigError(f"--model {shown(str(path))} can not be read: {reason(error)}") from error
+        raise ConfigError(f"--model {shown(str(path))} cannot be read: {reason(error)}") from error
     if not isinstance(about, dict) or not isinstance(about.get("task"), dict):
         raise ConfigError(
             f"--model {shown(str(path))} does not say what task it is of; allowed: model.safetensors or "

@@ -62,7 +62,7 @@ def make_schedule(section: TrainSection) -> Schedule:
     name, arguments = section.schedule, dict(section.schedule_args)
     function = BUILT_IN[name] if name in BUILT_IN else import_object(name)
     if not callable(function):
-        raise ConfigError(f"train.schedule = {shown(name)} can not be called; allowed: a function")
+        raise ConfigError(f"train.schedule = {shown(name)} cannot be called; allowed: a function")
 
     def factor(round: int) -> float:
         given = function(min(round, section.rounds), section.rounds, **arguments)

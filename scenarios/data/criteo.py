@@ -99,7 +99,7 @@ def _read(path: Path) -> _Table:
         with gzip.open(path, "rb") as file:
             rows = [_row(path, number, line) for number, line in _lines(path, file)]
     except UNREADABLE as error:
-        raise Damaged(f"{path} can not be read ({reason(error)})") from None
+        raise Damaged(f"{path} cannot be read ({reason(error)})") from None
     if not rows:
         raise Damaged(f"{path} has no rows")
     labels, numbers, categories = zip(*rows, strict=True)

@@ -104,7 +104,7 @@ PUBLISHED: dict[str, Published] = {
 def get(name: str, folder: Path, console: Console) -> None:
     """Make sure that `folder` has the data set `name`. Raises ConfigError, UserError."""
     found = source(name)
-    with _refused(f"data folder {folder} can not be used"):
+    with _refused(f"data folder {folder} cannot be used"):
         if name in PUBLISHED:
             asyncio.run(fetch(PUBLISHED[name], folder, console))
         elif found.files:
@@ -131,7 +131,7 @@ def overview(folder: Path) -> Table:
     table = Table(title=f"Data lies in {folder}", title_justify="left", box=box.SIMPLE)
     for heading in ("name", "what it is", "where", "size"):
         table.add_column(heading, overflow="fold", no_wrap=heading in ("name", "size"))
-    with _refused(f"data folder {folder} can not be used"):
+    with _refused(f"data folder {folder} cannot be used"):
         for entry in ALL.values():
             table.add_row(entry.name, entry.summary, *_place(entry, folder))
     return table
@@ -203,7 +203,7 @@ def _left_alone(file: PublishedFile, path: Path, console: Console) -> bool:
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
     """Make the folder and lock it for one download. Raises UserError."""
-    with _refused(f"{folder} can not be written"):
+    with _refused(f"{folder} cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -263,7 +263,7 @@ async def _obtain(
                 if not error.again:
                     break
             else:
-                with _refused(f"{folder} can not be written"):
+                with _refused(f"{folder} cannot be written"):
                     partial.replace(folder / file.name)
                 return _judged(file)
     raise UserError(_given_up(file, folder, partial, failures))
@@ -309,7 +309,7 @@ async def _transfer(
                 await _receive(response, file, out, bar)
     except (ClientError, OSError) as error:  # TimeoutError is an OSError
         if not answered:
-            raise _Failed(f"can not be reached ({reason(error)})", again=False) from None
+            raise _Failed(f"cannot be reached ({reason(error)})", again=False) from None
         raise _Failed(f"broke off ({reason(error)}){_so_far(file, partial)}", again=True) from None
 
 
@@ -339,7 +339,7 @@ def _append(chunk: bytes, file: PublishedFile, out: FileIO) -> None:
     if out.tell() + len(chunk) > file.size_bytes:
         Path(out.name).unlink()
         raise _Failed(f"sent more than the {file.size_bytes} bytes that are published", again=False)
-    with _refused(f"{Path(out.name)} can not be written"):
+    with _refused(f"{Path(out.name)} cannot be written"):
         left = memoryview(chunk)
         while left:
             left = left[out.write(left) :]
@@ -347,13 +347,13 @@ def _append(chunk: bytes, file: PublishedFile, out: FileIO) -> None:
 
 def _opened(partial: Path, start: int) -> FileIO:
     """Open `partial` for writing from byte `start`: its end, or 0 to begin again. Raises UserError."""
-    with _refused(f"{partial} can not be written"):
+    with _refused(f"{partial} cannot be written"):
         # Unbuffered: closing the file must not try again to write bytes that could not be written.
         return partial.open("ab" if start else "wb", buffering=0)
 
 
 def _judge(file: PublishedFile, partial: Path, *, again: bool) -> None:
-    """Raise _Failed unless `partial` is the published file; remove it if more bytes can not help."""
+    """Raise _Failed unless `partial` is the published file; remove it if more bytes cannot help."""
     size = _size(partial)
     if size < file.size_bytes:
         raise _Failed(f"ended{_so_far(file, partial)}", again=True)

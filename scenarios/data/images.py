@@ -74,7 +74,7 @@ def read_idx(path: Path, dimensions: int) -> Bytes:
         with gzip.open(path, "rb") as file:
             return _idx_values(path, file, _idx_shape(path, file, dimensions))
     except UNREADABLE as error:
-        raise Damaged(f"{path} can not be read ({reason(error)})") from None
+        raise Damaged(f"{path} cannot be read ({reason(error)})") from None
 
 
 def _idx_shape(path: Path, file: gzip.GzipFile, dimensions: int) -> tuple[int, ...]:
@@ -141,7 +141,7 @@ def _arrays(path: Path, *names: str) -> list[NDArray]:
     except KeyError as error:
         raise Damaged(f"{path}: {error.args[0]}") from None
     except UNREADABLE as error:
-        raise Damaged(f"{path} can not be read ({reason(error)})") from None
+        raise Damaged(f"{path} cannot be read ({reason(error)})") from None
 
 
 def _refuse_large(path: Path, file: BinaryIO) -> None:

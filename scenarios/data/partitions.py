@@ -117,7 +117,7 @@ def _alpha(value: object) -> float:
 
 
 def _enough(labels: NDArray, parts: object, min_rows: object, dealt: int = 1) -> None:
-    """Raise ValueError if the parts (or shards, `dealt` to each part) can not all have `min_rows` rows."""
+    """Raise ValueError if the parts (or shards, `dealt` to each part) cannot all have `min_rows` rows."""
     least, asked = count("min_rows", min_rows), count("parts", parts) * dealt
     name = "parts" if dealt == 1 else "parts * shards_per_part"
     if asked * least > len(labels):

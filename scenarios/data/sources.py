@@ -124,7 +124,7 @@ SOURCES: dict[str, Source[Dataset]] = {
             "femnist-digits",
             "5,997 handwritten digits of 28 x 28 pixels by 12 clients",
             (FEMNIST_FILE,),
-            "no publisher offers this file, so it can not be downloaded: copy one to "
+            "no publisher offers this file, so it cannot be downloaded: copy one to "
             "{folder}/femnist_digits/femnist_digits.npz with the arrays images (n, 28, 28) uint8, dark ink "
             "on white, labels (n,), client (n,), or name a folder that has femnist_digits/ with --data-dir",
             femnist_digits,

@@ -148,7 +148,7 @@ def _columns(path: Path, layout: Layout, header_is_there: bool) -> Columns:
         with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
             rows = list(_rows(path, layout, csv.reader(file, skipinitialspace=True), header_is_there))
     except (*UNREADABLE, csv.Error) as error:
-        raise Damaged(f"{path} can not be read ({reason(error)})") from None
+        raise Damaged(f"{path} cannot be read ({reason(error)})") from None
     if not rows:
         raise Damaged(f"{path} has no rows")
     return dict(zip(layout.header, zip(*rows, strict=True), strict=True))
@@ -230,7 +230,7 @@ def _numbers(path: Path, name: str, read: Callable[[str], float], cells: Sequenc
         try:
             known[cell] = read(cell)
         except (ValueError, KeyError):
-            raise Damaged(f"{path}: {name} = {shown(cell)} can not be read as a number") from None
+            raise Damaged(f"{path}: {name} = {shown(cell)} cannot be read as a number") from None
     return [known[cell] for cell in cells]
 
 

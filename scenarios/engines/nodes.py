@@ -5,7 +5,7 @@
 
 Client i of N is trained on node i mod min(N, 12). If a client node is killed, the rounds continue without it.
 If one fails by itself, or the server ends in any way, the run ends. In vertical learning the leader is the
-server and the follower its only client, without which it can not continue. The nodes of its peers run a
+server and the follower its only client, without which it cannot continue. The nodes of its peers run a
 swarm's cell. Cells that involve no nodes are replayed.
 """
 

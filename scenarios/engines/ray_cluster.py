@@ -56,7 +56,7 @@ def _connect(address: str | None, working_dir: str | None, jobs: int | None) -> 
             **own,
         )
     except Exception as error:  # Ray raises many kinds: socket errors, its own, ValueError
-        told = "of this machine can not be started" if address is None else f"at {address} can not be used"
+        told = "of this machine cannot be started" if address is None else f"at {address} cannot be used"
         raise UserError(f"--engine ray: a cluster {told} ({reason(error)})") from error
 
 

@@ -92,7 +92,7 @@ def left(request: Request) -> UserError:
     """The error for a follower that is gone."""
     part = "step" if request.learning else "judging batch"
     return UserError(
-        f"the follower left in {part} {request.step} of epoch {request.epoch}; vertical learning can not go "
+        f"the follower left in {part} {request.step} of epoch {request.epoch}; vertical learning cannot go "
         "on without it: run the same command again"
     )
 

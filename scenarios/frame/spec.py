@@ -108,7 +108,7 @@ class Scenario(Generic[Configuration, Results]):
     """A scenario.
 
     options: the fields of Request that it accepts; a request with any other field is refused.
-    plan: turns a request into a configuration; raises ConfigError if that can not run.
+    plan: turns a request into a configuration; raises ConfigError if that cannot run.
     describe: the configuration as JSON; equal for two runs exactly if they may share a folder.
     again: the arguments after `scenarios run NAME` that reproduce this configuration.
     execute: runs a configuration in a folder and shows progress on the console; raises UserError.

@@ -94,7 +94,7 @@ class Cell(Named, Protocol):
         """The names of the data sets that it requests from its room, always with its own seed."""
 
     def check(self, room: Room) -> None:
-        """Raise ConfigError for a cell that can not run. This is fast and trains nothing."""
+        """Raise ConfigError for a cell that cannot run. This is fast and trains nothing."""
 
     def describe(self) -> Json:
         """The cell as JSON without its seed: equal descriptions and seeds give equal outcomes."""
@@ -147,7 +147,7 @@ class Shelf:
             series = {name: tuple(map(float, row)) for name, row in fields.get("series", {}).items()}
             outcome = Outcome(figures, dict(fields["facts"]), float(fields["seconds"]), series)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UserError(f"{path} can not be read ({reason(error)}); {_REMEDY}") from None
+            raise UserError(f"{path} cannot be read ({reason(error)}); {_REMEDY}") from None
         if len(figures) != cell.rounds:
             raise UserError(f"{path} has {len(figures)} figures, not {cell.rounds}; {_REMEDY}")
         return outcome

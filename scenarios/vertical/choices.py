@@ -80,7 +80,7 @@ class LabelChoice:
             flip: Flip = made(words=words, **self.parameters)
         except Exception as error:  # a user's class may raise anything
             raise ConfigError(
-                f"label mechanism {shown(self.path)} can not be made with words and "
+                f"label mechanism {shown(self.path)} cannot be made with words and "
                 f"{shown(dict(self.parameters))}: {reason(error)}"
             ) from error
         self._try(flip)

@@ -1,4 +1,4 @@
-"""A Chromium for the tests here, and what a page may never do: complain, or ask for anything elsewhere."""
+"""A Chromium for these tests; a page may log no errors and load nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FLAGS = (
 
 
 def chromium() -> str | None:
-    """Where it is: the system's, or what MURMURATION_CHROMIUM names."""
+    """Returns the path of Chromium: the system's, or the one that MURMURATION_CHROMIUM names."""
     named = (
         os.environ.get("MURMURATION_CHROMIUM"),
         shutil.which("chromium"),
@@ -37,7 +37,7 @@ def chromium() -> str | None:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Not for the session: while it is there, no test of another folder can run an event loop."""
+    """Starts a browser for one module: while it runs, tests in other folders cannot run an event loop."""
     path = chromium()
     if path is None:
         pytest.skip(
@@ -51,7 +51,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def window(browser: Browser) -> Iterator[Window]:
-    """A fresh window for each test. At its end nothing may have been complained of."""
+    """Opens a fresh window for each test; at its end the page must have logged no errors."""
     opened = Window(browser)
     yield opened
     opened.close()

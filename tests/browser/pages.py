@@ -1,4 +1,4 @@
-"""A window of the browser that watches what the page does, and judges it at the end."""
+"""A browser window that records what the page does, and judges it at the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DESK = {"width": 1200, "height": 800}
 
 
 class Window:
-    """One context with one page: its complaints and its requests are kept."""
+    """A context with one page; keeps its error messages and requests."""
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
@@ -21,17 +21,17 @@ class Window:
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self.may_lose_the_node = False
-        """Whether the node is to go away: Chromium says so on the console, whatever the page does."""
+        """Whether the test stops the node: Chromium then logs an error, whatever the page does."""
 
     def open(self, url: str, scheme: str = "light", size: dict[str, int] = DESK) -> Page:
-        """A page at `url`, once it has drawn what the node said."""
+        """Opens the page at `url` and waits until it has drawn the node's data."""
         page = self.raw(url, scheme, size)
         expect(page.locator("#connection")).to_have_attribute("data-state", "live")
         expect(page.locator("#figures dd").first).not_to_be_empty()
         return page
 
     def raw(self, url: str, scheme: str = "light", size: dict[str, int] = DESK) -> Page:
-        """A page at `url`, as it comes."""
+        """Opens the page at `url` without waiting."""
         context = self._browser.new_context(color_scheme=scheme, viewport=size)
         context.set_default_timeout(WITHIN_MS)
         page = context.new_page()
@@ -51,7 +51,7 @@ class Window:
         self.requests.append(request.url)
 
     def close(self) -> None:
-        """Nothing was complained of, and nothing asked for elsewhere."""
+        """Fails if the page logged an error or requested anything from elsewhere."""
         for page in self._contexts:
             page.context.close()
         assert not self.complaints, self.complaints

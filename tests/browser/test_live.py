@@ -1,4 +1,4 @@
-"""The page of nodes and of a tracker that really run, through a restart."""
+"""The page of running nodes and of a tracker, through a restart."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROUNDS = 10_000
 
 
 def shows_round(page: Page, least: int) -> None:
-    """Wait until that many rounds are over."""
+    """Waits until the page shows that this many rounds are over."""
     page.wait_for_function(
         "least => Number(document.querySelector('#now-title').textContent.match(/Round ([0-9,]+)/)?.[1]"
         ".replace(',', '')) > least",

@@ -1,4 +1,4 @@
-"""The page in a real browser: what it shows, to whom it can be shown, and that everybody can use it."""
+"""The page in a real browser: its contents, its layouts, and its accessibility."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GRAVE = {"serious", "critical"}
 
 
 def grave(page: Page) -> list[str]:
-    """What axe calls serious or critical."""
+    """Returns the violations that axe calls serious or critical."""
     found = Axe().run(page).response["violations"]
     return [
         f"{one['id']}: {node['html'][:200]}"
@@ -127,7 +127,7 @@ def test_the_live_region_is_quiet_while_much_happens(window: Window):
 
 
 def expect_row(page: Page, number: int) -> None:
-    """The table shows this round first; frames are drawn by the clock that stands still."""
+    """Expects the table to show this round first; advances the fixed clock so that frames are drawn."""
     for _ in range(600):
         page.clock.run_for(16)
         if page.locator("#rounds tr").first.inner_text().startswith(f"{number}\t"):
@@ -148,7 +148,7 @@ def test_the_end_of_a_run_is_no_loss(window: Window):
 
 
 def test_without_the_token_nothing_is_shown_and_the_right_one_opens(window: Window):
-    window.may_lose_the_node = True  # a 401 is told on the console
+    window.may_lose_the_node = True  # Chromium logs a 401 on the console
     with Served(NODE, TOKEN) as served:
         page = window.raw(served.url)
         expect(connection(page)).to_have_attribute("data-state", "locked")

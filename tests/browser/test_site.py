@@ -1,4 +1,4 @@
-"""The documentation site in a real browser: its pages are for everybody, and its drawings can be read."""
+"""The documentation site in a real browser: its pages are accessible, and its drawings are legible."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ PAGES = (
 
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *said: object) -> None:
-        """Nothing is said of what was asked for."""
+        """Suppresses the log of requests."""
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The built site's address."""
+    """Serves the built site; returns its address."""
     folder = tmp_path_factory.mktemp("site")
     assert build_site(folder).returncode == 0
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
@@ -54,7 +54,7 @@ def test_a_page_of_the_site_scrolls_one_way_alone_on_a_phone(window: Window, sit
 
 
 def test_the_words_of_a_drawing_are_whole_and_meet_no_others(window: Window, site: str):
-    """A word's box lies within its drawing's, and crosses no other word's."""
+    """The box of each word lies within its drawing and crosses no other word's."""
     page = window.raw(site + PROTOCOL)
     drawings = page.locator(".machine svg").all()
     assert len(drawings) == sum(len(machine.tables) for machine in MACHINES)

@@ -1,4 +1,4 @@
-"""Peers of a swarm killed by their pids at seeded random moments and started again, over many rounds."""
+"""Kills peers of a swarm by pid at seeded random moments, and restarts them, over many rounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.processes import Event, Process
 from tests.e2e.swarm import Swarm, frozen, history, summary
 
 MARGIN_S = 5.0
-"""Beside the deadlines: a busy machine notices late that one is over."""
+"""Allowed in addition to the deadlines, because a busy machine notices late that one has passed."""
 REASONS = {str(reason) for reason in Reason} - {"caught", "wrong-count", "wrong-weights", "budget-spent"}
 LONG_S = 900.0
 
@@ -28,20 +28,21 @@ class Deadlines:
 
     @property
     def round_s(self) -> float:
-        """The longest that a round may take once it has an offer."""
+        """The longest that a round may take once its offer is ready."""
         return self.group_s + self.shares_s + self.sums_s
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        """As --set takes them."""
+        """The deadlines as --set options."""
         named = (("group", self.group_s), ("shares", self.shares_s), ("sums", self.sums_s))
         return tuple(f"aggregation.{name}_timeout_s={value:g}" for name, value in named)
 
 
 class Chaos:
-    """Kills up to `at_once` peers, waits a moment, starts them again; so on, until a round is reached.
+    """Kills up to `at_once` peers, waits a moment, restarts them, and repeats until a round is reached.
 
-    A round takes less than a start does: while peers start, the others stand still, lest they be done first.
+    A round is shorter than a start. So the other peers stand still while peers start, or they would finish
+    first.
     """
 
     def __init__(self, swarm: Swarm, seed: int, at_once: int) -> None:
@@ -52,7 +53,7 @@ class Chaos:
         self.kills = 0
 
     def run(self, kills: int, until_round: int) -> None:
-        """So many kills, evenly over the rounds up to `until_round`, each a random while after one begins."""
+        """Kills `kills` times, evenly over the rounds up to `until_round`, at random times within them."""
         begun = 2
         while self.kills < kills:
             some = min(self._random.randint(1, self._at_once), kills - self.kills)
@@ -61,7 +62,7 @@ class Chaos:
             begun = 2 + (until_round - 2) * self.kills // kills
 
     def _wait_for(self, number: int) -> None:
-        """Until some peer trains for this round, and a moment more."""
+        """Waits until some peer trains for this round, and a random moment longer."""
         node = self._random.choice(self.nodes)
         node.event_after("training", lambda event: event["round"] >= number, LONG_S)
         self._clock.wait(self._random.uniform(0, 0.15))
@@ -83,12 +84,12 @@ class Chaos:
         self.kills += some
 
     def ended(self, within_s: float) -> list[Event]:
-        """What all of them say at their ends."""
+        """Waits for all nodes to end; returns their summaries."""
         return [node.ends_well(within_s) for node in self.nodes]
 
 
 def sound(swarm: Swarm, deadlines: Deadlines) -> Counter[str]:
-    """Every round of every peer ended in a mean or in a fallback, in time; how often in which."""
+    """Checks that every round of every peer ended in time, in a mean or a fallback; counts both."""
     outcomes: Counter[str] = Counter()
     for number in range(swarm.count):
         lines = history(swarm.out(number))
@@ -105,9 +106,9 @@ def sound(swarm: Swarm, deadlines: Deadlines) -> Counter[str]:
 
 
 def means_agree(swarm: Swarm) -> None:
-    """A round that ended in a mean ended in one with the same contributors' count and base for all of it.
+    """Checks that a round with a mean has the same base and number of contributors at all peers.
 
-    A round that some fell back in, and whose base they took later, is in their history as it was then.
+    Peers that fell back in a round and adopted its base later have the fallback in their history.
     """
     of_round: dict[int, set[tuple[int, str]]] = {}
     for number in range(swarm.count):

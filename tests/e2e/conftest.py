@@ -1,4 +1,4 @@
-"""One warm fork-server for all tests here; whatever a test started is ended with it."""
+"""One warm fork server for all tests here; fixtures end whatever a test started."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _warm() -> None:
 
 @pytest.fixture(scope="session")
 def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What an installation makes of pyproject.toml's entry."""
+    """The script that an installation makes of the entry in pyproject.toml."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
     ((name, place),) = declared.items()
     module, _, function = place.partition(":")
@@ -75,7 +75,7 @@ def make_wire() -> Iterator[MakeWire]:
 
 @pytest.fixture
 def make_nodes(make_wire: MakeWire, make_swarm) -> Callable[..., tuple[Swarm, Wire, list[Process]]]:
-    """A node in each namespace."""
+    """Returns a function that makes a node in each namespace."""
 
     def make(count: int, rounds: int, conditions: Conditions, *overrides: str):
         wire = make_wire(count, 7, conditions)

@@ -1,4 +1,4 @@
-"""A label mechanism that kills the follower's process, by its id, the nth time that labels are read."""
+"""A label mechanism that kills the follower's process, by pid, the nth time that it reads labels."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 
 FEW = 8
-"""Labels that a mechanism is tried on are fewer."""
+"""Calls with fewer labels than this only try the mechanism out."""
 
 
 class Deadly:
-    """Changes no label. The follower is whose standard output goes to the file `log`."""
+    """Changes no labels. The follower is the process whose standard output is the file `log`."""
 
     def __init__(self, words, nth: int, log: str) -> None:
         self._left, self._log = nth, Path(log)
@@ -26,7 +26,7 @@ class Deadly:
 
 
 def writer_of(log: Path) -> int:
-    """The process whose standard output is that file."""
+    """Returns the process whose standard output is this file."""
     for process in Path("/proc").iterdir():
         with suppress(OSError):
             if process.name.isdigit() and (process / "fd" / "1").readlink() == log:

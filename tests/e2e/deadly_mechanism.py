@@ -1,4 +1,4 @@
-"""Federated averaging that ends its own process, once: for the death of a node at an exact step."""
+"""Federated averaging that ends its own process, once, so that a node dies at an exact step."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ STEPS = {"upload": 0, "combine": 0}
 
 @dataclass(frozen=True)
 class Deadly(PlainTraining):
-    """In a process's `nth` call of `step` ("upload": a client has been trained; "combine": all have sent).
+    """Dies in a process's `nth` call of `step`: "upload" after training a client, "combine" with all uploads.
 
-    `scar`: a file that is made before; where it is, nothing happens. `way`: "kill", or "raise" an error.
+    `scar`: a file that it creates first; if the file exists, nothing happens. `way`: "kill", or "raise" for
+    an error.
     """
 
     federation: Federation

@@ -10,7 +10,7 @@ from scenarios.study.cells import Cell, Outcome
 
 @dataclass
 class Told:
-    """A display that remembers, and does something at a cell's round."""
+    """A display that records what it is shown, and calls a function when a cell ends a round."""
 
     at: Callable[[Cell, int], None] = lambda cell, number: None
     rounds: list[tuple[str, int]] = field(default_factory=list)

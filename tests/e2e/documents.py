@@ -1,8 +1,8 @@
-"""The commands in a document, and a folder in which they are run as a reader would run them.
+"""The commands in a document, and a folder that runs them as a reader would.
 
-What differs from the reader's machine: addresses (two machines are two addresses of loopback, ports are free
-ones), the number of rounds (one; a scenario has three peers), and that whoever is missing in a swarm of which
-a document shows one member is started as well, with data and key of its own.
+Differences from the reader's machine: each machine is an address of loopback with free ports; a run has one
+round and a scenario three peers; and if a document shows only one member of a swarm, the missing members are
+started too, with their own data and keys.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COLUMNS = 12
 
 @dataclass(frozen=True)
 class Command:
-    """One line of a document. `words`: the first is a program."""
+    """One command line of a document; the first of its `words` is a program."""
 
     document: str
     line: int
@@ -39,7 +39,7 @@ class Command:
 
     @property
     def module(self) -> str | None:
-        """What `python -m` names."""
+        """The module that `python -m` names."""
         is_python = self.words[0] in {"python", ".venv/bin/python"}
         return self.words[2] if is_python and self.words[1:2] == ("-m",) else None
 
@@ -52,13 +52,16 @@ class Command:
 
 
 def fences(text: str) -> Iterator[tuple[int, str, str]]:
-    """(line, language, content) of every fenced block."""
+    """Yields (line, language, content) of each fenced block."""
     for match in _FENCE.finditer(text):
         yield text[: match.start(2)].count("\n") + 1, match[1], match[2]
 
 
 def commands_of(document: Path) -> list[Command]:
-    """All lines of its shell blocks. A block without a language is one if it begins with a program's name."""
+    """Returns the lines of all shell blocks.
+
+    A block without a language is one if it begins with a program's name.
+    """
     found = []
     name = str(document.relative_to(ROOT)) if document.is_relative_to(ROOT) else document.name
     for line, language, content in fences(document.read_text("utf-8")):
@@ -74,14 +77,14 @@ def commands_of(document: Path) -> list[Command]:
 
 
 def task_in(document: Path) -> str | None:
-    """The first TOML block that is a whole task."""
+    """Returns the first TOML block that is a complete task."""
     blocks = (content for _, language, content in fences(document.read_text("utf-8")) if language == "toml")
     return next((block for block in blocks if {"task", "model"} <= tomllib.loads(block).keys()), None)
 
 
 @dataclass
 class Workshop:
-    """The folder of a document's commands, and what was started in it."""
+    """The folder for a document's commands, and the processes that they started."""
 
     folder: Path
     nursery: Nursery
@@ -92,7 +95,7 @@ class Workshop:
     _endpoints: dict[str, str] = field(default_factory=dict)
 
     def furnish(self, task: str | None) -> None:
-        """What the reader has: a table each, and the task file that the document shows."""
+        """Creates the files that the reader has: a table for each member, and the document's task file."""
         for seed, name in enumerate([*PARTIES, "mine"]):
             rng = np.random.default_rng(seed)
             x = rng.normal(size=(200, _COLUMNS)).round(3)
@@ -103,7 +106,7 @@ class Workshop:
             (self.folder / "ward.toml").write_text(task)
 
     def run(self, commands: Iterable[Command]) -> None:
-        """All of them in their order; nodes of one swarm together."""
+        """Runs all commands in order, and the nodes of one swarm at the same time."""
         waiting: list[Command] = []
         for command in commands:
             if waiting and not _together(waiting[-1], command):
@@ -150,7 +153,7 @@ class Workshop:
     # -- a swarm -----------------------------------------------------------------------------------
 
     def _swarm(self, shown: list[Command]) -> None:
-        """Start all members, those that are not shown too; each ends well, and all have one model."""
+        """Starts all members of a swarm, also those not shown; checks that they end well with one model."""
         self.swarms += 1
         members = [list(command.words[3:]) for command in shown]
         for number in range(len(members), len(PARTIES)):
@@ -165,7 +168,7 @@ class Workshop:
         assert len({end["base_digest"] for end in ended}) == 1, told
 
     def _another(self, member: list[str], number: int) -> list[str]:
-        """The same command as another party gives it."""
+        """Returns the command as another member would type it."""
         party = PARTIES[number]
         changed = {
             "--shard": f"{number}/{len(PARTIES)}",
@@ -182,7 +185,7 @@ class Workshop:
         return words if "--allow" not in words else [*words, "--key", f"runs/{party}/node.key"]
 
     def _let_in(self, allow: str | None) -> None:
-        """The list of keys, as the text around the commands has everybody make it."""
+        """Writes the list of keys that the text around the commands has everybody make."""
         if allow is None:
             return
         for party in PARTIES:
@@ -193,7 +196,7 @@ class Workshop:
 
 
 def _together(one: Command, other: Command) -> bool:
-    """Whether two commands that follow each other are members of one swarm."""
+    """Returns whether two successive commands are members of one swarm."""
     if other.module != "node" or one.value("--peers") != other.value("--peers"):
         return False
     return one.value("--peers") is not None and one.words != other.words and _task(one) == _task(other)

@@ -1,6 +1,6 @@
-"""A real node that stops itself at an exact message, can write down every frame, and can lie in an offer.
+"""A real node that stops itself at an exact message, can record all frames, and can lie in an offer.
 
-It wraps the product's sending and decoding in its own process; the product has no hook for it.
+It wraps the product's functions for sending and decoding in its own process; the product has no hook for it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ from tests.e2e.namespaces import enter
 
 @dataclass(frozen=True)
 class Fate:
-    """When to send oneself `sign`: at the `nth` message of `kind`, in the `session`-th session (0: in any).
+    """When the process sends itself `sign`: at message `nth` of `kind` in session `session` (0: in any one).
 
-    What is part of no session counts for the one that comes next.
-    "before": as it is about to go out (or as it came in): it
-    has no effect. "after": at the next message of any kind,
-    so that this one went out (or took effect). Kind "train" is the nth training.
+    A message of no session counts for the next session. "before": as the message is about to be sent or
+    processed, so that it has no effect. "after": at the next message of any kind, so that this one was sent
+    or took effect. `kind` "train" means the nth training.
     """
 
     kind: str
@@ -46,7 +45,7 @@ class Fate:
 
 @dataclass
 class Watch:
-    """Counts messages until the fated one; the frames go to `record`, if there is one."""
+    """Counts messages up to the fated one; writes frames to `record`, if given."""
 
     fate: Fate | None
     record: Path | None
@@ -87,9 +86,9 @@ class Watch:
 
 
 def _session_of(message: Any) -> bytes | None:
-    """The session that a message is part of; None for what only names one, such as a question about it.
+    """Returns the session that a message is part of; None for messages that only name one, such as requests.
 
-    A GROUP makes one: a share of another member may come before it.
+    A GROUP starts a session, although a share of another member may arrive before it.
     """
     if isinstance(message, Group):
         return signing.session_id(message)
@@ -99,7 +98,7 @@ def _session_of(message: Any) -> bytes | None:
 
 
 def read_record(path: Path) -> list[tuple[str, str, bytes]]:
-    """(way, kind, frame) of every frame that a recording node sent or took in so far, in order."""
+    """Returns (way, kind, frame) of all frames so far that a recording node sent or received, in order."""
     unpacker = msgpack.Unpacker()
     unpacker.feed(path.read_bytes())
     return [tuple(entry) for entry in unpacker]
@@ -107,7 +106,7 @@ def read_record(path: Path) -> list[tuple[str, str, bytes]]:
 
 @dataclass(frozen=True)
 class WrongClock:
-    """A clock that is `ahead_s` ahead of what the system says, once the process has run for `after_s`."""
+    """A clock that is `ahead_s` ahead of the system's once the process has run for `after_s`."""
 
     ahead_s: float
     after_s: float = 0.0
@@ -119,11 +118,11 @@ class WrongClock:
 
 @dataclass(frozen=True)
 class Orders:
-    """What a process of ours does beside being a node.
+    """What the process does besides running a node.
 
-    offers: where to note each vector that it spends. lie: the number of the offer, from 1, in whose place it
-    sends a hundred times its opposite; 0: none. namespace: the network namespace that it lives in. clock:
-    what its machine's clock shows.
+    offers: the file that records each spent vector. lie: the number, from 1, of the offer that it replaces by
+    a hundred times its opposite; 0: none. namespace: the network namespace of the process. clock: what its
+    machine's clock shows.
     """
 
     fate: Fate | None = None
@@ -135,7 +134,7 @@ class Orders:
 
 
 def wrap(orders: Orders) -> None:
-    """From now on this process counts, records, and meets its fate."""
+    """Wraps sending and decoding in this process, so that it counts, records and meets its fate."""
     from node.net.transport import Transport  # noqa: PLC0415  not for whoever only starts processes
 
     fate = orders.fate
@@ -203,7 +202,7 @@ def _wrap_offering(nth: int) -> None:
 
 
 def run(module: str, argv: list[str], out: Connection, err: Connection, orders: Orders) -> None:
-    """What a forked child does: `python -m module *argv`, with its output in two pipes."""
+    """Runs `python -m module *argv` in a forked child, with its output in two pipes."""
     sys.stdout.flush()
     sys.stderr.flush()
     for stream, number in ((out, 1), (err, 2)):

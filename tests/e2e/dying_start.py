@@ -1,8 +1,8 @@
-"""Starts a node over and over in one folder's copies, killed at its first step, its second, and so on.
+"""Starts a node repeatedly in copies of one folder, and kills it at its first step, its second, and so on.
 
-A step is whatever changes a file or waits for the disk: an open, a renaming, a second name, a removal, a
-new folder, an fsync, a statement of SQLite. After each kill the node is started again, unharmed. The product
-has no hook for it: Python's own audit events and trace callbacks tell.
+A step is a call that changes a file or waits for the disk: open, rename, link, remove, mkdir, fsync, or an
+SQLite statement. After each kill the node starts again unharmed. The product has no hook for this: Python's
+audit events and trace callbacks report the steps.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _MOST = 500
 
 
 def main(argv: list[str]) -> int:
-    """`argv`: the folder of all trials, what each begins as a copy of (or ""), and a node's arguments.
+    """Runs all trials. `argv`: their folder, the folder that each one copies (or ""), and a node's arguments.
 
-    Prints a line of JSON for each trial. `{}` in an argument is the trial's own folder.
+    Prints one line of JSON for each trial. `{}` in an argument stands for the trial's own folder.
     """
     home, source, *words = argv
     for number in range(1, _MOST):
@@ -52,7 +52,7 @@ def main(argv: list[str]) -> int:
 
 
 def _start(prepared: Prepared, arm: Callable[[], None]) -> tuple[int, str]:
-    """A start in a process of its own: how it ended, and what it said last."""
+    """Starts a node in its own process; returns how it ended and its last output."""
     reader, writer = os.pipe()
     sys.stdout.flush()
     child = os.fork()
@@ -75,11 +75,11 @@ def _start(prepared: Prepared, arm: Callable[[], None]) -> tuple[int, str]:
 
 
 async def _ends_at_once(engine: Any, agreed: Any) -> None:
-    """A life that is over as soon as the node listens."""
+    """The run of a node that ends as soon as it listens."""
 
 
 def arm(last: int, folder: Path) -> None:
-    """From here on this process counts its steps under `folder`, and kills itself before the last one."""
+    """Counts the steps of this process under `folder` from now on; kills it before the last one."""
     seen = 0
 
     def step(what: str) -> None:
@@ -113,7 +113,7 @@ def arm(last: int, folder: Path) -> None:
 
 
 def _is_under(folder: Path, value: object) -> bool:
-    """Whether it is a path in the folder, or a descriptor of a file there."""
+    """Returns whether a path, or the file of a descriptor, is in the folder."""
     if isinstance(value, int) and not isinstance(value, bool) and value > 2:
         try:
             value = Path(f"/proc/self/fd/{value}").readlink()

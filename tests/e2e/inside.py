@@ -1,4 +1,4 @@
-"""A command, run in a folder."""
+"""Runs a command in a folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.e2e.named import main_of
 
 
 def main(argv: Sequence[str]) -> int:
-    """`argv`: the folder, the command's module, its arguments; its exit status."""
+    """Runs a command; returns its exit status. `argv`: the folder, the command's module, its arguments."""
     folder, module, *arguments = argv
     os.chdir(folder)
     return main_of(module)(arguments)

@@ -1,4 +1,4 @@
-"""A program that a test presses Ctrl-C in: a swarm that would learn for very long."""
+"""A program for a test to interrupt with Ctrl-C: a swarm that would learn for a very long time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from node.api.thread_runner import Run
 
 
 def main(argv: Sequence[str]) -> int:
-    """`argv`: the folder for temporary ones. Says when the first round is over."""
+    """Runs the swarm; reports when the first round is over. `argv`: the folder for temporary folders."""
     tempfile.tempdir = argv[0]
     swarm = Swarm.local(3, load_task("digits", ["train.rounds=100000"]))
     take = Run._take

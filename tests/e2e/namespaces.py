@@ -1,11 +1,11 @@
-"""Nodes on machines of their own, as far as the network can tell: a namespace each, and a wire between them.
+"""Nodes that appear to the network as separate machines: one namespace for each, and a wire between them.
 
     node 0 [10.77.0.1] --tun--+
-    node 1 [10.77.0.2] --tun--+--> Wire: looks at where each packet goes; delays it, loses it, or cuts it off
+    node 1 [10.77.0.2] --tun--+--> Wire: routes each packet; delays, drops or blocks it
     ...                     --+
 
-Every packet passes through this process, so nothing but Linux with namespaces and TUN devices is needed, and
-what is lost or late follows from a seed. No namespace has any other way out, and nothing outside is touched.
+Every packet passes through this process. So the tests need only Linux with namespaces and TUN devices, and a
+seed determines losses and delays. The namespaces have no other way out, and nothing outside changes.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _names = itertools.count()
 
 
 class NotPossible(Exception):
-    """This machine does not allow it; the text says what."""
+    """This machine does not allow namespaces; the text says what is missing."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What happens to a packet on its way; a packet never overtakes another one of its pair."""
+    """What happens to packets on their way; between two nodes no packet overtakes another one."""
 
     delay_s: float = 0.0
     jitter_s: float = 0.0
@@ -50,11 +50,11 @@ class Conditions:
 
 
 def enter(namespace: str) -> None:
-    """This thread, and those that it starts, are in that namespace from now on."""
+    """Moves this thread, and the threads that it starts, to a namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     with (_NAMESPACES / namespace).open("rb") as file:
         if libc.setns(file.fileno(), _CLONE_NEWNET) != 0:
-            raise OSError(ctypes.get_errno(), f"namespace {namespace} can not be entered")
+            raise OSError(ctypes.get_errno(), f"namespace {namespace} cannot be entered")
 
 
 def _ip(*arguments: str) -> None:
@@ -64,7 +64,7 @@ def _ip(*arguments: str) -> None:
 
 
 def _tun(name: str) -> int:
-    """A new device; it lives as long as this descriptor is open."""
+    """Creates a TUN device, which exists as long as its descriptor is open."""
     try:
         descriptor = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -78,10 +78,10 @@ def _tun(name: str) -> int:
 
 
 class Wire:
-    """`count` namespaces that reach each other, and nobody else."""
+    """`count` namespaces that reach only each other."""
 
     def __init__(self, count: int, seed: int, conditions: Conditions) -> None:
-        """Raises NotPossible, and then nothing is left behind."""
+        """Raises NotPossible and leaves nothing behind if this machine does not allow it."""
         self.conditions = conditions
         self.lost = 0
         self._random = random.Random(seed)
@@ -112,15 +112,15 @@ class Wire:
 
     @property
     def endpoints(self) -> list[str]:
-        """Where the nodes listen."""
+        """The addresses where the nodes listen."""
         return [f"{_address(number)}:{PORT}" for number in range(len(self.namespaces))]
 
     def cut(self, *sides: Iterable[int]) -> None:
-        """From now on nothing passes between nodes of different sides; with no sides, everything does."""
+        """Blocks packets between nodes of different sides from now on; without sides, lets all pass."""
         self._sides = tuple(frozenset(side) for side in sides)
 
     def close(self) -> None:
-        """End the wire and its namespaces."""
+        """Removes the wire and its namespaces."""
         os.write(self._stop_write, b"x")
         self._thread.join()
         self._remove()
@@ -160,7 +160,7 @@ class Wire:
         last: dict[tuple[int, int], float],
         order: Iterable[int],
     ) -> None:
-        """Everything that a device has to send, by when it is to arrive."""
+        """Reads all packets that a device has to send, and schedules their arrival."""
         with suppress(BlockingIOError):
             while packet := os.read(self._devices[sender], _LONGEST_PACKET):
                 receiver = _receiver(packet)
@@ -183,6 +183,6 @@ def _address(number: int) -> str:
 
 
 def _receiver(packet: bytes) -> int:
-    """The number of the node that an IPv4 packet goes to; -1 for whatever else there is."""
+    """Returns the number of the node that an IPv4 packet goes to; -1 for any other packet."""
     to_us = packet[0] >> 4 == 4 and packet[16:19] == bytes([10, 77, 0])
     return packet[19] - 1 if to_us else -1

@@ -1,4 +1,4 @@
-"""Real processes on loopback: started, read line by line, waited for with a deadline, ended by their pid."""
+"""Real processes on loopback: starts them, reads their lines, waits with a deadline, ends them by pid."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Event = dict[str, Any]
 
 
 def free_endpoint(host: str = HOST) -> str:
-    """An endpoint on loopback where nobody listens."""
+    """Returns an endpoint on loopback where nobody listens."""
     for port in _ports:
         with closing(socket.socket()) as probe, suppress(OSError):
             probe.bind((host, port))
@@ -40,7 +40,7 @@ def free_endpoint(host: str = HOST) -> str:
 
 
 class Lines:
-    """A stream's lines as they come; a thread reads them."""
+    """The lines of a stream; a thread reads them as they come."""
 
     def __init__(self, descriptor: int) -> None:
         self._changed = threading.Condition()
@@ -65,7 +65,7 @@ class Lines:
             return list(self._lines)
 
     def wait(self, fits: Callable[[str], bool], within_s: float) -> str | None:
-        """The first line that fits; None if the stream ends, or the time, before one came."""
+        """Returns the first line that fits; None if the stream or the time ends before."""
         found: list[str] = []
 
         def there() -> bool:
@@ -88,7 +88,7 @@ class Process:
     err: Lines
 
     def status(self, within_s: float = ENOUGH_S) -> int:
-        """Wait for its end; the exit status, negative for a signal."""
+        """Waits for its end; returns the exit status, negative for a signal."""
         raise NotImplementedError
 
     def alive(self) -> bool:
@@ -98,7 +98,7 @@ class Process:
         os.kill(self.pid, sign)
 
     def kill(self) -> None:
-        """By its own pid, if it is still there."""
+        """Kills the process by pid if it still runs."""
         if self.alive():
             with suppress(ProcessLookupError):
                 self.send(signal.SIGKILL)
@@ -109,7 +109,7 @@ class Process:
     # -- what it says ------------------------------------------------------------------------------
 
     def line(self, text: str, within_s: float = ENOUGH_S) -> str:
-        """The first line of standard output with `text` in it (within JSON, quotes come unescaped)."""
+        """Waits for the first line of standard output with `text` in it (quotes in JSON are unescaped)."""
 
         def plain(line: str) -> str:
             return str(json.loads(line).get("text", "")) if line.startswith("{") else line
@@ -119,7 +119,7 @@ class Process:
         return plain(line)
 
     def event(self, name: str, within_s: float = ENOUGH_S, **values: Any) -> Event:
-        """The first event of that name, and with these values, that a node with --json printed."""
+        """Waits for the first event of this name and with these values from a node with --json."""
 
         def fits(line: str) -> bool:
             event = json.loads(line)
@@ -131,7 +131,7 @@ class Process:
         return event
 
     def event_after(self, name: str, fits: Callable[[Event], bool], within_s: float = ENOUGH_S) -> Event:
-        """The first event of that name that fits."""
+        """Waits for the first event of this name that fits."""
 
         def wanted(line: str) -> bool:
             event = json.loads(line)
@@ -143,7 +143,7 @@ class Process:
         return event
 
     def events(self, name: str) -> list[Event]:
-        """All events of that name so far."""
+        """Returns all events of this name so far."""
         events = [json.loads(line) for line in self.out.all()]
         return [event for event in events if event["event"] == name]
 
@@ -151,14 +151,14 @@ class Process:
         return "\n".join([*self.out.all()[-30:], *self.err.all()[-30:]])
 
     def ends_well(self, within_s: float = ENOUGH_S) -> Event:
-        """Wait for its end with status 0 and nothing on standard error; its summary."""
+        """Waits until it ends with status 0 and an empty standard error; returns its summary."""
         status = self.status(within_s)
         self.err.join()
         assert (status, self.err.all()) == (0, []), self.told()
         return self.event("finished")
 
     def fails(self, status: int, within_s: float = ENOUGH_S) -> str:
-        """Wait for its end with `status` and one line that begins with `error:`; the line."""
+        """Waits until it ends with `status` and one line that begins with `error:`; returns that line."""
         ended = self.status(within_s)
         self.err.join()
         lines = self.err.all()
@@ -169,7 +169,7 @@ class Process:
 
 
 class Forked(Process):
-    """Forked from a process that has torch in memory already: milliseconds, not seconds."""
+    """A process forked from one that has torch in memory, which takes milliseconds instead of seconds."""
 
     def __init__(self, module: str, argv: Sequence[str], orders: Orders) -> None:
         context = multiprocessing.get_context("forkserver")
@@ -197,7 +197,7 @@ class Forked(Process):
 
 
 class Plain(Process):
-    """A command as a user types it."""
+    """A command that runs as a user types it."""
 
     def __init__(self, words: Sequence[str], cwd: Path, stdout: int, env: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -230,18 +230,18 @@ def _with_this_tree() -> dict[str, str]:
 
 
 class Nursery:
-    """Starts processes, and ends whatever is left of them."""
+    """Starts processes; ends those that are left."""
 
     def __init__(self) -> None:
         self._started: list[Process] = []
         self._keys: tempfile.TemporaryDirectory[str] | None = None
 
     def fork(self, *argv: str, orders: Orders | None = None) -> Process:
-        """A node."""
+        """Forks a node."""
         return self._keep(Forked("node.__main__", argv, orders or Orders()))
 
     def tracker(self, *argv: str, orders: Orders | None = None) -> Process:
-        """One that has the key of its endpoint, whenever it is started, unless `argv` names a file."""
+        """Starts a tracker. Its key follows from its endpoint, at every start, unless `argv` names a file."""
         if self._keys is None:
             self._keys = tempfile.TemporaryDirectory(prefix="murmuration-trackers-")
         where = argv[argv.index("--listen") + 1]
@@ -249,15 +249,15 @@ class Nursery:
         return self._keep(Forked("node.tracker", (*argv, *key), orders or Orders()))
 
     def module(self, name: str, *argv: str, orders: Orders | None = None) -> Process:
-        """A module's `main`."""
+        """Forks a process that runs a module's `main`."""
         return self._keep(Forked(name, argv, orders or Orders()))
 
     def command(self, module: str, argv: Sequence[str], cwd: Path) -> Process:
-        """A module's `main`, in the folder `cwd`."""
+        """Runs a module's `main` in the folder `cwd`."""
         return self._keep(Forked("tests.e2e.inside", (str(cwd), module, *argv), Orders()))
 
     def script(self, path: Path, cwd: Path) -> Process:
-        """`python PATH`, in the folder `cwd`."""
+        """Runs `python PATH` in the folder `cwd`."""
         return self._keep(Forked("tests.e2e.script", (str(path), str(cwd)), Orders()))
 
     def predict(self, *argv: str) -> Process:
@@ -267,12 +267,12 @@ class Nursery:
         return self._keep(Plain((sys.executable, "-m", module, *argv), cwd, stdout, _with_this_tree()))
 
     def typed(self, words: Sequence[str], cwd: Path) -> Process:
-        """Any command, which finds nothing of this tree but where it looks for it."""
+        """Runs any command; it finds this source tree only if it looks for it."""
         env = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
         return self._keep(Plain(words, cwd, subprocess.PIPE, env))
 
     def terminal(self, *argv: str, cwd: Path, master: int, slave: int) -> Process:
-        """A node whose output is a terminal; what it shows is read from `master`."""
+        """Starts a node whose output is a terminal; the test reads what it shows from `master`."""
         process = Plain((sys.executable, "-m", "node", *argv), cwd, slave, _with_this_tree())
         os.close(slave)
         process.out.join()

@@ -1,4 +1,4 @@
-"""A user's script, run as `python PATH` runs it, from a process that has torch in memory already."""
+"""Runs a user's script as `python PATH` does, from a process that has torch in memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 def main(argv: Sequence[str]) -> int:
-    """`argv`: the script and the folder that it is run in; the exit status, if it comes to its end."""
+    """Runs a script to its end; returns the exit status. `argv`: the script and its working folder."""
     path, folder = argv
     os.chdir(folder)
     sys.argv = [path]

@@ -1,4 +1,4 @@
-"""Somebody with keys that are on no list: it proves each of them, and says a Hello that names any endpoint.
+"""A stranger with keys on no list: it proves each key, and sends a Hello that names any endpoint.
 
 python -m tests.e2e.strangers HOST:PORT SECONDS TASK
 """
@@ -23,7 +23,7 @@ HELLOS_PER_LINK = 20
 
 
 def hello(key: NodeKey, task: str, random_: random.Random) -> bytes:
-    """One that names a port of this machine, at which nobody is."""
+    """Makes a Hello that names a port of this machine where nobody listens."""
     unsigned = Announce(
         key=key.public,
         endpoint=f"127.0.0.1:{random_.randrange(33000, 60000)}",
@@ -42,7 +42,7 @@ def hello(key: NodeKey, task: str, random_: random.Random) -> bytes:
 
 
 async def visit(session: aiohttp.ClientSession, where: str, task: str, random_: random.Random) -> int:
-    """One link under a new key, with some Hellos; how many answers came."""
+    """Opens a link under a new key and sends some Hellos; returns the number of answers."""
     key, nonce, answers = NodeKey(os.urandom(32)), os.urandom(32), 0
     url = f"http://{where}/v1/link"
     async with session.ws_connect(url, protocols=(SUBPROTOCOL,), max_msg_size=1 << 20) as ws:

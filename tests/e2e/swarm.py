@@ -1,4 +1,4 @@
-"""A swarm on the digits, what its nodes answer while they run, and what they leave behind."""
+"""A swarm on the digits: its nodes, their answers while they run, and the files that they leave."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,16,10]")
 
 
 def settings(*overrides: str) -> list[str]:
-    """--set for each."""
+    """Returns --set options for these settings."""
     return [part for override in overrides for part in ("--set", override)]
 
 
@@ -41,7 +41,7 @@ class Swarm:
     overrides: tuple[str, ...] = ()
     tracker: str | None = None
     listed: int | None = None
-    """How many of them stand in --peers; None: all."""
+    """How many nodes --peers names; None: all."""
 
     def __post_init__(self) -> None:
         seeds = sorted((os.urandom(32) for _ in range(self.count)), key=lambda seed: NodeKey(seed).public)
@@ -55,7 +55,7 @@ class Swarm:
         return self.folder / str(number)
 
     def argv(self, number: int, *more: str) -> list[str]:
-        """Everything after `python -m node`."""
+        """Returns all arguments after `python -m node`."""
         peers = ",".join(self.endpoints[: self.listed])
         where = ["--tracker", f"http://{self.tracker}"] if self.tracker else ["--peers", peers]
         what = ["--shard", f"{number}/{self.count}", "--rounds", str(self.rounds), "--json"]
@@ -66,11 +66,11 @@ class Swarm:
         return self.nursery.fork(*self.argv(number, *more), orders=orders)
 
     def start_in(self, number: int, namespace: str) -> Process:
-        """A node in a namespace of its own; anyone who reaches it may join."""
+        """Starts a node in a namespace; anyone who reaches it may join."""
         return self.start(number, "--open", orders=Orders(namespace=namespace))
 
     def start_all(self, orders: dict[int, Orders] | None = None) -> list[Process]:
-        """All of them; `orders` by number."""
+        """Starts all nodes; `orders` by number."""
         self.nodes = [self.start(number, orders=(orders or {}).get(number)) for number in range(self.count)]
         return self.nodes
 
@@ -105,7 +105,7 @@ def get(
 
 
 def status(endpoint: str) -> Event:
-    """What GET /v1/status says."""
+    """Returns the answer to GET /v1/status."""
     code, body = get(endpoint, "/v1/status")
     assert code == 200
     said: Event = json.loads(body)
@@ -113,7 +113,7 @@ def status(endpoint: str) -> Event:
 
 
 def wait_status(endpoint: str, fits: Callable[[Event], bool], within_s: float = ENOUGH_S) -> Event:
-    """Ask until the answer fits."""
+    """Requests the status until it fits."""
     deadline, between = time.monotonic() + within_s, threading.Event()
     said: Event = {}
     while True:
@@ -143,13 +143,13 @@ def rows(out: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 def fact(out: Path, name: str) -> Any:
-    """A small fact of state.db."""
+    """Reads a small fact from state.db."""
     found = rows(out, f"select value from fact where name = '{name}'")
     return found[0][0] if found else None
 
 
 def nothing_twice(out: Path, offers: Path) -> None:
-    """Every vector that was spent, over both lives, is another one; and all of them are in the ledger."""
+    """Checks that all spent vectors, over both lives, are distinct, and that the ledger holds all of them."""
     noted = [line.split() for line in offers.read_text().splitlines()]
     sids, vectors = zip(*noted, strict=True)
     assert len(set(sids)) == len(sids)
@@ -162,9 +162,9 @@ def nothing_twice(out: Path, offers: Path) -> None:
 
 @contextmanager
 def frozen(nodes: Sequence[Process]) -> Iterator[None]:
-    """Nodes that stand still meanwhile, and so do not get to their last round before something is done.
+    """Stops all nodes in the context, so that they do not reach their last round before something is done.
 
-    Who comes back meanwhile has begun to dial them once it says that it trains.
+    A node that comes back in the meantime has begun to dial them once it reports that it trains.
     """
     for node in nodes:
         node.send(signal.SIGSTOP)
@@ -176,7 +176,7 @@ def frozen(nodes: Sequence[Process]) -> Iterator[None]:
 
 
 def one_digest(ends: Sequence[Event]) -> str:
-    """The base digest that all of these summaries name."""
+    """Returns the base digest that all these summaries name."""
     digests = {end["base_digest"] for end in ends}
     assert len(digests) == 1, ends
     return digests.pop()

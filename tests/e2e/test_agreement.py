@@ -1,4 +1,4 @@
-"""Three owners agree on scales and lists by secure sums, and learn with what came of it; one of them dies."""
+"""Three owners agree on scales and lists by secure sums, and learn with the result; one of them dies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PRIVATE = (f"privacy.epsilon={EPSILON}", f"privacy.delta={DELTA}", f"agreement.s
 
 
 class Owners:
-    """Three folders with rows of their own, and the same task with ranges."""
+    """Three folders with their own rows, and the same task with public ranges."""
 
     def __init__(self, nursery: Nursery, folder: Path) -> None:
         self._nursery = nursery
@@ -56,7 +56,7 @@ class Owners:
         return self._nursery.fork("--task", str(own / "agreed.toml"), *where, *here, *more)
 
     def written(self) -> dict[str, object]:
-        """The task that all of them have written, the same everywhere."""
+        """Returns the task that all of them have written, the same everywhere."""
         texts = {(own / "agreed.toml").read_text() for own in self.folders}
         assert len(texts) == 1
         return tomllib.loads(texts.pop())
@@ -90,7 +90,7 @@ def test_all_write_the_same_task_from_the_rows_of_all_and_learn_with_it(owners: 
 
 
 def charged(out: Path) -> list[float]:
-    """Epsilon so far after each release that a node's ledger has, worked out anew."""
+    """Recomputes the total epsilon after each release in a node's ledger."""
     ledger, totals = Ledger(()), []
     for (events,) in rows(out, "select events from ledger order by round"):
         ledger = ledger.adding(map(event_from_text, events.splitlines()))
@@ -99,7 +99,7 @@ def charged(out: Path) -> list[float]:
 
 
 def one_dies(owners: Owners, kind: str) -> None:
-    """The last of them, as it is about to send its first message of that kind; it comes back."""
+    """Kills the last node as it is about to send its first message of this kind; restarts it."""
     dies = Orders(fate=Fate(kind, nth=1, session=1))
     peers = [owners.agree(number, *PRIVATE, orders=dies if number == 2 else None) for number in range(3)]
     assert peers[2].status() == -signal.SIGKILL
@@ -110,7 +110,7 @@ def one_dies(owners: Owners, kind: str) -> None:
 def test_a_peer_that_dies_with_its_sums_on_the_way_comes_back_and_no_share_is_overspent(
     owners: Owners,
 ) -> None:
-    """The try fails for all of three; the next one is of new noise, and charged."""
+    """The first attempt fails for all three; the next one draws new noise and is charged."""
     one_dies(owners, "Sum")
     task = owners.written()
     assert task["privacy"]["epsilon"] == pytest.approx(EPSILON * (1 - SHARE))

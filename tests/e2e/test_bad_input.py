@@ -1,4 +1,4 @@
-"""What a user gets wrong: one line on standard error, the right exit status, nothing half-written."""
+"""User errors: one line on standard error, the right exit status, and no half-written files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEY_A, KEY_B = (NodeKey(seed).public.hex() for seed in (SEED_A, SEED_B))
 
 @dataclass(frozen=True)
 class Wrong:
-    """Arguments after `--peers`, files beside them, and words that the line must hold."""
+    """Arguments after `--peers`, files beside them, and words that the line must contain."""
 
     name: str
     argv: tuple[str, ...]
@@ -36,7 +36,7 @@ class Wrong:
 
 WRONG = [
     Wrong("unknown task", ("--task", "digts"), ("'digts'", "not known", "digits")),
-    Wrong("unreadable data", ("--data", "no.csv"), ("no.csv", "can not be read"), shard=False),
+    Wrong("unreadable data", ("--data", "no.csv"), ("no.csv", "cannot be read"), shard=False),
     Wrong("empty data", ("--data", "a.csv"), ("data file", "is empty"), (("a.csv", ""),), shard=False),
     Wrong("no rows", ("--data", "a.csv"), ("has 0 rows",), (("a.csv", "x,y\n"),), shard=False),
     Wrong("no such key", ("--set", "train.epoch=1"), ("train.epoch", "epochs")),
@@ -97,12 +97,12 @@ def test_a_host_that_does_not_exist(nursery: Nursery, tmp_path: Path) -> None:
 
 
 def only_the_key_is_left(out: Path) -> None:
-    """A key that others have been told, and may put on their lists, is not thrown away; all the rest is."""
+    """Checks that only the key is left: others may have it on their lists, so a failed start keeps it."""
     assert [path.name for path in out.iterdir()] == ["node.key"]
 
 
 def test_a_model_that_is_too_long_for_so_many_peers(nursery: Nursery, tmp_path: Path) -> None:
-    """Refused before anything is sent: once somebody fell silent, the others could not go on."""
+    """Refused before anything is sent: after one member fell silent, the others could not continue."""
     out, task, rows = tmp_path / "out", tmp_path / "t.toml", tmp_path / "a.csv"
     task.write_text(TASK.replace("outputs = 2", "outputs = 12_000_000"))
     rows.write_text("x,y,z\n" + "1,2,0\n2,1,1\n" * 5)
@@ -130,7 +130,7 @@ def alone(nursery: Nursery, folder: Path, *more: str) -> tuple[Process, str]:
 
 
 def second(nursery: Nursery, folder: Path, peers: str, *more: str) -> Process:
-    """A node without a key of its own yet that means to join; its folder is b."""
+    """Starts a node without a key that wants to join; its folder is b."""
     return nursery.fork(
         *("--peers", peers, "--listen", free_endpoint(), "--shard", "1/3", "--out", str(folder / "b")),
         *("--rounds", "1", *settings(*SMALL), *more),
@@ -138,7 +138,7 @@ def second(nursery: Nursery, folder: Path, peers: str, *more: str) -> Process:
 
 
 def goes_on(node: Process, endpoint: str) -> None:
-    """It runs, answers, and can be stopped."""
+    """Checks that a node runs, answers, and can be stopped."""
     assert status(endpoint)["phase"] in {"group", "idle"}
     node.send(signal.SIGINT)
     assert node.status() == 130
@@ -277,7 +277,7 @@ def test_a_key_file_that_others_can_read(nursery: Nursery, tmp_path: Path) -> No
 
 
 def test_peers_and_trackers_that_can_not_be_reached(nursery: Nursery, tmp_path: Path) -> None:
-    """One line for each once the time to join is over; the nodes train on by themselves and end well."""
+    """One line for each once the time to join is over; the nodes train on alone and end well."""
     mine, other, another, tracker = (free_endpoint() for _ in range(4))
     names = {"peers": f"{mine},{other},{another}", "tracker": tracker}
     nodes = {
@@ -295,7 +295,7 @@ def test_peers_and_trackers_that_can_not_be_reached(nursery: Nursery, tmp_path: 
         waiting = [text for text in told if text.startswith("waiting for ")]
         assert len(waiting) == (1 if name == "peers" else 0), "and one line says why no model is made"
         assert sorted(set(told) - set(waiting)) == sorted(
-            f"{endpoint} can not be reached (connection refused); trying again" for endpoint in gone
+            f"{endpoint} cannot be reached (connection refused); trying again" for endpoint in gone
         )
 
 
@@ -306,4 +306,4 @@ def test_a_swarm_goes_on_beside_an_address_where_nobody_is(make_swarm) -> None:
     one_digest(ends)
     assert all(end["aggregated"] == 3 for end in ends)
     for node in nodes:
-        assert node.line(f"{swarm.endpoints[3]} can not be reached (connection refused)")
+        assert node.line(f"{swarm.endpoints[3]} cannot be reached (connection refused)")

@@ -1,4 +1,4 @@
-"""Masked groups whose members are killed at random moments, and come back: every round ends, in one base."""
+"""Masked groups with members that are killed at random moments and restarted: all rounds end, in one base."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEADLINES = Deadlines(20.0, 5.0, 5.0)
 
 
 def ends_in_one_base(swarm: Swarm, chaos: Chaos, kills: int, until_round: int, within_s: float) -> None:
-    """After all kills: every round ended, more than half of them with a mean, and everywhere the same."""
+    """Checks that every round ended, more than half of them with a mean, with the same base everywhere."""
     chaos.run(kills, until_round)
     one_digest(chaos.ended(within_s))
     outcomes = sound(swarm, DEADLINES)
@@ -29,6 +29,6 @@ def test_five_peers_two_kills(make_swarm, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_ten_peers_forty_kills_over_a_hundred_rounds(make_swarm, seed: int) -> None:
-    """Some minutes: up to three are dead at once, where two may be missing from a sum."""
+    """Takes minutes: up to three are dead at once, while a sum tolerates two."""
     swarm = make_swarm(10, 100, MASKED, *DEADLINES.overrides)
     ends_in_one_base(swarm, Chaos(swarm, seed, at_once=3), kills=40, until_round=90, within_s=900.0)

@@ -1,4 +1,4 @@
-"""Machines whose clocks are wrong: rounds go on with all members, and the log names each skew once."""
+"""Machines with wrong clocks: rounds go on with all members, and the log names each skew once."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tests.e2e.swarm import history, one_digest
 ROUNDS = 6
 SKEWS_S = (100.0, -100.0, 600.0, -600.0)
 WRONG = 1
-"""The node whose clock is wrong."""
+"""The number of the node with the wrong clock."""
 
 
 def told_of_clocks(node: Process) -> list[str]:
-    """What a node with --json said of clocks: whose, and what."""
+    """Returns what a node with --json reported about clocks: whose, and the skew."""
     return [event["text"] for event in node.events("notice") if " clock " in event["text"]]
 
 
 def all_rounds_of_all(swarm, ends: list, after: int = 0) -> None:
-    """`after`: the rounds in which the last ones to start may still be missing."""
+    """Checks that all nodes were in all rounds later than `after`; late starters may miss earlier ones."""
     one_digest(ends)
     for number in range(swarm.count):
         lines = [line for line in history(swarm.out(number)) if line["round"] > after]
@@ -36,7 +36,7 @@ def words(skew_s: float) -> str:
 
 
 def close_to(text: str, skew_s: float) -> bool:
-    """Whether it says this skew, give or take the seconds of a busy machine."""
+    """Returns whether a report names this skew, within the seconds of a busy machine."""
     found = re.search(r"its clock is (\d+) s (ahead of|behind)", text)
     signed = None if found is None else int(found[1]) * (1 if found[2] == "ahead of" else -1)
     return signed is not None and abs(signed - skew_s) <= 5
@@ -56,7 +56,7 @@ def test_a_node_with_a_wrong_clock_is_in_every_round_and_named_once(make_swarm, 
 
 
 def test_who_comes_late_with_a_wrong_clock_is_told_of_its_own_alone(make_swarm) -> None:
-    """It hears of all from the first who answers, before it has heard the clocks of the others."""
+    """It learns of all peers from the first one that answers, before it has heard the others' clocks."""
     swarm = make_swarm(4, 3 * ROUNDS)
     nodes = {number: swarm.start(number) for number in range(swarm.count) if number != WRONG}
     for node in nodes.values():
@@ -71,7 +71,7 @@ def test_who_comes_late_with_a_wrong_clock_is_told_of_its_own_alone(make_swarm) 
 
 @pytest.mark.parametrize("skew_s", SKEWS_S)
 def test_a_tracker_with_a_wrong_clock_stops_nobody(make_swarm, nursery: Nursery, skew_s: float) -> None:
-    """One that was 10 minutes ahead once stopped a whole swarm, and nobody was told why."""
+    """A tracker that was 10 minutes ahead once stopped a whole swarm without a message."""
     where = free_endpoint()
     swarm = make_swarm(4, ROUNDS, tracker=where)
     tracker = nursery.tracker("--listen", where, orders=Orders(clock=WrongClock(skew_s)))
@@ -105,7 +105,7 @@ def test_a_clock_that_is_set_in_the_midst_of_a_run_changes_no_round(make_swarm, 
 
 
 def test_a_node_that_was_ahead_and_was_put_right_is_in_the_swarm_at_once(make_swarm) -> None:
-    """It was once locked out for as long as it was watched: what it had said looked newer."""
+    """It was once locked out for as long as others remembered it: its old messages looked newer."""
     swarm = make_swarm(4, 3 * ROUNDS)
     nodes = swarm.start_all({WRONG: Orders(clock=WrongClock(100.0))})
     nodes[WRONG].event("round", round=2)

@@ -1,4 +1,4 @@
-"""Every command in the first pages and the tutorial works, or stands here with why it is not run."""
+"""Every command in the first pages and the tutorial works, or is listed here with the reason to skip it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGTERM in the middle of a round: it is ended first, the others lose nothing, and a restart goes on."""
+"""SIGTERM during a round: the node finishes it first, the others lose nothing, and a restart goes on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STOPPING = 2
 
 
 def test_a_round_that_has_begun_is_ended_before_the_node(make_swarm) -> None:
-    """It is told to end as it sends the first part of its spent update, in its second session."""
+    """SIGTERM arrives as the node sends the first part of its spent update in its second session."""
     swarm = make_swarm(4, 4, MASKED, "aggregation.min_participants=4")  # nobody goes on without it
     fate = Fate("Masked", session=2, sign=signal.SIGTERM)
     nodes = swarm.start_all({STOPPING: Orders(fate=fate)})
@@ -37,7 +37,7 @@ def test_a_round_that_has_begun_is_ended_before_the_node(make_swarm) -> None:
 
 
 def test_the_bound_ends_the_drain(make_swarm) -> None:
-    """Two of three stand still in mid-round: nothing could end it but a timeout of 40 s, and then another."""
+    """Two of three nodes stand still in a round: without the bound only timeouts of 40 s would end it."""
     swarm = make_swarm(3, 3, ADDITIVE, "aggregation.shares_timeout_s=40", "aggregation.sums_timeout_s=40")
     stops = {number: Orders(fate=Fate("Share", session=2, sign=signal.SIGSTOP)) for number in (0, 1)}
     nodes = [swarm.start(number, "--drain-timeout", "1", orders=stops.get(number)) for number in range(3)]

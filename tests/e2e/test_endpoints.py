@@ -1,4 +1,4 @@
-"""What somebody says of where it listens is dialled as a host and a port, or not at all."""
+"""The endpoints that others announce are dialled as a host and a port, or not at all."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ STRANGE = ("{}/admin/x?y=", "{}/admin#", "user@{}", "{}/", "{}?x", "http://{}", 
 
 
 def hello(key: NodeKey, endpoint: str) -> bytes:
-    """A Hello that asks for an answer at this endpoint; encoding looks at nothing."""
+    """Makes a Hello that requests an answer at this endpoint; encoding checks nothing."""
     said = replace(announce(key), endpoint=endpoint)
     return codec.encode(Hello(signing.sign(said, key), os.urandom(16), True, "")).join()
 
 
 def first_line(listener: socket.socket) -> str:
-    """Of the first request that comes; the connection is closed without an answer."""
+    """Returns the first line of the first request; closes the connection without an answer."""
     connection, _ = listener.accept()
     with closing(connection):
         connection.settimeout(ENOUGH_S)

@@ -1,4 +1,4 @@
-"""Every script in examples/ runs as it stands, in an empty folder, and leaves nothing in it but its runs."""
+"""Every script in examples/ runs unchanged in an empty folder, and leaves only its runs there."""
 
 from __future__ import annotations
 

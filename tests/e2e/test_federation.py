@@ -1,4 +1,4 @@
-"""A server and its clients as real processes: they learn, clients and servers die, strangers shout."""
+"""A server and its clients as real processes: they learn, clients and servers die, strangers send garbage."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from tests.own_studies import NOISED, PLAIN, SHRINKING, STUDY
 
 DEADLY = "tests.e2e.deadly_mechanism:Deadly"
 TOLERANCE = 0.01
-"""Of accuracy, against engine inline, where there is no noise: one of the 114 test rows, or 0.009.
+"""Tolerance in accuracy, compared with engine inline without noise: one of the 114 test rows, or 0.009.
 
-Sums are rounded in another order; nothing else differs.
+The order of summation differs, and nothing else.
 """
 NOISY_TOLERANCE = 0.05
-"""Of the mean of the last rounds, with noise of its own each time."""
+"""Tolerance for the mean of the last rounds if every run draws its own noise."""
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def inline(cell: FederatedCell, tmp_path: Path) -> Outcome:
 
 
 def deadly(step: str, nth: int, scar: Path, way: str = "kill", arm: str = "deadly") -> FederatedCell:
-    """Of 5 clients all take part in every round, so that each node's nth upload is in round nth."""
+    """All 5 clients take part in every round, so that a node's nth upload belongs to round n."""
     parameters = {"clients_per_round": 5, "step": step, "nth": nth, "scar": str(scar), "way": way}
     return replace(PLAIN, arm=arm, mechanism=MechanismChoice(DEADLY, parameters))
 
@@ -65,7 +65,7 @@ def children() -> list[str]:
 
 
 def compared(cells: list[FederatedCell], place: Place, tmp_path: Path) -> None:
-    """Run them side by side; each is what engine inline makes of it."""
+    """Runs the cells at the same time; checks that each result is that of engine inline."""
     told = Told()
     ProcessesEngine(2).run(cells, place, told)
 
@@ -179,7 +179,7 @@ def test_a_client_node_that_fails_by_itself_ends_the_run_with_what_it_said(
 
 
 def test_garbage_at_the_open_ports_is_dropped_and_the_rounds_go_on(place: Place) -> None:
-    """Raw bytes, frames that are none, and well-formed ones of somebody without the run's secret."""
+    """Raw bytes, malformed frames, and well-formed ones of a stranger without the run's secret."""
     stranger = bytes(range(32))
     frames = [
         codec.encode(tags.tag(message, stranger)).join()

@@ -1,11 +1,11 @@
-"""From a clone to a first swarm on one's own CSV: README.md's five commands, as they stand there.
+"""From a clone to a first swarm on a user's own CSV: the five commands in README.md, as written there.
 
 `.ci/run` runs this with the wheel that it has built, and leaves out any other test of the installation:
 MURMURATION_WHEEL=dist/murmuration_node-0.1.0-py3-none-any.whl pytest -s tests/e2e/test_five_commands.py
 
-What is installed is that wheel instead of the tree that it was built from, so that nothing can be found
-that it lacks. The Adult file is cut into three. All owners are on one machine: one installs, all three learn.
-How long it took is printed; no time is asserted.
+The test installs that wheel instead of the source tree, so that nothing missing from it can be found. The
+Adult file is split in three. All owners are on one machine: one installs, all three learn. The test prints
+the time that it took, and asserts none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.e2e.swarm import history, summary
 DATA = os.environ.get("MURMURATION_DATA")
 WHEEL = os.environ.get("MURMURATION_WHEEL")
 ENVIRONMENT = os.environ.get("MURMURATION_ENVIRONMENT")
-"""Where `.ci/run` wants the environment, to use it afterwards; a folder that is not there yet."""
+"""Where `.ci/run` wants the environment for later use; a folder that does not exist yet."""
 PYTHON = ".venv/bin/python"
 INSTALL_S = 600.0
 ROUNDS = 20
@@ -56,12 +56,12 @@ class Told:
 
     @property
     def own_data(self) -> tuple[tuple[str, ...], ...]:
-        """What comes after the installation."""
+        """The commands after the installation."""
         return self.init, self.check, self.node, self.predict
 
 
 def told_commands() -> Told:
-    """Those for own data, the environment and the installation the last before them."""
+    """Returns the commands for own data, and the last environment and installation before them."""
     commands = commands_of(ROOT / "README.md")
     first = next(place for place, command in enumerate(commands) if command.module == "node.init")
     before, after = commands[first - 1 :: -1], commands[first:]
@@ -79,7 +79,7 @@ def _first(commands: list[Command], module: str) -> Command:
 
 @pytest.fixture
 def owners(tmp_path: Path) -> list[Path]:
-    """A folder for each, with a mine.csv; and new.csv for the first, of rows that nobody learned from."""
+    """Makes a folder with a mine.csv for each owner; the first one also has new.csv, with new rows."""
     folders = [tmp_path / name for name in ("anna", "ben", "carla")]
     known, new = rows_of("adult.data.gz"), rows_of("adult.test.gz")
     for number, folder in enumerate(folders):
@@ -90,14 +90,14 @@ def owners(tmp_path: Path) -> list[Path]:
 
 
 def rows_of(name: str) -> list[str]:
-    """The lines of one of the two files, without what the second has besides: a title and full stops."""
+    """Returns the lines of one of the two files; removes the second one's title and full stops."""
     assert DATA is not None
     with gzip.open(Path(DATA) / "adult" / name, "rt") as file:
         return [line.rstrip(" .\n") for line in file if line.count(",") == HEADER.count(",")]
 
 
 def done(*processes: Process) -> list[list[str]]:
-    """What each said, once all have ended well."""
+    """Waits until all have ended well; returns what each printed."""
     for process in processes:
         status = process.status(INSTALL_S)
         process.out.join()
@@ -114,7 +114,7 @@ def test_five_commands_are_told() -> None:
 
 
 def test_the_page_on_data_tells_the_same_commands() -> None:
-    """Up to the names of files: what README.md's commands do is tried out below."""
+    """They differ only in file names; the test below runs README.md's commands."""
     known = {words[2]: options(words) for words in told_commands().own_data}
     found = [command for command in commands_of(ROOT / "docs" / "data.md") if command.module in known][:3]
 
@@ -167,7 +167,7 @@ def test_five_commands_to_a_first_swarm(nursery: Nursery, owners: list[Path], to
 
 
 def judged(folder: Path) -> tuple[float, float]:
-    """How often predictions.csv is right about new.csv, and how often the largest class would be."""
+    """Returns the accuracy of predictions.csv on new.csv, and that of the largest class."""
     truth = [row[-1] for row in table(folder / "new.csv")]
     guessed = [row[1] for row in table(folder / "predictions.csv")]
     right = sum(one == other for one, other in zip(truth, guessed, strict=True)) / len(truth)
@@ -175,6 +175,6 @@ def judged(folder: Path) -> tuple[float, float]:
 
 
 def table(path: Path) -> list[list[str]]:
-    """The rows below the header."""
+    """Returns the rows below the header."""
     with path.open(newline="") as file:
         return list(csv.reader(file, skipinitialspace=True))[1:]

@@ -1,6 +1,6 @@
-"""A node's folder over kills, losses and versions: it starts again, or is refused with one line.
+"""A node's folder over kills, losses and versions: the node starts again, or refuses in one line.
 
-`tests/fixtures` has what three nodes of versions 1 and 2 left; make_folder.py tells how.
+`tests/fixtures` has folders of three nodes of versions 1 and 2; make_folder.py describes them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CLOSE = 1e-9
 
 
 def copy_of(folder: Path, target: Path) -> Path:
-    """As it was on its own disk: git keeps no modes."""
+    """Copies a folder with the file modes of its own disk, which git does not keep."""
     shutil.copytree(folder, target)
     for secret in target.glob("node.key*"):
         secret.chmod(0o600)
@@ -42,7 +42,7 @@ def the_key(out: Path) -> bytes:
 
 
 def epsilon(out: Path) -> float:
-    """What the ledger of a folder adds up to."""
+    """Returns the total epsilon in a folder's ledger."""
     events = [
         event_from_text(line)
         for (text,) in rows(out, "select events from ledger")
@@ -58,14 +58,14 @@ def contents(out: Path) -> dict[str, bytes]:
 
 
 def start(nursery: Nursery, out: Path, *more: str, here: str | None = None) -> Process:
-    """Node 0 of the fixture, alone, with its task and budget."""
+    """Starts node 0 of the fixture alone, with its task and budget."""
     here = here or free_endpoint()
     where = ("--peers", here, "--listen", here, "--shard", "0/3", "--out", str(out))
     return nursery.fork(*where, "--rounds", "3", "--json", *settings(*SETTINGS), *more)
 
 
 def stopped(node: Process) -> None:
-    """It has begun, and is told to end."""
+    """Waits until a node has begun; stops it."""
     node.event("training")
     node.send(signal.SIGINT)
     assert node.status() == 130, node.told()
@@ -75,7 +75,7 @@ def stopped(node: Process) -> None:
 
 
 def trials(nursery: Nursery, home: Path, source: Path | None, *more: str) -> list[tuple[Path, str]]:
-    """Every trial's folder, and before what the first start was killed; each started again after that."""
+    """Returns each trial's folder, and where its first start was killed; a second start followed."""
     home.mkdir()
     where = ("--peers", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--shard", "0/3", "--out", "{}/out")
     what = settings(*SETTINGS, "train.threads=1")
@@ -91,7 +91,7 @@ def trials(nursery: Nursery, home: Path, source: Path | None, *more: str) -> lis
 
 
 def is_tidy(out: Path) -> None:
-    """Nothing half-written is left."""
+    """Checks that nothing half-written is left."""
     assert [path.name for path in out.rglob(".*")] == []
 
 
@@ -112,7 +112,7 @@ def test_a_first_start_killed_before_any_of_its_steps_starts_again(nursery, tmp_
 
 
 def test_a_start_with_a_key_that_was_made_before_is_killed_and_starts_again_with_it(nursery, tmp_path):
-    """As in the tutorial: `python -m node.key OUT/node.key` comes first."""
+    """As in the tutorial, `python -m node.key OUT/node.key` comes first."""
     seed = tmp_path / "seed"
     write_key(seed / "out" / "node.key", new_seed())
     for out, step in trials(nursery, tmp_path / "trials", seed):
@@ -139,7 +139,7 @@ def test_a_take_over_killed_before_any_of_its_steps_is_taken_over_by_the_next_st
 
 @pytest.mark.parametrize("older", [V1, V2], ids=["1", "2"])
 def test_a_swarm_of_an_older_version_is_taken_over_and_goes_on(nursery, tmp_path, older):
-    """Same keys, same base, nothing of what was spent forgotten; and what was trained is offered, once."""
+    """Same keys, same base, all spending remembered; the trained update is offered, once."""
     outs = [copy_of(older / str(number), tmp_path / str(number)) for number in range(3)]
     looked_at = [copy_of(out, tmp_path / f"before-{out.name}") for out in outs]
     spent_before = [epsilon(out) for out in looked_at]
@@ -173,7 +173,7 @@ def test_a_swarm_of_an_older_version_is_taken_over_and_goes_on(nursery, tmp_path
 
 
 def test_a_folder_of_version_1_under_another_key_is_refused(nursery, tmp_path):
-    """It does not say whose it is, but its summary and its certificates do."""
+    """The folder does not name its owner, but its summary and its certificates do."""
     for name in ("summary.json", "nothing"):
         out = copy_of(V1 / "0", tmp_path / name)
         (out / name).unlink(missing_ok=True)
@@ -206,7 +206,7 @@ ALL = (
 
 @pytest.fixture(scope="module")
 def used(tmp_path_factory) -> Path:
-    """A folder as this version leaves it."""
+    """Makes a folder as this version leaves it."""
     nursery, out = Nursery(), copy_of(V1 / "0", tmp_path_factory.mktemp("used") / "out")
     try:
         stopped(start(nursery, out))
@@ -216,7 +216,7 @@ def used(tmp_path_factory) -> Path:
 
 
 def refused(nursery: Nursery, out: Path, *more: str) -> str:
-    """The line; and the folder is as it was."""
+    """Starts a node that refuses the folder; returns the line, and checks that the folder is unchanged."""
     before = contents(out)
     line = start(nursery, out, *more).fails(2)
     assert contents(out) == before
@@ -225,7 +225,7 @@ def refused(nursery: Nursery, out: Path, *more: str) -> str:
 
 @pytest.mark.parametrize("left", ALL)
 def test_what_belongs_to_a_state_is_refused_without_one(nursery, tmp_path, used, left):
-    """Whatever of it is left: epsilon would begin at zero again."""
+    """Without the state, epsilon would begin at zero again, whichever files are left."""
     out = copy_of(used, tmp_path / "out")
     lost(out, *DATABASE, *(name for name in ALL if name != left))
     assert refused(nursery, out) == (
@@ -284,7 +284,7 @@ def test_a_key_that_is_gone_is_not_made_anew_over_a_state(nursery, tmp_path, use
 
 
 def test_making_a_key_touches_no_spend_file(nursery, tmp_path, used):
-    """Neither by itself nor where the old key is gone; and a node makes none beside such a file."""
+    """Neither alone nor if the old key is gone; and a node makes no key beside such a file."""
     out = lost(copy_of(used, tmp_path / "out"), "node.key", *DATABASE, *ALL[:-1])
     key, spent_file = tmp_path / "k" / "node.key", tmp_path / "k" / "node.key.spent"
     key.parent.mkdir()
@@ -326,7 +326,7 @@ def test_a_new_folder_under_a_key_elsewhere_is_charged_what_that_key_has_spent(n
 
 
 def test_a_folder_that_was_put_back_is_charged_what_was_spent_since(nursery, tmp_path):
-    """The key is elsewhere, so only the folder is older than it was."""
+    """The key is elsewhere, so only the folder is older."""
     outs = [copy_of(V1 / str(number), tmp_path / str(number)) for number in range(3)]
     key = tmp_path / "safe" / "key"
     key.parent.mkdir()
@@ -357,7 +357,7 @@ def test_a_file_of_what_was_spent_that_can_not_be_read_is_refused(nursery, tmp_p
     else:
         file.unlink()
         os.mkfifo(file)
-        expected = f"error: {file}, what this key has spent, can not be read: it is a pipe"
+        expected = f"error: {file}, what this key has spent, cannot be read: it is a pipe"
     line = start(nursery, out).fails(2)
     assert line.startswith(expected)
 

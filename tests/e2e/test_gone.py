@@ -1,4 +1,4 @@
-"""Electors that never come back: what a swarm says, what it does without them, and on whose word."""
+"""Electors that never come back: what a swarm reports, and what it does without them once owners say so."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.e2e.processes import Event, Process
 from tests.e2e.swarm import Swarm, get, history
 
 LONG_S = 180.0
-"""Five failed rounds, and 30 s, with other processes beside them."""
+"""Five failed rounds and 30 s, while other processes run."""
 
 
 def told(node: Process, text: str) -> Event:

@@ -1,8 +1,8 @@
-"""One of five with additive shares killed, by its pid, in each phase; the tracker killed; peers that stop.
+"""One of five nodes with additive shares is killed by pid in each phase; the tracker is killed; peers stop.
 
-The others end the round without waiting for a deadline, finish the run and end with one base; where their
-votes need the dead one's answer they wait until it is back. The killed one is started again on the same
-folder, catches up, and ends with that base, too; what it offered it never offers again.
+The others end the round without waiting for a deadline, finish the run and end with one base; if their votes
+need the dead node's answer, they wait until it is back. The killed node restarts in the same folder, catches
+up, ends with the same base, and never repeats an offer.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ PHASE_CAP_S = 15.0  # of shares and of sums, until three rounds went well: nobod
 
 @dataclass(frozen=True)
 class Kill:
-    """Where a peer dies, and whether its vector is spent then (None: it may be).
+    """Where a peer dies, and whether its vector is spent by then (None: undetermined).
 
-    `binds`: the others have voted by their sums for a result that needs the dead one's, which nobody has. It
-    may have it, and be the only one: they can go on when it is back, and say what they wait for.
+    `binds`: by their sums the others have voted for a result that needs the dead node's sum, which nobody
+    else has. Only that node may know the result, so the others wait for it, and say so.
     """
 
     name: str
@@ -82,7 +82,7 @@ def test_one_of_five_killed(make_swarm, tmp_path: Path, kill: Kill) -> None:
 
 
 def _at_rest(out: Path, kill: Kill, offers: Path) -> None:
-    """What a killed node left on its disk."""
+    """Returns the state that a killed node left on its disk."""
     noted = offers.read_text().splitlines() if offers.exists() else []
     ledger = rows(out, "select sid, round from ledger order by round")
     assert {line.split()[0] for line in noted} == {sid.hex() for sid, _ in ledger}
@@ -96,9 +96,9 @@ def _at_rest(out: Path, kill: Kill, offers: Path) -> None:
 
 
 def _nobody_waited_for_the_dead(swarm: Swarm, dead: int, died_in: int) -> None:
-    """The system says at once that a process is gone: no deadline had to pass, in no round.
+    """The system reports at once that a process is gone, so no round waited for a deadline.
 
-    A node that was not told of the group in which the dead one was may skip that round's number.
+    A node that did not receive the GROUP with the dead node may skip that round's number.
     """
     for number in {*range(swarm.count)} - {dead}:
         lines = history(swarm.out(number))
@@ -130,7 +130,7 @@ def test_the_tracker_killed_and_started_again(make_swarm, nursery: Nursery) -> N
     nodes[0].event("round", round=2)
     tracker.send(signal.SIGKILL)
     assert tracker.status() == -signal.SIGKILL
-    nodes[1].line(f"{where} can not be reached")
+    nodes[1].line(f"{where} cannot be reached")
     again = nursery.tracker("--listen", where)
     ends = [node.ends_well() for node in nodes]
     one_digest(ends)
@@ -140,7 +140,7 @@ def test_the_tracker_killed_and_started_again(make_swarm, nursery: Nursery) -> N
 
 
 def test_a_peer_that_stands_still_is_waited_for_until_the_deadline_only(make_swarm) -> None:
-    """Stopped, not killed: its sockets stay open and nothing says that it is gone."""
+    """It is stopped, not killed: its sockets stay open, and nothing reports that it is gone."""
     caps = ("aggregation.shares_timeout_s=2", "aggregation.sums_timeout_s=2")
     swarm = make_swarm(4, 9, ADDITIVE, *caps)
     stops = Fate("Share", nth=1, session=4, sign=signal.SIGSTOP)
@@ -175,7 +175,7 @@ def test_a_peer_that_leaves_is_not_waited_for(make_swarm) -> None:
 
 
 def test_who_comes_back_to_nobody_ends_after_one_round_of_its_own(make_swarm, tmp_path: Path) -> None:
-    """The others have finished without it, and are gone: there is nothing to wait for."""
+    """The others have finished without it and are gone, so there is nothing to wait for."""
     swarm: Swarm = make_swarm(4, 5, ADDITIVE, "aggregation.group_timeout_s=4")
     offers = tmp_path / "offers"
     nodes = swarm.start_all({MEMBER: Orders(fate=Fate("train", nth=3), offers=offers)})

@@ -1,4 +1,4 @@
-"""One of five real peers sends a large wrong update, once: with and without the others' loss gates."""
+"""One of five real peers sends a large wrong update once, with and without the others' loss gates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEARNING = ("train.epochs=2", "train.batch_size=16", "aggregation.protocol=addit
 
 
 def started(swarm: Swarm, *more: str, orders: dict[int, Orders] | None = None) -> list[Process]:
-    """All of them; `more` is for the honest ones, each of whom chooses for itself."""
+    """Starts all nodes; `more` are options for the honest ones, each of which has its own."""
     all_orders = {LIAR: Orders(lie=LIE), **(orders or {})}
     return [
         swarm.start(number, *(() if number == LIAR else more), orders=all_orders.get(number))
@@ -24,7 +24,7 @@ def started(swarm: Swarm, *more: str, orders: dict[int, Orders] | None = None) -
 
 
 def refused(swarm: Swarm, number: int) -> list[Event]:
-    """The rounds of a peer in which its gate refused a base."""
+    """Returns the rounds in which a peer's gate refused a base."""
     return [line for line in history(swarm.out(number)) if line["rolled_back"]]
 
 

@@ -1,7 +1,7 @@
-"""One peer of a masked group killed, by its pid, in each step: whoever is left ends the round, with one base.
+"""One peer of a masked group is killed by pid at each step: the remaining ones end the round with one base.
 
-Five peers tolerate one dropout. Until the joins are certified nothing has left a node, and a death ends the
-round, with every offer still fresh; from then on a death costs at most the dead one's own update.
+Five peers tolerate one dropout. Until the joins are certified no masked vector has left a node, so a death
+ends the round with every offer still fresh. From then on a death costs at most the dead node's own update.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PHASE_CAP_S = 15.0
 
 @dataclass(frozen=True)
 class Kill:
-    """Where a peer dies in its second session; `spent`: whether its offer is by then (None: it may be).
+    """Where a peer dies in its second session; `spent`: whether its offer is spent then (None: undetermined).
 
     `members`: with how many the others can end that round; none: they fall back, with nothing spent.
     """
@@ -78,14 +78,14 @@ def test_one_of_five_killed(make_swarm, tmp_path: Path, kill: Kill) -> None:
 
 
 def _at_rest(out: Path, kill: Kill) -> None:
-    """What a killed node left on its disk."""
+    """Returns the state that a killed node left on its disk."""
     spent = rows(out, "select max(round) from ledger")[0][0] == fact(out, "round") + 1
     assert kill.spent in (None, spent)
     assert (fact(out, "fresh") is None, fact(out, "spent") is not None) == (spent, spent)
 
 
 def _went_on(lines: list[Event], kill: Kill, died_in: int) -> None:
-    """The round of the death ended, and nobody waited for a deadline, in no round."""
+    """Checks that the round of the death ended, and that no round waited for a deadline."""
     (line,) = (line for line in lines if line["round"] == died_in)
     if kill.members:
         assert (line["reason"], line["missing"]) == (None, []), line
@@ -100,7 +100,7 @@ def _went_on(lines: list[Event], kill: Kill, died_in: int) -> None:
 
 
 def _of_round(lines: list[Event], number: int) -> tuple[str | None, int, str]:
-    """What a round came to, which must be the same for all that were in it."""
+    """Returns the result of a round, which must be the same for all its members."""
     (line,) = (line for line in lines if line["round"] == number)
     return line["reason"], line["participants"], line["base_digest"]
 
@@ -109,7 +109,7 @@ def _of_round(lines: list[Event], number: int) -> tuple[str | None, int, str]:
 def test_a_peer_that_stands_still_is_left_behind_and_catches_up(
     make_swarm, overrides: tuple[str, ...]
 ) -> None:
-    """Stopped, not killed: nothing says that it is gone; the others change the view, and end the round."""
+    """It is stopped, not killed: nothing reports its absence; the others change the view and go on."""
     swarm: Swarm = make_swarm(PEERS, ROUNDS, MASKED, "aggregation.sums_timeout_s=8", *overrides)
     nodes = swarm.start_all({DEAD: Orders(fate=_stopped("Masked", 1))})
     others, still = [node for node in nodes if node is not nodes[DEAD]], nodes[DEAD]
@@ -131,7 +131,7 @@ def _stopped(kind: str, nth: int) -> Fate:
 
 
 def test_weights_are_summed_behind_the_masks(make_swarm) -> None:
-    """Also where chunks are added up by one member each, and by a certificate: the division is the same."""
+    """Also with one reducer per chunk, and by a certificate: the division is the same."""
     swarm: Swarm = make_swarm(PEERS, 4, MASKED, *WEIGHTED, *WIDE)
     nodes = swarm.start_all({DEAD: Orders(fate=_at("Release", 4, "after"))})
     others = [node for node in nodes if node is not nodes[DEAD]]

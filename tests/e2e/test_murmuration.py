@@ -1,4 +1,4 @@
-"""The installed command and `python -m` are two doors to the same code."""
+"""The installed command and `python -m` run the same code."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Net(nn.Sequential):
 
 
 def ended(words: tuple[str | Path, ...], cwd: Path, packages: Path = ROOT) -> tuple[int, str, str]:
-    """Python with these words: its exit status, and what it said on both streams."""
+    """Runs Python with these words; returns its exit status and both outputs."""
     done = subprocess.run(
         [sys.executable, *words],
         cwd=cwd,
@@ -48,7 +48,7 @@ def ended(words: tuple[str | Path, ...], cwd: Path, packages: Path = ROOT) -> tu
 
 
 def without_program(said: str) -> str:
-    """With one name in place of the two of each command, and lines filled alike."""
+    """Replaces both names of each command by one, and rewraps the lines."""
     for command in COMMANDS:
         called = rf"(murmuration {command.name}|python -m {re.escape(command.package)})\b(?!\.)"
         said = re.sub(called, f"<{command.name}>", said)
@@ -96,7 +96,7 @@ def test_what_the_program_says_itself(
 
 
 def test_where_the_repository_is_not_one_line_says_so_of_the_benchmarks(script: Path, tmp_path: Path) -> None:
-    """Without what an environment of developers adds to where Python looks."""
+    """Python's path has nothing that a developers' environment adds to it."""
     for name in SHIPPED:
         (tmp_path / name).symlink_to(ROOT / name)
 
@@ -107,7 +107,7 @@ def test_where_the_repository_is_not_one_line_says_so_of_the_benchmarks(script: 
 
 
 def test_a_class_of_ones_own_is_found_in_this_folder(script: Path, tmp_path: Path) -> None:
-    """As `python -m` finds it; the script lies elsewhere."""
+    """As `python -m` finds it; the script is in another folder."""
     (tmp_path / "own.toml").write_text(OWN_TASK)
     (tmp_path / "mine.py").write_text(OWN_MODEL)
 
@@ -118,7 +118,7 @@ def test_a_class_of_ones_own_is_found_in_this_folder(script: Path, tmp_path: Pat
 
 
 def test_a_scenario_runs_with_its_processes(script: Path, tmp_path: Path) -> None:
-    """Children of the installed command load it again, but do not run it again."""
+    """Children of the installed command import it again, but do not run it again."""
     argv = ("scenarios", "run", "swarm", "--quick", "--peers", "3", "--rounds", "1", "--out", "run")
 
     status, out, err = ended((script, *argv), tmp_path)
@@ -147,7 +147,7 @@ LOOKED_UP = [
     ("murmuration init --data wa", set()),
     ("murmuration check wa", set()),
 ]
-"""What is typed, and what of the table fits; nothing: the shell completes files."""
+"""What is typed, and the matching words of the table; none: the shell completes files."""
 IN_BASH = """
 source ./script
 while IFS= read -r line; do
@@ -182,7 +182,7 @@ SHELLS = {
 
 @pytest.fixture(scope="module")
 def scripts(script: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What is printed for each shell."""
+    """Returns the scripts printed for each shell."""
     folder = tmp_path_factory.mktemp("scripts")
     return {shell: ended((script, "completion", shell), folder)[1] for shell in SHELLS}
 

@@ -1,4 +1,4 @@
-"""Masked groups over a network that is slow, loses packets, and comes apart; one namespace a node."""
+"""Masked groups over a network that is slow, loses packets or is partitioned; one namespace per node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def test_delay_and_loss(make_nodes) -> None:
-    """20 to 30 ms each way, one packet in fifty lost: every round ends in a mean, or in time without one."""
+    """20 to 30 ms each way, one packet in fifty lost: every round ends in time, with or without a mean."""
     swarm, wire, nodes = make_nodes(5, 6, Conditions(0.02, 0.01, 0.02), MASKED, *DEADLINES.overrides)
     one_digest([node.ends_well(LONG_S) for node in nodes])
     outcomes = sound(swarm, DEADLINES)
@@ -33,9 +33,9 @@ def test_delay_and_loss(make_nodes) -> None:
 
 @pytest.mark.slow
 def test_a_partition_that_heals(make_nodes) -> None:
-    """Half a minute, of deadlines that have to pass: four of six go on by themselves, the other two wait.
+    """Takes half a minute of deadlines: four of six go on by themselves, the other two wait.
 
-    Nothing says that the others are gone: packets just stop. Two of six are never a group.
+    Nothing reports that the others are gone: packets just stop. Two of six never form a group.
     """
     swarm, wire, nodes = make_nodes(6, 16, Conditions(0.005, 0.005), MASKED, *DEADLINES.overrides)
     minority, majority = nodes[:2], nodes[2:]
@@ -68,7 +68,7 @@ def test_a_peer_killed_behind_a_slow_wire_comes_back(make_nodes) -> None:
 
 
 def seen_from(namespace: str, look: Callable[[], T]) -> T:
-    """What a program in that namespace sees."""
+    """Runs a program in that namespace; returns its output."""
 
     def there() -> T:
         enter(namespace)
@@ -79,7 +79,7 @@ def seen_from(namespace: str, look: Callable[[], T]) -> T:
 
 
 def test_off_loopback_the_page_asks_for_its_token(make_nodes) -> None:
-    """Another node reaches the port, and is told nothing that came from data; the owner's token opens."""
+    """Another node reaches the port but learns nothing derived from data; the owner's token grants access."""
     swarm, wire, nodes = make_nodes(3, 10_000, Conditions(), MASKED, *DEADLINES.overrides)
     started = nodes[0].event("started")
     file = swarm.out(0) / "page.token"

@@ -1,4 +1,4 @@
-"""What a program or a notebook does with peers and swarms: real sockets, in this process."""
+"""Programs and notebooks with peers and swarms: real sockets, in this process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PAIRS = {
 
 
 def rows(seed):
-    """A hundred points, and on which side of a line they are."""
+    """Makes a hundred points, labelled by their side of a line."""
     x = np.random.default_rng(seed).normal(size=(100, 2))
     return x, (x.sum(1) > 0).astype(int)
 
@@ -47,7 +47,7 @@ def sockets():
 
 
 def torch_threads():
-    """As a new thread finds it: one that has used torch keeps the number that it had."""
+    """Runs in a new thread, because a thread that has used torch keeps its number of threads."""
     found = []
     asking = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
     asking.start()
@@ -57,7 +57,7 @@ def torch_threads():
 
 @pytest.fixture(autouse=True)
 def _nothing_left(tmp_path, monkeypatch):
-    """No thread, no socket, no temporary folder, and torch's threads as they were."""
+    """Checks that no thread, socket or temporary folder is left, and that torch's threads are unchanged."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "temporary").mkdir()
@@ -200,7 +200,7 @@ async def test_a_peer_goes_on_in_its_folder_where_it_stopped(tmp_path):
 
 
 async def test_a_stopped_peer_has_a_summary_at_once_and_the_loop_ends(tmp_path):
-    """Alone: it waits for the others, and would do so for long."""
+    """It is alone, and would wait for the others for a long time."""
     peer = hospitals(tmp_path)[0]
     rounds = peer.rounds()
     waiting = asyncio.ensure_future(anext(rounds))
@@ -226,7 +226,7 @@ def test_a_peer_that_was_never_started_says_so(tmp_path):
     assert not list(tmp_path.glob("[0-9]"))
 
 
-# -- what is said of what can not be ---------------------------------------------------------------
+# -- what is said of what cannot be ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_what_can_not_be_is_said_when_it_is_made(make, text):
 async def test_what_only_data_shows_is_raised_where_somebody_waits(tmp_path):
     peer = Peer("digits", tmp_path / "none.csv", peers=[free_endpoint()])
 
-    with pytest.raises(ConfigError, match=r"^data file '.*can not be read: No such file or directory$"):
+    with pytest.raises(ConfigError, match=r"^data file '.*cannot be read: No such file or directory$"):
         await peer.run_async()
     with pytest.raises(ConfigError, match=r"^data file"):
         peer.run()

@@ -1,7 +1,7 @@
-"""Whatever comes to an open port: dropped and counted, the node goes on, and the run ends aggregated.
+"""Malformed or hostile input at an open port is dropped and counted; the node goes on, and rounds aggregate.
 
-Three nodes; the third writes down every frame it sends and takes in, and stands still (SIGSTOP) at a chosen
-message, so that the first one is held in that phase while it is attacked. Then the third goes on.
+Of three nodes the third records every frame that it sends and receives, and stops (SIGSTOP) at a chosen
+message, which holds the first node in that phase during the attack. Then the third one goes on.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Port:
     """The open port of a running node, from outside."""
 
     def __init__(self, endpoint: str, key: NodeKey = STRANGER) -> None:
-        """`key`: what is proved there."""
+        """`key`: the key that a link proves."""
         self.endpoint = endpoint
         self.key = key
 
     def raw(self, data: bytes) -> bytes:
-        """Bytes over TCP; the first line of what comes back, if anything does."""
+        """Sends bytes over TCP; returns the first line of the answer, if any."""
         host, _, port = self.endpoint.rpartition(":")
         with closing(socket.create_connection((host, int(port)), timeout=20)) as connection:
             answer = b""
@@ -52,12 +52,12 @@ class Port:
             return answer.partition(b"\r\n")[0]
 
     def post(self, frame: bytes, path: str = "/v1/bulk") -> int:
-        """A bulk frame; the status of the answer."""
+        """POSTs a bulk frame; returns the status of the answer."""
         head = f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(frame)}\r\n\r\n"
         return int(self.raw(head.encode() + frame).split()[1])
 
     def post_beside_a_link(self, frame: bytes) -> int:
-        """A bulk frame of whoever holds the key; the status of the answer."""
+        """POSTs a bulk frame as the holder of the key; returns the status of the answer."""
         return asyncio.run(self._post(frame))
 
     async def _post(self, frame: bytes) -> int:
@@ -68,7 +68,7 @@ class Port:
                 return answer.status
 
     def say(self, *frames: bytes | str) -> int:
-        """Frames over a link on which the key is proved, then a close; the close code."""
+        """Sends frames over a link with the proved key, then closes it; returns the close code."""
         return asyncio.run(self._say(frames))
 
     async def _say(self, frames: tuple[bytes | str, ...]) -> int:
@@ -86,13 +86,13 @@ class Port:
 
 
 def dropped(swarm: Swarm) -> Counter[str]:
-    """What the first node has dropped so far, by why."""
+    """Returns how many messages the first node has dropped so far, by reason."""
     return Counter(swarm.status(0)["dropped"])
 
 
 @contextmanager
 def drops(swarm: Swarm, count: int, *why: str) -> Iterator[None]:
-    """Meanwhile `count` frames or requests are dropped, for these reasons; round, phase and base stay."""
+    """Checks that exactly `count` frames or requests are dropped, for these reasons, and no more."""
     kept = ("phase", "round", "base_digest", "generation")
     before = swarm.status(0)
     yield
@@ -106,7 +106,7 @@ def drops(swarm: Swarm, count: int, *why: str) -> Iterator[None]:
 
 
 class Held:
-    """A swarm of three whose first node is held in a phase, and what the third one has recorded."""
+    """A swarm of three: its first node is held in a phase, and the third one has recorded all frames."""
 
     def __init__(self, make_swarm, tmp_path: Path, fate: Fate, phase: str) -> None:
         caps = [f"aggregation.{name}_timeout_s=60" for name in ("shares", "sums")]
@@ -119,12 +119,12 @@ class Held:
         self.port = Port(self.swarm.endpoints[0])
 
     def frames(self, kind: type, way: str, number: int = 2) -> list[bytes]:
-        """The frames of a kind that a node recorded, the newest last."""
+        """Returns the recorded frames of a kind, the newest last."""
         wanted = (way, kind.__name__)
         return [frame for *what, frame in read_record(self._records[number]) if tuple(what) == wanted]
 
     def as_the_third(self) -> Port:
-        """The first node's port, for who holds the third one's key."""
+        """Returns the first node's port for the holder of the third node's key."""
         seed = (self.swarm.out(2) / "node.key").read_text().strip()
         return Port(self.swarm.endpoints[0], NodeKey(bytes.fromhex(seed)))
 
@@ -141,7 +141,7 @@ IN_SUMS = Fate("Sum", nth=1, session=2)
 
 
 def test_garbage(make_swarm, tmp_path: Path) -> None:
-    """Bytes that are no HTTP, requests for nothing, frames that are no frames."""
+    """Bytes that are no HTTP, requests for nothing, and malformed frames."""
     held = Held(make_swarm, tmp_path, IN_SHARES, "shares")
     swarm, port = held.swarm, held.port
     with drops(swarm, 1, "not a request of this protocol"):
@@ -164,7 +164,7 @@ def test_garbage(make_swarm, tmp_path: Path) -> None:
 
 
 def test_truncated_and_flipped_frames(make_swarm, tmp_path: Path) -> None:
-    """Real frames of this session, cut off or with one bit changed: each is one dropped frame."""
+    """Real frames of this session, cut off or with one flipped bit: each counts as one dropped frame."""
     held = Held(make_swarm, tmp_path, IN_SUMS, "sums")
     hello, ready = held.frames(Hello, "out")[-1], held.frames(Ready, "out")[-1]
     total = held.frames(Sum, "out")[-1]
@@ -185,7 +185,7 @@ def _flipped(frame: bytes, place: int) -> bytes:
 
 
 def test_oversized(make_swarm, tmp_path: Path) -> None:
-    """Limits hold before anything is read or built; a POST says how long it is, or is not taken."""
+    """Limits apply before anything is read or built; a POST without a length is refused."""
     held = Held(make_swarm, tmp_path, IN_SHARES, "shares")
     swarm, port = held.swarm, held.port
     with drops(swarm, 1, "over the limit"):
@@ -202,7 +202,7 @@ def test_oversized(make_swarm, tmp_path: Path) -> None:
 
 
 def test_replayed_frames(make_swarm, tmp_path: Path) -> None:
-    """What the others sent, and the third node was sent, once more: nothing moves, each sum counts once."""
+    """Repeats what the others sent, also to the third node: nothing changes, and each sum counts once."""
     held = Held(make_swarm, tmp_path, IN_SUMS, "sums")
     groups, shares = held.frames(Group, "in"), [*held.frames(Share, "out"), *held.frames(Share, "in")]
     *sent, unsent = held.frames(Sum, "out")
@@ -221,7 +221,7 @@ def test_replayed_frames(make_swarm, tmp_path: Path) -> None:
 
 
 def test_frames_in_anothers_name(make_swarm, tmp_path: Path) -> None:
-    """A sum, a READY and an announcement that say they are the third node's, signed by a stranger."""
+    """A sum, a READY and an announcement in the third node's name, signed by a stranger."""
     held = Held(make_swarm, tmp_path, IN_SUMS, "sums")
     total = codec.decode(held.frames(Sum, "out")[-1])
     share = codec.decode(held.frames(Share, "out")[-1])
@@ -250,7 +250,7 @@ def test_frames_in_anothers_name(make_swarm, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fate", [IN_SHARES, IN_SUMS], ids=["in shares", "in sums"])
 def test_forged_shares(make_swarm, tmp_path: Path, fate: Fate) -> None:
-    """A share of this session in the third node's name, not sealed by it: it must not count as its share."""
+    """A share of this session in the third node's name that it did not seal must not count as its share."""
     held = Held(make_swarm, tmp_path, fate, "shares" if fate is IN_SHARES else "sums")
     share = codec.decode(held.frames(Share, "in")[-1])
     assert isinstance(share, Share)

@@ -1,4 +1,4 @@
-"""From somebody's own files to a model: three owners, a task that one of them made, three real nodes."""
+"""From users' own files to a model: three owners, a task that one of them made, three real nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.own_data import ward
 
 @pytest.fixture
 def owners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Three CSVs, and a task that the first one's owner made."""
+    """Makes three CSV files, and a task from the first one."""
     monkeypatch.chdir(tmp_path)
     names = [f"{number}.csv" for number in range(3)]
     for number, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""A user's own network, optimiser and loss in a swarm; what it left predicts as it said, and goes on."""
+"""A user's own network, optimiser and loss in a swarm; its model predicts, and the run resumes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_network_of_ones_own_is_trained_and_predicts_as_its_summary_says(
 
 
 def predicted(nursery: Nursery, folder: Path, out: Path) -> dict:
-    """What node.predict says of a run's folder."""
+    """Returns what node.predict reports for a run's folder."""
     written = folder / "predictions.csv"
     process = nursery.predict(
         *("--model", str(out), "--data", str(folder / "test.npz"), "--out", str(written), "--json")
@@ -61,7 +61,7 @@ def predicted(nursery: Nursery, folder: Path, out: Path) -> dict:
 
 
 def test_local_parameters_outlive_a_stop(make_swarm) -> None:
-    """The head is shared; every node's own first layer goes on from where it was."""
+    """The head is shared; every node's own first layer resumes from its last values."""
     swarm = make_swarm(3, 4, "train.parameters=layers.2.*", "train.local=layers.0.*")
     first, second, third = swarm.start_all()
     third.event("round", round=1)

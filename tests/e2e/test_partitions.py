@@ -1,6 +1,6 @@
-"""A swarm cut in two, by namespaces: the side with a quorum goes on for good, and then all are one again.
+"""A swarm split by namespaces: the side with a quorum makes strong models, and later all are one again.
 
-Of an even number that is cut in half, the quorum is on the side of the first elector: of the lowest key.
+If an even number is split in half, the side of the first elector (the lowest key) has the quorum.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tests.e2e.swarm import MASKED, Swarm, fact, history
 DEADLINES = Deadlines(group_s=5.0, shares_s=5.0, sums_s=5.0)
 FOR_EVER = 100_000
 ROUND_WITHIN_S = 90.0
-"""Also for one whose peers are there no more, and nobody says so."""
+"""Also bounds the wait for peers that are gone, which nothing reports."""
 ALL_WITHIN_S = 60.0
-"""From when the cut is over, until each is in a sum of all."""
+"""From the end of the partition until each node is in a sum of all."""
 
 
 def next_round(node: Process, **values: object) -> Event:
-    """The first round with these values that ends from now on."""
+    """Waits for the next round that ends with these values."""
     last = max((event["round"] for event in node.events("round")), default=0)
 
     def is_new(event: Event) -> bool:
@@ -35,13 +35,13 @@ def next_round(node: Process, **values: object) -> Event:
 
 
 def rounds_until(node: Process, over_at: float) -> None:
-    """Rounds end, with a model or without, until a time."""
+    """Waits while rounds end, with a model or without, until a time."""
     while time.monotonic() < over_at:
         next_round(node)
 
 
 def electors(swarm: Swarm, number: int) -> set[bytes]:
-    """Who decides on what comes after the strong base that this node stands on."""
+    """Returns the electors of what follows the strong base of this node."""
     _, members, _, _ = msgpack.unpackb(fact(swarm.out(number), "line"))
     return set(members[0])
 

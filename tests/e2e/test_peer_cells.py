@@ -1,4 +1,4 @@
-"""A cell of a swarm on real nodes: what its replay gives, and what it leaves is not run again."""
+"""A swarm's cell on real nodes gives what its replay gives; a finished cell is not run again."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def test_real_nodes_learn_what_the_replay_does_and_are_not_run_twice(tmp_path: P
 
 @pytest.mark.parametrize("peers", [3, 4])
 def test_real_nodes_weigh_their_updates_as_the_replay_does(tmp_path: Path, peers: int) -> None:
-    """The number of rows of each is summed with the updates; all end with one base."""
+    """The numbers of rows are summed with the updates; all end with one base."""
     weighted = ("aggregation.weighting=samples", "aggregation.sample_cap=1000")
     task = load_task("digits", [*SMALL[:2], *weighted])
     one = SwarmCell("arm", task, peers)

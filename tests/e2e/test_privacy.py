@@ -45,17 +45,17 @@ OWN = "tests.own_mechanisms:Counting"
 
 
 LONG = 14
-"""Rounds: whoever is started again finds the others still at it, on a busy machine too."""
+"""Rounds: enough that a restarted node finds the others still running, even on a busy machine."""
 
 
 def private(mechanism: str, rounds: int = ROUNDS) -> tuple[str, ...]:
-    """Settings under which the budget is for `rounds` rounds."""
+    """Settings for a budget over `rounds` rounds."""
     return (f"privacy.mechanism={mechanism}", f"privacy.epsilon={BUDGET:g}", f"train.rounds={rounds}")
 
 
 @dataclass(frozen=True)
 class Charge:
-    """One row of a node's ledger."""
+    """A row of a node's ledger."""
 
     sid: bytes
     round: int
@@ -77,9 +77,9 @@ def pending(out: Path) -> list[Event]:
 
 
 def is_sound(out: Path, within: float = BUDGET) -> list[Charge]:
-    """One row for each offer, each with the total of all so far; the last is what the summary says.
+    """Checks the ledger: one row for each offer, with the running total; the summary has the last one.
 
-    What is kept beside the key says the same.
+    The file beside the key must agree.
     """
     found, ledger = charges(out), Ledger(())
     for charge in found:
@@ -148,7 +148,7 @@ def _facts_are_told(told: dict[str, Any], mechanism: str) -> None:
 
 
 def _memory_is_kept(memory: list[list[float]], mechanism: str, more: tuple[str, ...]) -> None:
-    """Norms of the last three updates, of the last two aggregates, or one radius; or nothing."""
+    """Checks a mechanism's stored memory: recent norms of updates or aggregates, a radius, or nothing."""
     if mechanism != "aldp":
         assert memory == []
         return
@@ -164,7 +164,7 @@ def _memory_is_kept(memory: list[list[float]], mechanism: str, more: tuple[str, 
 def test_noise_is_new_in_every_run_whatever_the_seeds(
     nursery: Nursery, tmp_path: Path, mechanism: str, least: float, most: float
 ) -> None:
-    """Two runs with the same data and --seed: without noise they give one model, but for rounding."""
+    """Two runs with the same data and --seed: without noise their models are equal up to rounding."""
     bases = []
     for run in ("one", "other"):
         swarm = Swarm(nursery, tmp_path / run, 3, 1, private(mechanism, 1))
@@ -178,7 +178,7 @@ def test_noise_is_new_in_every_run_whatever_the_seeds(
 
 
 def test_a_mechanism_of_ones_own_runs_in_real_nodes(make_swarm) -> None:
-    """It is charged by its own events, stopped by its own budget, and its memory is kept."""
+    """It is charged by its own events and stopped by its own budget, and its memory is stored."""
     swarm: Swarm = make_swarm(3, ROUNDS, f"privacy.mechanism={OWN}", "privacy.epsilon=8", "train.rounds=2")
     ends = [node.ends_well() for node in swarm.start_all()]
     one_digest(ends)
@@ -220,7 +220,7 @@ BEFORE_THE_CHARGE = [
 
 @dataclass(frozen=True)
 class Death:
-    """What the victim's folder held when it was dead, and what it ended with after it was started again."""
+    """What the victim's folder contained after its death, and the result after its restart."""
 
     before: list[Charge]
     pending: list[Event]
@@ -269,7 +269,7 @@ def test_what_was_charged_before_a_kill_is_charged_once(
 def test_an_offer_that_a_kill_prevented_costs_nothing(
     make_swarm, tmp_path: Path, mechanism: str, fate
 ) -> None:
-    """With dp-sgd its training pends, and is charged with the next offer, which holds it."""
+    """With dp-sgd its training is pending; the next offer, which contains it, is charged for it."""
     swarm: Swarm = make_swarm(MEMBERS, LONG, ADDITIVE, *private(mechanism, LONG))
     death = dies_and_comes_back(swarm, fate, tmp_path / "offers")
     assert [charge.round for charge in death.before] == [1]
@@ -282,7 +282,7 @@ def test_an_offer_that_a_kill_prevented_costs_nothing(
 
 
 def test_what_is_remembered_outlives_a_base_that_was_fetched(make_swarm) -> None:
-    """Away for more rounds than the others keep certificates for: the window of norms is still there."""
+    """Absent for more rounds than the others keep certificates: it still has its window of norms."""
     swarm: Swarm = make_swarm(MEMBERS, 8, *private("aldp", 8), "aggregation.group_timeout_s=7")
     nodes = swarm.start_all({VICTIM: Orders(fate=Fate("train", nth=3))})
     others, out = nodes[:VICTIM], swarm.out(VICTIM)
@@ -308,7 +308,7 @@ def test_what_is_remembered_outlives_a_base_that_was_fetched(make_swarm) -> None
 
 @pytest.mark.parametrize("mechanism", ["dp-sgd", "ldp"])
 def test_rounds_beyond_the_budget_are_followed(make_swarm, mechanism: str) -> None:
-    """--rounds goes two rounds beyond train.rounds: nobody has anything left to offer."""
+    """--rounds goes two rounds beyond train.rounds, when no node has any budget left."""
     swarm: Swarm = make_swarm(3, ROUNDS, *private(mechanism, ROUNDS - 2))
     ends = [node.ends_well() for node in swarm.start_all()]
     one_digest(ends)
@@ -322,7 +322,7 @@ def test_rounds_beyond_the_budget_are_followed(make_swarm, mechanism: str) -> No
 
 
 def test_a_node_that_has_spent_its_budget_early_follows_the_others(make_swarm) -> None:
-    """Started and killed three times before the others are there: three rounds of training, in one offer."""
+    """Started and killed three times before the others start: one offer holds three rounds of training."""
     rounds = 3
     swarm: Swarm = make_swarm(MEMBERS, rounds, *private("dp-sgd", rounds))
     early, out = swarm.endpoints[VICTIM], swarm.out(VICTIM)
@@ -352,7 +352,7 @@ WRONG = {
     "delta=2": (("privacy.delta=2",), ("privacy.delta = 2", "below 1")),
     "radius": (("privacy.clipping_radius=1e30",), ("privacy.clipping_radius = 1e+30",)),
     "nonsense": (("privacy.mechanism=nonsense",), ("'nonsense'", "'dp-sgd'", "'package.module:Class'")),
-    "no such module": (("privacy.mechanism=a.b:C",), ("'a.b:C'", "can not be imported")),
+    "no such module": (("privacy.mechanism=a.b:C",), ("'a.b:C'", "cannot be imported")),
     "out of order": (("privacy.mechanism=tests.own_mechanisms:Raising",), ("is out of order",)),
     "unfinished": (("privacy.mechanism=tests.own_mechanisms:Unfinished",), ("it has no aggregated",)),
     "dp-sgd with linear-classic": (("privacy.calibration=linear-classic",), ("'linear-classic'", "'exact'")),

@@ -1,6 +1,6 @@
-"""Nodes leave one by one, or are killed over and over, and are started again: all are in one sum again, soon.
+"""Nodes leave one by one, or are killed repeatedly, and restart: soon all are in one sum again.
 
-Who left last holds the newest model; everybody else has an older one.
+The last node to leave holds the newest model; all others have an older one.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ pause = threading.Event()  # is never set: what is waited for is time
 
 
 def goes_on(node: Process, rounds: int) -> None:
-    """So many more rounds end, and the last of them with a model."""
+    """Waits until this many more rounds have ended, the last of them with a model."""
     last = max((event["round"] for event in node.events("round")), default=0)
     aggregated = lambda event: event["outcome"] == "aggregated" and event["round"] >= last + rounds  # noqa: E731
     node.event_after("round", aggregated)
 
 
 def leave_one_by_one(nodes: dict[int, Process], order: list[int]) -> None:
-    """Each group that is left makes some models; the last two can make none, and leave as well."""
+    """Stops the nodes one by one; each remaining group makes some models, and the last two can make none."""
     for number in order:
         if len(nodes) >= LEAST:
             goes_on(nodes[number], BETWEEN_ROUNDS)
@@ -47,7 +47,7 @@ def leave_one_by_one(nodes: dict[int, Process], order: list[int]) -> None:
 
 
 def come_back(swarm: Swarm, order: list[int]) -> dict[int, Process]:
-    """Started with the same command; each is in a sum of all in time."""
+    """Restarts the nodes with the same commands; each must be in a sum of all in time."""
     nodes = {number: swarm.start(number) for number in order}
     for node in nodes.values():
         node.event_after("round", lambda event: event["participants"] == swarm.count, BACK_WITHIN_S)
@@ -55,13 +55,13 @@ def come_back(swarm: Swarm, order: list[int]) -> dict[int, Process]:
 
 
 def generations(swarm: Swarm) -> list[int]:
-    """Of the model that each has."""
+    """Returns the generation of each node's model."""
     return [msgpack.unpackb(fact(swarm.out(number), "base"))[0] for number in range(swarm.count)]
 
 
 @contextmanager
 def busy(loops: int) -> Iterator[None]:
-    """A machine with other work, at a lower priority."""
+    """Loads the machine with other work, at a lower priority."""
     loop = ["nice", "-n", "5", sys.executable, "-c", "while True: pass"]
     working = [subprocess.Popen(loop) for _ in range(loops)]
     try:
@@ -73,7 +73,7 @@ def busy(loops: int) -> Iterator[None]:
 
 
 def trial(swarm: Swarm, nodes: dict[int, Process], seed: int) -> dict[int, Process]:
-    """All leave, and all come back, in orders drawn from a seed; nothing that was agreed is lost."""
+    """Stops and restarts all nodes in orders drawn from a seed; no agreed model may be lost."""
     rng = random.Random(seed)
     leaving = rng.sample(range(swarm.count), swarm.count)
     leave_one_by_one(nodes, leaving)
@@ -107,7 +107,7 @@ def test_they_come_back_twenty_times_in_a_row_on_a_busy_machine(make_swarm, coun
 @pytest.mark.soak
 @pytest.mark.slow
 def test_eight_nodes_and_seventy_seven_kills(make_swarm) -> None:
-    """Two minutes without rest; then nobody is touched any more."""
+    """Two minutes of kills; then all nodes run undisturbed."""
     swarm: Swarm = make_swarm(8, FOR_EVER)
     nodes = dict(enumerate(swarm.start_all()))
     rng = random.Random(77)

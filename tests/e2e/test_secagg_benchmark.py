@@ -1,4 +1,4 @@
-"""The benchmarks of secure sums with real processes, small: what they measure."""
+"""The benchmark of secure sums with real processes, in small: what it measures."""
 
 import json
 from pathlib import Path

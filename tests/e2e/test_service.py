@@ -15,7 +15,7 @@ from tests.e2e.swarm import frozen, get
 
 
 def values(endpoint: str) -> dict[tuple[str, ...], float]:
-    """What /metrics says, by name and labels."""
+    """Returns the values in /metrics by name and labels."""
     code, body = get(endpoint, "/metrics")
     assert code == 200
     return {
@@ -26,7 +26,7 @@ def values(endpoint: str) -> dict[tuple[str, ...], float]:
 
 
 def test_a_tracker_as_a_service(make_swarm, nursery: Nursery, tmp_path: Path, monkeypatch) -> None:
-    """Configured by file and environment; it tells its manager when it is up, counts, logs, and ends well."""
+    """Configured by file and environment; it notifies its manager, counts, logs, and ends well."""
     where = free_endpoint()
     (tmp_path / "tracker.toml").write_text(f'listen = "{where}"\nmin-peers = 4\n')
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:

@@ -1,4 +1,4 @@
-"""Under siege: strangers at a node's door, wrong clocks, kills; then all is as it was (`make siege`).
+"""Strangers flood a node, clocks are wrong, nodes are killed; afterwards all is as before (`make siege`).
 
 MURMURATION_SIEGE_S sets another length.
 """
@@ -22,7 +22,7 @@ COUNT, ATTACKED, TWIN = 6, 0, 5
 CLOCKS = {1: 600.0, 2: -100.0}
 KILL_EVERY_S = 25.0
 REST_S = 60.0
-"""After the siege, until memory is looked at."""
+"""The time after the siege until memory is measured."""
 MANY = 1_000_000
 MIB = 1 << 20
 SETTINGS = ("aggregation.group_timeout_s=30",)

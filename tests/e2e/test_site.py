@@ -1,4 +1,4 @@
-"""The site is built as `make docs` builds it: no broken link, and nothing in it is loaded from elsewhere."""
+"""The site builds as `make docs` builds it: no broken link, and nothing loads from elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command that is interrupted while it is loaded, or whose reader is gone: its status, and no traceback."""
+"""A command that is interrupted while it loads, or whose reader is gone: its status, and no traceback."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ OPENINGS = [
         )
     ),
 ]
-"""What a command says on standard output before it loads what takes seconds."""
-NOBODY = "error: the output can not be written: what reads it has ended; let it run, or write to a file\n"
+"""What a command prints before it loads its slow imports."""
+NOBODY = "error: the output cannot be written: its reader has ended; let that run, or write to a file\n"
 HELPS = [
     (("node", "--help"), NOBODY),
     (("node.init", "--help"), NOBODY),
@@ -82,7 +82,7 @@ def words(value: object) -> str | None:
 def done(
     words: tuple[str | Path, ...], cwd: Path, stdout: int, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    """Python with these words and these variables."""
+    """Runs Python with these words and these variables."""
     folders = os.pathsep.join((str(AT_IMPORT), str(ROOT)))
     return subprocess.run(
         [sys.executable, *words],
@@ -98,19 +98,19 @@ def done(
 
 
 def ended(command: tuple[str, ...], cwd: Path, stdout: int, **more: str) -> tuple[int, str]:
-    """`python -m ...`: its exit status, and what it said on standard error."""
+    """Runs `python -m ...`; returns its exit status and its standard error."""
     process = done(("-m", *command), cwd, stdout, **more)
     return process.returncode, process.stderr
 
 
 def said_before(words: tuple[str | Path, ...], cwd: Path, module: str) -> tuple[int, str, str]:
-    """Its exit status and what it had said, on both streams, when it came to import the module."""
+    """Returns the exit status and both outputs up to the import of the module."""
     process = done(words, cwd, subprocess.PIPE, INTERRUPTED_AT=module)
     return process.returncode, process.stdout, process.stderr
 
 
 def unread(command: tuple[str, ...], cwd: Path, *, unbuffered: str) -> tuple[int, str]:
-    """Its output goes to a pipe that nobody reads."""
+    """Runs a command whose output pipe has no reader."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -121,7 +121,7 @@ def unread(command: tuple[str, ...], cwd: Path, *, unbuffered: str) -> tuple[int
 
 @pytest.mark.parametrize(("command", "module"), MOMENTS, ids=words)
 def test_ctrl_c_at_an_import_ends_a_command_at_once(tmp_path, command, module):
-    """Where the module is never imported, the command ends in another way."""
+    """If the command never imported the module, it would end in another way."""
     (tmp_path / "a.csv").write_text("x,y\n1,0\n2,1\n")
     before = set(tmp_path.iterdir())
     assert ended(command, tmp_path, subprocess.DEVNULL, INTERRUPTED_AT=module) == (130, "")
@@ -165,12 +165,12 @@ def test_what_nobody_reads_is_a_line_at_most(tmp_path, command, line):
 
 
 def test_help_that_nobody_reads_is_no_fault_where_nothing_is_buffered(tmp_path):
-    """Argparse then sees it, and says nothing."""
+    """Argparse then gets the write error, and ignores it."""
     assert unread(("node", "--help"), tmp_path, unbuffered="1") == (0, "")
 
 
 def test_ctrl_c_does_not_reach_what_starts_the_children(tmp_path):
-    """At a terminal it goes to every process; the children are told by the command itself."""
+    """At a terminal SIGINT goes to every process; the command itself ends its children."""
     folders = os.pathsep.join((str(AT_IMPORT), str(ROOT)))
     done = subprocess.run(
         [sys.executable, "-c", WARM],

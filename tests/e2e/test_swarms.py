@@ -1,4 +1,4 @@
-"""Swarms in which nothing goes wrong: with peers, a tracker, data of one's own; late, stopped, resumed."""
+"""Swarms without faults: with peers, a tracker or own data; late, stopped, and resumed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LATE = {
     "an answer to a READY that is not the current one",
     "a redirection of a READY that is not the current one",
 }
-"""What a node drops that asked one peer for a group, and then another of a lower key, who came later."""
+"""What a node drops that requested a group from one peer, and then from a later one with a lower key."""
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_tracker_introduces_peers_and_sees_no_share(make_swarm, nursery: Nurse
 
 
 def test_each_peer_with_a_file_of_its_own(nursery: Nursery, tmp_path: Path) -> None:
-    """Two CSV files and an npz, one task file with its own small model."""
+    """Two CSV files and an npz, and one task file with a small model."""
     rng = np.random.default_rng(5)
     (tmp_path / "ward.toml").write_text(
         """
@@ -118,7 +118,7 @@ def test_each_peer_with_a_file_of_its_own(nursery: Nursery, tmp_path: Path) -> N
 def test_a_model_of_several_pieces_is_aggregated_every_round(
     nursery: Nursery, tmp_path: Path, shares
 ) -> None:
-    """Above 2^18 parameters shares and sums go as bulk, which must not keep the GROUP back."""
+    """Above 2^18 parameters shares and sums are bulk, which must not delay the GROUP."""
     inputs = 150_000
     (tmp_path / "wide.toml").write_text(
         f"""
@@ -201,7 +201,7 @@ def test_stopped_by_ctrl_c_and_resumed_on_the_same_folder(make_swarm) -> None:
 
 
 def test_what_is_left_in_the_folder(make_swarm) -> None:
-    """Every file of the design, whole; and the same command line again has nothing to do."""
+    """Every file of the design, complete; running the same command line again does nothing."""
     swarm = make_swarm(3, 3)
     for out in map(swarm.out, range(3)):
         (out / "node.key").unlink()
@@ -239,7 +239,7 @@ def test_what_is_left_in_the_folder(make_swarm) -> None:
 
 
 def _is_the_base(out: Path, digest: str) -> None:
-    """model.safetensors holds the vector of this digest."""
+    """Returns whether model.safetensors holds the vector of this digest."""
     tensors = load_file(out / "model.safetensors")
     names = ["layers.0.weight", "layers.0.bias", "layers.2.weight", "layers.2.bias"]
     assert sorted(names) == sorted(tensors)
@@ -276,7 +276,7 @@ def test_the_plain_command_line_prints_plain_lines(nursery: Nursery, tmp_path: P
 
 
 def test_a_terminal_shows_the_live_view(nursery: Nursery, tmp_path: Path) -> None:
-    """One node that nobody joins: the view says what it looks for, and what came of it."""
+    """One node that nobody joins: the view shows what it waits for, and the outcome."""
     master, slave = pty.openpty()
     endpoint = free_endpoint()
     node = nursery.terminal(

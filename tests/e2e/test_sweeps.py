@@ -1,4 +1,4 @@
-"""A sweep that is killed or interrupted: what is finished stays, and the rest is run again."""
+"""A sweep that is killed or interrupted: finished cells stay, and the rest runs again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def kept(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def results(folder: Path) -> dict[str, Any]:
-    """Every arm's figures, without how long they took."""
+    """Returns every arm's figures without its times."""
     arms: dict[str, Any] = json.loads((folder / "result.json").read_text())["arms"]
     for arm in arms.values():
         for seed in arm["seeds"]:
@@ -96,5 +96,5 @@ def test_a_bad_command_line_is_one_line_and_nothing_is_written(nursery: Nursery,
     assert stopped.status() == 2
     stopped.err.join()
     (line,) = stopped.err.all()
-    assert "'nowhere.at:All' can not be imported" in line
+    assert "'nowhere.at:All' cannot be imported" in line
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Real nodes and a real tracker under TLS, and a node that comes without."""
+"""Real nodes and a real tracker under TLS, and a node without TLS."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from tests.e2e.processes import Nursery, free_endpoint
 from tests.e2e.swarm import Swarm, history, one_digest
 
 ON, OFF = ("--tls", "on"), ("--tls", "off")
-LINKS = "TLS 1.3; who answers must hold the key that was announced or pinned"
+LINKS = "TLS 1.3; the far end must hold the announced or pinned key"
 
 
 def answering(endpoint: str) -> bytes:
-    """The node key behind the certificate that is shown at `endpoint`."""
+    """Returns the node key behind the certificate at `endpoint`."""
     return vouched_for(ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(split_endpoint(endpoint))))
 
 
 def first_three(swarm: Swarm, pinned: bool) -> str:
-    """Them as --peers names them."""
+    """Returns --peers with the first three nodes."""
     pins = [f"{key.hex()}@" if pinned else "" for key in swarm.keys[:3]]
     return ",".join(pin + endpoint for pin, endpoint in zip(pins, swarm.endpoints, strict=False))
 
 
 @pytest.mark.parametrize("pinned", [False, True], ids=["unpinned", "pinned"])
 def test_a_swarm_under_tls_and_one_that_comes_without(make_swarm, pinned: bool) -> None:
-    """Two wait until the one without TLS has been told, then comes the third that they need."""
+    """Two nodes wait until the one without TLS is refused; then the third that they need starts."""
     swarm = make_swarm(4, 3)
     peers = ("--peers", first_three(swarm, pinned))
     nodes = [swarm.start(number, *peers, *ON) for number in range(2)]
@@ -37,8 +37,8 @@ def test_a_swarm_under_tls_and_one_that_comes_without(make_swarm, pinned: bool) 
     plain = swarm.start(3, *peers, *OFF)
     for endpoint, key in zip(swarm.endpoints[:2], swarm.keys, strict=False):
         plain.line(
-            f"{endpoint} can not be reached (who listens there does not answer without TLS; "
-            "take the same --tls here and there); trying again"
+            f"{endpoint} cannot be reached (the program there does not answer without TLS; "
+            "use the same --tls at both ends); trying again"
         )
         assert answering(endpoint) == key
     nodes.append(swarm.start(2, *peers, *ON))
@@ -55,7 +55,7 @@ def test_a_tracker_under_tls_introduces_nodes_under_tls(make_swarm, nursery: Nur
     tracker.line(f"at https://{where}")
     swarm = make_swarm(4, 3, tracker=where)
     plain = swarm.start(3, *OFF)
-    plain.line(f"{where} can not be reached (who listens there does not answer without TLS")
+    plain.line(f"{where} cannot be reached (the program there does not answer without TLS")
     ends = [node.ends_well() for node in [swarm.start(number, *ON) for number in range(3)]]
     one_digest(ends)
     assert [(end["aggregated"], end["fallbacks"]) for end in ends] == [(3, 0)] * 3

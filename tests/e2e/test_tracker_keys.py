@@ -1,4 +1,4 @@
-"""A tracker is its key: kept over restarts, pinned or known from the first contact, and nobody else's."""
+"""A tracker is identified by its key, which it keeps over restarts and nodes pin or remember."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_off_this_machine_a_tracker_without_a_key_is_refused_at_the_start(
     argv = ("--listen", "192.0.2.2:9001", "--shard", "0/3", "--allow", str(tmp_path / "list"))
     node = nursery.fork("--tracker", "https://192.0.2.1:9000", *argv, "--out", str(out))
     assert node.fails(2) == (
-        "error: --tracker '192.0.2.1:9000' is not on this machine, so say whose key it has: KEY@URL, as the "
-        "tracker prints it at its start, or --open to take the key that it shows first"
+        "error: --tracker '192.0.2.1:9000' is not on this machine, so give its key: KEY@URL, as the "
+        "tracker prints it at its start, or --open to accept the key that it shows first"
     )
     assert not out.exists()

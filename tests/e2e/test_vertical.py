@@ -1,4 +1,4 @@
-"""Two parties as real processes: they learn as they do side by side, and one that leaves ends the run."""
+"""Two parties as real processes: they learn as in one process, and the run ends if one leaves."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def children() -> dict[str, int]:
 
 
 def deadly(place: Place, arm: str, nth: int) -> VerticalCell:
-    """Its follower is killed when the labels of batch `nth`, from 1, are read: there are 3 an epoch."""
+    """A cell whose follower dies when the labels of batch `nth`, from 1, are read: an epoch has 3 batches."""
     log = place.folder / "nodes" / f"{arm}-0" / "follower.log"
     choice = LabelChoice("tests.e2e.deadly_labels:Deadly", {"nth": nth, "log": str(log)}, True)
     return replace(SMALL, arm=arm, labels=choice)
 
 
 def test_real_nodes_learn_as_parties_in_one_process_do(place: Place, tmp_path: Path) -> None:
-    """The same bits: the same batches, and gradients and outputs travel as they are."""
+    """Bit for bit: the batches are equal, and gradients and outputs travel unchanged."""
     signs = replace(SMALL, arm="signs", outputs=EmbeddingChoice(None))
     cells, told, expected = [SMALL, signs], Told(), Told()
     ProcessesEngine(2).run(cells, place, told)

@@ -42,7 +42,7 @@ def opened(folder: Path) -> State:
 
 
 def a_vote(state: State) -> OpenVote:
-    """In a masked session on the base that this folder has."""
+    """Returns an open vote in a masked session on the folder's base."""
     head = ReleaseHead(SID, KEY.public, 7, bytes(32), bytes(32), bytes(32), bytes(64))
     proof = ResultCertificate(SID, 7, (bytes(32),) * 40, (), (), (head,))
     group = Group((ready(KEY, KEY.public, base=state.base),), 0, KEY.public, signature=bytes(64))
@@ -54,13 +54,13 @@ def votes(state: State) -> None:
 
 
 def decides(state: State) -> None:
-    """The session's result: a strong base, and nothing is open any more."""
+    """Stores the session's result, a strong base, which leaves no vote open."""
     new = Base(1, base_digest(PARAMETERS, 1, vector(1)), 3, SID, 1)
     state.adopt(new, vector(1), 1, None, (), Line(1, of_keys([KEY.public])))
 
 
 def killed_at(number: int, folder: Path, does: Callable[[State], None]) -> bool:
-    """A process opens the folder, does this, and is killed before that step; False: it came to its end."""
+    """Opens the folder in a process that is killed before this step; returns False if it reached its end."""
     child = os.fork()
     if not child:
         status = 1
@@ -114,7 +114,7 @@ def test_a_base_and_the_end_of_the_vote_that_it_decides_are_one_step(tmp_path: P
 
 
 def test_on_a_full_disk_nothing_is_voted_and_it_is_said_in_one_line(tmp_path: Path) -> None:
-    """The release would have gone out after the vote was stored: it never does."""
+    """The release follows the stored vote, so it is never sent."""
     opened(tmp_path).close()
     state = opened(tmp_path)
     with closing(sqlite3.connect(tmp_path / "state.db")) as database:

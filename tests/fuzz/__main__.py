@@ -2,8 +2,8 @@
 
     python -m tests.fuzz [codec|machine] [options of libFuzzer]
 
-It needs atheris, which has no build for every Python: where it is not installed this says so, and ends well.
-The same machine is fed by hypothesis and by fixed seeds in tests/property/test_masked_receive.py.
+It needs atheris, which has no build for every Python; without it the program says so and ends with status 0.
+hypothesis and fixed seeds feed the same machine in tests/property/test_masked_receive.py.
 """
 
 import importlib.util
@@ -28,7 +28,7 @@ def fuzz(name: str, options: Sequence[str]) -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """One target in this process, or each in a process of its own."""
+    """Runs one target in this process, or each in its own process."""
     if importlib.util.find_spec("atheris") is None:
         print(MISSING)
         return 0

@@ -1,4 +1,4 @@
-"""What is fuzzed: bytes in, and nothing but RemoteProtocolError out."""
+"""The fuzz targets: any bytes may raise nothing but RemoteProtocolError."""
 
 import random
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from tests.simulation.mutations import LAYOUTS, feed, real_messages
 
 
 class Decided(random.Random):
-    """A generator whose every choice comes from given bytes; zeros when they are used up."""
+    """A random generator that takes every choice from given bytes; zeros when they are used up."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(0)
@@ -27,13 +27,13 @@ class Decided(random.Random):
 
 
 def fuzz_machine(data: bytes) -> None:
-    """A session of real and mutated messages: only RemoteProtocolError, no tick that fails."""
+    """Runs a session of real and mutated messages: only RemoteProtocolError, and no tick fails."""
     rng = Decided(data)
     feed(rng.choice(LAYOUTS), 40, rng)
 
 
 def fuzz_codec(data: bytes) -> None:
-    """Any bytes are a message, which has these bytes again, or are refused."""
+    """Decodes any bytes to a message that encodes to the same bytes, or refuses them."""
     try:
         message = codec.decode(data)
     except RemoteProtocolError:
@@ -45,6 +45,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {"codec": fuzz_codec, "machine": f
 
 
 def prepare() -> None:
-    """The real messages that are mutated, made before the clock runs."""
+    """Makes the real messages to mutate, before the clock runs."""
     for layout in LAYOUTS:
         real_messages(layout)

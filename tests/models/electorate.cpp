@@ -214,7 +214,7 @@ bool is_empty(const State& x, int m) {
 /* These must still look at who released in a session that is completed. */
 constexpr bool misjudges = planted == UNBOUND_PROVES || planted == HIGHER_PROVES;
 
-/* Session m is dead: those who have released, or still may, can not bring it to a result. */
+/* Session m is dead: those who have released, or still may, cannot bring it to a result. */
 bool is_dead(const State& x, int m) {
     if (x.sessions[m].stage == VOID) return true;
     if (is_completed(x, m) && !misjudges) return false;

@@ -30,7 +30,7 @@ DISCARDED = "VIOLATED: a strong base was discarded"
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of one search: how it ended, in how many states, and how often it came to each thing of interest."""
+    """The result of a search: how it ended, in how many states, and how often each event occurred."""
 
     ended: str
     states: int
@@ -71,7 +71,7 @@ def test_strong_bases_are_one_chain(tmp_path, defines, at_least):
 
 @pytest.fixture
 def unhurried():
-    """The largest searches take longer than a test that hangs is given."""
+    """Raises the time limit: the largest searches take longer than a hanging test may."""
     faulthandler.cancel_dump_traceback_later()
 
 
@@ -96,7 +96,7 @@ def test_strong_bases_are_one_chain_in_longer_runs(tmp_path, unhurried, defines,
 @pytest.mark.soak
 @pytest.mark.parametrize("defines", ["N=4 S=3", "N=5 S=2"])
 def test_nothing_is_found_before_the_search_is_cut_off(tmp_path, unhurried, defines):
-    """6.3 GB each."""
+    """Takes 6.3 GB each."""
     assert search(tmp_path, f"{defines} LIMIT=350000000").ended in {CUT_OFF, EXHAUSTIVE}
 
 

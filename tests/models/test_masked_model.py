@@ -1,8 +1,8 @@
 """The model of acknowledgements, releases and view changes, `masked.pml`, under every order of messages.
 
-Every run is exhaustive for what it assumes (n = 4, f = 1, t = 3, m = 1; the defines stand in the model).
-No step is ever undone and views only rise, so a run can not go on for ever (checked, too): that all survivors
-complete is that no run ends elsewhere.
+Every run is exhaustive under its assumptions (n = 4, f = 1, t = 3, m = 1; see the defines in the model).
+No step is ever undone and views only rise, so no run is infinite (also checked). So all survivors complete if
+no run ends in any other way.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STUCK, ENDLESS = "a run ends before all survivors have completed", "a run goes o
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of one run: what was found first (None: nothing), in how many states."""
+    """The result of a run: the first error (None: no error), and the number of states."""
 
     found: str | None
     states: int
@@ -53,7 +53,7 @@ def _output(command: list[str], where: Path) -> str:
 
 
 def _found(output: str) -> str | None:
-    """What the verifier says; a search that was cut short is no verdict."""
+    """Parses the verifier's output; a search that was cut short is no result."""
     errors = re.search(r"errors: (\d+)", output)
     assert errors, output
     broken = re.search(r"assertion violated\s+!\((\w+)\)", output)
@@ -70,9 +70,9 @@ def _found(output: str) -> str | None:
 
 
 def search(where: Path, defines: tuple[str, ...], kind: str = "SAFETY", *options: str) -> Verdict:
-    """Every state that can be reached. Assertions, and with `options` empty, ends that are none.
+    """Searches all reachable states for failed assertions and, if `options` is empty, for invalid ends.
 
-    Not optimised: that would take longer than it saves.
+    The verifier is compiled without optimisation, which would take longer than it saves.
     """
     _output(["spin", "-a", *(f"-D{define}" for define in defines), str(MODEL)], where)
     build = ["gcc", "-O0", "-w", f"-D{kind}", "-DVECTORSZ=2048", f"-DMEMLIM={MEMORY_MIB}"]
@@ -84,7 +84,7 @@ def search(where: Path, defines: tuple[str, ...], kind: str = "SAFETY", *options
 
 
 def safety(where: Path, *defines: str) -> Verdict:
-    """Assertions only: where anybody may wait for ever, an end is none."""
+    """Checks assertions only: if a member may wait for ever, no end is invalid."""
     return search(where, defines, "SAFETY", NO_ENDS)
 
 
@@ -97,7 +97,7 @@ def test_a_liar_and_any_delays_change_nothing(tmp_path, offset):
 
 @EACH_ROTATION
 def test_one_release_each_is_enough_for_secrecy_and_one_result(tmp_path, offset):
-    """P1 and P2: whatever became of acknowledgements and locks."""
+    """P1 and P2, whatever happens to acknowledgements and locks."""
     defines = (*LIAR, "RELEASES_ON_ONE_ACK", "AGREEMENT=0", f"OFFSET={offset}")
     assert safety(tmp_path, *defines).found is None
 
@@ -114,7 +114,7 @@ def test_all_complete_though_the_first_deadline_fires_too_early(tmp_path):
 
 @pytest.mark.parametrize("crasher", range(4))
 def test_all_survivors_complete_after_an_early_deadline_and_a_crash(tmp_path, crasher):
-    """It crashes in the middle of any broadcast; leaders of views 1 to 3 are members 1 to 3."""
+    """It crashes during any broadcast; leaders of views 1 to 3 are members 1 to 3."""
     assert search(tmp_path, (*CRASH, "MIDWAY", "VIEWS=4", f"CRASHER={crasher}")).found is None
 
 
@@ -149,7 +149,7 @@ def test_planted_fault_an_acknowledgement_in_the_view_that_one_voted_to_leave(tm
 
 
 def test_limit_deadlines_in_any_order_can_end_a_session_for_nothing(tmp_path):
-    """An acknowledgement is for ever: who gave one in a view that others left may be one too many."""
+    """An acknowledgement is final: one given in a view that others have left may be one too many."""
     assert search(tmp_path, ("LIARS=0", "CRASH")).found == STUCK
 
 

@@ -1,4 +1,4 @@
-"""Hypothesis without a clock: a busy machine fails no property."""
+"""Hypothesis without deadlines: no property fails on a busy machine."""
 
 from hypothesis import settings
 

@@ -1,4 +1,4 @@
-"""Clipping, for any vector: within the radius exactly, along the same direction, once is enough."""
+"""Clipping of any vector: exactly within the radius, in the same direction, and idempotent."""
 
 from fractions import Fraction
 

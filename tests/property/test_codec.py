@@ -1,4 +1,4 @@
-"""Whatever arrives: a message within the limits or RemoteProtocolError, and little memory either way."""
+"""Any bytes decode to a message within the limits or raise RemoteProtocolError, with little memory."""
 
 import tracemalloc
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def framed(header: bytes, after: bytes = b"") -> bytes:
 
 
 def survives(frame: bytes) -> None:
-    """Decoding raises nothing else, and what it lets in is what the sender said."""
+    """Checks that decoding raises nothing else, and that an accepted message is what the sender encoded."""
     try:
         message = codec.decode(frame)
     except RemoteProtocolError:
@@ -105,7 +105,7 @@ def test_any_length_may_be_claimed(length, rest):
     st.binary(max_size=12),
 )
 def test_huge_lengths_inside_a_header_allocate_little(marker, rest):
-    """A claimed list holds at most MAX_PIECES places before its items are seen: 33 kB."""
+    """A claimed list reserves at most MAX_PIECES places before its items are read: 33 kB."""
     for header in (marker + b"\xff" * 4 + rest, b"\x93\x03\x03" + marker + b"\x2f\xff" + rest):
         assert peak_bytes(lambda header=header: survives(framed(header))) < 256 * 1024
 

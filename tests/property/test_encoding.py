@@ -1,4 +1,4 @@
-"""Whatever rows there are: an encoding hangs on the schema and the row alone."""
+"""For any rows: the encoding depends on the schema and the row alone."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""An endpoint in the one form is a host and a port to whoever parses it, whatever was written."""
+"""An endpoint in canonical form is the same host and port to every parser, for any text."""
 
 from urllib.parse import urlsplit
 

@@ -1,4 +1,4 @@
-"""Whatever the budget: noise and epsilon are inverse, monotone, and on the safe side."""
+"""For any budget: noise and epsilon are inverse, monotone, and on the safe side."""
 
 from __future__ import annotations
 

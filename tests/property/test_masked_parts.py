@@ -1,4 +1,4 @@
-"""Shares, sums, carries and the check, whatever is drawn: equal to what integers give."""
+"""Shares, sums, carries and the check on random input: equal to the results with integers."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ WORDS = st.integers(0, 2**32 - 1) | st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**
 
 @st.composite
 def splits(draw):
-    """(secret, threshold, members, shares)."""
+    """Draws (secret, threshold, members, shares)."""
     members = draw(st.integers(1, 12))
     threshold = draw(st.integers(1, members))
     secret = draw(SECRETS)
@@ -55,7 +55,7 @@ def test_any_threshold_less_one_shares_are_those_of_any_other_secret_too(case, o
 
 
 def _through(points: dict[int, int], x: int) -> int:
-    """The value at x of the polynomial of least degree through these points (Lagrange)."""
+    """Returns the value at x of the polynomial of least degree through these points (Lagrange)."""
     total = 0
     for at, value in points.items():
         term = value
@@ -116,7 +116,7 @@ def test_in_the_sum_of_all_only_what_was_encoded_and_the_own_masks_are_left(seed
 
 @st.composite
 def sums(draw, most: int = 8):
-    """(included vectors (m, w) uint32, group size): also one word, odd counts, and more than a row."""
+    """Draws (included vectors (m, w) uint32, group size): also one word, odd counts, and more than a row."""
     included, words = draw(st.integers(1, most)), draw(st.integers(1, 9) | st.just(1030))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     vectors = rng.integers(0, 2**32, (included, words), dtype=np.uint32)
@@ -157,7 +157,7 @@ def test_any_bytes_are_packed_carries_or_refused(payload, words, members):
 
 
 def accepts(check: Coefficients, vectors: np.ndarray, claimed: Sequence[int]) -> bool:
-    """Whether a total, claimed as integers, passes against the products of the members."""
+    """Returns whether a total, claimed as integers, passes against the products of the members."""
     total = np.array([number % 2**32 for number in claimed], dtype="<u4")
     carries = np.array([number >> 32 for number in claimed], dtype=np.uint8)
     products = [check.products(0, line) for line in vectors]
@@ -177,7 +177,7 @@ def test_the_check_accepts_the_sum_of_any_members(case, seed):
 
 @given(sums(), SEEDS, st.data())
 def test_the_check_refuses_any_error_of_words_and_carries(case, seed, data):
-    """+-1, 2^31, a carry alone, a known prime, a drawn prime, or anything, in some of the words."""
+    """+-1, 2^31, a carry alone, a known prime, a drawn prime, or any error in some of the words."""
     vectors, members = case
     check, claimed = check_of(vectors, members, seed), integers(vectors)
     planted = [1, 2**31, 2**32, 2**31 - 1, *check.primes, check.primes[0] * 2]

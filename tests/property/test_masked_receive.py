@@ -1,4 +1,4 @@
-"""Whatever members send to a masked machine, it is taken in or refused; nothing grows without a bound."""
+"""A masked machine accepts or refuses any messages of members; nothing grows without a bound."""
 
 import random
 

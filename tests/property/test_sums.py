@@ -1,4 +1,4 @@
-"""The decoded sum is within n/s of the float64 sum, whatever is offered."""
+"""The decoded sum is within n/s of the float64 sum, for any offers."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -19,7 +19,7 @@ SLACK = 1 + 1e-6  # the product x s is a float64: off by up to 2^-24 of a unit
 
 @st.composite
 def groups(draw, elements=WITHIN):
-    """(n, d) float32: also d < n, and d that n does not divide."""
+    """Draws (n, d) float32: also d < n, and d that n does not divide."""
     members, dimension = draw(st.integers(3, 7)), draw(st.integers(1, 9))
     return draw(arrays(np.float32, (members, dimension), elements=elements))
 

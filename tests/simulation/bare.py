@@ -1,8 +1,8 @@
-"""Masked machines alone under a small seeded heap of events: thousands of schedules in minutes.
+"""Masked machines alone on a small seeded event queue: thousands of schedules in minutes.
 
-No Session, no codec, no training: what one session says is all there is, so that loss, delay, duplication,
-crashes and lies meet the machine itself (tests.simulation.schedules). The rules are checked while it runs;
-the text of a Violation names the seed.
+There is no Session, codec or training around them, so loss, delay, duplication, crashes and lies reach the
+machines directly (tests.simulation.schedules). The rules are checked during the run; the text of a Violation
+names the seed.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Swarm:
         offers: Callable[[int], Floats] = offer,
         mute: tuple[type, ...] = (),
     ) -> None:
-        """`lies`: who lies, and how. `kind`, `mute` (what nobody sends): planted faults of all machines."""
+        """`lies`: who lies, and how. `kind`, `mute` (messages that nobody sends): faults of all machines."""
         self.schedule = schedule
         self.random = random.Random(schedule.seed)
         self.now = parts.NOW
@@ -114,7 +114,7 @@ class Swarm:
         heapq.heappush(self._events, (self.now + seconds, next(self._order), call))
 
     def run(self) -> Swarm:
-        """Until nothing is under way, and everybody who lives has ended."""
+        """Runs until no event is left, or all living members have ended."""
         for member in self.members:
             self._after(self.random.uniform(0, 0.01), partial(self._start, member))
         for _ in range(STEPS):
@@ -265,7 +265,7 @@ class Swarm:
     # -- rules -------------------------------------------------------------------------------------
 
     def _check_phases(self, member: Member) -> None:
-        """The phases are what the votes say that are here."""
+        """Checks that the member's phase is the one that its votes show."""
         if (rounds := member.machine._rounds) is not None:
             views, secret_release = rounds._views, rounds._secret_release
             said = (secret_release.lock is not None, secret_release.own is not None)
@@ -285,7 +285,7 @@ class Swarm:
         member.evidence.append(evidence)
 
     def _observe(self, member: Member, message: Any) -> None:
-        """One acknowledgement and one release of each honest member; nothing masked before it is spent."""
+        """Checks one acknowledgement and release per honest member, and that it first spends its vector."""
         if isinstance(message, Ack) and self._is_liar(member):
             self._liars_acks.add((message.vote.sender, message.vote.included, message.vote.totals))
         if self._is_liar(member):
@@ -308,7 +308,7 @@ class Swarm:
                 self._check_secrets()
 
     def _check_secrets(self) -> None:
-        """Of no member both secrets can be opened by what was released and what m colluders hold."""
+        """Checks that released shares and those of m colluders never open both secrets of a member."""
         schedule = self.schedule
         honest = [release.head.included for release in self.releases.values()]
         if opens_both(honest, schedule.tolerance):
@@ -356,7 +356,7 @@ class Swarm:
         self._heal()
 
     def _heal(self) -> None:
-        """Who failed while another completed fetches its certificate, and comes to the same."""
+        """Lets members that failed while another completed fetch its certificate, with the same result."""
         sources = [m for m in self.survivors if isinstance(m.end, Completed)]
         for member in self.survivors if sources else []:
             if isinstance(member.end, Failed):
@@ -380,7 +380,7 @@ class Swarm:
                         waiting += fetch.receive(source.pieces[request.index], self.now)  # type: ignore[index]
                 case Healed():
                     return action
-        return self.violated(f"member {member.number} can not be healed")
+        return self.violated(f"member {member.number} cannot be healed")
 
     # -- results -----------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Plans in which peers come late, die, come back, are cut off, and leave, one kind of trouble at a time."""
+"""Plans with peers that come late, die, return, are cut off, and leave, one kind of trouble at a time."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Trouble(StrEnum):
     """What happens in a plan."""
 
     LATE = "late"
-    """Some are not up at first, or never."""
+    """Some start later, or never."""
     CRASH = "crash"
     """Some die, up to three times, and come back or do not."""
     CUT = "cut"
-    """Up to three partitions one after another, of up to 200 s."""
+    """Up to three successive partitions, of up to 200 s each."""
     MIXED = "mixed"
     """All of these."""
 
 
 def churn_plan(seed: int, trouble: Trouble, tracker: bool = False) -> Plan:
-    """Four to eight peers, eight rounds, and this trouble, drawn from a seed."""
+    """Draws a plan with four to eight peers, eight rounds and this trouble from a seed."""
     rng = random.Random(seed * 7919 + 17)
     peers = rng.randint(4, 8)
     masked = None
@@ -71,7 +71,7 @@ def _cuts(rng: random.Random, peers: int) -> list[Partition]:
 
 
 def long_cut(until_s: float, rounds: int = 40, train_s: tuple[float, float] = (1.0, 2.0)) -> Plan:
-    """Eight, of whom three are cut off the others at 3 s, for longer than they remember each other."""
+    """Makes a plan of eight peers; three are cut off at 3 s, for longer than peers remember each other."""
     cut = split(range(5), range(5, 8), 3.0, until_s)
     conditions = Conditions(delay_s=(0.001, 0.02), partitions=(cut,))
     return Plan(8, rounds, conditions, masked=MaskedSettings(4.0, None, 0), train_s=train_s)
@@ -82,7 +82,7 @@ FIRST_BACK_S = 30.0
 
 
 def leave_and_return(order: Sequence[int], between_s: float) -> Plan:
-    """Six of whom each in turn leaves; from 30 s on they are started again, in this order."""
+    """Makes a plan of six peers that leave one after another; from 30 s on they restart in this order."""
     leaves = tuple(
         Leave(peer, FIRST_LEAVES_S + 3.0 * peer, FIRST_BACK_S + between_s * order.index(peer))
         for peer in range(6)
@@ -95,18 +95,18 @@ def leave_and_return(order: Sequence[int], between_s: float) -> Plan:
 # -- what a run came to ----------------------------------------------------------------------------
 
 PATIENT_FOR = 4
-"""In so many rounds a quorum that can talk has made a base: two to take the newest one, and two more."""
+"""Within this many rounds a quorum that can talk has made a base: two to take the newest one, two more."""
 
 
 def strong_lost(network: Network) -> int:
-    """How many strong bases nobody's disk holds, or a base that was built on them."""
+    """Returns how many strong bases are lost: no disk holds them or a base that was built on them."""
     return len(network.rules.lost(peer.base for peer in network.peers)[0])
 
 
 def is_stuck(network: Network) -> bool:
-    """Whether a quorum of free electors of the newest anchor could talk, and all its last rounds failed.
+    """Returns whether a quorum of the newest anchor's free electors could talk, but its rounds failed.
 
-    Counted are those that ended, from when the last one was started and the last partition was over.
+    Only peers that ended count, and their last rounds after the last start and the last partition.
     """
     ended = network.finishers()
     if not ended:
@@ -131,7 +131,7 @@ def _electorate_of(network: Network, holder: SimulatedPeer) -> Electorate:
 
 
 def _has_failed(network: Network, peer: SimulatedPeer) -> bool:
-    """Whether this peer's last rounds all failed, after everything that the plan has happen."""
+    """Returns whether this peer's last rounds all failed, after all events of the plan."""
     starts = [host.started_at for host in network.hosts]
     ends = [START_S + cut.until_s for cut in network.plan.conditions.partitions]
     since = [

@@ -1,4 +1,4 @@
-"""How many random schedules of bare masked machines ended how, in several processes at once."""
+"""Counts how random schedules of bare masked machines end, in several processes at once."""
 
 import multiprocessing
 from collections import Counter
@@ -11,13 +11,13 @@ WORKERS = 2
 
 
 def ends_of(first: int, count: int) -> Counter[str]:
-    """Of these seeds. The first that breaks a rule raises Violation, which names it."""
+    """Counts the ends of these seeds. Raises Violation, which names the seed, at the first broken rule."""
     with remembered():
         return Counter(_end_of(Swarm(chaos(seed)).run()) for seed in range(first, first + count))
 
 
 def side_by_side(first: int, count: int) -> Counter[str]:
-    """The same, in WORKERS processes."""
+    """Does the same in WORKERS processes."""
     each = count // WORKERS
     firsts = range(first, first + count, each)
     with ProcessPoolExecutor(WORKERS, multiprocessing.get_context("spawn")) as pool:

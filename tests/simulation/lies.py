@@ -44,7 +44,7 @@ def resigned(member: Member, record: Any, **changes: Any) -> Any:
 
 
 def to_victim(lie: Lie) -> Lie:
-    """The lie is for one member alone."""
+    """Lies to one member only."""
     return lambda member, to, message: lie(member, to, message) if is_victim(member, to) else (message,)
 
 
@@ -53,7 +53,7 @@ def is_victim(member: Member, to: Key) -> bool:
 
 
 def of_kind(kind: type, change: Callable[[Member, Any], Any]) -> Lie:
-    """Messages of one kind are changed."""
+    """Changes messages of one kind."""
 
     def lie(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
         return (change(member, message),) if isinstance(message, kind) else (message,)
@@ -62,7 +62,7 @@ def of_kind(kind: type, change: Callable[[Member, Any], Any]) -> Lie:
 
 
 def silent(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
-    """It says nothing; not even that it has ended."""
+    """Sends nothing, not even that it has ended."""
     return ()
 
 
@@ -99,7 +99,7 @@ def _small_order(member: Member, join: Join) -> Join:
 
 
 def _other_list(member: Member, joined: Joined) -> Joined:
-    """A vote about a JOIN that somebody else never sent."""
+    """Makes a vote about a JOIN that its sender never sent."""
     heads = (replace(joined.heads[0], commitment=b"\7" * 32), *joined.heads[1:])
     return Joined(resigned(member, joined.vote, joins=joins_digest(heads)), heads)
 
@@ -112,7 +112,7 @@ small_order = of_kind(Join, _small_order)
 
 
 def other_list(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
-    """And it keeps the certificate, with its other vote, to itself."""
+    """Also keeps the certificate, which has its other vote, to itself."""
     if isinstance(message, JoinCertificate):
         return ()
     return (_other_list(member, message),) if isinstance(message, Joined) else (message,)
@@ -136,7 +136,7 @@ wrong_hash = of_kind(Masked, _wrong_hash)
 
 
 def both_vectors(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
-    """One after the other to the same member."""
+    """Sends both vectors to the same member, one after the other."""
     if isinstance(message, Masked):
         return message, _other_vector(member, message)
     return (message,)
@@ -168,21 +168,21 @@ def two_checks(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
 
 
 def wrong_check_and_other_vector(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
-    """It provokes a dispute, and then shows another vector than the one that was added up."""
+    """Provokes a dispute, and then shows another vector than the one that was summed."""
     if isinstance(message, Masked) and any(isinstance(sent, Check) for sent in member.said):
         return (_other_vector(member, message),)
     return wrong_products(member, to, message)  # type: ignore[return-value]
 
 
 def wrong_check_and_no_vector(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
-    """It provokes a dispute, and then shows nothing."""
+    """Provokes a dispute, and then shows nothing."""
     if isinstance(message, Masked) and any(isinstance(sent, Check) for sent in member.said):
         return ()
     return wrong_products(member, to, message)  # type: ignore[return-value]
 
 
 def disputes(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
-    """Every total is disputed, with every message."""
+    """Disputes every total, with every message."""
     participant, whole = member.participant, everybody(len(member.participant.members))
     if not isinstance(message, Masked | Check | Ack):
         return (message,)
@@ -194,7 +194,7 @@ def disputes(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
 
 
 def plus(words: int, at: int) -> Callable[[bytes, int, int], bytes]:
-    """What is added to one word of a total."""
+    """What to add to one word of a total."""
 
     def lie(payload: bytes, length: int, members: int) -> bytes:
         data = bytearray(payload)
@@ -231,7 +231,7 @@ def _wrong_release(member: Member, release: Release) -> Release:
 
 
 def _other_release(member: Member, release: Release) -> Release:
-    """For another set: the mask key of a member that is in the sum."""
+    """Makes a release for another set: the mask key of a member that is in the sum."""
     key_setup = member.machine._key_setup
     included = release.head.included & ~1
     share = key_setup.shares[member.participant.members[0]][1]
@@ -255,7 +255,7 @@ def both_releases(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
 
 
 def release_before_acks(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
-    """Its shares of what nobody acknowledged."""
+    """Releases its shares before anybody has acknowledged."""
     if not isinstance(message, Masked):
         return (message,)
     key_setup, participant = member.machine._key_setup, member.participant
@@ -275,7 +275,7 @@ def release_before_acks(member: Member, to: Key, message: Any) -> tuple[Any, ...
 
 
 def forged_lock(included: int, view: int, proof: str) -> Lie:
-    """Together with its vector: a vote for a view, locked on totals that nobody made.
+    """Sends its vector together with a vote for a view, locked on totals that nobody made.
 
     `proof`: none; one that "fits" the lock, but has no checks; one of "other" totals.
     """
@@ -289,7 +289,7 @@ def forged_lock(included: int, view: int, proof: str) -> Lie:
 
 
 def zeros(member: Member) -> list[bytes]:
-    """Totals that are all 0, chunk by chunk."""
+    """Makes totals that are all 0, chunk by chunk."""
     layout = member.layout
     lengths = map(layout.length, range(layout.chunks))
     return [bytes(payload_bytes(length, layout.members)) for length in lengths]
@@ -309,21 +309,21 @@ def forged_vote(member: Member, included: int, view: int, proof: str) -> ViewCha
 
 
 def proposes_in_every_view(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
-    """It acts as the leader of views that others lead."""
+    """Acts as the leader of views that others lead."""
     if not isinstance(message, Propose):
         return (message,)
     return tuple(replace(message, head=resigned(member, message.head, view=view)) for view in range(1, 4))
 
 
 def replays(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
-    """Everything twice, and all that others said to it once more."""
+    """Sends everything twice, and everything that others sent to it once more."""
     if isinstance(message, Finished | GaveUp):
         return (message,)
     return (*member.heard[-20:], message, message)
 
 
 def two_totals_unshown(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
-    """It shows its totals in no check, so that only the others' checks tell."""
+    """Names its totals in no check, so that only the others' checks reveal them."""
     if isinstance(message, Check):
         return (replace(message, heads=()),)
     return tuple(two_totals(member, to, message))

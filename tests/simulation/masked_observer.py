@@ -1,13 +1,13 @@
-"""An omniscient observer of masked sessions: which linear combinations of what was offered are determined.
+"""An omniscient observer of masked sessions: which linear combinations of the offers are determined.
 
-Of a session it has every masked vector that anybody ever sent, late and useless ones too:
+It sees every masked vector of a session that any member ever sent, including late and useless ones:
 
     y_i = x_i + G(b_i) + sum over j > i of G(K_ij) - sum over j < i of G(K_ij)      (protocol, Part II, D)
 
-Unknowns are the units in the offers x, the self masks G(b_i) and the pairwise masks G(K_ij); an opened b_i,
-or mask key s_k (then K_kj for all j), is none any more. Offers of the same unit in several sessions are one
-unknown, so that sessions are seen together. A set of members is an int, as in the messages. A protocol
-without self masks is one whose self masks are all known. Arithmetic as in `observer`.
+Unknowns are the units in the offers x, the self masks G(b_i) and the pairwise masks G(K_ij). An opened b_i,
+or mask key s_k (which gives K_kj for all j), is known. Offers of the same unit in several sessions are one
+unknown, so the observer combines sessions. A set of members is an int, as in the messages. A protocol
+without self masks is one with known self masks. Arithmetic as in `observer`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True)
 class MaskedSession:
-    """What is known of one session.
+    """The facts about one session.
 
-    offers: (n) the units that each member's offer consists of; sent: whose masked vector was ever sent;
-    self_masks, mask_keys: whose secret is opened; included: the members whose sum is meant to be known (0:
-    none); colluders: the members who tell the observer all that they know.
+    offers: (n) the units in each member's offer; sent: whose masked vector was ever sent; self_masks,
+    mask_keys: whose secret was opened; included: the members whose sum is meant to be known (0: none);
+    colluders: the members who tell the observer all that they know.
     """
 
     sid: Sid
@@ -46,17 +46,17 @@ class MaskedSession:
 
     @property
     def members(self) -> range:
-        """Their numbers."""
+        """The members' numbers."""
         return range(len(self.offers))
 
     @property
     def rows(self) -> Iterator[Row]:
-        """What each masked vector that was sent says of what is not known; the colluders' say nothing new."""
+        """Returns the equation of each masked vector that was sent; colluders' vectors add nothing."""
         sent = self.sent & ~self.colluders
         return (self._vector(member) for member in self.members if sent >> member & 1)
 
     def offered(self, members: int) -> Row:
-        """The sum of what these members offered, without the colluders' own."""
+        """Returns the sum of these members' offers, without the colluders' own."""
         total: Row = {}
         for member in self.members:
             if (members & ~self.colluders) >> member & 1:
@@ -77,7 +77,7 @@ class MaskedSession:
 
 
 class MaskedObserver:
-    """What follows from these sessions together."""
+    """What these sessions together determine."""
 
     def __init__(self, sessions: Sequence[MaskedSession]) -> None:
         self._sessions = tuple(sessions)
@@ -87,15 +87,15 @@ class MaskedObserver:
                 self._basis.add(row)
 
     def knows(self, session: MaskedSession, members: int) -> bool:
-        """Whether the sum of what these members offered in a session is determined."""
+        """Returns whether the sum of these members' offers in a session is determined."""
         return not self._basis.reduce(session.offered(members))
 
     def determined(self) -> list[Row]:
-        """Combinations of units that are determined; all others that are determined are made of these."""
+        """Returns a basis of the combinations of units that are determined."""
         return self._basis.unmasked()
 
     def exposed(self) -> list[Row]:
-        """What is determined and does not follow from the sums that are meant to be known: should be none."""
+        """Returns what is determined beyond the sums that are meant to be known; it should be empty."""
         meant = Basis()
         for session in self._sessions:
             meant.add(session.offered(session.included))
@@ -103,9 +103,9 @@ class MaskedObserver:
 
 
 def sessions_of(network: Network, dropouts: int | None, colluders: Iterable[int] = ()) -> list[MaskedSession]:
-    """The masked sessions of a run; `dropouts` as in its settings, `colluders` by number of the peer.
+    """Returns the masked sessions of a run; `dropouts` as in its settings, `colluders` by peer number.
 
-    The offers are those that the network's rules noted when they were spent.
+    The network's rules recorded the offers when they were spent.
     """
     messages = [line.message for line in network.transcript]
     keys = frozenset(network.peers[peer].key.public for peer in colluders)
@@ -124,10 +124,10 @@ def session_of(
     dropouts: int | None,
     colluders: frozenset[Key],
 ) -> MaskedSession:
-    """What all messages of a run say of one session. `members` and `offers` (n) stand in key order.
+    """Returns the facts about a session from all messages of a run; `members` and `offers` (n) in key order.
 
-    One chunk counts as the whole vector. A release counts by the set that its head names, whatever its
-    shares are worth; the colluders hold a share of every secret, and say so.
+    One chunk stands for the whole vector. A release counts for the set that its head names, whether or not
+    its shares are right; the colluders hold a share of every secret, and reveal it.
     """
     numbers = {key: number for number, key in enumerate(members)}
     everybody = 2 ** len(members) - 1
@@ -150,7 +150,7 @@ def session_of(
 
 
 def _opened(shares: set[tuple[int, int]], dealt: frozenset[int], needed: int) -> int:
-    """Of whom enough shares are known; `shares`: who gave some, and of whom."""
+    """Returns the members with enough known shares; `shares`: who gave some, and of whom."""
     named = _union(whose for _, whose in shares)
     return _bits(
         member
@@ -183,7 +183,7 @@ def _groups(messages: Iterable[Message]) -> dict[Sid, tuple[Key, ...]]:
 
 
 def _offers(network: Network, sid: Sid, members: tuple[Key, ...]) -> tuple[tuple[Column, ...], ...]:
-    """(n) What was spent in a session; who spent nothing has no units."""
+    """Returns (n) what was spent in a session; members that spent nothing have no units."""
     offers = []
     for key in members:
         peer, units = network.rules.offers.get((sid, key), (0, ()))

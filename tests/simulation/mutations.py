@@ -1,8 +1,8 @@
-"""Messages of masked sessions that are nearly right, and a machine to hand them to.
+"""Nearly correct messages of masked sessions, and a machine to receive them.
 
-A mutation changes one field somewhere in a real message; then, as a member would who lies well, it may make
-the digests fit again and sign anew every record whose sender it is free to be. All of it goes through the
-codec: what that refuses never comes to a machine.
+A mutation changes one field somewhere in a real message. Then, as a skilled liar would, it may recompute the
+digests and sign again every record whose sender is allowed to lie. All messages go through the codec: a
+machine never receives what the codec refuses.
 """
 
 import random
@@ -40,12 +40,12 @@ from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule
 MEMBERS = 5
 LAYOUTS = (EVERYBODY_ADDS, REDUCERS)
 OTHERS = {key.public: key for key in parts.members(MEMBERS)[1:]}
-"""Member 0 is the one that is written to; the others may all lie."""
+"""Member 0 receives the messages; all others may lie."""
 
 
 @cache
 def real_messages(layout: int) -> tuple[Any, ...]:
-    """All that member 0 was sent in calm sessions, and in some with losses, of one and the same group."""
+    """Returns all messages to member 0 in calm sessions, and in some with losses, of the same group."""
     schedules = [Schedule(seed, MEMBERS, layout, groups=1) for seed in range(2)]
     schedules += [
         Schedule(
@@ -64,7 +64,7 @@ def real_messages(layout: int) -> tuple[Any, ...]:
 
 
 def machine(layout: int) -> DoubleMasked:
-    """Member 0's, started."""
+    """Starts member 0's machine."""
     schedule = Schedule(0, MEMBERS, layout)
     fresh = Swarm(replace(schedule, groups=1)).members[0].machine
     fresh.start(offer(0), secret(0, 0), parts.NOW)
@@ -75,7 +75,7 @@ def machine(layout: int) -> DoubleMasked:
 
 
 def mutated(message: Any, rng: random.Random) -> Any:
-    """One field somewhere is another."""
+    """Returns the message with one changed field somewhere."""
     changed = _changed(message, rng)
     if rng.random() < 0.7:
         changed = _fitting(changed)
@@ -125,7 +125,7 @@ def _other_bytes(value: bytes, rng: random.Random) -> bytes:
 
 
 def _fitting(message: Any) -> Any:
-    """The digests are those of what is there now."""
+    """Returns the message with digests that fit its changed content."""
     match message:
         case Masked(head=head):
             return replace(message, head=replace(head, digest=bulk_digest(message.payload)))
@@ -150,7 +150,7 @@ def _fitting(message: Any) -> Any:
 
 
 def _signed(value: Any) -> Any:
-    """Every record in it, the innermost first, is signed by its sender, where that one may lie."""
+    """Signs every record in it, the innermost first, with its sender's key if that member may lie."""
     if isinstance(value, tuple):
         return tuple(_signed(item) for item in value)
     if not is_dataclass(value):
@@ -168,7 +168,7 @@ def _sign_if_it_can_be_packed(record: Any, key: Any) -> Any:
 
 
 def transmitted(message: Any) -> Any:
-    """What comes out of the codec at the other end; None where that refuses it."""
+    """Sends a message through the codec; returns None if the codec refuses it."""
     try:
         return codec.decode(codec.encode(message).join())
     except (RemoteProtocolError, OverflowError):
@@ -179,10 +179,10 @@ def transmitted(message: Any) -> Any:
 
 
 def feed(layout: int, count: int, rng: random.Random) -> DoubleMasked:
-    """Hand a machine real and mutated messages, ticks and losses, mostly in the order of a session.
+    """Feeds a machine real and mutated messages, ticks and losses, mostly in the order of a session.
 
-    Whatever comes is taken in or refused with a RemoteProtocolError; a tick never fails. `wild` runs are
-    caught soon; the others come further.
+    The machine accepts or refuses messages with a RemoteProtocolError; a tick never fails. `wild` runs end
+    soon; the others get further.
     """
     under_test, now, messages = machine(layout), parts.NOW, real_messages(layout)
     wild, place = rng.choice([0.02, 0.1, 0.5]), -1
@@ -205,7 +205,7 @@ def feed(layout: int, count: int, rng: random.Random) -> DoubleMasked:
 
 
 def begin(under_test: DoubleMasked, messages: tuple[Any, ...]) -> None:
-    """The joins, so that masks are what is tried."""
+    """Processes the joins, so that mutations reach the masks."""
     for message in messages:
         if isinstance(message, Join | Joined):
             _hand_on(under_test, message, parts.NOW)
@@ -222,7 +222,7 @@ def _hand_on(under_test: DoubleMasked, message: Any, now: float) -> None:
 
 
 def _drain(under_test: DoubleMasked, actions: list[Any]) -> None:
-    """As a shell does: what is sent is built, and after an end there is no deadline."""
+    """Carries out actions as a shell does: builds what is sent; an ended machine has no deadline."""
     for action in actions:
         for message in getattr(action, "messages", ()):
             codec.encode(message)

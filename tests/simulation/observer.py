@@ -1,9 +1,9 @@
-"""An omniscient observer: sees every message of a run, and works out by exact linear algebra what they tell.
+"""An omniscient observer: sees every message of a run, and derives by exact linear algebra what they reveal.
 
-Unknowns are what each training taught (a unit) and each pairwise mask of each session; every partial sum
-that anybody sent is one row, late and useless ones too: p_j = x_j + sum over i of m_ij, m_ij = -m_ji.
+Unknowns are the result of each training (a unit) and each pairwise mask of each session. Every partial sum
+that anybody sent is one row, including late and useless ones: p_j = x_j + sum over i of m_ij, m_ij = -m_ji.
 All coordinates of a vector obey the same equations, so one number stands for each vector. Arithmetic is
-modulo a large prime: what is determined there is what is determined over the rationals, but for a chance of
+modulo a large prime: it determines the same combinations as the rationals, except with a probability of
 about 2^-61.
 """
 
@@ -35,7 +35,7 @@ class Basis:
         self._pivots: dict[Column, Row] = {}
 
     def reduce(self, row: Row) -> Row:
-        """What is left of a row when all known rows have been taken out of it."""
+        """Reduces a row by all known rows; returns the rest."""
         rest = {column: value % PRIME for column, value in row.items() if value % PRIME}
         while True:
             column = next((column for column in rest if column in self._pivots), None)
@@ -50,7 +50,7 @@ class Basis:
                     rest.pop(other, None)
 
     def add(self, row: Row) -> None:
-        """Take in a row; every pivot stays out of every other row."""
+        """Adds a row; keeps every pivot out of every other row."""
         rest = self.reduce(row)
         if not rest:
             return
@@ -67,12 +67,12 @@ class Basis:
                 self._pivots[other] = {column: value for column, value in merged.items() if value}
 
     def unmasked(self) -> list[Row]:
-        """Rows without a mask; they span all such rows that follow from what was taken in."""
+        """The rows without a mask; they span all such rows that follow from the added ones."""
         return [row for pivot, row in self._pivots.items() if not _is_mask(pivot)]
 
 
 class Observer:
-    """What follows from a transcript. `colluders` are peers whose offers and masks it knows as well."""
+    """What a transcript determines. The observer also knows the offers and masks of `colluders`."""
 
     def __init__(self, network: Network, colluders: Iterable[int] = ()) -> None:
         self._network = network
@@ -114,11 +114,11 @@ class Observer:
         return tuple(sorted({message.sid for message in self._sums()}))
 
     def senders(self, sid: Sid) -> tuple[int, ...]:
-        """Whose partial sum of a session was seen."""
+        """Returns the members whose partial sum of a session was seen."""
         return tuple(sorted({self._peer(m.sender) for m in self._sums() if m.sid == sid}))
 
     def knows(self, sid: Sid, peers: Iterable[int]) -> bool:
-        """Whether the sum of what these peers offered in a session is determined."""
+        """Returns whether the sum of these peers' offers in a session is determined."""
         wanted: Row = {}
         for peer in peers:
             for column, value in self._offer(sid, self._network.peers[peer].key.public).items():
@@ -126,7 +126,7 @@ class Observer:
         return not self._basis.reduce(wanted)
 
     def exposed(self) -> list[tuple[Sid, tuple[int, ...]]]:
-        """The sums over fewer than all honest members of a group that are determined: should be none."""
+        """Returns the sums over a part of a group's honest members that are determined: should be none."""
         return [
             (sid, part) for sid in self.sessions for part in self._proper_parts(sid) if self.knows(sid, part)
         ]

@@ -1,18 +1,18 @@
 """The rule of electors and binding votes alone, on small ints: no keys, no messages, and very many plans.
 
-A swarm of at most six: bit p of a set is peer p, and a lower number is a lower key. A step is a round: who is
-up and can talk hears the others, takes a better base, joins a group; members of sessions release, complete,
-give up or die. What a real network decides, a seeded generator decides here, and more freely than a network
-would: any READYs may be missing from a group, any releases may reach anybody or nobody, a session may stand
-still while its other members go on, a weak group may form before patience is over, and any base of a higher
-rank may be taken at any time. What has to come about comes about: after two failed rounds the highest base in
-reach is taken; where nothing fails, a group forms and completes.
+A swarm of at most six: bit p of a set is peer p, and a lower number is a lower key. A step is a round: a peer
+that is up and can talk hears the others, takes a better base and joins a group; members of sessions release,
+complete, give up or die. A seeded generator decides what a network would, with more freedom than a real one:
+any READYs may be missing from a group, any releases may reach anybody or nobody, a session may stand still
+while its other members go on, a weak group may form before patience is over, and a peer may take any base of
+a higher rank at any time. Certain steps always happen: after two failed rounds a peer takes the highest base
+in reach, and without faults a group forms and completes.
 
-Durable, over a restart, are a peer's base and the one before, its open votes with its own releases, whether
-it follows and has resigned; everything else is lost.
+A restart keeps a peer's base and the one before, its open votes with its own releases, and whether it follows
+and has resigned; everything else is lost.
 
-Left out: who is known to whom, so that a weak group needs three willing peers and no majority of the known;
-lines and certificates, so that whatever base is shown can be proved; amnesty; a tracker.
+Left out: who knows whom, so that a weak group needs three willing peers and no majority of the known ones;
+lines and certificates, so that every base can be proved; amnesty; a tracker.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from protocol.swarm.meeting.patience import PATIENT_ROUNDS, TRUSTING_ROUNDS
 MOST = 6
 EVERYBODY = (1 << MOST) - 1
 CALM_ROUNDS = 16
-"""Enough for what the rule promises: five failed rounds, two more, a weak base and a strong one, and some."""
+"""Enough for what the rule promises: five failed rounds, two more, a weak and a strong base, and a margin."""
 LEAST = 3
 NONE = -1
 
 
 class Fault(StrEnum):
-    """What the rule may be robbed of, to see that the checks notice."""
+    """Faults that can be planted in the rule, to show that the checks notice them."""
 
     UNBOUND = "votes bind nobody"
     HALVES = "exactly half suffices on both sides"
@@ -48,7 +48,7 @@ class Broken(AssertionError):
 
 
 def is_quorum(electors: int, voters: int, without: int) -> bool:
-    """quorum.electorate's rule on sets of bits: more than half of who is left, or half with the first."""
+    """Applies quorum.electorate's rule to sets of bits: a majority of the rest, or half with the first."""
     left = electors & ~without
     votes, first = voters & left, electors & -electors
     missing = left.bit_count() - 2 * votes.bit_count()
@@ -56,7 +56,7 @@ def is_quorum(electors: int, voters: int, without: int) -> bool:
 
 
 def _table(*, halves: bool) -> bytes:
-    """is_quorum of all (electors, voters, without); `halves`: any half is enough."""
+    """Tabulates is_quorum over all (electors, voters, without); `halves`: any half is enough."""
     sets = range(1 << MOST)
     half = [[2 * (voters & left).bit_count() >= left.bit_count() > 0 for left in sets] for voters in sets]
     return bytes(
@@ -78,9 +78,9 @@ def _quorums(*, halves: bool) -> bytes:
 
 @dataclass(frozen=True)
 class Era:
-    """For some rounds the same peers are up, and those of `side` can not talk with the others.
+    """Rounds in which the same peers are up, and those in `side` cannot talk with the others.
 
-    `follows`: from now on these follow.
+    `follows`: peers that follow from now on.
     """
 
     rounds: int
@@ -91,16 +91,16 @@ class Era:
 
 @dataclass(frozen=True)
 class Churn:
-    """Who is up when, of how many; `masked`: whether t releases suffice, or all must have said their sum.
+    """Which peers are up when; `masked`: whether t releases suffice, or every member's sum is needed.
 
-    The last era is calm: nothing fails in it but who is away.
+    The last era is calm: its only faults are absent peers.
     """
 
     peers: int
     eras: tuple[Era, ...]
     masked: bool
     is_rough: bool = True
-    """Whether sessions break and READYs are late, too, in all eras but the last."""
+    """Whether sessions break and READYs come late, in all eras but the last."""
 
 
 class Trouble(StrEnum):
@@ -118,7 +118,7 @@ LONG_ROUNDS = (50, 200)
 
 
 def churn_of(seed: int, trouble: Trouble) -> Churn:
-    """Three to five peers, or six, and this trouble, drawn from a seed."""
+    """Draws a plan with three to six peers and this trouble from a seed."""
     rng = random.Random(seed * 6007 + 11)
     peers = rng.choice((3, 4, 4, 5, 5, 5, 6))
     everybody = (1 << peers) - 1
@@ -152,7 +152,7 @@ def churn_of(seed: int, trouble: Trouble) -> Churn:
 
 @dataclass
 class Sitting:
-    """One session: who is in it still, who released, whose releases each member has."""
+    """One session: its remaining members, those who released, and whose releases each member has."""
 
     members: int
     parent: int
@@ -162,7 +162,7 @@ class Sitting:
     is_strong: bool
     threshold: int
     anchor: int
-    """Of the parent: its generation."""
+    """The generation of the parent's anchor."""
     inside: int
     included: int
     released: int = 0
@@ -171,16 +171,16 @@ class Sitting:
 
 @dataclass(frozen=True)
 class Found:
-    """What a plan came to."""
+    """The result of a plan."""
 
     strong: int
     weak: int
     forks: int
     lost: int
     progress: tuple[bool, ...]
-    """Of each era: whether a strong base was made in it."""
+    """Whether each era made a strong base."""
     ends: int
-    """How many bases are held by those who are up at the end."""
+    """How many different bases the peers that are up hold at the end."""
 
 
 THRESHOLDS = [
@@ -189,7 +189,7 @@ THRESHOLDS = [
 
 
 class Swarm:
-    """The peers of one plan and what they did. Lists go by peer, by base, or by session."""
+    """The peers of one plan and their history. Lists are indexed by peer, by base, or by session."""
 
     def __init__(self, churn: Churn, seed: int, fault: Fault | None = None) -> None:
         peers = churn.peers
@@ -211,7 +211,7 @@ class Swarm:
         """The anchor on which it resigned."""
         self._got: list[dict[int, int]] = [{} for _ in range(peers)]
         self._out: list[dict[int, int]] = [{} for _ in range(peers)]
-        """By session: whom it saw to have left it without a release."""
+        """By session: the members that it saw leave without a release."""
         self._up = 0
         self._follows = 0
         # by base
@@ -223,14 +223,14 @@ class Swarm:
         self._size = [0]
         self._rank = [0]
         self._tip = 0
-        """The newest strong base that somebody stored."""
+        """The newest strong base that a peer stored."""
         self._sittings: list[Sitting] = []
         self._running: list[int] = []
 
     # -- the plan ----------------------------------------------------------------------------------
 
     def run(self) -> Found:
-        """All eras; Broken if a strong base forks, or nothing comes where something must."""
+        """Runs all eras; raises Broken if a strong base forks, or promised progress fails to come."""
         progress: list[bool] = []
         last = len(self._churn.eras) - 1
         for number, era in enumerate(self._churn.eras):
@@ -252,7 +252,7 @@ class Swarm:
         return Found(strong, len(self._strong) - 1 - strong, forks, lost, tuple(progress), len(ends))
 
     def _must_end(self, era: Era) -> None:
-        """The last era: where a quorum of free electors is up, a strong base is made."""
+        """Runs the last era: if a quorum of free electors is up, a strong base must be made."""
         tip = self._tip
         self._round(era)
         is_due = self._tip == tip and self._is_due()
@@ -288,7 +288,7 @@ class Swarm:
         self._follows |= era.follows
 
     def _die(self, peer: int) -> None:
-        """What it had in mind is lost."""
+        """Kills peers: they lose what is not durable."""
         bit = 1 << peer
         if self._participant[peer] != NONE:
             self._sittings[self._participant[peer]].inside &= ~bit
@@ -314,14 +314,14 @@ class Swarm:
             self._restart(bits(MOST) & bits(MOST) & up)
 
     def _restart(self, peers: int) -> None:
-        """These die, and are up again at once."""
+        """Restarts these peers at once."""
         for peer in _each(peers):
             self._die(peer)
 
     # -- what a peer does on its own ---------------------------------------------------------------
 
     def _hear(self, peer: int, heard: int) -> None:
-        """It hears these peers: what they say of its open votes, and what base they show."""
+        """A peer hears these others: their releases for its open votes, and their bases."""
         if self._open[peer]:
             for sid in _each(self._open[peer]):
                 self._reconsider(peer, sid, heard)
@@ -333,7 +333,7 @@ class Swarm:
                     self._resigned[peer] = anchor
 
     def _reconsider(self, peer: int, sid: int, heard: int) -> None:
-        """Others give what they released in the same session, or show that they are out of it."""
+        """Counts the others' releases of the same session, or learns that they have left it."""
         sitting, bit = self._sittings[sid], 1 << sid
         got, out = self._got[peer].get(sid, 0), self._out[peer].get(sid, 0)
         for other in _each(sitting.members & heard & ~(1 << peer)):
@@ -355,7 +355,7 @@ class Swarm:
         return self._generation[self._anchor[self._base[peer]]]
 
     def _opens(self, sitting: Sitting, released: int) -> bool:
-        """Whether these releases are a result."""
+        """Returns whether these releases give a result."""
         if released.bit_count() < sitting.threshold:
             return False
         index = sitting.electors << 2 * MOST | (released & sitting.voters) << MOST | sitting.without
@@ -392,7 +392,7 @@ class Swarm:
             self._tip = base
 
     def _line(self, base: int) -> set[int]:
-        """It and all that it descends from."""
+        """Returns a base and all its ancestors."""
         line = set[int]()
         while base != NONE:
             line.add(base)
@@ -405,7 +405,7 @@ class Swarm:
     # -- groups ------------------------------------------------------------------------------------
 
     def _meet(self, side: int, heard: int) -> None:
-        """At most one group forms; whoever is in none fails its round, at some time."""
+        """Forms at most one group; any other peer fails its round, at some time."""
         ready = 0
         on: dict[int, int] = {}
         here = heard if self._calm else heard & (self._bits(MOST) | self._bits(MOST))
@@ -420,7 +420,7 @@ class Swarm:
                 self._fail(peer)
 
     def _close(self, on: dict[int, int], side: int) -> int:
-        """The group of those with a quorum on the highest base that has one, or a weak one; else nobody."""
+        """Returns the group on the highest base with a quorum, or a weak one; else nobody."""
         for base in sorted(on, key=lambda base: self._rank[base], reverse=True):
             if on[base].bit_count() >= LEAST and self._begin_sitting(base, on[base], side, is_strong=True):
                 return on[base]
@@ -436,7 +436,7 @@ class Swarm:
         return not self._strong[self._base[peer]] or self._failed[peer] >= PATIENT_ROUNDS
 
     def _begin_sitting(self, base: int, members: int, side: int, *, is_strong: bool) -> bool:
-        """False if a strong one was asked for and there is no quorum."""
+        """Starts a session; returns False if it must be strong and there is no quorum."""
         anchor = self._anchor[base]
         electors = self._electors[anchor]
         voters = without = 0
@@ -472,7 +472,7 @@ class Swarm:
     # -- sessions ----------------------------------------------------------------------------------
 
     def _sit(self, sid: int, side: int) -> None:
-        """A round of a session: releases, and to whom they get; then some give up."""
+        """Runs a round of a session: releases, and whom they reach; then some members give up."""
         sitting, bits, calm = self._sittings[sid], self._bits, self._calm
         inside = sitting.inside
         whole = inside == sitting.members and not (inside & side and inside & ~side)
@@ -502,7 +502,7 @@ class Swarm:
         self._participant[peer] = NONE
 
     def _complete(self, peer: int, sid: int) -> None:
-        """This peer has the result: the first one makes it."""
+        """Gives this peer the result; the first one creates the base."""
         sitting = self._sittings[sid]
         if sitting.result == NONE:
             sitting.result = self._new_base(sitting)
@@ -527,7 +527,7 @@ class Swarm:
 
 
 def _each(members: int) -> Sequence[int]:
-    """The numbers of the bits of a set."""
+    """Yields the numbers of the bits of a set."""
     return _LISTS[members] if members < len(_LISTS) else tuple(_slowly(members))
 
 
@@ -541,5 +541,5 @@ _LISTS: tuple[tuple[int, ...], ...] = tuple(tuple(_slowly(members)) for members 
 
 
 def campaign(seeds: Iterable[int], trouble: Trouble, fault: Fault | None = None) -> list[Found]:
-    """These plans, one after another; Broken at the first that does not hold."""
+    """Runs these plans in succession; raises Broken at the first violation."""
     return [Swarm(churn_of(seed, trouble), seed, fault).run() for seed in seeds]

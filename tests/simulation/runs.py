@@ -23,7 +23,7 @@ def reasons(network: Network, peer: int) -> list[str | None]:
 
 
 def seconds(outcome: Outcome) -> float:
-    """When a round ended, counted from the start of the run."""
+    """Returns when a round ended, in seconds from the start of the run."""
     return outcome.at_s - START_S
 
 
@@ -32,16 +32,16 @@ def sent(network: Network, wanted: Callable[[Sent], bool]) -> list[Sent]:
 
 
 def end_of_sums(network: Network, peer: int, sid: bytes) -> int:
-    """The number, among its sends, of the SUM to the last member of a session, before it serves any."""
+    """Returns the number, among a peer's sends, of the SUM to the last member, before it serves any SUM."""
     lines = [line.message for line in network.transcript if line.sender == peer]
     sums = [number for number, m in enumerate(lines, 1) if isinstance(m, Sum) and m.sid == sid]
     return sums[network.plan.peers - 2]
 
 
 def group_that_loses_one(reuse_offers: bool, seed: int = 5) -> Network:
-    """All sums of the first group of 4 come too late; peer 3 dies after sending its own; three go on.
+    """A run in which the sums of the first group of 4 come too late; peer 3 dies after sending its own.
 
-    No vote binds them, or they would finish the first session together, late.
+    No vote binds the other three, or they would finish the first session together, late.
     """
     slow = Conditions(lates=tuple(Late(peer, SUMS, 17.0, 5.0) for peer in range(4)))
     plan = Plan(4, 3, slow, alike=False, reuse_offers=reuse_offers)

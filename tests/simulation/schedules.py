@@ -1,7 +1,7 @@
-"""Schedules of masked sessions for tests.simulation.bare: who is in one, what its wires do, who dies.
+"""Schedules of masked sessions for tests.simulation.bare: the members, the wires, and the deaths.
 
-Groups, keys and each member's secrets are the same in all schedules of a size, and what follows from them by
-pure functions (signatures above all) is worked out once, within `remembered`.
+Groups, keys and each member's secrets are the same in all schedules of a size. `remembered` computes what
+follows from them by pure functions (above all signatures) only once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests import parts
 
 CLIP = 4.0
 DIMENSION = 39
-"""So that nearly every member of up to ten has a chunk to add up."""
+"""Gives nearly every member of up to ten a chunk to add up."""
 JOINS_S, MASKS_S = 15.0, 15.0
 REFUSED_AFTER_S = 0.01
 AGAIN_S, AGAIN_TRIES = 0.05, 20
@@ -51,12 +51,12 @@ class Violation(AssertionError):
 
 
 SAID = dict(zip(Phase, ((False, False), (True, False), (False, True), (True, True)), strict=True))
-"""Whether a member has acknowledged, and whether it has released, by its phase."""
+"""Whether a member has acknowledged, and whether it has released, in each phase."""
 
 
 @dataclass(frozen=True)
 class Crash:
-    """Member `member` stops instead of sending its `at_send`-th message, for good."""
+    """Member `member` stops for good instead of sending its `at_send`-th message."""
 
     member: int
     at_send: int
@@ -64,7 +64,7 @@ class Crash:
 
 @dataclass(frozen=True)
 class Schedule:
-    """One session: who is in it, what the wires do, who dies. All of it follows from these values."""
+    """One session: its members, its wires and its deaths, which follow from these values alone."""
 
     seed: int
     members: int
@@ -74,11 +74,11 @@ class Schedule:
     loss: float = 0.0
     duplication: float = 0.0
     notices: bool = True
-    """Whether who is connected to a member that dies is told so."""
+    """Whether members connected to one that dies are notified."""
     cuts: float = 0.0
-    """How many sends are lost, with a word to the sender that its link broke, although both ends live."""
+    """The share of sends that are lost with a notice to the sender of a broken link, while both ends live."""
     spares_joins: bool = False
-    """Whether what comes before the masks is never lost: else few sessions of a lossy network begin."""
+    """Whether messages before the masks are never lost; otherwise few sessions of a lossy network begin."""
     crashes: tuple[Crash, ...] = ()
     groups: int = GROUPS
 
@@ -107,33 +107,33 @@ class Member:
     pieces: dict[int, TotalPiece] = field(default_factory=dict)
     evidence: list[Evidence] = field(default_factory=list)
     early: list[Any] = field(default_factory=list)
-    """What came before it was told of its group: a Session holds that."""
+    """Messages that came before it received its group; in a node the Session holds them."""
     started: bool = False
     said: list[Any] = field(default_factory=list)
-    """By a liar: what it sent, as it should have sent it."""
+    """For a liar: the messages that it sent, as it should have sent them."""
     forged: dict[int, TotalPiece] = field(default_factory=dict)
-    """By a liar: what it serves as chunks of the total."""
+    """For a liar: the chunks of the total that it serves."""
     heard: list[Any] = field(default_factory=list)
-    """By a liar: what came."""
+    """For a liar: the messages that it received."""
     armed: float = math.inf
 
 
 Lie = Callable[[Member, Key, Any], Iterable[Message]]
-"""(the liar, whom it writes to, what it should send there) -> what it sends there."""
+"""Maps (the liar, the receiver, the honest message) to the messages that it sends instead."""
 
 MachineKind = Callable[[Participant, Tolerance, FixedPoint, Layout], DoubleMasked]
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What a node's announcement tells a machine: the sender holds the base that this session made."""
+    """Informs a machine, as a node's announcement does, that the sender holds this session's base."""
 
     sender: Key
 
 
 @dataclass(frozen=True)
 class GaveUp:
-    """What a node's announcement tells a machine: the sender ended this session without a result."""
+    """Informs a machine, as a node's announcement does, that the sender ended without a result."""
 
     sender: Key
 
@@ -150,15 +150,15 @@ def secret(member: int, attempt: int) -> bytes:
 
 @cache
 def offer(member: int) -> Floats:
-    """(d,) float32: what a member offers."""
+    """Returns a member's offer, (d,) float32."""
     return np.random.default_rng(member).uniform(-1, 1, DIMENSION).astype("<f4")
 
 
 @contextmanager
 def remembered() -> Iterator[None]:
-    """Pure functions of keys and records are worked out once for all the schedules in here.
+    """Caches pure functions of keys and records for all schedules in the context.
 
-    A good signature stays good, and is looked up by record, key and signature; a bad one is tried each time.
+    A valid signature is looked up by record, key and signature; an invalid one is checked each time.
     """
     before = (
         signing.verify,
@@ -198,7 +198,7 @@ def remembered() -> Iterator[None]:
 
 
 def chaos(seed: int) -> Schedule:
-    """A schedule drawn from a seed: up to 20 % loss, slow links, up to n - 1 crashes."""
+    """Draws a schedule from a seed: up to 20 % loss, slow links, up to n - 1 crashes."""
     rng = random.Random(seed ^ 0xC4A05)
     members = rng.choice([4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 7, 8, 9, 10])
     crashes = rng.choice([0, 1, 1, 1, 2, 2, rng.randint(0, members - 1)])

@@ -1,7 +1,7 @@
-"""Peers come late, die, are cut off, leave and return: no strong base is lost, and who can go on does.
+"""Peers come late, die, are cut off, leave and return: no strong base is lost, and able quorums go on.
 
-The first tests are the faults of the rule that a group need only exceed half of those who are known: with it,
-each of these plans forked, lost what somebody had stored, or stood still. The campaign runs
+The first tests are faults of an earlier rule, by which a group had to exceed only half of the known peers:
+with it, each of these plans forked, lost what a peer had stored, or stood still. The campaign runs
 4 troubles x 2 (with a tracker, and without) x 16 seeds.
 """
 
@@ -44,7 +44,7 @@ COMMON_MEMBER = (
 
 
 def checked(plan: Plan, seed: int) -> Network:
-    """A run in which no rule is broken, no strong base is lost, and nobody stood still for nothing."""
+    """Runs a plan: no rule is broken, no strong base is lost, and no quorum stood still without a reason."""
     network = run(plan, seed)
     assert strong_lost(network) == 0, f"seed {seed}"
     assert not is_stuck(network), f"seed {seed}"
@@ -58,7 +58,7 @@ def checked(plan: Plan, seed: int) -> Network:
     ("plan", "seed"), COMMON_MEMBER, ids=["crash 131", "crash 1", "random 110", "random 322"]
 )
 def test_a_group_that_one_member_finished_is_not_made_again_by_the_others(plan, seed):
-    """All agree, one stores the mean, and the others fall back: they are bound, and finish it late."""
+    """All agree, one stores the mean, and the others fall back: they are bound, and finish late."""
     network = checked(plan, seed)
     assert not network.rules.forks, f"seed {seed}"
 
@@ -76,7 +76,7 @@ def test_a_swarm_that_starts_in_two_parts_is_one():
 
 @pytest.mark.parametrize(("until_s", "seed"), [(100.0, 0), (200.0, 1), (400.0, 2)])
 def test_a_side_that_forgot_the_other_makes_no_strong_base(until_s, seed):
-    """The five end before the partition does; what the three make meanwhile are weak bases."""
+    """The five end before the partition does; the three make only weak bases meanwhile."""
     check_long_cut(until_s, seed)
 
 
@@ -112,7 +112,7 @@ BETWEEN_S = (0.3, 0.0, 2.0, 6.0)
 
 
 def check_return(order: list[int], between_s: float, seed: int) -> None:
-    """Nobody is missing at the end: within two rounds of each, all six are in a sum."""
+    """Checks that all six are in a sum within two rounds of each return."""
     network = checked(leave_and_return(order, between_s), seed)
     where = f"seed {seed}, {order}, {between_s} s"
     assert not network.rules.forks, where
@@ -126,7 +126,7 @@ def check_return(order: list[int], between_s: float, seed: int) -> None:
 
 @pytest.mark.parametrize("first", range(6))
 def test_six_leave_one_by_one_and_go_on_when_they_return_whoever_is_first(first):
-    """Every leaver holds another base, and of six no more than three hold the newest."""
+    """Every leaver holds another base, and at most three of the six hold the newest."""
     check_return(RETURNS[first], BETWEEN_S[0], first)
 
 
@@ -166,7 +166,7 @@ def test_random_plans_lose_no_strong_base(first):
 
 
 def test_who_could_go_on_and_does_not_is_seen_to_be_stuck():
-    """Messages take longer than any group may: all are up, all their rounds fail."""
+    """Messages take longer than any group may: all are up, and all their rounds fail."""
     slow = Plan(4, 6, Conditions(delay_s=(3.0, 4.0)), timeouts=Timeouts(group_s=2.0))
     assert is_stuck(run(slow, 1))
 
@@ -187,7 +187,7 @@ def test_two_strong_bases_beside_each_other_are_seen():
 
 @pytest.mark.parametrize("seed", [67, 156, 163, 235])
 def test_who_starts_anew_can_take_the_late_result_of_its_open_vote(seed):
-    """It kept the vote, and not what the session's result is checked with."""
+    """It kept the vote, but not what it needs to check the session's result."""
     checked(churn_plan(seed, Trouble.MIXED), seed)
 
 

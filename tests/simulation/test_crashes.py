@@ -1,6 +1,7 @@
-"""One peer is killed instead of any one of its sends: the others end every round in time, and end alike.
+"""One peer dies instead of any one of its sends: the others end every round in time, with the same base.
 
-All positions of a run of two rounds. The others' deadlines are 20 s for the group, 15 s for each phase.
+The tests cover all positions in a run of two rounds. The others' deadlines are 20 s for the group and 15 s
+for each phase.
 """
 
 from itertools import product
@@ -38,9 +39,9 @@ def check(network: Network, crash: Crash, notices: bool) -> None:
 
 
 def longest_round_s(plan: Plan, number: int, notices: bool) -> float:
-    """Who is told of the end loses the linger of a group that still expects the dead one, no more.
+    """Returns the bound on a round's time: peers notified of the death lose at most a group's linger.
 
-    But in the last round those who were late for its group may be too few to make another: T_group.
+    In the last round those that came too late for its group may be too few for another one: T_group.
     """
     times = plan.timeouts
     worst_s = times.group_s + max(times.shares_s, times.sums_s)
@@ -50,7 +51,7 @@ def longest_round_s(plan: Plan, number: int, notices: bool) -> float:
 
 
 def crash_everywhere(peers: int, seed: int, which: str, tracker: bool = False) -> int:
-    """`which`: every variant at every position ("all"), or one variant after the other ("one each")."""
+    """`which`: every variant at every position ("all"), or the variants in turn ("one each")."""
     runs = 0
     sends = sends_of(Plan(peers, ROUNDS, tracker=tracker), seed)
     for host, count in enumerate(sends[:peers]):
@@ -67,7 +68,7 @@ def crash_everywhere(peers: int, seed: int, which: str, tracker: bool = False) -
 
 @pytest.mark.parametrize(("peers", "seed"), [(4, 1), (5, 2)])
 def test_every_peer_killed_at_every_send(peers, seed):
-    """The coordinating peer too: among peers it is the one with the lowest key."""
+    """Includes the coordinating peer: among peers it is the one with the lowest key."""
     assert crash_everywhere(peers, seed, "one each") > 30 * peers
 
 

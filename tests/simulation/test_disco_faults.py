@@ -1,4 +1,4 @@
-"""Each fault seen in DISCO (the table of reference/disco.md), and that it is not here."""
+"""Each fault found in DISCO (the table of reference/disco.md), and a test that it does not occur here."""
 
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ from tests.simulation.runs import FOREVER_S, group_that_loses_one, outcomes, rea
 
 
 def means_of(network: Network, peer: SimulatedPeer) -> Floats:
-    """(d,) float64: the base that the members' own offers lead to, by the sessions that made it."""
+    """Returns (d,) float64: the base that the members' own offers lead to, by the sessions that made it."""
     total, base = np.zeros(network.plan.dimension), peer.base
     while base.generation:
         group, before, _ = peer.disk.certificates[base.sid]
@@ -43,7 +43,7 @@ def test_late_partial_sum(kind, by_s):
 
 @pytest.mark.parametrize("at_send", range(1, 40, 3))
 def test_silent_peer(at_send):
-    """A peer that sends nothing, and whose links stay up: no peer ever returned."""
+    """A peer sends nothing while its links stay open: no peer ever returned."""
     conditions = Conditions(hangs=(Hang(0, at_send, None),), notices_loss=False)
     network = run(Plan(4, 2, conditions), seed=4)
     others = network.peers[1:]
@@ -66,7 +66,7 @@ def test_equal_shape_tensors_get_independent_shares(kind, words):
 
 
 def raw_forms(network: Network, peer: SimulatedPeer) -> set[bytes]:
-    """The bytes that would give a peer away: its updates and its bases, as floats and in fixed point."""
+    """Returns the bytes that would reveal a peer: its updates and its bases, as floats and in fixed point."""
     vectors = [network.rules.offered(peer.index, (unit,)) for unit in range(peer.disk.learned)]
     vectors += [
         network.rules.offered(owner, units)
@@ -110,7 +110,7 @@ def test_no_payload_is_ever_raw(seed):
 
 
 def test_waiting_for_the_group_has_a_deadline():
-    """No group can form: one's own update, at T_group, round after round."""
+    """No group can form: a node adds its own update, at T_group, round after round."""
     network = run(
         Plan(3, 3, Conditions(hangs=(Hang(1, 4, None), Hang(2, 4, None)), notices_loss=False)), seed=2
     )
@@ -121,7 +121,7 @@ def test_waiting_for_the_group_has_a_deadline():
 
 @pytest.mark.parametrize("tracker", [False, True])
 def test_connecting_has_a_deadline(tracker):
-    """Nobody ever answers, nobody is told why."""
+    """No peer ever answered, and no error was reported."""
     pairs = frozenset(frozenset((a, b)) for a in range(4) for b in range(a))
     conditions = Conditions(partitions=(Partition(pairs, 0.0, FOREVER_S),), notices_loss=False)
     network = run(Plan(3, 2, conditions, tracker=tracker), seed=2)
@@ -143,7 +143,7 @@ def test_subset_retry_never_offers_the_same_vector(seed):
 
 
 def test_a_restart_does_not_bring_an_offer_back():
-    """Killed after its sum was sent: what it offered is spent on its disk, and not offered again."""
+    """Killed after its sum was sent: its offer is spent on its disk, and not offered again."""
     for at_send in range(14, 40, 2):
         network = run(Plan(4, 4, Conditions(crashes=(Crash(1, at_send, 0.2),))), seed=at_send)
         units = [unit for peer, offer in network.rules.offers.values() if peer == 1 for unit in offer]
@@ -151,7 +151,7 @@ def test_a_restart_does_not_bring_an_offer_back():
 
 
 def test_whole_weights_are_never_shared_only_deltas_never_offered_before():
-    """The partial sums of every session add up to fresh deltas, and to nothing of the base."""
+    """The partial sums of every session add up to fresh deltas, and contain nothing of the base."""
     network = run(Plan(5, 5, Conditions(crashes=(Crash(2, 50, 1.0),)), dimension=8), seed=6)
     sums: dict[bytes, dict[bytes, np.ndarray]] = {}
     for line in network.transcript:

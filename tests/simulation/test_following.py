@@ -1,4 +1,4 @@
-"""Peers whose budget is spent: the others lose nothing by them, and they end where the others end."""
+"""Peers with spent budgets: they cost the others nothing, and end where the others end."""
 
 import pytest
 
@@ -11,17 +11,17 @@ from tests.simulation.runs import outcomes, reasons, run, sent
 
 SPENT = "budget-spent"
 AT_MOST_S = 2.0
-"""Without a wait, a round is a training of at most 0.6 s and a few messages; linger alone is 5 s at first."""
+"""Without a wait a round has a training of at most 0.6 s and a few messages; linger alone is 5 s at first."""
 
 
 def by_key(peers: int, seed: int) -> list[int]:
-    """The peers in key order: the first one coordinates."""
+    """Returns the peers in key order: the first one coordinates."""
     network = Network(Plan(peers, 1), seed)
     return sorted(range(peers), key=lambda index: network.peers[index].key.public)
 
 
 def went_on(network: Network, followers: dict[int, int]) -> None:
-    """Those that offer aggregated every round, without waiting; all end on one base, in the same round."""
+    """Checks that offering peers aggregate every round without waiting, and all end in one base and round."""
     for peer in network.peers:
         rounds = outcomes(network, peer.index)
         first = followers.get(peer.index, network.plan.rounds + 1)
@@ -37,7 +37,7 @@ def went_on(network: Network, followers: dict[int, int]) -> None:
 @pytest.mark.parametrize("tracker", [False, True])
 @pytest.mark.parametrize("seed", range(6))
 def test_three_of_five_go_on_while_two_follow_and_all_end_alike(seed, tracker):
-    """From another round on each time, and whichever places their keys have."""
+    """They begin to follow in different rounds, and their keys have all positions."""
     order = by_key(5, seed)
     followers = {order[seed % 5]: 1 + seed % 3, order[(seed + 2) % 5]: 2 + seed % 3}
     plan = Plan(5, 6, tracker=tracker, follows=tuple(followers.items()))
@@ -63,7 +63,7 @@ def test_the_next_candidate_coordinates_when_the_first_ones_follow(places):
 
 @pytest.mark.parametrize("tracker", [False, True])
 def test_three_of_seven_go_on_while_four_follow(tracker):
-    """Three are no majority of seven; of those that offer they are all."""
+    """Three are no majority of seven, but they are all that offer."""
     followers = dict.fromkeys(by_key(7, seed=4)[:4], 2)
     plan = Plan(7, 5, tracker=tracker, follows=tuple(followers.items()))
 
@@ -92,7 +92,7 @@ def test_when_all_follow_nobody_waits_and_all_end_alike(tracker):
 
 @pytest.mark.parametrize("later", [2, 20, 50])
 def test_a_follower_that_restarts_still_follows_and_ends_alike(later, monkeypatch):
-    """It dies some sends after it first said so. In its next life only its disk says that it follows."""
+    """It dies some sends after it first said that it follows; after the restart only its disk knows that."""
     train = SimulatedPeer._train
 
     def forgetful(self: SimulatedPeer) -> None:
@@ -125,9 +125,9 @@ def test_who_falls_back_is_healed_though_a_follower_is_asked_first():
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 5, 7, 8])
 def test_messages_that_are_lost_leave_no_follower_behind(seed):
-    """In one of the first 60 seeds, 6, a last answer is lost that nobody is left to give again.
+    """In one of the first 60 seeds, 6, a last answer is lost that no remaining node can repeat.
 
-    A link loses nothing but with its end, so that a node comes to this only with several links that break.
+    A link loses messages only when it ends, so a node gets there only if several links break.
     """
     lossy = Conditions(delay_s=(0.001, 0.2), loss=0.02, duplication=0.2)
     network = run(Plan(5, 5, lossy, follows=((seed % 5, 2), ((seed + 1) % 5, 3))), seed)

@@ -1,4 +1,4 @@
-"""Some finish and others fall back: the certificate makes all bases one again, bit by bit."""
+"""Some peers finish and others fall back: the certificate makes all bases equal again, bit by bit."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def test_who_fell_back_fetches_the_certificate_and_holds_the_same_bits(kind):
 
 
 def test_a_late_joiner_adopts_what_the_majority_shows_and_keeps_its_fresh_offer():
-    """Peer 4 is cut off until three rounds are over; what it learned alone is offered in its first group."""
+    """Peer 4 is cut off until three rounds are over; its first group gets what it learned alone."""
     late = Conditions(partitions=(split([4], [0, 1, 2, 3], 0.0, 12.0),))
     network = run(Plan(5, 8, late, train_s=(2.0, 3.0)), seed=3)
     joiner = network.peers[4]

@@ -1,4 +1,4 @@
-"""A peer is killed, and comes back about when the others end: it waits only where nobody is left."""
+"""A killed peer comes back about when the others end: it waits only if no peer is left."""
 
 import pytest
 

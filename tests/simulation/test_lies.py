@@ -16,21 +16,21 @@ ALICE, BOB = "127.0.0.1:7000", "127.0.0.1:7001"
 
 
 def other_sum(key: NodeKey, honest: Sum) -> Sum:
-    """Another sum under a good signature."""
+    """Makes another sum with a valid signature."""
     payload = bytes(len(honest.payload))
     header = replace(honest.header, pieces=(bulk_digest(payload),), signature=b"")
     return replace(signing.sign(header, key), index=honest.index, payload=payload)
 
 
 def two_faced(key: NodeKey, endpoint: str, message: Message) -> tuple[Message, ...]:
-    """To one peer another sum than to the others."""
+    """Sends one peer another sum than the others."""
     if isinstance(message, Sum) and message.sender == key.public and endpoint == ALICE:
         return (other_sum(key, message),)
     return (message,)
 
 
 def both_at_once(key: NodeKey, endpoint: str, message: Message) -> tuple[Message, ...]:
-    """To one peer both sums, the honest one first."""
+    """Sends one peer both sums, the honest one first."""
     if isinstance(message, Sum) and message.sender == key.public and endpoint == BOB:
         return (message, other_sum(key, message))
     return (message,)
@@ -62,7 +62,7 @@ def test_the_honest_end_alike_although_one_lies(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_both_sums_in_one_session_are_seen_there_without_any_certificate(seed):
-    """Bob's mean is right and so is everybody's: what he saw is all there is to tell."""
+    """Bob's mean is right, and so is everybody else's: only the two sums that he saw reveal the lie."""
     conditions = Conditions(reordering=0.0)
     network = run(Plan(5, 8, conditions, lies=((4, both_at_once),)), seed)
     assert {accusation.by for accusation in network.rules.accusations} == {1}, f"seed {seed}"
@@ -77,6 +77,6 @@ def test_an_accusation_of_somebody_honest_is_a_violation():
 
 
 def test_a_certificate_with_the_other_sum_is_what_tells():
-    """Alice holds one sum, the others another: the certificate that is fetched shows both."""
+    """Alice holds one sum, the others another: the certificate that she fetches shows both."""
     network = run(Plan(5, 6, lies=((4, two_faced),)), 0)
     assert any(isinstance(line.message, Certificate) for line in network.transcript)

@@ -1,7 +1,7 @@
 """One member of a masked session dies instead of any one of its sends, in both layouts.
 
-All survivors end in time. Where the network loses nothing and no more die than are tolerated, they all
-complete, on one set of members, once a single offer is spent: a death costs no round.
+All survivors end in time. Without network losses, and with no more deaths than are tolerated, all complete
+with one set of members once a single offer is spent: a death costs no round.
 """
 
 import random
@@ -16,11 +16,11 @@ from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule
 
 LAYOUTS = {"everybody adds up": EVERYBODY_ADDS, "reducers": REDUCERS}
 GROUPS = {4: 1, 5: None}
-"""How many members, and the dropouts that are asked for: 4 tolerate 1 only where that is said."""
+"""Numbers of members, and the dropouts to tolerate: 4 members tolerate 1 only if the setting says so."""
 
 
 def crash_everywhere(calm: Schedule, mute: tuple[type, ...] = ()) -> list[Swarm]:
-    """Every member, at every one of its sends."""
+    """Kills every member, at every one of its sends."""
     swarm = Swarm(calm, mute=mute).run()
     assert len(swarm.completed) == calm.members
     return [
@@ -60,7 +60,7 @@ def test_every_member_killed_at_every_send_many_times(members, dropouts, layout,
 
 
 def _all_complete(swarm: Swarm) -> None:
-    """Or nobody has begun."""
+    """Checks that all completed, or no session began."""
     begun = any(member.spent for member in swarm.survivors)
     assert not begun or len(swarm.completed) == len(swarm.survivors), (swarm.schedule, swarm.reasons)
 
@@ -85,7 +85,7 @@ def test_every_pair_of_ten_dies_at_like_places(layout):
     ],
 )
 def test_one_that_alone_had_all_of_a_dead_member_brings_the_others_to_its_totals(seed, layout, crash):
-    """What a dead member sent last reached one member, which acknowledged the totals with it in them."""
+    """The last send of a dead member reached one member, which acknowledged totals that include it."""
     with remembered():
         swarm = Swarm(Schedule(seed, 5, layout, crashes=(crash,), groups=16)).run()
     assert [len(member.end.contributors) for member in swarm.completed] == [5] * 4
@@ -107,7 +107,7 @@ def test_as_many_as_are_tolerated_die_anywhere_many_times(first):
 
 
 def _deaths(seed: int) -> Schedule:
-    """Of five to ten members as many as they tolerate, at most, at any place behind the first JOINs."""
+    """Draws deaths of as many of five to ten members as they tolerate, after the first JOINs."""
     rng = random.Random(seed)
     members = rng.randint(5, 10)
     calm = Schedule(
@@ -124,7 +124,7 @@ def _deaths(seed: int) -> Schedule:
 
 
 def test_planted_fault_without_the_echo_of_the_certificate_some_begin_and_others_can_not_follow():
-    """Who dies among its votes leaves one with all of them: that one spends its offer alone."""
+    """A death among the votes leaves one member with all of them, which spends its offer alone."""
     calm = Schedule(4, 4, EVERYBODY_ADDS, 1)
     with remembered():
         swarms = crash_everywhere(calm, mute=(JoinCertificate,))
@@ -134,5 +134,5 @@ def test_planted_fault_without_the_echo_of_the_certificate_some_begin_and_others
 
 
 def _is_split(swarm: Swarm) -> bool:
-    """Whether some spent their offers, and others never began."""
+    """Returns whether some members spent their offers while others never began."""
     return len({member.spent for member in swarm.survivors}) == 2

@@ -1,4 +1,4 @@
-"""An observer of everything that masked machines said, in sessions that lose a member at any of its sends."""
+"""An observer of all messages of masked machines, in sessions that lose a member at any of its sends."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ EVERYBODY = 0b11111
 
 
 def _observed(swarm: Swarm, *colluders: int) -> MaskedSession:
-    """Members are in key order, so that one's number is its place."""
+    """Members are in key order, so that a member's number is its index."""
     keys = tuple(member.participant.me for member in swarm.members)
     messages = [message for _, _, message in swarm.transcript]
     offers = tuple((("unit", number, 0),) for number in range(len(keys)))
@@ -44,7 +44,7 @@ def test_only_the_sum_of_who_is_included_is_determined(layout, colluders):
 
 @pytest.mark.parametrize("layout", [EVERYBODY_ADDS, REDUCERS])
 def test_planted_fault_without_self_masks_those_left_out_would_be_bare(layout):
-    """Whose vector was sent and who is not included, in some of these runs: the test above is about them."""
+    """These runs include a vector that was sent but left out: else the test above shows nothing."""
     with remembered():
         swarms = [Swarm(each).run() for each in _schedules(layout, 4)]
     assert any(isinstance(message, Masked) for swarm in swarms for _, _, message in swarm.transcript)
@@ -57,18 +57,18 @@ def test_planted_fault_without_self_masks_those_left_out_would_be_bare(layout):
 
 SEEDS = [seed for seed in range(10) if random_plan(seed).masked is not None]
 WITHOUT_A_RESULT, LEAVING_OUT = (25, 30, 36), (121, 128)
-"""Seeds whose masked sessions end so, now and then; the last test here shows that they still do."""
+"""Seeds with sessions that leave members out or have no result; the last test shows that they still do."""
 
 
 @pytest.mark.parametrize("seed", [*SEEDS, *WITHOUT_A_RESULT, *LEAVING_OUT])
 def test_random_schedules_of_whole_nodes_expose_nobody(seed):
-    """All masked sessions of a run together: what one offered in several of them would show."""
+    """Takes all masked sessions of a run together: repeated offers of a member would show."""
     sessions = _sessions(seed)
     assert MaskedObserver(sessions).exposed() == [], f"seed {seed}"
 
 
 def test_some_of_these_schedules_leave_members_out_or_have_no_result():
-    """The test above would say nothing if every session ended well."""
+    """The test above would show nothing if every session ended well."""
     sent_in_vain = [
         session for seed in WITHOUT_A_RESULT for session in _sessions(seed) if not session.included
     ]

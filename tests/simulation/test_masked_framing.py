@@ -1,4 +1,4 @@
-"""What a liar shows of others must not make anybody accuse them."""
+"""A liar's forged evidence must not lead to accusations of honest members."""
 
 from dataclasses import replace
 from functools import cache
@@ -21,7 +21,7 @@ SEEDS = range(10)
 
 @cache
 def old_heads(seed: int) -> tuple[TotalHead, ...]:
-    """What honest reducers signed in another session of the same group."""
+    """Returns what honest reducers signed in another session of the same group."""
     other = next(
         swarm
         for number in range(seed + 1, seed + 50)
@@ -33,7 +33,7 @@ def old_heads(seed: int) -> tuple[TotalHead, ...]:
 
 
 def test_heads_of_another_session_are_no_evidence():
-    """Their reducers signed other totals there: of course they differ."""
+    """Their reducers signed other totals there, so the totals differ legitimately."""
     for seed in SEEDS:
         with remembered():
             old = old_heads(seed)
@@ -46,7 +46,7 @@ def test_heads_of_another_session_are_no_evidence():
 
 @pytest.mark.parametrize("slow_s", [0.05, 0.3, 0.6])
 def test_two_totals_are_seen_whatever_comes_first(slow_s):
-    """The liar shows them in no check: what the honest show each other tells."""
+    """The liar names them in no check: the checks that honest members exchange reveal it."""
     for seed in SEEDS:
         with remembered():
             schedule = Schedule(seed, 5, REDUCERS, delay_s=(0.001, slow_s))
@@ -57,7 +57,7 @@ def test_two_totals_are_seen_whatever_comes_first(slow_s):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_what_a_member_did_not_sign_does_not_bring_it_back(layout):
-    """It is gone; somebody writes in its name. A leader would wait for its vote in vain."""
+    """It is gone, and another member writes in its name. A leader would wait for its vote in vain."""
     here, messages = machine(layout), real_messages(layout)
     begin(here, messages)
     chunk = next(message for message in messages if isinstance(message, Masked))
@@ -71,7 +71,7 @@ def test_what_a_member_did_not_sign_does_not_bring_it_back(layout):
 
 
 def test_inputs_that_nobody_signed_do_not_blame_their_owners(monkeypatch: pytest.MonkeyPatch):
-    """A false total that shows a made up head of member 0's chunk: the reducer is to blame."""
+    """A false total comes with a made-up head of member 0's chunk: the reducer is to blame."""
     honest = Reduction._sum
 
     def added(reduction: Reduction, found, index: int) -> bytes:

@@ -1,7 +1,7 @@
-"""A member of a masked session lies: it is caught by what it signed, or is missed; never a wrong model.
+"""A member of a masked session lies: its signatures prove it, or it is missed; never a wrong model.
 
-Every run checks the rules of tests.simulation.bare: whoever completes has the same as the others, nobody
-honest is accused, all end within their deadlines. Member 3 lies; to member 0, where it lies to one alone.
+Every run checks the rules of tests.simulation.bare: all that complete have the same result, no honest member
+is accused, and all end within their deadlines. Member 3 lies; if to one member alone, to member 0.
 """
 
 from collections.abc import Callable, Iterable
@@ -42,12 +42,12 @@ def liar_of(swarm: Swarm) -> bytes:
 
 
 def accusers(swarm: Swarm) -> list[int]:
-    """The honest members that hold evidence."""
+    """Returns the honest members that hold evidence."""
     return [member.number for member in swarm.honest if member.evidence]
 
 
 def missed_by(swarm: Swarm) -> list[int]:
-    """The honest members that say they waited for the liar."""
+    """Returns the honest members that report that they waited for the liar."""
     return [
         member.number
         for member in swarm.honest
@@ -155,7 +155,7 @@ def nobody_completes_and_somebody_proves_it(swarms: Iterable[Swarm]) -> None:
 
 
 def a_liar_that_adds_up(adding: Adding, monkeypatch: pytest.MonkeyPatch) -> list[Swarm]:
-    """It believes its own total: it checks and acknowledges it."""
+    """A liar that believes its own total: it checks and acknowledges it."""
     honest = Reduction._sum
     monkeypatch.setattr(
         Reduction,
@@ -191,7 +191,7 @@ def test_a_total_over_fewer_than_it_names_is_proved(monkeypatch: pytest.MonkeyPa
 
 
 def beginning_with(module: ModuleType, name: str, lying: Callable[..., Callable[..., Any]]):
-    """A machine that begins, as member 3, with another function in the place of an honest one."""
+    """Returns a machine of which member 3 starts with a lying function in place of an honest one."""
 
     class Beginner(DoubleMasked):
         def start(self, vector, rand, now):
@@ -204,12 +204,12 @@ def beginning_with(module: ModuleType, name: str, lying: Callable[..., Callable[
 
 
 def points_of_nothing(honest):
-    """Of no polynomial; hashed as they are."""
+    """Deals points of no polynomial; their hashes are computed as usual."""
     return lambda secret, threshold, members, rand: tuple(range(7, 7 + members**2, members))
 
 
 def key_of_another_secret(honest):
-    """Than the one that it dealt."""
+    """Announces the mask key of another secret than the one that it deals."""
     return lambda secret: honest(secret ^ 1 << 200)
 
 
@@ -242,7 +242,7 @@ def quiet_after_its_vector(member, to, message):
 
 @pytest.mark.parametrize("layout", BOTH)
 def test_a_wrong_mask_key_is_proved_when_it_has_to_be_opened(layout):
-    """Who deals it drops out: the shares of its key open something else."""
+    """Its dealer drops out: the shares of its key open something else."""
     nobody_completes_and_somebody_proves_it(swarms_with(WrongMaskKey, layout, quiet_after_its_vector))
 
 
@@ -253,7 +253,7 @@ def test_a_wrong_mask_key_is_proved_when_it_has_to_be_opened(layout):
 @pytest.mark.parametrize("proof", ["none", "fits", "other"])
 @pytest.mark.parametrize("included", [0, 0b11111, 0b11110, 0b11111 | 1 << 63])
 def test_a_forged_lock_accuses_nobody_honest_and_with_reducers_holds_nobody_up(included, proof, layout):
-    """Where everybody adds up there is no proof of a lock: one that is forged may cost the round."""
+    """If every member adds up all chunks, locks have no proof: a forged one may cost the round."""
     for view in (1, 2):
         for swarm in swarms_of(lies.forged_lock(included, view, proof), layout):
             assert len(swarm.completed) == 4 or layout == EVERYBODY_ADDS, (

@@ -1,4 +1,4 @@
-"""Whole nodes in masked sessions: deaths and lies, and that all who live end on one base."""
+"""Whole nodes in masked sessions with deaths and lies: all that live end on one base."""
 
 import random
 from dataclasses import replace
@@ -30,7 +30,7 @@ def plan_of(peers: int, dropouts: int | None, layout: int, conditions: Condition
 
 
 def crash_everywhere(peers: int, dropouts: int | None, layout: int, seed: int, step: int) -> int:
-    """Every peer at every `step`-th of its sends: those who live end alike, and in time."""
+    """Kills every peer at every `step`-th of its sends: the survivors end alike, and in time."""
     runs = 0
     calm = run(plan_of(peers, dropouts, layout), seed)
     assert {outcome.reason for outcome in calm.rules.outcomes} == {None}
@@ -53,7 +53,7 @@ def test_every_peer_killed_at_many_sends(group, layout):
 
 
 LEFT_BEHIND = (272, 302, 409, 461, 531, 865)
-"""A member that had all of a dead one's messages waited for others that lacked them, and had gone on."""
+"""Seeds of an earlier fault: a member with all of a dead one's messages waited in vain for the others."""
 
 
 def test_after_a_death_while_they_join_or_later_the_others_end_every_round_together():
@@ -69,7 +69,7 @@ def test_after_a_death_the_others_end_every_round_together_many_times(first):
 
 
 def _together(seed: int) -> bool:
-    """Whether every mean that some of the four survivors have all of them have."""
+    """Returns whether every mean that some of the four survivors have is a mean of all of them."""
     rng = random.Random(seed)
     layout = rng.choice(LAYOUTS)
     crash = Crash(rng.randrange(5), rng.randrange(8, 60), None)
@@ -92,7 +92,7 @@ def test_every_peer_killed_at_every_send(group, layout, seed):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kinds", [JOINS, MASKS, ENDS])
 def test_who_is_late_comes_to_the_others_base(kinds, layout):
-    """A straggler is dropped from the round, and catches up by its certificate."""
+    """A straggler is dropped from the round, and catches up with its certificate."""
     conditions = Conditions(lates=(Late(2, kinds, 30.0, 10.0),))
     network = run(plan_of(5, None, layout, conditions), seed=1)
     assert len(network.digests()) == 1

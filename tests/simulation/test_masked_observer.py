@@ -1,4 +1,4 @@
-"""What an observer of everything learns in masked sessions, by the numbers and from transcripts made by hand.
+"""What an omniscient observer learns in masked sessions: hand-made transcripts with known results.
 
 The results for five members are those of the protocol, Part II, K.
 """
@@ -90,7 +90,7 @@ def test_all_but_one_colluding_know_the_last_ones_offer():
 
 
 def test_colluders_take_off_the_masks_that_they_share():
-    """Nobody else's vector is there: only what they know of it lies over the last one's."""
+    """The other vectors are absent: the last one is covered only by masks that they know."""
     alone = replace(COMPLETE, sent=LAST, colluders=FIRST_FOUR)
     assert _determined(alone) == [_sum(4)]
     assert _determined(replace(alone, colluders=0b00111)) == []
@@ -101,7 +101,7 @@ def test_no_secret_opened_nothing_is_determined():
 
 
 def test_the_sum_of_fewer_than_meant_is_exposed():
-    """As if two sets had ended: opened for the four, while all five were meant."""
+    """As if two sets had ended: secrets opened for four members, while five were meant."""
     assert _exposed(replace(LATE, included=ALL)) == [_sum(0, 1, 2, 3)]
 
 
@@ -113,7 +113,7 @@ def test_an_offer_that_is_made_again_exposes_who_left():
 
 
 def test_a_sum_that_is_meant_by_itself_is_exposed_where_it_is_subtracted():
-    """Both sums are meant to be known, each in its session: that offers are fresh is the rule that helps."""
+    """Both sums are meant to be known, each in its session: the rule that offers are fresh prevents this."""
     assert _exposed(COMPLETE, replace(LATE, sid=NEXT_SID)) == []
     assert _exposed(COMPLETE, replace(LATE, sid=NEXT_SID, included=NOBODY)) != []
 
@@ -140,7 +140,7 @@ def test_an_offer_of_several_units_counts_each():
 
 @pytest.mark.parametrize("seed", range(60))
 def test_rational_arithmetic_says_the_same(seed):
-    """A second elimination, dense and over fractions, on random facts."""
+    """A second elimination, dense and with fractions, on random facts."""
     draw = random.Random(seed)
     members = draw.randint(3, 5)
     facts = [draw.getrandbits(members) for _ in range(4)]
@@ -155,7 +155,7 @@ def test_rational_arithmetic_says_the_same(seed):
 
 
 def _dense_row(session: MaskedSession, member: int) -> list[Fraction]:
-    """Offers, self masks, pairs; zero where it is known."""
+    """Returns the row over offers, self masks and pairs; zero where a value is known."""
     n = len(session.offers)
     has = lambda members, number: bool(members >> number & 1)  # noqa: E731
     row = [Fraction(each == member and not has(session.colluders, each)) for each in range(n)]
@@ -231,7 +231,7 @@ def test_the_same_release_twice_is_one():
 
 
 def test_colluders_add_the_shares_that_were_dealt_to_them():
-    """Two of them, and two honest releases for each of two sets: of 4, both are opened."""
+    """Two colluders, and two honest releases for each of two sets: with a threshold of 4, both are opened."""
     messages = [_release(0, ALL), _release(1, ALL), _release(0, FIRST_FOUR), _release(1, FIRST_FOUR)]
     facts = _facts(EVERY_VECTOR + messages, 2, 3)
     assert facts.self_masks == ALL
@@ -246,7 +246,7 @@ def test_a_colluder_who_releases_adds_no_second_share():
 
 
 def test_mixed_releases_open_what_they_share():
-    """Nobody's set has four releases, but three members stand in enough of them."""
+    """No set has four releases, but enough of them contain the same three members."""
     sets = (0b11111, 0b11111, 0b01111, 0b01111)
     messages = EVERY_VECTOR + [_release(member, included) for member, included in enumerate(sets)]
     facts = _facts(messages)
@@ -270,7 +270,7 @@ def test_other_sessions_messages_are_left_alone():
 
 
 def _network_with_masks(included: int, sent: int) -> Network:
-    """A run of five over whose first group's transcript a masked session is written."""
+    """Runs five members, and writes a masked session over the transcript of their first group."""
     network = Network(Plan(5, 1), 3).run()
     line = next(line for line in network.transcript if isinstance(line.message, Sum))
     sid, keys = line.message.sid, sorted(peer.key.public for peer in network.peers)

@@ -1,4 +1,4 @@
-"""One acknowledgement and one release of each member, whatever the others say to it."""
+"""One acknowledgement and one release per member, whatever the others send to it."""
 
 from collections import Counter
 from typing import Any
@@ -29,7 +29,7 @@ def test_in_a_calm_session_each_says_each_thing_once_to_each(layout):
 
 
 def acks_for(here: DoubleMasked, included: int, mark: int, layout: int) -> list[Ack]:
-    """What all others, every one a liar, acknowledge."""
+    """Makes the acknowledgements of all others, who are all liars."""
     chunks, sid = Schedule(0, MEMBERS, layout).layout.chunks, here.participant.sid
     digests = (bytes([mark]) * 32,) * chunks
     totals = totals_digest(sid, included, digests)
@@ -40,7 +40,7 @@ def acks_for(here: DoubleMasked, included: int, mark: int, layout: int) -> list[
 
 
 def releases_of(here: DoubleMasked, layout: int) -> set[Any]:
-    """The heads of what it releases when all acknowledge one thing, and then another."""
+    """Returns the heads of its releases if all acknowledge one thing, and then another."""
     begin(here, real_messages(layout))
     heads = set()
     for included, mark in ((0b11111, 1), (0b11110, 2)):
@@ -57,14 +57,14 @@ def test_one_release_although_all_others_lie(layout):
 
 
 def forgetful(secret_release: SecretRelease, ack: Ack) -> None:
-    """The last word of each counts."""
+    """A member for which the last acknowledgement of each counts."""
     signing.verify(ack.vote, ack.vote.sender)
     secret_release._acks[ack.vote.sender] = ack
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_planted_fault_two_releases_open_both_secrets_of_a_member(layout, monkeypatch: pytest.MonkeyPatch):
-    """Without the rule: of member 0 the self mask's share, and then the mask key's."""
+    """Without the rule: the share of member 0's self mask, and then the share of its mask key."""
     monkeypatch.setattr(SecretRelease, "take_ack", forgetful)
     assert len(releases_of(machine(layout), layout)) == 1  # the release rule alone still holds
     again = (Phase.RELEASED, Event.QUORUM)

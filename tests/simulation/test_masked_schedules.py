@@ -1,8 +1,8 @@
-"""Random schedules of bare masked machines: loss to 20 %, slow links, up to n - 1 crashes, n to 10.
+"""Random schedules of bare masked machines: loss up to 20 %, slow links, up to n - 1 crashes, n up to 10.
 
-Every rule of tests.simulation.bare holds in each: one result for all who end with one, who failed is healed
-to the same, one acknowledgement and one release of each, of no member both secrets, nobody after its
-deadlines, nobody honest accused.
+Every rule of tests.simulation.bare holds in each: all results are the same, failed members are healed to it,
+each member acknowledges and releases once, both secrets of a member are never open, all end by their
+deadlines, and no honest member is accused.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ def test_many_random_schedules_break_no_rule(first):
 
 
 def test_the_schedules_show_what_they_are_for():
-    """Views that change, some who complete where others do not, releases that nobody can open."""
+    """They include view changes, completions next to failures, and releases that nobody can open."""
     ends = ends_of(0, 400)
     assert set(ends) == {"all", "some", "released, nobody completed", "nothing released"}
 
@@ -59,7 +59,7 @@ def test_a_violation_names_its_schedule():
 
 
 def first_violation(seeds: Iterable[int]) -> str:
-    """What the first of these schedules that breaks a rule breaks."""
+    """Returns the first rule that one of these schedules breaks."""
     with remembered():
         for seed in seeds:
             try:
@@ -80,7 +80,7 @@ def _own_alone(secret_release: SecretRelease):
 
 
 def test_planted_fault_another_acknowledgement_in_a_later_view(monkeypatch: pytest.MonkeyPatch):
-    """Who forgets what it acknowledged says yes to the totals of every view."""
+    """A member that forgets its acknowledgement accepts the totals of every view."""
     honest = MaskedRounds._change_view
 
     def forgetful(rounds, number, now):

@@ -1,4 +1,4 @@
-"""Nobody who sees every message of a run learns a member's update, or a sum over part of a group."""
+"""An observer of all messages of a run learns no member's update, and no sum over part of a group."""
 
 from dataclasses import replace
 
@@ -66,7 +66,7 @@ def test_random_schedules(seed):
 
 
 def test_random_schedules_show_failed_sessions_with_sums():
-    """The test above would say nothing if every session ended well."""
+    """The test above would show nothing if every session ended well."""
     failed = sum(_sessions_that_failed(run(additive_plan(seed), seed)) for seed in range(12))
     assert failed >= 3
 

@@ -1,4 +1,4 @@
-"""Of a partition the side with a quorum lives, and the other comes back to it when it heals."""
+"""In a partition the side with a quorum goes on, and the other side adopts its base afterwards."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.simulation.runs import FOREVER_S, reasons, run
 
 
 def groups_during(network: Network, from_s: float, until_s: float) -> list[set[int | None]]:
-    """The members of the sessions that somebody completed between these times."""
+    """Returns the members of the sessions that a peer completed between these times."""
     ended = {
         outcome.sid
         for outcome in network.rules.outcomes
@@ -22,7 +22,7 @@ def groups_during(network: Network, from_s: float, until_s: float) -> list[set[i
 @pytest.mark.parametrize("notices", [True, False])
 @pytest.mark.parametrize("lone", [[0, 1], [2, 4], [1, 2, 3]])
 def test_a_side_without_a_quorum_forms_no_group(lone, notices):
-    """Six agree; then `lone` is cut off. Of two halves the one goes on that the first elector is in."""
+    """Six agree; then `lone` is cut off. Of two halves the one with the first elector goes on."""
     others = [peer for peer in range(6) if peer not in lone]
     conditions = Conditions(partitions=(split(lone, others, 3.0, FOREVER_S),), notices_loss=notices)
     network = run(Plan(6, 4, conditions, train_s=(1.0, 1.5)), seed=7)

@@ -1,11 +1,10 @@
-"""The rule alone, over very many plans: no strong base beside another, and a free quorum goes on.
+"""The rule alone, over very many plans: strong bases do not fork, and a free quorum goes on.
 
-Checked are the quorums of tests.simulation.rule against protocol.quorum.electorate, all of them up to five
-electors;
-that each planted fault is found; and, on the same churn, what the rule comes to against what the real
-machines come to in the simulator: of each era of 200 s whether a strong base was made in it, whether
-any was lost or made beside another, and that all hold one at the end. How many bases are made in an era is
-not compared: a round of the rule has no length.
+The tests check three things. The quorums of tests.simulation.rule equal those of protocol.quorum.electorate
+for all sets of up to five electors. Each planted fault is found. On the same churn, the rule and the real
+machines in the simulator have the same results: whether each era of 200 s made a strong base, whether any
+was lost or forked, and that all peers hold one at the end. The number of bases in an era is not compared,
+because a round of the rule has no length.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ FIRST_OF_SOAK = 1_000_000
 
 
 def plans(trouble: Trouble, count: int) -> int:
-    """How many of these, where `count` are run of a usual kind: a long partition takes as long as twenty."""
+    """Returns how many plans to run: a long partition takes 20 times longer than a usual trouble."""
     return count if trouble is not Trouble.LONG else count // 20
 
 
@@ -69,7 +68,7 @@ WHERE_FOUND = {
     Fault.FORGETFUL: (Trouble.CRASH, 500),
     Fault.BASELESS: (Trouble.LONG, 500),
 }
-"""Of what trouble so many plans show the fault."""
+"""The trouble, and the number of plans, that show each fault."""
 
 
 @pytest.mark.parametrize("fault", Fault)
@@ -106,7 +105,7 @@ def announced(peer: int, opened: tuple[bytes, ...]) -> Announce:
 
 
 def test_groups_have_a_quorum_here_where_they_have_one_in_the_protocol():
-    """Of members some have open votes; of the others some have resigned, and their words are in the group."""
+    """Some members have open votes; others have resigned, with their records in the group."""
     rng = random.Random(3)
     found = []
     for _ in range(2000):
@@ -134,13 +133,13 @@ def test_groups_have_a_quorum_here_where_they_have_one_in_the_protocol():
 
 ERA_S = 200.0
 TRAIN_S = (12.0, 15.0)
-"""Shorter than T_group, so that those who are not in step meet in it."""
+"""Shorter than T_group, so that peers out of step meet in it."""
 ROUNDS_OF_AN_ERA = 8
-"""Of the rule; of the machines an era holds about fourteen that succeed, or six that fail."""
+"""For the rule; in an era the machines make about fourteen rounds that succeed, or six that fail."""
 
 
 def calm_churn(seed: int) -> Churn:
-    """Four to six of whom, era by era, other ones are up, and perhaps cut in two; nothing fails besides."""
+    """Makes a churn of four to six peers, with other ones up in each era, perhaps cut in two."""
     rng = random.Random(seed)
     peers = rng.randint(4, 6)
     everybody = (1 << peers) - 1
@@ -152,7 +151,7 @@ def calm_churn(seed: int) -> Churn:
 
 
 def plan_of(churn: Churn, seed: int) -> Plan:
-    """The same for the simulator: who is not up in an era leaves at its beginning, and returns after it.
+    """Makes the same plan for the simulator: a peer that is down in an era leaves for that time.
 
     Bit p is the peer with the p-th lowest key of this seed: half of the electors suffice with the first one.
     """
@@ -186,7 +185,7 @@ def _renamed(churn: Churn, names: list[int]) -> Churn:
 
 
 def made_at(network: Network) -> list[float]:
-    """When each strong base was first held by a member of its session."""
+    """Returns when a member of its session first held each strong base."""
     strong = {base.sid for base in network.rules.parents if base.is_strong}
     ended: dict[bytes, float] = {}
     for outcome in network.rules.outcomes:

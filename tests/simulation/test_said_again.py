@@ -1,4 +1,4 @@
-"""A shell says more than once that a member is gone: for each of its links, and whenever it tries again."""
+"""A shell reports a lost member several times: once for each link, and at each new attempt."""
 
 import pytest
 
@@ -11,7 +11,7 @@ JOINS = 3 * 4  # messages of each of five before its masks: JOIN, JOINED and the
 
 
 class Insistent(DoubleMasked):
-    """Is told of every loss four times."""
+    """A machine that receives every loss four times."""
 
     def unreachable(self, key, now):
         return [action for _ in range(4) for action in super(Insistent, self).unreachable(key, now)]
@@ -20,7 +20,7 @@ class Insistent(DoubleMasked):
 @pytest.mark.parametrize("layout", [EVERYBODY_ADDS, REDUCERS], ids=["by everybody", "by reducers"])
 @pytest.mark.parametrize("at_send", range(JOINS + 1, JOINS + 6))
 def test_a_loss_that_is_said_again_uses_up_no_view(layout: int, at_send: int):
-    """All views at once left nobody to propose: the others waited for the end of the session, in vain."""
+    """A loss that used up all views left no proposer: the others waited in vain until the session's end."""
     for seed in range(6):
         for member in range(5):
             schedule = Schedule(seed, 5, layout, crashes=(Crash(member, at_send),))

@@ -1,4 +1,4 @@
-"""Random plans: every rule of scenarios.simulator.rules holds, every peer ends, whatever the network does."""
+"""Random plans: every rule of scenarios.simulator.rules holds, and every peer ends, under any faults."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_where_nothing_is_lost_and_nobody_fails_all_rounds_aggregate_and_all_end
 
 @pytest.mark.parametrize("seed", range(12))
 def test_where_more_than_half_and_three_live_on_the_living_end_alike(seed):
-    """The faults come early enough for two whole rounds to follow; nothing else is lost."""
+    """The faults come early enough for two whole rounds to follow, and nothing else is lost."""
     faults = Conditions(
         delay_s=(0.001, 0.2),
         crashes=(Crash(seed % 5, 10 + seed, None),),

@@ -1,4 +1,4 @@
-"""Words behind an offer go the whole way: through shares and masks, into means, and through certificates."""
+"""Words behind an offer pass through shares and masks into means and certificates."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def test_a_certificate_of_longer_sums_heals():
 
 @pytest.mark.parametrize("masked", MASKS, ids=["by reducers", "by everybody"])
 def test_a_certificate_of_longer_masked_sums_heals(masked):
-    """Peer 4 is cut off as the masks go out, falls back, and is there again before the next round."""
+    """Peer 4 is cut off as the masks go out, falls back, and returns before the next round."""
     timeouts = Timeouts(sums_s=5.0)
     plan = Plan(5, ROUNDS, masked=masked, timeouts=timeouts, train_s=(12.0, 14.0), slots=SLOTS)
     (first, *_) = sent(run(plan, seed=2), lambda line: isinstance(line.message, Masked))

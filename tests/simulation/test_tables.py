@@ -1,6 +1,6 @@
-"""The machines' tables are the truth: what happens stands in them, and all that stands in them happens.
+"""The machines' tables are complete and minimal: all that happens is in them, and all in them happens.
 
-A step that is in no table is an error of the machine at once (protocol.transitions); here its other half.
+A machine that takes a step outside its table fails at once (protocol.transitions); this is the converse.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,11 +26,11 @@ from tests.unit.protocol.federation import test_federation_schedules
 from tests.unit.protocol.swarm import test_node
 
 OUTRANKED = (28, 35)
-"""Seeds of plans in which a peer comes whose key is lower than that of the coordinator who holds a Ready."""
+"""Seeds of plans in which a newcomer has a lower key than the coordinator that holds a Ready."""
 
 
 def of_nodes() -> None:
-    """Whole nodes, with whatever may happen to them."""
+    """Runs whole nodes under all kinds of faults."""
     for seed in (*range(20), *OUTRANKED):
         run(random_plan(seed), seed)
     a_session_starts_while_a_base_is_fetched()
@@ -46,7 +46,7 @@ def a_session_starts_while_a_base_is_fetched() -> None:
 
 
 def of_masked_sessions() -> None:
-    """Losses, deaths at every send, a lie that only the count shows, and proposals before their votes."""
+    """Runs masked sessions with losses, deaths at every send, a wrong mask key, and early proposals."""
     with remembered():
         for seed in range(100):
             Swarm(chaos(seed)).run()
@@ -63,7 +63,7 @@ def of_masked_sessions() -> None:
 
 
 def of_federations() -> None:
-    """Servers and their nodes, with frames lost and nodes that die; then the ends of both."""
+    """Runs servers and their nodes, with lost frames and dying nodes, up to the ends of both."""
     for seed in range(6):
         test_federation_schedules.Schedule(seed, 5, faults=0.1).run()
     for begin in (_enlisting, _enlisted, _in_doubt):

@@ -1,7 +1,7 @@
-"""However the releases of honest members differ, nobody's secrets are both opened, and nobody is left alone.
+"""However the releases of honest members differ, no member's secrets are both open, and no vector is alone.
 
-Exhaustive up to 8 members (but for 8 with 3 dropouts); t and m are the product's own, and m is not one too
-small: with one colluder more, both happen.
+Exhaustive up to 8 members (except 8 with 3 dropouts), with the product's own t and m. The bound m is tight:
+with one more colluder, both happen.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def test_every_row_is_covered():
 
 
 def _plainly(votes: Votes) -> tuple[set[tuple[int, ...]], set[tuple[int, ...]]]:
-    """By definition, every order apart: the patterns that open both of a member, and that leave one alone."""
+    """Counts by definition, in every order, the patterns that open both secrets, and that leave one alone."""
     both, alone = set(), set()
     for pattern in product(range(len(votes.choices)), repeat=votes.honest):
         kinds = [_opened(votes, pattern, member) for member in range(votes.honest)]
@@ -101,7 +101,7 @@ def test_counting_each_order_once_misses_nothing(group, more):
 
 
 def _session(votes: Votes, pattern: tuple[int, ...]) -> MaskedSession:
-    """The same pattern, as what an observer who is told all shares has in hand; honest members first."""
+    """Makes the session of a pattern, as an observer with all shares sees it; honest members first."""
     kinds = [_opened(votes, pattern, member) for member in range(votes.honest)]
     return MaskedSession(
         sid=bytes(32),
@@ -119,7 +119,7 @@ def _session(votes: Votes, pattern: tuple[int, ...]) -> MaskedSession:
     [(Tolerance(4, 1), 0), (Tolerance(4, 1), 1), (Tolerance(5, 1), 0), (Tolerance(5, 1), 1)],
 )
 def test_linear_algebra_says_the_same(group, more):
-    """One member's vector is determined exactly by the patterns that the model counts as failures."""
+    """The patterns that the model counts as failures are those that determine one member's vector."""
     votes = votes_of(group, more)
     for pattern in product(range(len(votes.choices)), repeat=votes.honest):
         session = _session(votes, pattern)

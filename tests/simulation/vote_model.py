@@ -1,14 +1,15 @@
-"""Every way in which the releases of honest members may differ, and what is opened by them then.
+"""Enumerates all ways in which the releases of honest members may differ, and what these open.
 
-The proposer shows everybody another set of included members, and nothing holds honest members together: no
-acknowledgement, no lock. Each releases once, for any set that it was shown, or not at all; the colluders
-release for whatever serves them. A secret is opened by t shares: the releases for it, and the m colluders'.
+The proposer shows each member another set of included members, and nothing keeps honest members consistent:
+no acknowledgements, no locks. Each releases once, for any set that it was shown, or not at all; the colluders
+release for any sets. A secret is opened by t shares: the releases for it, and those of the m colluders.
 
-Of an honest member then known are: the self mask's secret (b), the mask key (s), both, or neither. Both
-gives its vector away. And of those whose b is known, one alone must not be left when all masks between
-honest members are gone: its vector would stand bare in the sum.
+Of an honest member the self mask's secret (b), the mask key (s), both, or neither is then known. Both reveal
+its vector. And among the members with known b, none may be alone once all masks between honest members are
+removed, because its vector would then be the sum.
 
-Members are alike, so a pattern counts once for all orders of its releases. Pure: no machine, no messages.
+Members are interchangeable, so a pattern counts once for all orders of its releases. This is a pure model,
+without machines and messages.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PATTERNS_AT_ONCE = 100_000
 
 @dataclass(frozen=True)
 class Votes:
-    """A group, with as many colluders as its tolerance allows (or, to plant a fault, others)."""
+    """A group, with as many colluders as its tolerance allows, or more to plant a fault."""
 
     members: int
     threshold: int
@@ -37,14 +38,14 @@ class Votes:
 
     @property
     def honest(self) -> int:
-        """h."""
+        """h, the number of honest members."""
         return self.members - self.colluders
 
     @property
     def choices(self) -> NDArray[np.int8]:
-        """(choices, h): whether a release says that an honest member is included (1) or not (-1); 0: none.
+        """(choices, h): whether a release counts an honest member as included (1) or not (-1); 0: no release.
 
-        The colluders are in every set: a set without them opens no more of an honest member's.
+        The colluders are in every set: a set without them opens no more of an honest member's secrets.
         """
         least = max(0, max(self.threshold, LEAST_IN_A_SUM) - self.colluders)
         sets = [
@@ -55,13 +56,13 @@ class Votes:
 
     @property
     def patterns(self) -> int:
-        """How many there are, each counted once for all orders."""
+        """The number of patterns, each counted once for all orders."""
         return comb(len(self.choices) + self.honest - 1, self.honest)
 
 
 @dataclass(frozen=True)
 class Findings:
-    """Over many patterns: how many open both secrets of a member, or leave one alone in a sum.
+    """Counts over many patterns: how many open both secrets of a member, or leave one alone in a sum.
 
     `least_together`: the fewest honest members whose sum can be opened, over the patterns that open one.
     """
@@ -81,18 +82,18 @@ class Findings:
 
 
 def votes_of(tolerance: Tolerance, more_colluders: int = 0) -> Votes:
-    """The model of a group; `more_colluders` plants more of them than it withstands."""
+    """Returns the model of a group; `more_colluders` adds colluders beyond what it withstands."""
     return Votes(tolerance.members, tolerance.threshold, tolerance.colluders + more_colluders)
 
 
 def groups(members: int) -> tuple[Tolerance, ...]:
-    """Of this many members: every number of dropouts f that leaves at least one colluder harmless."""
+    """Returns all groups of this many members that tolerate at least one colluder, by dropouts f."""
     each = (Tolerance(members, dropouts) for dropouts in range(most_dropouts(members) + 1))
     return tuple(tolerance for tolerance in each if tolerance.colluders >= 1)
 
 
 def judge(votes: Votes, releases: NDArray[np.integer]) -> Findings:
-    """`releases`: (patterns, h), each the number of a choice."""
+    """Judges patterns: `releases` (patterns, h), each the number of a choice."""
     shown = votes.choices[releases]  # (patterns, h who release, h whom they release for)
     needed = votes.threshold - votes.colluders
     self_mask = (shown == 1).sum(axis=1) >= needed  # (patterns, h)
@@ -107,7 +108,7 @@ def judge(votes: Votes, releases: NDArray[np.integer]) -> Findings:
 
 
 def exhaust(votes: Votes) -> Findings:
-    """Every pattern."""
+    """Judges every pattern."""
     found = Findings(0, 0, 0, votes.members)
     for releases in _blocks(len(votes.choices), votes.honest):
         found += judge(votes, releases)
@@ -115,7 +116,7 @@ def exhaust(votes: Votes) -> Findings:
 
 
 def sample(votes: Votes, patterns: int, rng: np.random.Generator) -> Findings:
-    """As many patterns drawn at random, half of them without anybody who does not release."""
+    """Judges patterns drawn at random, half of them without any member that does not release."""
     anything = rng.integers(0, len(votes.choices), (patterns // 2, votes.honest))
     something = rng.integers(1, len(votes.choices), (patterns - patterns // 2, votes.honest))
     found = Findings(0, 0, 0, votes.members)
@@ -126,7 +127,7 @@ def sample(votes: Votes, patterns: int, rng: np.random.Generator) -> Findings:
 
 
 def _blocks(choices: int, honest: int) -> Iterator[NDArray[np.integer]]:
-    """All multisets of `honest` choices, (PATTERNS_AT_ONCE or fewer, h) at once."""
+    """Yields all multisets of `honest` choices, (PATTERNS_AT_ONCE or fewer, h) at once."""
     flat = combinations_with_replacement(range(choices), honest)
     while True:
         block = np.fromiter(_some(flat, PATTERNS_AT_ONCE), dtype=np.dtype((np.int16, (honest,))))

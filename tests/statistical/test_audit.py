@@ -1,6 +1,6 @@
-"""Every mechanism survives its audit, and every planted fault is refuted: fixed seeds, stated error rates.
+"""Every mechanism passes its audit, and every planted fault is refuted: fixed seeds, stated error rates.
 
-A sound mechanism is refuted by a fresh draw with probability ALPHA at most (Clopper-Pearson, both rates
+An audit of a fresh draw refutes a sound mechanism with probability ALPHA at most (Clopper-Pearson, both rates
 together). Each planted fault is refuted at the same ALPHA, with n as in the benchmark for the small ones.
 """
 
@@ -26,7 +26,7 @@ from mechanisms.noise.randomness import SeededWords
 
 ALPHA = 1e-4
 FEW, FEWER, ABREAST = 800, 500, 10_000
-"""Runs a side of a sound mechanism; of a large fault; of gradient steps, which are made many at once."""
+"""Runs per side: of a sound mechanism; of a large fault; of gradient steps, which run many at once."""
 SMALL_FAULTS = (
     "noise 10 % low",
     "one tensor without noise",

@@ -1,4 +1,4 @@
-"""Masked vectors look uniform whatever they hide, with either mask alone: fixed seeds, planted faults.
+"""Masked vectors look uniform for any content, with either mask alone: fixed seeds, planted faults.
 
 As in `test_masks`: a fresh draw would exceed the threshold with probability 1e-6, each planted fault does.
 """
@@ -34,7 +34,7 @@ def pair_seeds(member: int) -> list[bytes | None]:
 
 
 def masked(value: float, member: int = 1, pairs: Sequence[bytes | None] | None = None) -> Words:
-    """The masked vector of a constant, as the network carries it."""
+    """Returns the masked vector of a constant, as the network carries it."""
     own = self_seed(SECRETS[3 - member], SID, KEYS[member])
     of = masks_of(member, own, pair_seeds(member) if pairs is None else pairs, b"\x09" * 32)
     x = np.full(LAYOUT.dimension, value, dtype="<f4")
@@ -47,13 +47,13 @@ def counts(words: Words) -> np.ndarray:
 
 
 def uniformity(words: Words) -> float:
-    """p-value of Pearson's chi-square over all bytes against the uniform distribution."""
+    """Returns the p-value of Pearson's chi-square over all bytes against the uniform distribution."""
     seen = counts(words)
     return float(chi2.sf(((seen - seen.mean()) ** 2 / seen.mean()).sum(), 255))
 
 
 def alike(first: Words, second: Words) -> float:
-    """p-value of the two-sample chi-square over all bytes."""
+    """Returns the p-value of the two-sample chi-square over all bytes."""
     one, two = counts(first), counts(second)
     return float(chi2.sf(((one - two) ** 2 / np.maximum(one + two, 1)).sum(), 255))
 
@@ -65,7 +65,7 @@ def test_masked_vectors_of_a_constant_are_uniform(value, member):
 
 
 def test_each_mask_alone_makes_a_vector_uniform():
-    """The own one, once those of the pairs are opened; those of the pairs, once the own one is."""
+    """The self mask, once the pairwise masks are opened; the pairwise masks, once the self mask is."""
     of_pairs = masked(0.25)
     add_stream_backwards(of_pairs, self_seed(SECRETS[2], SID, KEYS[1]))
 
@@ -74,7 +74,7 @@ def test_each_mask_alone_makes_a_vector_uniform():
 
 
 def add_stream_backwards(words: Words, seed: bytes) -> None:
-    """Takes a mask out, chunk by chunk, with nothing but `Stream.add_to`."""
+    """Removes a mask, chunk by chunk, with `Stream.add_to` only."""
     for index in range(LAYOUT.chunks):
         part = LAYOUT.chunk(index)
         mask = np.zeros(LAYOUT.length(index), dtype="<u4")
@@ -92,7 +92,7 @@ def test_masked_vectors_of_two_members_with_equal_updates_have_no_word_in_common
 
 
 def test_the_difference_of_two_chunks_is_uniform():
-    """The fault of a stream that starts anew in each chunk would show the difference of what it hides."""
+    """A stream that starts anew in each chunk would show the difference of the masked content."""
     words, length = masked(0.25), LAYOUT.length(0)
     difference = words[:length] - words[length : 2 * length]
 
@@ -120,7 +120,7 @@ def test_a_mask_that_starts_anew_in_each_chunk_fails(monkeypatch):
 
 
 def test_a_mask_of_less_than_all_bits_fails(monkeypatch):
-    """A generator that never gives its topmost values."""
+    """The planted fault: a generator that never yields its topmost values."""
 
     add_to = Stream.add_to
 

@@ -1,7 +1,7 @@
 """Partial sums look uniform, rounding is unbiased: fixed seeds, stated error rates, planted faults.
 
-Each test is a fixed draw: it does not flicker. The thresholds are those that a fresh draw would exceed with
-probability 1e-6; each fault that is planted must exceed them.
+Each test is a fixed draw, so its result never varies. A fresh draw would exceed a threshold with
+probability 1e-6; each planted fault must exceed it.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ RING = ShareSettings("ring", 4.0, 100.0)
 
 
 def partial_sums(values: float) -> list[NDArray[np.uint32]]:
-    """Each member's partial sum of three equal, constant vectors, as the network carries it."""
+    """Returns each member's partial sum of three equal, constant vectors, as the network carries it."""
     vectors = [np.full(DIMENSION, values, dtype="<f4")] * 3
     results = shared(machines(3, DIMENSION, RING), vectors)
     keys = [key.public for key in members(3)]
@@ -29,7 +29,7 @@ def partial_sums(values: float) -> list[NDArray[np.uint32]]:
 
 
 def uniformity(words: NDArray[np.uint32]) -> float:
-    """p-value of Pearson's chi-square over all bytes against the uniform distribution."""
+    """Returns the p-value of Pearson's chi-square over all bytes against the uniform distribution."""
     counts = np.bincount(np.ascontiguousarray(words).view(np.uint8), minlength=256)
     expected = counts.sum() / 256
     return float(chi2.sf(((counts - expected) ** 2 / expected).sum(), 255))
@@ -70,7 +70,7 @@ def test_a_mask_that_repeats_after_a_piece_fails(monkeypatch):
 
 
 def bias(point: FixedPoint, x: float, encode) -> float:
-    """Two-sided p-value of mean(q) = x s under the variance bound 1/4 of one rounding."""
+    """Returns the two-sided p-value of mean(q) = x s under the variance bound 1/4 of one rounding."""
     count = 1 << 18
     words = encode(np.full(count, x, dtype="<f4"))
     error = words.view("<i4").astype(np.float64) - np.float64(np.float32(x)) * point.scale

@@ -1,7 +1,7 @@
-"""The noise is Gaussian, of the std that was asked for, and independent: fixed seeds, stated error rates.
+"""The noise is Gaussian, has the requested std, and is independent: fixed seeds, stated error rates.
 
-Each test is a fixed draw: it does not flicker. The thresholds are those that a fresh draw of the right
-distribution would exceed with probability 1e-6; each fault that is planted must exceed them.
+Each test is a fixed draw, so its result never varies. A fresh draw of the right distribution would exceed a
+threshold with probability 1e-6; each planted fault must exceed it.
 """
 
 from __future__ import annotations

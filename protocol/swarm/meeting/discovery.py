@@ -41,7 +41,7 @@ TWIN_S = 0.05
 OTHER_SWARM = "other task or parameters"
 NOBODY_LISTENS = "connection refused"
 """Why an endpoint is unreachable if its machine responds and no process listens."""
-OTHER_KEY = "who answers holds the key "
+OTHER_KEY = "the far end holds the key "
 """How the reason begins if, under TLS, another key answers; that key and the expected one follow."""
 
 

@@ -46,7 +46,7 @@ DOCUMENTED_EPSILONS = (5, 20)
 LARGE_EPSILON = 300
 TENFOLD = (5.0, 20.0)
 ORDER = 10.0
-"""Two figures are of one order where neither is more than so many times the other."""
+"""The largest factor between two figures of the same order."""
 INTEGER_GAIN = 100.0
 _BUDGET_ROUNDING = 1.001
 
@@ -77,7 +77,7 @@ def _kept(sweep: Sweep) -> dict[int, tuple[str, str]]:
 
 
 def exact_is_no_worse(sweep: Sweep) -> Verdict | None:
-    """Where linear-classic keeps what it states, exact calibration is at least as accurate."""
+    """If linear-classic keeps its stated epsilon, exact calibration is at least as accurate."""
     pairs = _kept(sweep)
     if not pairs:
         return None
@@ -114,7 +114,7 @@ def linear_wastes(sweep: Sweep) -> Verdict | None:
 
 
 def noise_multiplier(sweep: Sweep, arm: str) -> float:
-    """Noise std of the last offers over twice their radius; NaN on real nodes, which do not tell."""
+    """Noise std of the last offers over twice their radius; NaN on real nodes, which do not report it."""
     return sweep.number(arm, "noise_std") / (2 * sweep.number(arm, "radius"))
 
 
@@ -131,7 +131,7 @@ def linear_overspends(sweep: Sweep) -> Verdict | None:
 
 
 def exact_spends_its_budget(sweep: Sweep) -> Verdict | None:
-    """Exact calibration spends what it states, and no more."""
+    """Exact calibration spends its stated epsilon, and no more."""
     arms = by_stated(sweep, map(exact, STATED))
     if not arms:
         return None

@@ -58,7 +58,7 @@ def bare_update_is_inverted(sweep: Sweep) -> Verdict | None:
 
 
 def few_are_not_inverted(sweep: Sweep) -> Verdict | None:
-    """The statement as it is made: no sum of three or more updates of one row is recovered from."""
+    """The claim as stated: no row is recovered from a sum of three or more updates of one row each."""
     return _nothing_found(sweep, [inversion_sum(updates) for updates in SUMS if updates >= 3])
 
 
@@ -68,7 +68,7 @@ def hundred_are_not_inverted(sweep: Sweep) -> Verdict | None:
 
 
 def falls_with_the_sum(sweep: Sweep) -> Verdict | None:
-    """The more rows, the less similar is what is found."""
+    """The more rows in the sum, the less similar the reconstruction."""
     arms = run_of(sweep, map(inversion_sum, SUMS))
     if len(arms) < 2:
         return None
@@ -96,13 +96,13 @@ def trained_updates_are_not_inverted(sweep: Sweep) -> Verdict | None:
 
 
 def noise_prevents_inversion(sweep: Sweep) -> Verdict | None:
-    """Up to some epsilon nothing is found, whatever is sent."""
+    """Up to some epsilon nothing is reconstructed, whatever is sent."""
     epsilons = [epsilon for epsilon in UPDATE_EPSILONS if epsilon <= STRONG_NOISE]
     return _nothing_found(sweep, [inversion_noise(epsilon) for epsilon in epsilons])
 
 
 def _nothing_found(sweep: Sweep, arms: Sequence[str]) -> Verdict | None:
-    """In none of those that were run is the row recovered, and what is found is no better than a guess."""
+    """In none of the arms that ran is the row recovered, and no reconstruction is better than a guess."""
     there = run_of(sweep, arms)
     if not there:
         return None
@@ -143,7 +143,7 @@ def bare_update_tells_the_property(sweep: Sweep) -> Verdict | None:
 
 
 def sums_hide_the_property(sweep: Sweep) -> Verdict | None:
-    """Each sum tells less of one member than a smaller one."""
+    """Each sum reveals less about one member than a smaller one."""
     arms = run_of(sweep, map(property_sum, MEMBERS))
     if len(arms) < 2:
         return None
@@ -195,7 +195,7 @@ def members_show_without_noise(sweep: Sweep) -> Verdict | None:
 
 
 def calibration_is_no_worse(sweep: Sweep) -> Verdict | None:
-    """Both attacks with shadow models, beside the loss alone, where there is no noise."""
+    """Both attacks with shadow models, compared with the loss alone, without noise."""
     arm = membership_noise(0)
     if not sweep.has(arm):
         return None

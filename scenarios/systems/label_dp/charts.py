@@ -55,7 +55,7 @@ def over_stated(sweep: Sweep) -> Chart:
 
 
 def over_true(sweep: Sweep) -> Chart:
-    """The same arms over the epsilon of all draws together; this axis can not show epsilon 0."""
+    """The same arms over the epsilon of all draws together; this axis cannot show epsilon 0."""
     drawn_once, afresh = (
         {arm: sweep.number(arm, "epsilon") for arm, own in arms.items() if own > 0}
         for arms in (once(sweep), redrawn(sweep))

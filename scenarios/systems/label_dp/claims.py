@@ -177,7 +177,7 @@ def _affordable(sweep: Sweep, arm: str) -> str | None:
     return next((each for each, own in reversed(once(sweep).items()) if 0 < own <= budget), None)
 
 
-# -- what gradients tell -----------------------------------------------------------------------------------
+# -- what gradients reveal ---------------------------------------------------------------------------------
 
 
 def gradients_tell_labels(sweep: Sweep) -> Verdict | None:

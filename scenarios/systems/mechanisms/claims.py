@@ -43,7 +43,7 @@ LABEL_EPSILON, LABEL_COSTS_AT_MOST_POINTS = 3, 5.0
 MEANINGFUL = 0.5
 """Accuracy of a model that one could use: five times what guessing gives."""
 SERVER_HELPS = (10, 30, 100, 300)
-"""Stated epsilons between where noise drowns all and where it costs nothing."""
+"""Stated epsilons in a range from noise that drowns everything to noise that costs nothing."""
 LARGE_EPSILON = 300
 
 Numbers = dict[str, float | int | str | None]

@@ -105,7 +105,7 @@ def falls_with_privacy(sweep: Sweep) -> Verdict | None:
 
 
 def gains_with_clients(sweep: Sweep) -> Verdict | None:
-    """At one epsilon more clients are better; what they give without noise stands beside it."""
+    """At one epsilon more clients are better; the numbers show their gain without noise, too."""
     noised, quiet = by_clients(sweep, MNIST_EPSILON), by_clients(sweep, None)
     if len(noised) < 2:
         return None

@@ -128,7 +128,7 @@ def gates_undo_a_single_lie(sweep: Sweep) -> Verdict | None:
 
 
 def gates_keep_the_owners_model(sweep: Sweep) -> Verdict | None:
-    """Under a lie that does not end, gates save the owners' models but can not save the common one."""
+    """Under a lie that does not end, gates save the owners' models but cannot save the common one."""
     arms = {name: arm(name, FROM_LATE) for name in (SUM, GATE)}
     if not sweep.has(*arms.values()):
         return None

@@ -1,4 +1,4 @@
-"""Sends its own process a Ctrl-C when the module that the environment names is about to be imported."""
+"""Sends this process SIGINT when it is about to import the module that the environment names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import ModuleType
 
 
 class Interrupting:
-    """A finder that finds nothing, but may interrupt."""
+    """A module finder that finds nothing but may interrupt the process."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The benchmark of aggregators gives every figure, and judges its options."""
+"""The benchmark of aggregators yields every figure, and checks its options."""
 
 from __future__ import annotations
 

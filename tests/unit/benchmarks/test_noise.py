@@ -1,4 +1,4 @@
-"""The noise benchmark runs, compares with the others in the same run, and keeps to its memory."""
+"""The noise benchmark runs, compares with the others in the same run, and stays within its memory."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The benchmark of starting times what it says, and does not take a complaint for a first line."""
+"""The benchmark of starting times the right thing, and does not take an error for a first line."""
 
 from __future__ import annotations
 

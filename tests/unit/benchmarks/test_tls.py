@@ -1,4 +1,4 @@
-"""Figures of the benchmark of TLS; what its processes do is in tests/e2e."""
+"""Figures of the benchmark of TLS; tests/e2e covers its processes."""
 
 import ssl
 from pathlib import Path
@@ -19,7 +19,7 @@ DEVICES = """Inter-|   Receive             |  Transmit
 
 
 def side(name: str, cost: float, device_bytes: int | None) -> Side:
-    """Two rounds, the second at three times the cost."""
+    """Makes two rounds, the second at three times the cost."""
     passed = [
         Passed(
             Taken(cost * late, [Sample(0.1 * cost * late, {"sums": 900}, 1, 0.1, b"m", None)] * CELL.n),

@@ -1,4 +1,4 @@
-"""The loss gate: what it takes for good, what it remembers, and beside which mechanisms it may stand."""
+"""The loss gate: what it accepts, what it remembers, and which mechanisms it may be combined with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.mechanisms.settings import setting
 
 
 def judged(tolerance: float, losses: list[float]) -> list[bool]:
-    """What a gate says to each in turn; only good ones are remembered."""
+    """Returns a gate's decision on each loss in turn; it remembers only accepted ones."""
     gate, said = LossGate(tolerance), []
     for loss in losses:
         said.append(gate.accepts(loss))

@@ -1,4 +1,4 @@
-"""Noised sums over records: the noise is what the budget asks for, on a public grid, and charged."""
+"""Noised sums over records: the noise is what the budget requires, on a public grid, and charged."""
 
 from __future__ import annotations
 

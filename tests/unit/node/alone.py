@@ -1,4 +1,4 @@
-"""A node's parts with nobody else there: no socket, no other peer."""
+"""The parts of a node without any other peer: no sockets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,8,10]", 
 
 
 class Alone:
-    """A node's parts as the runner puts them together, without a listening socket."""
+    """A node's parts as the runner assembles them, without a listening socket."""
 
     def __init__(self, folder, mechanism, *overrides):
         sets = [f"--set={one}" for one in (*SMALL, f"privacy.mechanism={mechanism}", *overrides)]
@@ -76,7 +76,7 @@ class Alone:
 
 
 def ended(node, mean, members=3, contributors=None):
-    """A session on the base that this node has, with `members` in its group."""
+    """Returns the end of a session on this node's base, with `members` in its group."""
     keys = parts.members(members)
     readys = (parts.ready(key, keys[0].public, base=node.state.base) for key in keys)
     there = tuple(key.public for key in keys[: contributors or members])
@@ -85,6 +85,6 @@ def ended(node, mean, members=3, contributors=None):
 
 
 def words(node, value, weight=None):
-    """A session's mean: everywhere `value`, and the mean weight behind it where there is one."""
+    """Returns a session's mean: `value` everywhere, followed by the mean weight if there is one."""
     vector = np.full(node.state.dimension, value, np.float32)
     return vector if weight is None else np.append(vector, np.float32(weight * node.prepared.bound))

@@ -1,4 +1,4 @@
-"""Nodes of which only the parts are there."""
+"""Nodes of which only the parts exist."""
 
 from __future__ import annotations
 

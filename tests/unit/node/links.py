@@ -1,4 +1,4 @@
-"""Ends of links for tests: a real transport, and far sides that are made to misbehave, on real sockets."""
+"""Ends of links for tests: a real transport, and peers that misbehave, on real sockets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from protocol.wire.messages import Accepted
 
 ONE, OTHER, THIRD = (NodeKey(bytes([number]) * 32) for number in (1, 2, 3))
 PATIENCE_S = 30.0
-"""Far more than any of these tests takes: one that waits in vain says so."""
+"""Far longer than any of these tests takes; a wait that exceeds it fails."""
 H, S = bytes(32), bytes(64)
 BULK = masked.Masked(masked.MaskedHead(H, H, 0, H, S), bytes(300_000))
 
@@ -42,18 +42,18 @@ def small(number):
 
 
 def anybody(_):
-    """Who is a member, where that does not matter."""
+    """Accepts everyone as a member, for tests where that does not matter."""
     return True
 
 
 def a_server(receive, counts, tls=None, bounds=BOUNDS, is_member=anybody, key=ONE):
-    """The incoming side alone."""
+    """Runs the incoming side alone."""
     intake = Intake(receive, counts)
     return Server(intake, Visits(key, intake, counts), Mixed(print), counts, tls, is_member, bounds)
 
 
 class End:
-    """A transport, what it took in and by whom, and what it says of others."""
+    """A transport, what it received and from whom, and what it reports of others."""
 
     def __init__(self, key=ONE, tls=None, limits=LIMITS, expected=frozenset(), is_member=anybody):
         self.key, self.expected = key, frozenset(expected)
@@ -114,7 +114,7 @@ async def node_state(*ends):
 
 @asynccontextmanager
 async def far_side(*routes, ssl=None):
-    """A server that is no node, or a wrong one; where it listens."""
+    """Serves a peer that is no node, or a faulty one; returns its address."""
     app = web.Application(client_max_size=MAX_FRAME_BYTES)
     app.add_routes(routes)
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=0.1)
@@ -129,7 +129,7 @@ async def far_side(*routes, ssl=None):
 
 
 async def shake(ws, key):
-    """The acceptor's whole part, as `key`; whose the dialler is."""
+    """Performs the acceptor's whole handshake as `key`; returns the dialler's key."""
     theirs, mine = handshake.read_knock(await ws.receive_bytes()), os.urandom(32)
     await ws.send_bytes(handshake.challenge(key, theirs, mine))
     dialler = handshake.read_proof(await ws.receive_bytes(), theirs, mine, key.public)
@@ -138,7 +138,7 @@ async def shake(ws, key):
 
 
 def accepting(key=OTHER, then=None):
-    """GET /v1/link of a far side that holds `key`; `then` is what it does after the handshake."""
+    """Answers GET /v1/link as the holder of `key`; `then` runs after the handshake."""
 
     async def link(request):
         ws = web.WebSocketResponse(protocols=(SUBPROTOCOL,), timeout=0.1)
@@ -154,7 +154,7 @@ def accepting(key=OTHER, then=None):
 
 
 def answering(*answers):
-    """POST /v1/bulk that answers these statuses in turn, the last one ever after; and what it was sent."""
+    """Answers POST /v1/bulk with these statuses in turn, then always the last; records what it received."""
     left, frames = list(answers), []
 
     async def take(request):
@@ -167,7 +167,7 @@ def answering(*answers):
 
 @asynccontextmanager
 async def dialled(endpoint, protocols=(SUBPROTOCOL,)):
-    """A websocket to an end, before any handshake."""
+    """Opens a websocket to an end, before any handshake."""
     async with (
         aiohttp.ClientSession() as session,
         session.ws_connect(f"http://{endpoint}/v1/link", protocols=protocols, max_msg_size=1 << 20) as ws,
@@ -176,7 +176,7 @@ async def dialled(endpoint, protocols=(SUBPROTOCOL,)):
 
 
 async def prove(ws, key, nonce=b"d" * 32):
-    """The dialler's whole part; the ticket."""
+    """Performs the dialler's whole handshake; returns the ticket."""
     await ws.send_bytes(handshake.knock(nonce))
     challenged = handshake.read_challenge(await ws.receive_bytes(), nonce)
     await ws.send_bytes(handshake.proof(key, nonce, challenged))
@@ -184,7 +184,7 @@ async def prove(ws, key, nonce=b"d" * 32):
 
 
 async def ends(ws):
-    """Until the far side closes; what it said before."""
+    """Waits until the far side closes; returns what it sent before."""
     said = []
     while (frame := await ws.receive()).type is WSMsgType.BINARY:
         said.append(frame.data)
@@ -192,7 +192,7 @@ async def ends(ws):
 
 
 async def until(what):
-    """Run the loop until `what` holds."""
+    """Runs the loop until `what` holds."""
     for _ in repeat(None):
         if what():
             return

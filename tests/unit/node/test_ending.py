@@ -1,7 +1,7 @@
-"""A round that counts has its line: wherever a node is told to end, and wherever it is killed.
+"""A round that counts gets its line, wherever a node is told to end, and wherever it is killed.
 
-A node with nobody around it is given the end of a session as its shell would be. Threads run at once, so
-that a turn of the event loop is always the same moment.
+A lone node receives the end of a session as from its shell. Threads run at once, so that a turn of the event
+loop is always the same moment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SID = b"s" * 32
 
 
 class AtOnce(ThreadPoolExecutor):
-    """Threads that never take their time."""
+    """Runs a thread's work at once."""
 
     def submit(self, call, /, *arguments, **named):
         done = Future()
@@ -32,7 +32,7 @@ class AtOnce(ThreadPoolExecutor):
 
 
 def completes(node):
-    """What a session is when it has come to its end, as node.runtime.engine is told of it."""
+    """Makes the end of a session as node.runtime.engine receives it."""
 
     def event(now):
         end(node)
@@ -51,7 +51,7 @@ def falls_back(node):
 
 
 def end(node):
-    """As a session that took the offer, or one of a node that has not sought a group yet."""
+    """Ends a session that took the offer, or the round of a node that has not sought a group yet."""
     session = node.peer._node
     if session._seeker.offer is None:
         session._course.step(Event.OFFER)
@@ -67,7 +67,7 @@ async def turns(count):
 
 
 async def seeking(node):
-    """Until it waits for a group."""
+    """Runs until the node waits for a group."""
     for _ in range(200):
         await asyncio.sleep(0)
         if node.peer._node.status.phase == "group":
@@ -80,7 +80,7 @@ def lines(node):
 
 
 def agrees(node, summary):
-    """State, history, models and summary tell of the same rounds and the same base."""
+    """Checks that state, history, models and summary agree on the rounds and the base."""
     state, told = node.state, lines(node)
     assert [line["round"] for line in told] == list(range(1, state.round + 1))
     assert (summary.rounds, summary.aggregated + summary.fallbacks) == (state.round, len(told))
@@ -131,7 +131,7 @@ async def after(count, call):
 
 
 async def started_again(folder):
-    """What is told, and was told, when a start on the folder looks for its next group; it ends there."""
+    """Restarts on the folder; returns its history lines and its output when it looks for the next group."""
     asyncio.get_running_loop().set_default_executor(AtOnce())
     node = Alone(folder, "none")
     life = asyncio.create_task(until_over(node.peer))
@@ -148,7 +148,7 @@ async def started_again(folder):
 @pytest.mark.parametrize("half", ["", '{"round": 1, "outco', "\n"])
 @pytest.mark.parametrize("event", [completes, falls_back])
 async def test_killed_between_a_round_and_its_line(tmp_path, event, half):
-    """The next start writes it, of what was stored with the round, and only once."""
+    """The next start writes it, from what was stored with the round, and only once."""
     node = Alone(tmp_path, "none")
     node.peer._training = node.peer._train(1)
     await node.peer._shell.feed(event(node))

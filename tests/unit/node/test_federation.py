@@ -1,4 +1,4 @@
-"""Server and client nodes over the real transport on loopback, in one process; restrained training."""
+"""Server and client nodes over the real transport on loopback, in one process; limits on training."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Nodes:
         self.news.set()
 
     async def told(self, text: str, times: int) -> None:
-        """Wait until the server has said it so often."""
+        """Waits until the server has reported this often."""
         while sum(text in line for line in self.said) < times:
             self.news.clear()
             await self.news.wait()
@@ -113,7 +113,7 @@ async def test_rounds_go_through_and_all_nodes_end_when_the_work_is_done(dimensi
 
 
 async def test_nodes_that_end_before_their_server_does_are_not_lost():
-    """On a slow machine the server is still closing its links when the far ends are gone already."""
+    """On a slow machine the clients have ended before the server has closed its links."""
     async with federation(2) as nodes:
         gone: set[str] = set()
         all_gone = asyncio.Event()

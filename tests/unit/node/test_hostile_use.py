@@ -1,4 +1,4 @@
-"""What a careless or hostile user gives to node.init, node.check and node.predict: one line, and a status."""
+"""Careless or hostile input to node.init, node.check and node.predict: one line, and a status."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FILES_ALLOWED = (
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A folder with ward.csv, task.toml, and a model of one round in run/."""
+    """Makes a folder with ward.csv, task.toml, and a model of one round in run/."""
     folder = tmp_path_factory.mktemp("trained")
     (folder / "ward.csv").write_text(ward(100))
     made = ("--data", str(folder / "ward.csv"), "--out", str(folder / "task.toml"), "--privacy", "none")
@@ -46,7 +46,7 @@ def trained(tmp_path_factory):
 
 @pytest.fixture
 def here(trained, tmp_path, monkeypatch):
-    """The same files in a folder that a test may spoil."""
+    """Copies these files to a folder that a test may spoil."""
     monkeypatch.chdir(tmp_path)
     for name in ("ward.csv", "task.toml"):
         Path(name).write_bytes((trained / name).read_bytes())
@@ -59,7 +59,7 @@ def here(trained, tmp_path, monkeypatch):
 
 
 def told(capsys, command, *argv):
-    """The one line of a command that ends with status 2 and prints no other, but for what it begins."""
+    """Returns the one line of a command that ends with status 2, besides its line of what it starts."""
     capsys.readouterr()
     assert command.main([str(part) for part in argv]) == 2
     said = capsys.readouterr()
@@ -70,7 +70,7 @@ def told(capsys, command, *argv):
 
 
 def spoilt(change, tensors=None):
-    """Write bad.safetensors: the model, with what it says of itself changed."""
+    """Writes bad.safetensors: the model with changed metadata."""
     with safe_open("model.safetensors", "np") as file:
         about = json.loads(file.metadata()[KEY])
         held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
@@ -85,14 +85,14 @@ def spoilt(change, tensors=None):
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
-        (("--data", "loop.csv"), "data file 'loop.csv' can not be read: Too many levels of symbolic links"),
-        (("--data", f"{LONG}.csv"), f"--data '{LONG[:56]}... can not be used: File name too long"),
-        (("--data", "ward.csv", "--out", LONG), f"--out '{LONG[:56]}... can not be used: File name too long"),
+        (("--data", "loop.csv"), "data file 'loop.csv' cannot be read: Too many levels of symbolic links"),
+        (("--data", f"{LONG}.csv"), f"--data '{LONG[:56]}... cannot be used: File name too long"),
+        (("--data", "ward.csv", "--out", LONG), f"--out '{LONG[:56]}... cannot be used: File name too long"),
         (("--data", "ward.csv", "--out", "a\0b"), r"--out 'a\x00b' is refused; allowed: a path"),
         (("--data", "ward.csv", "--out", ""), "--out '' is refused; allowed: a path"),
         (
             ("--data", "ward.csv", "--out", "folder", "--force"),
-            "--out 'folder' can not be written: Is a directory",
+            "--out 'folder' cannot be written: Is a directory",
         ),
         (
             ("--data", "folder.csv"),
@@ -110,9 +110,9 @@ def test_paths_that_init_can_not_use(here, capsys, argv, line):
 @pytest.mark.parametrize(
     ("data", "line"),
     [
-        ("loop.csv", "data file 'loop.csv' can not be read: Too many levels of symbolic links"),
-        ("folder.csv", "data file 'folder.csv' can not be read: Is a directory"),
-        (f"{LONG}.csv", f"data file '{LONG[:56]}... can not be read: File name too long"),
+        ("loop.csv", "data file 'loop.csv' cannot be read: Too many levels of symbolic links"),
+        ("folder.csv", "data file 'folder.csv' cannot be read: Is a directory"),
+        (f"{LONG}.csv", f"data file '{LONG[:56]}... cannot be read: File name too long"),
     ],
 )
 def test_data_that_check_can_not_read_is_a_problem(here, capsys, data, line):
@@ -123,7 +123,7 @@ def test_data_that_check_can_not_read_is_a_problem(here, capsys, data, line):
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_output_that_nobody_reads(unbuffered):
-    """As in `python -m node.check ... | head -1`: whether it fails when it is written, or at the end."""
+    """As in `python -m node.check ... | head -1`; the write fails at once, or at the end."""
     read, write = os.pipe()
     os.close(read)
     ended = subprocess.run(
@@ -137,7 +137,7 @@ def test_output_that_nobody_reads(unbuffered):
     assert (ended.returncode, ended.stderr.decode().splitlines()) == (
         1,
         [
-            "error: the output can not be written: what reads it has ended; let it run, or write to a file",
+            "error: the output cannot be written: its reader has ended; let that run, or write to a file",
         ],
     )
 
@@ -149,13 +149,13 @@ def test_output_that_nobody_reads(unbuffered):
     ("argv", "line"),
     [
         (("--model", ""), "--model '' is refused; allowed: a path"),
-        (("--model", LONG), f"--model '{LONG[:56]}... can not be used: File name too long"),
+        (("--model", LONG), f"--model '{LONG[:56]}... cannot be used: File name too long"),
         (("--model", "a\0b"), r"--model 'a\x00b' is refused; allowed: a path"),
         (("--data", ""), "--data '' is refused; allowed: a path"),
         (("--out", ""), "--out '' is refused; allowed: a path"),
         (("--out", "a\0b"), r"--out 'a\x00b' is refused; allowed: a path"),
-        (("--out", "folder"), "--out 'folder' is there already, and no file of predictions; give another"),
-        (("--out", "fifo"), "--out 'fifo' is there already, and no file of predictions; give another"),
+        (("--out", "folder"), "--out 'folder' exists and is not a file of predictions; give another"),
+        (("--out", "fifo"), "--out 'fifo' exists and is not a file of predictions; give another"),
         (
             ("--data", "model.safetensors"),
             f"data file 'model.safetensors' is refused; allowed: {FILES_ALLOWED}",
@@ -186,11 +186,11 @@ def test_arrays_for_a_model_of_tables(here, capsys):
 
 
 def test_only_predictions_are_replaced(here, capsys):
-    """Not the owner's rows, when --out is the file that --data was."""
+    """Not the owner's rows, if --out is the file of --data."""
     before = Path("ward.csv").read_bytes()
     argv = ("--model", "model.safetensors", "--data", "ward.csv")
     assert told(capsys, predict, *argv, "--out", "ward.csv") == (
-        "error: --out 'ward.csv' is there already, and no file of predictions; give another"
+        "error: --out 'ward.csv' exists and is not a file of predictions; give another"
     )
     assert Path("ward.csv").read_bytes() == before
     for _ in range(2):
@@ -224,7 +224,7 @@ def test_a_ledger_that_no_node_wrote(here, capsys, privacy):
     path = spoilt(lambda about: about.update(privacy=privacy))
     line = told(capsys, predict, "--model", path, "--data", "ward.csv", "--out", "new.csv")
     assert line == (
-        f"error: --model says {privacy} of the privacy spent, which no node does; take the file as it was"
+        f"error: --model states {privacy} as the privacy spent, which no node does; use the original file"
     )
     assert not Path("new.csv").exists()
 

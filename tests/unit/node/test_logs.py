@@ -1,4 +1,4 @@
-"""The log: one line an event, names and fields that are kept, and nothing secret in it."""
+"""The log: one line per event, stable names and fields, and no secrets."""
 
 import io
 import json
@@ -29,7 +29,7 @@ HEAD = {"time", "level", "part", "event"}
 
 
 def logged(say, options=JSON):
-    """The lines that `say` leads to, as objects."""
+    """Returns the lines that `say` leads to, as objects."""
     out = io.StringIO()
     with logging_to(out, options):
         say(Log("node"))
@@ -138,7 +138,7 @@ EVERYTHING = (
     events.Finished(SUMMARY),
     events.Finished(replace(SUMMARY, finished=False)),
 )
-"""All that a node can be told to say."""
+"""All events of a node."""
 
 
 def everything(observer):

@@ -69,7 +69,7 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
     [
         ([], "neither is given: --peers HOST:PORT,... or --tracker KEY@URL; give exactly one of them"),
         (["--peers", PEERS, "--tracker", "127.0.0.1:1"], "both are given: --peers"),
-        (["--bogus"], "unrecognized arguments: --bogus; python -m node --help tells what is allowed"),
+        (["--bogus"], "unrecognized arguments: --bogus; python -m node --help shows what is allowed"),
         (["--peer", PEERS], "unrecognized arguments: --peer"),
         (["--peers"], "argument --peers: expected one argument; python -m node --help"),
         (["--peers", PEERS, "--task", "nope"], "task 'nope' is not known; allowed: digits"),
@@ -89,8 +89,8 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
             "--seed 'x' is refused; allowed: a whole number from 0 to 4294967295",
         ),
         (["--peers", PEERS, "--out", ""], "--out '' is refused; allowed: a path"),
-        (["--peers", f"{PEERS},127.0.0.1:9001"], "the address 127.0.0.1:9001 stands there twice"),
-        (["--peers", f"{KEY}@127.0.0.1:1,{KEY}@127.0.0.1:2"], f"the pinned key {KEY} stands there twice"),
+        (["--peers", f"{PEERS},127.0.0.1:9001"], "the address 127.0.0.1:9001 occurs twice"),
+        (["--peers", f"{KEY}@127.0.0.1:1,{KEY}@127.0.0.1:2"], f"the pinned key {KEY} occurs twice"),
         (["--peers", "abcd@127.0.0.1:1"], "the pinned key 'abcd' is refused; allowed: KEY@HOST:PORT"),
         (["--peers", f"{KEY[:-1]}g@127.0.0.1:1"], "is refused; allowed: KEY@HOST:PORT"),
         (["--peers", f"{KEY}@"], "--peers '' is refused; allowed: HOST:PORT"),
@@ -140,7 +140,7 @@ def test_bad_addresses(written):
 def test_bad_tracker_urls(url):
     assert refused("--tracker", url) == (
         f"--tracker {shown(url)} is refused; allowed: KEY@https://HOST:PORT, KEY@http://HOST:PORT or "
-        "KEY@HOST:PORT, KEY being the 64 hex digits of the tracker's public key; on this machine without"
+        "KEY@HOST:PORT, KEY being the 64 hex digits of the tracker's public key, needed off this machine"
     )
 
 
@@ -148,8 +148,8 @@ def test_bad_tracker_urls(url):
 def test_off_loopback_a_tracker_has_a_key(url):
     trusting = ("--allow", "keys.txt")
     assert refused("--tracker", url, *trusting) == (
-        "--tracker 'h:1' is not on this machine, so say whose key it has: KEY@URL, as the tracker prints it "
-        "at its start, or --open to take the key that it shows first"
+        "--tracker 'h:1' is not on this machine, so give its key: KEY@URL, as the tracker prints it "
+        "at its start, or --open to accept the key that it shows first"
     )
     pinned = parse_arguments(["--tracker", f"{KEY}@{url}", *trusting])
     assert (pinned.tracker, pinned.tracker_key) == ("h:1", bytes.fromhex(KEY))
@@ -223,7 +223,7 @@ def test_an_allow_list(tmp_path):
         (b"# nobody\n\n", "names no key"),
         (f"{KEY}\n\nabcd\n".encode(), "line 3: 'abcd' is no key; allowed: 64 hex digits, # for comments"),
         (f"{KEY} {OTHER}\n".encode(), "line 1: 'abab"),
-        (b"\xff\xff", "can not be read: 'utf-8' codec can't decode"),
+        (b"\xff\xff", "cannot be read: 'utf-8' codec can't decode"),
     ],
 )
 def test_a_bad_allow_list(tmp_path, content, told):
@@ -237,7 +237,7 @@ def test_a_bad_allow_list(tmp_path, content, told):
 
 
 def test_an_allow_list_that_is_not_there(tmp_path):
-    with pytest.raises(ConfigError, match="can not be read: No such file or directory"):
+    with pytest.raises(ConfigError, match="cannot be read: No such file or directory"):
         read_allow_list(tmp_path / "keys.txt")
 
 

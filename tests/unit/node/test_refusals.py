@@ -1,4 +1,4 @@
-"""Every line that a user's disk, folders, names and files can lead to: words, status, no traceback."""
+"""Every error about a user's disk, folders, names and files: the words, the status, no traceback."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEPT = "what is stored stays, and the same command goes on from there"
 
 
 def told(capsys, status, call):
-    """The one line of a call that ends with `status`."""
+    """Returns the one line of a call that ends with `status`."""
     assert call() == status
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1, lines
@@ -38,7 +38,7 @@ def told(capsys, status, call):
 
 
 def node(folder, *more):
-    """Arguments of a node that is alone."""
+    """Returns the arguments of a lone node."""
     return [
         "--peers",
         "127.0.0.1:1",
@@ -53,13 +53,13 @@ def node(folder, *more):
 
 
 def lived(folder):
-    """A node's folder after one round on its own."""
+    """Makes a node's folder after one round of its own."""
     assert run(parse_arguments(node(folder, *QUICK))) == 0
     return folder
 
 
 def again(folder):
-    """The same node for one more round, as it is started from a shell."""
+    """Starts the same node for one more round, as from a shell."""
     return lambda: main(node(folder, *QUICK[:-1], "2"))
 
 
@@ -125,7 +125,7 @@ def test_a_database_on_a_full_disk_is_told_to_get_room(tmp_path):
     with pytest.raises(UserError) as caught, database.step():
         database.set_facts(large=b"x" * 100_000)
     assert str(caught.value) == (
-        f"{tmp_path / 'state.db'} can not be used: database or disk is full; see that its disk has room, and "
+        f"{tmp_path / 'state.db'} cannot be used: database or disk is full; see that its disk has room, and "
         "start again"
     )
     assert caught.value.status == 1
@@ -146,7 +146,7 @@ def test_a_database_on_a_full_disk_is_told_to_get_room(tmp_path):
 def test_an_out_that_can_not_be_is_named(tmp_path, capsys, name, why):
     (tmp_path / "file").touch()
     line = told(capsys, 2, lambda: main(node(tmp_path / name)))
-    assert line == f"error: --out {tmp_path / name} can not be used: {why}"
+    assert line == f"error: --out {tmp_path / name} cannot be used: {why}"
 
 
 def test_a_damaged_history_loses_its_damaged_lines_alone(tmp_path):
@@ -185,11 +185,11 @@ def test_a_key_file_that_can_not_be_is_named(tmp_path, capsys, name, told_, why)
     (tmp_path / "file").touch()
     argv = node(tmp_path / "out", "--key", str(tmp_path / name))
     line = told(capsys, 2, lambda: main(argv))
-    assert line == f"error: the key file {tmp_path / name} can not be {told_}: {why}"
+    assert line == f"error: the key file {tmp_path / name} cannot be {told_}: {why}"
 
 
 def test_a_key_that_does_not_fit_on_the_disk_leaves_no_half(tmp_path):
-    """In a process of its own, which may write no byte into a file."""
+    """In its own process, which may write no byte into a file."""
     path = tmp_path / "node.key"
     limited = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
@@ -200,7 +200,7 @@ def test_a_key_that_does_not_fit_on_the_disk_leaves_no_half(tmp_path):
         [sys.executable, "-c", limited, str(path)], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == f"error: the key file {path} can not be written: File too large\n"
+    assert ended.stderr == f"error: the key file {path} cannot be written: File too large\n"
     assert not path.exists()
 
 
@@ -212,7 +212,7 @@ def test_the_key_command_names_what_is_no_path(capsys):
 def test_the_key_command_names_a_folder_that_can_not_be_made(tmp_path, capsys):
     (tmp_path / "file").touch()
     line = told(capsys, 2, lambda: key.main([str(tmp_path / "file" / "a" / "node.key")]))
-    assert "file/a/node.key can not be read: Not a directory" in line
+    assert "file/a/node.key cannot be read: Not a directory" in line
 
 
 # -- where to listen, and whom to reach --------------------------------------------------------------------
@@ -251,7 +251,7 @@ def test_others_on_another_machine_need_an_address_of_this_one(tmp_path, capsys)
             ["--listen", "127.0.0.1"],
             "--listen '127.0.0.1' is refused; allowed: HOST:PORT (PORT from 0 to 65535",
         ),
-        (["--listen", "0.0.0.0:1"], "--listen '0.0.0.0:1' is refused: other machines can not reach 0.0.0.0"),
+        (["--listen", "0.0.0.0:1"], "--listen '0.0.0.0:1' is refused: other machines cannot reach 0.0.0.0"),
         (
             ["--listen", "10.0.0.1:1"],
             "--listen '10.0.0.1:1' is not on this machine alone, so say who may come: --allow FILE, or --op",
@@ -267,7 +267,7 @@ def test_others_on_another_machine_need_an_address_of_this_one(tmp_path, capsys)
         (["--listen", "127.0.0.1:0", "--allow", ""], "--allow '' is refused; allowed: a path"),
         (
             ["--listen", "127.0.0.1:0", "--allow", "no"],
-            "allow-list 'no' can not be read: No such file or dir",
+            "allow-list 'no' cannot be read: No such file or dir",
         ),
         (["--listen", "127.0.0.1:0", "--log", "xml"], "--log 'xml' is refused; allowed: text or json"),
         (
@@ -305,7 +305,7 @@ def test_only_debug_shows_a_traceback(capsys, tmp_path):
     argv = node(tmp_path / "a", "--data", "no.csv")
     argv.remove("--shard")
     argv.remove("0/20")
-    assert told(capsys, 2, lambda: main(argv)).startswith("error: data file 'no.csv' can not be read")
+    assert told(capsys, 2, lambda: main(argv)).startswith("error: data file 'no.csv' cannot be read")
     assert main([*argv, "--debug"]) == 2
     assert "Traceback (most recent call last)" in capsys.readouterr().err
 
@@ -326,5 +326,5 @@ def test_a_path_with_a_zero_in_it_can_only_come_from_a_file(tmp_path, capsys):
     assert line == f"error: data in {tmp_path / 't.toml'} 'a\\x00.csv' is refused; allowed: a path"
     (tmp_path / "t.toml").write_text('peers = "127.0.0.1:1"\n[set.data]\nsource = "a\\u0000.csv"\n')
     options = parse_arguments(["--config", str(tmp_path / "t.toml")])
-    with pytest.raises(UserError, match=r"a\\x00\.csv' can not be read: embedded null byte"):
+    with pytest.raises(UserError, match=r"a\\x00\.csv' cannot be read: embedded null byte"):
         prepare(options)

@@ -1,4 +1,4 @@
-"""What is not needed is not loaded: half of what a short run takes is Python's imports."""
+"""A command loads nothing that it does not need: imports take half of a short run."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ BELOW = {
     "scenarios.__main__": [("list",), ("run",), ("data",)],
     "benchmarks.__main__": [(name,) for name in BENCHMARKS],
 }
-"""Commands of commands. A benchmark may load what it takes no second to import."""
+"""Commands of commands. A benchmark may load what takes less than a second to import."""
 
 
 def loaded(code: str, names: tuple[str, ...], cwd: Path) -> list[str]:
-    """Which of `names` a fresh Python has loaded after `code`."""
+    """Returns which of `names` a fresh Python has loaded after `code`."""
     asked = f"\nimport sys\nprint([name for name in {names!r} if name in sys.modules], file=sys.stderr)"
     ended = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code) + asked],

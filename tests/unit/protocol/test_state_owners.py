@@ -15,7 +15,7 @@ from protocol.swarm.node_state import NodeState
 
 ROOT = Path(protocol.__file__).parent
 CHANGES = frozenset({"add", "append", "clear", "discard", "pop", "remove", "setdefault", "update"})
-"""Methods of sets, dicts and lists that change them."""
+"""Methods that change sets, dicts and lists."""
 OWNERS = {
     "round": {"Node"},
     "base": {"Node"},
@@ -28,11 +28,11 @@ OWNERS = {
     "epoch": {"NodeState"},
     "counter": {"NodeState"},
 }
-"""Who writes which field of a node's state."""
+"""The class that writes each field of a node's state."""
 
 
 def written(where: ast.AST) -> Iterator[ast.Attribute]:
-    """The attributes that a piece of code assigns, deletes from, or changes in place."""
+    """Returns the attributes that a piece of code assigns, deletes from, or changes in place."""
     for node in ast.walk(where):
         match node:
             case ast.Assign(targets=targets) | ast.Delete(targets=targets):
@@ -47,7 +47,7 @@ def written(where: ast.AST) -> Iterator[ast.Attribute]:
 
 
 def name_of(owner: ast.expr) -> str:
-    """`x` of `x.field` and of `self.x.field`."""
+    """Returns `x` of `x.field` and of `self.x.field`."""
     match owner:
         case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self"), attr=name):
             return name
@@ -55,14 +55,14 @@ def name_of(owner: ast.expr) -> str:
 
 
 def classes() -> Iterator[ast.ClassDef]:
-    """All of the package's."""
+    """Returns all classes of the package."""
     for path in ROOT.rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         yield from (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
 
 
 def writers() -> dict[tuple[str, str], set[str]]:
-    """By the name of an object and of its field: the classes that write it."""
+    """Returns the classes that write each field, by the names of object and field."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for node in classes():
         own = "state" if node.name == NodeState.__name__ else ""

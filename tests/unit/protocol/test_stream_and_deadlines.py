@@ -1,4 +1,4 @@
-"""Masks that no bit of the seed leaves alone, and deadlines that follow what was seen."""
+"""Every bit of the seed changes every mask; deadlines follow what was measured."""
 
 import numpy as np
 import pytest

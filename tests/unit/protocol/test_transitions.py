@@ -1,4 +1,4 @@
-"""A machine walks its table, and can not leave it."""
+"""A machine takes only the steps in its table."""
 
 from enum import Enum
 

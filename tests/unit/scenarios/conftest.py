@@ -22,12 +22,12 @@ def accuracy_after(number: int, limit: float = 0.965, tempo: float = 0.45) -> fl
 
 
 def spent_after(number: int, peer: int) -> float:
-    """Peer 3 spends most, all of its budget of 8."""
+    """Peer 3 spends most: all of its budget of 8."""
     return 8.0 * number / ROUNDS * (1 - 0.01 * abs(peer - 3))
 
 
 def ledger(mechanism: str, epsilon: float) -> dict[str, object]:
-    """A ledger as in summary.json."""
+    """Makes a ledger as in summary.json."""
     return {
         "mechanism": mechanism,
         "epsilon_spent": epsilon,

@@ -1,4 +1,4 @@
-"""A publisher on loopback, whose answers can go wrong in many ways; nothing reaches beyond this machine."""
+"""A publisher on loopback with many kinds of faulty answers; nothing leaves this machine."""
 
 import asyncio
 import gzip
@@ -26,7 +26,7 @@ FILE = PublishedFile(NAME, len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), re
 UNSUMMED = replace(FILE, sha256=None)
 
 PROXIES = ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
-"""Variables that would lead away from loopback."""
+"""Environment variables that would lead away from loopback."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Publisher:
     announced: bool = True
     coding: str | None = None
     shift: int = 0
-    """How far an answer to a range begins beside what was asked."""
+    """How far the answer to a range request begins from the requested byte."""
     silent: asyncio.Event = field(default_factory=asyncio.Event)
     """What an answer that was cut waits for before it closes."""
     asked: list[str | None] = field(default_factory=list)
@@ -88,7 +88,7 @@ class Publisher:
 
 @asynccontextmanager
 async def publishing(*publishers: Publisher) -> AsyncIterator[Published]:
-    """The file, published at all of these."""
+    """Publishes the file at all of these paths."""
     runners = []
     for publisher in publishers:
         app = web.Application()
@@ -107,14 +107,14 @@ async def publishing(*publishers: Publisher) -> AsyncIterator[Published]:
 
 
 def nobody_there() -> str:
-    """An address on loopback that refuses: its port was free a moment ago."""
+    """Returns an address on loopback that refuses connections: its port was free a moment ago."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{taken.getsockname()[1]}/files/"
 
 
 async def get(published: Published, folder: Path) -> str:
-    """Fetch, and return what was said."""
+    """Fetches, and returns the messages."""
     said = StringIO()
     await fetch(published, folder, Console(file=said, force_terminal=False, width=80))
     return said.getvalue()

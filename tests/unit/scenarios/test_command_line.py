@@ -74,7 +74,7 @@ def test_a_folder_of_something_else_is_status_2(capsys: pytest.CaptureFixture[st
         (("run", "swarm", "--out", "x" * 300), "File name too long; give a shorter name"),
         (
             ("data", "mnist", "--data-dir", "file"),
-            "can not be written (Not a directory); make room or give another",
+            "cannot be written (Not a directory); make room or give another",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The benchmark of RPFL's allocation gives every figure, and judges its options."""
+"""The benchmark of RPFL's allocation yields every figure, and checks its options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_quick_run_gives_every_figure(tmp_path: Path) -> None:
 
 
 def test_a_worse_allocation_shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As an even one would be."""
+    """An even allocation is worse."""
     weights, caps, budget = drawn(6, 7)
     assert excess(weights, caps, budget) < EXCESS_AT_MOST
     even = rpfl.allocate([1.0] * 7, caps, budget)

@@ -1,4 +1,4 @@
-"""The measured member and the others, in threads: the session that the memory benchmark drives ends right."""
+"""The measured member and the others, in threads: the session of the memory benchmark ends correctly."""
 
 import threading
 from multiprocessing import Pipe

@@ -1,4 +1,4 @@
-"""Cells, fits and targets of the benchmark of secure sums; what its processes do is in tests/e2e."""
+"""Cells, fits and targets of the benchmark of secure sums; tests/e2e covers its processes."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from node.errors import UserError
 
 
 def result(cell: Cell, cost: float = 1.0) -> Result:
-    """Two rounds of a cell: the second costs a little more, peer by peer."""
+    """Makes two rounds of a cell: the second costs each peer a little more."""
     rounds = [
         Taken(
             wall_s=cost * late,
@@ -45,7 +45,7 @@ def test_an_exponent_is_the_slope_of_the_logarithms() -> None:
 
 
 def test_exponents_are_fitted_for_each_protocol_and_dimension() -> None:
-    """Masked grows linearly here, seed with the square; a lone size has no exponent."""
+    """Masked grows linearly here, seed quadratically; a single size has no exponent."""
     found = exponents(
         [
             *(result(Cell(MASKED, n, 100), float(n)) for n in (4, 10, 20)),

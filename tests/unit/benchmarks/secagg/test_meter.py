@@ -1,4 +1,4 @@
-"""What a round of the benchmark of secure sums is charged for."""
+"""What the benchmark of secure sums counts for a round."""
 
 import gc
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def peak_vectors(rest: int, round: int) -> float:
 
 
 def test_a_round_is_charged_for_what_the_one_before_left_behind() -> None:
-    """Measured against its own beginning, a round that frees the last one's vectors would look free."""
+    """Measured from its own start, a round that frees the last one's vectors would seem to cost nothing."""
     rest = settle()
     assert 0.9 < peak_vectors(rest, 0) < 1.5
     kept = [np.ones(CELL.d, "<f4") for _ in range(3)]

@@ -1,4 +1,4 @@
-"""A server whose clients noise their labels once: what they train on, what it promises, what it refuses."""
+"""A server whose clients noise their labels once: their training data, its guarantee, and what it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server with a robust aggregator: what it makes of uploads, and what it refuses."""
+"""A server with a robust aggregator: how it combines uploads, and what it refuses."""
 
 from __future__ import annotations
 

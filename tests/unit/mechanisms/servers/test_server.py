@@ -34,7 +34,7 @@ def federation(**values) -> Federation:
 
 
 def a_round(mechanism: ServerMechanism, model, target, rng):
-    """One round of clients that each step half of the way to `target`: nothing but the protocol is used."""
+    """Runs a round of clients that each step halfway to `target`, through the protocol alone."""
     rows = federation().rows
     chosen = mechanism.sample(len(rows), rng)
     start = mechanism.broadcast(model, words())
@@ -51,7 +51,7 @@ def test_a_round_of_plain_averaging():
 
 
 class Own:
-    """A user's own, with nothing from here but the hooks' names: half of the mean, every other client."""
+    """A user's own server, which shares only the hooks' names: half of the mean, every other client."""
 
     name = "own"
     protects = "nothing"
@@ -99,7 +99,7 @@ def built_in() -> list[ServerMechanism]:
 
 @pytest.mark.parametrize("mechanism", built_in(), ids=lambda one: one.name)
 def test_every_mechanism_goes_through_the_same_round(mechanism):
-    """And gives the same figures with the same seeds; its arguments stay as they were."""
+    """With the same seeds it gives the same figures, and leaves its arguments unchanged."""
     model, target = vector(0, 0, 0), vector(2, 4, 6)
     first, again = (a_round(mechanism, model, target, np.random.default_rng(3)) for _ in range(2))
     assert np.array_equal(first, again)

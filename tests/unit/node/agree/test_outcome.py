@@ -1,4 +1,4 @@
-"""From totals to a task: against numpy over all rows; what noise hides; what is left of the budget."""
+"""From totals to a task: against numpy over all rows; what noise hides; the rest of the budget."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_column_that_the_noise_hides_keeps_its_range():
     task, entries = draft(table), agreed(draft(table), totals_of([100, 100, 50, 30], 30.0)).entries
     found = agreed(task, totals_of([100, 100, 50, 30], 30.0)).task
     assert (named(found)["age"].mean, named(found)["age"].std) == Range(0.0, 100.0).scale
-    assert "from its range alone: too few rows for what the sums let be seen" in entries[1].remark
+    assert "from its range alone: too few rows for the precision of the sums" in entries[1].remark
     nobody = agreed(task, totals_of([0, 0, 0, 0])).task
     assert (named(nobody)["age"].mean, named(nobody)["age"].std) == Range(0.0, 100.0).scale
 
@@ -99,7 +99,9 @@ def test_a_spread_that_is_not_seen_is_not_taken_for_nothing():
     found = agreed(draft(table), totals_of([1000, 1000, 500, 240], 4.0))
     age = named(found.task)["age"]
     assert (age.mean, age.std) == rounded_scale(75.0, 50 * (4.0 / 1000) ** 0.5)
-    assert "its spread is smaller, but not seen: narrow the range" in found.entries[1].remark
+    assert (
+        "its spread is too small for the precision of the sums: narrow the range" in found.entries[1].remark
+    )
     beyond = named(agreed(draft(table), totals_of([1000, 1000, 1400, 1900], 4.0)).task)["age"]
     assert (beyond.mean, beyond.std) == rounded_scale(100.0, 50 * 0.9**0.5), "noise leads out of the range"
 

@@ -1,4 +1,4 @@
-"""An agreement's node before there are others: what it adds up, when it is over, what it refuses."""
+"""An agreement's node before it meets others: what it sums, when it ends, what it refuses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PEERS = ("--peers", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
 
 @pytest.fixture
 def owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
-    """A folder with ward.csv, and a task with ranges for it."""
+    """Makes a folder with ward.csv, and a task with ranges for it."""
     monkeypatch.chdir(tmp_path)
     Path("ward.csv").write_text(ward(400))
     assert init.main(["--data", "ward.csv", "--target", "outcome", "--agree", "--out", "ward.toml"]) == 0
@@ -135,23 +135,23 @@ def test_what_is_refused(owner):
         "writes one"
     )
     assert told(save, Path("no/where.toml"), Path("ward.toml").read_text()) == (
-        "--write 'no/where.toml' can not be written: No such file or directory"
+        "--write 'no/where.toml' cannot be written: No such file or directory"
     )
 
 
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
-        (["--data", "x.csv"], "--data is refused: the task comes first; --help tells more"),
+        (["--data", "x.csv"], "--data is refused: the task comes first; --help shows more"),
         (["ward.toml", "--write", "ward.txt"], "--write 'ward.txt' is refused; allowed: a FILE.toml"),
         (["ward.toml", "--write"], "--write '' is refused; allowed: a path"),
         (
             ["ward.toml", "--write=ward.toml"],
-            "--write 'ward.toml' is there already; give another, or --force to replace it",
+            "--write 'ward.toml' exists already; give another, or --force to replace it",
         ),
         (["ward.toml", "--write", "ward.toml", "--force"], "neither is given: --peers HOST:PORT,..."),
-        (["none.toml", *PEERS], "task file 'none.toml' can not be read: No such file or directory"),
-        (["ward.toml", "--data", "none.csv", *PEERS], "data file 'none.csv' can not be read"),
+        (["none.toml", *PEERS], "task file 'none.toml' cannot be read: No such file or directory"),
+        (["ward.toml", "--data", "none.csv", *PEERS], "data file 'none.csv' cannot be read"),
     ],
 )
 def test_what_the_command_refuses(owner, capsys, argv, line):

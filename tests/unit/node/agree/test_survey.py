@@ -1,4 +1,4 @@
-"""What a node adds up of its rows: against plain loops; what one row can change; what is refused."""
+"""What a node sums over its rows: against plain loops; the effect of one row; what is refused."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_row_more_moves_the_sums_by_its_own_vector_and_no_further_than_the_nor
 
 
 def test_the_norm_is_reached(tmp_path):
-    """A bound that no row comes near would be noise for nothing: all columns at an end of their range."""
+    """A bound that no row comes near would waste noise: all columns are at an end of their range."""
     far = "100,east,yes,1970-01-11,ill"
     one, two = (np.array(of(tmp_path, [far] * count)) for count in (2, 3))
     assert np.linalg.norm(two - one) == pytest.approx(norm(schema(TABLE)))

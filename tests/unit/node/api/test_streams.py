@@ -1,4 +1,4 @@
-"""Values from another thread, for whoever awaits them."""
+"""Values from another thread, for a coroutine that awaits them."""
 
 from __future__ import annotations
 

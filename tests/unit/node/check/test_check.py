@@ -30,7 +30,7 @@ TASK = {
 
 @pytest.fixture
 def task(tmp_path, monkeypatch):
-    """Writes a task file of TASK's sections and others."""
+    """Writes a task file with TASK's sections and others."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ward.csv").write_text(ward(300))
 
@@ -48,7 +48,7 @@ def task(tmp_path, monkeypatch):
 @pytest.fixture
 def run(capsys):
     def run(*argv):
-        """(status, findings by what was checked, everything that was said)."""
+        """Runs the check; returns (status, findings by subject, all output)."""
         status = check.main([str(part) for part in argv])
         said = capsys.readouterr()
         lines = said.out.splitlines()
@@ -240,7 +240,7 @@ def test_keys_and_lists(task, run, tmp_path):
 
 
 class _Node(BaseHTTPRequestHandler):
-    """Says of itself what its server has been told to."""
+    """A node whose server's answers the test chooses."""
 
     def do_GET(self):
         self.send_response_only(200)
@@ -310,13 +310,13 @@ def test_a_peer_that_speaks_no_http(task, run):
         thread.join()
     assert (status, found[f"peer {endpoint}"][0]) == (0, "warning")
     assert found[f"peer {endpoint}"][1].endswith(
-        ": who listens there does not answer without TLS; take the same --tls here and there, unless it is "
+        ": the program there does not answer without TLS; use the same --tls at both ends, unless it is "
         "another program"
     )
 
 
 def test_peers_are_asked_side_by_side(task, run):
-    """Ten that answer only once all of them have been asked."""
+    """Ten nodes that answer only after all of them were asked."""
     others = 10
     together = threading.Barrier(others)
 
@@ -340,7 +340,7 @@ def test_peers_are_asked_side_by_side(task, run):
 
 
 def test_a_peer_that_answers_for_ever_is_not_waited_for(task, run, monkeypatch):
-    """A byte at a time: each is in time, and there is always another."""
+    """It sends a byte at a time: each comes in time, and there is always another."""
     monkeypatch.setattr("node.check.probe.PATIENCE_S", 0.5)
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         endpoint = f"127.0.0.1:{server.getsockname()[1]}"
@@ -367,7 +367,7 @@ KEY, OTHER = NodeKey(b"1" * 32), NodeKey(b"2" * 32)
 
 @pytest.fixture
 def under_tls(node):
-    """The same node, under TLS with a certificate that KEY vouches for."""
+    """The same node under TLS, with a certificate that KEY vouches for."""
     context = make_tls(KEY, "on", HERE, lambda _: frozenset()).server
     node.socket = context.wrap_socket(node.socket, server_side=True, do_handshake_on_connect=False)
     node.body, node.time_s = b'{"task": "ward"}', time.time()
@@ -400,15 +400,15 @@ def test_another_key_than_the_pinned_one_is_a_problem(task, run, under_tls, node
     status, found, _, _ = run(task(), "--data", "ward.csv", "--listen", "127.0.0.1:0", *peers)
     peer = f"peer {under_tls}"
     keys = f"{KEY.public.hex()[:16]}..., not {OTHER.public.hex()[:16]}..."
-    told = f"{peer}: who answers holds the key {keys}; correct --peers, or find out who listens there"
+    told = f"{peer}: the far end holds the key {keys}; correct --peers, or find out who listens there"
     assert (status, found[peer]) == (2, ("problem", told))
 
 
 @pytest.mark.parametrize(
-    ("choice", "told"), [("on", "speaks no TLS 1.3"), ("off", "does not answer without TLS")]
+    ("choice", "told"), [("on", "does not speak TLS 1.3"), ("off", "does not answer without TLS")]
 )
 def test_with_and_without_tls_do_not_meet(task, run, node, choice, told):
-    """Asked in the way that the node does not serve."""
+    """The check dials in the way that the node does not serve."""
     node.body, node.time_s = b"{}", time.time()
     if choice == "off":
         context = make_tls(KEY, "on", HERE, lambda _: frozenset()).server
@@ -416,7 +416,7 @@ def test_with_and_without_tls_do_not_meet(task, run, node, choice, told):
     peer = f"127.0.0.1:{node.server_port}"
     peers = ("--tls", choice, "--listen", "127.0.0.1:0", "--peers", f"{peer},{THERE},{YONDER}")
     status, found, _, _ = run(task(), "--data", "ward.csv", *peers)
-    what = f"who listens there {told}; take the same --tls here and there, unless it is another program"
+    what = f"the program there {told}; use the same --tls at both ends, unless it is another program"
     assert (status, found[f"peer {peer}"]) == (0, ("warning", f"peer {peer}: {what}"))
 
 
@@ -437,7 +437,7 @@ def test_where_it_listens_without_being_told(task, run, nobody_there):
 
 @pytest.fixture
 def nobody_there():
-    """Three endpoints where nobody listens."""
+    """Returns three endpoints where nobody listens."""
     taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
     endpoints = sorted(f"127.0.0.1:{one.getsockname()[1]}" for one in taken)
     for one in taken:
@@ -458,7 +458,7 @@ def test_images(task, run, tmp_path):
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
-        (("--data", "a.csv"), "error: --data is refused: the task comes first; --help tells more"),
+        (("--data", "a.csv"), "error: --data is refused: the task comes first; --help shows more"),
         (("digts",), "error: before anything could be checked: task 'digts' is not known; allowed: digits"),
         (("digits", "--frobnicate"), "error: before anything could be checked: unrecognized arguments"),
         (

@@ -1,4 +1,4 @@
-"""Options from the command line, the environment and a file: which one counts, which one is wrong."""
+"""Options from the command line, the environment and a file: which value counts, which place is named."""
 
 from pathlib import Path
 
@@ -71,7 +71,7 @@ def test_a_value_may_begin_with_a_dash():
 
 
 def test_other_variables_of_this_project_are_no_options():
-    """MURMURATION_DATA is where data sets lie; a tracker's are not a node's."""
+    """MURMURATION_DATA names the folder of data sets, and a tracker's variables are not a node's."""
     environ = {**PEERS, "MURMURATION_DATA": "/nowhere", "MURMURATION_TRACKER_LISTEN": HERE}
     assert read_options([], environ).data is None
 
@@ -109,7 +109,7 @@ def test_other_variables_of_this_project_are_no_options():
         ("SET_train__epochs", "x", "MURMURATION_NODE_SET_train__epochs: train.epochs = 'x' is refused"),
         ("SET_train__epoch", "1", "MURMURATION_NODE_SET_train__epoch: 'train.epoch' is not a known key"),
         ("SET_train", "1", "MURMURATION_NODE_SET_train 'train=1' is refused; allowed: section.key=value"),
-        ("CONFIG", "no.toml", "--config 'no.toml' can not be read: No such file or directory"),
+        ("CONFIG", "no.toml", "--config 'no.toml' cannot be read: No such file or directory"),
     ],
 )
 def test_what_is_wrong_in_the_environment_is_named(name, value, told):
@@ -149,12 +149,12 @@ def test_what_is_wrong_in_the_file_is_named(tmp_path, written, told):
 
 
 def test_a_file_that_is_none(tmp_path):
-    assert "can not be read: Is a directory" in refused(["--config", str(tmp_path)], PEERS)
+    assert "cannot be read: Is a directory" in refused(["--config", str(tmp_path)], PEERS)
     (tmp_path / "latin").write_bytes(b"key = '\xe9'")
     assert "is not valid TOML: 'utf-8' codec" in refused(["--config", str(tmp_path / "latin")], PEERS)
     (tmp_path / "large").write_bytes(b"#" * ((1 << 20) + 1))
     assert "is refused: more than 1 MiB" in refused(["--config", str(tmp_path / "large")], PEERS)
-    assert "can not be read: embedded null" in refused(["--config", "a\0b"], PEERS)
+    assert "cannot be read: embedded null" in refused(["--config", "a\0b"], PEERS)
 
 
 def test_the_weaker_place_is_not_blamed_for_the_stronger_one(tmp_path):

@@ -1,4 +1,4 @@
-"""Which Python is loading a command of this project, and what Ctrl-C does until it has begun."""
+"""Which Python processes load a command of this project, and what Ctrl-C does until the command begins."""
 
 import signal
 import subprocess
@@ -43,7 +43,7 @@ def test_in_another_program_ctrl_c_stays_what_it_was():
 
 @pytest.mark.parametrize("name", ["SIG_IGN", "default_int_handler"])
 def test_who_ignores_ctrl_c_goes_on_ignoring_it(name):
-    """As a command in the background of a script does; until it has begun, and then."""
+    """A script's background command ignores Ctrl-C, before and after it has begun."""
     looked = (
         f"import signal, sys; signal.signal(signal.SIGINT, signal.{name}); "
         "sys.argv[0], sys.orig_argv[-1:] = '-m', ['node'];"

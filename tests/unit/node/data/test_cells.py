@@ -1,4 +1,4 @@
-"""What a number is, by one rule: a cell means the same wherever it is read, and by whatever way it came."""
+"""One rule defines a number: a cell has the same meaning for every reader and in every format."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ ROWS = 30
 
 
 def cells(cell):
-    """The cells of column a: one is `cell`, the others are all different."""
+    """Returns the cells of column a: one is `cell`, the others are all different."""
     return [str(place + 0.5) for place in range(ROWS - 1)] + [cell]
 
 
 def written(folder, how, cell):
-    """A file of columns a, b and y; in `a` its last row has `cell`."""
+    """Writes a file of columns a, b and y; the last row has `cell` in column a."""
     columns = {"a": cells(cell), "b": ["1.5", "2.5"] * (ROWS // 2), "y": ["0", "1"] * (ROWS // 2)}
     lines = ["a;b;y", *(";".join(row) for row in zip(*columns.values(), strict=True))]
     text = ("\n".join(lines) + "\n").encode()
@@ -105,7 +105,7 @@ def predicted_plain(path):
 
 
 def own_units(x):
-    """The last row's value; NaN where the feature beside it says that there is none."""
+    """Returns the last row's value; NaN if the feature beside it marks it as missing."""
     return math.nan if x[-1, 1] else float(x[-1, 0]) * STD
 
 
@@ -118,7 +118,7 @@ def predicted_with_schema(path):
 
 
 def guessed(path):
-    """As node.init has it: the mean of the column tells what the cell was."""
+    """Returns node.init's guess: the column's mean reveals the cell's value."""
     columns = {column.name: column for column in look(path, "y", "classes", (), by_rows).schema.columns}
     if "a" not in columns or columns["a"].kind != "number":
         raise ConfigError("a is no column of numbers")
@@ -147,7 +147,7 @@ def how(request):
 
 
 def read(reader, path):
-    """The number that a reader made of the last row's cell; None if it refused the file."""
+    """Returns the number that a reader made of the last row's cell; None if it refused the file."""
     try:
         return READERS[reader](path)
     except ConfigError:
@@ -228,7 +228,7 @@ def test_a_packed_row_without_an_end_is_not_unpacked(tmp_path, task, endless):
             file.write(endless)
     tracemalloc.start()
     try:
-        assert " can not be read: " in told(read_source, path, task)
+        assert " cannot be read: " in told(read_source, path, task)
         assert tracemalloc.get_traced_memory()[1] < 48 << 20
     finally:
         tracemalloc.stop()

@@ -84,12 +84,12 @@ def test_the_separator_is_the_one_that_makes_even_rows(text, separator):
                 "them"
             ),
         ),
-        ("a,b\n1,2\n1,2,3\n", " can not be read: CSV parse error: Row #3: Expected 2 columns, got 3: 1,2,3"),
+        ("a,b\n1,2\n1,2,3\n", " cannot be read: CSV parse error: Row #3: Expected 2 columns, got 3: 1,2,3"),
         (
             b"a,b\n\xff,2\n3,4\n",
-            " can not be read: it is not UTF-8 text ('utf-8' codec can't decode byte 0xff",
+            " cannot be read: it is not UTF-8 text ('utf-8' codec can't decode byte 0xff",
         ),
-        (b"a,b\n" + b"1,2\n" * 300_000 + b"\xff,2\n", " can not be read: it is not UTF-8 text"),
+        (b"a,b\n" + b"1,2\n" * 300_000 + b"\xff,2\n", " cannot be read: it is not UTF-8 text"),
     ],
 )
 def test_a_bad_text_table(write, content, line):
@@ -104,14 +104,14 @@ def test_a_row_of_white_space_is_no_row(write):
 def test_a_row_without_an_end_is_refused_before_it_is_in_memory(write):
     path = write(gzip.compress(b'a,b\n1,2\n1,"' + b"x" * (30 << 20)), "long.csv.gz")
     assert told(read_frame, path, None).endswith(
-        " can not be read: it has a row of more than 8388608 bytes, or a quotation mark without its second"
+        " cannot be read: it has a row of more than 8388608 bytes, or a quotation mark without its second"
     )
 
 
 def test_a_line_without_an_end(write):
     path = write(gzip.compress(b"a" * (1 << 21)), "long.csv.gz")
     assert told(read_frame, path, None).endswith(
-        " can not be read: its first line is longer than 1048576 bytes"
+        " cannot be read: its first line is longer than 1048576 bytes"
     )
 
 
@@ -124,10 +124,10 @@ def test_a_column_that_is_not_there(write):
 
 
 def test_a_file_that_is_not_there_or_was_cut_off(tmp_path, write):
-    assert told(read_frame, tmp_path / "no.csv", None).endswith("can not be read: No such file or directory")
+    assert told(read_frame, tmp_path / "no.csv", None).endswith("cannot be read: No such file or directory")
     cut = write(gzip.compress(b"a,b\n" + b"1,2\n" * 10_000)[:-20], "cut.csv.gz")
-    assert "can not be read: Compressed file ended before" in told(read_frame, cut, None)
-    assert "can not be read: Not a gzipped file" in told(read_frame, write("a,b\n", "no.csv.gz"), None)
+    assert "cannot be read: Compressed file ended before" in told(read_frame, cut, None)
+    assert "cannot be read: Not a gzipped file" in told(read_frame, write("a,b\n", "no.csv.gz"), None)
 
 
 def test_rows_and_bytes_are_counted_while_a_file_is_read(write):
@@ -172,7 +172,7 @@ def test_what_a_parquet_file_s_head_forbids_is_not_read(parquet):
     content = bytearray(path.read_bytes())
     content[4:40] = bytes(36)  # no page can be read any more
     path.write_bytes(content)
-    assert "can not be read" in told(read_frame, path, None)
+    assert "cannot be read" in told(read_frame, path, None)
     assert "has more than 999 rows" in told(read_frame, path, None, Limits(999, 1 << 30))
 
 
@@ -183,7 +183,7 @@ def test_text_in_parquet_does_not_unfold(parquet):
 
 
 def test_a_bad_parquet_file(write, parquet):
-    assert "can not be read: Parquet magic bytes not found" in told(
+    assert "cannot be read: Parquet magic bytes not found" in told(
         read_frame, write("x" * 99, "r.parquet"), None
     )
     assert "has 1 rows" in told(read_frame, parquet(a=[1], y=[2]), None)

@@ -178,13 +178,13 @@ def test_shards_of_numbers_to_regress_on(file):
             "a,b,y\n1,1e300,0\n1,2,1\n",
             ", row 1, column 'b': '1e300' is not a number (decimals have a point; at most 1e30)",
         ),
-        ("a,b,y\n1,2,0\n1,2\n", " can not be read: CSV parse error: Row #3: Expected 3 columns, got 2: 1,2"),
-        ("a,b,y\n1,2,0,9\n", " can not be read: CSV parse error: Row #2: Expected 3 columns, got 4: 1,2,0,9"),
+        ("a,b,y\n1,2,0\n1,2\n", " cannot be read: CSV parse error: Row #3: Expected 3 columns, got 2: 1,2"),
+        ("a,b,y\n1,2,0,9\n", " cannot be read: CSV parse error: Row #2: Expected 3 columns, got 4: 1,2,0,9"),
         ("a,b,y\n1,2,-1\n1,2,1\n", ": target 'y' holds the label -1; allowed: 0 to K-1"),
         ("a,b,y\n1,2,1e18\n1,2,1\n", ": target 'y' holds the label 1000000000000000000; allowed: 0 to K-1"),
         (
             b"a,b,y\n\xff,2,0\n",
-            " can not be read: it is not UTF-8 text ('utf-8' codec can't decode byte 0xff",
+            " cannot be read: it is not UTF-8 text ('utf-8' codec can't decode byte 0xff",
         ),
         ('a,b,y\n1,"2"x,0\n1,2,1\n', ", row 1, column 'b': '2x' is not a number"),
     ],
@@ -212,13 +212,13 @@ def test_the_last_column_is_a_target_and_can_not_be_a_feature_too(file):
 
 
 def test_unreadable_data(tmp_path, file):
-    assert "can not be read: No such file or directory" in refused(tmp_path / "no.csv")
-    assert "can not be read: No such file or directory" in refused(tmp_path / "no.npz")
+    assert "cannot be read: No such file or directory" in refused(tmp_path / "no.csv")
+    assert "cannot be read: No such file or directory" in refused(tmp_path / "no.npz")
     assert "is refused; allowed: .csv, .tsv or .txt (each also .gz), .parquet, .npz" in refused(
         file("x", "rows.xlsx")
     )
     (tmp_path / "folder.csv").mkdir()
-    assert "can not be read: Is a directory" in refused(tmp_path / "folder.csv")
+    assert "cannot be read: Is a directory" in refused(tmp_path / "folder.csv")
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_files_that_are_no_npz(file, npz):
 def test_a_damaged_npz(file, npz):
     whole = bytearray(npz(x=np.ones((400, 2)), y=np.zeros(400)).read_bytes())
     whole[1000] ^= 1
-    assert "can not be read: Bad CRC-32" in refused(file(bytes(whole), "bad.npz"))
+    assert "cannot be read: Bad CRC-32" in refused(file(bytes(whole), "bad.npz"))
 
 
 # the model for the data
@@ -291,8 +291,8 @@ def test_a_model_is_drawn_under_the_seed_and_leaves_the_global_generator_alone(f
 @pytest.mark.parametrize(
     ("override", "told"),
     [
-        ("model.class=nosuch.module:Net", "'nosuch.module:Net' can not be imported: ModuleNotFoundError"),
-        ("model.class=node.models:Nope", "'node.models:Nope' can not be imported: AttributeError"),
+        ("model.class=nosuch.module:Net", "'nosuch.module:Net' cannot be imported: ModuleNotFoundError"),
+        ("model.class=node.models:Nope", "'node.models:Nope' cannot be imported: AttributeError"),
         ("model.class=math:pi", "'math:pi' is not a class; allowed: 'package.module:Class'"),
         ("model.class=pathlib:Path", "model.class = 'pathlib:Path' is refused; allowed: a torch.nn.Module"),
         ("model.args.depth=3", "do not suit node.models:MLP: TypeError:"),

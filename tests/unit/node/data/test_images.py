@@ -47,7 +47,7 @@ def test_what_can_not_be_read_is_left_out_and_counted(folder):
     found = read_images(schema(IMAGES), folder)
     assert len(found.x) == len(found.y) == 6
     assert found.remarks[0] == "1 file left out: not .bmp, .jpeg, .jpg, .png, .webp"
-    assert found.remarks[1].startswith("1 image left out, can not be read: 'red/a.png': cannot identify")
+    assert found.remarks[1].startswith("1 image left out, cannot be read: 'red/a.png': cannot identify")
 
 
 def test_a_node_learns_from_a_folder(folder):
@@ -75,7 +75,7 @@ def test_a_folder_without_images(tmp_path):
         ".jpeg, "
         ".jpg, .png, .webp)"
     )
-    assert told(list_folder, tmp_path / "no").endswith(" can not be read: No such file or directory")
+    assert told(list_folder, tmp_path / "no").endswith(" cannot be read: No such file or directory")
 
 
 def test_none_of_the_images_can_be_read(tmp_path):
@@ -102,7 +102,7 @@ def test_an_image_is_turned_upright(tmp_path):
 
 
 def _png_head(width, height):
-    """A PNG that says how large it is, and holds next to nothing."""
+    """Makes a PNG that declares a size and contains next to nothing."""
 
     def chunk(kind, content):
         return (

@@ -1,4 +1,4 @@
-"""Rows in memory: what is taken, and what is said of what is not."""
+"""Rows in memory: what is accepted, and the errors for the rest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Y = np.array([0, 1, 2, 0, 1, 2])
 
 
 class Images(torch.utils.data.Dataset):
-    """What a torch user has: six items, each a tensor and a number."""
+    """A typical torch data set: six items, each a tensor and a number."""
 
     def __len__(self):
         return 6
@@ -60,8 +60,8 @@ def test_a_torch_data_set_is_read_item_by_item(data):
         (([[1.0, 2.0], [3.0]], [0, 1]), "data: x is no array (setting an array element with a sequence"),
         ((np.full((2, 2), np.inf), [0, 1]), "data: x[0, 0] = inf is not a finite number of at most 1e30"),
         ((X, np.array([0, 1, np.nan, 0, 1, 2])), "data: y[2] = nan is not a finite number of at most 1e30"),
-        (7, "data = 7 can not be read (object of type 'int' has no len()); allowed: a pair (x, y)"),
-        ([1, 2, 3], "data = [1, 2, 3] can not be read (cannot unpack non-iterable int object); allowed:"),
+        (7, "data = 7 cannot be read (object of type 'int' has no len()); allowed: a pair (x, y)"),
+        ([1, 2, 3], "data = [1, 2, 3] cannot be read (cannot unpack non-iterable int object); allowed:"),
         ((torch.tensor(X, requires_grad=True), Y), "data: x is no array (Can't call numpy() on Tensor"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Arrays in an npz: what one says of itself is believed by nobody who reads it, and nothing is unpickled."""
+"""Arrays in an npz: no reader trusts their declared sizes, and nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read(request):
 
 
 def member(array, shape=None):
-    """An array as an npz holds it; `shape`: what it says instead of its own."""
+    """Makes an array's file in an npz; `shape`: the shape that it declares instead of its own."""
     file = io.BytesIO()
     head = {"descr": array.dtype.str, "fortran_order": False, "shape": shape or array.shape}
     np.lib.format.write_array_header_1_0(file, head)
@@ -69,7 +69,7 @@ def archive(path: Path, members: dict[str, bytes], packing: int = zipfile.ZIP_ST
 
 
 def sized(path: Path, name: str, size: int) -> Path:
-    """The archive with another unpacked size for one member, in its directory and at the member itself."""
+    """Returns the archive with another declared size of one member, in its directory and its own header."""
     content = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as file:
         at = file.getinfo(name).header_offset
@@ -81,7 +81,7 @@ def sized(path: Path, name: str, size: int) -> Path:
 
 
 def refused(read, path):
-    """The one line, if hardly anything was allocated for it."""
+    """Returns the one line of a refusal that allocated hardly anything."""
     tracemalloc.start()
     try:
         line = told(read, path)
@@ -132,12 +132,12 @@ def test_a_check_says_so_too(tmp_path, monkeypatch, capsys, schema):
 def test_an_array_says_what_it_holds_to_the_byte(tmp_path, read, shape):
     path = archive(tmp_path / "lie.npz", {"x.npy": member(X, shape), "y.npy": member(Y)})
     line = refused(read, path)
-    assert "array 'x' says that it has" in line or "can not be read: an array of shape (-10, " in line
+    assert "array 'x' says that it has" in line or "cannot be read: an array of shape (-10, " in line
 
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_an_archive_that_says_that_a_member_is_huge(tmp_path, read, packing):
-    """Header and directory lie alike, as far as four bytes go; no packed byte unfolds to that many."""
+    """Header and directory agree on the lie, within four bytes; the packed data cannot expand that far."""
     rows = 120_000_000
     path = archive(tmp_path / "lie.npz", {"x.npy": member(X, (rows, 4)), "y.npy": member(Y)}, packing)
     head = len(member(X, (rows, 4))) - X.nbytes
@@ -146,12 +146,12 @@ def test_an_archive_that_says_that_a_member_is_huge(tmp_path, read, packing):
 
 
 def test_a_member_that_unfolds_to_more_than_it_says(tmp_path, read):
-    """64 MiB of zeros, of which the directory and the array admit to 320 bytes."""
+    """64 MiB of zeros, of which the directory and the array declare 320 bytes."""
     bomb = member(np.zeros((10, 4)), (10, 4)) + bytes(64 << 20)
     path = archive(tmp_path / "bomb.npz", {"x.npy": bomb, "y.npy": member(Y)}, zipfile.ZIP_DEFLATED)
     assert "array 'x' says that it has 320 bytes, and the file holds 67109184 for it" in refused(read, path)
     lying = sized(path, "x.npy", len(bomb) - (64 << 20))
-    assert "can not be read: Bad CRC-32" in refused(read, lying)
+    assert "cannot be read: Bad CRC-32" in refused(read, lying)
 
 
 def test_arrays_together_are_no_larger_than_what_is_free(tmp_path, read, monkeypatch):
@@ -191,9 +191,9 @@ def test_nothing_is_unpickled(tmp_path, read):
         ({"x": member(X), "y.npy": member(Y)}, " has no array 'x'; it has 'y'"),
         (
             {"x.npy": b"\x93NUMPY\x01\x00\x05\x00{'a'\n", "y.npy": member(Y)},
-            " can not be read: the header of an array is none",
+            " cannot be read: the header of an array is none",
         ),
-        ({"x.npy": b"\x93NUMPY\x09\x00", "y.npy": member(Y)}, " can not be read: an array of version (9, 0)"),
+        ({"x.npy": b"\x93NUMPY\x09\x00", "y.npy": member(Y)}, " cannot be read: an array of version (9, 0)"),
         (
             {"x.npy": member(np.zeros((10, 4), "S1")).replace(b"|S1", b"|S0"), "y.npy": member(Y)},
             ": array 'x' holds |S0; allowed: numbers",

@@ -1,4 +1,4 @@
-"""npz files, with a schema and without; and files that are not of the kind that a schema asks for."""
+"""npz files with and without a schema, and files of another kind than a schema requires."""
 
 import gzip
 import io
@@ -104,7 +104,7 @@ def test_a_bad_npz(save, arrays, line):
 
 
 def _with_head(path, shape):
-    """An npz whose array `x` says that it has that shape, and holds 8 bytes."""
+    """Makes an npz whose array `x` declares this shape, and holds 8 bytes."""
     head = io.BytesIO()
     np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": shape})
     with zipfile.ZipFile(path, "w") as file:

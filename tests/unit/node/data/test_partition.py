@@ -42,7 +42,7 @@ def test_a_small_alpha_gives_parts_of_few_labels():
 
 
 def test_more_parts_than_rows_allow():
-    with pytest.raises(ValueError, match="10 rows can not make 3 parts of at least 4"):
+    with pytest.raises(ValueError, match="10 rows cannot make 3 parts of at least 4"):
         dirichlet(np.zeros(10, int), 3, 0.5, rng(), min_rows=4)
 
 

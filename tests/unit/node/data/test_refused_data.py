@@ -1,4 +1,4 @@
-"""Lines about data, models and keys that no other test reads: each in full."""
+"""Errors about data, models and keys that no other test covers, each in full."""
 
 import zipfile
 from dataclasses import replace
@@ -114,7 +114,7 @@ def test_a_damaged_array_under_a_schema(here):
         file.writestr("x.npy", b"no array")
         file.writestr("y.npy", b"no array")
     assert told(read_with_schema, Path("a.npz"), schema(ARRAY)).startswith(
-        "data file 'a.npz' can not be read: the magic string is not correct"
+        "data file 'a.npz' cannot be read: the magic string is not correct"
     )
 
 
@@ -141,14 +141,14 @@ def test_a_model_that_does_not_take_the_rows():
 def test_a_model_that_there_is_no_room_for(here):
     with pytest.raises(UserError) as caught:
         write_model(here / "none" / "model.safetensors", {"a": np.zeros(2)}, {})
-    assert str(caught.value).startswith(f"{here}/none/model.safetensors can not be written: ")
+    assert str(caught.value).startswith(f"{here}/none/model.safetensors cannot be written: ")
     assert str(caught.value).endswith("; make room there")
 
 
 def test_predictions_where_nothing_can_be_read(here, capsys):
     argv = ["--model", "m", "--data", "a.csv", "--out", "/proc/self/mem"]
     assert predict.main(argv) == 2
-    assert capsys.readouterr().err == ("error: --out '/proc/self/mem' can not be read: Input/output error\n")
+    assert capsys.readouterr().err == ("error: --out '/proc/self/mem' cannot be read: Input/output error\n")
 
 
 # -- keys and options --------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def test_predictions_where_nothing_can_be_read(here, capsys):
 def test_a_folder_for_a_key_that_can_not_be_made(capsys):
     assert key.main(["/proc/none/node.key"]) == 2
     assert capsys.readouterr().err == (
-        "error: the folder /proc/none can not be made: No such file or directory\n"
+        "error: the folder /proc/none cannot be made: No such file or directory\n"
     )
 
 
@@ -172,5 +172,5 @@ def test_a_choice_in_a_file_that_is_none(here, capsys):
         parse_arguments(["--config", "c.toml"])
     assert str(caught.value) == (
         "tls in c.toml: argument --tls: invalid choice: 'maybe' (choose from 'auto', 'on', 'off'); "
-        "python -m node --help tells what is allowed"
+        "python -m node --help shows what is allowed"
     )

@@ -10,7 +10,7 @@ ROWS = 40
 
 
 def table(**columns):
-    """A CSV of 40 rows; each column is what a row's number becomes."""
+    """Makes a CSV of 40 rows; each column is a function of the row's number."""
     lines = [",".join(columns)]
     lines += [",".join(str(make(row)) for make in columns.values()) for row in range(ROWS)]
     return "\n".join(lines) + "\n"
@@ -22,7 +22,7 @@ def found(tmp_path, kind="auto", unwanted=(), **columns):
 
 
 def a(row):
-    """A number that is no identifier."""
+    """Returns a number that cannot be mistaken for an identifier."""
     return row * row % 7
 
 

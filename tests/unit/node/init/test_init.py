@@ -24,7 +24,7 @@ def data(tmp_path, monkeypatch):
 
 
 def run(capsys, *argv):
-    """(status, lines of standard output, lines of standard error)."""
+    """Runs node.init; returns (status, lines of standard output, lines of standard error)."""
     status = main(list(argv))
     said = capsys.readouterr()
     return status, after_opening(said.out).splitlines(), said.err.splitlines()
@@ -145,7 +145,7 @@ def test_images_and_arrays(tmp_path, monkeypatch, capsys):
     [
         ((), "error: --data is missing; allowed: your data (CSV, Parquet, npz, or a folder of images)"),
         (("--data", ""), "error: --data is missing"),
-        (("--data", "no.csv"), "error: data file 'no.csv' can not be read: No such file or directory"),
+        (("--data", "no.csv"), "error: data file 'no.csv' cannot be read: No such file or directory"),
         (("--data", "no.xlsx"), "error: data file 'no.xlsx' is refused; allowed: .csv, .tsv or .txt"),
         (
             ("--data", "ward 7.csv", "--target", "z"),
@@ -153,11 +153,11 @@ def test_images_and_arrays(tmp_path, monkeypatch, capsys):
         ),
         (
             ("--data", "ward 7.csv", "--out", "ward 7.csv"),
-            "error: --out 'ward 7.csv' is there already; give another",
+            "error: --out 'ward 7.csv' exists already; give another",
         ),
         (
             ("--data", "ward 7.csv", "--out", "no/t.toml"),
-            "error: --out 'no/t.toml' can not be written: No such file",
+            "error: --out 'no/t.toml' cannot be written: No such file",
         ),
         (
             ("--data", "ward 7.csv", "--name", "a b"),
@@ -180,7 +180,7 @@ def test_images_and_arrays(tmp_path, monkeypatch, capsys):
             "error: --model cnn is refused for rows of shape [6]; allowed:",
         ),
         (("--data", "ward 7.csv", "--privacy", "no"), "error: argument --privacy: invalid choice: 'no'"),
-        (("--frobnicate",), "error: unrecognized arguments: --frobnicate; python -m node.init --help tells"),
+        (("--frobnicate",), "error: unrecognized arguments: --frobnicate; python -m node.init --help shows"),
     ],
 )
 def test_what_somebody_gets_wrong_is_one_line_and_no_file(data, capsys, monkeypatch, argv, line):

@@ -1,4 +1,4 @@
-"""The bulk client: requests as a server reads them, one connection for many, and what ends a connection."""
+"""The bulk client: well-formed requests, one connection for many, and what ends a connection."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_every_answer_is_of_a_kind(said, kind, retry_after_s):
     ],
 )
 async def test_after_any_other_answer_the_next_request_has_a_connection_of_its_own(answer):
-    """Its rest would be read as the answer to the next one."""
+    """Otherwise the rest of the answer would be read as the next one."""
     async with served(answer, FINE) as (poster, script):
         assert (await poster.post(SMALL, LINK)).status == int(answer.split()[1])
         assert (await poster.post(SMALL, LINK)).status == 204

@@ -1,4 +1,4 @@
-"""A transport that closes while others connect: every connection that was accepted is closed, by it."""
+"""A transport that closes while others connect closes every connection that it has accepted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sockets():
 
 
 async def closes_after(steps, tls):
-    """A transport that somebody connects to, and that is closed `steps` turns of the loop later."""
+    """Closes a transport `steps` turns of the loop after somebody connects."""
     listener = socket.create_server(("127.0.0.1", 0))
     endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
     context = make_tls(KEY, "on", endpoint, lambda _: frozenset()) if tls else None

@@ -1,4 +1,4 @@
-"""What strangers may do at a node's door, on real sockets: each limit, and that members are let through."""
+"""What strangers can do to a node's server, on real sockets: each limit, and that members get through."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ KEY = NodeKey(bytes([1]) * 32)
 FRAME = codec.encode(Accepted(bytes(16))).join()
 SOON_S = 0.05
 FEW = Bound(2, 2, 60.0)
-"""No time is over in a test that is about numbers, and none is full in one that is about time."""
+"""Tests of numbers have no time limits that could expire; tests of times have no full rooms."""
 PATIENT = Bounds(sweep_s=0.01)
 
 
 async def turn():
-    """Let the loop turn once."""
+    """Lets the loop turn once."""
     await asyncio.sleep(0)
 
 
 class Served:
-    """A server with these bounds, and those who connect to it."""
+    """A server with these limits, and its clients."""
 
     def __init__(self, bounds, tls, is_member):
         self.counts = Counts()
@@ -74,14 +74,14 @@ class Served:
         return reader, writer
 
     def ticket(self):
-        """The header of a member's request."""
+        """Returns the header of a member's request."""
         return f"Authorization: Bearer {self.server.doors.ticket(THIRD.public).hex()}"
 
     def at(self, room):
         return self.server.doors.counts[room]
 
     async def until(self, room, count):
-        """No longer than a test may take."""
+        """Waits for a condition, no longer than a test may take."""
         while self.at(room) != count:
             await turn()
 
@@ -107,7 +107,7 @@ async def served(bounds, tls=None, is_member=anybody):
 
 
 async def closed(reader):
-    """All that was said before the connection ended."""
+    """Returns everything that was received before the connection ended."""
     said = b""
     with suppress(ConnectionResetError):
         while piece := await reader.read(1 << 16):
@@ -141,7 +141,7 @@ STAYS_IN = {
     "idle": get("/hello"),
     "linking": WEBSOCKET,
 }
-"""What a stranger says to be in a room, and stay there."""
+"""What a stranger sends to enter a room and stay there."""
 
 
 # -- numbers ---------------------------------------------------------------------------------------------

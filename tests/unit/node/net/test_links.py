@@ -1,4 +1,4 @@
-"""Links on real sockets: whose they are, who owns their connections, what goes back, and how they end."""
+"""Links on real sockets: their keys, the owners of their connections, replies, and ends."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore:Sending a large body directly:R
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_no_dial_follows_a_redirect(status):
-    """One that holds the wrong key sent the dialler, and its frames, to another address without TLS."""
+    """A server with the wrong key once redirected the dialler and its frames to an address without TLS."""
     async with node_state(End(OTHER)) as (there,):
 
         async def elsewhere(request):
@@ -58,7 +58,7 @@ async def test_no_dial_follows_a_redirect(status):
             here.transport.send(endpoint, (small(1),))
             assert await here.lost.get() == (
                 endpoint,
-                f"who answers is no node: it redirects ({status}), which is not followed",
+                f"the far end is no node: it redirects ({status}), which is not followed",
             )
             assert there.got.empty()
             assert here.lost.empty()
@@ -66,7 +66,7 @@ async def test_no_dial_follows_a_redirect(status):
 
 def test_a_link_for_which_tls_was_asked_and_that_has_none_is_refused():
     tls = make_tls(ONE, "on", "127.0.0.1:1", lambda _: frozenset())
-    with pytest.raises(WrongPeer, match="without TLS, which was asked for"):
+    with pytest.raises(WrongPeer, match="without TLS, although this link requires it"):
         tls.check("127.0.0.1:2", None)
     plain = make_tls(ONE, "auto", "127.0.0.1:1", lambda _: frozenset())
     assert plain.check("127.0.0.1:2", None) is None
@@ -80,11 +80,11 @@ async def test_under_tls_the_key_of_the_handshake_is_the_certificate_s():
     ):
         here.transport.send(endpoint, (small(1),))
         _, why = await here.lost.get()
-        assert why == f"who answers shows the key {THIRD.public.hex()[:16]}... under a certificate of another"
+        assert why == f"the far end shows the key {THIRD.public.hex()[:16]}... under a certificate of another"
 
 
 async def test_the_bulk_of_a_link_goes_to_who_answered_the_link():
-    """Under TLS, where several keys may answer at one address: the ticket is for one of them alone."""
+    """Several keys may answer at one address under TLS, but the ticket is for one of them."""
     tls = make_tls(OTHER, "on", "127.0.0.1:1", lambda _: frozenset())
     takes, frames = answering((204, {}))
     async with (
@@ -118,7 +118,7 @@ async def test_a_dialler_that_proves_its_key_is_known_by_it():
 
 
 async def replayed(ws):
-    """A proof that was made for another link of the same two."""
+    """Returns a proof that was made for another link of the same two."""
     nonce = b"d" * 32
     await ws.send_bytes(handshake.knock(nonce))
     handshake.read_challenge(await ws.receive_bytes(), nonce)
@@ -182,7 +182,7 @@ async def test_an_acceptor_that_shows_no_key_hears_nothing():
         here.transport.send(endpoint, (small(1),))
         where, why = await here.lost.get()
         assert where == endpoint
-        assert why.startswith("who answers does not show whose it is: bad link-acceptor signature")
+        assert why.startswith("the far end does not prove its key: bad link-acceptor signature")
         assert [len(frame) for frame in said] == [33]
 
 
@@ -194,7 +194,7 @@ async def test_an_acceptor_that_ends_in_the_handshake_is_no_link():
 
     async with far_side(web.get("/v1/link", silent)) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (small(1),))
-        assert await here.lost.get() == (endpoint, "who answers ends the link in its handshake")
+        assert await here.lost.get() == (endpoint, "the far end ends the link in its handshake")
 
 
 # -- tickets ---------------------------------------------------------------------------------------------
@@ -292,8 +292,8 @@ async def test_an_acceptor_that_knows_of_no_versions_speaks_an_older_one():
     ("status", "told"),
     [
         (503, "takes no more links for now"),
-        (404, "is no node: it says 404"),
-        (200, "is no node: it says 200"),
+        (404, "is no node: it answers a link with status 404"),
+        (200, "is no node: it answers a link with status 200"),
     ],
 )
 async def test_any_other_answer_to_a_link_is_told(status, told):
@@ -397,7 +397,7 @@ async def test_what_an_acceptor_sends_is_held_to_the_same_rules():
 
 
 async def test_large_and_lazy_messages_share_one_connection_and_one_owner():
-    """A served piece rode in the control queue, for it came in a tuple: two tasks were in one request."""
+    """A served piece was once queued as control, because it came in a tuple: two tasks shared a request."""
     async with node_state(End(ONE), End(OTHER)) as (here, there):
         sent = [bulk(number) for number in range(12)]
         here.transport.send(there.endpoint, (message for message in sent[:4]))
@@ -419,13 +419,13 @@ async def test_any_fault_in_a_link_ends_it_and_is_told_and_the_next_message_open
 
         def broken():
             yield bulk(1)
-            raise ZeroDivisionError("a piece that can not be made")
+            raise ZeroDivisionError("a piece that cannot be made")
 
         here.transport.send(there.endpoint, broken())
         here.transport.send(there.endpoint, (message for message in (bulk(2),)))
         assert await here.lost.get() == (
             there.endpoint,
-            "a fault of this node: ZeroDivisionError: a piece that can not be made",
+            "a fault of this node: ZeroDivisionError: a piece that cannot be made",
         )
         assert here.dropped == {link.FAULT: 1}
         here.transport.send(there.endpoint, (small(3),))
@@ -460,11 +460,11 @@ async def test_what_broke_a_rule_is_counted_and_the_next_one_goes_on():
 @pytest.mark.parametrize(
     ("status", "told"),
     [
-        (413, r"who answers takes no bulk of 300\d\d\d bytes \(it says 413\)"),
-        (415, r"who answers takes no bulk of 300\d\d\d bytes \(it says 415\)"),
-        (302, "who answers is no node: it says 302 to bulk"),
-        (404, "who answers is no node: it says 404 to bulk"),
-        (500, "who answers is no node: it says 500 to bulk"),
+        (413, r"the far end takes no bulk of 300\d\d\d bytes \(status 413\)"),
+        (415, r"the far end takes no bulk of 300\d\d\d bytes \(status 415\)"),
+        (302, "the far end is no node: it answers bulk with status 302"),
+        (404, "the far end is no node: it answers bulk with status 404"),
+        (500, "the far end is no node: it answers bulk with status 500"),
     ],
 )
 async def test_an_answer_that_no_node_gives_ends_the_link(status, told):
@@ -494,7 +494,7 @@ async def test_who_stays_busy_is_given_up():
     takes, frames = answering((503, {"Retry-After": "16"}))
     async with far_side(accepting(), takes) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (bulk(1), bulk(2)), bulk=True)
-        assert await here.lost.get() == (endpoint, "who answers takes no more bulk for now (it says 503)")
+        assert await here.lost.get() == (endpoint, "the far end takes no more bulk for now (status 503)")
         assert len(frames) == 1
 
 
@@ -509,7 +509,7 @@ async def test_bulk_that_comes_too_early_holds_up_nothing_behind_it():
 
 
 async def test_bulk_that_is_always_too_early_is_not_sent_for_ever(monkeypatch):
-    """Not 200 times with its whole body; and what follows it at once is tried once."""
+    """Not 200 times with its whole body; the frame right behind it is tried once."""
     monkeypatch.setattr(resending, "AGAIN_FOR_S", 0.4)
     takes, frames = answering((425, {}))
     async with far_side(accepting(), takes) as endpoint, node_state(End()) as (here,):
@@ -620,7 +620,7 @@ async def test_a_far_side_that_ends_every_link_at_once_is_not_dialled_without_en
 
     async with far_side(accepting(then=then)) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (small(1),))
-        assert await here.lost.get() == (endpoint, "who answers ends every link at once")
+        assert await here.lost.get() == (endpoint, "the far end ends every link at once")
         assert here.again.qsize() == link.REOPENINGS - 1
 
 

@@ -1,4 +1,4 @@
-"""Where a node listens: what can be bound, what is in use, what does not exist."""
+"""Where a node listens: addresses that can be bound, are in use, or do not exist."""
 
 from __future__ import annotations
 

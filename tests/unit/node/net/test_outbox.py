@@ -1,4 +1,4 @@
-"""Queues and what is kept to be sent again: bounded in number and bytes, and everything is given back."""
+"""Queues and frames kept for a retry: bounded in number and bytes, and all budgets are released."""
 
 from __future__ import annotations
 

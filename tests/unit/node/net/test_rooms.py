@@ -1,4 +1,4 @@
-"""Rooms and tickets by themselves: who goes first, and what a lost ticket is worth."""
+"""Rooms and tickets alone: who is evicted first, and what a lost ticket allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that are dear to make: made once for all who ask, over real sockets."""
+"""Expensive answers are made once for all concurrent requests, over real sockets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ACCESS = Access("127.0.0.1", None, "")
 
 
 class Source:
-    """Counts how often it is looked at."""
+    """Counts how often it is read."""
 
     ended = False
 
@@ -167,5 +167,5 @@ async def test_who_watches_the_page_is_not_closed_for_its_silence():
 
 
 async def turn():
-    """Let the loop turn once."""
+    """Lets the loop turn once."""
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""TLS between nodes: whose certificate counts, where it is used, and what a stranger gets to hear."""
+"""TLS between nodes: whose certificate is accepted, where TLS is used, and what a stranger learns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def der(pem: bytes) -> bytes:
 
 
 def with_voucher(value: bytes | None, private=None) -> bytes:
-    """A certificate that is fine but for its extension."""
+    """Makes a certificate that is valid except for its extension."""
     private = private or ec.generate_private_key(ec.SECP256R1())
     builder = x509.CertificateBuilder().subject_name(_NAME).issuer_name(_NAME).serial_number(7)
     builder = builder.public_key(private.public_key()).not_valid_before(NOW)
@@ -119,7 +119,7 @@ def test_nothing_older_than_tls_1_3_is_spoken():
 
 
 class End:
-    """A transport under TLS (or not), what it took in, and what it says of others."""
+    """A transport under TLS (or not), what it received, and what it reports of others."""
 
     def __init__(self, key: NodeKey, choice: str) -> None:
         self.got: asyncio.Queue[object] = asyncio.Queue()
@@ -176,7 +176,7 @@ async def test_who_holds_another_key_than_expected_hears_nothing():
 
         assert endpoint == there.endpoint
         assert (
-            why == f"who answers holds the key {OTHER.public.hex()[:16]}..., not {ONE.public.hex()[:16]}..."
+            why == f"the far end holds the key {OTHER.public.hex()[:16]}..., not {ONE.public.hex()[:16]}..."
         )
         assert there.got.empty()
 
@@ -189,7 +189,7 @@ async def test_bulk_has_a_connection_of_its_own_which_is_checked_too():
             with pytest.raises(WrongPeer, match=f"holds the key {OTHER.public.hex()[:16]}"):
                 await poster.post(codec.encode(BULK), Pass(OTHER.public, bytes(32)))
         here.expected = frozenset()
-        with pytest.raises(WrongPeer, match="another key than who answered the link"):
+        with pytest.raises(WrongPeer, match="under another key than the link"):
             await poster.post(codec.encode(BULK), Pass(ONE.public, bytes(32)))
         poster.close()
         assert there.got.empty()
@@ -198,18 +198,18 @@ async def test_bulk_has_a_connection_of_its_own_which_is_checked_too():
 @pytest.mark.parametrize(
     ("choices", "told"),
     [
-        (("on", "off"), "who listens there speaks no TLS 1.3"),
-        (("off", "on"), "who listens there does not answer without TLS"),
+        (("on", "off"), "the program there does not speak TLS 1.3"),
+        (("off", "on"), "the program there does not answer without TLS"),
     ],
 )
 async def test_with_and_without_tls_do_not_meet_and_it_is_said_why(choices, told):
     async with two(*choices) as (here, there):
         here.transport.send(there.endpoint, (Accepted(b"n" * 16),))
 
-        assert await here.lost.get() == (there.endpoint, f"{told}; take the same --tls here and there")
+        assert await here.lost.get() == (there.endpoint, f"{told}; use the same --tls at both ends")
         assert there.got.empty()
 
 
 def test_off_loopback_it_is_said_what_is_missing_without_it():
     assert protection("off", "10.0.0.7:1").startswith("WITHOUT TLS")
-    assert protection("off", "127.0.0.1:1") == "without TLS, on this machine alone"
+    assert protection("off", "127.0.0.1:1") == "without TLS, on this machine only"

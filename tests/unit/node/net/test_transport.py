@@ -1,4 +1,4 @@
-"""Transports on loopback: what is small and what is bulk, what comes back, and what the bytes count for."""
+"""Transports on loopback: what is small and what is bulk, replies, and the counting of bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BULK = masked.Masked(masked.MaskedHead(H, H, 0, H, S), bytes(4 * SMALL_BYTES))
 
 
 class End:
-    """One transport, what it takes in, and what it says of others."""
+    """A transport, what it receives, and what it reports of others."""
 
     def __init__(self, heavy):
         self.got, self.lost = asyncio.Queue(), asyncio.Queue()
@@ -105,7 +105,7 @@ async def test_a_generator_is_read_to_its_end_and_not_far_ahead(count, heavy):
 @pytest.mark.parametrize("at_once", [1, 3, 7, 1 << 16])
 @pytest.mark.parametrize("index", [0, 1, 200, 4095])
 async def test_a_body_comes_whole_with_its_payload_at_a_word_s_boundary(index, at_once):
-    """However the network cuts it, and however long its header is."""
+    """For any way in which the network splits it, and any length of its header."""
     sent = TotalPiece(H, index, bytes(range(256)) * 1040)
     frame = codec.encode(sent).join()[: None if at_once > 9 else 300]
     request = make_mocked_request("POST", "/v1/bulk", payload=streamed(frame, at_once))
@@ -126,7 +126,7 @@ async def test_a_body_of_nothing_is_refused_like_any_that_is_no_frame():
 
 
 def streamed(data, at_once):
-    """aiohttp's own stream, which got so many bytes at a time."""
+    """Returns aiohttp's own stream, fed with so many bytes at a time."""
     stream = StreamReader(BaseProtocol(asyncio.get_running_loop()), 1 << 20)
     for first in range(0, len(data), at_once):
         stream.feed_data(data[first : first + at_once])

@@ -1,4 +1,4 @@
-"""Who may look at the page: the owner, on loopback or by the token; by no other name, from no other site."""
+"""Who may see the page: the owner, on loopback or by the token; under no other name, from no other site."""
 
 import stat
 
@@ -130,4 +130,4 @@ def test_a_token_that_can_not_be_written_is_one_line(tmp_path):
     file = tmp_path / "nowhere" / "page.token"
     with pytest.raises(ConfigError) as error:
         kept_token(file)
-    assert str(error.value) == f"the token file {file} can not be written: No such file or directory"
+    assert str(error.value) == f"the token file {file} cannot be written: No such file or directory"

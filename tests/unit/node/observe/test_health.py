@@ -1,4 +1,4 @@
-"""What a supervisor is answered, and what systemd is told."""
+"""The answers for a supervisor, and the notices to systemd."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was told is kept for the page: what the run is, and the last remarks."""
+"""The journal keeps notices for the page: what the run is, and the last remarks."""
 
 from node.observe.journal import KEPT, PAGE, Journal, Remark
 from node.runtime import events
@@ -13,7 +13,7 @@ SUMS = withstands(load_task("digits", []).aggregation, 10)
 
 
 def told(*events):
-    """A journal that was told these."""
+    """Makes a journal that received these events."""
     journal = Journal(lambda: 7.0)
     for event in events:
         journal.handle(event)

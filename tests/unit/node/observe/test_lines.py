@@ -1,4 +1,4 @@
-"""What the owner is told of privacy: in plain lines, as JSON, and in the live view's table."""
+"""Privacy as the owner sees it: in plain lines, as JSON, and in the live view's table."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ async def test_the_live_view_is_redrawn_until_it_is_cancelled():
 
 
 def table_of(*records: Record) -> list[list[str]]:
-    """The live view's table, by cells."""
+    """Returns the live view's table by cells."""
     live = LiveView()
     for record in records:
         live.handle(events.RoundEnded(record, 20))

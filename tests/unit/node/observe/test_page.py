@@ -1,4 +1,4 @@
-"""The page's server, over real sockets: what it answers, to whom, and that watchers cost little."""
+"""The page's server over real sockets: its answers, its access rules, and the cost of watchers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ask(server: Served, path: str, method: str = "GET", **headers: str):
 
 
 class Watcher:
-    """A reader of the events."""
+    """Reads the stream of events."""
 
     def __init__(self, server: Served, **headers: str) -> None:
         host, _, port = server.endpoint.rpartition(":")
@@ -54,7 +54,7 @@ class Watcher:
         self.answer = self._connection.getresponse()
 
     def event(self) -> tuple[str, dict]:
-        """The next one; beats are passed over."""
+        """Returns the next event; skips heartbeats."""
         name = ""
         while line := self.answer.readline().decode():
             if line.startswith("event: "):

@@ -1,4 +1,4 @@
-"""Figures for Prometheus, read back with the library's own parsers."""
+"""Metrics for Prometheus, read back with the library's own parsers."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ TRACKER = TrackerView(
 
 @asynccontextmanager
 async def served(registry, view, families, token=None):
-    """The address where the figures of `view` are answered."""
+    """Serves the metrics of `view`; returns the address."""
 
     async def nothing(*_):
         raise AssertionError
@@ -113,7 +113,7 @@ async def got(where, **headers):
 
 
 def samples(text, parser=parse):
-    """Values by name and labels."""
+    """Returns values by name and labels."""
     return {
         (sample.name, *sorted(sample.labels.values())): sample.value
         for family in parser(text)

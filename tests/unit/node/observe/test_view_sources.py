@@ -1,4 +1,4 @@
-"""What a tracker's page is made of: a real introducer, seen from outside."""
+"""The data of a tracker's page: a real tracker, seen from outside."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is new between two views, and that a page could put the old one and the news together."""
+"""The changes between two views, and that a page can apply them to the old view."""
 
 import json
 from dataclasses import replace
@@ -11,7 +11,7 @@ VIEW = node_view(peers=2, ended=3)
 
 
 def put_together(old: dict, new: dict) -> dict:
-    """What the page does."""
+    """Applies the changes as the page does."""
     more = new.pop(MORE_HISTORY, [])
     return {**old, **new, "history": [*old["history"], *more]}
 

@@ -1,4 +1,4 @@
-"""A model's file is enough to make it again, to predict with it, and to say how good it is."""
+"""A model's file is enough to restore the model, to predict with it, and to measure it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NAMED = ('data.features=["dose", "age", "weight"]', "data.target=ill")
 
 
 def rows(classes: int | None, seed: int = 0, count: int = 60) -> list[list[float]]:
-    """(count, 4), the target last."""
+    """Makes rows (count, 4), the target last."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(count, 3)).round(3)
     score = x.sum(1)
@@ -53,7 +53,7 @@ def write(path, header, lines):
 
 
 class Run:
-    """A node's folder after a round, by its parts; what is asked of it."""
+    """A node's folder after a round, made from its parts; tests run the command on it."""
 
     def __init__(self, folder, capsys, classes, *overrides):
         self.folder, self.capsys = folder, capsys
@@ -81,7 +81,7 @@ class Run:
         )
 
     def predict(self, data, *more):
-        """(exit status, standard output, standard error, the written rows)."""
+        """Runs the command; returns (exit status, standard output, standard error, the written rows)."""
         out = self.folder / "predictions.csv"
         argv = ["--model", str(self.folder), "--data", str(data), "--out", str(out), *more]
         status = predict.main(argv)
@@ -169,14 +169,14 @@ def test_what_is_wrong_is_one_line(run, tmp_path):
     assert "'x' is not a number" in node.refused(
         write(tmp_path / "c.csv", header, [[1, 2, 3, "x"], [1, 2, 3, 1]])
     )
-    assert "can not be read: No such file" in node.refused(tmp_path / "none.csv")
+    assert "cannot be read: No such file" in node.refused(tmp_path / "none.csv")
     (tmp_path / "d.npz").write_bytes(b"PK nothing")
     assert "is not an npz file" in node.refused(tmp_path / "d.npz")
     np.savez(tmp_path / "e.npz", x=np.full((2, 3), np.nan))
     assert "x[0, 0] = nan is not a finite number" in node.refused(tmp_path / "e.npz")
     told = node.refused(node.test_rows(), "--out", str(tmp_path / "no" / "where.csv"))
     assert told.startswith("error: --out ")
-    assert told.endswith("can not be written: No such file or directory")
+    assert told.endswith("cannot be written: No such file or directory")
     assert "the following arguments are required: --data" in refused_arguments(["--model", "x"], node.capsys)
 
 
@@ -193,7 +193,7 @@ def refused_arguments(argv, capsys):
             {"a": 1},
             "does not say what task it is of; allowed: model.safetensors or private.safetensors as a",
         ),
-        ({"murmuration": "{"}, {"a": 1}, "can not be read: Expecting property name"),
+        ({"murmuration": "{"}, {"a": 1}, "cannot be read: Expecting property name"),
         ({"murmuration": '{"task": {"task": {}}}'}, {"a": 1}, "task.name is missing"),
         ("no row", {}, "does not say what its rows and classes are"),
         (
@@ -222,7 +222,7 @@ def test_a_file_that_is_no_model(run, tmp_path, metadata, tensors, told):
 def test_a_folder_without_a_model(run, tmp_path):
     node = run(2)
     (tmp_path / "model.safetensors").unlink()
-    assert "model.safetensors' can not be read: No such file" in node.refused(node.data).replace(
+    assert "model.safetensors' cannot be read: No such file" in node.refused(node.data).replace(
         "...", "model.safetensors'"
     )
 

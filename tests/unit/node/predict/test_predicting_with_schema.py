@@ -35,7 +35,7 @@ LINES = [
 
 
 def folder(tmp_path, schema, features, outputs, data):
-    """A run's folder whose model was made for `schema`; its trainer."""
+    """Makes a run's folder with a model for `schema`; returns the trainer."""
     model = {"class": "node.models:Linear", "args": {"inputs": features, "outputs": outputs}}
     task = read_task({"task": {"name": "ward"}, "model": model, "data": {"schema": schema}})
     dataset = load_dataset(task, data, None)
@@ -53,7 +53,7 @@ def write(path, lines):
 
 
 def predicted(tmp_path, capsys, data):
-    """(what was printed, the lines of predictions.csv)."""
+    """Returns (what was printed, the lines of predictions.csv)."""
     out = tmp_path / "out.csv"
     status = predict.main(["--model", str(tmp_path), "--data", str(data), "--out", str(out), "--json"])
     said = capsys.readouterr()

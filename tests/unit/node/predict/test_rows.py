@@ -1,4 +1,4 @@
-"""Rows for a model that is trained already: encoded as in training, with targets or without."""
+"""Rows for a trained model: encoded as in training, with targets or without."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def rows(tmp_path):
 
 
 def without(text, place):
-    """A table less one column."""
+    """Returns a table without one column."""
     lines = [line.split(",") for line in text.splitlines()]
     return "\n".join(",".join(cells[:place] + cells[place + 1 :]) for cells in lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""The owner's word on who is gone for good: what a folder shows, what is stored, and what is refused."""
+"""The owner declares who is gone for good: what a folder shows, what is stored, and what is refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEYS = members(5)
 ME = KEYS[0]
 MADE = Link(group(KEYS[:4]), (), (Certificate(b"s" * 32, ()),))
 LINE = Line(2, of_keys(key.public for key in KEYS), (MADE,))
-"""Five made the base, of whom four were in a session that this folder has a record of."""
+"""Five electors made the base, four of whom were in a session that this folder has recorded."""
 
 
 def opened(out) -> State:
@@ -33,7 +33,7 @@ def opened(out) -> State:
 
 @pytest.fixture
 def out(tmp_path):
-    """A folder whose base has a quorum of its five electors behind it."""
+    """Makes a folder with a base that has a quorum of its five electors."""
     folder = tmp_path / "mine"
     folder.mkdir()
     state = opened(folder)
@@ -44,7 +44,7 @@ def out(tmp_path):
 
 @pytest.fixture
 def first(tmp_path):
-    """A folder that has only the first model."""
+    """Makes a folder that has only the first model."""
     folder = tmp_path / "first"
     folder.mkdir()
     opened(folder).close()
@@ -81,7 +81,7 @@ def test_without_a_name_it_shows_who_decides_and_changes_nothing(out, run):
     assert f"  {digits(KEYS[3])} at {endpoint(KEYS[3])}" in lines
     assert f"  {digits(KEYS[4])}" in lines, "nobody knows where it listened"
     assert "gone for good by the owner's word: nobody" in lines
-    assert lines[-1].startswith(f"python -m node.rejoin --out {out} --gone NAME ... would store")
+    assert lines[-1].startswith(f"python -m node.rejoin --out {out} --gone NAME ... would declare")
     assert gone(out) == frozenset()
 
 
@@ -122,7 +122,7 @@ def test_without_yes_nothing_is_stored(out, run):
     status, said, error = run(out, "--gone", digits(KEYS[4]))
     assert (status, gone(out)) == (2, frozenset())
     assert "WARNING" in said
-    assert error == "error: nothing is stored: --yes, or yes typed on a terminal, says you are sure\n"
+    assert error == "error: nothing is stored: confirm with --yes, or type yes on a terminal\n"
 
 
 @pytest.mark.parametrize(("typed", "is_stored"), [("yes", True), ("y", False), (None, False)])
@@ -150,7 +150,7 @@ def test_on_a_terminal_it_asks(out, run, monkeypatch, typed, is_stored):
         (["10.0.0.9:1"], "--gone '10.0.0.9:1' is refused; allowed: at least 8 digits"),
         (["\n" * 100], "is refused; allowed: at least 8 digits"),
         ([digits(ME)], "is this node itself; allowed: another elector"),
-        (["none", digits(KEYS[4])], "--gone none takes all back: give it without another --gone"),
+        (["none", digits(KEYS[4])], "--gone none withdraws all: give it without another --gone"),
     ],
 )
 def test_a_name_that_is_no_elector_is_refused_in_a_line(out, run, names, why):
@@ -165,7 +165,7 @@ def test_of_a_first_model_endpoints_are_named_or_whole_keys(first, run):
     said = run(first)[1]
     assert "model: the first one, as it was set up" in said
     assert "electors: of the first model, which this folder does not know:" in said
-    assert "--gone HOST:PORT ... would store" in said
+    assert "--gone HOST:PORT ... would declare" in said
     names = ("10.0.0.7:9001", KEYS[4].public.hex().upper())
     status, said, _ = run(first, "--gone", names[0], "--gone", names[1], "--yes")
     assert status == 0

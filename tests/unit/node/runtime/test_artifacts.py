@@ -111,7 +111,7 @@ def test_a_working_model_that_is_not_there_or_damaged(tmp_path):
     folder = Folder(tmp_path, CARD)
     assert folder.private() == {}
     (tmp_path / "private.safetensors").write_bytes(b"no model")
-    with pytest.raises(UserError, match=r"private.safetensors can not be read: .*; start with another"):
+    with pytest.raises(UserError, match=r"private.safetensors cannot be read: .*; start with another"):
         folder.private()
 
 

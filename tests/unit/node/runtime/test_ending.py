@@ -1,4 +1,4 @@
-"""How a node ends. Told to end once, it begins nothing new; told twice, it waits for nothing."""
+"""How a node ends: at the first signal it begins nothing new, at the second it waits for nothing."""
 
 import asyncio
 

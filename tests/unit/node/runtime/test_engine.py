@@ -1,4 +1,4 @@
-"""What a node trains, offers and remembers under its privacy budget; nobody else is there."""
+"""What a lone node trains, offers and remembers under its privacy budget."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_a_node_that_can_not_train_any_more_offers_what_it_has_trained(alo
 
 
 async def test_a_node_that_can_not_afford_its_offer_follows_and_trains_nothing(alone):
-    """As where the folder of one data set goes on with another."""
+    """As when a folder of one data set continues with another."""
     node = alone("ldp")
     node.peer._train(1)
     node.state.ledger = Ledger.of(node.mechanism.per_offer * 2)
@@ -50,6 +50,17 @@ async def test_a_spent_budget_leaves_nothing_to_offer(alone, mechanism):
     node.state.ledger = Ledger.of((*node.mechanism.per_training, *node.mechanism.per_offer) * 2)
     assert not node.peer._train(3).offered
     assert node.state.fresh is None
+
+
+async def test_rows_that_counted_as_zero_are_reported_to_the_owner(alone):
+    node = alone("dp-sgd")
+    node.peer._warn_of_rows(node.peer._train(1))
+    assert node.said.getvalue() == ""
+    node.prepared.trainer._dataset.train_x[:] = float("nan")
+    training = node.peer._train(2)
+    assert training.not_finite > 0
+    node.peer._warn_of_rows(training)
+    assert f"not finite {training.not_finite} times" in node.said.getvalue()
 
 
 async def test_what_leaves_is_noised_anew_each_time_and_its_receipt_says_what_it_costs(alone):
@@ -92,7 +103,7 @@ WEIGHTED = ("aggregation.weighting=samples", "aggregation.sample_cap=1000")
 
 
 async def begun(node, round=1):
-    """A round whose offer is in a session."""
+    """Starts a round whose offer is in a session."""
     node.peer._train(round)
     node.peer._protected()
     node.peer._outcome = asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""Which key the tracker has: as pinned, else as it was when it answered first."""
+"""The tracker's key: the pinned one, or the one that it showed first."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_file_that_is_none(tmp_path, written):
 def test_a_file_that_can_not_be_read_or_written(tmp_path):
     (tmp_path / "tracker.pub").mkdir()
     known = KnownTracker(None, tmp_path / "tracker.pub")
-    assert "can not be read: Is a directory" in told(known.key_at, HERE)
+    assert "cannot be read: Is a directory" in told(known.key_at, HERE)
     nowhere = KnownTracker(None, tmp_path / "no" / "tracker.pub")
-    with pytest.raises(ConfigError, match="can not be written: No such file"):
+    with pytest.raises(ConfigError, match="cannot be written: No such file"):
         nowhere.keep(HERE, ONE)

@@ -1,4 +1,4 @@
-"""A node with a loss gate: which bases it refuses, what it trains from then, and what it offers."""
+"""A node with a loss gate: which bases it refuses, what it trains from afterwards, and what it offers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ GATE = "aggregation.loss_gate=0.5"
 
 
 async def take(node, generation, vector):
-    """The swarm has agreed on a base."""
+    """Adopts a base that the swarm has agreed on."""
     await node.peer._perform(Adopted(node.base(generation, vector), vector, (b"k" * 32,), FIRST))
 
 
 def spoilt(node):
-    """A base that is wrong on every row, and far away."""
+    """Makes a base that is wrong on every row, and far away."""
     return (-20 * node.state.base_vector).astype(np.float32)
 
 
@@ -63,7 +63,7 @@ async def test_a_good_base_is_trained_on_as_without_a_gate(alone):
 
 
 async def test_the_way_back_goes_with_an_offer_until_one_is_in_an_aggregate(alone):
-    """Also after a round that failed; what was learned is offered once."""
+    """Also after a round that failed; the learned part is offered once."""
     node = alone("none", GATE)
     node.peer._train(1)
     good = node.state.base_vector
@@ -105,7 +105,7 @@ async def test_what_was_refused_is_said_once_with_both_losses(alone):
 
 
 async def falls_back(node, training):
-    """The end of a round for which no group came, up to its line."""
+    """Ends a round without a group, with its line in the history."""
     node.peer._training = training
     await node.peer._history.write(node.peer._ending(Failed(Reason.GROUP_TIMEOUT, 1, (), None)))
 
@@ -138,7 +138,7 @@ async def test_without_a_gate_a_round_s_line_has_no_losses_and_any_base_is_train
 
 
 def with_loss(node, good, rise):
-    """A base between a good one and one that is far off, with the good one's loss and so much more."""
+    """Makes a base between a good one and a distant one, with the good one's loss plus this much."""
     trainer, away = node.prepared.trainer, -20 * good
 
     def base(share):

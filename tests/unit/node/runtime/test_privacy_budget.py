@@ -1,4 +1,4 @@
-"""A node's privacy: which mechanism, what it can still afford, what an offer is charged, the words for it."""
+"""A node's privacy: its mechanism, what it can still afford, the charge of an offer, and the words."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_noise_raises_the_bound_and_dp_sgd_does_not():
     assert offer_bound(task_of("dp-sgd"), made("dp-sgd")) == 4.0
 
 
-# what can not be
+# what cannot be
 
 
 @pytest.mark.parametrize(
@@ -261,8 +261,8 @@ def test_noise_raises_the_bound_and_dp_sgd_does_not():
         (["aldp", CLASSIC, QUANTILE], ("'aldp'", "window_source = 'quantile'", "'raw'")),
         (["aldp", CLASSIC, "privacy.window_source=aggregate"], ("window_source = 'aggregate'", "'raw'")),
         (["ldp", CLASSIC, QUANTILE], ("window_source = 'quantile'", "'raw'")),
-        (["no.such.module:Class"], ("'no.such.module:Class'", "can not be imported")),
-        ([f"{OWN}:Absent"], (f"'{OWN}:Absent'", "can not be imported", "Absent")),
+        (["no.such.module:Class"], ("'no.such.module:Class'", "cannot be imported")),
+        ([f"{OWN}:Absent"], (f"'{OWN}:Absent'", "cannot be imported", "Absent")),
         ([f"{OWN}:UNIT"], (f"'{OWN}:UNIT'", "is not a class")),
         ([f"{OWN}:Raising"], (f"'{OWN}:Raising'", "the noise machine is out of order")),
         ([f"{OWN}:TakesNothing"], (f"'{OWN}:TakesNothing'", "argument")),

@@ -1,4 +1,4 @@
-"""What is served is bounded: one answer at a time to each peer, loaded when there is room."""
+"""Serving is bounded: one answer at a time to each peer, loaded when there is room."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def piece_of(index: int, sender: bytes, sid: bytes = SID, of: bytes = NOBODY) ->
 
 
 class Silent:
-    """A peer that lets itself be dialled, and takes in no body."""
+    """A peer that accepts connections, and reads no body."""
 
     async def __aenter__(self):
         self.begun = asyncio.Queue()
@@ -64,7 +64,7 @@ class Silent:
 
 @asynccontextmanager
 async def serving_node(node):
-    """Its transport and its serving, while it has parts of a session."""
+    """Runs a node's transport and its serving in the context; the node holds parts of a session."""
     node.state.keep_parts(TotalPiece(SID, index, bytes([index]) * PIECE_BYTES) for index in range(PIECES))
     listener = socket.create_server(("127.0.0.1", 0))
     await node.peer.transport.start(listener, [])
@@ -90,7 +90,7 @@ async def reading_peer():
 
 
 def bytes_alive(*kinds: type) -> int:
-    """The payloads of all such messages that anybody holds, with what they are views of."""
+    """Returns the payload bytes of all such messages that are alive, including what they are views of."""
     gc.collect()
     held = {}
     for message in gc.get_objects():
@@ -104,7 +104,7 @@ def bytes_alive(*kinds: type) -> int:
 
 
 def serving_to(endpoint: str) -> list[asyncio.Task]:
-    """The tasks that serve who is there."""
+    """Returns the tasks that serve this peer."""
     return [task for task in asyncio.all_tasks() if task.get_name() == f"serving {endpoint}"]
 
 
@@ -165,7 +165,7 @@ async def test_a_peer_that_is_gone_is_let_go_with_all_that_it_asked_for(alone):
 
 
 class Wire:
-    """Answers that were handed on; each is taken when the test says so."""
+    """Records answers that were sent; the test decides when each is taken."""
 
     def __init__(self):
         self.loaded, self.handed = [], []
@@ -190,13 +190,13 @@ class Wire:
         self._taken[to].set_result(took)
 
     async def handing(self, count):
-        """Until so many were handed on."""
+        """Waits until this many answers were sent."""
         async with asyncio.timeout(10):
             while len(self.handed) < count:  # noqa: ASYNC110 - answers come through threads
                 await asyncio.sleep(0)
 
     async def quiet(self):
-        """Until nobody waits for anything."""
+        """Waits until no task waits for anything."""
         async with asyncio.timeout(10):
             while self.serving._waiting:  # noqa: ASYNC110
                 await asyncio.sleep(0)
@@ -255,7 +255,7 @@ async def test_what_is_not_here_is_passed_over(wire):
 
 
 async def test_two_peers_at_one_address_wait_for_each_other_s_answers_no_more_than_others(wire):
-    """Who announces somebody else's address can not use up what that one may ask for."""
+    """A peer that announces another's address must not use up the other's answers."""
     for index in range(MAX_WAITING):
         wire.serving.ask("a", piece_of(index, key(1)))
     wire.serving.ask("a", piece_of(0, key(2)))

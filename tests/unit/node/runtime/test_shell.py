@@ -1,4 +1,4 @@
-"""The shell: one event at a time, in order, to its end; the timer; whose fault an error is."""
+"""The shell: one event at a time, in order, to its end; the timer; and who receives an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BACK = Nowhere(None, Counts())
 
 
 class Recorder:
-    """A machine of a few lines: it notes what it is asked, and ticks when its time has come."""
+    """A small machine that records its events, and ticks when it is due."""
 
     def __init__(self):
         self.deadline = None
@@ -125,7 +125,7 @@ async def test_only_what_may_go_through_a_vector_leaves_the_event_loop(message, 
 
 
 async def test_whether_an_event_is_light_is_asked_when_it_enters_and_not_when_it_comes():
-    """Two totals wait for an event that is under way: after the first, the second is the last one."""
+    """Two totals wait for a running event: after the first, the second is the last one."""
     machine, performed, _ = make()
     inside, goes_on, threads = threading.Event(), threading.Event(), []
 
@@ -154,7 +154,7 @@ async def test_whether_an_event_is_light_is_asked_when_it_enters_and_not_when_it
 
 @pytest.mark.parametrize("steps", range(24))
 async def test_an_event_is_not_lost_whenever_its_bringer_is_cancelled(steps):
-    """Also when the event before has let go of the machine, and the next in the queue has it not yet."""
+    """Also when the event before has left the machine, and the next one in the queue has not entered yet."""
     machine, performed, shell = make()
     early = [asyncio.create_task(shell.receive(name, BACK)) for name in ("a", "b")]
     for _ in range(steps):
@@ -198,7 +198,7 @@ async def test_an_error_of_ones_own_before_the_end_is_raised_at_the_end():
 
 
 class Changing(Recorder):
-    """A machine whose heavy events stop in the midst of a change: whoever reads it then is noted."""
+    """A machine whose heavy events pause in the middle of a change, and record who reads it then."""
 
     def __init__(self):
         self.inside, self.goes_on = threading.Semaphore(0), threading.Semaphore(0)
@@ -283,7 +283,7 @@ async def test_a_machine_that_can_not_say_its_deadline_is_at_fault():
 
 
 class Asker:
-    """A way back that notes what goes there."""
+    """A way back that records its messages."""
 
     def __init__(self, key, performed):
         self.key, self._performed = key, performed
@@ -294,7 +294,7 @@ class Asker:
 
 @pytest.mark.parametrize("heavy", [False, True])
 async def test_a_reply_goes_to_who_asked_wherever_it_stands_among_the_actions(heavy):
-    """Also when two ask at once, when it comes after what is waited for, and when a thread takes it in."""
+    """Also when two request at once, when a reply follows a slow action, and when a thread handles it."""
     machine, performed, shell = make(heavy)
 
     def receive(message, by, now):

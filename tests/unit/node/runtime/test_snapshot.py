@@ -1,4 +1,4 @@
-"""Who looks at a node while its session changes in a thread: nobody sees what is half done."""
+"""Readers of a node while its session changes in a thread never see a half-done change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WHERE = "127.0.0.1:7"
 
 
 class Halting(tuple):
-    """Announcements at which a session stops, in the midst of taking in who passes them on."""
+    """Announcements that pause the first iteration over them, in which a session takes in their senders."""
 
     def __new__(cls):
         made = super().__new__(cls)
@@ -33,7 +33,7 @@ class Halting(tuple):
 
 @pytest.fixture
 async def halted(alone):
-    """A node that has learned of another one, and has not come to the end of that event."""
+    """Makes a node that has learned of another one, and has not finished that event."""
     node, known = alone("none"), Halting()
     node.peer._shell._heavy = True
     told = announce(OTHER, task="digits", parameters=node.parameters, endpoint=WHERE)

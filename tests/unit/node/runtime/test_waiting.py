@@ -1,4 +1,4 @@
-"""What a node says while its swarm waits for somebody, and of models that were made without somebody."""
+"""What a node reports while its swarm waits for somebody, and about models made without somebody."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A clock that is set, and a machine that slept, are told of; the seconds between two looks are not."""
+"""A clock that was set, and a machine that slept, are reported; the time between two checks is not."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from node.runtime import wall_clock
 
 @pytest.fixture
 def clocks(monkeypatch):
-    """The wall's clock, and how long the machine slept, are what the test says."""
+    """The test sets the wall clock and the time asleep."""
     ahead = {"wall": 0.0, "asleep": 0.0}
     right, boot = time.time, time.clock_gettime
     monkeypatch.setattr(wall_clock, "LOOK_S", 0.0)
@@ -21,7 +21,7 @@ def clocks(monkeypatch):
 
 
 async def told_of(clocks, **moves):
-    """What is told when the clocks move while they are looked at."""
+    """Returns the reports when the clocks move between checks."""
     told = asyncio.Queue()
 
     async def tell(offset_s, asleep_s):

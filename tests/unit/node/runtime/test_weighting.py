@@ -1,4 +1,4 @@
-"""Weights by samples: applied before the mechanism, summed behind the vector, divided alike by everybody."""
+"""Weights by samples: applied before the mechanism, summed behind the vector, divided alike by all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WEIGHTED = ("aggregation.weighting=samples", f"aggregation.sample_cap={CAP}")
 
 
 def summed(vectors, kind="ring", bound=4.0, seed=0):
-    """What a group's session gives: the mean of its members' words."""
+    """Returns the result of a group's session: the mean of its members' words."""
     shares = ShareSettings(kind, bound, 100.0).for_group(len(vectors))
     total = shares.empty(len(vectors[0]))
     for number, vector in enumerate(vectors):
@@ -26,7 +26,7 @@ def summed(vectors, kind="ring", bound=4.0, seed=0):
 
 
 def aggregated(rows, progress, bound=4.0, cap=CAP):
-    """(what each would take for the mean, the exact weighted mean)."""
+    """Returns (the mean that each member computes, the exact weighted mean)."""
     members = [BySamples(count, cap, bound) for count in rows]
     offers = [one.with_slots(one.weighed(mine)) for one, mine in zip(members, progress, strict=True)]
     means = [one.mean(summed(offers, bound=bound).copy()) for one in members]
@@ -94,7 +94,7 @@ def test_a_group_of_one_row_each_is_the_least_that_is_taken(members, cap):
 
 @pytest.mark.parametrize("liar", [-2.0, -1.0, -0.999, 3.5])
 def test_weights_that_honest_members_do_not_have_make_no_mean(liar):
-    """One of three says less than nothing, or more than 1."""
+    """One of three sends a weight below 0, or above 1."""
     vectors = [np.float32([0.5, 4 * weight]) for weight in (0.5, 0.5)]
     total = (sum(vector[-1] for vector in vectors) + 4 * liar) / 3
     for member in (BySamples(3, CAP, 4.0), BySamples(CAP, CAP, 4.0)):
@@ -102,7 +102,7 @@ def test_weights_that_honest_members_do_not_have_make_no_mean(liar):
 
 
 def test_a_mean_of_offers_is_known_before_it_is_divided():
-    """What mechanisms learn from: the plain mean of what was offered."""
+    """What mechanisms learn from: the plain mean of the offers."""
     one = BySamples(CAP // 2, CAP, 4.0)
     words = np.float32([0.25, 0.5, 2.0])
     assert one.offers(words).tolist() == [0.25, 0.5]

@@ -1,4 +1,4 @@
-"""A run's folder: what a failed start takes away again, what a kill leaves, and files that are whole."""
+"""A run's folder: what a failed start removes, what a kill leaves, and files that are whole."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def names(folder) -> set[str]:
 
 
 def begun(out) -> Lock:
-    """A start that made all its files."""
+    """Starts a node that has made all its files."""
     lock = Lock(out)
     for name in ("node.key", "state.db", "page.token"):
         (out / name).touch()
@@ -55,7 +55,7 @@ def test_nothing_is_undone_once_something_was_offered_or_a_round_has_ended(tmp_p
 
 @pytest.mark.parametrize("offered", [True, False])
 def test_a_node_that_is_refused_after_an_offer_keeps_what_it_has_spent(tmp_path, offered):
-    """Told by a peer that its task is another one: before its first round has a line."""
+    """A peer refuses its task before its first round has a line."""
     small = ("--set=train.batch_size=64", "--set=model.args.sizes=[64,2,10]")
     out = tmp_path / "out"
     options = parse_arguments(["--peers", "127.0.0.1:1", "--shard", "0/20", "--out", str(out), *small])
@@ -105,7 +105,7 @@ def test_half_a_key_beside_its_place_is_taken_away(tmp_path):
 
 
 def test_a_write_that_fails_leaves_the_file_before_and_nothing_else(tmp_path):
-    """So does a full disk: half of the new file is gone at once, not at the next start."""
+    """As on a full disk: half of the new file is removed at once, not at the next start."""
     path = tmp_path / "summary.json"
     path.write_text("before")
 
@@ -133,7 +133,7 @@ def test_a_file_system_without_second_names_will_do(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", link)
     seed = new_seed()
     write_key(tmp_path / "node.key", seed)
-    with pytest.raises(ConfigError, match="can not be written: File exists"):
+    with pytest.raises(ConfigError, match="cannot be written: File exists"):
         write_key(tmp_path / "node.key", new_seed())
     assert names(tmp_path) == {"node.key"}
     assert (tmp_path / "node.key").stat().st_mode & 0o777 == 0o600

@@ -1,4 +1,4 @@
-"""A private key is its owner's alone, and is never overwritten."""
+"""A private key is readable by its owner only, and is never overwritten."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_an_existing_file_is_not_overwritten(tmp_path):
     path = tmp_path / "node.key"
     write_key(path, new_seed())
     before = path.read_bytes()
-    with pytest.raises(ConfigError, match="can not be written"):
+    with pytest.raises(ConfigError, match="cannot be written"):
         write_key(path, new_seed())
     assert path.read_bytes() == before
 
@@ -79,5 +79,5 @@ def test_a_key_of_one_s_own_is_made_kept_and_for_one_at_a_time(tmp_path):
 def test_a_key_of_one_s_own_where_there_is_no_room_for_it(tmp_path):
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere" / "at" / "all")
     path = tmp_path / "gone" / "tracker.key"
-    with pytest.raises(ConfigError, match=f"the folder {path.parent} can not be made: "), own_key(path):
+    with pytest.raises(ConfigError, match=f"the folder {path.parent} cannot be made: "), own_key(path):
         pass

@@ -1,4 +1,4 @@
-"""The file of a session's parts: what is whole is there, also after a kill at any byte of it."""
+"""The file of a session's parts: whole parts survive a kill at any byte."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def test_parts_of_several_owners_and_the_last_of_each(tmp_path: Path):
 
 
 def test_what_is_kept_again_takes_no_room(tmp_path: Path):
-    """A member that is healed from one source after the other keeps the same pieces each time."""
+    """A member that is healed from several sources in turn keeps the same pieces each time."""
     path = tmp_path / "parts"
     for _ in range(2):
         PieceFile(path).add((total(0, b"first"), partial(0, memoryview(b"another's")), total(1, b"")))
@@ -56,7 +56,7 @@ def test_cut_off_by_a_kill_at_any_byte_what_was_whole_is_there_and_more_can_be_a
 
 
 def test_a_part_that_can_not_be_written_leaves_the_others_and_room_for_more(tmp_path: Path):
-    """As on a full disk: its head is there, and nothing of what it announces."""
+    """As on a full disk: the head of the part is written, and nothing of its content."""
     file = PieceFile(tmp_path / "parts")
     file.add((total(0, b"whole"),))
     with pytest.raises(TypeError):

@@ -1,4 +1,4 @@
-"""A pipe, a device or a socket in the place of a file: refused in one line, never waited for."""
+"""A pipe, a device or a socket in place of a file is refused in one line, without waiting."""
 
 import os
 import re
@@ -34,7 +34,7 @@ args = { inputs = 2, outputs = 2 }
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder with a pipe of every kind of name, and one for each image."""
+    """Makes a folder with a pipe under every kind of name, and one for each image."""
     monkeypatch.chdir(tmp_path)
     for name in NAMES:
         os.mkfifo(name)
@@ -55,7 +55,7 @@ def told(capsys, command, *argv):
 
 @pytest.mark.parametrize("name", ["p.csv", "p.tsv.gz", "p.npz", "p.parquet"])
 def test_a_pipe_as_data(here, capsys, name):
-    line = f"data file '{name}' can not be read: {PIPE}"
+    line = f"data file '{name}' cannot be read: {PIPE}"
     assert told(capsys, init.main, "--out", "new.toml", "--data", name) == f"error: {line}"
     with pytest.raises(ConfigError, match=re.escape(line)):
         load_dataset(load_task("task.toml", ()), Path(name), None)
@@ -64,8 +64,8 @@ def test_a_pipe_as_data(here, capsys, name):
 
 
 def test_a_pipe_for_rows_to_predict(here):
-    """Without a schema an npz is read in another way."""
-    with pytest.raises(ConfigError, match=rf"data file 'p\.npz' can not be read: {PIPE}"):
+    """Another code path reads an npz without a schema."""
+    with pytest.raises(ConfigError, match=rf"data file 'p\.npz' cannot be read: {PIPE}"):
         read_rows(Path("p.npz"), load_task("task.toml", ()), 2, (2,))
 
 
@@ -78,10 +78,10 @@ def test_a_folder_of_pipes_has_no_images(here, capsys):
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
-        (("--task", "p.toml"), f"task file 'p.toml' can not be read: {PIPE}"),
-        (("--config", "p"), f"--config 'p' can not be read: {PIPE}"),
-        (("--shard", "0/20", "--allow", "p"), f"allow-list 'p' can not be read: {PIPE}"),
-        (("--shard", "0/20", "--key", "p"), f"the key file p can not be read: {PIPE}"),
+        (("--task", "p.toml"), f"task file 'p.toml' cannot be read: {PIPE}"),
+        (("--config", "p"), f"--config 'p' cannot be read: {PIPE}"),
+        (("--shard", "0/20", "--allow", "p"), f"allow-list 'p' cannot be read: {PIPE}"),
+        (("--shard", "0/20", "--key", "p"), f"the key file p cannot be read: {PIPE}"),
     ],
 )
 def test_a_pipe_as_another_file_of_a_node(here, capsys, argv, line):
@@ -91,8 +91,8 @@ def test_a_pipe_as_another_file_of_a_node(here, capsys, argv, line):
 
 def test_a_pipe_as_a_model(here, capsys):
     line = told(capsys, predict.main, "--model", "p.safetensors", "--data", "ward.csv")
-    assert line == f"error: --model 'p.safetensors' can not be read: {PIPE}"
-    with pytest.raises(Exception, match=rf"p\.safetensors can not be read: {PIPE}; start with another --out"):
+    assert line == f"error: --model 'p.safetensors' cannot be read: {PIPE}"
+    with pytest.raises(Exception, match=rf"p\.safetensors cannot be read: {PIPE}; start with another --out"):
         read_tensors(Path("p.safetensors"))
 
 
@@ -100,7 +100,7 @@ def test_a_pipe_as_weights_to_begin_with(here):
     Path("task.toml").write_text(TASK + 'weights = "p.safetensors"\n')
     Path("n.csv").write_text("a,b,y\n" + "1,2,0\n2,1,1\n" * 5)
     task = load_task("task.toml", ())
-    with pytest.raises(ConfigError, match=rf"model\.weights: 'p\.safetensors' can not be read: {PIPE}"):
+    with pytest.raises(ConfigError, match=rf"model\.weights: 'p\.safetensors' cannot be read: {PIPE}"):
         build_model(task, load_dataset(task, Path("n.csv"), None))
 
 

@@ -96,13 +96,13 @@ def test_what_is_no_file_is_refused(tmp_path, what):
         file.path.mkdir()
     else:
         os.mkfifo(file.path)
-    with pytest.raises(ConfigError, match=r"node\.key\.spent, what this key has spent, can not be read: "):
+    with pytest.raises(ConfigError, match=r"node\.key\.spent, what this key has spent, cannot be read: "):
         file.charges()
 
 
 def test_a_disk_that_takes_no_line_is_told_and_nothing_is_offered(tmp_path):
     file = spend_file(tmp_path / "gone")
-    with pytest.raises(UserError, match="can not be written: No such file or directory; nothing was offered"):
+    with pytest.raises(UserError, match="cannot be written: No such file or directory; nothing was offered"):
         file.add((charge(1),))
 
 
@@ -111,7 +111,7 @@ def test_what_can_not_be_written_is_refused_before_there_is_something_to_write(t
     with pytest.raises(ConfigError) as caught:
         spend_file(tmp_path / "gone").check_writable()
     assert str(caught.value) == (
-        f"{tmp_path / 'gone'} can not be written: node.key.spent is kept there, what this key has spent; "
+        f"{tmp_path / 'gone'} cannot be written: node.key.spent is kept there, what this key has spent; "
         "give this user the right to it, or name another --key"
     )
 

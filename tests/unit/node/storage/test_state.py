@@ -1,4 +1,4 @@
-"""What survives: every step is whole, nothing spent is fresh again, and the folder says whose it is."""
+"""What survives: every step is whole, nothing spent is fresh again, and the folder names its owner."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_a_round_without_an_aggregate_leaves_ledger_and_memory(tmp_path):
 
 
 def test_how_a_round_ended_is_stored_with_its_number_until_the_next_one_has_ended(tmp_path):
-    """Its line of history may be missing when the process is killed: it is made of this."""
+    """If the process is killed, its line of history is made from this."""
     state = reopened(opened(tmp_path), tmp_path)
     assert (state.round, state.ending) == (0, None)
     state.fell_back(ending(1))
@@ -244,7 +244,7 @@ def test_a_database_from_before_there_were_versions_is_refused(tmp_path):
 
 
 def of_version_2(folder) -> None:
-    """Turn a folder into what version 2 left: it knew no anchors, no lines and no votes."""
+    """Turns a folder into one of version 2, without anchors, lines and votes."""
     with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as database:
         for name in ("base", "previous"):
             (packed,) = database.execute("select value from fact where name = ?", (name,)).fetchone()
@@ -257,7 +257,7 @@ def of_version_2(folder) -> None:
 
 
 def of_version_1(folder) -> None:
-    """Turn a folder into what version 1 left: it did not say whose it is either."""
+    """Turns a folder into one of version 1, which does not name its owner either."""
     of_version_2(folder)
     with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as database:
         database.execute("delete from fact where name in ('key', 'epoch')")
@@ -385,14 +385,14 @@ def total(sid: bytes, index: int, payload: bytes) -> TotalPiece:
 
 
 def result(sid: bytes) -> ResultCertificate:
-    """A certificate of a masked session, as it is on the wire: its parts are whatever they are."""
+    """Makes a masked session's certificate as it is on the wire, with arbitrary parts."""
     head = JoinHead(sid, b"k" * 32, b"m" * 32, b"c" * 32, b"h" * 32, bytes(64))
     release = ReleaseHead(sid, b"k" * 32, 7, b"t" * 32, b"j" * 32, b"s" * 32, bytes(64))
     return ResultCertificate(sid, 7, (b"d" * 32, b"e" * 32), (head,), (b"x" * 32,), (release,))
 
 
 def masked_session(state: State, generation: int = 1) -> Base:
-    """A base that came out of a masked session of two chunks; the first one was kept twice."""
+    """Makes a base from a masked session of two chunks; the first one was stored twice."""
     new = base(generation, generation)
     state.keep_parts((total(new.sid, 0, b"earlier, and longer"), total(new.sid, 1, b"two")))
     state.keep_parts((total(new.sid, 0, b"one"),))
@@ -432,7 +432,7 @@ def test_pieces_of_a_sum_are_served_under_their_senders_header(tmp_path):
 
 
 def test_a_total_is_served_while_its_session_still_runs(tmp_path):
-    """A member that lacks a chunk asks those who have it; a piece that a kill cut off is none."""
+    """Members request a missing chunk from those that have it; a piece that a kill cut off does not count."""
     state = opened(tmp_path)
     state.keep_parts((total(b"u" * 32, 1, b"chunk"),))
     state.keep_parts((total(b"u" * 32, 0, b""),))
@@ -442,7 +442,7 @@ def test_a_total_is_served_while_its_session_still_runs(tmp_path):
 
 
 def test_totals_of_masked_sessions_are_swept_with_their_certificates(tmp_path):
-    """So are those of a session that never came to an end."""
+    """So are those of a session that never ended."""
     state = opened(tmp_path)
     state.keep_parts((total(b"u" * 32, 0, b"unfinished"),))
     old, *_, new = [masked_session(state, generation) for generation in (1, 2, 3)]
@@ -548,7 +548,7 @@ def test_training_and_catching_up_from_two_threads_lose_no_file(tmp_path):
 
 def test_a_database_that_is_none_is_named(tmp_path):
     (tmp_path / "state.db").write_bytes(b"this is not a database, and it is long enough" * 100)
-    with pytest.raises(UserError, match=r"state\.db can not be used"):
+    with pytest.raises(UserError, match=r"state\.db cannot be used"):
         opened(tmp_path)
 
 
@@ -583,7 +583,7 @@ def test_a_charge_is_in_the_file_on_disk_before_it_is_in_the_database(tmp_path, 
 
 
 def test_an_offer_that_the_database_did_not_take_counts_after_a_restart_once(tmp_path):
-    """It never left; but nobody can tell that from one that did, where the database is an older copy."""
+    """It never left the node, but an older copy of the database could not show that."""
     state = with_file(tmp_path)
     state.trained(vector(1), (STEPS,))
     state._database._connection.execute(
@@ -674,7 +674,7 @@ def size_of(folder) -> int:
 
 
 def fails(state: State, number: int) -> None:
-    """A round that ends on one's own: trained, offered, and its parts kept."""
+    """Ends a round with the node's own update: trained, offered, and its parts kept."""
     sid = number.to_bytes(32, "big")
     state.trained(vector(number), ())
     state.spend(sid, number, 0, 1000, NOTHING)
@@ -707,7 +707,7 @@ def test_a_part_of_a_session_that_somebody_made_up_is_not_remembered(tmp_path):
 
 
 def test_a_piece_of_the_base_before_costs_a_piece(tmp_path):
-    """The whole file is hashed once: what changes behind a piece after that is not looked at for it."""
+    """The whole file is hashed once; later changes behind a piece do not matter to that piece."""
     long = np.arange(PIECE_WORDS + 10, dtype=np.float32)
     state = State(tmp_path, "digits", PARAMETERS, long, KEY, None)
     before = state.base
@@ -743,7 +743,7 @@ def test_a_base_before_that_is_damaged_before_its_first_piece_is_not_served(tmp_
 
 
 def refused(folder) -> State:
-    """A state that took base 1 for good and refused base 2, with progress that was never offered."""
+    """Makes a state that accepted base 1 and refused base 2, with progress that was never offered."""
     state = opened(folder)
     for generation in (1, 2):
         state.adopt(base(generation, generation), vector(generation), generation, None, ())
@@ -752,7 +752,7 @@ def refused(folder) -> State:
 
 
 def facing(state: State) -> tuple[object, ...]:
-    """What a gate's decision changes."""
+    """Returns what a gate's decision changes."""
     back = state.way_back
     return state.working.tolist(), None if back is None else back.tolist(), state.unjudged is None
 
@@ -766,7 +766,7 @@ def test_a_base_that_was_refused_gives_way_to_the_last_good_one(tmp_path):
 
 
 def test_every_step_of_a_way_back_is_there_after_a_restart(tmp_path):
-    """Killed after any of them, a node goes on from the same working model with the same way back."""
+    """Killed after any of them, a node resumes from the same working model with the same way back."""
     state = refused(tmp_path)
     steps = [
         (lambda: state.trained(vector(8), ()), 9, -1),
@@ -789,7 +789,7 @@ def test_every_step_of_a_way_back_is_there_after_a_restart(tmp_path):
 
 
 def test_the_way_back_is_not_part_of_what_is_spent(tmp_path):
-    """It is known to all, and goes with every offer until the base is another one."""
+    """All nodes know it, and it goes with every offer until the base changes."""
     state = refused(tmp_path)
     state.trained(vector(8), ())
     state.spend(b"s" * 32, 3, 0, 1000, NOTHING)
@@ -879,7 +879,7 @@ SID = b"s" * 32
 
 
 def bound(value: float) -> OpenVote:
-    """A vote in a session whose shares were summed, with this node's own sum in two pieces."""
+    """Stores a vote in a session with summed shares, and this node's own sum in two pieces."""
     pieces = (vector(value).tobytes(), vector(value + 1).tobytes())
     header = Sum(SID, b"p" * 32, bytes(32), (bytes(32), bytes(32)), bytes(64))
     parts = tuple(replace(header, index=index, payload=piece) for index, piece in enumerate(pieces))
@@ -931,7 +931,7 @@ def test_a_vote_that_can_count_no_more_is_gone_for_good(tmp_path):
 
 
 def test_the_base_that_an_open_vote_builds_on_stays_whatever_comes_meanwhile(tmp_path):
-    """Weak bases may come and go before those who voted meet again."""
+    """Weak bases may come and go before the voters meet again."""
     state = opened(tmp_path)
     on = state.base
     key = NodeKey(bytes([1]) * 32)

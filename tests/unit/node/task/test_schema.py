@@ -76,11 +76,11 @@ def test_a_schema_of_images():
         (changed(columns={}), "data.schema.columns is refused; allowed: a list of 1 to 2000 tables"),
         (
             changed(columns=[*COLUMNS, COLUMNS[0]]),
-            "data.schema: the column 'age' stands there twice; name each once",
+            "data.schema: the column 'age' occurs twice; name each once",
         ),
         (
             changed(columns=[{**COLUMNS[0], "name": "outcome"}]),
-            "data.schema: the column 'outcome' stands there twice; name each once",
+            "data.schema: the column 'outcome' occurs twice; name each once",
         ),
         (changed(columns=["age"]), "data.schema.columns.0 = 'age' is refused; allowed: a table with a kind"),
         (

@@ -72,12 +72,12 @@ def test_unknown_task():
 
 
 def test_a_task_file_that_is_not_there(tmp_path):
-    assert "can not be read: No such file or directory" in refused(tmp_path / "no.toml")
+    assert "cannot be read: No such file or directory" in refused(tmp_path / "no.toml")
 
 
 def test_a_task_file_that_is_a_folder(tmp_path):
     (tmp_path / "folder.toml").mkdir()
-    assert "can not be read: Is a directory" in refused(tmp_path / "folder.toml")
+    assert "cannot be read: Is a directory" in refused(tmp_path / "folder.toml")
 
 
 @pytest.mark.parametrize("text", ["[task", b"\xff\xfe\x00", "a = " + "[" * 5000, "a = 1\na = 2"])

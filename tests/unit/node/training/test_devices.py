@@ -1,4 +1,4 @@
-"""Where a node trains: only where there is something to train on, and on its share of the cores."""
+"""Where a node trains: on a device only if there is something to train, and on its share of the cores."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_device_that_does_not_take_the_model_is_one_line():
 
 
 class Hungry(torch.nn.Linear):
-    """Has no memory left from its second batch on, as a device says it."""
+    """Runs out of memory from its second batch on, with a device's error."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(64, 10)
@@ -130,7 +130,7 @@ def test_another_error_of_a_model_stays_what_it_is():
     ],
 )
 def test_the_tensors_of_a_loss_are_where_the_model_is(name, arguments):
-    """On "meta", a device that has shapes and no values, and refuses what is elsewhere."""
+    """On "meta", a device with shapes and without values, which refuses tensors from elsewhere."""
     section = replace(load_task("digits", []).train, loss=name, loss_args=arguments)
     outputs = torch.zeros(4, 10, device="meta", requires_grad=True)
     targets = torch.zeros(4, dtype=torch.int64, device="meta")

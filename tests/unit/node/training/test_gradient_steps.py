@@ -1,4 +1,4 @@
-"""How gradient steps are made: plain ones see every row once, private ones sample, clip and noise."""
+"""Gradient steps: plain ones see every row once, private ones sample, clip and add noise."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ loss = nn.functional.cross_entropy
 
 
 def rows_of(count: int) -> Dataset:
-    """`count` rows of two features and two classes."""
+    """Makes `count` rows of two features and two classes."""
     x = torch.from_numpy(np.random.default_rng(0).normal(size=(count, 2)).astype(np.float32))
     y = (x[:, 0] > 0).long()
     return Dataset(x, y, x, y, "validation", 2, "a line")
@@ -92,7 +92,7 @@ def test_an_epoch_has_as_many_private_steps_as_plain_batches_would_take(count, b
 
 
 def test_samples_are_poisson():
-    """Sizes are binomial, rows independent of each other: neither a permutation nor of one size."""
+    """Sizes are binomial, rows are independent: neither a permutation nor of one size."""
     subject, _ = private(200, 20, RULE)
     batches = [batch for _ in range(300) for batch in subject.batches(np.random.default_rng(0))]
     sizes = np.array([len(batch) for batch in batches])
@@ -160,7 +160,7 @@ def test_a_model_without_a_gradient_of_each_row_has_no_private_steps(model, told
 
 
 class Peeking(nn.Module):
-    """It looks at a value on the way, which no gradient of many rows at once can."""
+    """It reads a value during the pass, which is impossible for a gradient of many rows at once."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -125,13 +125,13 @@ def test_a_logit_a_row_is_enough_for_two_classes():
         (
             {"loss": "tests.own_training:nope"},
             3,
-            "'tests.own_training:nope' can not be imported: AttributeError",
+            "'tests.own_training:nope' cannot be imported: AttributeError",
         ),
         (
             {"loss": "tests.own_training:NUMBER"},
             3,
             (
-                "train.loss = 'tests.own_training:NUMBER' can not be called; allowed: a function of "
+                "train.loss = 'tests.own_training:NUMBER' cannot be called; allowed: a function of "
                 "outputs and "
                 "targets, or a class whose objects are"
             ),
@@ -219,7 +219,7 @@ def test_the_learning_rate_follows_the_rounds_and_stays_after_the_last(values, e
         ({"schedule": "tests.own_training:wordy"}, "gives 'half' for round 1; allowed: a finite number"),
         (
             {"schedule": "tests.own_training:NUMBER"},
-            "train.schedule = 'tests.own_training:NUMBER' can not be called; allowed: a function",
+            "train.schedule = 'tests.own_training:NUMBER' cannot be called; allowed: a function",
         ),
     ],
 )

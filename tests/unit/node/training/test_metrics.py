@@ -1,4 +1,4 @@
-"""Our metrics are scikit-learn's, and say None where there is nothing to measure."""
+"""Our metrics equal scikit-learn's, and are None if there is nothing to measure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBERS = ("r2", "mae")
 
 
 def answers(seed: int, rows: int, classes: int, steps: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Logits (rows, classes) on a grid of `steps`, so that there are ties, and labels."""
+    """Draws logits (rows, classes) on a grid of `steps`, so that there are ties, and labels."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(classes, size=rows)
     logits = rng.normal(size=(rows, classes)) + np.eye(classes)[labels]
@@ -47,7 +47,7 @@ def test_of_numbers_they_are_those_of_scikit_learn(seed):
 
 
 def test_a_class_that_no_row_has_is_left_out():
-    """Of four classes two are there: the mean of their two areas, and of their two shares."""
+    """Two of four classes occur: the mean of their two areas, and of their two shares."""
     outputs, labels = answers(1, 100, 2, 50)
     wide = torch.cat([outputs, torch.full((100, 2), -9.0)], 1)
     found, chances = measured(ALL, wide, labels), probabilities(wide)

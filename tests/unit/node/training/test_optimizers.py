@@ -1,4 +1,4 @@
-"""The default optimiser steps as torch's SGD does, to the bit, and does not load what that loads."""
+"""The default optimiser steps as torch's SGD does, bit for bit, and loads less."""
 
 from __future__ import annotations
 

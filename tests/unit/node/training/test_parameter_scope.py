@@ -1,4 +1,4 @@
-"""What is trained, what is shared, what stays: parameters, running statistics, buffers, files of weights."""
+"""What is trained, shared and kept: parameters, running statistics, buffers, weight files."""
 
 from __future__ import annotations
 
@@ -410,9 +410,9 @@ def test_a_file_of_weights_that_does_not_fit(weights, tensors, told):
 
 def test_a_file_of_weights_that_can_not_be_read(tmp_path):
     path = tmp_path / "no.safetensors"
-    assert "can not be read: No such file" in refused(load_weights, Remembering(), path, "model.weights")
+    assert "cannot be read: No such file" in refused(load_weights, Remembering(), path, "model.weights")
     path.write_bytes(b"\x80\x04pickle")
-    assert "can not be read: " in refused(load_weights, Remembering(), path, "model.weights")
+    assert "cannot be read: " in refused(load_weights, Remembering(), path, "model.weights")
     told = refused(load_task, "digits", ["model.weights=body.pt"])
     assert told == "model.weights = 'body.pt' is refused; allowed: a FILE.safetensors"
 

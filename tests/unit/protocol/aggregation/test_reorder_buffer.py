@@ -1,4 +1,4 @@
-"""What comes too early is held within a bound, in all and of each sender."""
+"""Messages that come too early are held within bounds, overall and for each sender."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ def vote(sender: bytes, holds: bytes = b"") -> ViewChange:
 
 
 def held(early: ReorderBuffer, message: ViewChange | Masked) -> int:
-    """How many of these it holds."""
+    """Returns how many of these it holds."""
     for count in range(1000):
         try:
             early.hold(message, ONE, is_expected=True)
@@ -32,7 +32,7 @@ def held(early: ReorderBuffer, message: ViewChange | Masked) -> int:
 
 
 def test_the_whole_of_a_message_counts_not_only_its_payload():
-    """A header may be 190 kB: thousands of those would be held where only payloads are counted."""
+    """A header may be 190 kB: a bound on payloads alone would hold thousands of those."""
     large = vote(ONE, bytes(30_000))
     assert held(ReorderBuffer(100_000), large) == 3
     assert held(ReorderBuffer(100_000), vote(ONE)) > 100

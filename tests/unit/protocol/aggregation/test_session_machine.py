@@ -1,4 +1,4 @@
-"""What is taken in at once: of totals and releases only the last one has work behind it."""
+"""Which messages are light: of totals and releases only the last one causes work."""
 
 from protocol.aggregation.session_machine import is_always_light, is_light
 from protocol.wire.masked_messages import Ack, JoinCertificate, Release, Total

@@ -1,4 +1,4 @@
-"""How long a vector may be: what is said of its chunks still passes the codec, and one more would not."""
+"""The longest vector: its messages about chunks still pass the codec, and those of a longer one do not."""
 
 from __future__ import annotations
 

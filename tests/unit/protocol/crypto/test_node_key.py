@@ -1,4 +1,4 @@
-"""A signature is one key's, over one body, under one label."""
+"""A signature belongs to one key, one body and one label."""
 
 import pytest
 
@@ -69,13 +69,13 @@ D = -121665 * pow(121666, -1, P) % P  # RFC 8032, 5.1
 
 
 def doubled(x: int, y: int) -> tuple[int, int]:
-    """Twice a point, by the affine law of RFC 8032, 5.1.4."""
+    """Doubles a point, by the affine law of RFC 8032, 5.1.4."""
     product = D * x * x * y * y
     return 2 * x * y * pow(1 + product, -1, P) % P, (y * y + x * x) * pow(1 - product, -1, P) % P
 
 
 def point(y: int) -> tuple[int, int]:
-    """A point of the curve with this y (RFC 8032, 5.1.3)."""
+    """Returns a point of the curve with this y (RFC 8032, 5.1.3)."""
     square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
     root = pow(square, (P + 3) // 8, P)
     x = root if root * root % P == square else root * pow(2, (P - 1) // 4, P) % P

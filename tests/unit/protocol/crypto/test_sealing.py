@@ -1,4 +1,4 @@
-"""A sealed share opens in its session, in its direction, at its index, unchanged; else not at all."""
+"""A sealed share opens only in its session, in its direction, at its index, and unchanged."""
 
 import pytest
 

@@ -100,7 +100,7 @@ def test_the_end_is_told_to_every_node():
 
 
 def test_after_the_end_the_server_misses_nobody_and_knows_only_that_it_is_over():
-    """A node ends as soon as it was told, and its links with it: no loss, whatever comes in between."""
+    """A node ends with its links once it knows: no loss is reported, whatever comes in between."""
     federation = Federation(2).open()
     server = federation.server
     server.close(NOW)

@@ -1,4 +1,4 @@
-"""Where each step of a federation's machines leads, by what the machines are seen to do."""
+"""Where each step of a federation's machines leads, as their behaviour shows."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def in_doubt() -> FederationClient:
 
 @pytest.mark.parametrize("begin", [enlisting, enlisted, in_doubt])
 def test_who_is_answered_is_enlisted(begin):
-    """It says so now and then, and doubts its server when that can not be reached, and not before."""
+    """It greets the server now and then, and doubts it only if it cannot be reached."""
     machine = begin()
     assert heard(machine, ENLISTED, NOW) == []
     assert machine.tick(NOW + ASSEMBLE_S) == [Send(SERVER, (enlist(0),))]

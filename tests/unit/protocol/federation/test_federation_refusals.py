@@ -1,4 +1,4 @@
-"""What the two machines of a federation refuse, and that nothing comes of it."""
+"""What the two machines of a federation refuse, without any effect."""
 
 from dataclasses import replace
 

@@ -1,6 +1,6 @@
-"""Federations under seeded schedules: frames lost, doubled and reordered, nodes that die and come again.
+"""Federations under seeded schedules: frames lost, doubled and reordered, nodes that die and return.
 
-Every round ends within a bound of steps, and whatever it has is what that client learned in that round.
+Every round ends within a bounded number of steps, and contains only what its clients learned in it.
 """
 
 import random
@@ -24,7 +24,7 @@ TRIES = 40
 
 
 class Schedule:
-    """One run of a federation. `faults`: how likely a frame is lost, or doubled; ten times a node's death."""
+    """One run of a federation. `faults`: how likely a frame is lost, or doubled; deaths are a tenth of it."""
 
     def __init__(self, seed: int, dimension: int, faults: float) -> None:
         self.random, self.faults, self.dimension = random.Random(seed), faults, dimension

@@ -1,4 +1,4 @@
-"""Who is a quorum of the electors, whose votes count, and which groups may make a strong base."""
+"""Which electors are a quorum, whose votes count, and which groups may make a strong base."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def subsets(of: tuple[bytes, ...]) -> Iterator[frozenset[bytes]]:
 
 
 def is_enough(electors: tuple[bytes, ...], voters: frozenset[bytes], out: frozenset[bytes]) -> bool:
-    """The same rule, told as a contest: no set of the others that could still vote beats these.
+    """Restates the rule as a contest: no set of the others that could still vote beats these.
 
-    A tie goes to the side that has the first of all electors, and to nobody where that one is out.
+    A tie goes to the side with the first of all electors, and to nobody if that one is out.
     """
     rivals = frozenset(electors) - out - voters
     mine = voters - out
@@ -47,7 +47,7 @@ def test_a_quorum_beats_whatever_the_others_could_be(count):
 
 @pytest.mark.parametrize("count", range(1, 7))
 def test_two_quorums_share_a_voter_whoever_resigned_in_between(count):
-    """Who voted does not resign: so the first one's voters are none of those that the second does without."""
+    """Voters do not resign: so the first quorum's voters are none of those that the second does without."""
     electors = of_keys(key.public for key in KEYS[:count])
     quorums: dict[frozenset[bytes], list[frozenset[bytes]]] = {}
     for out in subsets(electors.members):

@@ -41,7 +41,7 @@ def of(*places: int) -> Electorate:
 
 
 def lined(links: list[Link], first: Electorate | None) -> Line:
-    """The line after all of these, each of which made a strong base."""
+    """Returns the line after these groups, each of which made a strong base."""
     line = FIRST
     for generation, each in enumerate(links, 1):
         line = after(line, each, generation, True, first)
@@ -128,12 +128,12 @@ def test_of_a_line_that_is_too_long_the_oldest_links_are_forgotten():
 
 
 def known_to(line: Line, first: Electorate | None) -> list[Anchored]:
-    """The electors that a node with this line knows."""
+    """Returns the electors that a node with this line knows."""
     return [*passed_in(line), *([] if first is None else [(0, first)])]
 
 
 def grown(rng: Random, length: int) -> list[Link]:
-    """Strong bases of random groups, in each of which is a quorum of those before."""
+    """Makes strong bases of random groups, each with a quorum of the electors before."""
     before, groups = of(0, 1, 2), list[list]()
     while len(groups) < length:
         drawn = sorted(rng.sample(KEYS, rng.randint(3, 5)), key=lambda key: key.public)
@@ -145,7 +145,7 @@ def grown(rng: Random, length: int) -> list[Link]:
 
 @pytest.mark.parametrize(("seed", "has_names"), list(product(range(12), (True, False))))
 def test_whoever_stood_in_a_line_can_follow_it_to_its_end(seed, has_names):
-    """However many links became needless: from wherever a node was when it went away."""
+    """Also after links became needless: from any base at which a node went away."""
     links, first = grown(Random(seed), 12), NAMES if has_names else None
     lines = [FIRST]
     for generation, each in enumerate(links, 1):
@@ -183,7 +183,7 @@ def test_links_in_the_wrong_order_lead_nowhere():
 
 
 def test_what_electors_signed_before_their_anchor_is_no_link():
-    """A weak base of old, of nodes that are a quorum now, is not shown for a strong one."""
+    """A node must not present an old weak base, by nodes that are a quorum now, as a strong one."""
     old = link(keys(0, 1, 2), base(4, anchor=1))
 
     assert follow([old], [(2, of(0, 1, 2))]) is None

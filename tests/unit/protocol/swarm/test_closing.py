@@ -1,4 +1,4 @@
-"""The end of the last round: how long a node lingers for whom."""
+"""The end of the last round: how long a node lingers for which peers."""
 
 from protocol.swarm.last_rounds import LINGER_S, Closing
 from protocol.swarm.meeting.membership import Members
@@ -9,7 +9,7 @@ KEYS = members(3)
 
 
 def closing(**shown) -> Closing:
-    """A node after round 1 on a base, and what one other peer shows, followers too."""
+    """Makes a node after round 1 on a base, and what other peers show, followers included."""
     known = Members()
     known.learn(announce(KEYS[1], **shown), 1, NOW, live=True)
     held = Closing(state(round=1, held=base(1, 1)), known)

@@ -1,4 +1,4 @@
-"""A node that is started again is later than before, whatever its folder or its clock says."""
+"""A restarted node is later than before, whatever its folder or its clock says."""
 
 import pytest
 
@@ -13,7 +13,7 @@ ONE, TWO, THREE = KEYS
 
 
 def restarted(wires: Wires, epoch: int, instance: bytes) -> Node:
-    """A start of THREE in a folder that remembers the epoch before this one."""
+    """Starts THREE in a folder that remembers the epoch before this one."""
     seeds = tuple(endpoint(key) for key in KEYS)
     where = state(held=INITIAL)
     where.epoch = epoch
@@ -65,7 +65,7 @@ def test_a_clock_that_is_set_while_the_node_runs_is_told_and_changes_nothing():
 
 
 def test_a_refusal_goes_back_on_its_link_and_nobody_is_dialled():
-    """A Hello of a stranger once made a node dial whatever endpoint it named, and keep the link."""
+    """A stranger's Hello once made a node dial any endpoint that it named, and keep the link."""
     wires = Wires(KEYS, allow=frozenset(key.public for key in KEYS)).open()
     one = wires[ONE]
     known = dict(one._discovery.greetings)

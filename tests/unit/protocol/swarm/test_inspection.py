@@ -1,4 +1,4 @@
-"""Whom a node knows, in words for its owner: every way in which it can stand with somebody."""
+"""The peers that a node knows, in words for its owner: all possible states of contact."""
 
 from protocol.swarm.inspection import Contact, KnownPeer
 from protocol.swarm.meeting.discovery import OTHER_SWARM

@@ -1,4 +1,4 @@
-"""A node whose budget is spent: it offers nothing, holds nobody up, and gets every base all the same."""
+"""A node whose budget is spent: it offers nothing, delays nobody, and still gets every base."""
 
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ def hello(key, **changes) -> Hello:
 
 
 def hearing(*discovery: Hello) -> Node:
-    """Member one, which has heard these."""
+    """Makes member one, which has heard these."""
     one = node(ONE, seeds=())
     one.open(NOW)
     for said in discovery:
@@ -55,7 +55,7 @@ def hearing(*discovery: Hello) -> Node:
 
 
 def adopt(one: Node, **changes) -> list:
-    """Two, three and four show a better base; member one fetches and stores it."""
+    """Lets two, three and four show a better base; member one fetches and stores it."""
     for key in (TWO, THREE, FOUR):
         heard(one, hello(key, base=BETTER, counter=COUNTER + 1, **changes), NOW)
     heard(one, no_line(BETTER), NOW)
@@ -64,7 +64,7 @@ def adopt(one: Node, **changes) -> list:
 
 
 def following() -> Node:
-    """Member one, in a round without an offer, with three others that offer."""
+    """Makes member one, in a round without an offer, with three others that offer."""
     one = hearing(hello(TWO), hello(THREE), hello(FOUR))
     assert "Failed" not in kinds(one.follow(NOW))
     return one
@@ -154,7 +154,7 @@ def test_a_round_number_only_goes_up():
 
 @pytest.mark.parametrize("why", ["another base", "follows", "not reached", "left"])
 def test_the_rounds_of_others_do_not_count(why):
-    """The number is of who lives, offers, and stands on this node's base."""
+    """Only the rounds of peers count that live, offer, and stand on this node's base."""
     one = following()
     changes = {"base": base(0, 1) if why == "another base" else BETTER, "round": 9}
     flags = {"following": why == "follows", "leaving": why == "left"}
@@ -243,7 +243,7 @@ def test_one_that_can_not_be_reached_now_may_offer_later():
 
 
 def all_follow_and_are_ahead() -> Node:
-    """Member one fetches the last base, which the others have; all of them follow."""
+    """Lets member one fetch the last base, which the others have; all of them follow."""
     ahead = {"following": True, "base": BETTER, "round": 1}
     one = hearing(*(hello(key, **ahead) for key in (TWO, THREE, FOUR)))
     assert one.status.phase == "catching up"
@@ -332,7 +332,7 @@ def test_three_go_on_at_once_without_the_one_that_follows_and_it_gets_their_base
 
 
 def test_three_of_six_go_on_while_three_follow():
-    """Three of six electors are no quorum, until the others have resigned."""
+    """Three of six electors are no quorum until the others have resigned."""
     wires = Wires(KEYS).open().follow(FOUR, FIVE, SIX).offer(ONE, TWO, THREE)
 
     assert len(wires.ends(Completed)) == len(wires.ends(Adopted)) == 3

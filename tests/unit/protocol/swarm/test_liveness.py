@@ -1,4 +1,4 @@
-"""Waits that need not be: each was found by the simulator as an outlier among random schedules."""
+"""Needless waits, each of which the simulator found as an outlier among random schedules."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ VECTOR = np.ones(5, dtype="<f4")
 
 
 def in_session() -> Node:
-    """Member two, in a session with one (who coordinates) and three."""
+    """Makes member two, in a session with one (who coordinates) and three."""
     two = node(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
     two.open(NOW)
     for key in (ONE, THREE):
@@ -62,7 +62,7 @@ def test_a_coordinator_that_did_not_answer_is_told_that_the_ready_went_elsewhere
 
 
 def test_the_group_is_waited_for_while_others_may_still_be_in_a_session():
-    """Whoever got all sums is READY again while the others' T_shares and T_sums run."""
+    """A member with all sums is READY again while the others' T_shares and T_sums run."""
     two = node(TWO, seeds=(), group_timeout_s=120.0)
     for _ in range(3):
         two._seeker._group_pace.observe(0.1)

@@ -1,4 +1,4 @@
-"""One node's part in a swarm, over many rounds: sessions joined by wires without delay."""
+"""One node's part in a swarm over many rounds: sessions connected by wires without delay."""
 
 import gc
 import weakref
@@ -93,19 +93,19 @@ def swarm(count: int = 3, **changes) -> Wires:
 
 
 def to_shares(wires: Wires) -> Wires:
-    """Everyone has the GROUP and waits for shares, which are held back."""
+    """Brings everyone to the GROUP and the wait for shares, which are held back."""
     wires.dropped = lambda _from, _to, message: isinstance(message, Share)
     return wires.offer()
 
 
 def to_sums(wires: Wires) -> Wires:
-    """Everyone has sent its sum, and the sums are held back."""
+    """Brings everyone to its sent sum; the sums are held back."""
     wires.dropped = lambda _from, _to, message: isinstance(message, Sum)
     return wires.offer()
 
 
 def vectors_alive(wires: Wires) -> list[bool]:
-    """Whether anything still holds what each of these offers (and what it sends holds nothing back)."""
+    """Returns whether anything still holds the offer of each of these (what it has sent holds nothing)."""
     seen = []
     for number, key in enumerate(wires.keys):
         vector = np.full(5, number, dtype="<f4")
@@ -274,7 +274,7 @@ def test_a_member_that_only_announces_itself_ends_nothing(changes):
 
 
 def asking() -> tuple[Node, list[Ready]]:
-    """Member two, whose READY is at member one; and the three READYs."""
+    """Returns member two, whose READY is at member one; and the three READYs."""
     two = node(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
     two.open(NOW)
     for key in (ONE, THREE):
@@ -284,7 +284,7 @@ def asking() -> tuple[Node, list[Ready]]:
 
 
 def meeting(keys, **changes) -> tuple[tuple[Node, Ready], list[Ready]]:
-    """The second of `keys`, whose READY is at the first; and the READYs of the others."""
+    """Returns the second of `keys`, whose READY is at the first; and the READYs of the others."""
     second = node(keys[1], seeds=tuple(endpoint(key) for key in keys[:1]), **changes)
     second.open(NOW)
     others = [key for key in keys if key != keys[1]]
@@ -331,7 +331,7 @@ def test_a_group_with_a_ready_of_an_earlier_start_is_refused_and_nothing_hangs()
     ],
 )
 def test_a_group_that_grew_beyond_what_the_model_s_length_allows_ends_the_node(masked, most, kind):
-    """Each node expects three, and a tracker or a stranger brings more; nothing has been sent or spent."""
+    """Each node expects three, and a tracker or a stranger adds more; nothing has been sent or spent."""
     beyond = PIECE_WORDS * 64 + most
     keys = members(64)
     (two, mine), others = meeting(keys, dimension=beyond, masked=masked)
@@ -424,7 +424,7 @@ def test_a_ready_counts_on_a_link_of_its_owner_alone(by):
 
 
 def test_junk_before_a_group_takes_no_expected_senders_room():
-    """Two unsigned shares of 500 kB once filled the buffer, and the honest one that came then was lost."""
+    """Two unsigned shares of 500 kB once filled the buffer, and the next honest one was lost."""
     two, _ = asking()
     share = Share(bytes(32), ONE.public, TWO.public, 0, bytes(100_000))
     for size in (100_000, 500_000):
@@ -484,7 +484,7 @@ def test_answers_to_nothing_are_refused(message):
 
 
 def half_finished() -> Wires:
-    """All complete but member three, which falls back without the others' sums."""
+    """Lets all complete except member three, which falls back without the others' sums."""
     wires = swarm()
     wires.dropped = lambda _from, to, message: isinstance(message, Sum) and to == endpoint(THREE)
     return wires.offer()
@@ -532,7 +532,7 @@ def test_equivocation_in_a_session_bans_its_sender():
 
 
 def test_a_coordinator_tells_the_others_before_it_sends_its_own_shares():
-    """Bulk that is queued before the GROUP its reader waits for would keep that GROUP back."""
+    """Bulk queued before the GROUP would delay that GROUP for its receiver."""
     wires = swarm()
     sent: list[tuple[str, type]] = []
     wires.dropped = lambda where, _to, message: sent.append((where, type(message)))
@@ -722,7 +722,7 @@ def test_a_node_sends_to_where_a_peer_listens_now():
 
 
 def test_who_announced_an_endpoint_may_answer_there():
-    """All of them: who announces somebody else's address must not keep that one from being heard."""
+    """All of them: a peer that announces another's address must not silence the other one."""
     one = swarm()[ONE]
     assert one.addresses.may_answer("127.0.0.1:2") == frozenset()
     for key, later in ((TWO, 9000), (THREE, 9500)):
@@ -761,7 +761,7 @@ def test_a_group_that_its_own_coordinator_may_not_join_changes_nothing():
 
 
 def tracked() -> Node:
-    """Member one, with a tracker whose key is stranger()'s, joined."""
+    """Makes member one, joined through a tracker whose key is stranger()'s."""
     one = node(ONE, tracker=TRACKER)
     (question,) = outbox(one.open(NOW), TRACKER)
     heard(one, roster_of(stranger(), question.nonce), NOW)
@@ -813,7 +813,7 @@ def test_a_tracker_that_is_gone_holds_no_ready():
 
 
 def test_who_may_answer_where_the_tracker_is_stays_who_it_was_at_first():
-    """Under TLS its certificate has to be that key's: also while nobody is there, and for who was pinned."""
+    """Under TLS its certificate must have that key, also while nobody is there, and if the key was pinned."""
     one = node(ONE, tracker=TRACKER)
     assert one.may_answer(TRACKER) == frozenset()
     (question,) = outbox(one.open(NOW), TRACKER)
@@ -906,7 +906,7 @@ def test_a_node_with_a_key_that_runs_already_gives_up():
 
 
 def test_a_fetch_that_heals_is_stored_before_the_next_offer_goes_out():
-    """Healed stops seeking until the shell says the base is stored."""
+    """Healed stops seeking until the shell reports that the base is stored."""
     wires = swarm()
     wires.store = False
     wires.offer()
@@ -934,7 +934,7 @@ def test_each_base_stands_in_the_line_of_the_sessions_before():
 
 @pytest.mark.parametrize("masked", [None, MaskedSettings(4.0, None, 0)])
 def test_who_was_away_takes_a_base_by_its_line(masked):
-    """The last of five; nobody is trusted for it, though it knew the first base alone."""
+    """The last of five; it trusts nobody for it, although it knew the first base alone."""
     keys = members(5)
     wires = Wires(keys, masked=masked).open()
     wires.dropped = lambda from_, to, _: endpoint(keys[4]) in (from_, to)
@@ -979,7 +979,7 @@ def test_a_vote_is_bound_until_the_result_is_stored():
 
 
 def test_a_result_that_could_not_be_stored_frees_the_vote():
-    """The shell tells the base that it has: the mean led to no number."""
+    """The shell reports its base: the mean was not finite."""
     wires = swarm()
     wires.store = False
     wires.offer()
@@ -1067,7 +1067,7 @@ def test_at_a_tracker_a_node_that_knows_no_electors_names_none():
 
 
 def lied_to(what: str, reason: Reason) -> tuple[Wires, list]:
-    """Member one, bound in a session that ends with this for it, and what it does then."""
+    """Makes member one, bound in a session that ends with this for it; returns what it does then."""
     wires = to_sums(swarm())
     one = wires[ONE]
     (sid,) = one._state.votes
@@ -1085,7 +1085,7 @@ def lied_to(what: str, reason: Reason) -> tuple[Wires, list]:
     ],
 )
 def test_a_vote_is_freed_by_an_end_that_is_the_same_for_all(what, reason, is_free):
-    """One that was caught lying to this node may have let the others finish, with its vote."""
+    """A liar that this node caught may have let the others finish, with this node's vote."""
     wires, actions = lied_to(what, reason)
 
     assert ("Unbind" in kinds(actions)) is is_free
@@ -1110,7 +1110,7 @@ def test_a_machine_that_ends_without_a_session_frees_nothing():
 
 
 def test_a_late_sum_is_taken_while_the_vote_is_open_whatever_bases_came_meanwhile():
-    """The shell keeps the base that an open vote builds on; without the vote the sum is nobody's."""
+    """The shell keeps the base that an open vote builds on; without the vote no session takes the sum."""
     wires = to_sums(swarm())
     wires.tick(15)
     one = wires[ONE]
@@ -1138,7 +1138,7 @@ def test_an_owner_that_named_lost_electors_is_heard_until_the_anchor_changes():
 
 
 def test_two_of_five_go_on_where_the_others_resigned_but_not_where_they_are_silent():
-    """The votes of four that follow are for nobody; the fifth elector is one of three that offer."""
+    """The votes of four that follow count for nobody; the fifth elector is one of three that offer."""
     keys = members(6)
     named = of_names(endpoint(key) for key in keys[:5])
     silent = Wires(keys, electorate=named).open()

@@ -1,4 +1,4 @@
-"""A request is answered once, in whatever order requests come."""
+"""A request is answered once, in any order of requests."""
 
 import random
 

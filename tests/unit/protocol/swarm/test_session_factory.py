@@ -1,4 +1,4 @@
-"""Which machine runs a session: masked sums for the groups that they are made for, shares for the others."""
+"""Which machine runs a session: masked sums for suitable groups, shares for the others."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A node that comes back when its swarm ends, or has ended: it waits for nothing that can not come."""
+"""A node that returns when its swarm ends, or has ended, waits for nothing that cannot come."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def hello(key, round: int = LAST, **changes) -> Hello:
 
 
 def back(*discovery: Hello, **changes) -> Node:
-    """Member five after round 4 of 10, which has heard these since it is back."""
+    """Makes member five after round 4 of 10, which has heard these since its return."""
     late = node(FIVE, seeds=(), last_round=LAST, **changes)
     late._state.round = 4
     late.open(NOW)

@@ -1,4 +1,4 @@
-"""What is sent and kept is a value: the same messages now and later, from any thread."""
+"""What is sent and kept is immutable: the same messages now and later, from any thread."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Recorded:
 
 
 def recorded_session(monkeypatch, **changes) -> Recorded:
-    """A round of sessions, to its end."""
+    """Runs a round of sessions to its end."""
     seen, carry_out = Recorded(), Wires.carry_out
 
     def noting(wires, where, actions):
@@ -120,7 +120,7 @@ def test_what_is_said_holds_no_machine(shares):
 
 
 def chunks_of_a_session() -> tuple[Swarm, list[SomeChunks]]:
-    """A session that has ended, and for each of two members all chunks that it held."""
+    """Runs a session to its end; returns for each of two members all chunks that it held."""
     swarm = Swarm(Schedule(0, 5, REDUCERS)).run()
     held = [member.machine._rounds._reduction.chunks for member in swarm.members[:2]]
     return swarm, [

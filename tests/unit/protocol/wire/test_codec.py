@@ -1,4 +1,4 @@
-"""Bytes <-> messages: every message survives, and nothing else gets in."""
+"""Bytes <-> messages: every message survives, and nothing else is accepted."""
 
 import hashlib
 from dataclasses import fields, replace
@@ -212,12 +212,12 @@ def test_a_list_where_none_is_expected_is_refused():
 
 
 def sample(kind: type) -> Any:
-    """The last of its kind: with what may be absent."""
+    """Returns the last sample of its kind, with all optional parts."""
     return [message for message in MASKED_SAMPLES if type(message) is kind][-1]
 
 
 def refused(message: Any) -> bool:
-    """Whether the codec lets no such frame in."""
+    """Returns whether the codec refuses this frame."""
     try:
         codec.decode(codec.encode(message).join())
     except RemoteProtocolError:
@@ -241,7 +241,7 @@ ITEMS = {
     (ResultCertificate, "secrets"): (DIGEST, 64),
     (ResultCertificate, "releases"): (RELEASE_HEAD, 64),
 }
-"""What a list of a masked session's message is of, and how many there may be."""
+"""The items of each list in a masked session's messages, and the most of them."""
 
 
 @pytest.mark.parametrize(("kind", "name"), ITEMS, ids=lambda value: getattr(value, "__name__", value))
@@ -294,7 +294,7 @@ CHANGES = [
 
 
 def carrying(record: Any) -> Any:
-    """A message whose head or vote is this record, or which is one itself."""
+    """Makes a message whose head or vote is this record, or the record itself if it is a message."""
     for message in MASKED_SAMPLES:
         if type(message) is type(record):
             return record
@@ -316,7 +316,7 @@ def test_every_signed_record_of_a_masked_session_was_tried_with_every_field_out_
 
 
 def test_a_set_of_more_than_64_members_is_refused():
-    """msgpack itself packs no number beyond 64 bits."""
+    """msgpack itself encodes no number beyond 64 bits."""
     with pytest.raises(OverflowError):
         codec.encode(replace(sample(Total), head=replace(TOTAL_HEAD, included=2**64)))
 
@@ -340,7 +340,7 @@ def test_a_check_with_the_heads_of_more_totals_than_a_vector_has_pieces_is_refus
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
 def test_a_signature_covers_every_field_of_a_masked_session_s_records(record):
-    """Also the records inside them; and of two kinds with equal fields, one's is not the other's."""
+    """Also the records inside them; and kinds with equal fields have different signatures."""
     signing.verify(record, record.sender)
     others = {int: 5, bytes: RUN[::-1] * 3, tuple: (1, 2)}
     for field in fields(record):

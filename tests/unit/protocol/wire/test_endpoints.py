@@ -1,4 +1,4 @@
-"""An endpoint is a host and a port and nothing else, in one form; the codec lets no other in."""
+"""An endpoint is exactly a host and a port, in one form; the codec accepts no other text."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ ANNOUNCED = [
 
 
 def saying(message, endpoint):
-    """The frame of a message that names this endpoint; encoding looks at nothing."""
+    """Makes the frame of a message that names this endpoint; encoding checks nothing."""
     if isinstance(message, Enlist):
         return codec.encode(replace(message, endpoint=endpoint)).join()
     return codec.encode(replace(message, announce=replace(message.announce, endpoint=endpoint))).join()

@@ -1,4 +1,4 @@
-"""The handshake of a link: what each end takes for a proof, and what it does not."""
+"""The handshake of a link: what each end accepts as a proof, and what it refuses."""
 
 from __future__ import annotations
 
@@ -111,6 +111,6 @@ def test_nothing_else_asks_for_one(frame):
 
 
 def test_no_message_passes_for_such_a_request():
-    """Its header would be longer than any may be."""
+    """Its header would be longer than allowed."""
     with pytest.raises(RemoteProtocolError, match="too long"):
         codec.decode(handshake.again(7))

@@ -1,4 +1,4 @@
-"""Dishonest clients: who they are, what they train on, and what they send."""
+"""Dishonest clients: who they are, their training data, and what they send."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_backdoor_is_on_its_share_of_an_attacker_s_rows(dataset: Dataset) -> N
 
 
 def test_a_mechanism_changes_rows_after_they_were_poisoned_once_and_for_all(dataset: Dataset) -> None:
-    """The trigger is in the rows that are noised; the noise is each client's own."""
+    """The noised rows contain the trigger; each client draws its own noise."""
     cell = replace(
         PLAIN, mechanism=MechanismChoice("row-noise", ROW_NOISE), rows=Rows("breast-cancer", None, 1.0)
     )

@@ -1,4 +1,4 @@
-"""Rows, partitions and mechanisms by name: what they give, and one line for what can not be."""
+"""Rows, partitions and mechanisms by name: what they give, and one line for what cannot be."""
 
 from pathlib import Path
 from typing import Any

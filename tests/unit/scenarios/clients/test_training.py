@@ -1,4 +1,4 @@
-"""Clients trained in blocks: as one after another by autograd and torch.optim, whatever the block."""
+"""Clients trained in blocks: as one after another by autograd and torch.optim, for any block size."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ def seeded(make: Callable[[], nn.Module]) -> nn.Module:
 
 
 def data(dtype: type = np.float64) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """x, y, and the rows of clients of all sizes."""
+    """Makes x, y, and the rows of clients of all sizes."""
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((ROWS, FEATURES)).astype(dtype), rng.integers(0, CLASSES, ROWS)
     return x, y, [rng.choice(ROWS, size, replace=False) for size in SIZES]
@@ -54,7 +54,7 @@ def start_of(model: nn.Module, dtype: type = np.float64) -> np.ndarray:
 
 
 class Shared(nn.Module):
-    """A linear layer that is called twice, a frozen one, one that is never called, and a bias by itself."""
+    """A linear layer that is called twice, a frozen one, one that is never called, and a separate bias."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class Shared(nn.Module):
 
 
 class Twice(nn.Module):
-    """Nothing but linear layers, one of which is called twice."""
+    """Only linear layers, one of which is called twice."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,14 +79,14 @@ class Twice(nn.Module):
 
 
 def tied() -> nn.Module:
-    """Nothing but linear layers, two of which have one weight."""
+    """Only linear layers, two of which share one weight."""
     first, second = nn.Linear(FEATURES, FEATURES), nn.Linear(FEATURES, FEATURES)
     second.weight = first.weight
     return nn.Sequential(first, nn.Tanh(), second, nn.Tanh(), nn.Linear(FEATURES, CLASSES))
 
 
 def half_frozen(part: str) -> nn.Module:
-    """Nothing but linear layers, the first of which keeps its bias, or all of itself."""
+    """Only linear layers, the first of which keeps its bias, or all its parameters."""
     first = nn.Linear(FEATURES, FEATURES)
     (first.bias if part == "bias" else first).requires_grad_(requires_grad=False)
     return nn.Sequential(first, nn.Tanh(), nn.Linear(FEATURES, CLASSES))
@@ -123,7 +123,7 @@ TRAININGS = {
 
 
 def pulled(weights: torch.Tensor, start: torch.Tensor, places: np.ndarray) -> torch.Tensor:
-    """A hook that each client feels in its own measure, and by its own number."""
+    """A hook with an effect that depends on the client's number."""
     away, radius = weights - start, torch.from_numpy(0.1 + 0.05 * places)[:, None].to(weights.dtype)
     return start + away * (radius / away.norm(dim=1, keepdim=True)).clamp(max=1)
 

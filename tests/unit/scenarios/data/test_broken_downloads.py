@@ -1,4 +1,4 @@
-"""Connections that break, and mirrors that answer what they should not."""
+"""Broken connections, and mirrors with wrong answers."""
 
 import gzip
 import hashlib
@@ -122,7 +122,7 @@ async def test_without_a_checksum_nothing_is_gone_on_with(tmp_path: Path) -> Non
 
 
 def swapped(content: bytes) -> bytes:
-    """The same labels in another order: whole, and not what is published."""
+    """Returns the same labels in another order: complete, but not as published."""
     header, labels = gzip.decompress(content)[:8], gzip.decompress(content)[8:]
     other = gzip.compress(header + labels[::-1])
     return other[: len(CONTENT)].ljust(len(CONTENT), b"\0")
@@ -174,7 +174,7 @@ async def test_a_refusal_is_told_with_its_status_and_the_next_mirror_is_asked(
 
 
 async def test_a_mirror_with_an_empty_file_is_passed_over(tmp_path: Path) -> None:
-    """It answers 416 to any range, also to none."""
+    """It answers 416 to any range, and also without one."""
     async with publishing(Publisher(b""), Publisher()) as published:
         await get(published, tmp_path)
     assert there(tmp_path) == {NAME: CONTENT}
@@ -190,7 +190,7 @@ async def test_another_range_than_was_asked_for_is_not_taken(tmp_path: Path) -> 
 async def test_without_a_network_one_line_says_what_to_do(tmp_path: Path) -> None:
     published = Published("set", (nobody_there(), nobody_there()), (FILE,))
     said = await refusal(published, tmp_path)
-    assert said.count("can not be reached") == 2
+    assert said.count("cannot be reached") == 2
     assert "Run the command again when there is a network" in said
     assert f"copy the file from elsewhere into {tmp_path / 'set'}" in said
     assert "--data-dir" in said

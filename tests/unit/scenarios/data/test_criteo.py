@@ -1,4 +1,4 @@
-"""Criteo's rows: what becomes an id and what a weight, who holds which field, and what is refused."""
+"""Criteo's rows: ids and weights, the fields of each party, and what is refused."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def test_what_is_wrong_with_a_row(tmp_path: Path, wrong: str, message: str) -> N
 
 
 def test_files_that_are_empty_or_broken(tmp_path: Path) -> None:
-    with pytest.raises(Damaged, match="can not be read"):
+    with pytest.raises(Damaged, match="cannot be read"):
         criteo(tmp_path, 1)
     with pytest.raises(Damaged, match=r"dev.tsv.gz has no rows"):
         criteo(written(tmp_path, TRAIN, [], TRAIN), 1)
     whole = (tmp_path / FILES[0]).read_bytes()
     (tmp_path / FILES[0]).write_bytes(whole[:-9])
-    with pytest.raises(Damaged, match=r"train.tsv.gz can not be read"):
+    with pytest.raises(Damaged, match=r"train.tsv.gz cannot be read"):
         criteo(tmp_path, 1)
 
 

@@ -80,7 +80,7 @@ async def test_a_damaged_file_is_replaced(tmp_path: Path) -> None:
     async with publishing(Publisher()) as published:
         said = await get(published, tmp_path)
     assert there(tmp_path) == {NAME: CONTENT}
-    assert "can not be read (Compressed file ended" in said
+    assert "cannot be read (Compressed file ended" in said
     assert "it is fetched again" in said
 
 
@@ -107,7 +107,7 @@ async def test_a_folder_that_can_not_be_made_is_one_line(tmp_path: Path) -> None
     (tmp_path / "file").write_text("")
     async with publishing(Publisher()) as published:
         said = await refusal(published, tmp_path / "file")
-    assert "can not be written (Not a directory)" in said
+    assert "cannot be written (Not a directory)" in said
 
 
 async def test_a_full_disk_is_one_line_and_not_taken_for_a_bad_mirror(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ async def test_a_full_disk_is_one_line_and_not_taken_for_a_bad_mirror(tmp_path: 
     (tmp_path / "set" / f"{NAME}.partial").symlink_to("/dev/full")
     async with publishing(Publisher()) as published:
         said = await refusal(published, tmp_path)
-    assert "can not be written (No space left on device)" in said
+    assert "cannot be written (No space left on device)" in said
 
 
 async def test_a_folder_in_use_by_another_download_is_refused(tmp_path: Path) -> None:

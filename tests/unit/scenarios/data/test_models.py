@@ -16,7 +16,7 @@ ROWS = 30
 
 
 def images(side: int = 28) -> tuple[np.ndarray, np.ndarray]:
-    """x (n, 1, side, side), y (n,)."""
+    """Makes images x (n, 1, side, side) and labels y (n,)."""
     rng = np.random.default_rng(0)
     return rng.random((ROWS, 1, side, side), np.float32), rng.integers(0, 10, ROWS)
 
@@ -60,7 +60,7 @@ def test_clients_in_blocks_train_as_one_by_one():
 
 
 def test_its_gradients_are_stacked_products():
-    """So that blocks are fast."""
+    """This makes blocks fast."""
     x, y = images()
     cnn = SmallCNN(10)
     gradients = Gradients(cnn, functional.cross_entropy, torch.from_numpy(x[:1]))

@@ -24,7 +24,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 def idx(values: np.ndarray) -> bytes:
-    """The idx bytes of an array of bytes, not yet gzipped."""
+    """Returns the idx bytes of an array of bytes, not yet gzipped."""
     header = bytes((0, 0, 8, values.ndim)) + b"".join(size.to_bytes(4, "big") for size in values.shape)
     return header + values.astype(np.uint8).tobytes()
 
@@ -48,7 +48,7 @@ def tiny_mnist(tmp_path: Path) -> Path:
 
 
 def femnist_arrays(rows: int = 400, clients: int = 4) -> dict[str, np.ndarray]:
-    """Dark ink in one pixel, whose place tells the row's label, on white."""
+    """Makes white images with one dark pixel, whose place gives the row's label."""
     labels = np.arange(rows) % 10
     images = np.full((rows, 28, 28), 255, np.uint8)
     images[np.arange(rows), labels, 0] = 55
@@ -186,7 +186,7 @@ def test_an_unknown_name_is_refused_with_those_that_are_known(tmp_path: Path) ->
 
 def test_missing_files_are_one_line_with_the_command_that_gets_them(tmp_path: Path) -> None:
     said = refusal("mnist", tmp_path / "no such")
-    assert "train-images-idx3-ubyte.gz can not be read (No such file or directory)" in said
+    assert "train-images-idx3-ubyte.gz cannot be read (No such file or directory)" in said
     assert f"`python -m scenarios data mnist --data-dir '{tmp_path}/no such'`" in said
     assert "--data-dir" in refusal("femnist-digits", tmp_path)
 
@@ -208,9 +208,9 @@ CORRUPT[-6] ^= 1  # in the checksum
     [
         (b"", "ends within its header"),
         (IMAGES, "Not a gzipped file"),
-        (GZIPPED[:-10], "can not be read (Compressed file ended"),
+        (GZIPPED[:-10], "cannot be read (Compressed file ended"),
         (bytes(CORRUPT), "CRC check failed"),
-        (GZIPPED[:10] + b"\xff" * 20, "can not be read"),
+        (GZIPPED[:10] + b"\xff" * 20, "cannot be read"),
         (gzip.compress(idx(np.zeros(3))), "begins with 00000801, not 00000803"),
         (gzip.compress(b"\0\0\x0d\x03" + IMAGES[4:]), "begins with 00000d03"),
         (gzip.compress(b"\0\0"), "ends within its header"),
@@ -275,7 +275,7 @@ def test_wrong_femnist_arrays_are_told_by_what_is_wrong(
 
 
 class Trap:
-    """Unpickling it would leave a file."""
+    """A class that creates a file if it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -290,7 +290,7 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
     folder = write_femnist(tmp_path, **{**femnist_arrays(), "labels": trap})
     assert "allow_pickle=False" in refusal("femnist-digits", folder)
     write(folder / FEMNIST_FILE, pickle.dumps(Trap(tmp_path / "sprung")))
-    assert "can not be read" in refusal("femnist-digits", folder)
+    assert "cannot be read" in refusal("femnist-digits", folder)
     assert not (tmp_path / "sprung").exists()
 
 
@@ -306,7 +306,7 @@ def test_a_truncated_archive_is_refused(tmp_path: Path) -> None:
     folder = write_femnist(tmp_path, **femnist_arrays())
     whole = (folder / FEMNIST_FILE).read_bytes()
     write(folder / FEMNIST_FILE, whole[: len(whole) // 2])
-    assert "can not be read" in refusal("femnist-digits", folder)
+    assert "cannot be read" in refusal("femnist-digits", folder)
 
 
 # ---- The real ones

@@ -97,7 +97,7 @@ def test_a_loans_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows: [rows[0].replace("39,", "old,")], "age = 'old' can not be read as a number"),
+        (lambda rows: [rows[0].replace("39,", "old,")], "age = 'old' cannot be read as a number"),
         (lambda rows: [rows[0].replace("<=50K", "poor")], "income = 'poor'; allowed: <=50K, >50K"),
         (lambda rows: [rows[0] + ", more"], "line 1: 16 columns; allowed: 15"),
         (lambda rows: [], "has no rows"),
@@ -122,17 +122,17 @@ def test_a_table_with_other_columns(tmp_path: Path, header: str, message: str) -
 
 
 def test_a_loan_of_an_unknown_length(tmp_path: Path) -> None:
-    with pytest.raises(Damaged, match="emp_length = 'ages' can not be read"):
+    with pytest.raises(Damaged, match="emp_length = 'ages' cannot be read"):
         loan_of(tmp_path, [LOANS[0].replace("10+ years", "ages"), *LOANS])
 
 
 def test_files_that_can_not_be_read(tmp_path: Path) -> None:
-    with pytest.raises(Damaged, match="can not be read"):
+    with pytest.raises(Damaged, match="cannot be read"):
         adult(tmp_path, np.random.default_rng(0))
     adult_of(tmp_path, ROWS, TEST)
     whole = (tmp_path / ADULT_FILES[0]).read_bytes()
     (tmp_path / ADULT_FILES[0]).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(Damaged, match=r"adult.data.gz can not be read"):
+    with pytest.raises(Damaged, match=r"adult.data.gz cannot be read"):
         adult(tmp_path, np.random.default_rng(0))
 
 

@@ -1,4 +1,4 @@
-"""Engine `inline`: cells in this process and in child processes give the same, and say how far they are."""
+"""Engine `inline`: cells in this process and in child processes give the same, and report progress."""
 
 from dataclasses import replace
 from pathlib import Path

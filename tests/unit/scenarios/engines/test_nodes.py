@@ -1,4 +1,4 @@
-"""What real nodes are given, and that a node trains a client as engine inline does."""
+"""The input of real nodes; a node trains a client as engine inline does."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_training_that_nobody_waits_for_ends() -> None:
 
 
 class Told:
-    """A display that remembers."""
+    """A display that records what it is shown."""
 
     def __init__(self) -> None:
         self.rounds: list[tuple[str, int, float]] = []
@@ -178,7 +178,7 @@ class Told:
 
 
 class Replayed:
-    """A cell that no node has a part in."""
+    """A cell in which no node takes part."""
 
     rounds, seed = 2, 0
 

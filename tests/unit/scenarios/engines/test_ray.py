@@ -1,6 +1,6 @@
-"""Engine `ray`: the same bits as inline, one line for what fails, and addresses where no Ray answers.
+"""Engine `ray`: the same bits as inline, one line for errors, and addresses where no Ray answers.
 
-A cluster of one's own takes seconds to start, so few tests have one.
+Starting a cluster takes seconds, so few tests have one.
 """
 
 import socket
@@ -80,7 +80,7 @@ def test_news_are_taken_once() -> None:
 
 @contextmanager
 def answering(answer: bytes) -> Iterator[str]:
-    """A server that says `answer` to whoever comes, and hangs up."""
+    """A server that sends `answer` to every client, and hangs up."""
 
     def serve() -> None:
         connection, _ = listener.accept()
@@ -129,7 +129,7 @@ def test_an_address_that_is_none_is_one_line(address: str) -> None:
 
 
 def test_without_a_cluster_on_this_machine_auto_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="a cluster at auto can not be used") as raised:
+    with pytest.raises(UserError, match="a cluster at auto cannot be used") as raised:
         RayEngine(1, RaySection(address="auto")).run([PLAIN], place(tmp_path), Told())
     assert raised.value.status == 1
 
@@ -137,7 +137,7 @@ def test_without_a_cluster_on_this_machine_auto_is_one_line(tmp_path: Path) -> N
 def test_a_cluster_of_this_machine_that_can_not_be_started_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As Ray answers where there is no room for its store; nothing of our own is replaced."""
+    """With Ray's own error for a lack of room for its store; no part of ours is replaced."""
 
     def no_room(*_: object, **__: object) -> None:
         raise ValueError("the store has\nno room")
@@ -146,5 +146,5 @@ def test_a_cluster_of_this_machine_that_can_not_be_started_is_one_line(
     with pytest.raises(UserError) as raised:
         RayEngine(1, HERE).run([PLAIN], place(tmp_path), Told())
     assert str(raised.value) == (
-        "--engine ray: a cluster of this machine can not be started (the store has no room)"
+        "--engine ray: a cluster of this machine cannot be started (the store has no room)"
     )

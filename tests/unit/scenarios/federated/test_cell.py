@@ -1,4 +1,4 @@
-"""A federated cell: what it is made of, and the round loop that every engine runs."""
+"""A federated cell: its parts, and the round loop that every engine runs."""
 
 import json
 import math
@@ -184,7 +184,7 @@ POISSON: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class StrangeCrew:
-    """Sends what `upload` says for each of the chosen; None: nothing comes."""
+    """Sends what `upload` returns for each of the chosen; None: nothing."""
 
     upload: Any
     asked: list[tuple[int, list[int], np.ndarray]] = field(default_factory=list)
@@ -297,7 +297,7 @@ def test_the_facts_of_a_guarantee_are_json_where_epsilon_is_infinite() -> None:
 
 @dataclass(frozen=True)
 class Promise:
-    """What a mechanism says of itself, and no mechanism."""
+    """A mechanism's statement without a mechanism."""
 
     guarantee: Guarantee | None = None
     name: str = "promise"

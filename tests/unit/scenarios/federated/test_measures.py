@@ -1,4 +1,4 @@
-"""What is measured of a last model beside its accuracy."""
+"""Measurements of a final model besides its accuracy."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_members_are_the_rows_of_honest_clients(dataset: Dataset) -> None:
 
 
 def test_a_threshold_is_not_judged_by_the_rows_that_it_was_chosen_by() -> None:
-    """Of losses that tell nothing half are told right; on its own rows the best threshold finds more."""
+    """Losses without information give half right guesses; the best threshold has more on its own rows."""
     rng = np.random.default_rng(5)
     found = [
         told("m", Losses(rng.random(20), rng.random(20)), SeededWords(np.random.default_rng(seed)))

@@ -1,4 +1,4 @@
-"""Shadow models: what they are trained on, and the losses that they give."""
+"""Shadow models: their training data, and their losses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRAINING = LocalTraining(epochs=3, batch_size=4, learning_rate=0.1)
 
 @pytest.fixture(autouse=True)
 def in_one_thread() -> Iterator[None]:
-    """Threads of so small operations would mostly wait for each other."""
+    """Threads of such small operations would mostly wait for each other."""
     with one_thread():
         yield
 

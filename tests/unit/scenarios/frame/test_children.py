@@ -1,4 +1,4 @@
-"""Real child processes, without torch: the functions are Python's own, named as the parent names its own."""
+"""Real child processes, without torch: they run Python's own functions, named as the parent names its own."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def wait_for_all(children: Children) -> None:
 
 
 def run_one(log: Path, target: str, *arguments: object) -> Child:
-    """A child, run to its end; raises what the parent makes of it."""
+    """Runs a child to its end; raises the parent's error, if any."""
     with Children() as children:
         child = children.start("peer 2", log, target, *arguments)
         wait_for_all(children)
@@ -38,7 +38,7 @@ def run_and_kill(log: Path) -> None:
 
 
 def run_beside_one_that_fails(folder: Path, target: str, argument: object, started: list[Child]) -> None:
-    """Start `target`, wait until it has said something, then a child that ends with status 4."""
+    """Starts `target`, waits for its first output, then starts a child that ends with status 4."""
     with Children(interrupt_grace_s=2.0) as children:
         started.append(children.start("peer 0", folder / "0.txt", target, argument))
         while not last_line(folder / "0.txt"):

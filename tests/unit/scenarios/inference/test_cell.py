@@ -1,4 +1,4 @@
-"""Cells of attacks: what each gives on small settings, what changes it, and what is refused."""
+"""Cells of attacks: their results on small settings, what changes them, and what is refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BY_NAME: dict[str, Attack] = {cell.arm: cell for cell in ARMS}
 
 
 def census(rows: int, seed: int) -> Dataset:
-    """Rows with Adult's columns; women and men differ in one more column, incomes in another."""
+    """Makes rows with Adult's columns; women and men differ in one more column, incomes in another."""
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(rows, COLUMNS)).astype(np.float32), rng.integers(0, 2, rows)
     women = rng.random(rows) < 0.4
@@ -50,7 +50,7 @@ def census(rows: int, seed: int) -> Dataset:
 
 @dataclass
 class Room:
-    """Where cells find digits, and made-up rows for Adult; it keeps what it is told."""
+    """Where cells find digits, and made-up rows for Adult; records what it is shown."""
 
     adult: Dataset = field(default_factory=lambda: census(3000, 0))
     data_dir: Path = Path("nowhere")

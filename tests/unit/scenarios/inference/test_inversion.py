@@ -28,7 +28,7 @@ RATE = 0.1
 
 @pytest.fixture(autouse=True)
 def in_one_thread() -> Iterator[None]:
-    """Threads of so small operations would mostly wait for each other."""
+    """Threads of such small operations would mostly wait for each other."""
     with one_thread():
         yield
 
@@ -45,7 +45,7 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 
 
 def stepped(model: nn.Module, x: np.ndarray, y: int) -> tuple[np.ndarray, np.ndarray]:
-    """The model before and after one step on one row."""
+    """Returns the model before and after one step on one row."""
     start = read_vector(model, "*")
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
     optimizer.zero_grad()

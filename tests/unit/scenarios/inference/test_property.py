@@ -1,4 +1,4 @@
-"""Property inference: who is drawn, what sums hold, and what a classifier makes of them."""
+"""Property inference: who is drawn, what sums contain, and what a classifier infers from them."""
 
 from __future__ import annotations
 

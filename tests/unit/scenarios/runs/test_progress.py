@@ -1,4 +1,4 @@
-"""How far a sweep is, on a terminal and where there is none."""
+"""The progress of a sweep, on a terminal and without one."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""What the command line may change of a study, and one line for each thing that it may not."""
+"""What the command line may change in a study, and one line for each thing that it may not."""
 
 import gzip
 import sys

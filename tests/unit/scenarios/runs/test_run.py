@@ -1,4 +1,4 @@
-"""A study run as a scenario, in this process: its folder, what is kept, and what can not be."""
+"""A study run as a scenario, in this process: its folder, what is kept, and what is refused."""
 
 import io
 import json
@@ -85,7 +85,7 @@ def test_a_damaged_cell_s_file_is_one_line_before_anything_is_run(tmp_path: Path
     broken.write_text(broken.read_text()[:40])
     with pytest.raises(UserError, match="remove it, and the same command runs that cell again") as raised:
         ran(tmp_path)
-    assert str(raised.value).startswith(f"{broken} can not be read")
+    assert str(raised.value).startswith(f"{broken} cannot be read")
     assert not (tmp_path / "cells" / "noised-0.json").exists()
     broken.unlink()
     ran(tmp_path)

@@ -1,4 +1,4 @@
-"""Outcomes, and the shelf that they are kept on."""
+"""Outcomes, and the shelf that stores them."""
 
 import json
 from pathlib import Path

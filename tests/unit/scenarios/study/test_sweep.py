@@ -1,4 +1,4 @@
-"""What a sweep's results tell: means, errors, curves and facts."""
+"""What a sweep's results show: means, errors, curves and facts."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Swarms as cells: trained as nodes train, charged as nodes are charged, the same for the same seed."""
+"""Swarms as cells: trained and charged as nodes are, and the same for the same seed."""
 
 import json
 import pickle
@@ -117,7 +117,7 @@ def test_a_task_of_numbers_has_r_squared(tmp_path: Path) -> None:
 
 
 def test_weights_by_samples_are_those_of_the_nodes() -> None:
-    """Peers have unlike numbers of rows: the mean is theirs, weighted, and not the plain one."""
+    """Peers have different numbers of rows: the mean is the nodes' weighted one, not the plain one."""
     cap = 1000
     one = cell("aggregation.weighting=samples", f"aggregation.sample_cap={cap}")
     swarm, plain = swarm_of(one), swarm_of(cell())
@@ -175,7 +175,7 @@ def test_rounds_beyond_the_budget_leave_the_model_as_it_is() -> None:
 
 
 def test_peers_stop_each_at_the_end_of_its_own_budget() -> None:
-    """The mean is of those that offer; the others learn it all the same."""
+    """The mean is over those that offer; the others still learn it."""
     swarm = swarm_of(private("aldp", "privacy.window_source=aggregate"))
     swarm.members[0]._ledger = Ledger.of(swarm.members[0].mechanism.per_offer * ROUNDS)
     swarm.round(1)

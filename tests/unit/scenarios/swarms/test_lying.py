@@ -1,4 +1,4 @@
-"""Swarms with liars: who lies, how, when; what groups and gates make of it; the arms and their claims."""
+"""Swarms with liars: who lies, how, when; the effect of groups and gates; the arms and their claims."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def sweep(figures: dict[str, Outcome]) -> Sweep:
 
 
 def made_up(final: float, after: float = 0.9, own: float = 0.9, refused: float = 0.0) -> Outcome:
-    """An outcome of twenty rounds: `after` the single lie, `final` at the end."""
+    """Makes up an outcome of twenty rounds: `after` the single lie, `final` at the end."""
     curve = (0.9,) * 8 + (after,) * 3 + (final,) * 9
     return Outcome(curve, {OWN: own, ROLLED_BACK: refused, MEMBERS: 3}, 1.0)
 

@@ -1,4 +1,4 @@
-"""The swarm under the other mechanisms: the node's own training and mechanisms, with noise from a seed."""
+"""The swarm under the other mechanisms: the node's own training and mechanisms, with seeded noise."""
 
 import io
 import json
@@ -26,7 +26,7 @@ def swarm_plan(folder: Path, mechanism: str, *overrides: str, rounds: int = ROUN
 
 
 def job(folder: Path, mechanism: str, *overrides: str, rounds: int = ROUNDS) -> Replay:
-    """The replay of `mechanism`, whatever the real peers ran."""
+    """Makes the replay of `mechanism`, whatever the real peers ran."""
     plan = swarm_plan(folder, "tests.own_mechanisms:Counting", *overrides, rounds=rounds)
     return next(one for one in replays(plan) if one.name == mechanism)
 
@@ -94,7 +94,7 @@ def test_the_largest_epsilon_of_all_peers_is_told(tmp_path):
 
 
 def test_no_two_mechanisms_have_the_same_noise(tmp_path):
-    """A radius that is at its cap is a fixed one: only the noise tells the two apart."""
+    """A radius at its cap equals a fixed one: only the noise distinguishes the two."""
     loud = ("privacy.epsilon=0.1", "privacy.clipping_radius=0.01")
     aldp, ldp = (replay(job(tmp_path, name, *loud)) for name in ("aldp", "ldp"))
     assert aldp.epsilon == pytest.approx(ldp.epsilon)

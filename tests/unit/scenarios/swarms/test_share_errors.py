@@ -1,4 +1,4 @@
-"""The error of shares, by the nodes' own arithmetic: bit for bit what a group of machines computes."""
+"""The error of shares by the nodes' own arithmetic: bit for bit what a group of machines computes."""
 
 import json
 import pickle
@@ -23,7 +23,7 @@ SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,8,10]", 
 
 
 class Handed:
-    """Seeds as machines derive them, in the order in which they are asked for here."""
+    """Seeds as machines derive them, in the order in which the code here requests them."""
 
     def __init__(self, count: int) -> None:
         keys = [key.public for key in members(count)]
@@ -70,7 +70,7 @@ def test_integers_are_within_the_bound_of_fixed_point() -> None:
 
 def test_errors_are_distances_from_the_true_mean() -> None:
     class Off:
-        """Every mean is off by -0.25."""
+        """Makes every mean off by -0.25."""
 
         def __getattr__(self, name: str):
             return getattr(SHARES, name)

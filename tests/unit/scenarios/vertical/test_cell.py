@@ -160,7 +160,7 @@ def test_a_cell_is_described_by_all_but_its_name_and_seed() -> None:
 
 
 def test_missing_and_damaged_rows_are_one_line_with_what_to_do(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"data set criteo: .*train\.tsv\.gz can not be read .*--data-dir"):
+    with pytest.raises(ConfigError, match=r"data set criteo: .*train\.tsv\.gz cannot be read .*--data-dir"):
         SMALL.check(room(tmp_path))
     SMALL.check(room(folder))
 
@@ -168,9 +168,9 @@ def test_missing_and_damaged_rows_are_one_line_with_what_to_do(folder: Path, tmp
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, "dev.tsv.gz can not be read"),
+        (None, "dev.tsv.gz cannot be read"),
         (gzip.compress(b"1\t2\n"), "dev.tsv.gz, line 1: 2 columns; allowed: 40, tab-separated"),
-        (b"no gzip", "dev.tsv.gz can not be read"),
+        (b"no gzip", "dev.tsv.gz cannot be read"),
     ],
 )
 def test_rows_that_can_not_be_used_are_found_before_anything_is_written(
@@ -199,7 +199,7 @@ def test_a_third_party_is_refused_on_the_command_line(
 
 
 def test_a_label_mechanism_is_tried_before_anything_is_run(folder: Path) -> None:
-    with pytest.raises(ConfigError, match=r"'nowhere\.at:All' can not be imported"):
+    with pytest.raises(ConfigError, match=r"'nowhere\.at:All' cannot be imported"):
         replace(SMALL, labels=LabelChoice("nowhere.at:All")).check(room(folder))
 
 

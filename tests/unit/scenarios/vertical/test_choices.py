@@ -119,12 +119,12 @@ def test_of_a_class_of_one_s_own_no_epsilon_is_told_not_even_where_it_has_one() 
 @pytest.mark.parametrize(
     ("path", "parameters", "said"),
     [
-        ("nowhere.at:All", {}, "'nowhere.at:All' can not be imported"),
+        ("nowhere.at:All", {}, "'nowhere.at:All' cannot be imported"),
         ("tests.own_labels:HALF", {}, "'tests.own_labels:HALF' is not a class"),
-        (HALVING, {}, "can not be made with words and {}: .*'share'"),
-        (HALVING, {"shore": 1}, "can not be made with words and {'shore': 1}: .*'shore'"),
-        (LABEL_DP, {"epsilon": -1.0}, r"can not be made with words and {'epsilon': -1.0}: epsilon = -1\.0"),
-        (LABEL_DP, {"epsilon": "1.0"}, "can not be made with words and .*: epsilon"),
+        (HALVING, {}, "cannot be made with words and {}: .*'share'"),
+        (HALVING, {"shore": 1}, "cannot be made with words and {'shore': 1}: .*'shore'"),
+        (LABEL_DP, {"epsilon": -1.0}, r"cannot be made with words and {'epsilon': -1.0}: epsilon = -1\.0"),
+        (LABEL_DP, {"epsilon": "1.0"}, "cannot be made with words and .*: epsilon"),
         ("tests.own_labels:Stuck", {}, "'tests.own_labels:Stuck': the scales are stuck"),
         (HALVING, {"share": 2.0}, r"gave \[0.0, 2.0, 2.0, 0.0\] for the labels .*; allowed: as many numbers"),
         ("tests.own_labels:Short", {}, r"gave \[0.0, 1.0, 1.0\] for the labels .* numbers from 0 to 1"),

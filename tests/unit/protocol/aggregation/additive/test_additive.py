@@ -1,4 +1,4 @@
-"""The additive machine: three exits, nothing sent too early or too late, nothing wrong taken in."""
+"""The additive machine: three exits, nothing sent too early or too late, nothing wrong accepted."""
 
 from dataclasses import replace
 
@@ -39,21 +39,21 @@ VECTORS = [vector(number) for number in range(3)]
 
 
 def at_shares() -> tuple[Additive, list[Share]]:
-    """A started machine, and the shares that come to it."""
+    """Returns a started machine, and the shares for it."""
     all_three = machines(3)
     shares = started(all_three, VECTORS)
     return all_three[0], [shares[1][ONE][0], shares[2][ONE][0]]
 
 
 def at_sums() -> tuple[Additive, list[Sum]]:
-    """A machine that sent its sum, and the sums that come to it."""
+    """Returns a machine that has sent its sum, and the sums for it."""
     all_three = machines(3)
     results = shared(all_three, VECTORS)
     return all_three[0], [sent[0] for sent in sums_to(results, ONE) if sent]
 
 
 def refused(machine: Additive, message: Share | Sum, match: str) -> None:
-    """The message is refused, and nothing is changed by it."""
+    """Checks that the message is refused and changes nothing."""
     before = (machine.phase, machine.deadline, machine.waiting_for(), dict(machine.headers))
     with pytest.raises(RemoteProtocolError, match=match):
         machine.receive(message, NOW + 3)
@@ -106,7 +106,7 @@ def test_what_is_sent_before_spend_does_not_depend_on_the_vector():
 
 
 def test_every_recipient_gets_a_seed_of_its_own():
-    """Two recipients with one seed could take both shares out of each other's sums."""
+    """Two recipients with one seed could subtract both shares from each other's sums."""
     all_three = machines(3)
     sent = started(all_three, VECTORS)[0]
     opened = []

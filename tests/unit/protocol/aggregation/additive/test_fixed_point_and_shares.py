@@ -1,4 +1,4 @@
-"""What a share is: encoding, residuals, pieces, and what is refused before it changes anything."""
+"""Shares: encoding, residuals, pieces, and what is refused before it changes anything."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Chunks of a total that are asked for: a few at a time, from one source after the other."""
+"""Requests for chunks of a total: a few at a time, from one source after the other."""
 
 from protocol.actions import Send
 from protocol.aggregation.masked.fetching import PATIENCE_S, WINDOW, Pull

@@ -1,4 +1,4 @@
-"""Sums with carries, and the check that refuses every planted lie; what it rests on, recomputed."""
+"""Sums with carries; the check refuses every planted lie, and its assumptions are recomputed."""
 
 import itertools
 from math import prod
@@ -23,7 +23,7 @@ def vectors(members: int, words: int, seed: int = 0) -> list[Words]:
 
 
 def whole(parts: list[Words]) -> np.ndarray:
-    """The sums of integers."""
+    """Returns the sums as integers."""
     return np.sum([part.astype(np.int64) for part in parts], axis=0)
 
 
@@ -105,7 +105,7 @@ def test_the_largest_carry_is_read():
 
 
 def honest(layout: Layout, index: int, members: int = 4) -> tuple[Coefficients, list, Words, np.ndarray]:
-    """A check, the members' products of a chunk, and its total with carries."""
+    """Makes a check, the members' products of a chunk, and its total with carries."""
     parts = vectors(members, layout.length(index), seed=index)
     check = Coefficients(SEED, layout)
     total, carries = add_up([part.tobytes() for part in parts], layout.length(index))
@@ -167,7 +167,7 @@ def test_a_chunk_of_another_length_is_a_mistake(length):
 
 
 def accepts(check: Coefficients, products: list, total: np.ndarray) -> bool:
-    """Whether a total given as integers below 2^38 passes."""
+    """Returns whether a total given as integers below 2^38 passes."""
     words, carries = (total % 2**32).astype("<u4"), (total // 2**32).astype(np.uint8)
     return check.agree(products, check.total_products(0, words, carries))
 
@@ -196,7 +196,7 @@ def test_an_error_that_a_fixed_prime_would_not_see_is_refused(times):
 
 
 def test_the_fault_of_one_prime_for_all_checks_is_what_lets_such_an_error_pass():
-    """The planted fault: with a modulus that is known beforehand, an error of that modulus is invisible."""
+    """The planted fault: with a modulus known in advance, an error of that modulus is invisible."""
     fixed, parts = Coefficients(SEED, SMALL), vectors(4, 38)
     fixed.primes = (2**31 - 1,) * 3
     products = [fixed.products(0, part) for part in parts]
@@ -256,7 +256,7 @@ def test_candidates_go_on_beyond_the_first_block():
 
 
 def test_primality_is_that_of_a_sieve():
-    """All odd numbers of a stretch above 2^30, and strong pseudoprimes to the first bases."""
+    """All odd numbers in a range above 2^30, and strong pseudoprimes to the first bases."""
     low, high = 2**30 + 1, 2**30 + 40_001
     sieve = np.ones((high - low) // 2, dtype=bool)
     for divisor in range(3, 46_341, 2):

@@ -1,4 +1,4 @@
-"""Keys, commitments and masks: everything they are bound to, and masks that no bit of a seed leaves alone."""
+"""Keys, commitments and masks: what each is bound to, and that every bit of a seed changes every word."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -130,7 +130,7 @@ def test_what_is_added_is_the_words_of_the_stream(size, start):
 
 
 def test_only_the_target_is_changed():
-    """Also where it is a part of a vector."""
+    """Also if it is a part of a vector."""
     vector = np.zeros(64, dtype="<u4")
     Stream(SEED).add_to(vector[8:40], 8)
 
@@ -173,7 +173,7 @@ def test_any_bit_of_a_secret_that_counts_changes_both_masks():
 
 
 def test_tensors_of_equal_shape_and_adjacent_chunks_have_different_masks():
-    """The fault of a stream that starts anew: what the difference of two masked tensors would show."""
+    """A stream that starts anew would show the difference of two masked tensors."""
     words = 1 << 12
     vector = np.zeros(4 * words, dtype="<u4")
     for chunk in range(4):

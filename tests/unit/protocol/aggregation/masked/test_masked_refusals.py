@@ -96,7 +96,7 @@ def test_a_certificate_that_comes_too_soon_or_is_of_other_votes():
 
 
 def test_what_came_too_early_ends_with_the_session_that_it_ends():
-    """A vector that contradicts itself ends it; what came behind that is not looked at."""
+    """A vector that contradicts itself ends it; the machine ignores what follows."""
     swarm = Swarm(SCHEDULE).run()
     right = next(message for _, _, message in swarm.transcript if isinstance(message, JoinCertificate))
     here, masked = machine(REDUCERS), first(Masked)
@@ -259,7 +259,7 @@ def test_a_lock_on_totals_of_another_length():
 
 
 def checks_of(totals: bytes, count: int = 0) -> tuple[Any, ...]:
-    """Everybody's, as the proof of a lock holds them; member 0's is not signed."""
+    """Makes everybody's checks as the proof of a lock holds them; member 0's is not signed."""
     some = first(Check).vote
     length = len(some.products) - count
     return tuple(

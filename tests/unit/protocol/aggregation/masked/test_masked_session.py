@@ -1,4 +1,4 @@
-"""Masked sums inside a node's session: an offer that nothing was sent of waits for another group."""
+"""Masked sums inside a node's session: an offer of which nothing was sent waits for another group."""
 
 from dataclasses import replace
 
@@ -99,7 +99,7 @@ def test_who_misses_all_releases_ends_by_the_certificate_of_those_who_finished(l
 
 
 def test_a_certificate_that_comes_when_its_session_has_ended_in_another_way_says_nothing():
-    """Who sees another finish asks it for the certificate, and may finish by itself before it comes."""
+    """A node that sees another finish requests its certificate, and may finish first."""
     wires = swarm().offer()
     certificate = wires.ends(Completed)[0][1].certificate
     one = wires[KEYS[0]]
@@ -110,7 +110,7 @@ def test_a_certificate_that_comes_when_its_session_has_ended_in_another_way_says
 
 
 def test_what_a_member_passes_on_counts_and_what_a_stranger_brings_does_not():
-    """A vector of one that died may reach some, who pass it on to the others: it is signed."""
+    """A dead member's vector may reach some, who pass it on to the others: it is signed."""
     wires, lost = swarm(1 << 16), []
 
     def dropped(sender, to, message):
@@ -133,7 +133,7 @@ def test_what_a_member_passes_on_counts_and_what_a_stranger_brings_does_not():
 
 
 def needing_the_last() -> tuple[Wires, str]:
-    """Five, of whom four are enough to open the secrets; but the one elector is the last of them."""
+    """Five members, four of whom can open the secrets; but the only elector is the last one."""
     five = members(5)
     last = endpoint(five[4])
     return Wires(five, masked=MaskedSettings(4.0, None, 0), electorate=of_names([last])).open(), last

@@ -1,4 +1,4 @@
-"""Totals that others vouch for: fetched, checked, and refused where their proof or their count is wrong."""
+"""Totals that others vouch for: fetched, checked, and refused if their proof or their count is wrong."""
 
 from dataclasses import replace
 from typing import Any
@@ -69,7 +69,7 @@ def said(actions: list[Any]) -> list[Any]:
 
 
 def finished_without(lost: int, layout: int) -> Swarm:
-    """A session of the same members, in which one dies before its vector is out."""
+    """Runs a session of the same members, in which one dies before it has sent its vector."""
     calm = Schedule(0, MEMBERS, layout, groups=1)
     swarms = (Swarm(replace(calm, crashes=(Crash(lost, at),))).run() for at in range(9, 20))
     return next(swarm for swarm in swarms if swarm.completed and lost not in contributors(swarm))
@@ -134,12 +134,12 @@ def test_of_a_total_that_is_not_whole_no_product_is_known():
 
 
 def payloads() -> list[bytes]:
-    """Totals that are all 0."""
+    """Makes totals that are all 0."""
     return [bytes(payload_bytes(LAYOUT.length(index), MEMBERS)) for index in range(LAYOUT.chunks)]
 
 
 def proposed_again() -> Propose:
-    """What all others sign together: totals that are 0, with products that do not fit, and a lock on them."""
+    """Makes what all others sign together: totals of 0, products that do not fit, and a lock on them."""
     sid, digests = SEAT.sid, tuple(bulk_digest(payload) for payload in payloads())
     totals = totals_digest(sid, WITHOUT_ME, digests)
     wrong = b"\1" * product_bytes(LAYOUT)
@@ -148,7 +148,7 @@ def proposed_again() -> Propose:
 
 
 def proposed(included: int, proof: Proof) -> Propose:
-    """By all others, with a lock on these totals."""
+    """Makes a proposal of all others, with a lock on these totals."""
     sid = SEAT.sid
     lock = signed(AckVote(sid, FIRST, included, totals_digest(sid, included, proof.digests)))
     views = at_masks(REDUCERS)._rounds._views
@@ -182,7 +182,7 @@ def test_a_lock_on_totals_that_fit_nothing_ends_it_and_names_who_is_locked_and_w
 
 
 def calm_totals() -> tuple[list[Any], Proof, list[TotalPiece]]:
-    """What member 0 is sent where nobody dies, and the proof of the totals of all, and they."""
+    """Returns the messages to member 0 if nobody dies, and the totals of all with their proof."""
     swarm = Swarm(SCHEDULE).run()
     source = swarm.members[1]
     totals = source.machine._rounds._reduction.totals

@@ -1,4 +1,4 @@
-"""Whose clock is told to be wrong; and that nothing else comes of it."""
+"""Whose clock is reported as wrong, and that nothing else depends on it."""
 
 import pytest
 
@@ -13,7 +13,7 @@ ONE, TWO, THREE, FOUR, FIVE = (key.public for key in KEYS)
 
 
 def shown(**ahead_s: float) -> Clocks:
-    """Clocks of which `two`, `three`, ... are so far ahead."""
+    """Sets clocks of which `two`, `three`, ... are this far ahead."""
     clocks = Clocks()
     for name, by_s in ahead_s.items():
         clocks.heard(name.encode(), int(1000 * (NOW + by_s)), NOW)
@@ -109,7 +109,7 @@ def test_a_node_tells_of_its_peers_clocks_when_it_has_met_them():
 
 
 def test_who_comes_late_says_nothing_before_it_has_heard_most_clocks():
-    """The first who answers names the others: were its clock told of at once, it would be the wrong one."""
+    """The first peer that answers names the others: a report at once would blame the wrong clock."""
     found = introduced(seeds=(endpoint(KEYS[1]),))
     ahead = int(1000 * (NOW + 100))
     others = tuple(announce(key, round=3) for key in KEYS[2:4])

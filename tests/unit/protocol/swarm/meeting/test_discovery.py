@@ -34,7 +34,7 @@ NONCE = b"n" * 16
 
 
 def introduced(seeds=(TWO, THREE), **changes) -> Discovery:
-    """The introductions of member one, opened at NOW."""
+    """Returns the introductions of member one, opened at NOW."""
     found = Discovery(settings(KEYS[0], seeds=seeds, **changes), state(), rand(0))
     found.open(NOW)
     return found
@@ -45,12 +45,12 @@ def hello(key, nonce: bytes = NONCE, wants_reply: bool = False, known=(), **chan
 
 
 def say(found: Discovery, said: Hello, now: float) -> list:
-    """A hello on a link of its sender."""
+    """Sends a hello on a link of its sender."""
     return found.hello(said, said.announce.key, now)
 
 
 def greeted(found: Discovery, where: str) -> bytes:
-    """The nonce of the hello that went to an endpoint."""
+    """Returns the nonce of the hello to an endpoint."""
     return found._greetings[where].nonce
 
 
@@ -145,7 +145,7 @@ def test_an_unreachable_endpoint_is_told_once_and_not_while_joining():
 
 
 def test_an_endpoint_that_is_nobodys_is_not_greeted_because_it_can_not_be_reached():
-    """Whoever made this node dial it would fill the table by it."""
+    """Otherwise strangers could fill the table by making this node dial."""
     found = introduced(seeds=(TWO,))
 
     assert found.unreachable(FOUR, NOW, "no such host") == []
@@ -301,7 +301,7 @@ def test_a_peer_that_leaves_is_told():
 
 
 def refusal(found: Discovery, said: Hello) -> tuple[list[tuple[Note, str]], Refused]:
-    """What is told and answered when a hello is refused; its sender is not learned."""
+    """Returns the notice and the answer for a refused hello; its sender is not learned."""
     actions = say(found, replace(said, wants_reply=True), NOW)
     assert found.members.get(said.announce.key) is None
     assert not found.accepts(said.announce)
@@ -420,7 +420,7 @@ def test_who_refused_and_then_answers_is_met():
 def twin(
     found: Discovery, nonce: bytes, age_s: float, instance: bytes = b"2" * 16, wants_reply: bool = False
 ) -> list:
-    """A hello in this node's own name, at an age of this node of 10 s."""
+    """Makes a hello in this node's own name, when this node is 10 s old."""
     own = announce(KEYS[0], endpoint=TWO, instance=instance)
     said = Hello(own, nonce, wants_reply, PARAMETERS, age_ms=int(1000 * age_s))
     return say(found, said, NOW + 10)
@@ -444,7 +444,7 @@ def test_the_older_of_two_nodes_with_one_key_stays_and_answers_the_younger_one()
 
 @pytest.mark.parametrize("age_s", [9.96, 10])
 def test_of_two_nodes_of_one_age_the_name_of_the_start_decides(age_s):
-    """The time that a message takes is not to make each of them the younger one, or neither."""
+    """Delays of messages must not make each of them the younger one, or neither."""
     assert twin(introduced(instance=b"1" * 16), NONCE, age_s)
     assert not twin(introduced(instance=b"3" * 16), NONCE, age_s)
 

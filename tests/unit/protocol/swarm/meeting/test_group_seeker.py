@@ -1,4 +1,4 @@
-"""One READY at a time, and no GROUP but the one it was meant for."""
+"""One READY at a time, and only the GROUP that answers it."""
 
 from dataclasses import replace
 
@@ -45,14 +45,14 @@ def seeker(**changes) -> GroupSeeker:
 
 
 def asked(**changes) -> tuple[GroupSeeker, Group]:
-    """A seeker whose READY is out, and the GROUP that answers it: three who count with the same electors."""
+    """Returns a seeker whose READY is out, and the GROUP that answers it: three with the same electors."""
     found = seeker(**changes)
     mine = found.ask(COORDINATOR, NOW)
     return found, group_of([mine, *(alike(mine, key) for key in (SECOND, THIRD))], SECOND)
 
 
 def alike(mine: Ready, key: NodeKey, **changes) -> Ready:
-    """Another member's READY, which says the same of electors as this node's."""
+    """Makes another member's READY with the same electors as this node's."""
     same = {"electors": mine.electors, "weak": mine.weak, **changes}
     return ready(key, COORDINATOR, **same)
 
@@ -248,7 +248,7 @@ def test_a_group_with_a_quorum_of_electors_is_joined_however_many_are_known():
 
 
 FEW = of_names(f"127.0.0.1:{port}" for port in range(5))
-"""Electors that none of these nodes is."""
+"""Electors that are none of these nodes."""
 
 
 def test_a_group_without_a_quorum_of_electors_is_refused_however_few_are_known():
@@ -320,7 +320,7 @@ def refused(broken: Group, match: str, mine: int = 0) -> None:
 
 
 def with_last(**changes) -> Group:
-    """A group whose last member announces something else, well signed."""
+    """Makes a group with a validly signed announcement of other content by its last member."""
     whole = group(KEYS)
     return replace(whole, readys=(*whole.readys[:3], ready(FOURTH, ME.public, **changes)))
 

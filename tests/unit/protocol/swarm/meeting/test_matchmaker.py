@@ -1,4 +1,4 @@
-"""When a GROUP is sent, to whom, and which READYs never get into one."""
+"""When a GROUP is sent, to whom, and which READYs never enter one."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ def matchmaker(min_participants: int = 3) -> Matchmaker:
 
 
 def holding(count: int, announced: int = 0, **changes) -> Matchmaker:
-    """READYs of `count` members, one a second from NOW on; `announced` in all."""
+    """Holds READYs of `count` members, one per second from NOW on; `announced` in all."""
     held = matchmaker()
     for key in KEYS[: max(count, announced)]:
         held.announce(announce(key, **changes), NOW)
@@ -40,7 +40,7 @@ def holding(count: int, announced: int = 0, **changes) -> Matchmaker:
 
 
 def grouped(held: Matchmaker, now: float, known: int | None = None) -> list[tuple[bytes, ...]]:
-    """The members of the groups that are closed now."""
+    """Returns the members of the groups that close now."""
     groups = [message for action in held.close_groups(now, known) for message in action.messages]
     for group in groups:
         signing.verify(group, COORDINATOR)
@@ -349,7 +349,7 @@ OPEN = b"s" * 32
 
 
 def counting(*places: int, electorate: Electorate = FIVE, knows: bool = True, **changes) -> Matchmaker:
-    """READYs of these, one a second, none of whom goes on without a quorum; all seven are announced."""
+    """Holds READYs of these, one per second, none willing to go without a quorum; all seven are announced."""
     held = matchmaker()
     for key in KEYS:
         held.announce(announce(key), NOW)
@@ -362,7 +362,7 @@ def counting(*places: int, electorate: Electorate = FIVE, knows: bool = True, **
 
 
 def closed(held: Matchmaker, now: float = NOW + 20, known: int | None = None) -> list[Group]:
-    """The groups that are closed now, each once."""
+    """Returns the groups that close now, each once."""
     sent = [
         message for action in held.close_groups(now, known) for message in getattr(action, "messages", ())
     ]
@@ -404,7 +404,7 @@ def excusing(*resigned_: int, waiting: tuple[int, ...]) -> list[Group]:
 
 
 def test_who_resigned_is_excused_where_that_makes_the_quorum():
-    """Two of five electors: with three resigned ones they are all that are left."""
+    """Two of five electors: once three have resigned, they are all that are left."""
     others = tuple({0, 1, 2, 3, 4} - {FIRST})
     waiting, out = (FIRST, others[0], 5), others[1:]
     (group,) = excusing(*out, waiting=waiting)
@@ -504,7 +504,7 @@ def test_what_a_group_needs_is_a_quorum_or_more_than_half(weak, needed):
 
 
 def tracking(*places: int, named=None, **changes) -> Matchmaker:
-    """A tracker with READYs of these, who leave it to the tracker whom they count with."""
+    """Makes a tracker with READYs of these, who leave the choice of electors to the tracker."""
     held = Matchmaker(KEYS[0], 3, named or {})
     for number, place in enumerate(places):
         told = {"electors": NO_ELECTORS, "weak": False, **changes}

@@ -39,7 +39,7 @@ def test_an_announcement_of_an_earlier_start_is_older_whatever_its_counter():
 
 
 def filled(**changes) -> Members:
-    """A full table of made-up keys."""
+    """Fills the table with made-up keys."""
     found = Members()
     for number in range(MAX_MEMBERS_KNOWN):
         one = replace(announce(KEYS[0]), key=number.to_bytes(32, "big"), **changes)
@@ -62,7 +62,7 @@ def test_who_said_goodbye_makes_room_for_who_comes_the_first_one_first():
 
 
 def test_whom_others_speak_of_counts_for_a_while_unless_it_is_heard():
-    """What a member passes on may be of a peer that is long dead."""
+    """Members may pass on the announcement of a peer that is long dead."""
     found = Members()
     for key in KEYS[:2]:
         found.learn(announce(key), 0, NOW, live=False)
@@ -185,14 +185,14 @@ def test_alone_one_is_the_majority():
 
 
 def shown(offering: list, following: list) -> Members:
-    """Members that show these bases."""
+    """Makes members that show these bases."""
     marks = [*((held, False) for held in offering), *((held, True) for held in following)]
     pairs = zip(KEYS, marks, strict=False)
     return knowing(*(announce(key, base=held, following=follows) for key, (held, follows) in pairs))
 
 
 def test_followers_on_an_old_base_do_not_keep_a_follower_from_what_is_offered_on():
-    """Three of six are not more than half; but the three are all who make bases."""
+    """Three of six are not more than half; but these three are all that make bases."""
     found = shown([base(1, 1)] * 3, [base()] * 2)
 
     assert found.majority(state(following=True), 3) == (base(1, 1), (ONE, TWO, THREE))
@@ -213,7 +213,7 @@ def test_followers_do_not_make_a_majority_of_what_few_who_offer_show():
 
 
 def test_where_too_few_offer_to_make_a_group_everybody_votes():
-    """The last two that have a budget left do not decide for the four that have none."""
+    """The last two with a budget do not decide for the four without one."""
     evil = base(9, 9)
     found = shown([evil] * 2, [base()] * 3)
     assert found.majority(state(following=True), 3) == (base(), (THREE, FOUR, FIVE))

@@ -19,7 +19,7 @@ def name(place: int) -> bytes:
 
 
 def patience(held=STRONG, heard: int = 0, **changes) -> Patience:
-    """Of member one, on this base, which has heard so many others."""
+    """Makes the patience of member one on this base, which has heard these others."""
     known = Members()
     for key in KEYS[1 : 1 + heard]:
         known.learn(announce(key), 0, NOW, live=True)
@@ -28,7 +28,7 @@ def patience(held=STRONG, heard: int = 0, **changes) -> Patience:
 
 
 def failing(found: Patience, rounds: int, every_s: float) -> float:
-    """So many rounds fail; when the last one does."""
+    """Lets this many rounds fail; returns the time of the last one."""
     for number in range(rounds):
         found.failed(NOW + number * every_s)
     return NOW + (rounds - 1) * every_s
@@ -97,7 +97,7 @@ def test_nobody_is_gone_but_whom_the_owner_named():
 
 
 def test_after_the_amnesty_the_electors_that_are_silent_are_gone():
-    """Oneself and who is heard are here."""
+    """The node itself and the peers that it hears are present."""
     found = patience(heard=1, electorate=NAMES, amnesty_s=3600.0, gone=frozenset((b"elsewhere:1",)))
     assert found.gone(NOW) == found.gone(NOW + 3599.9) == (b"elsewhere:1",)
 

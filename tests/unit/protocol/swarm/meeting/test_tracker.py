@@ -1,4 +1,4 @@
-"""The tracker: it introduces, refuses, closes groups and forgets, and takes nothing else."""
+"""The tracker: it introduces, refuses, closes groups and forgets, and accepts nothing else."""
 
 import pytest
 
@@ -139,7 +139,7 @@ def test_a_follower_is_introduced_and_neither_waited_for_nor_counted():
 
 
 def test_a_swarm_has_no_more_peers_than_a_group_can_have():
-    """The next one is told so, until somebody leaves; who is in it, and other swarms, are served as ever."""
+    """The next one is refused until somebody leaves; members and other swarms are served as before."""
     held, many = tracker(), members(MAX_MEMBERS + 1)
     *inside, late = many
     for key in inside:

@@ -1,4 +1,4 @@
-"""Which base is fetched, from whom, and for whom one's own is served."""
+"""Which base a node fetches, from whom, and to whom it serves its own."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -56,7 +56,7 @@ PAST = Past(group(KEYS[:3]), base(), {})
 
 
 def catch_up(**places) -> CatchUp:
-    """A healer of member one; `places`: which bases the others show, by `two`, `three`, `four`."""
+    """Makes a healer of member one; `places`: the bases that `two`, `three`, `four` show."""
     known = Members()
     for name, key in zip(("two", "three", "four"), KEYS[1:], strict=True):
         if name in places:
@@ -249,7 +249,7 @@ NAMES = of_names(endpoint(key) for key in MORE[:3])
 
 
 class Shown:
-    """Member one of eight, to whom some show the last base of a chain, and all others the first one."""
+    """Member one of eight: some show it the last base of a chain, all others the first one."""
 
     def __init__(self, wanted: Base, links: Sequence[Link], *by: NodeKey, failed: int = 0, **changes) -> None:
         self.wanted = wanted
@@ -265,7 +265,7 @@ class Shown:
         self.catch_up = CatchUp(own, where, known, waited)
 
     def judged(self) -> bool:
-        """Whether the vector is asked for when the line is here."""
+        """Returns whether the node requests the vector once the line has arrived."""
         actions = self.catch_up.look(NOW)
         for index, each in enumerate(self.links):
             ((_, request),) = requests(actions)
@@ -282,7 +282,7 @@ class Shown:
 
 
 def strong(*groups: Sequence[NodeKey]) -> tuple[Base, list[Link]]:
-    """A base at the end of a line, whose vector is HELD."""
+    """Makes a base at the end of a line, with the vector HELD."""
     links, bases = chain(groups)
     return digested(bases[-1]), links
 
@@ -292,7 +292,7 @@ def digested(last: Base) -> Base:
 
 
 def test_a_base_whose_line_is_proved_is_taken_from_more_than_half_of_those_it_holds():
-    """However many others there are: three of eight, of whom two show it."""
+    """For any number of others: three of eight, two of whom show it."""
     wanted, links = strong(MORE[1:4])
     shown = Shown(wanted, links, MORE[1], MORE[2])
     assert shown.judged()
@@ -345,7 +345,7 @@ def test_who_stood_in_the_line_follows_it_from_there():
 
 
 def weak_after(links: Sequence[Link], last: Base) -> tuple[Base, Link]:
-    """Three that are no quorum, on the last base of a line."""
+    """Adds a base by three that are no quorum to the last base of a line."""
     hanging = link(MORE[4:7], last)
     return digested(made(hanging, strong=False)), hanging
 
@@ -391,7 +391,7 @@ def test_a_weak_base_on_the_first_anchor_is_proved_to_who_stands_on_that_alone()
 
 
 def lies() -> dict[str, tuple[Base, list[Link]]]:
-    """Bases that one liar shows, with the lines that it made up of what honest members signed."""
+    """Makes bases that one liar shows, with lines of links that honest members signed."""
     links, bases = chain([MORE[1:5]])
     weak, hanging = weak_after(links, bases[-1])
     true = digested(bases[-1])
@@ -410,7 +410,7 @@ def lies() -> dict[str, tuple[Base, list[Link]]]:
 
 @pytest.mark.parametrize("lie", lies())
 def test_a_base_that_its_line_does_not_lead_to_is_not_taken(lie):
-    """Neither by who would trust one member, nor on the word of many."""
+    """Neither if one trusted member shows it, nor if many do."""
     wanted, links = lies()[lie]
 
     assert not Shown(wanted, links, MORE[1], failed=TRUSTING_ROUNDS).judged()
@@ -430,7 +430,7 @@ def test_a_weak_base_that_is_shown_as_a_strong_one_is_not_proved():
 
 
 def test_who_shows_what_it_does_not_give_is_asked_ever_more_rarely():
-    """One liar with a base above all others would otherwise be asked all the time, and nobody else."""
+    """Otherwise a liar with a base above all others would be asked all the time, and nobody else."""
     above = Base(1, bytes(32), 1, b"x" * 32, anchor=10**6)
     wanted, links = strong(MORE[1:4])
     shown = Shown(wanted, links, *MORE[1:4])
@@ -482,7 +482,7 @@ def test_until_two_rounds_failed_fewer_than_half_of_those_it_holds_are_not_enoug
 
 
 def opening(**changes) -> tuple[CatchUp, ResultCertificate]:
-    """A healer of a member of a session, and a certificate of it; nothing else is being fetched."""
+    """Makes a healer of a session's member, and its certificate; nothing else is being fetched."""
     held = healing(Members(), masked=MaskedSettings(4.0, None), **changes)
     held.remember(BETTER.sid, Past(group(KEYS), base(), {}))
     return held, ResultCertificate(BETTER.sid, 0, (), (), (), ())
@@ -527,7 +527,7 @@ def piece_request(key, of: bytes = ONE, sid: bytes = BETTER.sid, number: int = 1
 
 @pytest.mark.parametrize("make", [certificate_request, piece_request])
 def test_a_request_is_answered_once(make):
-    """One of 144 bytes, said 5,000 times, was once answered 5,000 times."""
+    """A request of 144 bytes, repeated 5,000 times, was once answered 5,000 times."""
     held, request = serving(), make(KEYS[1], number=7)
     assert held.serve(request, KEYS[1].public, lambda _: True)
     with pytest.raises(RemoteProtocolError, match="came already"):

@@ -1,4 +1,4 @@
-"""Fetching a certificate or a base: only what was asked for, only what its digest names, not for ever."""
+"""Fetching a certificate or a base: only what was requested and fits its digest, and not for ever."""
 
 from dataclasses import replace
 
@@ -62,7 +62,7 @@ SOURCE = THREE
 
 
 class Finished:
-    """A session that ended well: its certificate and all its partial sums."""
+    """A session that completed: its certificate and all its partial sums."""
 
     def __init__(self, dimension: int = 5) -> None:
         vectors = [vector(number, dimension) for number in range(3)]
@@ -216,7 +216,7 @@ def fetching(held: np.ndarray, generation: int = 4) -> BaseFetch:
 
 
 def judged(fetch: BaseFetch, held: np.ndarray, generation: int = 4) -> list:
-    """Started, and its line is here: what it asks for then."""
+    """Starts a fetch and hands it its line; returns its next requests."""
     fetch.start(NOW)
     return fetch.receive(no_line(base_of(held, generation)), NOW)
 
@@ -287,7 +287,7 @@ def test_silence_ends_the_fetch_of_a_base():
 
 
 def asking(held: np.ndarray, answer: tuple | None = (Line(), ())) -> tuple[BaseFetch, list]:
-    """A fetch that has asked for the first link; what it has judged, it notes."""
+    """Makes a fetch that has requested the first link, and records what it judges."""
     seen: list = []
     own = settings(KEYS[0], dimension=len(held))
     fetch = BaseFetch(base_of(held, 3), SOURCE, own, lambda links: seen.append(links) or answer)
@@ -344,7 +344,7 @@ def test_links_that_were_not_asked_for_are_refused_and_change_nothing():
 
 
 def test_a_line_has_its_time_however_often_a_link_comes():
-    """One that gives a link every 4 s would otherwise hold up a node for minutes."""
+    """A peer that sends a link every 4 s could otherwise hold up a node for minutes."""
     fetch, _ = asking(HELD)
     many = [linked(number, count=60, links=(LINKS[0],)) for number in range(20)]
     for number in range(int(LINE_S / 4)):
@@ -363,7 +363,7 @@ def test_the_time_of_a_line_is_not_that_of_its_vector():
 
 
 def broken_links() -> dict[str, Link]:
-    """By why they are refused."""
+    """Makes broken links by the reason for their refusal."""
     good = link(KEYS, base())
     (certificate,) = good.sums
     first, *others = certificate.sums

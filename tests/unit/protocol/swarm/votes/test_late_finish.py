@@ -1,4 +1,4 @@
-"""A session that is over for everybody gets its result from those whose votes are bound to it."""
+"""A session that is over for everybody gets its result from the members whose votes are bound to it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ONES = np.ones(5, dtype="<f4").tobytes()
 
 
 def ended(count: int, withheld: type, masked: MaskedSettings | None, seconds: float) -> Wires:
-    """A session in which this never arrived: over for all, and each one's vote is bound to it."""
+    """Ends a session in which this never arrived: over for all, and each one's vote is bound to it."""
     wires = Wires(KEYS[:count], masked=masked).open()
     wires.dropped = lambda _from, _to, message: isinstance(message, withheld)
     wires.offer()
@@ -52,14 +52,14 @@ KINDS: dict[str, Callable[[], Wires]] = {"shares": summed, "masks": masked}
 
 
 def talk(wires: Wires, seconds: int = 60, *among) -> Wires:
-    """They hear each other for a while."""
+    """Lets them hear each other for a while."""
     for _ in range(seconds):
         wires.tick(1, *among)
     return wires
 
 
 def restarted(wires: Wires, key, number: int) -> None:
-    """Its process ended, and begins anew with what was stored."""
+    """Restarts a process from what was stored."""
     old = wires[key]
     where = replace(old._state, epoch=old._state.epoch + 1, counter=0, votes=dict(old._state.votes))
     own = replace(old._settings, instance=bytes([number]) * 16)
@@ -137,7 +137,7 @@ def test_who_never_released_gets_the_base_of_those_that_did():
 
 
 def test_a_vote_comes_before_the_first_release_and_behind_what_is_kept():
-    """Of each session: the action lists in the order in which a shell carries them out."""
+    """For both kinds of session: the actions in the order in which a shell carries them out."""
     for count, masks, withheld in ((3, None, Sum), (4, MASKED, Release)):
         wires, seen = Wires(KEYS[:count], masked=masks).open(), dict[str, list[str]]()
         carry_out = wires.carry_out
@@ -178,7 +178,7 @@ def test_a_group_without_a_quorum_binds_no_votes():
 
 
 def finishing(wires: Wires, key=ONE) -> LateFinish:
-    """What this node holds of the session that its vote is bound to."""
+    """Makes what this node holds of the session that its vote is bound to."""
     session = wires[key]
     ((_, vote),) = session._state.votes.items()
     return LateFinish(vote, vote.group, session._voting.ballot(vote.group), session._settings)
@@ -269,7 +269,7 @@ def test_releases_for_something_else_are_refused():
 
 
 def lying(good: Release, share: bytes) -> Release:
-    """Member two releases this in place of the first share that it was dealt."""
+    """Member two releases this in place of the first share that it received."""
     shares = (share, *good.shares[1:])
     return replace(good, shares=shares, head=resigned(good.head, TWO, shares=release_digest(shares)))
 
@@ -284,7 +284,7 @@ def test_a_share_that_is_no_number_is_refused_before_anything_changes():
 
 
 def test_a_share_that_was_not_dealt_opens_nothing():
-    """Whose it is nobody can say here: the session told what it could."""
+    """Nobody can say here whose fault it is: the session itself accused those that it could."""
     wires = masked()
     late, good = finishing(wires), released(wires, TWO)
     lie = lying(good, bytes(32))

@@ -1,4 +1,4 @@
-"""Why no group forms: who is waited for, what comes of it, and when it is told."""
+"""Why no group forms: who is missing, what follows, and when it is reported."""
 
 from dataclasses import replace
 
@@ -265,7 +265,7 @@ def test_electors_for_people_are_keys_or_endpoints():
 
 
 def five_named(count, **changes) -> Wires:
-    """`count` of five whose endpoints were named, and who have met."""
+    """Makes `count` of five peers whose endpoints were named, and who have met."""
     named = of_names(endpoint(key) for key in KEYS[:5])
     return Wires(KEYS[:count], electorate=named, **changes).open()
 

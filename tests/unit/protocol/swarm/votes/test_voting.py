@@ -1,4 +1,4 @@
-"""A vote is bound from before the first byte of a release until it can count no more."""
+"""A vote is bound from before the first byte of a release until it can no longer count."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Voter:
             self.voting.cast(OpenVote(self.sid, 2, self.group))
 
     def hears(self, key, counter: int = COUNTER + 1, **changes: Any) -> list:
-        """What follows from what this member says now: it is in the session, if it says nothing else."""
+        """Returns what follows from this member's message: it is in the session unless it says otherwise."""
         said = announce(key, **{"base": ON, "round": 4, "counter": counter, **changes})
         self.known.learn(said, 4, NOW, live=True)
         return self.voting.look(NOW)
 
 
 def left(**changes: Any) -> dict[str, Any]:
-    """It ended the session's round, and shows nothing of it."""
+    """A member that ended the session's round, and shows nothing of it."""
     return {"round": 5, **changes}
 
 
@@ -115,7 +115,7 @@ def test_where_shares_are_summed_one_that_left_is_enough():
 
 
 def test_a_session_is_dead_when_no_quorum_can_still_release():
-    """Four of six are enough to open it. Of the electors two are left, half, but not with the first one."""
+    """Four of six are enough to open it. Two electors are left, half, but without the first one."""
     names = of_names(endpoint(key) for key in (TWO, THREE, FIVE, SIX))
     voter = Voter(KEYS[:6], masked=MaskedSettings(4.0, 2), where=state(4, ON, line=Line(2, names)))
     voter.group = session_of(KEYS[:6], ON, electors=names.digest, round=4)
@@ -190,7 +190,7 @@ def test_one_that_is_no_elector_is_not_gone_because_others_are():
 
 
 def test_of_a_session_without_a_ballot_nothing_is_said():
-    """It was cast on another anchor, whose electors are not these."""
+    """It was cast on another anchor, with other electors."""
     voter = Voter(where=state(4, ON, line=Line(2, of_keys([SIX.public]))))
     for key in KEYS[1:5]:
         assert voter.hears(key, **left()) == []
