@@ -56,6 +56,11 @@ _ENTRIES = (
         "benchmarks.floor:FLOOR",
     ),
     Entry(
+        "gradients",
+        "CPU time of a sum of clipped gradients beside a plain step, vmap and Opacus",
+        "benchmarks.gradients.benchmark:GRADIENTS",
+    ),
+    Entry(
         "memory",
         "peak of resident memory above rest: a member of a session, and a whole node",
         "benchmarks.memory.benchmark:MEMORY",

@@ -265,8 +265,8 @@ class Engine:
     def _warn_of_rows(self, training: Training) -> None:
         if training.not_finite:
             self._warn(
-                f"the gradient of a row was not finite {training.not_finite} times in this round's steps; such a "
-                "row counts as zero: look for missing or huge values in the data"
+                f"the gradient of a row was not finite {training.not_finite} times in this round's steps; "
+                "such a row counts as zero: look for missing or huge values in the data"
             )
 
     async def _aggregate(self) -> Completed | Failed | None:

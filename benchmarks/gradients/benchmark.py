@@ -1,0 +1,45 @@
+"""Private gradients: CPU time of a sum of clipped gradients on one thread, by turns with a plain step.
+
+Compared are a plain step (forward and backward pass), our sum by book-keeping, the same with every row's gradient in
+full (vmap), and Opacus in its two modes, if an environment with it is named. Noise is left out of all: it depends
+on the number of parameters alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.spec import Benchmark, Row
+from node.errors import ConfigError
+
+TURNS, QUICK_TURNS = 15, 1
+BATCH = 256
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    parser.add_argument("--turns", type=int, help=f"turns of all kinds for each model (default {TURNS})")
+    parser.add_argument("--batch", type=int, default=BATCH, help=f"rows of a batch (default {BATCH})")
+    parser.add_argument(
+        "--opacus", type=Path, metavar="VENV", help="a virtual environment with opacus, to compare with"
+    )
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Row]:
+    """Yield a row for each model and kind, with the ratio to a plain step and the target."""
+    if arguments.turns is not None and arguments.turns < 1:
+        raise ConfigError(f"--turns {arguments.turns}: allowed are 1 and more")
+    if arguments.batch < 1:
+        raise ConfigError(f"--batch {arguments.batch}: allowed are 1 and more")
+    python = None if arguments.opacus is None else arguments.opacus / "bin" / "python"
+    if python is not None and not python.is_file():
+        raise ConfigError(f"--opacus {arguments.opacus}: there is no {python}; name a virtual environment")
+    from benchmarks.gradients.contest import findings  # noqa: PLC0415 - loads torch
+
+    turns = arguments.turns or (QUICK_TURNS if arguments.quick else TURNS)
+    return findings(arguments.batch, turns, python)
+
+
+GRADIENTS = Benchmark(add_options, run)

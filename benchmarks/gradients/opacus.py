@@ -1,0 +1,68 @@
+"""Runs in an environment with Opacus: reads [model, batch, kind] line by line, answers with milliseconds.
+
+Without noise, as everything else: what is timed is the forward pass, the gradients of single rows, and their
+clipped sum.
+"""
+
+# ruff: noqa: T201
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from benchmarks.gradients.models import MODELS, cpu_ms
+
+
+def step_of(name, batch, kind):
+    """Return a call of one step."""
+    import opacus  # noqa: PLC0415 - not installed where this file is checked
+
+    model, x, y = MODELS[name].built(batch)
+    ghost = kind == "opacus-ghost"
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    made = opacus.PrivacyEngine().make_private(
+        module=model,
+        optimizer=optimizer,
+        criterion=nn.CrossEntropyLoss(),
+        data_loader=DataLoader(TensorDataset(x, y), batch),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+        poisson_sampling=False,
+        grad_sample_mode="ghost" if ghost else "hooks",
+    )
+    model, optimizer = made[:2]
+    criterion = made[2] if ghost else nn.CrossEntropyLoss()
+
+    def step():
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        if not ghost:
+            optimizer.clip_and_accumulate()
+
+    return step
+
+
+def main():
+    """Answer until the input ends."""
+    import opacus  # noqa: PLC0415 - not installed where this file is checked
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    print(json.dumps(opacus.__version__), flush=True)
+    steps = {}
+    for line in sys.stdin:
+        asked = tuple(json.loads(line))
+        if asked not in steps:
+            steps[asked] = step_of(*asked)
+        print(json.dumps(cpu_ms(steps[asked])), flush=True)
+
+
+if __name__ == "__main__":
+    main()
