@@ -16,7 +16,7 @@ from scenarios.catalogue import SCENARIOS
 from scenarios.federated.cell import FederatedCell
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
-from scenarios.study.claims import CLOSE, largest_rise, rise
+from scenarios.study.comparison import CLOSE, largest_rise, rise
 from scenarios.study.sweep import Quick, Study, Sweep
 from scenarios.systems.dp_fedavg import charts
 from scenarios.systems.dp_fedavg.arms import (
