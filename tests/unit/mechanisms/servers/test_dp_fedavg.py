@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -10,7 +11,16 @@ import pytest
 import torch
 
 from mechanisms.accounting.ledger import Gaussian, Ledger, Relation, SampledGaussian, spent
-from mechanisms.servers.dp_fedavg import BookDPFedAvg, DPFedAvg, Flat, Layers, book_of, dp_fedavg
+from mechanisms.registry import SERVER_MECHANISMS
+from mechanisms.servers.dp_fedavg import (
+    BookDPFedAvg,
+    DPFedAvg,
+    Flat,
+    Layers,
+    book_of,
+    dp_fedavg,
+    dp_fedavg_within,
+)
 from mechanisms.servers.estimators import ClippedDenominator, FixedDenominator, total_weight, weight_of
 from mechanisms.servers.server import Federation, Step
 from tests.unit.mechanisms.settings import vector, words
@@ -262,6 +272,45 @@ def test_its_figures_are_its_noise():
         "noise std": pytest.approx(2.181818, rel=1e-6),
     }
     assert arm(noise_multiplier=0.0).figures["noise std"] == 0.0
+
+
+# -- the least noise that keeps a stated epsilon -----------------------------------------------------------
+
+OTHERS = {"clip": 0.5, "per_layer": False, "estimator": "fixed", "weight_cap": 1.0, "delta": 1e-5}
+
+
+def within(epsilon: float, rounds: int, q: float) -> DPFedAvg:
+    return dp_fedavg_within(Federation((5,) * 10, rounds, (4, 2)), epsilon, q, **OTHERS)
+
+
+@pytest.mark.parametrize(("epsilon", "rounds", "q"), [(1.0, 20, 1.0), (30.0, 5, 1.0), (4.0, 10, 0.3)])
+def test_it_spends_what_is_stated_and_less_noise_would_spend_more(
+    epsilon: float, rounds: int, q: float
+) -> None:
+    mechanism = within(epsilon, rounds, q)
+    guarantee = mechanism.guarantee
+    assert guarantee is not None
+    assert 0.97 * epsilon <= guarantee.epsilon <= epsilon * (1 + 1e-9)
+    louder = dataclasses.replace(mechanism, noise_multiplier=mechanism.noise_multiplier * 0.97)
+    assert louder.guarantee is not None
+    assert louder.guarantee.epsilon > epsilon
+
+
+def test_all_else_is_the_algorithm_s() -> None:
+    mechanism = within(3.0, 4, 1.0)
+    plain = SERVER_MECHANISMS["dp-fedavg"](
+        mechanism.federation,
+        sampling_probability=1.0,
+        noise_multiplier=mechanism.noise_multiplier,
+        **OTHERS,
+    )
+    assert mechanism == plain
+    assert SERVER_MECHANISMS["dp-fedavg-within"] is dp_fedavg_within
+
+
+def test_an_impossible_budget_is_refused() -> None:
+    with pytest.raises(ValueError, match="epsilon"):
+        within(-1.0, 4, 1.0)
 
 
 # -- the book's version -----------------------------------------------------------------------------------
