@@ -27,8 +27,9 @@ from scenarios.clients.preparation import prepared
 from scenarios.clients.work import ClientWork, FederatedArm, node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts
-from scenarios.engines.inline import LocalRoom, round_line
+from scenarios.engines.room import LocalRoom
 from scenarios.federated.rounds import rounds_of, upload_of
+from scenarios.frame.work import round_line
 from scenarios.study.cells import Outcome, Shelf
 
 SERVER_GONE = 3

@@ -27,7 +27,8 @@ from mechanisms.noise.randomness import SystemWords
 from node.errors import UserError
 from node.federation import ClientNode, Gather, ServerGone, ServerNode
 from scenarios.engines.federated_worker import SERVER_GONE, say
-from scenarios.engines.inline import LocalRoom, round_line
+from scenarios.engines.room import LocalRoom
+from scenarios.frame.work import round_line
 from scenarios.study.cells import Outcome, Shelf
 from scenarios.vertical.cell import VerticalCell, epochs_of, follower_of
 from scenarios.vertical.parties import Floats, Follower, FollowerRows, LeaderRows, Plan, Request
