@@ -25,7 +25,7 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from mechanisms.arguments import at_least_zero, count, positive
+from mechanisms.arguments import at_least_zero, count
 from mechanisms.gradients.per_example import Loss
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
@@ -51,12 +51,6 @@ TRUTH, FOUND = "truth", "found"
 # Streams of random numbers: [one of these, seed, ...].
 _ROWS, _NOISE, _SEARCH = 41, 42, 43
 _BLOCK = 32
-
-
-def gradient_of_step(start: Floats, weights: Floats, learning_rate: float) -> Floats:
-    """The gradient (d,) that one step of plain SGD from `start` (d,) to `weights` (d,) reveals."""
-    exact = (start.astype(np.float64) - weights) / positive("learning_rate", learning_rate)
-    return exact.astype(np.float32)
 
 
 def first_layer_input(weight_gradient: Floats, bias_gradient: Floats) -> Floats:
@@ -130,11 +124,6 @@ def _variation(rows: torch.Tensor) -> torch.Tensor:
         return torch.zeros(())
     down, across = rows[..., 1:, :] - rows[..., :-1, :], rows[..., 1:] - rows[..., :-1]
     return down.abs().mean() + across.abs().mean()
-
-
-def label_of(last_bias_gradient: Floats) -> int:
-    """A row's label: the negative entry of the last bias's gradient, which is softmax minus one-hot."""
-    return int(last_bias_gradient.argmin())
 
 
 def similarity(found: Floats, truth: Floats) -> float:
