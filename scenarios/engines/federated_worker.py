@@ -9,7 +9,7 @@ import asyncio
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -96,8 +96,16 @@ def train(post: Post, number: int, listener: socket.socket, server: str) -> int:
     def upload(client: int, number: int, model: Floats, stop: threading.Event) -> Floats:
         return trained_upload(work, client, number, model, words, stop)
 
+    return run_client(
+        lambda: ClientNode(post.run, len(work.start), number, listener, server, upload), listener
+    )
+
+
+def run_client(made: Callable[[], ClientNode], listener: socket.socket) -> int:
+    """Run the client node that `made` makes until the server is done; return the exit status."""
+
     async def run() -> None:
-        await ClientNode(post.run, len(work.start), number, listener, server, upload).run()
+        await made().run()
 
     with listener:
         try:
