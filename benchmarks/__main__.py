@@ -15,7 +15,7 @@ from benchmarks.catalogue import BENCHMARKS
 from benchmarks.machine import machine, versions
 from benchmarks.spec import Figure, Row
 from node.cli.commands import program
-from node.cli.exit import guarded
+from node.cli.error_handling import guarded
 from node.cli.parser import NodeParser
 from node.cli.sigint import begun, leave
 from node.errors import ConfigError, UserError, reason

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from mechanisms.mechanism import Mechanism, Setting, Unprotected
-from mechanisms.servers.dp_fedavg import BookDPFedAvg, dp_fedavg, dp_fedavg_within
+from mechanisms.servers.dp_fedavg import dp_fedavg, dp_fedavg_within
+from mechanisms.servers.dp_fedavg_book import BookDPFedAvg
 from mechanisms.servers.label_server import LabelsOnce
 from mechanisms.servers.nbafl import FederatedScopeNbAFL, PaperNbAFL
 from mechanisms.servers.row_noise import row_noise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from node.cli.exit import guarded, print_error
+from node.cli.error_handling import guarded, print_error
 from node.cli.sigint import leave
 from node.logs import complain, logging_to
 from node.options import NodeOptions, command_line, parse_arguments

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TextIO
 
-from node.cli.exit import print_error
+from node.cli.error_handling import print_error
 from node.cli.layers import Layered
 from node.cli.parser import Options
 from node.errors import ConfigError, one_line, shown

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from node.cli.commands import program
-from node.cli.exit import guarded
+from node.cli.error_handling import guarded
 from node.cli.parser import NodeParser
 from node.cli.sigint import INTERRUPTED, begun, leave
 from node.errors import ConfigError

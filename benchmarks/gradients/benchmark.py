@@ -1,8 +1,8 @@
 """Private gradients: CPU time of a sum of clipped gradients on one thread, by turns with a plain step.
 
-Compared are a plain step (forward and backward pass), our sum by book-keeping, the same with every row's gradient in
-full (vmap), and Opacus in its two modes, if an environment with it is named. Noise is left out of all: it depends
-on the number of parameters alone.
+Compared are a plain step (forward and backward pass), our sum by book-keeping, the same with every row's
+gradient in full (vmap), and Opacus in its two modes, if an environment with it is named. Noise is left out of
+all: it depends on the number of parameters alone.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def findings(batch: int, turns: int, opacus: Path | None) -> Iterator[Row]:
     torch.set_num_threads(1)
     try:
         with ExitStack() as stack:
-            other = None if opacus is None else stack.enter_context(Opacus(opacus))
+            other = None if opacus is None else Opacus(stack.enter_context(_started(opacus)))
             for name in MODELS:
                 yield from _of_model(name, batch, turns, other)
     finally:
@@ -105,7 +105,7 @@ def _steps(name: str, batch: int) -> dict[str, Callable[[], object]]:
 
 def _plain(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> None:
     model.zero_grad()
-    functional.cross_entropy(model(x), y).backward()
+    torch.autograd.backward(functional.cross_entropy(model(x), y))
 
 
 def _in_full(way: Way, parameters: Mapping[str, nn.Parameter], x: torch.Tensor, y: torch.Tensor) -> None:
@@ -125,27 +125,10 @@ def _loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 class Opacus:
     """A process in another environment that times Opacus when it is asked to."""
 
-    def __init__(self, python: Path) -> None:
-        self._process = subprocess.Popen(
-            [python, "-m", "benchmarks.gradients.opacus"],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.version = ""
-
-    def __enter__(self) -> Opacus:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        """Raises UserError if the process does not say which version it has."""
+        self._process = process
         self.version = str(self._answer())
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-        self._process.wait()
 
     def ms(self, name: str, batch: int, kind: str) -> float:
         """Return the CPU time of one step in milliseconds."""
@@ -161,6 +144,17 @@ class Opacus:
                 "gradients: the environment of --opacus gave no answer; is opacus installed there?"
             )
         return json.loads(line)
+
+
+def _started(python: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [python, "-m", "benchmarks.gradients.opacus"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
 
 def _asked(other: Opacus | None, name: str, batch: int, kind: str) -> float:

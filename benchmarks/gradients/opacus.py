@@ -4,14 +4,13 @@ Without noise, as everything else: what is timed is the forward pass, the gradie
 clipped sum.
 """
 
-# ruff: noqa: T201
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import json
 import sys
 import warnings
+from collections.abc import Callable
+from importlib import import_module, metadata
 
 import torch
 from torch import nn
@@ -20,14 +19,13 @@ from torch.utils.data import DataLoader, TensorDataset
 from benchmarks.gradients.models import MODELS, cpu_ms
 
 
-def step_of(name, batch, kind):
+def step_of(name: str, batch: int, kind: str) -> Callable[[], None]:
     """Return a call of one step."""
-    import opacus  # noqa: PLC0415 - not installed where this file is checked
-
+    engine = import_module("opacus").PrivacyEngine()  # is not installed where this file is checked
     model, x, y = MODELS[name].built(batch)
     ghost = kind == "opacus-ghost"
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    made = opacus.PrivacyEngine().make_private(
+    made = engine.make_private(
         module=model,
         optimizer=optimizer,
         criterion=nn.CrossEntropyLoss(),
@@ -40,7 +38,7 @@ def step_of(name, batch, kind):
     model, optimizer = made[:2]
     criterion = made[2] if ghost else nn.CrossEntropyLoss()
 
-    def step():
+    def step() -> None:
         optimizer.zero_grad()
         criterion(model(x), y).backward()
         if not ghost:
@@ -49,16 +47,15 @@ def step_of(name, batch, kind):
     return step
 
 
-def main():
+def main() -> None:
     """Answer until the input ends."""
-    import opacus  # noqa: PLC0415 - not installed where this file is checked
-
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    print(json.dumps(opacus.__version__), flush=True)
-    steps = {}
+    print(json.dumps(metadata.version("opacus")), flush=True)
+    steps: dict[tuple[str, int, str], Callable[[], None]] = {}
     for line in sys.stdin:
-        asked = tuple(json.loads(line))
+        name, batch, kind = json.loads(line)
+        asked = (str(name), int(batch), str(kind))
         if asked not in steps:
             steps[asked] = step_of(*asked)
         print(json.dumps(cpu_ms(steps[asked])), flush=True)

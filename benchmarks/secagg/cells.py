@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 
 import numpy as np
+from numpy.random import default_rng  # imported here: at its first use, in a round, its memory would count
 
 from protocol.vectors.pieces import WORD_BYTES, Floats
 
@@ -27,7 +28,7 @@ class Cell:
 
     def vector(self, member: int, round: int) -> Floats:
         """The vector (d,) float32, within +-CLIP, that a member contributes to a round."""
-        values = np.random.default_rng((round, member)).random(self.d, dtype=np.float32)
+        values = default_rng((round, member)).random(self.d, dtype=np.float32)
         values *= np.float32(2 * CLIP)
         values -= np.float32(CLIP)
         return values

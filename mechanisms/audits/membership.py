@@ -53,11 +53,6 @@ class Rates:
         return self.tpr - self.fpr
 
 
-def mean_threshold(losses: Losses) -> float:
-    """Yeom et al.'s threshold: the mean loss of the members, which the trainer may publish."""
-    return float(losses.members.mean())
-
-
 def best_threshold(losses: Losses) -> float:
     """The threshold with the largest advantage on these losses; it is biased on them: see `halves`."""
     candidates = np.unique(np.concatenate((losses.members, losses.others)))

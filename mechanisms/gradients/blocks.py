@@ -66,13 +66,24 @@ class Way:
         """Yields the blocks for x (n, ...) and y (n, ...): each lane's rows, in order, in its places."""
         if not len(x):
             return
+        if self.lanes == 1:
+            for start in range(0, len(x), self.rows):
+                some = slice(start, start + self.rows)
+                yield self._block(x[some], y[some], slice(len(x[some])))
+            return
         places = places_of(lanes_of(x, self.lanes), self.lanes)
         for start in range(0, int(places.max()) + 1, self.rows):
             inside = ((places >= start) & (places < start + self.rows)).nonzero().squeeze(1)
-            own = places[inside] - start
-            taken = torch.zeros(self.rows, dtype=torch.bool, device=x.device)
-            taken[own] = True
-            yield Block(_placed(x, inside, own, self.rows), _placed(y, inside, own, self.rows), taken)
+            yield self._block(x[inside], y[inside], places[inside] - start)
+
+    def _block(self, x: torch.Tensor, y: torch.Tensor, places: torch.Tensor | slice) -> Block:
+        """A block in memory of its own, as its distance from a boundary counts, too."""
+        taken = torch.zeros(self.rows, dtype=torch.bool, device=x.device)
+        taken[places] = True
+        values = [own.new_zeros(self.rows, *own.shape[1:]) for own in (x, y)]
+        for block, own in zip(values, (x, y), strict=True):
+            block[places] = own
+        return Block(values[0], values[1], taken)
 
     def most_blocks(self, rows: int) -> int:
         """The most blocks that so many rows may take: all could be in one lane."""
@@ -113,10 +124,3 @@ def block_rows(expected_rows: float, elements: float, lanes: int = 1) -> int:
     likely = lanes * (in_lane + 2 * math.sqrt(in_lane))
     blocks = math.ceil(likely / most)
     return min(most, LANES * math.ceil(likely / blocks / LANES))
-
-
-def _placed(values: torch.Tensor, inside: torch.Tensor, places: torch.Tensor, rows: int) -> torch.Tensor:
-    """A block (rows, ...) in memory of its own: `values` (n, ...) `inside` at `places`, zeros elsewhere."""
-    block = values.new_zeros(rows, *values.shape[1:])
-    block[places] = values[inside]
-    return block

@@ -286,7 +286,7 @@ def _(layer: nn.Linear, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> F
 def _summed(a: torch.Tensor, e: torch.Tensor, convert: Float64) -> Found:
     """For a (K, T, k) and e (K, T, p): by inner products if these are smaller than the gradients."""
     (_, t, p), k = e.shape, a.shape[2]
-    if 2 * t * t <= p * k:
+    if 8 * t * t <= p * k:
         yield "weight", Positions(convert(e), convert(a))
     else:
         yield "weight", Rows(convert(torch.bmm(e.transpose(1, 2), a).flatten(1)))

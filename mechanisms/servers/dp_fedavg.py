@@ -1,4 +1,4 @@
-"""DP-FedAvg (McMahan, Ramage, Talwar & Zhang 2018, arXiv 1710.06963, Algorithm 1), and a book's version.
+"""DP-FedAvg (McMahan, Ramage, Talwar & Zhang 2018, arXiv 1710.06963, Algorithm 1).
 
 Unit of privacy: one user's whole data, over the run. Neighbours: add or remove a user; norm: L2 of the user's
 clipped update. Each round samples every user independently with probability q (Poisson). A client clips after
@@ -19,7 +19,6 @@ import torch
 
 from mechanisms.accounting.ledger import (
     Event,
-    Gaussian,
     Ledger,
     Relation,
     SampledGaussian,
@@ -45,18 +44,11 @@ from mechanisms.servers.server import (
     Indices,
     PlainTraining,
     Step,
-    among,
-    fixed_sample,
     matched,
     poisson_sample,
 )
 
 ONE_USER = Unit("one user's whole data, over the run", Relation.ADD_REMOVE, "L2")
-ZEROED_USER = Unit(
-    "one user's whole data, over the run, its updates set to zero where it is removed",
-    Relation.ADD_REMOVE,
-    "L2",
-)
 ESTIMATORS: Mapping[str, Callable[[float], Estimator]] = {
     "fixed": FixedDenominator,
     "clipped": ClippedDenominator,
@@ -242,9 +234,9 @@ class DPFedAvg(PlainTraining):
         """theta + estimate + N(0, sigma^2); with noise even for an empty sample, which must not show."""
         std, d = self.noise_std, self.federation.dimension
         spacing = _spacing(std, self.clip.radius)
-        updates = [(update, self.weight(own)) for update, own in _sent(uploads, rows, d)]
+        updates = [(update, self.weight(own)) for update, own in paired(uploads, rows, d)]
         units = self.estimator.estimate(updates, d, self.sampling_probability, spacing)
-        return _moved(model, units, std, spacing, words)
+        return moved(model, units, std, spacing, words)
 
     def weight(self, rows: int) -> float:
         """w_k = min(n_k / w_hat, 1)."""
@@ -276,128 +268,6 @@ def dp_fedavg(
     return DPFedAvg(federation, sampling_probability, noise_multiplier, bound, divided, weight_cap, delta)
 
 
-# -- the book's version ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class BookDPFedAvg(PlainTraining):
-    """Replays the code that accompanies chapter 15.2 of "Practicing Federated Learning": it has no privacy.
-
-    That code never reads the algorithm's settings q and W. It samples `clients_per_round` without replacement
-    and clips each update to `clip_radius` (C) after every batch. To the model it adds `scale` (its lambda)
-    times the sum of the updates, and noise of `noise_std` in each coordinate, whatever C is. So z is
-    noise_std / (scale C): with its sigma = 0.001, lambda = 0.5 and C = 1000 that is 2e-6.
-
-    Not replayed: it noises the buffers of batch normalisation without clipping them; it divides by a norm of
-    zero.
-    """
-
-    federation: Federation
-    clients_per_round: int
-    scale: float
-    clip_radius: float
-    noise_std: float
-    delta: float
-
-    def __post_init__(self) -> None:
-        among("clients_per_round", self.clients_per_round, self.federation)
-        for name in ("scale", "clip_radius", "noise_std"):
-            positive(name, getattr(self, name))
-        probability("delta", self.delta)
-
-    @property
-    def name(self) -> str:
-        """The name in results."""
-        return "dp-fedavg-book"
-
-    @property
-    def protects(self) -> str:
-        """What the mechanism protects, in one sentence."""
-        return (
-            f"no privacy: the noise is {self.noise_multiplier:.2g} times what one user can add to the sum, "
-            f"and the true epsilon over {self.federation.rounds} rounds is {self.guarantee.epsilon:.3g}"
-        )
-
-    @property
-    def noise_multiplier(self) -> float:
-        """z."""
-        return self.noise_std / (self.scale * self.clip_radius)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The true epsilon; the stated one is infinite, as the book states none."""
-        true = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
-        return Guarantee(ZEROED_USER, true.epsilon, self.delta, math.inf)
-
-    @property
-    def figures(self) -> Mapping[str, float]:
-        """The noise multiplier, the clip radius and the noise std."""
-        return {
-            "noise multiplier": self.noise_multiplier,
-            "clip radius": self.clip_radius,
-            "noise std": self.noise_std,
-        }
-
-    def events(self, rounds: int) -> tuple[Event, ...]:
-        """One Gaussian release of z per round: Poisson accounting does not apply to a sample of fixed size.
-
-        A user may be in every round. A removed user sends zeros here, so the sample does not change.
-        """
-        return (Gaussian(self.noise_multiplier),) * count("rounds", rounds)
-
-    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """Samples `clients_per_round` of them."""
-        return fixed_sample(clients, self.clients_per_round, rng)
-
-    def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
-        """theta0 + clip(theta - theta0), all parameters together."""
-        return Flat(self.clip_radius).batch(weights, start)
-
-    def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
-        """The update, clipped."""
-        return Flat(self.clip_radius).final(weights - start)
-
-    def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
-        """theta + lambda sum Delta_k + N(0, sigma^2): a sum, not a mean."""
-        d, spacing = self.federation.dimension, grid(self.noise_std, 0.0)
-        updates = [(update, 1.0) for update, _ in _sent(uploads, rows, d)]
-        units = FixedDenominator(1 / self.scale).estimate(updates, d, 1.0, spacing)
-        return _moved(model, units, self.noise_std, spacing, words)
-
-
-def book_of(federation: Federation, delta: float) -> BookDPFedAvg:
-    """The replay with the book's settings: 2 clients per round, lambda 0.5, C 1000, sigma 0.001."""
-    return BookDPFedAvg(federation, 2, 0.5, 1000.0, 0.001, delta)
-
-
-# -- parts -------------------------------------------------------------------------------------------------
-
-
-def _sent(uploads: Sequence[Floats], rows: Sequence[int], d: int) -> list[tuple[Floats, int]]:
-    """Pairs each upload (d,) with its rows; both may be empty."""
-    if not len(uploads) and not len(rows):
-        return []
-    pairs = matched(uploads, rows)
-    if pairs[0][0].shape != (d,):
-        raise ValueError(
-            f"uploads of shape {pairs[0][0].shape} are not allowed: ({d},), as in the federation"
-        )
-    return pairs
-
-
-def _spacing(noise_std: float, radius: float) -> float:
-    """The grid that `noise_std` alone requires, as sums are kept in doubles; very fine without noise."""
-    return grid(noise_std or radius * 2.0**-20, 0.0)
-
-
-def _moved(model: Floats, units: Doubles, noise_std: float, spacing: float, words: Words) -> Floats:
-    """Returns `model` (d,) plus `units` (d,) steps of `spacing` plus noise, rounded to float32 at the end."""
-    if noise_std > 0:
-        add_units(units, noise_std, spacing, words)
-    moved: Floats = (model.astype(np.float64) + units * spacing).astype(np.float32)
-    return moved
-
-
 def dp_fedavg_within(
     federation: Federation,
     epsilon: float,
@@ -425,3 +295,31 @@ def dp_fedavg_within(
         weight_cap=weight_cap,
         delta=delta,
     )
+
+
+# -- parts -------------------------------------------------------------------------------------------------
+
+
+def paired(uploads: Sequence[Floats], rows: Sequence[int], d: int) -> list[tuple[Floats, int]]:
+    """Pairs each upload (d,) with its rows; both may be empty."""
+    if not len(uploads) and not len(rows):
+        return []
+    pairs = matched(uploads, rows)
+    if pairs[0][0].shape != (d,):
+        raise ValueError(
+            f"uploads of shape {pairs[0][0].shape} are not allowed: ({d},), as in the federation"
+        )
+    return pairs
+
+
+def _spacing(noise_std: float, radius: float) -> float:
+    """The grid that `noise_std` alone requires, as sums are kept in doubles; very fine without noise."""
+    return grid(noise_std or radius * 2.0**-20, 0.0)
+
+
+def moved(model: Floats, units: Doubles, noise_std: float, spacing: float, words: Words) -> Floats:
+    """Returns `model` (d,) plus `units` (d,) steps of `spacing` plus noise, rounded to float32 at the end."""
+    if noise_std > 0:
+        add_units(units, noise_std, spacing, words)
+    result: Floats = (model.astype(np.float64) + units * spacing).astype(np.float32)
+    return result

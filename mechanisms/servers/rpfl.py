@@ -135,12 +135,6 @@ def radius(noise_std: float, features: int, rows: int, gamma: float, row_norm: f
 # -- the regulariser -------------------------------------------------------------------------------------
 
 
-def linear_lipschitz(weights: torch.Tensor) -> torch.Tensor:
-    """G of logistic regression with weights (features,), without the bias: ||theta||_2."""
-    length: torch.Tensor = torch.linalg.vector_norm(weights)
-    return length
-
-
 def network_lipschitz(matrices: Sequence[torch.Tensor]) -> torch.Tensor:
     """G of cross-entropy on a ReLU network: sqrt(2) times the spectral norms of its layers (out, in).
 

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from node.cli.commands import usage
-from node.cli.exit import guarded, print_error, task_comes_first
+from node.cli.commands import task_comes_first, usage
+from node.cli.error_handling import guarded, print_error
 from node.cli.parser import NodeParser
 from node.cli.sigint import leave
 from node.errors import ConfigError, one_line, shown

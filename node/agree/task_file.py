@@ -19,11 +19,11 @@ from protocol.wire.messages import Base
 
 def agreed_text(draft: Task, found: Agreed, base: Base, path: Path) -> str:
     """Returns the text of the file at `path`; `draft` is the task before the agreement."""
-    lines = [*_head(draft, found, base), *_sections(found.task, path.parent)]
+    lines = [*_head(draft, base), *_sections(found.task, path.parent)]
     return "\n".join(lines) + "\n"
 
 
-def _head(draft: Task, found: Agreed, base: Base) -> Iterator[str]:
+def _head(draft: Task, base: Base) -> Iterator[str]:
     yield f"# A task for python -m node, agreed on by {base.members} peers with python -m node.agree: each"
     yield f"# has written the same. Digest of what was agreed on: {base.digest.hex()[:16]}"
     yield "#   python -m node --task FILE.toml --data OWN_DATA --peers HOST:PORT,HOST:PORT,HOST:PORT"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from node.cli.commands import usage
-from node.cli.exit import guarded, print_error, task_comes_first
+from node.cli.commands import task_comes_first, usage
+from node.cli.error_handling import guarded, print_error
 from node.cli.parser import NodeParser
 from node.cli.sigint import leave
 from node.errors import ConfigError, UserError, one_line

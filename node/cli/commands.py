@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from types import ModuleType
 
 from node.cli.sigint import SCRIPT, is_script
+from node.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -66,3 +68,16 @@ def program(package: str) -> str:
     """Returns the command as this process was started, for usage lines: by name, or with `python -m`."""
     name = next(command.name for command in COMMANDS if command.package == package)
     return f"{SCRIPT} {name}" if is_script(sys.argv) else f"python -m {package}"
+
+
+def task_comes_first(argv: Sequence[str], help_text: str) -> bool:
+    """Returns whether the first word is a task; prints the `help_text` and returns False without one.
+
+    Raises ConfigError for an option in its place.
+    """
+    if not argv or argv[0] in {"-h", "--help"}:
+        print(help_text)
+        return False
+    if argv[0].startswith("-"):
+        raise ConfigError(f"{argv[0]} is refused: the task comes first; --help tells more")
+    return True

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from node.cli.commands import COMMANDS, program
-from node.cli.exit import guarded, print_error
+from node.cli.error_handling import guarded, print_error
 from node.cli.parser import NodeParser
 from node.cli.sigint import SCRIPT, leave
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NoReturn, cast
 
 from node.cli.commands import COMMANDS, Command
-from node.cli.exit import guarded, print_error
+from node.cli.error_handling import guarded, print_error
 from node.cli.sigint import SCRIPT, leave
 from node.errors import ConfigError, shown
 

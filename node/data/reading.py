@@ -54,38 +54,38 @@ def read_table(path: Path, schema: TableSchema) -> Frame:
 
 
 @dataclass(frozen=True)
-class Unseen:
+class RowsToPredict:
     """Rows for a trained model: `x` (n, ...), and `y` (n,) as in training, None unless all rows have one."""
 
     x: NDArray[np.float32]
     y: Labels | None
 
 
-def read_unseen(path: Path, schema: Schema) -> Unseen:
+def read_rows_to_predict(path: Path, schema: Schema) -> RowsToPredict:
     """Returns all rows of `path`, with or without a target; ConfigError for data that do not fit.
 
     Images must be in folders by class, as for training.
     """
     match schema:
         case TableSchema():
-            return _unseen_table(path, schema)
+            return _table_to_predict(path, schema)
         case ArraySchema(kind="array") if (schema.target.name or Y) not in array_names(path):
-            return Unseen(_scaled(schema, path, read_arrays(path, (X,))[X]), None)
+            return RowsToPredict(_scaled(schema, path, read_arrays(path, (X,))[X]), None)
     encoded = read_with_schema(path, schema)
-    return Unseen(encoded.x, encoded.y)
+    return RowsToPredict(encoded.x, encoded.y)
 
 
-def _unseen_table(path: Path, schema: TableSchema) -> Unseen:
+def _table_to_predict(path: Path, schema: TableSchema) -> RowsToPredict:
     _expect_table(path)
     frame = read_frame(path, None, Limits(MOST_ROWS, MOST_BYTES, 1))
     check_columns(path, list(frame.columns), [column.name for column in schema.columns])
     x, _ = features(schema, frame)
     if schema.target.name not in frame.columns:
-        return Unseen(x, None)
+        return RowsToPredict(x, None)
     words = words_of(frame.columns[schema.target.name])
     if words.missing.any() or frame.rows < 2:
-        return Unseen(x, None)
-    return Unseen(x, targets(schema.target, frame)[0])
+        return RowsToPredict(x, None)
+    return RowsToPredict(x, targets(schema.target, frame)[0])
 
 
 def _expect_table(path: Path) -> None:

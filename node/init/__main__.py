@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from node.cli.exit import guarded, print_error
+from node.cli.error_handling import guarded, print_error
 from node.cli.sigint import leave
 from node.errors import one_line
 from node.init.options import InitOptions, command_line, parse_init

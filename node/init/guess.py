@@ -147,7 +147,7 @@ def _column(
     for read, make in _KINDS:
         values, bad = parsed(words, read)
         if bad is None:
-            return _without_identifiers(name, values, words) or make(name, values, missing, scaling)
+            return _without_identifiers(name, values) or make(name, values, missing, scaling)
     return _category(name, words, missing, rows)
 
 
@@ -171,7 +171,7 @@ _KINDS: tuple[tuple[Callable[[str], float | None], _Make], ...] = (
 )
 
 
-def _without_identifiers(name: str, values: Floats, words: Words) -> Entry | None:
+def _without_identifiers(name: str, values: Floats) -> Entry | None:
     """Returns why to leave the column out if it counts rows, or has unique values and a key-like name."""
     there = values[~np.isnan(values)]
     if len(there) < _ENOUGH_TO_JUDGE or len(np.unique(there)) < len(there):

@@ -72,7 +72,7 @@ class Pass:
     ticket: bytes
 
 
-class Poster:
+class BulkClient:
     """POSTs to one endpoint, for one task. Network errors are OSErrors."""
 
     def __init__(self, endpoint: str, connect_timeout_s: float, timeout_s: float, tls: Tls | None) -> None:

@@ -22,7 +22,7 @@ from typing import Protocol
 from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
 
 from node.errors import one_line
-from node.net.bulk_client import Answer, Kind, Poster
+from node.net.bulk_client import Answer, BulkClient, Kind
 from node.net.dialling import CLOSE_S, CONNECT_CAP_S, Opened
 from node.net.intake import SMALL_BYTES, Intake, log
 from node.net.outbox import Budget, Outbox
@@ -142,7 +142,7 @@ class Link:
         """Timers of the small messages that will be sent again."""
         self._gave_up_s = -math.inf
         """When this link last gave up a bulk frame that the peer kept refusing as too early."""
-        self._poster = Poster(endpoint, CONNECT_CAP_S, BULK_TIMEOUT_S, hub.tls)
+        self._bulk_client = BulkClient(endpoint, CONNECT_CAP_S, BULK_TIMEOUT_S, hub.tls)
         self._opened: Opened | None = None
         self._fault: asyncio.Future[None] = loop.create_future()
         self._is_over = False
@@ -235,7 +235,7 @@ class Link:
             await self._hub.lost(self._endpoint, _why(error))
         finally:
             self._over()
-            self._poster.close()
+            self._bulk_client.close()
             if self._opened is not None:
                 with suppress(ConnectionError, ClientError, asyncio.TimeoutError):
                     await asyncio.wait_for(self._opened.ws.close(), CLOSE_S)
@@ -444,7 +444,7 @@ class Link:
             if self._opened is None:
                 raise ConnectionResetError("the link is closed")
             self._sent(outgoing)
-            answer = await self._poster.post(outgoing.frame, self._opened.link)
+            answer = await self._bulk_client.post(outgoing.frame, self._opened.link)
             if answer.kind is not Kind.BUSY:
                 return answer
             wait_s = backoff_s if answer.retry_after_s is None else answer.retry_after_s

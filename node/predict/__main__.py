@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from node.cli.commands import program
-from node.cli.exit import guarded, print_error
+from node.cli.error_handling import guarded, print_error
 from node.cli.parser import NodeParser
 from node.cli.sigint import begun, leave
 from node.errors import ConfigError, one_line, reason, shown

@@ -42,10 +42,10 @@ def read_rows(path: Path, task: Task, classes: int | None, row: tuple[int, ...])
 
 def _read(path: Path, task: Task, classes: int | None, row: tuple[int, ...]) -> Found:
     if task.data.schema is not None:
-        from node.data.reading import read_unseen  # noqa: PLC0415 - pyarrow and Pillow, only where needed
+        from node.data.reading import read_rows_to_predict  # noqa: PLC0415 - pyarrow and Pillow: only here
 
-        unseen = read_unseen(path, task.data.schema)
-        return unseen.x, unseen.y
+        rows = read_rows_to_predict(path, task.data.schema)
+        return rows.x, rows.y
     x, numbers = _npz(path, task) if path.suffix.lower() == ".npz" else _columns(path, task, row)
     return x, None if numbers is None else _targets(path, numbers, classes)
 

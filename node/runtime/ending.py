@@ -12,7 +12,7 @@
 
 (1) `finished` if its last round has ended nevertheless.
 (2) In a JSON log; otherwise a line on standard error (node.logs).
-(3) The status of the error (node.errors); 1 for a fault of the program (node.cli.exit).
+(3) The status of the error (node.errors); 1 for a fault of the program (node.cli.error_handling).
 
 After the goodbye a node handles no more messages. Stored data stays, whatever the end.
 """

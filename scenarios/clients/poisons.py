@@ -60,15 +60,6 @@ class Trigger:
         return float((predicted[others] == self.target).mean()) if others.any() else 0.0
 
 
-def pixel_trigger(height: int, width: int, size: int, value: float, target: int) -> Trigger:
-    """A square of `size` bright pixels in the last corner of an image of one channel."""
-    rows, columns = np.arange(height - size, height), np.arange(width - size, width)
-    if size < 1 or rows[0] < 0 or columns[0] < 0:
-        raise ValueError(f"size = {size} is not allowed: 1 to {min(height, width)}")
-    places = (rows[:, None] * width + columns).ravel()
-    return Trigger({int(place): value for place in places}, target)
-
-
 def backdoored(
     x: Floats, y: Labels, trigger: Trigger, poisoned: float, rng: np.random.Generator
 ) -> tuple[Floats, Labels]:

@@ -9,7 +9,7 @@ import asyncio
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -27,8 +27,9 @@ from scenarios.clients.preparation import prepared
 from scenarios.clients.work import ClientWork, FederatedArm, node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts
-from scenarios.engines.inline import LocalRoom, round_line
+from scenarios.engines.room import LocalRoom
 from scenarios.federated.rounds import rounds_of, upload_of
+from scenarios.frame.work import round_line
 from scenarios.study.cells import Outcome, Shelf
 
 SERVER_GONE = 3
@@ -95,8 +96,16 @@ def train(post: Post, number: int, listener: socket.socket, server: str) -> int:
     def upload(client: int, number: int, model: Floats, stop: threading.Event) -> Floats:
         return trained_upload(work, client, number, model, words, stop)
 
+    return run_client(
+        lambda: ClientNode(post.run, len(work.start), number, listener, server, upload), listener
+    )
+
+
+def run_client(made: Callable[[], ClientNode], listener: socket.socket) -> int:
+    """Run the client node that `made` makes until the server is done; return the exit status."""
+
     async def run() -> None:
-        await ClientNode(post.run, len(work.start), number, listener, server, upload).run()
+        await made().run()
 
     with listener:
         try:

@@ -2,88 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import torch
-
-from mechanisms.noise.clipping import Floats
-from mechanisms.servers.server import Indices
-from scenarios.clients.work import ClientWork, Crew
-from scenarios.data import sources
-from scenarios.data.criteo import Criteo
-from scenarios.data.dataset import Dataset
 from scenarios.engines.engine import Place, SweepDisplay, one_line
-from scenarios.federated.rounds import in_order, train_block
-from scenarios.frame.work import do_all
+from scenarios.engines.room import LocalRoom
+from scenarios.frame.work import do_all, rounds_said
 from scenarios.study.cells import Cell, cell_name
 from scenarios.study.threads import one_thread
 
-TEST_SPLIT = 1
-"""The stream of random numbers that draws test rows, the same as in nodes with that task.seed."""
-
 PRELOAD = ("scenarios.engines.workers", "sklearn.datasets", "torch._dynamo")
 """Modules whose import takes seconds; they are imported once for all children."""
-
-_ROUND_LINE = re.compile(r"^round (\d+): (\S+)\n", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class ThreadCrew:
-    """A crew that trains blocks side by side in `workers`, each with one torch thread."""
-
-    work: ClientWork
-    workers: ThreadPoolExecutor
-
-    def uploads(self, number: int, model: Floats, chosen: Indices) -> Mapping[int, Floats]:
-        """See Crew.uploads."""
-        blocks = self.work.blocks(chosen)
-        sent = self.workers.map(lambda members: train_block(self.work, number, model, members), blocks)
-        return in_order(chosen, blocks, list(sent))
-
-
-@dataclass(frozen=True)
-class LocalRoom:
-    """A room for cells in this process, with `threads` threads; it calls `say` at the end of each round."""
-
-    data_dir: Path
-    threads: int
-    say: Callable[[int, float], None]
-    _loaded: dict[tuple[str, int], Dataset] = field(default_factory=dict)
-    _vertical: dict[str, Criteo] = field(default_factory=dict)
-
-    def dataset(self, name: str, seed: int) -> Dataset:
-        """See Room.dataset; loaded once."""
-        if (name, seed) not in self._loaded:
-            self._loaded.clear()
-            self._loaded[name, seed] = load(name, self.data_dir, seed)
-        return self._loaded[name, seed]
-
-    def vertical(self, name: str) -> Criteo:
-        """See Room.vertical; loaded once."""
-        if name not in self._vertical:
-            self._vertical[name] = sources.load_vertical(name, self.data_dir)
-        return self._vertical[name]
-
-    def either(self, name: str, seed: int) -> Dataset | Criteo:
-        """The data set of that name, of either kind. Raises ConfigError."""
-        return self.vertical(name) if name in sources.VERTICAL else self.dataset(name, seed)
-
-    @contextmanager
-    def crew(self, work: ClientWork) -> Iterator[Crew]:
-        """See Room.crew."""
-        with ThreadPoolExecutor(self.threads, initializer=torch.set_num_threads, initargs=(1,)) as workers:
-            yield ThreadCrew(work, workers)
-
-
-def load(name: str, data_dir: Path, seed: int) -> Dataset:
-    """Load a data set with the test rows of that seed. Raises ConfigError."""
-    return sources.load(name, data_dir, np.random.default_rng([seed, TEST_SPLIT]))
 
 
 @dataclass(frozen=True)
@@ -175,14 +105,3 @@ class Watch:
             if ended:
                 self.display.cell_ended(job.cell, job.place.shelf.get(job.cell))
                 del self._told[index]
-
-
-def round_line(number: int, figure: float) -> str:
-    """The line that a child prints at the end of a round."""
-    return f"round {number}: {float(figure)!r}"
-
-
-def rounds_said(log: Path) -> list[tuple[int, float]]:
-    """The rounds in a log, in order, each with its number and figure."""
-    text = log.read_text("utf-8", "replace") if log.exists() else ""
-    return [(int(number), float(figure)) for number, figure in _ROUND_LINE.findall(text)]

@@ -32,10 +32,12 @@ from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts, Rows
 from scenarios.engines.engine import Place, SweepDisplay, cores, one_line
 from scenarios.engines.federated_worker import SERVER_GONE, Post
-from scenarios.engines.inline import InlineEngine, LocalRoom, rounds_said
+from scenarios.engines.inline import InlineEngine
+from scenarios.engines.room import LocalRoom
 from scenarios.engines.vertical_worker import Told
 from scenarios.federated.cell import FederatedCell
 from scenarios.frame.children import Child, Children, warm_up
+from scenarios.frame.work import rounds_said
 from scenarios.study.cells import Cell, Outcome, Shelf
 from scenarios.swarms.cells import SwarmCell, run_nodes
 from scenarios.vertical.cell import DATA_SET, VerticalCell, plan_of

@@ -25,8 +25,8 @@ from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
 from scenarios.engines.choice import RaySection
 from scenarios.engines.engine import Place, SweepDisplay, one_line
-from scenarios.engines.inline import LocalRoom
 from scenarios.engines.ray_cluster import connected
+from scenarios.engines.room import LocalRoom
 from scenarios.federated.rounds import in_order, train_block
 from scenarios.study.cells import Cell, Outcome
 from scenarios.study.threads import one_thread

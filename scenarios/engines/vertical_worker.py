@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,9 +24,10 @@ import torch
 
 from mechanisms.noise.randomness import SystemWords
 from node.errors import UserError
-from node.federation import ClientNode, Gather, ServerGone, ServerNode
-from scenarios.engines.federated_worker import SERVER_GONE, say
-from scenarios.engines.inline import LocalRoom, round_line
+from node.federation import ClientNode, Gather, ServerNode
+from scenarios.engines.federated_worker import run_client, say
+from scenarios.engines.room import LocalRoom
+from scenarios.frame.work import round_line
 from scenarios.study.cells import Outcome, Shelf
 from scenarios.vertical.cell import VerticalCell, epochs_of, follower_of
 from scenarios.vertical.parties import Floats, Follower, FollowerRows, LeaderRows, Plan, Request
@@ -165,13 +165,6 @@ def follow(told: Told, rows: FollowerRows, listener: socket.socket, leader: str)
     def train(client: int, number: int, gradients: Floats, stop: threading.Event) -> Floats:
         return answers.answer(number, gradients)
 
-    async def run() -> None:
-        await ClientNode(told.run, told.dimension, _FOLLOWER, listener, leader, train).run()
-
-    with listener:
-        try:
-            asyncio.run(run())
-        except ServerGone as error:
-            print(error, file=sys.stderr)
-            return SERVER_GONE
-    return 0
+    return run_client(
+        lambda: ClientNode(told.run, told.dimension, _FOLLOWER, listener, leader, train), listener
+    )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import traceback
 
 from node.errors import UserError, reason
-from scenarios.engines.inline import CellJob, LocalRoom, round_line
+from scenarios.engines.inline import CellJob
+from scenarios.engines.room import LocalRoom
+from scenarios.frame.work import round_line
 from scenarios.study.threads import one_thread
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -9,6 +10,7 @@ from typing import Protocol
 from scenarios.frame.children import PRELOAD, Children, warm_up
 
 POLL_S = 0.2
+_ROUND_LINE = re.compile(r"^round (\d+): (\S+)\n", re.MULTILINE)
 
 
 class Work(Protocol):
@@ -66,3 +68,14 @@ def rounds_done(job: Work) -> int:
     if job.path.exists():
         return job.rounds
     return min(job.rounds, job.log.read_bytes().count(b"\n")) if job.log.exists() else 0
+
+
+def round_line(number: int, figure: float) -> str:
+    """The line that a child prints at the end of a round."""
+    return f"round {number}: {float(figure)!r}"
+
+
+def rounds_said(log: Path) -> list[tuple[int, float]]:
+    """The rounds in a log, in order, each with its number and figure."""
+    text = log.read_text("utf-8", "replace") if log.exists() else ""
+    return [(int(number), float(figure)) for number, figure in _ROUND_LINE.findall(text)]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import ClassVar, Self
 
 from torch import nn
+from torch.nn import functional
 
 from mechanisms.mechanism import Mechanism
+from mechanisms.noise.clipping import Floats
 from node.errors import ConfigError
 from node.runtime.privacy_budget import make_mechanism
 from node.task.sections import (
@@ -22,7 +24,11 @@ from node.task.sections import (
     TrainSection,
 )
 from node.training.trainer import shapes
+from scenarios.clients.training import Rows, train_clients, training_of
+from scenarios.data.dataset import Dataset
 from scenarios.frame.spec import Json
+
+_BLOCK = 32
 
 
 @dataclass(frozen=True)
@@ -87,3 +93,21 @@ class AttackCell:
             AgreementSection(),
         )
         return make_mechanism(task, shapes(model, "*"), rows)
+
+    def trained_in_blocks(
+        self, dataset: Dataset, model: nn.Module, start: Floats, parts: Sequence[Rows]
+    ) -> Floats:
+        """Return the models (k, d) trained from `start` (d,) without noise, one on each of k `parts`."""
+        trained, _ = train_clients(
+            model=model,
+            start=start,
+            rows_of_clients=parts,
+            x=dataset.train_x,
+            y=dataset.train_y,
+            loss=functional.cross_entropy,
+            training=training_of(self.train),
+            seeds=[(self.seed, number) for number in range(len(parts))],
+            after_batch=None,
+            block=_BLOCK,
+        )
+        return trained

@@ -25,13 +25,12 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from mechanisms.arguments import at_least_zero, count, positive
+from mechanisms.arguments import at_least_zero, count
 from mechanisms.gradients.per_example import Loss
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
 from node.training.build import build
 from node.training.trainer import read_vector, shapes, split_vector
-from scenarios.clients.training import train_clients, training_of
 from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.federated.rounds import protection_facts
@@ -50,13 +49,6 @@ TRUTH, FOUND = "truth", "found"
 """Series with the pixels of the first target, and of the row that was found."""
 # Streams of random numbers: [one of these, seed, ...].
 _ROWS, _NOISE, _SEARCH = 41, 42, 43
-_BLOCK = 32
-
-
-def gradient_of_step(start: Floats, weights: Floats, learning_rate: float) -> Floats:
-    """The gradient (d,) that one step of plain SGD from `start` (d,) to `weights` (d,) reveals."""
-    exact = (start.astype(np.float64) - weights) / positive("learning_rate", learning_rate)
-    return exact.astype(np.float32)
 
 
 def first_layer_input(weight_gradient: Floats, bias_gradient: Floats) -> Floats:
@@ -130,11 +122,6 @@ def _variation(rows: torch.Tensor) -> torch.Tensor:
         return torch.zeros(())
     down, across = rows[..., 1:, :] - rows[..., :-1, :], rows[..., 1:] - rows[..., :-1]
     return down.abs().mean() + across.abs().mean()
-
-
-def label_of(last_bias_gradient: Floats) -> int:
-    """A row's label: the negative entry of the last bias's gradient, which is softmax minus one-hot."""
-    return int(last_bias_gradient.argmin())
 
 
 def similarity(found: Floats, truth: Floats) -> float:
@@ -251,19 +238,7 @@ class InversionCell(AttackCell):
     ) -> NDArray[np.float64]:
         """The sum (d,) of all clients' offers after a round; clients share the `chosen` rows in order."""
         parts = np.split(chosen, self.updates)
-        seeds = [(self.seed, client) for client in range(self.updates)]
-        weights, _ = train_clients(
-            model=model,
-            start=start,
-            rows_of_clients=parts,
-            x=dataset.train_x,
-            y=dataset.train_y,
-            loss=functional.cross_entropy,
-            training=training_of(self.train),
-            seeds=seeds,
-            after_batch=None,
-            block=_BLOCK,
-        )
+        weights = self.trained_in_blocks(dataset, model, start, parts)
         offers = [mechanism.offer(vector - start, (), words).vector for vector in weights]
         total: NDArray[np.float64] = np.sum(offers, axis=0, dtype=np.float64)
         return total

@@ -19,7 +19,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
-from torch.nn import functional
 
 from mechanisms.audits import membership, shadows
 from mechanisms.audits.membership import Losses
@@ -29,7 +28,6 @@ from mechanisms.noise.randomness import SeededWords
 from node.errors import ConfigError
 from node.training.build import build
 from node.training.trainer import Trainer, read_vector
-from scenarios.clients.training import train_clients, training_of
 from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.federated.rounds import protection_facts
@@ -53,7 +51,6 @@ FPR = 0.05
 
 # Streams of random numbers: [one of these, seed, ...].
 _ROWS, _HALVES, _NOISE = 61, 62, 63
-_BLOCK = 32
 
 
 @dataclass(frozen=True)
@@ -106,28 +103,16 @@ class MembershipCell(AttackCell):
         self, dataset: Dataset, model: nn.Module, mechanism: Mechanism, parts: Sequence[Rows]
     ) -> list[Floats]:
         """Train a model (d,) on each part, all from the same start."""
-        start, seeds = read_vector(model, "*"), [(self.seed, number) for number in range(len(parts))]
+        start = read_vector(model, "*")
         if mechanism.gradient is None:
-            vectors, _ = train_clients(
-                model=model,
-                start=start,
-                rows_of_clients=parts,
-                x=dataset.train_x,
-                y=dataset.train_y,
-                loss=functional.cross_entropy,
-                training=training_of(self.train),
-                seeds=seeds,
-                after_batch=None,
-                block=_BLOCK,
-            )
-            return list(vectors)
+            return list(self.trained_in_blocks(dataset, model, start, parts))
         words = SeededWords(np.random.default_rng([_NOISE, self.seed, salt_of(self.arm)]))
-        return [
-            Trainer(model, self.train, node_rows(dataset, part), seed, mechanism.gradient, words)
-            .train(start, 1, threading.Event())
-            .vector
-            for part, seed in zip(parts, seeds, strict=True)
-        ]
+        vectors = []
+        for number, part in enumerate(parts):
+            rows, seed = node_rows(dataset, part), (self.seed, number)
+            trainer = Trainer(model, self.train, rows, seed, mechanism.gradient, words)
+            vectors.append(trainer.train(start, 1, threading.Event()).vector)
+        return vectors
 
 
 def attacked(

@@ -19,7 +19,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
-from torch.nn import functional
 
 from mechanisms.arguments import count
 from mechanisms.mechanism import Mechanism
@@ -27,7 +26,6 @@ from mechanisms.noise.randomness import SeededWords
 from node.errors import ConfigError
 from node.training.build import build
 from node.training.trainer import read_vector
-from scenarios.clients.training import train_clients, training_of
 from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.federated.rounds import protection_facts
@@ -55,7 +53,6 @@ DRAWS = 5
 """The number of sums with each update, with different other updates."""
 # Streams of random numbers: [one of these, seed].
 _POOLS, _ROWS, _NOISE, _SUMS = 51, 52, 53, 54
-_BLOCK = 32
 
 
 @dataclass(frozen=True)
@@ -215,19 +212,8 @@ class PropertyCell(AttackCell):
 
     def _offers(self, narrowed: Dataset, model: nn.Module, mechanism: Mechanism, parts: list[Rows]) -> Floats:
         """The offers (n, d) of clients with these rows after a round."""
-        start, seeds = read_vector(model, "*"), [(self.seed, client) for client in range(len(parts))]
-        weights, _ = train_clients(
-            model=model,
-            start=start,
-            rows_of_clients=parts,
-            x=narrowed.train_x,
-            y=narrowed.train_y,
-            loss=functional.cross_entropy,
-            training=training_of(self.train),
-            seeds=seeds,
-            after_batch=None,
-            block=_BLOCK,
-        )
+        start = read_vector(model, "*")
+        weights = self.trained_in_blocks(narrowed, model, start, parts)
         words = SeededWords(np.random.default_rng([_NOISE, self.seed, salt_of(self.arm)]))
         return np.stack([mechanism.offer(vector - start, (), words).vector for vector in weights])
 

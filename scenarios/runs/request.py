@@ -20,7 +20,7 @@ from node.task.load import overridden
 from node.task.rules import Rule, key, plain_table, read_section, text, whole
 from scenarios.data.sources import data_folder
 from scenarios.engines.choice import EngineChoice, RaySection
-from scenarios.engines.inline import LocalRoom
+from scenarios.engines.room import LocalRoom
 from scenarios.frame.spec import Json, Request
 from scenarios.study.cells import Cell, Room
 from scenarios.study.sweep import Study

@@ -167,11 +167,6 @@ class Plan:
     reuse_offers: bool = False
     """A planted fault that checks the tests: peers offer again what they spent in a failed round."""
 
-    @property
-    def is_lossless(self) -> bool:
-        """Whether every message between two living peers arrives."""
-        return self.conditions.loss == 0 and not self.conditions.partitions
-
 
 def random_plan(seed: int) -> Plan:
     """Draw a plan from a seed: size, shares or masks, network, faults."""

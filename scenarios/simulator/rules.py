@@ -208,14 +208,6 @@ class Rules:
         lost = [base for base in self.parents if base not in kept]
         return [base for base in lost if base.is_strong], [base for base in lost if not base.is_strong]
 
-    @property
-    def forks(self) -> list[tuple[Base, list[Base]]]:
-        """Bases with more than one child, each with its children."""
-        children: dict[Base, list[Base]] = {}
-        for base, parent in self.parents.items():
-            children.setdefault(parent, []).append(base)
-        return [(parent, bases) for parent, bases in children.items() if len(bases) > 1]
-
     def offered(self, peer: int, units: Units) -> NDArray[np.float64]:
         """The vector (d,) float64 that a peer offers for these units."""
         vectors = [unit_vector(peer, unit, self._plan.dimension) for unit in units]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from node.task.load import load_task
-from scenarios.engines.inline import LocalRoom
+from scenarios.engines.room import LocalRoom
 from scenarios.swarms.cells import SwarmCell, run_nodes
 
 PEERS, ROUNDS = 3, 3

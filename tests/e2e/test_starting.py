@@ -32,11 +32,11 @@ with Children() as children:
 """
 MOMENTS = [
     # the first module, one in the middle, one of the last
-    *((NODE, module) for module in ("node.cli.exit", "numpy", "torch.nn", "node.app")),
+    *((NODE, module) for module in ("node.cli.error_handling", "numpy", "torch.nn", "node.app")),
     *((("node.init", "--data", "a.csv"), module) for module in ("argparse", "numpy")),
-    *((CHECK, module) for module in ("node.cli.exit", "numpy")),
+    *((CHECK, module) for module in ("node.cli.error_handling", "numpy")),
     *((PREDICT, module) for module in ("argparse", "numpy", "node.predict.model")),
-    *((("node.key", "node.key"), module) for module in ("node.cli.exit", "numpy")),
+    *((("node.key", "node.key"), module) for module in ("node.cli.error_handling", "numpy")),
     *((TRACKER, module) for module in ("asyncio", "aiohttp", "node.net.routes")),
     *((LIST, module) for module in ("argparse", "rich")),
     *((LABELS, module) for module in ("torch.nn", "scenarios.vertical.wide_deep")),

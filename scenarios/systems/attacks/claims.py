@@ -15,7 +15,7 @@ from scenarios.frame.spec import Claim, Verdict
 from scenarios.inference.inversion import RECOVERED
 from scenarios.inference.membership import ATTACKS
 from scenarios.runs.run import scenario_of
-from scenarios.study.claims import CLOSE, largest_rise, rise
+from scenarios.study.comparison import CLOSE, largest_rise, rise
 from scenarios.study.sweep import FINAL, Quick, Study, Sweep, standard_error
 from scenarios.systems.attacks import charts
 from scenarios.systems.attacks.arms import (

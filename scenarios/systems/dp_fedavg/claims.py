@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, spent
-from mechanisms.servers.dp_fedavg import ONE_USER, ZEROED_USER
+from mechanisms.servers.dp_fedavg import ONE_USER
+from mechanisms.servers.dp_fedavg_book import ZEROED_USER
 from scenarios.catalogue import SCENARIOS
 from scenarios.federated.cell import FederatedCell
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
-from scenarios.study.claims import CLOSE, largest_rise, rise
+from scenarios.study.comparison import CLOSE, largest_rise, rise
 from scenarios.study.sweep import Quick, Study, Sweep
 from scenarios.systems.dp_fedavg import charts
 from scenarios.systems.dp_fedavg.arms import (

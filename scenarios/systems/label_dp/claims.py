@@ -13,7 +13,7 @@ from mechanisms.labels.flips import LabelDP
 from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
-from scenarios.study.claims import CLOSE, largest_rise, rise
+from scenarios.study.comparison import CLOSE, largest_rise, rise
 from scenarios.study.sweep import Quick, Study, Sweep
 from scenarios.systems.label_dp import charts
 from scenarios.systems.label_dp.arms import (

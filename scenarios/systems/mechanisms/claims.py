@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
-from scenarios.study.claims import CLOSE, largest_rise, rise
+from scenarios.study.comparison import CLOSE, largest_rise, rise
 from scenarios.study.sweep import Quick, Study, Sweep
 from scenarios.swarms.progress import percent
 from scenarios.systems.mechanisms import charts

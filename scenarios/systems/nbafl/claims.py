@@ -12,7 +12,7 @@ from functools import partial
 from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
-from scenarios.study.claims import CLOSE, largest_rise, rise
+from scenarios.study.comparison import CLOSE, largest_rise, rise
 from scenarios.study.sweep import Quick, Study, Sweep
 from scenarios.systems.nbafl import charts
 from scenarios.systems.nbafl.arms import (

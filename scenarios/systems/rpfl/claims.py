@@ -9,7 +9,7 @@ from mechanisms.audits.membership import advantage_at_most
 from scenarios.federated.measures import BACKDOOR as SUCCESS
 from scenarios.federated.measures import BALANCED, MAJORITY
 from scenarios.frame.spec import Verdict
-from scenarios.study.claims import CLOSE, rise
+from scenarios.study.comparison import CLOSE, rise
 from scenarios.study.sweep import FINAL, Sweep
 from scenarios.systems.rpfl.arms import (
     ADULT,

@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from node.cli.exit import guarded
+from node.cli.error_handling import guarded
 from node.errors import ConfigError
 from node.logs import NO_LOG, Log, LogOptions, complain, logging_to
 from node.observe.journal import PAGE

@@ -14,7 +14,7 @@ import pytest
 from node import key
 from node.__main__ import main
 from node.app import prepare, run
-from node.cli import exit as how_it_ends
+from node.cli.error_handling import guarded
 from node.errors import UserError, database_advice, refusal
 from node.logs import NO_LOG, complain
 from node.net.listening import listen
@@ -73,7 +73,7 @@ def test_a_full_disk_is_no_fault_of_the_program(capsys):
             file.write("x")
         return 0
 
-    line = told(capsys, 1, lambda: how_it_ends.guarded(fill, False, complain(NO_LOG, "node")))
+    line = told(capsys, 1, lambda: guarded(fill, False, complain(NO_LOG, "node")))
     assert line == f"error: No space left on device; make room there; {KEPT}"
 
 

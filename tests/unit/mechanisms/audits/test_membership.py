@@ -26,8 +26,7 @@ def test_rates_at_a_threshold():
     assert membership.rates(BY_HAND, 1.0).advantage == pytest.approx(0.75 - 1 / 3)
 
 
-def test_thresholds():
-    assert membership.mean_threshold(BY_HAND) == 1.5
+def test_the_best_threshold():
     assert membership.best_threshold(BY_HAND) == 1.0
 
 

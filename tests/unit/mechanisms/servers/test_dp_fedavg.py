@@ -1,7 +1,8 @@
-"""DP-FedAvg: weights, clips, noise, what the rounds cost; and the book's version, which has no privacy."""
+"""DP-FedAvg: weights, clips, noise, what the rounds cost."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -9,8 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from mechanisms.accounting.ledger import Gaussian, Ledger, Relation, SampledGaussian, spent
-from mechanisms.servers.dp_fedavg import BookDPFedAvg, DPFedAvg, Flat, Layers, book_of, dp_fedavg
+from mechanisms.accounting.ledger import Ledger, Relation, SampledGaussian, spent
+from mechanisms.registry import SERVER_MECHANISMS
+from mechanisms.servers.dp_fedavg import (
+    DPFedAvg,
+    Flat,
+    Layers,
+    dp_fedavg,
+    dp_fedavg_within,
+)
 from mechanisms.servers.estimators import ClippedDenominator, FixedDenominator, total_weight, weight_of
 from mechanisms.servers.server import Federation, Step
 from tests.unit.mechanisms.settings import vector, words
@@ -34,11 +42,6 @@ def arm(sizes: tuple[int, ...] = (D,), **values) -> DPFedAvg:
         "delta": 1e-5,
     }
     return DPFedAvg(federation(sizes), **{**usual, **values})
-
-
-def book(sizes: tuple[int, ...] = (D,), **values) -> BookDPFedAvg:
-    usual = {"clients_per_round": 2, "scale": 0.5, "clip_radius": 4.0, "noise_std": 0.001, "delta": 1e-5}
-    return BookDPFedAvg(federation(sizes), **{**usual, **values})
 
 
 # -- clips ------------------------------------------------------------------------------------------------
@@ -264,48 +267,43 @@ def test_its_figures_are_its_noise():
     assert arm(noise_multiplier=0.0).figures["noise std"] == 0.0
 
 
-# -- the book's version -----------------------------------------------------------------------------------
+# -- the least noise that keeps a stated epsilon -----------------------------------------------------------
+
+OTHERS = {"clip": 0.5, "per_layer": False, "estimator": "fixed", "weight_cap": 1.0, "delta": 1e-5}
 
 
-def test_the_book_s_settings_have_no_privacy():
-    """z = sigma / (lambda C) = 0.001 / (0.5 * 1000) = 2e-6; 100 rounds are one release of 2e-7."""
-    replay = book_of(Federation((5000,) * 10, 100, (4,)), 1e-5)
-    assert replay.noise_multiplier == pytest.approx(2e-6, rel=1e-12)
-    assert replay.events(100) == (Gaussian(replay.noise_multiplier),) * 100
-    assert replay.guarantee.epsilon == pytest.approx(1 / (2 * 2e-7**2), rel=1e-3), "1.25e13"
-    assert replay.guarantee.unit.relation is Relation.ADD_REMOVE
-    assert math.isinf(replay.guarantee.stated)
-    assert "no privacy" in replay.protects
-    assert "1.25e+13" in replay.protects
-    assert (replay.name, replay.proximal, replay.grad_clip) == ("dp-fedavg-book", 0.0, None)
-    assert len(replay.sample(10, np.random.default_rng(0))) == 2
+def within(epsilon: float, rounds: int, q: float) -> DPFedAvg:
+    return dp_fedavg_within(Federation((5,) * 10, rounds, (4, 2)), epsilon, q, **OTHERS)
 
 
-def test_the_book_adds_a_sum_and_absolute_noise():
-    """theta + lambda sum Delta + N(0, sigma^2), whatever the rows, the clip, q or W."""
-    replay = book()
-    ones = np.full(D, 0.01, np.float32)
-    new = replay.combine(np.full(D, 1.0, np.float32), [ones, 3 * ones], [10, 80], words())
-    assert new.mean() == pytest.approx(1.02, abs=1e-4), "1 + 0.5 * (0.01 + 0.03)"
-    assert new.std() == pytest.approx(0.001, rel=0.02)
-    assert replay.combine(np.zeros(D, np.float32), [], [], words()).std() == pytest.approx(0.001, rel=0.02)
+@pytest.mark.parametrize(("epsilon", "rounds", "q"), [(1.0, 20, 1.0), (30.0, 5, 1.0), (4.0, 10, 0.3)])
+def test_it_spends_what_is_stated_and_less_noise_would_spend_more(
+    epsilon: float, rounds: int, q: float
+) -> None:
+    mechanism = within(epsilon, rounds, q)
+    guarantee = mechanism.guarantee
+    assert guarantee is not None
+    assert 0.97 * epsilon <= guarantee.epsilon <= epsilon * (1 + 1e-9)
+    louder = dataclasses.replace(mechanism, noise_multiplier=mechanism.noise_multiplier * 0.97)
+    assert louder.guarantee is not None
+    assert louder.guarantee.epsilon > epsilon
 
 
-def test_the_book_s_figures_are_its_noise():
-    """0.001 / (0.5 * 4) = 5e-4."""
-    assert book().figures == {
-        "noise multiplier": pytest.approx(5e-4, rel=1e-12),
-        "clip radius": 4.0,
-        "noise std": 0.001,
-    }
-
-
-def test_the_book_clips_after_every_batch():
-    start, weights = torch.zeros(2), torch.tensor([[30.0, 40.0], [1.0, 1.0]])
-    assert book((2,)).after_batch(weights, start, Step(np.arange(2), 0.1)).numpy() == pytest.approx(
-        np.array([[2.4, 3.2], [1, 1]])
+def test_all_else_is_the_algorithm_s() -> None:
+    mechanism = within(3.0, 4, 1.0)
+    plain = SERVER_MECHANISMS["dp-fedavg"](
+        mechanism.federation,
+        sampling_probability=1.0,
+        noise_multiplier=mechanism.noise_multiplier,
+        **OTHERS,
     )
-    assert book((2,)).upload(vector(30, 40), vector(0, 0), 10, words()) == pytest.approx([2.4, 3.2])
+    assert mechanism == plain
+    assert SERVER_MECHANISMS["dp-fedavg-within"] is dp_fedavg_within
+
+
+def test_an_impossible_budget_is_refused() -> None:
+    with pytest.raises(ValueError, match="epsilon"):
+        within(-1.0, 4, 1.0)
 
 
 # -- bad input --------------------------------------------------------------------------------------------
@@ -338,12 +336,6 @@ def test_the_book_clips_after_every_batch():
         ),
         (lambda: arm((1,)).combine(vector(0), [], [3], words()), "rows has 1 values for 0 uploads"),
         (lambda: arm((1,)).combine(vector(0), [vector(1)], [], words()), "rows has 0 values for 1 uploads"),
-        (lambda: book(clients_per_round=5), "clients_per_round = 5 is not allowed: at most 4"),
-        (lambda: book(scale=0.0), "scale = 0.0 is not allowed"),
-        (lambda: book(clip_radius=0.0), "clip_radius = 0.0 is not allowed"),
-        (lambda: book(noise_std=0.0), "noise_std = 0.0 is not allowed"),
-        (lambda: book(delta=1.0), "delta = 1.0 is not allowed"),
-        (lambda: book().events(0), "rounds = 0 is not allowed"),
     ],
 )
 def test_what_can_not_be(call, error):
@@ -351,7 +343,6 @@ def test_what_can_not_be(call, error):
         call()
 
 
-@pytest.mark.parametrize("chosen", [arm((2,)), book((2,))])
-def test_what_is_not_finite_never_leaves_a_client(chosen):
+def test_what_is_not_finite_never_leaves_a_client():
     with pytest.raises(ValueError, match="NaN or an infinity"):
-        chosen.upload(vector(math.nan, 0), vector(0, 0), 10, words())
+        arm((2,)).upload(vector(math.nan, 0), vector(0, 0), 10, words())

@@ -10,7 +10,8 @@ import torch
 
 from mechanisms.accounting.ledger import Gaussian, Ledger, spent
 from mechanisms.registry import SERVER_MECHANISMS
-from mechanisms.servers.dp_fedavg import DPFedAvg, Layers, book_of
+from mechanisms.servers.dp_fedavg import DPFedAvg, Layers
+from mechanisms.servers.dp_fedavg_book import BookDPFedAvg
 from mechanisms.servers.estimators import ClippedDenominator
 from mechanisms.servers.nbafl import FederatedScopeNbAFL, PaperNbAFL
 from mechanisms.servers.server import (
@@ -92,7 +93,7 @@ def built_in() -> list[ServerMechanism]:
         FederatedScopeNbAFL(work, 1, 50.0, 1.0, 5.0, 0.01, 5.0, True),
         PaperNbAFL(work, 2, 50.0, 0.01, 5.0, 1, 0.01, None),
         DPFedAvg(work, 0.5, 1.0, Layers.equal((2, 1), 1.0), ClippedDenominator(3.0), 20.0, 1e-5),
-        book_of(work, 1e-5),
+        BookDPFedAvg(work, 2, 0.5, 1000.0, 0.001, 1e-5),
         Own(work),
     ]
 

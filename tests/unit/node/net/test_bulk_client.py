@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from node.net.bulk_client import MAX_ANSWER_BYTES, Kind, Pass, Poster
+from node.net.bulk_client import MAX_ANSWER_BYTES, BulkClient, Kind, Pass
 from protocol.wire.codec import Frame
 
 FINE = b"HTTP/1.1 204 No Content\r\nDate: today\r\n\r\n"
@@ -53,11 +53,11 @@ async def served(*answers, timeout_s=20.0):
     script = Script(*answers)
     server = await asyncio.start_server(script.talk, "127.0.0.1", 0)
     endpoint = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    poster = Poster(endpoint, 20.0, timeout_s, None)
+    client = BulkClient(endpoint, 20.0, timeout_s, None)
     try:
-        yield poster, script
+        yield client, script
     finally:
-        poster.close()
+        client.close()
         server.close()
         for writer in list(script.open):
             writer.transport.abort()
@@ -65,8 +65,8 @@ async def served(*answers, timeout_s=20.0):
 
 
 async def test_requests_go_out_whole_and_on_one_connection():
-    async with served(FINE, b"HTTP/1.1 425 Too Early\r\nContent-Length: 0\r\n\r\n", FINE) as (poster, script):
-        assert [(await poster.post(frame, LINK)).status for frame in (SMALL, LARGE, SMALL)] == [204, 425, 204]
+    async with served(FINE, b"HTTP/1.1 425 Too Early\r\nContent-Length: 0\r\n\r\n", FINE) as (client, script):
+        assert [(await client.post(frame, LINK)).status for frame in (SMALL, LARGE, SMALL)] == [204, 425, 204]
         assert script.connections == 1
         assert [body for _, body in script.requests] == [
             b"headpayload",
@@ -100,8 +100,8 @@ async def test_requests_go_out_whole_and_on_one_connection():
     ],
 )
 async def test_every_answer_is_of_a_kind(said, kind, retry_after_s):
-    async with served(f"HTTP/1.1 {said}\r\nContent-Length: 0\r\n\r\n".encode()) as (poster, _):
-        answer = await poster.post(SMALL, LINK)
+    async with served(f"HTTP/1.1 {said}\r\nContent-Length: 0\r\n\r\n".encode()) as (client, _):
+        answer = await client.post(SMALL, LINK)
         assert (answer.kind, answer.retry_after_s) == (kind, retry_after_s)
 
 
@@ -116,38 +116,38 @@ async def test_every_answer_is_of_a_kind(said, kind, retry_after_s):
 )
 async def test_after_any_other_answer_the_next_request_has_a_connection_of_its_own(answer):
     """Otherwise the rest of the answer would be read as the next one."""
-    async with served(answer, FINE) as (poster, script):
-        assert (await poster.post(SMALL, LINK)).status == int(answer.split()[1])
-        assert (await poster.post(SMALL, LINK)).status == 204
+    async with served(answer, FINE) as (client, script):
+        assert (await client.post(SMALL, LINK)).status == int(answer.split()[1])
+        assert (await client.post(SMALL, LINK)).status == 204
         assert script.connections == 2
 
 
 async def test_a_connection_that_was_given_up_meanwhile_is_opened_again():
-    async with served(FINE, None, FINE) as (poster, script):
-        assert (await poster.post(SMALL, LINK)).status == 204
-        assert (await poster.post(SMALL, LINK)).status == 204
+    async with served(FINE, None, FINE) as (client, script):
+        assert (await client.post(SMALL, LINK)).status == 204
+        assert (await client.post(SMALL, LINK)).status == 204
         assert script.connections == 2
         assert len(script.requests) == 3
 
 
 async def test_a_fresh_connection_that_ends_is_an_error():
-    async with served(None) as (poster, _):
+    async with served(None) as (client, _):
         with pytest.raises(ConnectionError):
-            await poster.post(SMALL, LINK)
+            await client.post(SMALL, LINK)
 
 
 @pytest.mark.parametrize(
     "answer", [b"SSH-2.0-OpenSSH\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", b"x" * (MAX_ANSWER_BYTES + 1)]
 )
 async def test_what_is_no_answer_is_an_error_and_bounded(answer):
-    async with served(answer) as (poster, _):
+    async with served(answer) as (client, _):
         with pytest.raises(ConnectionError, match="no node"):
-            await poster.post(SMALL, LINK)
+            await client.post(SMALL, LINK)
 
 
 async def test_an_answer_may_come_in_pieces():
-    async with served(tuple(bytes([byte]) for byte in FINE), FINE) as (poster, script):
-        assert [(await poster.post(SMALL, LINK)).status, (await poster.post(SMALL, LINK)).status] == [
+    async with served(tuple(bytes([byte]) for byte in FINE), FINE) as (client, script):
+        assert [(await client.post(SMALL, LINK)).status, (await client.post(SMALL, LINK)).status] == [
             204,
             204,
         ]
@@ -155,17 +155,17 @@ async def test_an_answer_may_come_in_pieces():
 
 
 async def test_who_does_not_answer_is_not_waited_for_and_the_late_answer_is_nobodys():
-    async with served(b"", FINE, timeout_s=0.05) as (poster, script):
+    async with served(b"", FINE, timeout_s=0.05) as (client, script):
         with pytest.raises(TimeoutError):
-            await poster.post(SMALL, LINK)
-        assert (await poster.post(SMALL, LINK)).status == 204
+            await client.post(SMALL, LINK)
+        assert (await client.post(SMALL, LINK)).status == 204
         assert script.connections == 2
 
 
 @pytest.mark.parametrize("endpoint", ["evil\r\nX-Evil: 1:80", "no port", "[::1:80", "10.0.0.1:99999"])
 async def test_an_address_that_a_peer_made_up_is_an_error_of_the_connection(endpoint):
     with pytest.raises(ConnectionError, match="refused"):
-        await Poster(endpoint, 1.0, 1.0, None).post(SMALL, LINK)
+        await BulkClient(endpoint, 1.0, 1.0, None).post(SMALL, LINK)
 
 
 async def test_a_real_server_takes_it():
@@ -181,10 +181,10 @@ async def test_a_real_server_takes_it():
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    poster = Poster(f"127.0.0.1:{runner.addresses[0][1]}", 20.0, 20.0, None)
+    client = BulkClient(f"127.0.0.1:{runner.addresses[0][1]}", 20.0, 20.0, None)
     try:
-        assert [(await poster.post(frame, LINK)).status for frame in (SMALL, LARGE)] == [204, 204]
+        assert [(await client.post(frame, LINK)).status for frame in (SMALL, LARGE)] == [204, 204]
         assert [len(body) for body in got] == [11, 1_300_004]
     finally:
-        poster.close()
+        client.close()
         await runner.cleanup()

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from node.net.bulk_client import Pass, Poster
+from node.net.bulk_client import BulkClient, Pass
 from node.net.tls import _NAME, VOUCHER, WrongPeer, certificate, make_tls, protection, url, vouched_for
 from node.net.transport import Transport
 from protocol.crypto.node_key import NodeKey
@@ -184,14 +184,14 @@ async def test_who_holds_another_key_than_expected_hears_nothing():
 async def test_bulk_has_a_connection_of_its_own_which_is_checked_too():
     async with two("on", "on") as (here, there):
         here.expected = frozenset({ONE.public})
-        poster = Poster(there.endpoint, 5.0, 5.0, here.transport.tls)
+        client = BulkClient(there.endpoint, 5.0, 5.0, here.transport.tls)
         for _ in range(2):  # what was refused once is not there for the next one
             with pytest.raises(WrongPeer, match=f"holds the key {OTHER.public.hex()[:16]}"):
-                await poster.post(codec.encode(BULK), Pass(OTHER.public, bytes(32)))
+                await client.post(codec.encode(BULK), Pass(OTHER.public, bytes(32)))
         here.expected = frozenset()
         with pytest.raises(WrongPeer, match="under another key than the link"):
-            await poster.post(codec.encode(BULK), Pass(ONE.public, bytes(32)))
-        poster.close()
+            await client.post(codec.encode(BULK), Pass(ONE.public, bytes(32)))
+        client.close()
         assert there.got.empty()
 
 

@@ -1,4 +1,4 @@
-"""A node whose budget is spent: it offers nothing, delays nobody, and still gets every base."""
+"""The end of a node: rounds without an offer when its budget is spent; for which peers it lingers."""
 
 from dataclasses import replace
 
@@ -7,8 +7,11 @@ import pytest
 from protocol.actions import Adopted, Closed, Completed, Failed, Healed, Reason, Serve
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.quorum.electorate import of_names
+from protocol.swarm.last_rounds import LINGER_S, Closing
+from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node import Node
 from protocol.swarm.recovery.catch_up import RETRY_S
+from protocol.swarm.recovery.fetch import PATIENCE_S
 from protocol.wire import signing
 from protocol.wire.messages import Accepted, BasePiece, Certificate, Group, Hello, PieceRequest, Ready
 from tests.parts import (
@@ -28,6 +31,7 @@ from tests.parts import (
     outbox,
     rand,
     ready,
+    state,
     vector,
 )
 from tests.wires import INITIAL, Wires, node
@@ -456,3 +460,38 @@ def test_a_certificate_heals_a_follower_that_was_a_member():
 
     assert wires[THREE].base == wires[ONE].base
     assert wires.ends(Failed)[-1][1].reason is Reason.BUDGET_SPENT
+
+
+# -- how long a node lingers for whom ----------------------------------------------------------------------
+
+
+def closing(**shown) -> Closing:
+    """A node after round 1 on a base, and what one other peer shows, followers too."""
+    known = Members()
+    known.learn(announce(TWO, **shown), 1, NOW, live=True)
+    held = Closing(state(round=1, held=base(1, 1)), known)
+    assert (held.until, held.is_over(False, NOW)) == (None, False)
+    held.begin(0.0, NOW)
+    return held
+
+
+def test_nobody_is_waited_for_that_confirmed_the_base_and_the_round():
+    confirmed = closing(base=base(1, 1), round=1)
+
+    assert not confirmed.is_over(True, NOW)
+    assert confirmed.is_over(False, NOW)
+    assert confirmed.until == NOW + LINGER_S
+
+
+def test_who_shows_another_base_or_an_earlier_round_is_waited_for_while_it_lingers():
+    for shown in ({"round": 1}, {"base": base(1, 1)}, {"base": base(1, 1), "following": True}):
+        held = closing(**shown)
+        assert not held.is_over(False, NOW + LINGER_S - 1)
+        assert held.is_over(True, NOW + LINGER_S)
+
+
+def test_it_lingers_while_others_may_need_a_certificate():
+    held = closing()
+    held.begin(15.0, NOW)
+
+    assert held.until == NOW + 15.0 + PATIENCE_S

@@ -26,7 +26,7 @@ from scenarios.clients.poisons import (
 from scenarios.clients.preparation import prepared
 from scenarios.clients.work import client_work
 from scenarios.data.dataset import Dataset
-from scenarios.engines.inline import LocalRoom, load
+from scenarios.engines.room import LocalRoom, load
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.rounds import train_block
 from scenarios.study.threads import one_thread

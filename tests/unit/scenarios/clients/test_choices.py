@@ -10,7 +10,7 @@ from mechanisms.servers.server import FedAvg, Federation
 from node.errors import ConfigError
 from scenarios.clients.choices import PARTITIONS, Clients, MechanismChoice, Rows
 from scenarios.data.dataset import Dataset
-from scenarios.engines.inline import load
+from scenarios.engines.room import load
 from tests.own_mechanisms import Shrinking
 from tests.own_studies import SHRINKING
 

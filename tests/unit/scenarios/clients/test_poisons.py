@@ -10,7 +10,6 @@ from scenarios.clients.poisons import (
     backdoored,
     flipped_labels,
     free_ridden,
-    pixel_trigger,
     scaled,
     sign_flipped,
 )
@@ -40,15 +39,6 @@ def test_a_trigger_sets_its_features_and_no_others() -> None:
 def test_a_trigger_must_be_in_the_row(values: dict[int, float]) -> None:
     with pytest.raises(ValueError, match="from 0 to 11"):
         Trigger(values, 0).put_on(X)
-
-
-def test_a_square_in_the_last_corner() -> None:
-    image = np.zeros((1, 1, 5, 6), np.float32)
-    found = pixel_trigger(5, 6, 2, 1.0, 0).put_on(image)[0, 0]
-    assert np.argwhere(found).tolist() == [[3, 4], [3, 5], [4, 4], [4, 5]]
-    for size in (0, 6):
-        with pytest.raises(ValueError, match=f"size = {size} is not allowed: 1 to 5"):
-            pixel_trigger(5, 6, size, 1.0, 0)
 
 
 def test_a_share_of_the_rows_gets_the_backdoor() -> None:

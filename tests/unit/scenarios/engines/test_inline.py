@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from node.errors import ConfigError, UserError
+from node.errors import UserError
 from scenarios.clients.choices import Rows
 from scenarios.engines.engine import Place
-from scenarios.engines.inline import CellJob, InlineEngine, LocalRoom, Watch, load, round_line, rounds_said
+from scenarios.engines.inline import CellJob, InlineEngine, Watch
+from scenarios.frame.work import round_line
 from scenarios.study.cells import Outcome
 from scenarios.study.threads import one_thread
 from tests.own_studies import NOISED, PLAIN, SHRINKING, Told, own
@@ -95,23 +96,6 @@ def test_the_watch_tells_each_round_once_and_the_end_last(tmp_path: Path) -> Non
     look()
     assert told.rounds == {("plain", 0): [(1, 0.25), (2, 0.5)]}
     assert told.ended == [("plain", 0)]
-
-
-def test_a_round_s_line_is_read_back_to_the_bit(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    assert rounds_said(log) == []
-    log.write_text("".join(f"{round_line(number, figure)}\n" for number, figure in ((1, 1 / 3), (2, 1e-30))))
-    assert rounds_said(log) == [(1, 1 / 3), (2, 1e-30)]
-
-
-def test_a_room_loads_a_data_set_once(tmp_path: Path) -> None:
-    room = LocalRoom(tmp_path, 1, lambda number, figure: None)
-    first = room.dataset("breast-cancer", 0)
-    assert room.dataset("breast-cancer", 0) is first
-    assert room.dataset("breast-cancer", 1) is not first
-    assert (room.dataset("breast-cancer", 0).test_x == first.test_x).all()
-    with pytest.raises(ConfigError, match="unknown"):
-        load("mnits", tmp_path, 0)
 
 
 def test_threads_are_as_before_when_a_cell_has_ended() -> None:

@@ -22,7 +22,7 @@ from node.training.trainer import Trainer
 from scenarios.clients.choices import Clients, MechanismChoice, Rows
 from scenarios.clients.work import ClientWork, Crew, client_work, node_rows
 from scenarios.data.dataset import Dataset
-from scenarios.engines.inline import LocalRoom, load
+from scenarios.engines.room import LocalRoom, load
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.rounds import in_order, protection_facts, train_block
 from scenarios.study.cells import Outcome

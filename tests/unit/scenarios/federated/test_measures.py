@@ -18,7 +18,7 @@ from scenarios.clients.poisons import NOBODY, Attackers, Backdoor, LabelFlip, Tr
 from scenarios.clients.work import client_work
 from scenarios.data.dataset import Dataset
 from scenarios.data.models import Logistic
-from scenarios.engines.inline import LocalRoom, load
+from scenarios.engines.room import LocalRoom, load
 from scenarios.federated.measures import (
     AUC,
     BACKDOOR,

@@ -16,7 +16,7 @@ from mechanisms.audits import membership
 from node.errors import ConfigError
 from node.task.sections import PrivacySection
 from scenarios.data.dataset import Dataset
-from scenarios.engines.inline import load
+from scenarios.engines.room import load
 from scenarios.inference.cell import AttackCell
 from scenarios.inference.inversion import FOUND, TRUTH, InversionCell, figures, guessed, judged
 from scenarios.inference.membership import MembershipCell, attacked, ceiling

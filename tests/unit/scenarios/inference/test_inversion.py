@@ -15,9 +15,7 @@ from node.models import MLP
 from node.training.trainer import read_vector, shapes, split_vector, write_vector
 from scenarios.inference.inversion import (
     first_layer_input,
-    gradient_of_step,
     guessed,
-    label_of,
     matching_rows,
     similarity,
 )
@@ -59,7 +57,7 @@ def stepped(model: nn.Module, x: np.ndarray, y: int) -> tuple[np.ndarray, np.nda
 def gradients(numbers: list[int]) -> tuple[nn.Module, np.ndarray, list[np.ndarray]]:
     model, (x, y) = made(), rows()
     pairs = [stepped(model, x[number], y[number]) for number in numbers]
-    return model, pairs[0][0], [gradient_of_step(start, weights, RATE) for start, weights in pairs]
+    return model, pairs[0][0], [(start - weights) / np.float32(RATE) for start, weights in pairs]
 
 
 def parts_of(model: nn.Module, gradient: np.ndarray) -> dict[str, np.ndarray]:
@@ -74,9 +72,7 @@ def read(model: nn.Module, gradient: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("number", [0, 7, 42])
 def test_a_bare_update_holds_the_row(number: int) -> None:
     model, _, (gradient,) = gradients([number])
-    x, y = rows()
-    assert np.abs(read(model, gradient) - x[number]).max() < 0.01
-    assert label_of(parts_of(model, gradient)["layers.2.bias"]) == y[number]
+    assert np.abs(read(model, gradient) - rows()[0][number]).max() < 0.01
 
 
 def test_the_sum_of_three_holds_none_of_them() -> None:
@@ -136,8 +132,6 @@ def test_a_step_of_nothing_tells_nothing() -> None:
     zeros = np.zeros((3, 4), np.float32)
     assert first_layer_input(zeros, zeros[:, 0]).tolist() == [0, 0, 0, 0]
     assert similarity(zeros, zeros) == 0.0
-    with pytest.raises(ValueError, match=r"learning_rate = 0\.0"):
-        gradient_of_step(zeros[0], zeros[0], 0.0)
 
 
 def test_a_guess_is_the_best_of_so_many_draws_or_the_mean() -> None:

@@ -17,7 +17,7 @@ from node.errors import ConfigError, UserError
 from node.runtime.privacy_budget import facts, make_mechanism
 from node.task.load import load_task
 from node.training.trainer import shapes
-from scenarios.engines.inline import LocalRoom
+from scenarios.engines.room import LocalRoom
 from scenarios.study.cells import Outcome
 from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import SwarmCell, Teller, lowest_figures, privacy_facts

@@ -14,7 +14,7 @@ from mechanisms.noise.randomness import SeededWords
 from mechanisms.servers.group_median import group_median
 from node.errors import ConfigError
 from node.task.load import load_task
-from scenarios.engines.inline import LocalRoom
+from scenarios.engines.room import LocalRoom
 from scenarios.study.cells import Outcome
 from scenarios.study.sweep import Sweep
 from scenarios.study.threads import one_thread

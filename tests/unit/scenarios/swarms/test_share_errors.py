@@ -14,7 +14,7 @@ from node.task.load import load_task
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.crypto.sealing import derive
 from protocol.vectors.pieces import PIECE_WORDS
-from scenarios.engines.inline import LocalRoom
+from scenarios.engines.room import LocalRoom
 from scenarios.swarms.cells import SwarmCell
 from scenarios.swarms.share_errors import ShareErrorCell, mean_by_shares, share_errors
 from tests.parts import completed, machines, mean_of, members, rand, vector

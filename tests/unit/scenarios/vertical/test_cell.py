@@ -17,7 +17,7 @@ from scenarios.__main__ import main
 from scenarios.data import downloads
 from scenarios.data.criteo import FILES
 from scenarios.data.sources import ALL, SOURCES, VERTICAL, load, load_vertical
-from scenarios.engines.inline import LocalRoom
+from scenarios.engines.room import LocalRoom
 from scenarios.engines.vertical_worker import Answers, Waiting, Wire, left, named, padded, unpadded
 from scenarios.study.cells import Outcome, Shelf, cell_name
 from scenarios.study.threads import one_thread

@@ -17,7 +17,7 @@ from node.task.sections import ModelSection
 from scenarios.catalogue import SCENARIOS
 from scenarios.clients.choices import Clients, Rows
 from scenarios.data import sources
-from scenarios.engines.inline import LocalRoom
+from scenarios.engines.room import LocalRoom
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.rounds import protection_facts
 from scenarios.frame.report import Ended, render

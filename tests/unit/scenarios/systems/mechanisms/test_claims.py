@@ -14,7 +14,7 @@ import pytest
 from mechanisms.servers.server import Federation
 from node.errors import ConfigError
 from scenarios.catalogue import SCENARIOS
-from scenarios.engines.inline import LocalRoom
+from scenarios.engines.room import LocalRoom
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.rounds import protection_facts
 from scenarios.frame.report import Ended, render

@@ -15,7 +15,7 @@ from scenarios.clients.work import ClientWork, Crew
 from scenarios.data import sources
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
-from scenarios.engines.inline import LocalRoom
+from scenarios.engines.room import LocalRoom
 from scenarios.federated.cell import FederatedCell
 from scenarios.study.threads import one_thread
 from scenarios.systems.nbafl.arms import ARMS, CELLS, KINDS, NO_NOISE, TEST, mnist_arm, table_arm

@@ -13,7 +13,7 @@ from mechanisms.servers.server import Federation
 from node.errors import ConfigError
 from scenarios.catalogue import SCENARIOS
 from scenarios.clients.poisons import Backdoor
-from scenarios.engines.inline import LocalRoom, load
+from scenarios.engines.room import LocalRoom, load
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.measures import AUC, BACKDOOR, BALANCED, MAJORITY
 from scenarios.frame.spec import judge

@@ -1,15 +1,15 @@
-"""The end of a command: an error message of one line for the user, an exit status for programs."""
+"""What a command does with an error: one line for the user, an exit status for programs."""
 
 from __future__ import annotations
 
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 
 from node.cli.sigint import INTERRUPTED
-from node.errors import ConfigError, UserError, one_line, refusal
+from node.errors import UserError, one_line, refusal
 
 Complain = Callable[[str, int], None]
 """Reports why a command ends, and its status."""
@@ -40,21 +40,8 @@ def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
     except Exception as error:  # noqa: BLE001 - a user never sees a traceback without --debug
         if debug:
             traceback.print_exc()
-        complain(refusal(error) or fault_text(error), 1)
+        complain(refusal(error) or _fault_text(error), 1)
         return 1
-
-
-def task_comes_first(argv: Sequence[str], usage: str) -> bool:
-    """Returns whether the first word is a task; prints the `usage` and returns False without one.
-
-    Raises ConfigError for an option in its place.
-    """
-    if not argv or argv[0] in {"-h", "--help"}:
-        print(usage)
-        return False
-    if argv[0].startswith("-"):
-        raise ConfigError(f"{argv[0]} is refused: the task comes first; --help shows more")
-    return True
 
 
 def _written(call: Callable[[], int]) -> int:
@@ -74,7 +61,7 @@ def _leave_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def fault_text(error: Exception) -> str:
+def _fault_text(error: Exception) -> str:
     """Returns the line for an unexpected error."""
     what = f"{type(error).__name__}: {one_line(str(error))}"
     return f"{what} (this is a fault of the program; --debug shows where)"

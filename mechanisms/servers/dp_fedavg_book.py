@@ -1,0 +1,112 @@
+"""A book's version of DP-FedAvg, which has no privacy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Relation, Unit, spent
+from mechanisms.arguments import count, positive, probability
+from mechanisms.mechanism import Guarantee
+from mechanisms.noise.clipping import Floats
+from mechanisms.noise.noise import grid
+from mechanisms.noise.randomness import Words
+from mechanisms.servers.dp_fedavg import Flat, moved, paired
+from mechanisms.servers.estimators import FixedDenominator
+from mechanisms.servers.server import Federation, Indices, PlainTraining, Step, among, fixed_sample
+
+ZEROED_USER = Unit(
+    "one user's whole data, over the run, its updates set to zero where it is removed",
+    Relation.ADD_REMOVE,
+    "L2",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BookDPFedAvg(PlainTraining):
+    """Replays the code that accompanies chapter 15.2 of "Practicing Federated Learning": it has no privacy.
+
+    That code never reads the algorithm's settings q and W. It samples `clients_per_round` without replacement
+    and clips each update to `clip_radius` (C) after every batch. To the model it adds `scale` (its lambda)
+    times the sum of the updates, and noise of `noise_std` in each coordinate, whatever C is. So z is
+    noise_std / (scale C): with its sigma = 0.001, lambda = 0.5 and C = 1000 that is 2e-6.
+
+    Not replayed: it noises the buffers of batch normalisation without clipping them; it divides by a norm of
+    zero.
+    """
+
+    federation: Federation
+    clients_per_round: int
+    scale: float
+    clip_radius: float
+    noise_std: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        among("clients_per_round", self.clients_per_round, self.federation)
+        for name in ("scale", "clip_radius", "noise_std"):
+            positive(name, getattr(self, name))
+        probability("delta", self.delta)
+
+    @property
+    def name(self) -> str:
+        """The name in results."""
+        return "dp-fedavg-book"
+
+    @property
+    def protects(self) -> str:
+        """What the mechanism protects, in one sentence."""
+        return (
+            f"no privacy: the noise is {self.noise_multiplier:.2g} times what one user can add to the sum, "
+            f"and the true epsilon over {self.federation.rounds} rounds is {self.guarantee.epsilon:.3g}"
+        )
+
+    @property
+    def noise_multiplier(self) -> float:
+        """z."""
+        return self.noise_std / (self.scale * self.clip_radius)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The true epsilon; the stated one is infinite, as the book states none."""
+        true = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
+        return Guarantee(ZEROED_USER, true.epsilon, self.delta, math.inf)
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """The noise multiplier, the clip radius and the noise std."""
+        return {
+            "noise multiplier": self.noise_multiplier,
+            "clip radius": self.clip_radius,
+            "noise std": self.noise_std,
+        }
+
+    def events(self, rounds: int) -> tuple[Event, ...]:
+        """One Gaussian release of z per round: Poisson accounting does not apply to a sample of fixed size.
+
+        A user may be in every round. A removed user sends zeros here, so the sample does not change.
+        """
+        return (Gaussian(self.noise_multiplier),) * count("rounds", rounds)
+
+    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
+        """Samples `clients_per_round` of them."""
+        return fixed_sample(clients, self.clients_per_round, rng)
+
+    def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
+        """theta0 + clip(theta - theta0), all parameters together."""
+        return Flat(self.clip_radius).batch(weights, start)
+
+    def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
+        """The update, clipped."""
+        return Flat(self.clip_radius).final(weights - start)
+
+    def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
+        """theta + lambda sum Delta_k + N(0, sigma^2): a sum, not a mean."""
+        d, spacing = self.federation.dimension, grid(self.noise_std, 0.0)
+        updates = [(update, 1.0) for update, _ in paired(uploads, rows, d)]
+        units = FixedDenominator(1 / self.scale).estimate(updates, d, 1.0, spacing)
+        return moved(model, units, self.noise_std, spacing, words)

@@ -1,0 +1,76 @@
+"""A room for cells in this process: the data sets that they share, and threads that train blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from mechanisms.noise.clipping import Floats
+from mechanisms.servers.server import Indices
+from scenarios.clients.work import ClientWork, Crew
+from scenarios.data import sources
+from scenarios.data.criteo import Criteo
+from scenarios.data.dataset import Dataset
+from scenarios.federated.rounds import in_order, train_block
+
+TEST_SPLIT = 1
+"""The stream of random numbers that draws test rows, the same as in nodes with that task.seed."""
+
+
+@dataclass(frozen=True)
+class ThreadCrew:
+    """A crew that trains blocks side by side in `workers`, each with one torch thread."""
+
+    work: ClientWork
+    workers: ThreadPoolExecutor
+
+    def uploads(self, number: int, model: Floats, chosen: Indices) -> Mapping[int, Floats]:
+        """See Crew.uploads."""
+        blocks = self.work.blocks(chosen)
+        sent = self.workers.map(lambda members: train_block(self.work, number, model, members), blocks)
+        return in_order(chosen, blocks, list(sent))
+
+
+@dataclass(frozen=True)
+class LocalRoom:
+    """A room for cells in this process, with `threads` threads; it calls `say` at the end of each round."""
+
+    data_dir: Path
+    threads: int
+    say: Callable[[int, float], None]
+    _loaded: dict[tuple[str, int], Dataset] = field(default_factory=dict)
+    _vertical: dict[str, Criteo] = field(default_factory=dict)
+
+    def dataset(self, name: str, seed: int) -> Dataset:
+        """See Room.dataset; loaded once."""
+        if (name, seed) not in self._loaded:
+            self._loaded.clear()
+            self._loaded[name, seed] = load(name, self.data_dir, seed)
+        return self._loaded[name, seed]
+
+    def vertical(self, name: str) -> Criteo:
+        """See Room.vertical; loaded once."""
+        if name not in self._vertical:
+            self._vertical[name] = sources.load_vertical(name, self.data_dir)
+        return self._vertical[name]
+
+    def either(self, name: str, seed: int) -> Dataset | Criteo:
+        """The data set of that name, of either kind. Raises ConfigError."""
+        return self.vertical(name) if name in sources.VERTICAL else self.dataset(name, seed)
+
+    @contextmanager
+    def crew(self, work: ClientWork) -> Iterator[Crew]:
+        """See Room.crew."""
+        with ThreadPoolExecutor(self.threads, initializer=torch.set_num_threads, initargs=(1,)) as workers:
+            yield ThreadCrew(work, workers)
+
+
+def load(name: str, data_dir: Path, seed: int) -> Dataset:
+    """Load a data set with the test rows of that seed. Raises ConfigError."""
+    return sources.load(name, data_dir, np.random.default_rng([seed, TEST_SPLIT]))
