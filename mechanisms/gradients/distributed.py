@@ -1,0 +1,182 @@
+"""One private gradient step on the rows of all members of a secure sum, with noise that they share.
+
+Each member samples its own rows with probability q, clips each row's gradient to L2 norm C, adds noise to the
+sum, and rounds to whole units g. The secure sum adds up these whole numbers modulo 2^32; what it decodes to
+is what a trusted server would have released (Kairouz et al. 2021 for the idea, with discrete noise). Nobody
+sees a member's own numbers, so members can share the noise: N(0, s^2) each, s = z C / sqrt(H + 1), if H other
+members are honest.
+
+Unit of privacy: one record (row) of a member; neighbours: add or remove it; norm: L2 of its gradient. The
+guarantee is against all others together, as long as at least H of the other members in the sum are honest:
+they add their noise and tell nobody. With h of them it is that of a multiplier z sqrt((h + 1) / (H + 1)):
+`at_honest`. A member that adds no noise counts as one that is not honest, and nobody can tell.
+
+Theorem. Let r members be honest, W_k = x_k + N_k their sums in units of g, N_k ~ N(0, s^2) independently, and
+R the sum of the rounded W_k. Then R is a post-processing of T = sum of W_k, up to a ratio between 1 - eta and
+1 + eta, whatever the x_k are, with
+
+    eta <= (1 + 2 sum over j >= 1 of exp(-2 pi^2 s^2 j^2 / r))^(r - 1) - 1.
+
+Proof. R = T - sum of v_k, v_k = W_k - rint(W_k) in [-1/2, 1/2]. Given T = t, the W_k have a Gaussian
+density on the hyperplane sum W_k = t, of covariance s^2 (I - 1 1^T / r). The density of v, for sum v = t
+mod 1, is its sum over a coset of the lattice A_(r-1) = {u in Z^r: sum u = 0}. By Poisson's formula that sum
+is a constant times 1 + the sum over the nonzero points y of the dual lattice of c_y, |c_y| = exp(-2 pi^2
+s^2 |y|^2). The dual lattice is the projection of Z^r: each of its points comes from one y' in Z^r with y'_r
+= 0, and |y|^2 = |y'|^2 - (sum y')^2 / r >= |y'|^2 / r, as y' has r - 1 coordinates (Cauchy and Schwarz).
+Summing over Z^(r-1) without 0 gives eta. So the density of v given T is within 1 +- eta of one that does
+not depend on x. QED
+
+So if T is (epsilon, delta)-private, as the Gaussian mechanism with multiplier z is by its accountant, R on d
+coordinates is (epsilon + d ln((1 + eta) / (1 - eta)), (1 + eta)^d delta)-private: the coordinates' noise is
+independent, and both factors enter the inequality once. The same holds for a sampled batch, which mixes such
+R over samples, and for steps that follow on each other. A rule is refused unless d steps times ln((1 + eta) /
+(1 - eta)) stays below 1e-9. What wraps around modulo 2^32 harms accuracy alone.
+
+Rounding x_k to whole units before the noise is added is the same as rounding W_k, as whole numbers commute
+with rint. It moves two neighbouring x_k apart by sqrt(d) at most: rows are clipped to C - sqrt(d) g.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from mechanisms.accounting.ledger import SampledGaussian
+from mechanisms.arguments import count, positive, share
+from mechanisms.gradients.clipped_sum import ClippedSum
+from mechanisms.gradients.dp_sgd import Batch
+from mechanisms.gradients.per_example import Loss
+from mechanisms.noise.noise import add_units
+from mechanisms.noise.randomness import Words
+
+RING_BITS = 32
+_EXACT = 2.0**52
+_SLACK = 1e-9  # the most that rounding may add to epsilon
+_MOST_ROUNDING = 0.25  # the most of C that rounding to units may take
+_TAILS = 10.0  # standard deviations of the batch and of the noise for which the ring has room
+
+
+@dataclass(frozen=True, slots=True)
+class SharedNoise:
+    """What all members of a swarm agree on for steps on d = `size` parameters.
+
+    `clipping_radius` C; `noise_multiplier` z of the noise of H + 1 members, `honest` = H;
+    `sampling_probability` q; `expected_batch`: the rows of all members in a step, in the mean; `members`: the
+    most that a sum has. Raises ValueError for what leaves no unit g: a batch that does not fit the ring, or
+    too many parameters for it.
+    """
+
+    clipping_radius: float
+    noise_multiplier: float
+    sampling_probability: float
+    honest: int
+    expected_batch: float
+    members: int
+    size: int
+    steps: int
+
+    def __post_init__(self) -> None:
+        positive("clipping_radius", self.clipping_radius)
+        positive("noise_multiplier", self.noise_multiplier)
+        share("sampling_probability", self.sampling_probability)
+        positive("expected_batch", self.expected_batch)
+        for name in ("honest", "members", "size", "steps"):
+            count(name, getattr(self, name))
+        if self.honest >= self.members:
+            raise ValueError(f"honest = {self.honest} is not allowed: at most {self.members - 1}, all others")
+        if math.sqrt(self.size) * self.unit > _MOST_ROUNDING * self.clipping_radius:
+            raise ValueError(
+                f"expected_batch = {self.expected_batch:g} is not allowed with {self.size} parameters: "
+                f"rounding to {RING_BITS} bits would take more than a quarter of clipping_radius; lower it"
+            )
+        share_units = self.share_std / self.unit
+        eta = rounding_ratio(share_units, self.members)
+        if eta >= 1 or self.size * self.steps * 2 * math.atanh(eta) > _SLACK:
+            raise ValueError(
+                f"noise_multiplier = {self.noise_multiplier:g} is not allowed: a member's share of the noise "
+                f"is {share_units:.3g} units, too few to hide the rounding; lower expected_batch"
+            )
+
+    @property
+    def share_std(self) -> float:
+        """s in the units of the gradient: the std of the noise that each member adds."""
+        return self.noise_multiplier * self.clipping_radius / math.sqrt(self.honest + 1)
+
+    @property
+    def unit(self) -> float:
+        """g: the least power of two for which the ring has room for 10 std more than the expected sum."""
+        rows = self.expected_batch + _TAILS * math.sqrt(self.expected_batch)
+        most = rows * self.clipping_radius + _TAILS * self.share_std * math.sqrt(self.members)
+        return math.ldexp(1.0, math.frexp(most / 2.0 ** (RING_BITS - 1))[1])
+
+    @property
+    def events(self) -> tuple[SampledGaussian, ...]:
+        """What one step costs a member's records, if `honest` other members are honest."""
+        return (SampledGaussian(self.noise_multiplier, self.sampling_probability, 1),)
+
+    def decoded(self, words: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Returns the private sum of gradients (d,) from the sum of all members' words (d,), modulo 2^32."""
+        return words.view(np.int32).astype(np.float64) * self.unit
+
+
+class SharedGradient:
+    """One member's words for the secure sum of a step."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        parameters: Mapping[str, nn.Parameter],
+        loss: Loss,
+        row: tuple[torch.Tensor, torch.Tensor],
+        rule: SharedNoise,
+        most_rows: int,
+    ) -> None:
+        """`most_rows`: all rows of this member, which count as public. See ClippedSum for the rest.
+
+        Raises ValueError if the parameters are not `rule.size` in number, or so many rows are not exact.
+        """
+        size = sum(parameter.numel() for parameter in parameters.values())
+        if size != rule.size:
+            raise ValueError(f"size = {rule.size} is not allowed: the model has {size} parameters to train")
+        if count("most_rows", most_rows) * rule.clipping_radius > _EXACT * rule.unit:
+            raise ValueError(f"most_rows = {most_rows} is not allowed: sums of so many rows are not exact")
+        self._rule = rule
+        radius = rule.clipping_radius - math.sqrt(size) * rule.unit
+        expected = rule.sampling_probability * most_rows
+        self._sum = ClippedSum(model, parameters, loss, row, radius, most_rows, expected)
+
+    @property
+    def method(self) -> str:
+        """How gradients of single rows are computed: BOOK_KEEPING, or a slower way and why."""
+        return self._sum.method
+
+    def offer(self, x: torch.Tensor, y: torch.Tensor, words: Words) -> tuple[NDArray[np.uint32], Batch]:
+        """Returns this member's words (d,) for a Poisson batch x (n, ...), y (n, ...), and what stays here.
+
+        n may be 0. Each call needs a new batch and draws new noise from `words`. Raises NotFinite if training
+        has diverged.
+        """
+        batch = self._sum(x, y)
+        units = np.rint(batch.vector / self._rule.unit)
+        add_units(units, self._rule.share_std, self._rule.unit, words)
+        return in_ring(units), Batch(batch.mean_loss, batch.not_finite)
+
+
+def in_ring(units: NDArray[np.float64]) -> NDArray[np.uint32]:
+    """Whole numbers (d,) modulo 2^32."""
+    return units.astype(np.int64).astype(np.uint32)
+
+
+def rounding_ratio(share_std: float, members: int) -> float:
+    """eta of the theorem, rounded up, for r = `members` shares with a std of `share_std` units each."""
+    exponent = 2 * math.pi**2 * positive("share_std", share_std) ** 2 / count("members", members)
+    # j^2 - 1 >= 3 (j - 1): the terms fall faster than a geometric series with the ratio exp(-3 exponent).
+    first = math.exp(-exponent)
+    terms = 2 * first / -math.expm1(-3 * exponent)
+    return math.expm1((members - 1) * math.log1p(terms)) * (1 + 2.0**-40)
