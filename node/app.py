@@ -61,6 +61,7 @@ from node.task.parameters import canonical_parameters
 from node.task.sections import Task
 from node.training.build import build_model
 from node.training.devices import thread_count
+from node.training.frozen_body import FEATURES
 from node.training.initial_weights import loaded_names
 from node.training.local_tensors import own_words
 from node.training.model_file import Card, task_table
@@ -171,7 +172,15 @@ def prepare(options: NodeOptions) -> Prepared:
     mechanism = make_mechanism(task, named, len(dataset.train_y))
     check_loss_gate(task, mechanism)
     bound = offer_bound(task, mechanism)
-    trainer = Trainer(model, task.train, dataset, options.seed, mechanism.gradient, SystemWords())
+    trainer = Trainer(
+        model=model,
+        section=task.train,
+        dataset=dataset,
+        seed=options.seed,
+        gradient=mechanism.gradient,
+        words=SystemWords(),
+        body=task.model.body,
+    )
     dimension = sum(prod(shape) for _, shape in named)
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)
@@ -184,6 +193,7 @@ def prepare(options: NodeOptions) -> Prepared:
             **_schema_words(task),
             **own_words(trainer.own_names, trainer.device),
             **({"gradients": trainer.slow} if trainer.slow else {}),
+            **({"features": f"of {task.model.body}, computed once"} if task.model.body else {}),
         },
         folder=partial(Folder, card=card),
         trainer=trainer,
@@ -314,6 +324,7 @@ def _run_in(
     words = prepared.dimension + prepared.weighting.slots
     check_length(options.task.aggregation, _expected(options, endpoint), words)
     state = _open_state(prepared, key, out, key_file)
+    prepared.trainer.keep_features(out / FEATURES)
     try:
         bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
         access = access_of(endpoint, bound, where, lambda: kept_token(out / PAGE_TOKEN))

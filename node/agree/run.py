@@ -105,6 +105,9 @@ class Surveyor:
     def resume(self, stored: Tensors) -> None:
         """Does nothing: there are no own tensors."""
 
+    def keep_features(self, folder: Path) -> None:
+        """Does nothing: there is no model."""
+
 
 class AgreementFolder(Folder):
     """A folder of state and history, without models."""

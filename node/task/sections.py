@@ -36,12 +36,14 @@ class TaskSection:
 class ModelSection:
     """The model: an import path (`class` in TOML) and its keyword arguments.
 
-    `weights` is a file of initial tensors; the peers agree on its content, not on its path.
+    `weights` is a file of initial tensors; the peers agree on its content, not on its path. `body` names a
+    part that is not trained and comes first: a node computes its outputs once. Each node may choose its own.
     """
 
     cls: str = key(text("'package.module:Class'", _PATH), name="class")
     args: Mapping[str, Any] = key(_arguments, factory=dict)
     weights: str | None = key(text("a FILE.safetensors", r"(?s).+\.safetensors"), None, shared=False)
+    body: str | None = key(text("the name of a part of the model"), None, shared=False)
 
 
 @dataclass(frozen=True)

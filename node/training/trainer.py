@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from math import prod
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -25,6 +26,7 @@ from node.errors import UserError, reason
 from node.task.sections import TrainSection
 from node.training.batch_norm import BatchNorms
 from node.training.devices import find_device, within_memory
+from node.training.frozen_body import FrozenBody
 from node.training.gradient_steps import GradientSteps, PlainSteps, PrivateSteps
 from node.training.local_tensors import Array, LocalTensors, whole_model
 from node.training.losses import check_loss, make_loss
@@ -105,6 +107,9 @@ class Learner(Protocol):
     def resume(self, stored: Mapping[str, Array]) -> None:
         """Restores the own tensors of an earlier start."""
 
+    def keep_features(self, folder: Path) -> None:
+        """Names the folder for features of a frozen body, if there is one."""
+
 
 def shapes(model: nn.Module, pattern: str) -> Shapes:
     """Returns names and shapes of the trainable parameters that `pattern` matches, in the vector's order.
@@ -155,10 +160,12 @@ class Trainer:
         gradient: GradientRule | None,
         words: Words,
         proximal: ProximalTerm | None = None,
+        body: str | None = None,
     ) -> None:
         """`gradient`: the rule for private steps, with noise and samples from `words`; None: plain steps.
 
-        `proximal`: the proximal term that a server's mechanism requires; None: no term. The constructor
+        `proximal`: the proximal term that a server's mechanism requires; None: no term. `body`: the part of
+        the model, not trained, whose outputs replace the rows; None: no part. The constructor
         freezes all other parameters and moves the model to the section's device. Raises ConfigError.
         """
         device = find_device(section.device)
@@ -174,18 +181,44 @@ class Trainer:
         self._loss = make_loss(section, dataset.classes, device)
         self._metrics = chosen_metrics(section.metrics, dataset.classes)
         self._busy = threading.Lock()
-        self._check_loss()
-        loss, rows, size = self._loss, self._dataset, section.batch_size
-        self._steps: GradientSteps = (
-            PlainSteps(model, loss, rows, size)
-            if gradient is None
-            else PrivateSteps(model, loss, rows, size, rule=gradient, words=words)
+        self._gradient, self._words = gradient, words
+        self._body = None if body is None else FrozenBody(model, body, self._dataset.train_x)
+        self._features: Path | None = None
+        self._lacks_features = self._body is not None
+        two = self._dataset.train_x[:2]
+        tried = two if self._body is None else self._body.features(two, None)
+        self._check_loss(tried)
+        self._steps = self._steps_on(
+            self._dataset if self._body is None else replace(self._dataset, train_x=tried)
         )
 
-    def _check_loss(self) -> None:
+    def _steps_on(self, rows: Dataset) -> GradientSteps:
+        model, loss, size = self._model, self._loss, self._section.batch_size
+        if self._gradient is None:
+            return PlainSteps(model, loss, rows, size)
+        return PrivateSteps(model, loss, rows, size, rule=self._gradient, words=self._words)
+
+    def keep_features(self, folder: Path) -> None:
+        """Says where to keep the outputs of the model's frozen body, if it has one, from start to start."""
+        self._features = folder
+
+    def _load_features(self) -> None:
+        """Replaces the rows by the body's outputs for them, once. Raises UserError."""
+        if self._body is None or not self._lacks_features:
+            return
+        data = self._dataset
+        try:
+            train, test = (self._body.features(rows, self._features) for rows in (data.train_x, data.test_x))
+        except OSError as error:
+            raise UserError(f"{self._features}: the features cannot be kept: {reason(error)}") from error
+        self._dataset = replace(data, train_x=train, test_x=test)
+        self._steps = self._steps_on(self._dataset)
+        self._lacks_features = False
+
+    def _check_loss(self, rows: torch.Tensor) -> None:
         """Tries a user-defined loss on two rows."""
         if self._section.loss != "auto":
-            outputs = self._outputs(self._dataset.train_x[:2])
+            outputs = self._outputs(rows)
             check_loss(self._section.loss, self._loss, outputs, self._dataset.train_y[:2])
 
     def vector(self) -> Vector:
@@ -209,6 +242,7 @@ class Trainer:
         Diverged if the result is not finite; the node's own tensors then keep their previous values.
         """
         with self._busy:
+            self._load_features()
             begun, before = time.perf_counter(), self._local.snapshot()
             write_vector(self._model, working, self._section.parameters)
             try:
@@ -233,6 +267,7 @@ class Trainer:
     def evaluate(self, vector: Vector) -> Evaluation:
         """Evaluates `vector` (d,) on the dataset's test rows."""
         with self._busy, self._within_memory():
+            self._load_features()
             self._put(vector)
             targets = self._dataset.test_y
             outputs = self._outputs(self._dataset.test_x)
@@ -243,18 +278,24 @@ class Trainer:
     def own_loss(self, vector: Vector) -> float:
         """Returns the mean loss of `vector` (d,) on the training rows, which all belong to this node."""
         with self._busy, self._within_memory():
+            self._load_features()
             self._put(vector)
             return float(self._loss(self._outputs(self._dataset.train_x), self._dataset.train_y))
 
     def module(self, vector: Vector) -> nn.Module:
         """Returns a copy of the model with `vector` (d,), for inference; other tensors are the node's own."""
         with self._busy:
+            self._load_features()
             self._put(vector)
-            return copy.deepcopy(self._model).cpu().eval().requires_grad_(False)
+            whole = copy.deepcopy(self._model)
+            if self._body is not None:
+                self._body.restore(whole)
+            return whole.cpu().eval().requires_grad_(False)
 
     def tensors(self, vector: Vector) -> dict[str, Array]:
         """Returns all tensors of the model with `vector` (d,), by name; the shared ones are views of it."""
         with self._busy:
+            self._load_features()
             self._put(vector)
             named = shapes(self._model, self._section.parameters)
             return whole_model(self._model, split_vector(vector, named))

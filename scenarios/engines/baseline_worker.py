@@ -27,7 +27,15 @@ def train_curve(job: Job) -> Curve:
     """The accuracy after every round of local training, from the task's initial model."""
     dataset = union_of_shards(job)
     model = build_model(job.task, dataset)
-    trainer = Trainer(model, job.task.train, dataset, job.batch_seed, None, SystemWords())
+    trainer = Trainer(
+        model=model,
+        section=job.task.train,
+        dataset=dataset,
+        seed=job.batch_seed,
+        gradient=None,
+        words=SystemWords(),
+        body=job.task.model.body,
+    )
     working = read_vector(model, job.task.train.parameters)  # (d,)
     accuracy, seconds, never = [], 0.0, threading.Event()
     for number in range(1, job.rounds + 1):

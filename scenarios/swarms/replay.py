@@ -190,6 +190,7 @@ class OneByOne:
                 seed=batch_seed(task, len(datasets), peer),
                 gradient=member.mechanism.gradient,
                 words=member.words,
+                body=task.model.body,
             )
             for peer, (dataset, member) in enumerate(zip(datasets, members, strict=True))
         ]

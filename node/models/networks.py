@@ -1,4 +1,4 @@
-"""The models in the package; a task names any other torch module by its import path."""
+"""Small networks that are trained from the first layer on."""
 
 from __future__ import annotations
 

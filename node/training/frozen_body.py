@@ -1,0 +1,115 @@
+"""The first part of a model, if it is not trained: its outputs for the node's rows are computed once.
+
+A scattering transform, or a network trained on public data, is the same in every round. `model.body` names
+it: the node replaces its rows by what the body makes of them, keeps these features on disk, and trains the
+rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from node.errors import ConfigError, shown
+from node.storage.whole_files import replace_file
+from node.training.parameter_scope import digest_of, plain_tensors
+
+_ROWS = 256  # per batch
+_SUFFIX = ".f32"
+FEATURES = "features"
+"""The folder of features in a run's folder."""
+
+
+class FrozenBody:
+    """The submodule `name` of `model`, which the model applies to its rows before anything else."""
+
+    def __init__(self, model: nn.Module, name: str, rows: torch.Tensor) -> None:
+        """`rows` (n, ...): any; two are tried. Raises ConfigError for a submodule that is no such body."""
+        parts = {part: module for part, module in model.named_modules() if part}
+        if name not in parts:
+            raise ConfigError(
+                f"model.body = {shown(name)} is no part of the model; it has: {shown(', '.join(parts))}"
+            )
+        self._model, self._name, self._body = model, name, parts[name]
+        trained = [part for part, value in self._body.named_parameters() if value.requires_grad]
+        if trained:
+            raise ConfigError(
+                f"model.body = {shown(name)} would be trained ({shown(trained[0])}); let train.parameters "
+                "match only the rest of the model"
+            )
+        self._check(rows[:2])
+
+    def _check(self, rows: torch.Tensor) -> None:
+        """Compares the model's outputs with those of the rest of it on features; leaves the body skipped."""
+        training = self._model.training
+        self._model.eval()
+        with torch.no_grad():
+            expected = self._model(rows)
+            try:
+                features = self._body(rows)
+                self._body.__dict__["forward"] = _unchanged
+                found = self._model(features)
+                fits = bool(torch.allclose(found, expected, rtol=1e-4, atol=1e-5))
+            except (RuntimeError, TypeError, ValueError, AttributeError):
+                fits = False
+        self._model.train(training)
+        if not fits:
+            self.restore(self._model)
+            raise ConfigError(
+                f"model.body = {shown(self._name)} does not fit: the model must apply it to its rows as they "
+                "are, before anything else, and use its outputs alone"
+            )
+
+    def restore(self, model: nn.Module) -> nn.Module:
+        """Returns `model`, this one or a copy, whose body computes again."""
+        model.get_submodule(self._name).__dict__.pop("forward", None)
+        return model
+
+    def features(self, rows: torch.Tensor, folder: Path | None) -> torch.Tensor:
+        """Returns the body's outputs for `rows` (n, ...), from a file in `folder` if they are there.
+
+        The file's name is a digest of rows and body. The result is on the device of the rows; on the CPU it
+        may stay on disk until it is read. Raises OSError.
+        """
+        if folder is None:
+            return torch.cat([*self._computed(rows)])
+        path = folder / f"{self._digest(rows)}{_SUFFIX}"
+        (sample,) = self._computed(rows[:1])
+        if not path.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
+            replace_file(path, (part.cpu().numpy().tobytes() for part in self._computed(rows)), durable=False)
+        # Copy on write: torch wants memory that may be written.
+        stored = np.memmap(path, np.float32, mode="c", shape=(len(rows), *sample.shape[1:]))
+        return torch.from_numpy(stored).to(rows.device)
+
+    def _computed(self, rows: torch.Tensor) -> Iterator[torch.Tensor]:
+        """Yields the outputs batch by batch, in eval mode."""
+        self.restore(self._model)
+        training = self._body.training
+        self._body.eval()
+        try:
+            with torch.no_grad():
+                for batch in rows.split(_ROWS):
+                    yield self._body(batch).float()
+        finally:
+            self._body.train(training)
+            self._body.__dict__["forward"] = _unchanged
+
+    def _digest(self, rows: torch.Tensor) -> str:
+        names = [name for name in plain_tensors(self._model) if name.startswith(f"{self._name}.")]
+        digest = hashlib.sha256(
+            f"{torch.__version__} {type(self._body).__module__} {self._body} {tuple(rows.shape)} "
+            f"{rows.dtype} {digest_of(self._model, names)}".encode()
+        )
+        for batch in rows.split(_ROWS):
+            digest.update(batch.cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()[:32]
+
+
+def _unchanged(features: torch.Tensor) -> torch.Tensor:
+    return features

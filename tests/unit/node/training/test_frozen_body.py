@@ -1,0 +1,179 @@
+"""A body that is not trained: features computed once and kept on disk; what leaves is the whole model."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from mechanisms.gradients.dp_sgd import GradientRule
+from mechanisms.noise.randomness import SeededWords
+from node.data.dataset import Dataset
+from node.errors import ConfigError, UserError
+from node.task.sections import TrainSection
+from node.training.frozen_body import FrozenBody
+from node.training.trainer import Trainer, read_vector
+
+
+class Counted(nn.Module):
+    """A body that counts the rows it has seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 6)
+        self.seen = 0
+
+    def forward(self, rows):
+        self.seen += len(rows)
+        return torch.relu(self.layer(rows))
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = Counted()
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, rows):
+        return self.head(self.body(rows))
+
+
+def data(rows=40, test=10):
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(rows + test, 4, generator=generator)
+    y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long()
+    return Dataset(x[:rows], y[:rows], x[rows:], y[rows:], "test", 3, "rows")
+
+
+def model(seed=0):
+    torch.manual_seed(seed)
+    return Model()
+
+
+SECTION = TrainSection(rounds=2, epochs=1, batch_size=8, learning_rate=0.1, parameters="head.*")
+
+
+def trainer(body="body", gradient=None, whole=None):
+    whole = model() if whole is None else whole
+    return Trainer(
+        model=whole,
+        section=SECTION,
+        dataset=data(),
+        seed=0,
+        gradient=gradient,
+        words=SeededWords(np.random.default_rng(0)),
+        body=body,
+    )
+
+
+RULE = GradientRule(1.0, 1.0, 0.2)
+
+
+@pytest.mark.parametrize("gradient", [None, RULE])
+def test_training_on_features_is_training_of_the_whole_model(gradient, tmp_path):
+    plain, featured = trainer(None, gradient), trainer("body", gradient)
+    featured.keep_features(tmp_path / "features")
+    vectors = []
+    for subject in (plain, featured):
+        vector = subject.vector()
+        for number in (1, 2):
+            vector = subject.train(vector, number, threading.Event()).vector
+        vectors.append(vector)
+        assert subject.evaluate(vector).accuracy == plain.evaluate(vectors[0]).accuracy
+    assert vectors[0] == pytest.approx(vectors[1], abs=1e-6)
+    assert featured.own_loss(vectors[1]) == pytest.approx(plain.own_loss(vectors[0]), rel=1e-5)
+
+
+def test_the_body_sees_each_row_once_and_never_again_after_a_restart(tmp_path):
+    whole = model()
+    subject = trainer(whole=whole)
+    subject.keep_features(tmp_path / "features")
+    before = whole.body.seen
+    vector = subject.vector()
+    for number in (1, 2, 3):
+        vector = subject.train(vector, number, threading.Event()).vector
+        subject.evaluate(vector)
+    assert whole.body.seen - before <= 40 + 10 + 2  # a row of each part for its shape
+    again = model()
+    restarted = trainer(whole=again)
+    restarted.keep_features(tmp_path / "features")
+    before = again.body.seen
+    assert restarted.evaluate(vector) == subject.evaluate(vector)
+    assert again.body.seen - before == 2
+    files = sorted((tmp_path / "features").iterdir())
+    assert (tmp_path / "features").stat().st_mode & 0o777 == 0o700
+    assert sum(file.stat().st_size for file in files) == 50 * 6 * 4
+
+
+def test_other_rows_and_other_weights_have_features_of_their_own(tmp_path):
+    rows = torch.randn(9, 4)
+    first, second = model(0).requires_grad_(False), model(1).requires_grad_(False)
+    for whole in (first, second):
+        body = FrozenBody(whole, "body", rows)
+        body.features(rows, tmp_path)
+        body.features(rows + 1, tmp_path)
+        body.features(rows, tmp_path)
+        expected = torch.relu(whole.body.layer(rows))
+        assert torch.allclose(body.features(rows, tmp_path), expected)
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_what_leaves_the_trainer_is_the_whole_model(tmp_path):
+    subject = trainer()
+    vector = subject.vector()
+    whole = subject.module(vector)
+    expected = model()
+    rows = torch.randn(5, 4)
+    assert torch.equal(whole(rows), expected(rows))
+    assert set(subject.tensors(vector)) == set(expected.state_dict())
+    assert read_vector(expected, "head.*").shape == vector.shape
+
+
+@pytest.mark.parametrize(
+    ("name", "section", "said"),
+    [
+        ("legs", "head.*", r"model.body = 'legs' is no part of the model; it has: 'body, body.layer, head'"),
+        ("body", "*", r"model.body = 'body' would be trained \('layer.weight'\); let train.parameters match"),
+        ("head", "body.*", "model.body = 'head' does not fit: the model must apply it to its rows"),
+    ],
+)
+def test_what_is_no_body_is_refused(name, section, said):
+    def made():
+        return Trainer(
+            model=model(),
+            section=TrainSection(rounds=1, epochs=1, batch_size=8, learning_rate=0.1, parameters=section),
+            dataset=data(),
+            seed=0,
+            gradient=None,
+            words=SeededWords(np.random.default_rng(0)),
+            body=name,
+        )
+
+    with pytest.raises(ConfigError, match=said):
+        made()
+
+
+def test_a_part_of_a_body_is_a_body_too():
+    subject, plain = trainer("body.layer"), trainer(None)
+    vector = subject.vector()
+    assert subject.evaluate(vector) == plain.evaluate(vector)
+
+
+def test_a_body_that_is_not_all_that_reads_the_rows_is_refused():
+    class Both(Model):
+        def forward(self, rows):
+            return self.head(self.body(rows)) + rows[:, :1]
+
+    with pytest.raises(ConfigError, match="does not fit"):
+        trainer(whole=Both())
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    subject = trainer()
+    subject.keep_features(tmp_path / "file" / "features")
+    with pytest.raises(UserError, match="the features cannot be kept"):
+        subject.evaluate(subject.vector())
