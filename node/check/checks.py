@@ -17,7 +17,7 @@ from node.data.report import Report, counted
 from node.data.sources import read_source
 from node.errors import UserError, one_line, shown
 from node.free_memory import free_bytes
-from node.init.proposal import LOUD_NOISE
+from node.init.proposal import loud_noise
 from node.net.listening import listen
 from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
@@ -177,7 +177,7 @@ def _noise(task: Task, named: Shapes, mechanism: Mechanism) -> Iterator[Finding]
         return
     size = sum(prod(shape) for _, shape in named)
     noise = rule.noise_multiplier * sqrt(size) / task.train.batch_size
-    if noise > LOUD_NOISE:
+    if noise > loud_noise(task.model.body):
         yield Finding(
             "warning",
             "noise",

@@ -79,5 +79,5 @@ def task_comes_first(argv: Sequence[str], help_text: str) -> bool:
         print(help_text)
         return False
     if argv[0].startswith("-"):
-        raise ConfigError(f"{argv[0]} is refused: the task comes first; --help tells more")
+        raise ConfigError(f"{argv[0]} is refused: the task comes first; --help shows more")
     return True

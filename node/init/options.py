@@ -116,7 +116,10 @@ def _add_task(add: Callable[..., object]) -> None:
     add("--out", metavar="FILE", default="task.toml", help="the task file. Default: task.toml")
     add("--name", metavar="NAME", help="the task's name. Default: that of the data")
     add(
-        "--model", choices=("auto", "linear", "mlp", "cnn"), default="auto", help="Default: auto, by the data"
+        "--model",
+        choices=("auto", "linear", "mlp", "cnn", "scattering"),
+        default="auto",
+        help="Default: auto, by the data",
     )
     add("--rounds", metavar="N", default="20", help="Default: 20")
     add("--privacy", choices=("dp-sgd", "none"), default="dp-sgd", help="Default: dp-sgd")

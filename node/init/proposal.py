@@ -16,14 +16,18 @@ from node.errors import ConfigError, shown
 from node.task.schema import ArraySchema, ClassTarget, Schema
 from node.task.sections import AgreementSection
 
-ModelKind = Literal["auto", "linear", "mlp", "cnn"]
+ModelKind = Literal["auto", "linear", "mlp", "cnn", "scattering"]
 TEST_FRACTION = 0.2
 _EPSILONS = (1.0, 2.0, 4.0, 8.0)
 _BEARABLE_NOISE = 1.0
 """The largest noise of one step, as a multiple of the clipping radius, that training tolerates."""
-LOUD_NOISE = 3.0
-"""The noise of a step above which a model learns little."""
+_LOUD_NOISE = 3.0
+_BORNE_ON_FEATURES = 6.0
+"""How much more of it a linear layer on scattering features tolerates (docs/results/README.md)."""
 _LARGEST_DELTA = 1e-5
+BODY = "body"
+"""The part of node.models:Scattering that is not trained."""
+_PATHS, _LEAST_SIDE, _MOST_FEATURES = 81, 8, 20_000  # features beyond this number drown in their noise
 _LINEAR_BELOW = 2000  # rows: fewer are too few to train a hidden layer
 _HIDDEN = 32
 _LEAST_RECORDS, _MOST_RECORDS = 10_000, 50_000_000
@@ -47,6 +51,9 @@ class Privacy:
     epsilon: float
     delta: float
     noise: float
+    loud: bool
+    """Whether this is more noise than the model bears."""
+    clipping_radius: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,8 @@ class Model:
     args: Mapping[str, Any]
     size: int
     why: str
+    body: str | None = None
+    """The part that is not trained and whose outputs are computed once."""
 
 
 def propose_agreement(rows: int) -> AgreementSection:
@@ -65,23 +74,36 @@ def propose_agreement(rows: int) -> AgreementSection:
     return AgreementSection(records=min(_MOST_RECORDS, max(_LEAST_RECORDS, most)))
 
 
-def propose_model(schema: Schema, rows: int, kind: ModelKind) -> Model:
-    """Returns a model for so many `rows`; raises ConfigError if the chosen `kind` does not suit the data."""
+def propose_model(schema: Schema, rows: int, kind: ModelKind, private: bool) -> Model:
+    """Returns a model for so many `rows`; raises ConfigError if the chosen `kind` does not suit the data.
+
+    With record-level privacy, images of one or three channels get scattering features, unless these are many.
+    """
     outputs = len(schema.target.values) if isinstance(schema.target, ClassTarget) else 1
     image = isinstance(schema, ArraySchema) and len(schema.shape) == 3 and min(schema.shape[1:]) >= 4
     match kind:
         case "auto":
-            chosen: ModelKind = "cnn" if image else "linear" if rows < _LINEAR_BELOW else "mlp"
-            why = "images" if image else f"{'fewer than' if rows < _LINEAR_BELOW else 'at least'} 2000 rows"
+            chosen, why = _by_data(schema, image, rows, private)
         case _:
             chosen, why = kind, "as asked"
     width = prod(schema.shape)
     if chosen == "cnn":
         return _cnn(schema, image, outputs, why)
+    if chosen == "scattering":
+        return _scattering(schema, outputs, why)
     if chosen == "linear":
         return Model("node.models:Linear", {"inputs": width, "outputs": outputs}, (width + 1) * outputs, why)
     sizes = [width, _HIDDEN, outputs]
     return Model("node.models:MLP", {"sizes": sizes}, (width + 1) * _HIDDEN + (_HIDDEN + 1) * outputs, why)
+
+
+def _by_data(schema: Schema, image: bool, rows: int, private: bool) -> tuple[ModelKind, str]:
+    if image and private and schema.shape[0] in {1, 3} and 0 < _features(schema) <= _MOST_FEATURES:
+        return "scattering", "images, with privacy for each row"
+    if image:
+        return "cnn", "images"
+    few = rows < _LINEAR_BELOW
+    return ("linear", "fewer than 2000 rows") if few else ("mlp", "at least 2000 rows")
 
 
 def _cnn(schema: Schema, image: bool, outputs: int, why: str) -> Model:
@@ -95,11 +117,38 @@ def _cnn(schema: Schema, image: bool, outputs: int, why: str) -> Model:
     return Model("node.models:ConvNet", {"shape": [channels, height, width], "outputs": outputs}, size, why)
 
 
-def propose_training(rows: int, rounds: int, private: bool) -> Training:
-    """Returns the training for so many `rows`: privacy takes larger batches, which do not add noise."""
+def _scattering(schema: Schema, outputs: int, why: str) -> Model:
+    size = _features(schema)
+    if not size:
+        raise ConfigError(
+            f"--model scattering is refused for rows of shape {shown(list(schema.shape))}; allowed: images "
+            "of [channels, height, width], the last two 8 or more"
+        )
+    args = {"shape": list(schema.shape), "outputs": outputs}
+    return Model("node.models:Scattering", args, (size + 1) * outputs, why, BODY)
+
+
+def _features(schema: Schema) -> int:
+    """The number of scattering features of a row; 0 if it is no image for them."""
+    if not isinstance(schema, ArraySchema) or len(schema.shape) != 3 or min(schema.shape[1:]) < _LEAST_SIDE:
+        return 0
+    channels, height, width = schema.shape
+    return channels * _PATHS * (height // 4) * (width // 4)
+
+
+def propose_training(rows: int, rounds: int, private: bool, body: str | None = None) -> Training:
+    """Returns the training for so many `rows`: privacy takes larger batches, which do not add noise.
+
+    On scattering features gradients are clipped to a tenth, so the step is ten times as long.
+    """
     if not private:
         return Training(rounds, 1, _batch(rows / 50, 8, 64), 0.05, 0.9)
-    return Training(rounds, 1, _batch(rows / 20, 16, 1024), 0.25, 0.5)
+    return Training(rounds, 1, _batch(rows / 20, 16, 1024), 0.25 / clipping_radius(body), 0.5)
+
+
+def clipping_radius(body: str | None) -> float:
+    """Returns privacy.clipping_radius: rows of normalised features have alike and small gradients."""
+    return 1.0 if body is None else 0.1
 
 
 def _batch(wanted: float, low: int, high: int) -> int:
@@ -107,16 +156,27 @@ def _batch(wanted: float, low: int, high: int) -> int:
     return min(high, max(low, 2 ** int(math.log2(max(1.0, wanted)))))
 
 
-def propose_privacy(training: Training, rows: int, parameters: int, epsilon: float | None) -> Privacy:
+def propose_privacy(
+    training: Training, rows: int, parameters: int, epsilon: float | None, body: str | None = None
+) -> Privacy:
     """Returns the smallest epsilon of 1, 2, 4, 8 with tolerable noise per step, or the requested `epsilon`.
 
     delta is at most 0.1 / rows, rounded down to a power of ten, and at most 1e-5. The noise of a step is, in
-    the L2 norm over all parameters and as a multiple of the clipping radius, sigma sqrt(d) / batch.
+    the L2 norm over all parameters and as a multiple of the clipping radius, sigma sqrt(d) / batch. `body` is
+    the part of the model that is not trained.
     """
     delta = min(_LARGEST_DELTA, 10.0 ** math.floor(math.log10(0.1 / rows)))
+    most = _BEARABLE_NOISE if body is None else _BEARABLE_NOISE * _BORNE_ON_FEATURES
     wanted = _EPSILONS if epsilon is None else (epsilon,)
-    tried = [Privacy(each, delta, _noise(training, rows, parameters, each, delta)) for each in wanted]
-    return next((each for each in tried if each.noise <= _BEARABLE_NOISE), tried[-1])
+    noises = {each: _noise(training, rows, parameters, each, delta) for each in wanted}
+    chosen = next((each for each, noise in noises.items() if noise <= most), wanted[-1])
+    noise = noises[chosen]
+    return Privacy(chosen, delta, noise, noise > loud_noise(body), clipping_radius(body))
+
+
+def loud_noise(body: str | None) -> float:
+    """Returns the noise of a step above which a model with this untrained part learns little."""
+    return _LOUD_NOISE if body is None else _LOUD_NOISE * _BORNE_ON_FEATURES
 
 
 def _noise(training: Training, rows: int, parameters: int, epsilon: float, delta: float) -> float:

@@ -98,6 +98,8 @@ def _model(model: Model) -> Iterator[str]:
     yield "[model]"
     yield f"class = {toml(model.cls)}    # {model.why}; any torch.nn.Module as 'package.module:Class'"
     yield f"args = {toml(model.args)}    # {model.size} parameters"
+    if model.body is not None:
+        yield f"body = {toml(model.body)}    # is not trained; its outputs for one's rows are computed once"
     yield ""
 
 
@@ -140,7 +142,7 @@ def _privacy(proposal: Proposal) -> Iterator[str]:
         yield 'mechanism = "dp-sgd"      # bounds what anybody can tell about any one row; "none" is without'
         yield f"epsilon = {toml(privacy.epsilon)}             # for all rounds; smaller is more private"
         yield f"delta = {toml(privacy.delta)}"
-        yield "clipping_radius = 1.0"
+        yield f"clipping_radius = {toml(privacy.clipping_radius)}"
         yield f"# With {_count(proposal.rows)} rows a step's noise is {privacy.noise:.2g} times what one row"
         yield f"# can move it; a peer with fewer rows adds more noise, for the same epsilon.    {MARK}: rows"
     yield ""

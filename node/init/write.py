@@ -13,7 +13,6 @@ from node.errors import ConfigError, reason, shown
 from node.init.look import Look
 from node.init.options import InitOptions
 from node.init.proposal import (
-    LOUD_NOISE,
     TEST_FRACTION,
     ModelKind,
     Privacy,
@@ -47,12 +46,12 @@ def write_task(options: InitOptions, found: Look) -> list[str]:
 
 def _proposal(options: InitOptions, found: Look) -> Proposal:
     rows = max(1, round(found.rows * (1 - TEST_FRACTION)))
-    model = propose_model(found.schema, rows, cast("ModelKind", options.model))
     private = options.privacy == "dp-sgd"
-    training = propose_training(rows, options.rounds, private)
+    model = propose_model(found.schema, rows, cast("ModelKind", options.model), private)
+    training = propose_training(rows, options.rounds, private, model.body)
     privacy: Privacy | None = None
     if private:
-        privacy = propose_privacy(training, rows, model.size, options.epsilon)
+        privacy = propose_privacy(training, rows, model.size, options.epsilon, model.body)
     return Proposal(
         name=options.name,
         rows=rows,
@@ -75,7 +74,7 @@ def _try_out(task: Task, options: InitOptions) -> None:
 def _summary(options: InitOptions, proposal: Proposal, marked: int) -> list[str]:
     model, privacy = proposal.model, proposal.privacy
     budget = f"dp-sgd, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}" if privacy else "none"
-    loud = privacy is not None and privacy.noise > LOUD_NOISE
+    loud = privacy is not None and privacy.loud
     return [
         f"model: {model.cls}, {model.size} parameters ({model.why}); privacy: {budget}",
         f"{options.out} is written; {marked} lines are marked {MARK[2:]}: read them before you share it",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from node.data.dataset import load_dataset
+from node.errors import ConfigError
 from node.init.__main__ import main, parse_init
 from node.init.proposal import propose_model, propose_privacy, propose_training
 from node.task.load import load_task
@@ -305,9 +306,34 @@ def test_an_empty_answer_takes_the_last_column_and_no_answer_is_an_error(monkeyp
 
 def test_a_model_by_the_kind_of_data_and_its_rows():
     table, images = schema(TABLE), schema(IMAGES)
-    chosen = [propose_model(one, rows, "auto") for one, rows in ((table, 100), (table, 5000), (images, 100))]
+    chosen = [
+        propose_model(one, rows, "auto", private=False)
+        for one, rows in ((table, 100), (table, 5000), (images, 100))
+    ]
     assert [model.cls.rpartition(":")[2] for model in chosen] == ["Linear", "MLP", "ConvNet"]
     assert [model.size for model in chosen] == [16, 322, 9 * 3 * 16 + 16 + 9 * 16 * 32 + 32 + 32 * 4 * 2 + 2]
+
+
+def shaped(shape):
+    """The schema's table of images of this shape."""
+    channels = {"mean": [0.5] * shape[0], "std": [0.25] * shape[0]}
+    return {**IMAGES, **channels, "shape": shape}
+
+
+def test_private_images_get_features_that_need_no_training():
+    grey = schema(shaped([1, 28, 28]))
+    model = propose_model(grey, 2000, "auto", private=True)
+    assert (model.cls, model.body, model.size) == ("node.models:Scattering", "body", 39_700 // 10 * 2)
+    training = propose_training(2000, 5, True, model.body)
+    privacy = propose_privacy(training, 2000, model.size, None, model.body)
+    assert (training.learning_rate, privacy.clipping_radius, privacy.epsilon) == (2.5, 0.1, 1.0)
+    assert not privacy.loud
+    assert propose_privacy(training, 2000, 400 * model.size, 0.5, model.body).loud
+    for shape, kind in (([3, 256, 256], "ConvNet"), ([1, 6, 28], "ConvNet")):
+        other = schema(shaped(shape))
+        assert propose_model(other, 2000, "auto", private=True).cls == f"node.models:{kind}"
+    with pytest.raises(ConfigError, match=r"--model scattering is refused for rows of shape \[1, 6, 28\]"):
+        propose_model(schema(shaped([1, 6, 28])), 100, "scattering", private=True)
 
 
 def test_a_budget_that_suits_rows_and_rounds():
