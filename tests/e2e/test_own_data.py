@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from node.check import __main__ as check
@@ -41,6 +43,53 @@ def test_three_nodes_learn_from_three_csvs(nursery: Nursery, owners: list[str], 
     assert [line["participants"] for line in history(outs[0])] == [3, 3, 3]
     assert min(summary(out)["accuracy"] for out in outs) > 0.85
     assert {summary(out)["accuracy_of"] for out in outs} == {"validation"}
+
+
+@pytest.fixture
+def painters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Makes three files of striped images, and a task with privacy from the first one."""
+    monkeypatch.chdir(tmp_path)
+    names = [f"{number}.npz" for number in range(3)]
+    for number, name in enumerate(names):
+        rng = np.random.default_rng(number)
+        upright = rng.integers(0, 2, 240)
+        stripes = np.sin(np.arange(12) * 1.5 + rng.uniform(0, 6, (240, 1)))[:, None, :].repeat(12, 1)
+        images = np.where(upright[:, None, None] == 1, stripes, stripes.transpose(0, 2, 1))
+        np.savez(
+            name, x=(images + rng.normal(size=images.shape) * 0.3)[:, None].astype(np.float32), y=upright
+        )
+    assert init.main(["--data", "0.npz", "--rounds", "2", "--epsilon", "4"]) == 0
+    return names
+
+
+def test_private_images_are_learned_on_features_that_are_computed_once(
+    nursery: Nursery, painters: list[str], tmp_path: Path
+) -> None:
+    text = Path("task.toml").read_text()
+    assert 'class = "node.models:Scattering"' in text
+    assert 'body = "body"' in text
+    endpoints = [free_endpoint() for _ in painters]
+    peers = ("--peers", ",".join(endpoints))
+    outs = [tmp_path / f"out{number}" for number in range(3)]
+    nodes = [
+        nursery.fork(
+            *("--task", str(tmp_path / "task.toml"), "--data", str(tmp_path / own), *peers),
+            *("--listen", endpoint, "--out", str(out), "--json"),
+        )
+        for endpoint, own, out in zip(endpoints, painters, outs, strict=True)
+    ]
+    assert nodes[0].event("started")["features"] == "of body, computed once"
+    ends = [node.ends_well() for node in nodes]
+    one_digest(ends)
+    assert min(summary(out)["accuracy"] for out in outs) > 0.9
+    assert all(len(list((out / "features").iterdir())) == 2 for out in outs)
+    written = tmp_path / "predictions.csv"
+    process = nursery.predict(
+        *("--model", str(outs[1]), "--data", str(tmp_path / "2.npz"), "--out", str(written), "--json")
+    )
+    assert process.status() == 0, process.told()
+    process.out.join()
+    assert json.loads(process.out.all()[-1])["metrics"]["accuracy"] > 0.9
 
 
 def test_a_peer_with_another_schema_is_told_the_column(
