@@ -9,8 +9,11 @@ from math import prod, sqrt
 from pathlib import Path
 from typing import Literal
 
+from torch import nn
+
 from mechanisms.accounting.ledger import Ledger, spent
 from mechanisms.mechanism import Mechanism
+from mechanisms.noise.randomness import SystemWords
 from node.check.probe import Meeting, meet_all
 from node.data.dataset import Dataset, load_dataset, own_rows
 from node.data.report import Report, counted
@@ -30,7 +33,7 @@ from node.storage.key_file import read_key
 from node.task.parameters import canonical_parameters
 from node.task.sections import Task
 from node.training.build import build_model
-from node.training.trainer import Shapes, shapes
+from node.training.trainer import Shapes, Trainer, shapes
 from protocol.swarm.meeting.clock_skew import skew_words
 from protocol.swarm.meeting.discovery import OTHER_KEY
 from protocol.wire.ids import Key
@@ -123,9 +126,36 @@ def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:
         yield Finding("problem", "model", str(error))
         return
     yield _model(task, named, mechanism)
+    yield from _training(options, dataset, model, mechanism)
     yield _budget(options, mechanism)
     yield from _noise(task, named, mechanism)
     yield _memory(options, named, dataset, mechanism)
+
+
+def _training(
+    options: NodeOptions, dataset: Dataset, model: nn.Module, mechanism: Mechanism
+) -> Iterator[Finding]:
+    """Prepares training as a node does; says how the gradients of single rows are computed."""
+    task = options.task
+    try:
+        trainer = Trainer(
+            model=model,
+            section=task.train,
+            dataset=dataset,
+            seed=options.seed,
+            gradient=mechanism.gradient,
+            words=SystemWords(),
+            body=task.model.body,
+        )
+    except UserError as error:
+        yield Finding("problem", "training", str(error))
+        return
+    if mechanism.gradient is None:
+        return
+    if trainer.slow:
+        yield Finding("warning", "gradients", f"slow: {trainer.slow}")
+    else:
+        yield Finding("ok", "gradients", "of single rows by book-keeping, whatever other rows are in a batch")
 
 
 def _model(task: Task, named: Shapes, mechanism: Mechanism) -> Finding:

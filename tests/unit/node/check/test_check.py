@@ -148,6 +148,40 @@ def test_a_budget_that_lasts(task, run):
     )
 
 
+def test_how_gradients_of_single_rows_are_computed(task, run, tmp_path, monkeypatch):
+    """What a node would refuse at its start is a problem here; what it would be slow at is a warning."""
+    (tmp_path / "layers.py").write_text(
+        "from torch import nn\n"
+        "class Normed(nn.Sequential):\n"
+        "    def __init__(self):\n"
+        "        super().__init__(nn.Linear(7, 7), nn.BatchNorm1d(7), nn.Linear(7, 2))\n"
+        "class Bent(nn.Sequential):\n"
+        "    def __init__(self):\n"
+        "        super().__init__(nn.Linear(7, 7), nn.PReLU(), nn.Linear(7, 2))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    fast, slow, refused = (
+        run(task(privacy=PRIVATE, **model), "--data", "ward.csv")[:2]
+        for model in (
+            {},
+            *({"model": {"class": f"layers:{name}", "args": {}}} for name in ("Bent", "Normed")),
+        )
+    )
+    assert fast[1]["gradients"][0] == "ok"
+    assert slow[1]["gradients"][0] == "warning"
+    assert "PReLU has no rule of its own" in slow[1]["gradients"][1]
+    assert (refused[0], refused[1]["training"][0]) == (2, "problem")
+    assert "layer '1' (BatchNorm1d) takes its statistics from the batch" in refused[1]["training"][1]
+    assert "gradients" not in run(task(), "--data", "ward.csv")[1]
+
+
+def test_a_body_that_does_not_fit_is_found(task, run):
+    model = {"class": "node.models:Linear", "args": {"inputs": 7, "outputs": 2}, "body": "legs"}
+    status, found, _, _ = run(task(model=model), "--data", "ward.csv")
+    assert (status, found["training"][0]) == (2, "problem")
+    assert "model.body = 'legs' is no part of the model" in found["training"][1]
+
+
 def test_a_budget_that_ends_before_the_rounds_do(task, run):
     path = task(privacy=PRIVATE, train={"rounds": 5, "batch_size": 64})
     status, found, _, _ = run(path, "--data", "ward.csv", "--rounds", "9")
