@@ -23,7 +23,7 @@ _BEARABLE_NOISE = 1.0
 """The largest noise of one step, as a multiple of the clipping radius, that training tolerates."""
 _LOUD_NOISE = 3.0
 _BORNE_ON_FEATURES = 6.0
-"""How much more of it a linear layer on scattering features tolerates (docs/results/README.md)."""
+"""How much more of it a linear layer on scattering features tolerates (docs/models.md has figures)."""
 _LARGEST_DELTA = 1e-5
 BODY = "body"
 """The part of node.models:Scattering that is not trained."""

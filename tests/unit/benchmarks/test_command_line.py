@@ -16,7 +16,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
     listed = capsys.readouterr().out
     names = {
         *("aggregators", "allocation", "audit", "calibration", "clients", "memory", "noise", "rounds"),
-        *("floor", "page", "secagg", "shares", "siege", "starting", "tls"),
+        *("floor", "gradients", "page", "secagg", "shares", "siege", "starting", "tls"),
     }
     assert set(BENCHMARKS) == names
     assert all(name in helped and name in listed for name in BENCHMARKS)
