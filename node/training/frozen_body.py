@@ -19,7 +19,7 @@ from node.errors import ConfigError, shown
 from node.storage.whole_files import replace_file
 from node.training.parameter_scope import digest_of, plain_tensors
 
-_ROWS = 256  # per batch
+_ROWS, _PROBED = 256, 8  # rows in a batch; rows whose features are part of the digest
 _SUFFIX = ".f32"
 FEATURES = "features"
 """The folder of features in a run's folder."""
@@ -36,6 +36,7 @@ class FrozenBody:
                 f"model.body = {shown(name)} is no part of the model; it has: {shown(', '.join(parts))}"
             )
         self._model, self._name, self._body = model, name, parts[name]
+        self._files: set[str] = set()
         trained = [part for part, value in self._body.named_parameters() if value.requires_grad]
         if trained:
             raise ConfigError(
@@ -73,19 +74,26 @@ class FrozenBody:
     def features(self, rows: torch.Tensor, folder: Path | None) -> torch.Tensor:
         """Returns the body's outputs for `rows` (n, ...), from a file in `folder` if they are there.
 
-        The file's name is a digest of rows and body. The result is on the device of the rows; on the CPU it
-        may stay on disk until it is read. Raises OSError.
+        The file's name is a digest of the rows, the body's tensors, and its outputs for a few rows. The
+        result is on the device of the rows; on the CPU it may stay on disk until it is read. Raises OSError.
         """
         if folder is None:
             return torch.cat([*self._computed(rows)])
-        path = folder / f"{self._digest(rows)}{_SUFFIX}"
-        (sample,) = self._computed(rows[:1])
-        if not path.exists():
+        (sample,) = self._computed(rows[:_PROBED])
+        path = folder / f"{self._digest(rows, sample)}{_SUFFIX}"
+        self._files.add(path.name)
+        if not path.is_file() or path.stat().st_size != len(rows) * sample[0].numel() * sample.element_size():
             folder.mkdir(mode=0o700, exist_ok=True)
             replace_file(path, (part.cpu().numpy().tobytes() for part in self._computed(rows)), durable=False)
         # Copy on write: torch wants memory that may be written.
         stored = np.memmap(path, np.float32, mode="c", shape=(len(rows), *sample.shape[1:]))
         return torch.from_numpy(stored).to(rows.device)
+
+    def tidy(self, folder: Path) -> None:
+        """Removes features of other rows or bodies than those asked for. Raises OSError."""
+        for path in folder.glob(f"*{_SUFFIX}"):
+            if path.name not in self._files:
+                path.unlink(missing_ok=True)
 
     def _computed(self, rows: torch.Tensor) -> Iterator[torch.Tensor]:
         """Yields the outputs batch by batch, in eval mode."""
@@ -100,13 +108,13 @@ class FrozenBody:
             self._body.train(training)
             self._body.__dict__["forward"] = _unchanged
 
-    def _digest(self, rows: torch.Tensor) -> str:
+    def _digest(self, rows: torch.Tensor, sample: torch.Tensor) -> str:
         names = [name for name in plain_tensors(self._model) if name.startswith(f"{self._name}.")]
         digest = hashlib.sha256(
             f"{torch.__version__} {type(self._body).__module__} {self._body} {tuple(rows.shape)} "
             f"{rows.dtype} {digest_of(self._model, names)}".encode()
         )
-        for batch in rows.split(_ROWS):
+        for batch in (sample, *rows.split(_ROWS)):
             digest.update(batch.cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()[:32]
 

@@ -209,6 +209,8 @@ class Trainer:
         data = self._dataset
         try:
             train, test = (self._body.features(rows, self._features) for rows in (data.train_x, data.test_x))
+            if self._features is not None:
+                self._body.tidy(self._features)
         except OSError as error:
             raise UserError(f"{self._features}: the features cannot be kept: {reason(error)}") from error
         self._dataset = replace(data, train_x=train, test_x=test)
