@@ -120,8 +120,21 @@ def test_unpadded_blocks_are_caught(kind):
                 yield blocks.Block(x[own], y[own], torch.ones(len(x[own]), dtype=torch.bool))
 
     total._way = Unpadded(total._way.method, 16, 1, one_thread=False)
+    if all(_same_alone(total._way.method, x, y, rows) for rows in range(2, 17)):
+        pytest.skip("on this machine the length of a block does not matter for this model")
     beyond = [shift(total, x[:rows], y[:rows], rows - 1)[1] for rows in range(2, 18)]
     assert max(beyond) > allowed(total, x, y)
+
+
+def _same_alone(method, x, y, rows):
+    """Whether each row has the same bits by itself as in a block of so many rows."""
+    block = [[part.clone() for part in found.parts] for found in method(x[:rows], y[:rows])[0].values()]
+    return all(
+        torch.equal(one[row], two[0])
+        for row in range(rows)
+        for own, found in zip(block, method(x[row : row + 1], y[row : row + 1])[0].values(), strict=True)
+        for one, two in zip(own, found.parts, strict=True)
+    )
 
 
 def test_float32_sums_are_caught(monkeypatch):
