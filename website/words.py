@@ -18,6 +18,8 @@ KEYS = {
     "model.class": "Import path of a `torch.nn.Module`.",
     "model.args": "Its keyword arguments.",
     "model.weights": "A file with the initial weights, instead of those drawn from `task.seed`.",
+    "model.body": "The part of the model that comes first and is not trained; a node computes its outputs "
+    "for its rows once.",
     "data.source": "A built-in data set, or a file to use if `--data` is not given.",
     "data.target": "What is to be predicted: a column, or an array of an npz. The default is the "
     "last column, or `y`.",
