@@ -113,12 +113,12 @@ def block_rows(expected_rows: float, elements: float, lanes: int = 1) -> int:
     """K for batches of `expected_rows` in the mean, of which a row takes `elements` numbers.
 
     As long as a block stays in a cache longer ones are faster; and most batches should fill whole blocks. K
-    is a multiple of 16 unless memory forbids it: then all places of a lane are equally far from a boundary of
-    64 bytes.
+    is a multiple of 16, so that all places of a lane are equally far from a boundary of 64 bytes, or a power
+    of two below it where memory allows no more: then a lane has a single place.
     """
     most = min(_MOST_ROWS, max(_LEAST_ROWS, int(_CACHED / elements)), int(_STORED / elements))
     if most < LANES:
-        return max(1, most)
+        return 1 << max(0, most.bit_length() - 1)
     most -= most % LANES
     in_lane = expected_rows / lanes
     likely = lanes * (in_lane + 2 * math.sqrt(in_lane))

@@ -537,6 +537,16 @@ def test_blocks_stay_in_the_cache_and_are_mostly_full(expected, elements, rows):
     assert block_rows(expected, elements) == rows
 
 
+@pytest.mark.parametrize("elements", [2**24 / 5, 2**24 / 7, 2**24 / 13, 2**24 / 15, 2**24 / 100])
+def test_a_lane_has_one_place_in_every_block(elements):
+    """Modulo 16, or modulo a shorter block: else its rows would be at places that no trial compared."""
+    rows = block_rows(1000, elements, lanes=16)
+    x = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
+    places = places_of(lanes_of(x, 16), 16) % rows
+    for lane in range(16):
+        assert len(set((places[lanes_of(x, 16) == lane] % 16).tolist())) == 1
+
+
 def test_lanes_need_more_room():
     assert block_rows(256, 900, lanes=16) == 384
 
