@@ -15,6 +15,7 @@ from mechanisms.accounting import gaussian
 from mechanisms.accounting.ledger import Ledger, spent
 from mechanisms.audits.audit import Array, Method, Pair, Release
 from mechanisms.gradients.dp_sgd import GradientRule, PrivateGradient, poisson_rows, record_events
+from mechanisms.gradients.objective import Objective
 from mechanisms.labels.embeddings import EmbeddingDP
 from mechanisms.labels.flips import LabelDP
 from mechanisms.noise.randomness import Words
@@ -43,10 +44,7 @@ def steps(rule: GradientRule, number: int) -> Release:
     parameters = dict(model.named_parameters())
     canaries = torch.eye(ABREAST)
     gradient_of = PrivateGradient(
-        model=model,
-        parameters=parameters,
-        loss=_steep,
-        row=(canaries[:1], torch.ones(1, 1)),
+        objective=Objective(model, parameters, _steep, (canaries[:1], torch.ones(1, 1))),
         rule=rule,
         most_rows=ABREAST,
         expected_rows=1.0,

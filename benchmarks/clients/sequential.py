@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_parameters
 
-from mechanisms.gradients.per_example import Loss
+from mechanisms.gradients.objective import Loss
 from scenarios.clients.training import AfterBatch, Floats, LocalTraining, Rows, Seed
 
 AfterOwn = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

@@ -19,8 +19,10 @@ from benchmarks.machine import versions
 from benchmarks.spec import Row
 from mechanisms.gradients.blocks import Way, block_rows
 from mechanisms.gradients.clipped_sum import ClippedSum
+from mechanisms.gradients.layers import add_all, norms_of
+from mechanisms.gradients.objective import Objective
 from mechanisms.gradients.per_example import PerExample
-from mechanisms.gradients.trial import BOOK_KEEPING, norms_of
+from mechanisms.gradients.trial import BOOK_KEEPING
 from node.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,16 +92,16 @@ def _row(
 def _steps(name: str, batch: int) -> dict[str, Callable[[], object]]:
     """Return what is timed, by kind. Raises UserError if book-keeping does not fit the model."""
     model, x, y = MODELS[name].built(batch)
-    parameters = dict(model.named_parameters())
-    total = ClippedSum(model, parameters, _loss, (x[:1], y[:1]), RADIUS, MOST_ROWS, float(batch))
+    objective = Objective(model, dict(model.named_parameters()), _loss, (x[:1], y[:1]))
+    total = ClippedSum(objective, RADIUS, MOST_ROWS, float(batch))
     if total.method != BOOK_KEEPING:
         raise UserError(f"gradients: the model {name!r} is not computed by book-keeping: {total.method}")
-    size = sum(parameter.numel() for parameter in parameters.values())
-    in_full = Way(PerExample(model, parameters, _loss), block_rows(batch, size), lanes=1, one_thread=False)
+    rows = block_rows(batch, sum(objective.sizes))
+    in_full = Way(PerExample(objective), rows, lanes=1, one_thread=False)
     return {
         PLAIN: lambda: _plain(model, x, y),
         OURS: lambda: total(x, y),
-        VMAP: lambda: _in_full(in_full, parameters, x, y),
+        VMAP: lambda: _in_full(in_full, objective, x, y),
     }
 
 
@@ -108,13 +110,12 @@ def _plain(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> None:
     torch.autograd.backward(functional.cross_entropy(model(x), y))
 
 
-def _in_full(way: Way, parameters: Mapping[str, nn.Parameter], x: torch.Tensor, y: torch.Tensor) -> None:
-    total = {name: torch.zeros(value.numel(), dtype=torch.float64) for name, value in parameters.items()}
+def _in_full(way: Way, objective: Objective, x: torch.Tensor, y: torch.Tensor) -> None:
+    _, total = objective.zeros()
     for block in way.blocks(x, y):
         gradients, _ = way.gradients(block)
         weights = torch.where(block.taken, (RADIUS / norms_of(gradients)).clamp(max=1.0), 0.0)
-        for name, part in gradients.items():
-            part.add_to(total[name], weights)
+        add_all(gradients, total, weights)
 
 
 def _loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

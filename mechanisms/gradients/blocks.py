@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import torch
@@ -92,18 +93,17 @@ class Way:
 
 def lanes_of(x: torch.Tensor, lanes: int) -> torch.Tensor:
     """The lanes (n,), 0 to `lanes` - 1, of rows x (n, ...): 4 bits of a multilinear hash of a row's bytes."""
-    if lanes == 1:
-        return torch.zeros(len(x), dtype=torch.int64, device=x.device)
     content = x.reshape(len(x), -1).contiguous().view(torch.uint8).to("cpu", torch.int64)
-    generator = torch.Generator().manual_seed(0)
-    factors = torch.randint(-(2**63), 2**63 - 1, content.shape[1:], generator=generator)
-    return ((content * factors).sum(1) >> 32).remainder(lanes).to(x.device)
+    return ((content * _factors(content.shape[1])).sum(1) >> 32).remainder(lanes).to(x.device)
+
+
+@lru_cache(maxsize=8)
+def _factors(number: int) -> torch.Tensor:
+    return torch.randint(-(2**63), 2**63 - 1, (number,), generator=torch.Generator().manual_seed(0))
 
 
 def places_of(lanes: torch.Tensor, number: int) -> torch.Tensor:
     """The places (n,) of rows with these `lanes` (n,): the s-th row of lane l is at s `number` + l."""
-    if number == 1:
-        return torch.arange(len(lanes), device=lanes.device)
     of_lane = functional.one_hot(lanes, number)
     before = (of_lane.cumsum(0) - of_lane).gather(1, lanes.unsqueeze(1)).squeeze(1)
     return before * number + lanes

@@ -6,7 +6,6 @@ only and forms no gradient of a parameter; `layers` has what follows from both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 
 import torch
@@ -15,37 +14,32 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.func import vmap
 
 from mechanisms.gradients.layers import Float64, RowGradients, check_layer, of_layer
-from mechanisms.gradients.per_example import Loss
+from mechanisms.gradients.objective import Objective
 
 
 class BookKeeping:
-    """Gradients of `parameters`, by name, for the rows of a batch; see `Method`.
+    """Gradients by parameter name for the rows of a batch; see `Method`.
 
     Raises ValueError, with the reason, for a parameter that does not belong to exactly one layer with a rule.
     That each layer is used once and nothing else uses its parameters shows only in a comparison
     (`clipped_sum`).
     """
 
-    def __init__(self, model: nn.Module, parameters: Mapping[str, nn.Parameter], loss: Loss) -> None:
-        self._model, self._loss = model, loss
-        names = {id(parameter): name for name, parameter in parameters.items()}
+    def __init__(self, objective: Objective) -> None:
+        self._objective, self._convert = objective, Float64()
+        left = {id(parameter): name for name, parameter in objective.parameters.items()}
+        wanted = set(left)
         self._layers: dict[nn.Module, dict[str, str]] = {}  # layer: its own name of a parameter, the model's
-        self._convert = Float64()
-        left = dict(names)
-        for layer in model.modules():
-            own = {
-                name: names[id(parameter)]
-                for name, parameter in layer.named_parameters(recurse=False)
-                if id(parameter) in names
-            }
-            if own:
-                check_layer(layer)
-                self._layers[layer] = own
+        for layer in objective.model.modules():
             for name, parameter in layer.named_parameters(recurse=False):
-                if id(parameter) in names and left.pop(id(parameter), None) is None:
+                if id(parameter) not in wanted:
+                    continue
+                check_layer(layer)
+                if id(parameter) not in left:
                     raise ValueError(
                         f"parameter {name!r} of {type(layer).__name__} is that of another layer, too"
                     )
+                self._layers.setdefault(layer, {})[name] = left.pop(id(parameter))
 
     def __call__(self, x: torch.Tensor, y: torch.Tensor) -> tuple[dict[str, RowGradients], torch.Tensor]:
         """Returns the gradients by parameter name, and the (K,) losses, for x (K, ...) and y (K, ...).
@@ -67,7 +61,7 @@ class BookKeeping:
         with ExitStack() as stack, torch.enable_grad():
             for layer in self._layers:
                 stack.callback(layer.register_forward_hook(note).remove)
-            outputs = self._model(x)
+            outputs = self._objective.model(x)
             losses = vmap(self._loss_of_one)(outputs, y)
             if len(edges) < len(self._layers):
                 raise ValueError("a layer with parameters is not used")
@@ -81,4 +75,4 @@ class BookKeeping:
         return found, losses.detach()
 
     def _loss_of_one(self, output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        return self._loss(output.unsqueeze(0), target.unsqueeze(0))
+        return self._objective.loss(output.unsqueeze(0), target.unsqueeze(0))

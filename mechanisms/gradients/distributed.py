@@ -33,30 +33,28 @@ R over samples, and for steps that follow on each other. A rule is refused unles
 (1 - eta)) stays below 1e-9. What wraps around modulo 2^32 harms accuracy alone.
 
 Rounding x_k to whole units before the noise is added is the same as rounding W_k, as whole numbers commute
-with rint. It moves two neighbouring x_k apart by sqrt(d) at most: rows are clipped to C - sqrt(d) g.
+with rint; `noisy_sum` bounds by how much it moves two neighbouring x_k apart.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from mechanisms.accounting.ledger import SampledGaussian
-from mechanisms.arguments import count, positive, share
-from mechanisms.gradients.clipped_sum import ClippedSum
-from mechanisms.gradients.dp_sgd import Batch
-from mechanisms.gradients.per_example import Loss
-from mechanisms.noise.noise import add_units
+from mechanisms.arguments import count, positive
+from mechanisms.gradients.clipped_sum import Batch
+from mechanisms.gradients.dp_sgd import GradientRule, record_events
+from mechanisms.gradients.noisy_sum import NoisySum
+from mechanisms.gradients.objective import Objective
+from mechanisms.noise.noise import power_of_two
 from mechanisms.noise.randomness import Words
 
 RING_BITS = 32
-_EXACT = 2.0**52
 _SLACK = 1e-9  # the most that rounding may add to epsilon
 _MOST_ROUNDING = 0.25  # the most of C that rounding to units may take
 _TAILS = 10.0  # standard deviations of the batch and of the noise for which the ring has room
@@ -66,15 +64,12 @@ _TAILS = 10.0  # standard deviations of the batch and of the noise for which the
 class SharedNoise:
     """What all members of a swarm agree on for steps on d = `size` parameters.
 
-    `clipping_radius` C; `noise_multiplier` z of the noise of H + 1 members, `honest` = H;
-    `sampling_probability` q; `expected_batch`: the rows of all members in a step, in the mean; `members`: the
-    most that a sum has. Raises ValueError for what leaves no unit g: a batch that does not fit the ring, or
-    too many parameters for it.
+    `gradient`: C, q, and the multiplier z of the noise of H + 1 members, `honest` = H; `expected_batch`: the
+    rows of all members in a step, in the mean; `members`: the most that a sum has. Raises ValueError for what
+    leaves no unit g: a batch that does not fit the ring, or too many parameters for it.
     """
 
-    clipping_radius: float
-    noise_multiplier: float
-    sampling_probability: float
+    gradient: GradientRule
     honest: int
     expected_batch: float
     members: int
@@ -82,15 +77,12 @@ class SharedNoise:
     steps: int
 
     def __post_init__(self) -> None:
-        positive("clipping_radius", self.clipping_radius)
-        positive("noise_multiplier", self.noise_multiplier)
-        share("sampling_probability", self.sampling_probability)
         positive("expected_batch", self.expected_batch)
         for name in ("honest", "members", "size", "steps"):
             count(name, getattr(self, name))
         if self.honest >= self.members:
             raise ValueError(f"honest = {self.honest} is not allowed: at most {self.members - 1}, all others")
-        if math.sqrt(self.size) * self.unit > _MOST_ROUNDING * self.clipping_radius:
+        if math.sqrt(self.size) * self.unit > _MOST_ROUNDING * self.gradient.clipping_radius:
             raise ValueError(
                 f"expected_batch = {self.expected_batch:g} is not allowed with {self.size} parameters: "
                 f"rounding to {RING_BITS} bits would take more than a quarter of clipping_radius; lower it"
@@ -99,26 +91,26 @@ class SharedNoise:
         eta = rounding_ratio(share_units, self.members)
         if eta >= 1 or self.size * self.steps * 2 * math.atanh(eta) > _SLACK:
             raise ValueError(
-                f"noise_multiplier = {self.noise_multiplier:g} is not allowed: a member's share of the noise "
-                f"is {share_units:.3g} units, too few to hide the rounding; lower expected_batch"
+                f"noise_multiplier = {self.gradient.noise_multiplier:g} is not allowed: a member's share of "
+                f"the noise is {share_units:.3g} units, too few to hide the rounding; lower expected_batch"
             )
 
     @property
     def share_std(self) -> float:
         """s in the units of the gradient: the std of the noise that each member adds."""
-        return self.noise_multiplier * self.clipping_radius / math.sqrt(self.honest + 1)
+        return self.gradient.noise_std / math.sqrt(self.honest + 1)
 
     @property
     def unit(self) -> float:
         """g: the least power of two for which the ring has room for 10 std more than the expected sum."""
         rows = self.expected_batch + _TAILS * math.sqrt(self.expected_batch)
-        most = rows * self.clipping_radius + _TAILS * self.share_std * math.sqrt(self.members)
-        return math.ldexp(1.0, math.frexp(most / 2.0 ** (RING_BITS - 1))[1])
+        most = rows * self.gradient.clipping_radius + _TAILS * self.share_std * math.sqrt(self.members)
+        return power_of_two(most / 2.0 ** (RING_BITS - 1))
 
     @property
     def events(self) -> tuple[SampledGaussian, ...]:
         """What one step costs a member's records, if `honest` other members are honest."""
-        return (SampledGaussian(self.noise_multiplier, self.sampling_probability, 1),)
+        return (record_events(self.gradient, 1),)
 
     def decoded(self, words: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Returns the private sum of gradients (d,) from the sum of all members' words (d,), modulo 2^32."""
@@ -128,33 +120,27 @@ class SharedNoise:
 class SharedGradient:
     """One member's words for the secure sum of a step."""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        parameters: Mapping[str, nn.Parameter],
-        loss: Loss,
-        row: tuple[torch.Tensor, torch.Tensor],
-        rule: SharedNoise,
-        most_rows: int,
-    ) -> None:
+    def __init__(self, objective: Objective, rule: SharedNoise, most_rows: int) -> None:
         """`most_rows`: all rows of this member, which count as public. See ClippedSum for the rest.
 
         Raises ValueError if the parameters are not `rule.size` in number, or so many rows are not exact.
         """
-        size = sum(parameter.numel() for parameter in parameters.values())
+        size = sum(objective.sizes)
         if size != rule.size:
             raise ValueError(f"size = {rule.size} is not allowed: the model has {size} parameters to train")
-        if count("most_rows", most_rows) * rule.clipping_radius > _EXACT * rule.unit:
-            raise ValueError(f"most_rows = {most_rows} is not allowed: sums of so many rows are not exact")
-        self._rule = rule
-        radius = rule.clipping_radius - math.sqrt(size) * rule.unit
-        expected = rule.sampling_probability * most_rows
-        self._sum = ClippedSum(model, parameters, loss, row, radius, most_rows, expected)
+        self._sum = NoisySum(
+            objective=objective,
+            radius=rule.gradient.clipping_radius,
+            unit=rule.unit,
+            noise_std=rule.share_std,
+            most_rows=most_rows,
+            expected_rows=rule.gradient.sampling_probability * most_rows,
+        )
 
     @property
     def method(self) -> str:
         """How gradients of single rows are computed: BOOK_KEEPING, or a slower way and why."""
-        return self._sum.method
+        return self._sum.clipped.method
 
     def offer(self, x: torch.Tensor, y: torch.Tensor, words: Words) -> tuple[NDArray[np.uint32], Batch]:
         """Returns this member's words (d,) for a Poisson batch x (n, ...), y (n, ...), and what stays here.
@@ -162,10 +148,8 @@ class SharedGradient:
         n may be 0. Each call needs a new batch and draws new noise from `words`. Raises NotFinite if training
         has diverged.
         """
-        batch = self._sum(x, y)
-        units = np.rint(batch.vector / self._rule.unit)
-        add_units(units, self._rule.share_std, self._rule.unit, words)
-        return in_ring(units), Batch(batch.mean_loss, batch.not_finite)
+        units, batch = self._sum(x, y, words)
+        return in_ring(units), batch
 
 
 def in_ring(units: NDArray[np.float64]) -> NDArray[np.uint32]:

@@ -7,33 +7,27 @@ the sum by the expected number of rows in a batch.
 Unit of privacy: one record (row). Neighbours: add or remove it; norm: L2 of its gradient over all
 parameters. The number of rows of the data set counts as public (q and the divisor follow from it); the number
 of rows in a batch does not, and nothing depends on it. Only the gradient is private; the loss is not.
-
-Sum and noise lie on a grid g (`noise` says why). Rounding the sum to it can move two neighbouring sums apart
-by at most 1 in each coordinate, sqrt(d) g in L2: `clipped_sum` clips to that much less than C.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from mechanisms.accounting.ledger import SampledGaussian
 from mechanisms.arguments import count, positive, share
-from mechanisms.gradients.clipped_sum import ClippedSum
-from mechanisms.gradients.per_example import Loss
+from mechanisms.gradients.clipped_sum import Batch
+from mechanisms.gradients.noisy_sum import EXACT, NoisySum
+from mechanisms.gradients.objective import Objective
 from mechanisms.gradients.trial import BOOK_KEEPING
-from mechanisms.noise.noise import COARSEST, REACH, add_units
+from mechanisms.noise.noise import COARSEST, REACH, power_of_two
 from mechanisms.noise.randomness import Words
 
-__all__ = ["BOOK_KEEPING", "Batch", "GradientRule", "PrivateGradient", "poisson_rows", "record_events"]
-
-_EXACT = 2.0**52  # whole numbers up to here, and their sums with the noise, are exact in float64
+__all__ = ["BOOK_KEEPING", "GradientRule", "PrivateGradient", "poisson_rows", "record_events"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +47,6 @@ class GradientRule:
     def noise_std(self) -> float:
         """z C: the std of the noise in each coordinate of the sum."""
         return self.noise_multiplier * self.clipping_radius
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """What stays with the rows' owner: the mean loss of a batch, and how many rows counted as zero.
-
-    A row counts as zero if its gradient is not finite.
-    """
-
-    mean_loss: float
-    not_finite: int
 
 
 def poisson_rows(rows: int, sampling_probability: float, words: Words) -> NDArray[np.int64]:
@@ -87,53 +70,49 @@ class PrivateGradient:
     """
 
     def __init__(
-        self,
-        model: nn.Module,
-        parameters: Mapping[str, nn.Parameter],
-        loss: Loss,
-        row: tuple[torch.Tensor, torch.Tensor],
-        rule: GradientRule,
-        most_rows: int,
-        expected_rows: float,
+        self, objective: Objective, rule: GradientRule, most_rows: int, expected_rows: float
     ) -> None:
         """`most_rows`: all rows there are; `expected_rows`: q times them, the divisor. See ClippedSum."""
-        self._parameters, self._rule = dict(parameters), rule
+        self._parameters = objective.parameters
         self._divisor = positive("expected_rows", expected_rows)
-        size = sum(parameter.numel() for parameter in parameters.values())
-        self._spacing = _grid(rule, count("most_rows", most_rows))
-        radius = rule.clipping_radius - math.sqrt(size) * self._spacing
-        if radius <= 0:
+        size, unit = sum(objective.sizes), _grid(rule, count("most_rows", most_rows))
+        if math.sqrt(size) * unit >= rule.clipping_radius:
             raise ValueError(
                 f"noise_multiplier = {rule.noise_multiplier:g} is not allowed for {size} parameters: with it "
                 f"the grid is coarser than the gradients"
             )
-        self._sum = ClippedSum(model, parameters, loss, row, radius, most_rows, self._divisor)
+        self._sum = NoisySum(
+            objective=objective,
+            radius=rule.clipping_radius,
+            unit=unit,
+            noise_std=rule.noise_std,
+            most_rows=most_rows,
+            expected_rows=expected_rows,
+        )
 
     @property
     def method(self) -> str:
         """How gradients of single rows are computed: BOOK_KEEPING, or a slower way and why."""
-        return self._sum.method
+        return self._sum.clipped.method
 
     def __call__(self, x: torch.Tensor, y: torch.Tensor, words: Words) -> Batch:
         """Sets each parameter's `.grad` to a private gradient on the Poisson batch x (n, ...), y (n, ...).
 
         n may be 0. Raises NotFinite if training has diverged.
         """
-        batch = self._sum(x, y)
-        units = np.rint(batch.vector / self._spacing)
-        add_units(units, self._rule.noise_std, self._spacing, words)
-        units *= self._spacing / self._divisor
+        units, batch = self._sum(x, y, words)
+        units *= self._sum.unit / self._divisor
         whole = torch.from_numpy(units.astype(np.float32))
         parts = torch.split(whole, [parameter.numel() for parameter in self._parameters.values()])
         for parameter, gradient in zip(self._parameters.values(), parts, strict=True):
             parameter.grad = gradient.view(parameter.shape).to(parameter.device)
-        return Batch(batch.mean_loss, batch.not_finite)
+        return batch
 
 
 def _grid(rule: GradientRule, most_rows: int) -> float:
     """g: the least power of two at which the sampler is exact, and whole numbers are."""
     most = most_rows * rule.clipping_radius + REACH * rule.noise_std
-    return math.ldexp(1.0, math.frexp(max(rule.noise_std / COARSEST, most / _EXACT))[1])
+    return power_of_two(max(rule.noise_std / COARSEST, most / EXACT))
 
 
 def record_events(rule: GradientRule, steps: int) -> SampledGaussian:

@@ -13,7 +13,7 @@ float32 numbers; everything after them is float64.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Protocol, Self
@@ -211,6 +211,19 @@ class Lookup:
         total.view(self.height, e.shape[2]).index_add_(0, self.places.flatten(), e.flatten(0, 1))
 
 
+def norms_of(found: Mapping[str, RowGradients]) -> torch.Tensor:
+    """(K,) L2 norms over all parameters of gradients by name."""
+    return torch.stack([part.squares() for part in found.values()]).sum(0).sqrt_()
+
+
+def add_all(
+    found: Mapping[str, RowGradients], total: Mapping[str, torch.Tensor], weights: torch.Tensor
+) -> None:
+    """Adds the sums over rows of `weights` (K,) times the gradients to `total`, both by name."""
+    for name, part in found.items():
+        part.add_to(total[name], weights)
+
+
 def _squares(values: torch.Tensor) -> torch.Tensor:
     """(K,) squared L2 norms of the rows of (K, n)."""
     squares: torch.Tensor = torch.linalg.vector_norm(values, dim=1).square_()
@@ -252,11 +265,11 @@ class Float64:
 
 # -- kinds of layers -----------------------------------------------------------------------------------
 
-Found = Iterator[tuple[str, RowGradients]]
+ByParameter = Iterator[tuple[str, RowGradients]]
 """Gradients by the parameter's name in its layer ("weight", "bias")."""
 
 
-def of_layer(layer: nn.Module, inputs: torch.Tensor, signals: torch.Tensor, convert: Float64) -> Found:
+def of_layer(layer: nn.Module, inputs: torch.Tensor, signals: torch.Tensor, convert: Float64) -> ByParameter:
     """The gradients of single rows, from `inputs` (K, ...) and `signals`, the gradient of the outputs."""
     return _rule(layer, inputs, signals, convert)
 
@@ -269,12 +282,12 @@ def check_layer(layer: nn.Module) -> None:
 
 
 @singledispatch
-def _rule(layer: nn.Module, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> Found:
+def _rule(layer: nn.Module, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> ByParameter:
     raise TypeError(f"{type(layer).__name__} has no rule of its own")
 
 
 @_rule.register
-def _(layer: nn.Linear, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> Found:
+def _(layer: nn.Linear, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> ByParameter:
     if a.dim() > 2:
         yield from _summed(a.flatten(1, -2), e.flatten(1, -2), convert)
         return
@@ -283,7 +296,7 @@ def _(layer: nn.Linear, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> F
     yield "bias", Rows(signals)
 
 
-def _summed(a: torch.Tensor, e: torch.Tensor, convert: Float64) -> Found:
+def _summed(a: torch.Tensor, e: torch.Tensor, convert: Float64) -> ByParameter:
     """For a (K, T, k) and e (K, T, p): by inner products if these are smaller than the gradients."""
     (_, t, p), k = e.shape, a.shape[2]
     if 8 * t * t <= p * k:
@@ -294,7 +307,7 @@ def _summed(a: torch.Tensor, e: torch.Tensor, convert: Float64) -> Found:
 
 
 @_rule.register
-def _(layer: nn.Conv1d, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> Found:
+def _(layer: nn.Conv1d, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> ByParameter:
     lengths = layer.kernel_size, layer.dilation, _padding(layer), layer.stride
     kernel, dilation, padding, stride = ((own[0],) for own in lengths)
     sizes = (1, *kernel), (1, *dilation), (0, *padding), (1, *stride)  # a 2-d one of height 1
@@ -302,7 +315,7 @@ def _(layer: nn.Conv1d, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> F
 
 
 @_rule.register
-def _(layer: nn.Conv2d, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> Found:
+def _(layer: nn.Conv2d, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> ByParameter:
     windows = functional.unfold(a, layer.kernel_size, layer.dilation, _padding(layer), layer.stride)
     return _convolution(layer, windows, e.flatten(2), convert)
 
@@ -315,7 +328,7 @@ def _padding(layer: nn.Conv1d | nn.Conv2d) -> tuple[int, ...]:
 
 def _convolution(
     layer: nn.Conv1d | nn.Conv2d, windows: torch.Tensor, e: torch.Tensor, convert: Float64
-) -> Found:
+) -> ByParameter:
     """For the inputs of each position, `windows` (K, k, T), and e (K, p, T)."""
     if layer.groups == 1:
         yield from _summed(windows.transpose(1, 2), e.transpose(1, 2), convert)
@@ -327,7 +340,7 @@ def _convolution(
 
 
 @_rule.register
-def _(layer: nn.Embedding, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> Found:
+def _(layer: nn.Embedding, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> ByParameter:
     if layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse:
         raise ValueError("Embedding with max_norm, scale_grad_by_freq or sparse has no rule of its own")
     e = convert(e).reshape(len(a), -1, e.shape[-1])
@@ -338,7 +351,7 @@ def _(layer: nn.Embedding, a: torch.Tensor, e: torch.Tensor, convert: Float64) -
 
 
 @_rule.register
-def _(layer: nn.LayerNorm, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> Found:
+def _(layer: nn.LayerNorm, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> ByParameter:
     scaled = convert(functional.layer_norm(a, layer.normalized_shape, eps=layer.eps))
     e = convert(e)
     shape = len(a), -1, math.prod(layer.normalized_shape)
@@ -347,7 +360,7 @@ def _(layer: nn.LayerNorm, a: torch.Tensor, e: torch.Tensor, convert: Float64) -
 
 
 @_rule.register
-def _(layer: nn.GroupNorm, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> Found:
+def _(layer: nn.GroupNorm, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> ByParameter:
     scaled = convert(functional.group_norm(a, layer.num_groups, eps=layer.eps))
     e = convert(e)
     yield "weight", Rows((scaled * e).reshape(*a.shape[:2], -1).sum(2))

@@ -14,8 +14,9 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from mechanisms.gradients.blocks import LANES, Block, Method, Way, block_rows
 from mechanisms.gradients.book_keeping import BookKeeping
-from mechanisms.gradients.layers import RowGradients
-from mechanisms.gradients.per_example import Loss, OneByOne, PerExample
+from mechanisms.gradients.layers import RowGradients, add_all, norms_of
+from mechanisms.gradients.objective import Objective
+from mechanisms.gradients.per_example import OneByOne, PerExample
 
 _COMPARED, _AGREE = 3, 1e-3  # rows that are compared with the other method; relative difference
 # (lanes, one thread), the fastest first.
@@ -34,28 +35,19 @@ class Trial:
     stand-ins.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        parameters: Mapping[str, nn.Parameter],
-        loss: Loss,
-        row: tuple[torch.Tensor, torch.Tensor],
-        expected_rows: float,
-    ) -> None:
-        """`row`: x (1, ...) and y (1, ...), for their shapes and types."""
-        self._model, self._parameters, self._loss = model, parameters, loss
-        self._row, self._expected = row, expected_rows
+    def __init__(self, objective: Objective, expected_rows: float) -> None:
+        self._objective, self._expected = objective, expected_rows
         self._stand_in: Callable[..., torch.Tensor] = torch.randn
         self.found: list[RowGradients] = []
 
     def chosen(self) -> tuple[Way, str]:
         """Returns how the gradients are computed, and a line that says why so."""
-        with _without_dropout(self._model), torch.random.fork_rng(self._devices()):
-            alone = OneByOne(self._model, self._parameters, self._loss)
+        with _without_dropout(self._objective.model), torch.random.fork_rng(self._devices()):
+            alone = OneByOne(self._objective)
             exact = self._first_gradients(alone)
             try:
                 # A model that decides by the values in a batch fails here; rows would depend on each other.
-                self._gradients(PerExample(self._model, self._parameters, self._loss), _COMPARED)
+                self._gradients(PerExample(self._objective), _COMPARED)
             except _FAILURES as error:
                 why_not = f"vmap fails: {_first_line(error)}"
             else:
@@ -72,7 +64,7 @@ class Trial:
     def _tried(self, make: type[BookKeeping | PerExample], exact: Found) -> tuple[Way | None, str]:
         """Returns the fastest way of this method that is right, or None and the reason."""
         try:
-            method = make(self._model, self._parameters, self._loss)
+            method = make(self._objective)
             small = self._gradients(method, _COMPARED)
             if not self._agree(small, exact):
                 return None, "it disagrees with the gradients of single rows"
@@ -114,12 +106,9 @@ class Trial:
 
     def _row_of(self, found: Found, chosen: torch.Tensor) -> torch.Tensor:
         """Returns the gradient (d,) of the row whose weight in `chosen` is 1."""
-        totals = []
-        for name, parameter in self._parameters.items():
-            device = found[name].parts[-1].device
-            totals.append(torch.zeros(parameter.numel(), dtype=torch.float64, device=device))
-            found[name].add_to(totals[-1], chosen.to(device))
-        return torch.cat([total.cpu() for total in totals])
+        vector, total = self._objective.zeros()
+        add_all(found, total, chosen.to(vector.device))
+        return vector.cpu()
 
     def _is_independent(self, way: Way) -> bool:
         """Whether a row keeps its bits if all places change within lanes, and if half of the rows change."""
@@ -145,7 +134,7 @@ class Trial:
         generator = torch.Generator().manual_seed(seed)
         made = []
         draws: tuple[Callable[..., torch.Tensor], ...] = (self._stand_in, torch.rand)
-        for own, draw in zip(self._row, draws, strict=True):
+        for own, draw in zip(self._objective.row, draws, strict=True):
             shape = (rows, *own.shape[1:])
             if own.is_floating_point():
                 values = draw(shape, generator=generator, dtype=own.dtype)
@@ -155,12 +144,8 @@ class Trial:
         return made[0], made[1]
 
     def _devices(self) -> list[torch.device]:
-        return [self._row[0].device] if self._row[0].device.type == "cuda" else []
-
-
-def norms_of(found: Found) -> torch.Tensor:
-    """(K,) L2 norms over all parameters."""
-    return torch.stack([part.squares() for part in found.values()]).sum(0).sqrt_()
+        device = self._objective.row[0].device
+        return [device] if device.type == "cuda" else []
 
 
 def _numbers(found: Found) -> tuple[list[torch.Tensor], list[RowGradients]]:

@@ -70,10 +70,15 @@ _LEAST, _MOST = 2.0**-120, 2.0**100  # of g: far from the ends of float32
 def grid(noise_std: float, radius: float) -> float:
     """Returns g: the least power of two with radius + 11 noise_std < 2^23 g. The arguments must be public."""
     most = at_least_zero("radius", radius) + REACH * positive("noise_std", noise_std)
-    spacing = math.ldexp(1.0, math.frexp(most / _MANTISSA)[1])
+    spacing = power_of_two(most / _MANTISSA)
     if not _LEAST <= spacing <= _MOST:
         raise ValueError(f"noise_std = {noise_std} with radius = {radius} is not allowed: beyond float32")
     return spacing
+
+
+def power_of_two(least: float) -> float:
+    """The least power of two above `least`, which is above 0."""
+    return math.ldexp(1.0, math.frexp(least)[1])
 
 
 def noised(vector: Floats, noise_std: float, radius: float, words: Words) -> Floats:

@@ -7,7 +7,7 @@ Plain steps use all rows in a new order each epoch; private steps sample rows an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -16,12 +16,11 @@ from torch import nn
 from torch.nn import functional
 
 from mechanisms.gradients.dp_sgd import BOOK_KEEPING, GradientRule, PrivateGradient, poisson_rows
+from mechanisms.gradients.objective import Loss, Objective
 from mechanisms.noise.randomness import Words
 from node.data.dataset import Dataset
 from node.errors import ConfigError, reason
 from node.training.batch_norm import BatchNorms
-
-Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 class GradientSteps(Protocol):
@@ -102,10 +101,12 @@ class PrivateSteps:
         try:
             BatchNorms(model).begin_training()
             self._gradient = PrivateGradient(
-                model=model,
-                parameters={name: value for name, value in model.named_parameters() if value.requires_grad},
-                loss=_cross_entropy if loss is functional.cross_entropy else loss,
-                row=(dataset.train_x[:1], dataset.train_y[:1]),
+                objective=Objective(
+                    model=model,
+                    parameters={name: p for name, p in model.named_parameters() if p.requires_grad},
+                    loss=_cross_entropy if loss is functional.cross_entropy else loss,
+                    row=(dataset.train_x[:1], dataset.train_y[:1]),
+                ),
                 rule=rule,
                 most_rows=rows,
                 expected_rows=rule.sampling_probability * rows,

@@ -21,7 +21,7 @@ from torch.nn import functional
 from torch.nn.modules.dropout import _DropoutNd
 from torch.utils.hooks import RemovableHandle
 
-from mechanisms.gradients.per_example import Loss, check_layers
+from mechanisms.gradients.objective import Loss, check_layers
 from node.training.trainer import shapes
 
 _PROBE_ROWS = 2

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from mechanisms.arguments import at_least_zero, count, positive
-from mechanisms.gradients.per_example import Loss
+from mechanisms.gradients.objective import Loss
 from node.task.sections import TrainSection
 from scenarios.clients.gradients import Gradients, Part, Whole
 

@@ -26,7 +26,7 @@ from torch.func import functional_call
 from torch.nn import functional
 
 from mechanisms.arguments import at_least_zero, count
-from mechanisms.gradients.per_example import Loss
+from mechanisms.gradients.objective import Loss
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
 from node.training.build import build

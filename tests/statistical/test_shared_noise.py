@@ -12,12 +12,14 @@ import pytest
 from scipy.stats import chi2
 
 from mechanisms.gradients.distributed import SharedNoise, in_ring
+from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.noise import add_units
 from mechanisms.noise.randomness import SeededWords
 
 ERROR_RATE = 1e-6
 SIZE, STEPS, MEMBERS, HONEST = 8_000, 10, 10, 7
-RULE = SharedNoise(1.0, 1.605, 1.0, HONEST - 1, 400.0, MEMBERS, SIZE, STEPS)
+GRADIENT = GradientRule(clipping_radius=1.0, noise_multiplier=1.605, sampling_probability=1.0)
+RULE = SharedNoise(GRADIENT, HONEST - 1, 400.0, MEMBERS, SIZE, STEPS)
 
 
 def residuals(std_of, decoded=1.0, seed=0):
@@ -38,7 +40,7 @@ def residuals(std_of, decoded=1.0, seed=0):
 
 def p_value(left):
     """Two-sided, of the sum of squares in units of the claimed variance z^2 C^2."""
-    total = float((left**2).sum() / (RULE.noise_multiplier * RULE.clipping_radius) ** 2)
+    total = float((left**2).sum() / (GRADIENT.noise_std) ** 2)
     return 2 * min(chi2.cdf(total, len(left)), chi2.sf(total, len(left)))
 
 
@@ -50,9 +52,9 @@ def test_the_noise_of_the_honest_is_what_is_claimed():
     ("std_of", "decoded"),
     [
         (lambda member: 0.0 if member == 0 else RULE.share_std, 1.0),  # one adds none
-        (lambda _: RULE.noise_multiplier / np.sqrt(HONEST + 1), 1.0),  # sized for 8 instead of 7
-        (lambda _: RULE.noise_multiplier / np.sqrt(MEMBERS), 1.0),  # divided among all ten
-        (lambda _: RULE.noise_multiplier / HONEST, 1.0),  # the std divided, not the variance
+        (lambda _: GRADIENT.noise_multiplier / np.sqrt(HONEST + 1), 1.0),  # sized for 8 instead of 7
+        (lambda _: GRADIENT.noise_multiplier / np.sqrt(MEMBERS), 1.0),  # divided among all ten
+        (lambda _: GRADIENT.noise_multiplier / HONEST, 1.0),  # the std divided, not the variance
         (lambda member: RULE.share_std if member == 0 else 0.0, 1.0),  # only one's own
         (lambda _: RULE.share_std, 1.02),
         (lambda _: RULE.share_std, 0.98),

@@ -7,6 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from mechanisms.gradients.objective import Objective
+
 CLASSES = 3
 
 
@@ -97,6 +99,11 @@ def named(model: nn.Module) -> dict[str, nn.Parameter]:
 
 def cross_entropy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return functional.cross_entropy(outputs, targets)
+
+
+def objective(model, x, y, parameters=None, loss=cross_entropy) -> Objective:
+    """All parameters of a model, or some, for rows like these."""
+    return Objective(model, named(model) if parameters is None else parameters, loss, (x[:1], y[:1]))
 
 
 def one_by_one(model, parameters, loss, x, y) -> np.ndarray:

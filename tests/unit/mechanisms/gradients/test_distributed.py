@@ -13,20 +13,25 @@ import torch
 from mechanisms.accounting.ledger import SampledGaussian
 from mechanisms.gradients.clipped_sum import ClippedSum
 from mechanisms.gradients.distributed import SharedGradient, SharedNoise, in_ring, rounding_ratio
+from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.clipping import NotFinite
 from mechanisms.noise.randomness import SeededWords
-from tests.unit.mechanisms.gradients.models import built, cross_entropy, named
+from tests.unit.mechanisms.gradients.models import built, objective
 
 RULE = SharedNoise(
-    clipping_radius=0.5,
-    noise_multiplier=1.5,
-    sampling_probability=0.25,
+    gradient=GradientRule(clipping_radius=0.5, noise_multiplier=1.5, sampling_probability=0.25),
     honest=2,
     expected_batch=40.0,
     members=5,
     size=66,
     steps=200,
 )
+
+
+def changed(**changes):
+    """RULE with other values, of its own or of its rule for gradients."""
+    own = {name: changes.pop(name) for name in list(changes) if name in SharedNoise.__slots__}
+    return replace(RULE, gradient=replace(RULE.gradient, **changes), **own)
 
 
 def seeded(seed=0):
@@ -129,7 +134,7 @@ def test_the_unit_leaves_room_for_a_batch_and_its_noise():
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("values", "said"),
     [
         ({"honest": 0}, "honest = 0 is not allowed"),
         ({"honest": 5}, "honest = 5 is not allowed: at most 4, all other"),
@@ -149,25 +154,25 @@ def test_the_unit_leaves_room_for_a_batch_and_its_noise():
         ),
     ],
 )
-def test_a_rule_that_does_not_hold_is_refused(changed, said):
+def test_a_rule_that_does_not_hold_is_refused(values, said):
     with pytest.raises(ValueError, match=said):
-        replace(RULE, **changed)
+        changed(**values)
 
 
 # -- a member's words ----------------------------------------------------------------------------------
 
 
 def prepared(model, x, y, rule=RULE, most_rows=32):
-    return SharedGradient(model, named(model), cross_entropy, (x[:1], y[:1]), rule, most_rows)
+    return SharedGradient(objective(model, x, y), rule, most_rows)
 
 
 def test_words_of_all_members_add_up_to_the_sum_with_the_noise_of_all():
     model, x, y = built("linear", 160)
-    quiet = replace(RULE, noise_multiplier=1e-4)
+    quiet = changed(noise_multiplier=1e-4)
     member = prepared(model, x, y, quiet, 160)
     parts = [slice(start, start + 32) for start in range(0, 160, 32)]
     sums = sum(member.offer(x[part], y[part], seeded(part.start))[0] for part in parts)
-    total = ClippedSum(model, named(model), cross_entropy, (x[:1], y[:1]), 0.5, 160, 40.0)
+    total = ClippedSum(objective(model, x, y), 0.5, 160, 40.0)
     assert sums.dtype == np.uint32
     assert quiet.decoded(sums) == pytest.approx(total(x, y).vector, abs=10 * quiet.share_std * np.sqrt(5))
 
@@ -194,11 +199,11 @@ def test_a_row_moves_the_words_by_no_more_than_the_radius():
 
 def test_an_unrounded_clip_would_show():
     """Planted: without what rounding takes from the radius, a row with many small parts moves it beyond C."""
-    rule = replace(RULE, expected_batch=2.0**20)
+    rule = changed(expected_batch=2.0**20)
     model, x, y = built("linear", 20)
     member = prepared(model, x, y, rule)
-    assert member._sum._clip < 0.5 - np.sqrt(66) * rule.unit
-    member._sum._clip = 0.5
+    assert member._sum.clipped._clip < 0.5 - np.sqrt(66) * rule.unit
+    member._sum.clipped._clip = 0.5
     words = [member.offer(x[row:], y[row:], seeded(3))[0] for row in range(20)]
     moved = [np.linalg.norm((one - two).view(np.int32).astype(float)) for one, two in pairwise(words)]
     assert max(moved) * rule.unit > 0.5
@@ -212,9 +217,9 @@ def test_words_wrap_around_the_ring():
 def test_what_does_not_fit_is_refused():
     model, x, y = built("linear", 8)
     with pytest.raises(ValueError, match="size = 67 is not allowed: the model has 66 parameters"):
-        prepared(model, x, y, replace(RULE, size=67))
+        prepared(model, x, y, changed(size=67))
     with pytest.raises(ValueError, match="most_rows = 1000000000 is not allowed: sums of so many rows"):
-        prepared(model, x, y, replace(RULE, expected_batch=1.0), 10**9)
+        prepared(model, x, y, changed(expected_batch=1.0), 10**9)
 
 
 def test_rows_that_are_not_finite_and_models_that_diverged():

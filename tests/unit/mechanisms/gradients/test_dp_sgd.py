@@ -12,6 +12,7 @@ from torch.nn import functional
 from mechanisms.accounting.ledger import SampledGaussian
 from mechanisms.gradients.clipped_sum import ClippedSum
 from mechanisms.gradients.dp_sgd import GradientRule, PrivateGradient, poisson_rows, record_events
+from mechanisms.gradients.objective import Objective
 from mechanisms.noise.clipping import NotFinite
 from mechanisms.noise.randomness import SeededWords
 
@@ -49,7 +50,8 @@ def step(model, parameters, x, y, rule, expected_rows, words):
 
 def prepared(model, parameters, x, y, rule, expected_rows=4.0):
     row = torch.zeros(1, *x.shape[1:]), torch.zeros(1, dtype=y.dtype)
-    return PrivateGradient(model, parameters, functional.cross_entropy, row, rule, 1000, expected_rows)
+    objective = Objective(model, parameters, functional.cross_entropy, row)
+    return PrivateGradient(objective, rule, 1000, expected_rows)
 
 
 def test_rows_are_those_whose_word_is_below_the_probability():
@@ -82,7 +84,8 @@ def test_sampling_that_is_none_is_refused(rows, probability):
 def test_the_gradient_is_the_clipped_sum_over_the_expected_rows():
     model, parameters, x, y = setup()
     batch = step(model, parameters, x, y, QUIET, 12.5, seeded())
-    total = ClippedSum(model, parameters, functional.cross_entropy, (x[:1], y[:1]), 0.5, 1000, 12.5)
+    objective = Objective(model, parameters, functional.cross_entropy, (x[:1], y[:1]))
+    total = ClippedSum(objective, 0.5, 1000, 12.5)
     for parameter in parameters.values():
         assert parameter.grad.shape == parameter.shape
         assert parameter.grad.dtype == torch.float32
@@ -166,13 +169,15 @@ def test_the_grid_s_rounding_is_within_the_radius(multiplier):
     model, parameters, x, y = setup()
     rule = GradientRule(0.5, multiplier, 0.1)
     gradient = prepared(model, parameters, x, y, rule, 1.0)
-    spacing = gradient._spacing
+    spacing = gradient._sum.unit
     assert spacing == 2.0 ** round(np.log2(spacing))
     assert rule.noise_std / spacing <= 2**32
     assert 1000 * rule.clipping_radius / spacing <= 2**52
-    units = [np.rint(gradient._sum(x[rows], y[rows]).vector / spacing) for rows in (range(8), range(1, 8))]
+    units = [
+        np.rint(gradient._sum.clipped(x[rows], y[rows]).vector / spacing) for rows in (range(8), range(1, 8))
+    ]
     assert 0.4999 < np.linalg.norm(units[0] - units[1]) * spacing <= 0.5
-    assert 0.5 * (1 - 2**-12) < gradient._sum._clip < 0.5 - np.sqrt(303) * spacing
+    assert 0.5 * (1 - 2**-12) < gradient._sum.clipped._clip < 0.5 - np.sqrt(303) * spacing
 
 
 def test_noise_so_large_that_its_grid_hides_the_gradients_is_refused():

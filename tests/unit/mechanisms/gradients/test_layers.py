@@ -22,7 +22,7 @@ from mechanisms.gradients.layers import (
     gamma,
     of_layer,
 )
-from tests.unit.mechanisms.gradients.models import MODELS, built, cross_entropy, named, one_by_one
+from tests.unit.mechanisms.gradients.models import MODELS, built, cross_entropy, named, objective, one_by_one
 
 ROWS = 7
 
@@ -42,7 +42,7 @@ def each_row(found, names, row, rows=ROWS):
 def test_norms_and_sums_are_those_of_single_rows(kind):
     model, x, y = built(kind, ROWS)
     names = named(model)
-    found, losses = BookKeeping(model, names, cross_entropy)(x, y)
+    found, losses = BookKeeping(objective(model, x, y, names))(x, y)
     expected = one_by_one(model, names, cross_entropy, x, y)
     squares = sum(found[name].squares() for name in names)
     assert squares.dtype == torch.float64
@@ -58,7 +58,7 @@ def test_both_ways_for_sequences_are_taken():
     """Inner products for short ones, gradients in full for long ones."""
     for kind, expected in (("sequence", Positions), ("long sequence", Rows), ("linear", Outer)):
         model, x, y = built(kind, ROWS)
-        found, _ = BookKeeping(model, named(model), cross_entropy)(x, y)
+        found, _ = BookKeeping(objective(model, x, y))(x, y)
         assert type(found["0.weight"]) is expected
 
 
@@ -66,12 +66,12 @@ def test_only_the_given_parameters_are_computed():
     model, x, y = built("linear", ROWS)
     model[0].requires_grad_(False)
     last = {"2.weight": model[2].weight}
-    found, _ = BookKeeping(model, last, cross_entropy)(x, y)
+    found, _ = BookKeeping(objective(model, x, y, last))(x, y)
     assert list(found) == ["2.weight"]
     expected = one_by_one(model, last, cross_entropy, x, y)
     assert each_row(found, last, 3) == pytest.approx(expected[3], rel=1e-4)
     frozen = {"0.weight": model[0].weight}
-    found, _ = BookKeeping(model, frozen, cross_entropy)(x, y)
+    found, _ = BookKeeping(objective(model, x, y, frozen))(x, y)
     model[0].requires_grad_(True)
     assert each_row(found, frozen, 3) == pytest.approx(
         one_by_one(model, frozen, cross_entropy, x, y)[3], rel=1e-4
@@ -80,7 +80,7 @@ def test_only_the_given_parameters_are_computed():
 
 def test_hooks_and_gradients_are_left_as_they_were():
     model, x, y = built("linear", ROWS)
-    BookKeeping(model, named(model), cross_entropy)(x, y)
+    BookKeeping(objective(model, x, y))(x, y)
     assert not any(module._forward_hooks for module in model.modules())
     assert all(parameter.grad is None for parameter in model.parameters())
 
@@ -122,7 +122,7 @@ def test_layers_without_a_rule_are_named(model, said):
         used = model["used"]
         model.forward = used.__call__
     with pytest.raises(ValueError, match=said):
-        BookKeeping(model, named(model), lambda outputs, targets: outputs.sum())(x, y)
+        BookKeeping(objective(model, x, y, loss=lambda outputs, targets: outputs.sum()))(x, y)
 
 
 @pytest.mark.parametrize(
@@ -135,10 +135,9 @@ def test_layers_without_a_rule_are_named(model, said):
 )
 def test_embeddings_whose_gradients_depend_on_more_than_the_row_are_refused(layer):
     model = nn.Sequential(layer, nn.Flatten(), nn.Linear(6, 3))
+    x, y = torch.zeros(2, 3, dtype=torch.int64), torch.tensor([0, 1])
     with pytest.raises(ValueError, match="Embedding with max_norm"):
-        BookKeeping(model, named(model), cross_entropy)(
-            torch.zeros(2, 3, dtype=torch.int64), torch.tensor([0, 1])
-        )
+        BookKeeping(objective(model, x, y))(x, y)
 
 
 def test_a_subclass_that_changes_nothing_keeps_the_rule():

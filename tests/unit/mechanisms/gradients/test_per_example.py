@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from mechanisms.gradients.clipped_sum import ClippedSum
 from mechanisms.gradients.per_example import OneByOne, PerExample
-from tests.unit.mechanisms.gradients.models import built, cross_entropy, named, one_by_one
+from tests.unit.mechanisms.gradients.models import built, cross_entropy, named, objective, one_by_one
 
 ROWS = 7
 METHODS = (PerExample, OneByOne)
@@ -31,7 +31,7 @@ def squared(outputs, targets):
 @pytest.mark.parametrize("kind", ["linear", "conv2d", "group norm", "layer norm"])
 def test_gradients_and_losses_are_those_of_single_rows(method, kind):
     model, x, y = built(kind, ROWS)
-    found, losses = method(model, named(model), cross_entropy)(x, y)
+    found, losses = method(objective(model, x, y))(x, y)
     assert rows_of(found) == pytest.approx(
         one_by_one(model, named(model), cross_entropy, x, y), rel=1e-4, abs=1e-6
     )
@@ -52,7 +52,7 @@ def test_a_parameter_that_the_loss_does_not_hang_on_gets_zeros(method):
             return self.used(x)
 
     _, x, y = built("linear", ROWS)
-    found, _ = method(model := Spare(), named(model), cross_entropy)(x, y)
+    found, _ = method(objective(Spare(), x, y))(x, y)
     assert not found["spare.weight"].values.any()
     assert found["used.weight"].values.any()
 
@@ -63,7 +63,7 @@ def test_tied_weights_and_numbers_as_targets(method):
     tied = nn.Sequential(nn.Linear(5, 5), nn.Tanh(), nn.Linear(5, 5), nn.Linear(5, 1))
     tied[2].weight = tied[0].weight
     x, y = torch.randn(4, 5), torch.randn(4)
-    found, _ = method(tied, named(tied), squared)(x, y)
+    found, _ = method(objective(tied, x, y, loss=squared))(x, y)
     assert rows_of(found) == pytest.approx(one_by_one(tied, named(tied), squared, x, y), rel=1e-4, abs=1e-6)
 
 
@@ -71,13 +71,14 @@ def test_tied_weights_and_numbers_as_targets(method):
 def test_dropout_is_drawn_for_each_row(method):
     torch.manual_seed(3)
     model = nn.Sequential(nn.Dropout(0.5), nn.Linear(5, 1, bias=False))
-    found, _ = method(model, named(model), lambda o, t: o.sum())(torch.ones(64, 5), torch.zeros(64))
+    x, y = torch.ones(64, 5), torch.zeros(64)
+    found, _ = method(objective(model, x, y, loss=lambda o, t: o.sum()))(x, y)
     masks = Counter(row.tobytes() for row in rows_of(found))  # the gradient of a row is its mask
     assert len(masks) > 10
 
 
 def clipped_sum(model, x, y):
-    return ClippedSum(model, named(model), cross_entropy, (x[:1], y[:1]), 0.5, 100, 4.0)
+    return ClippedSum(objective(model, x, y), 0.5, 100, 4.0)
 
 
 @pytest.mark.parametrize(
