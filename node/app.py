@@ -17,7 +17,6 @@ from prometheus_client import CollectorRegistry
 from torch import nn
 
 from mechanisms.mechanism import Mechanism
-from mechanisms.noise.randomness import SystemWords
 from node.addresses import is_loopback
 from node.cli.sigint import begun
 from node.data.dataset import load_dataset
@@ -65,7 +64,7 @@ from node.training.frozen_body import FEATURES
 from node.training.initial_weights import loaded_names
 from node.training.local_tensors import own_words
 from node.training.model_file import Card, task_table
-from node.training.trainer import Learner, Trainer, shapes
+from node.training.trainer import Learner, make_trainer, shapes
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import Electorate, of_names
@@ -172,15 +171,7 @@ def prepare(options: NodeOptions) -> Prepared:
     mechanism = make_mechanism(task, named, len(dataset.train_y))
     check_loss_gate(task, mechanism)
     bound = offer_bound(task, mechanism)
-    trainer = Trainer(
-        model=model,
-        section=task.train,
-        dataset=dataset,
-        seed=options.seed,
-        gradient=mechanism.gradient,
-        words=SystemWords(),
-        body=task.model.body,
-    )
+    trainer = make_trainer(task, model, dataset, options.seed, mechanism.gradient)
     dimension = sum(prod(shape) for _, shape in named)
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)

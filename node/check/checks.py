@@ -13,7 +13,6 @@ from torch import nn
 
 from mechanisms.accounting.ledger import Ledger, spent
 from mechanisms.mechanism import Mechanism
-from mechanisms.noise.randomness import SystemWords
 from node.check.probe import Meeting, meet_all
 from node.data.dataset import Dataset, load_dataset, own_rows
 from node.data.report import Report, counted
@@ -33,7 +32,7 @@ from node.storage.key_file import read_key
 from node.task.parameters import canonical_parameters
 from node.task.sections import Task
 from node.training.build import build_model
-from node.training.trainer import Shapes, Trainer, shapes
+from node.training.trainer import Shapes, make_trainer, shapes
 from protocol.swarm.meeting.clock_skew import skew_words
 from protocol.swarm.meeting.discovery import OTHER_KEY
 from protocol.wire.ids import Key
@@ -136,17 +135,8 @@ def _training(
     options: NodeOptions, dataset: Dataset, model: nn.Module, mechanism: Mechanism
 ) -> Iterator[Finding]:
     """Prepares training as a node does; says how the gradients of single rows are computed."""
-    task = options.task
     try:
-        trainer = Trainer(
-            model=model,
-            section=task.train,
-            dataset=dataset,
-            seed=options.seed,
-            gradient=mechanism.gradient,
-            words=SystemWords(),
-            body=task.model.body,
-        )
+        trainer = make_trainer(options.task, model, dataset, options.seed, mechanism.gradient)
     except UserError as error:
         yield Finding("problem", "training", str(error))
         return

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -125,9 +127,16 @@ def _check_outputs(outputs: object, section: ModelSection, classes: int | None, 
 
 def _answer(model: nn.Module, rows: torch.Tensor) -> object:
     """Returns the outputs of `model` in eval mode, and restores its mode."""
+    with evaluating(model), torch.inference_mode():
+        return model(rows)
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Puts `model` into eval mode, and restores its mode."""
     training = model.training
     model.eval()
-    with torch.inference_mode():
-        outputs = model(rows)
-    model.train(training)
-    return outputs
+    try:
+        yield
+    finally:
+        model.train(training)

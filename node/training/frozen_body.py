@@ -17,6 +17,7 @@ from torch import nn
 
 from node.errors import ConfigError, shown
 from node.storage.whole_files import replace_file
+from node.training.build import evaluating
 from node.training.parameter_scope import digest_of, plain_tensors
 
 _ROWS, _PROBED = 256, 8  # rows in a batch; rows whose features are part of the digest
@@ -47,9 +48,7 @@ class FrozenBody:
 
     def _check(self, rows: torch.Tensor) -> None:
         """Compares the model's outputs with those of the rest of it on features; leaves the body skipped."""
-        training = self._model.training
-        self._model.eval()
-        with torch.no_grad():
+        with evaluating(self._model), torch.no_grad():
             expected = self._model(rows)
             try:
                 features = self._body(rows)
@@ -58,7 +57,6 @@ class FrozenBody:
                 fits = bool(torch.allclose(found, expected, rtol=1e-4, atol=1e-5))
             except (RuntimeError, TypeError, ValueError, AttributeError):
                 fits = False
-        self._model.train(training)
         if not fits:
             self.restore(self._model)
             raise ConfigError(
@@ -98,14 +96,11 @@ class FrozenBody:
     def _computed(self, rows: torch.Tensor) -> Iterator[torch.Tensor]:
         """Yields the outputs batch by batch, in eval mode."""
         self.restore(self._model)
-        training = self._body.training
-        self._body.eval()
         try:
-            with torch.no_grad():
+            with evaluating(self._body), torch.no_grad():
                 for batch in rows.split(_ROWS):
                     yield self._body(batch).float()
         finally:
-            self._body.train(training)
             self._body.__dict__["forward"] = _unchanged
 
     def _digest(self, rows: torch.Tensor, sample: torch.Tensor) -> str:

@@ -32,6 +32,9 @@ class GradientSteps(Protocol):
     def backward(self, rows: torch.Tensor) -> float:
         """Sets the parameters' gradients for these rows; returns their mean loss, which stays on the node."""
 
+    def use(self, dataset: Dataset) -> None:
+        """Takes other features of the same rows, of the shape of those it has."""
+
     def pop_not_finite(self) -> int:
         """Returns how often a row counted as zero since the last call, as its gradient was not finite."""
 
@@ -64,6 +67,10 @@ class PlainSteps:
         loss = self._loss(self._model(self._dataset.train_x[rows]), self._dataset.train_y[rows])
         loss.backward()
         return loss.item()
+
+    def use(self, dataset: Dataset) -> None:
+        """Takes other features of the same rows."""
+        self._dataset = dataset
 
     def pop_not_finite(self) -> int:
         """Returns 0: a plain step uses each row as it is."""
@@ -132,6 +139,10 @@ class PrivateSteps:
         batch = self._gradient(self._dataset.train_x[rows], self._dataset.train_y[rows], self._words)
         self._not_finite += batch.not_finite
         return batch.mean_loss
+
+    def use(self, dataset: Dataset) -> None:
+        """Takes other features of the same rows."""
+        self._dataset = dataset
 
     def pop_not_finite(self) -> int:
         """Returns how often a row counted as zero since the last call, as its gradient was not finite."""

@@ -20,10 +20,10 @@ from torch import nn
 
 from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.clipping import NotFinite
-from mechanisms.noise.randomness import Words
+from mechanisms.noise.randomness import SystemWords, Words
 from node.data.dataset import Dataset
 from node.errors import UserError, reason
-from node.task.sections import TrainSection
+from node.task.sections import Task, TrainSection
 from node.training.batch_norm import BatchNorms
 from node.training.devices import find_device, within_memory
 from node.training.frozen_body import FrozenBody
@@ -181,22 +181,19 @@ class Trainer:
         self._loss = make_loss(section, dataset.classes, device)
         self._metrics = chosen_metrics(section.metrics, dataset.classes)
         self._busy = threading.Lock()
-        self._gradient, self._words = gradient, words
         self._body = None if body is None else FrozenBody(model, body, self._dataset.train_x)
         self._features: Path | None = None
         self._lacks_features = self._body is not None
         two = self._dataset.train_x[:2]
         tried = two if self._body is None else self._body.features(two, None)
         self._check_loss(tried)
-        self._steps = self._steps_on(
-            self._dataset if self._body is None else replace(self._dataset, train_x=tried)
+        loss, size = self._loss, section.batch_size
+        rows = self._dataset if self._body is None else replace(self._dataset, train_x=tried)
+        self._steps: GradientSteps = (
+            PlainSteps(model, loss, rows, size)
+            if gradient is None
+            else PrivateSteps(model, loss, rows, size, rule=gradient, words=words)
         )
-
-    def _steps_on(self, rows: Dataset) -> GradientSteps:
-        model, loss, size = self._model, self._loss, self._section.batch_size
-        if self._gradient is None:
-            return PlainSteps(model, loss, rows, size)
-        return PrivateSteps(model, loss, rows, size, rule=self._gradient, words=self._words)
 
     def keep_features(self, folder: Path) -> None:
         """Says where to keep the outputs of the model's frozen body, if it has one, from start to start."""
@@ -214,7 +211,7 @@ class Trainer:
         except OSError as error:
             raise UserError(f"{self._features}: the features cannot be kept: {reason(error)}") from error
         self._dataset = replace(data, train_x=train, test_x=test)
-        self._steps = self._steps_on(self._dataset)
+        self._steps.use(self._dataset)
         self._lacks_features = False
 
     def _check_loss(self, rows: torch.Tensor) -> None:
@@ -374,6 +371,21 @@ class Trainer:
         self._model.eval()
         with torch.inference_mode():
             return torch.cat([self._model(batch) for batch in rows.split(_EVALUATED_ROWS)])
+
+
+def make_trainer(
+    task: Task, model: nn.Module, dataset: Dataset, seed: int, gradient: GradientRule | None
+) -> Trainer:
+    """Returns the trainer of a task's model, with the system's random words; raises ConfigError."""
+    return Trainer(
+        model=model,
+        section=task.train,
+        dataset=dataset,
+        seed=seed,
+        gradient=gradient,
+        words=SystemWords(),
+        body=task.model.body,
+    )
 
 
 def moved(model: nn.Module, dataset: Dataset, device: torch.device) -> tuple[nn.Module, Dataset]:

@@ -7,10 +7,9 @@ from dataclasses import asdict, replace
 
 import torch
 
-from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import Dataset, load_dataset
 from node.training.build import build_model
-from node.training.trainer import Trainer, read_vector
+from node.training.trainer import make_trainer, read_vector
 from scenarios.frame.folder import write_json
 from scenarios.swarms.baselines import Curve, Job
 
@@ -27,15 +26,7 @@ def train_curve(job: Job) -> Curve:
     """The accuracy after every round of local training, from the task's initial model."""
     dataset = union_of_shards(job)
     model = build_model(job.task, dataset)
-    trainer = Trainer(
-        model=model,
-        section=job.task.train,
-        dataset=dataset,
-        seed=job.batch_seed,
-        gradient=None,
-        words=SystemWords(),
-        body=job.task.model.body,
-    )
+    trainer = make_trainer(job.task, model, dataset, job.batch_seed, None)
     working = read_vector(model, job.task.train.parameters)  # (d,)
     accuracy, seconds, never = [], 0.0, threading.Event()
     for number in range(1, job.rounds + 1):
