@@ -123,7 +123,7 @@ def _unmasked(total: Words, seeds: list[bytes], point: FixedPoint) -> None:
     for first in range(0, len(total), part):
         for stream in streams:
             stream.subtract_from(total[first : first + part], first)
-    point.decode_mean(total[:-1], len(seeds))
+    point.decode(total[:-1], len(seeds))
 
 
 def _public_keys(n: int, key: NodeKey) -> None:

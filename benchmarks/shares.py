@@ -119,7 +119,7 @@ def _speeds(kind: str, dimension: int, repeats: int) -> Iterator[Figure]:
         "encode": lambda: shares.encode(update, _seed("round")),
         "mask (one share out)": lambda: shares.subtract(accumulator, _seed("mask")),
         "add a partial sum": lambda: _add(shares, sum_of_all, accumulator),
-        "decode": lambda: shares.decode_mean(sum_of_all),
+        "decode": lambda: shares.decode(sum_of_all),
     }
     for name, step in steps.items():
         yield figure(

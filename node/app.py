@@ -280,7 +280,7 @@ def _settings(
         instance=os.urandom(16),
         # If a number of agreed bases ends the run, rounds are attempts and each node has its own last one.
         last_round=plan.rounds if plan.generations is None else sys.maxsize,
-        slots=prepared.weighting.slots,
+        offered=prepared.dimension + prepared.weighting.slots,
         electorate=_first_electorate(options, endpoint),
         weak=section.weak,
         amnesty_s=section.amnesty_s,

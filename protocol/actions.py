@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from protocol.quorum.lineage import Line
-from protocol.vectors.pieces import Floats
+from protocol.vectors.pieces import Floats, Vector
 from protocol.wire.bulk import Bulk
 from protocol.wire.masked_messages import Release, ResultCertificate, TotalPiece
 from protocol.wire.messages import (
@@ -128,7 +128,9 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The mean of what `contributors` offered, (Settings.summed,) float32, on `group`'s base.
+    """What the sum of the offers of `contributors` decodes to, (Settings.summed,), on `group`'s base.
+
+    In fixed point it is their mean, float32; of whole numbers their sum, uint32.
 
     `certificate` proves it. `contributors`, in key order: a masked session may end without some of its group,
     even without this node. `line`: the line of the base that it makes. `without`: the names of the electors
@@ -138,7 +140,7 @@ class Completed:
     group: Group
     sid: Sid
     round: int
-    mean: Floats
+    result: Vector
     contributors: tuple[Key, ...]
     certificate: Certificate | ResultCertificate
     line: Line | None = None
@@ -169,14 +171,14 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Healed:
-    """A certificate of a session this node was in, with its mean, (Settings.summed,), on `group`'s base.
+    """A certificate of a session this node was in, with its result, on `group`'s base.
 
     `line` and `without`: as in `Completed`.
     """
 
     group: Group
     sid: Sid
-    mean: Floats
+    result: Vector
     contributors: tuple[Key, ...]
     certificate: Certificate | ResultCertificate
     source: Key

@@ -266,7 +266,7 @@ def completed(group: Sequence[Additive], vectors: Sequence[Floats]) -> list[list
 
 
 def mean_of(actions: Iterable[Action]) -> Floats:
-    (mean,) = (action.mean for action in actions if hasattr(action, "mean"))
+    (mean,) = (action.result for action in actions if hasattr(action, "result"))
     return mean
 
 

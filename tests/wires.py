@@ -103,7 +103,7 @@ class Wires:
                 case Completed() | Healed() | Adopted() if self.store:
                     self.done.append((where, action))
                     new = based_on(action)
-                    vector = action.vector if isinstance(action, Adopted) else action.mean
+                    vector = action.vector if isinstance(action, Adopted) else action.result
                     self.kept[where][new.digest, b"", 0] = BasePiece(new.digest, 0, vector.tobytes())
                     self._keep_line(where, new, (action.line or FIRST).whole)
                     if not isinstance(action, Adopted):
@@ -160,4 +160,4 @@ def based_on(action: Any) -> Base:
     if isinstance(action, Adopted):
         return action.base
     generation = action.group.readys[0].announce.base.generation + 1
-    return base_of(action.mean, generation, len(action.contributors), action.sid, action.line.anchor)
+    return base_of(action.result, generation, len(action.contributors), action.sid, action.line.anchor)

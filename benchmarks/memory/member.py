@@ -72,7 +72,7 @@ def _in_session(cell: Cell, dimension: int, others: Connection) -> Floats:
     while (completed := _carry_out(actions, others)) is None:
         others.send_bytes(_NEXT)
         actions = machine.receive(_expected(codec.decode(others.recv_bytes())), 0.0)
-    return completed.mean
+    return completed.result
 
 
 def _carry_out(actions: list[Action], others: Connection) -> Completed | None:

@@ -230,7 +230,7 @@ class Member:
             raise UserError(f"secagg: {self._cell}: {len(completed.contributors)} peers are in the mean")
         self._store.certify(completed.sid, completed.certificate)
         if self._outcome is not None and not self._outcome.done():
-            self._outcome.set_result((completed.mean, at))
+            self._outcome.set_result((completed.result, at))
         return self._node.adopted(self._next_base(completed), self.shell.clock.now())
 
     def _next_base(self, completed: Completed) -> Base:

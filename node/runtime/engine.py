@@ -386,8 +386,8 @@ class Engine:
         if vector is None:
             raise UserError("the base that a certificate builds on is gone")
         members = len(action.contributors)
-        memories = await self._aside(self._remembered, self._weighting.offers(action.mean), members)
-        mean = await self._aside(self._weighting.mean, action.mean)
+        memories = await self._aside(self._remembered, self._weighting.offers(action.result), members)
+        mean = await self._aside(self._weighting.mean, action.result)
         if mean is None:
             return await self._refuse_weights(action)
         new = await self._aside(np.add, vector, mean, mean)  # in place, without another copy

@@ -85,7 +85,7 @@ class FixedPoint:
         """(d,) float64: the sum of `members` encoded vectors from their (d,) ring sum, within n/s."""
         return total.view("<i4") / self.scale
 
-    def decode_mean(self, total: Words, summands: int) -> Floats:
+    def decode(self, total: Words, summands: int) -> Floats:
         """(d,) float32 mean of `summands` encoded vectors, from their ring sum, which it overwrites."""
         mean = total.view("<f4")
         for _, part in pieces(len(total)):

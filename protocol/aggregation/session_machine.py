@@ -7,7 +7,7 @@ from typing import Protocol
 
 from protocol.actions import Action
 from protocol.aggregation.participant import Participant
-from protocol.vectors.pieces import Floats
+from protocol.vectors.pieces import Vector
 from protocol.wire.masked_messages import (
     Ack,
     Check,
@@ -49,8 +49,8 @@ class SessionMachine(Protocol):
     def stage(self) -> str:
         """The half of the session, as figures name it: "shares" until the offer is spent, then "sums"."""
 
-    def start(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
-        """Begin with a (d,) float32 offer and 32 secret bytes."""
+    def start(self, vector: Vector, rand: bytes, now: float) -> list[Action]:
+        """Begin with a (d,) offer, as the encoding takes it, and 32 secret bytes."""
 
     def takes(self, message: Message) -> bool:
         """Whether this machine processes such a message, and it belongs to the machine's session."""

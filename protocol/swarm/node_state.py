@@ -23,11 +23,11 @@ ANNOUNCE_LIFETIME_S = 30.0
 class Settings:
     """What does not change while a node runs.
 
-    `parameters` is the canonical text that all members share; `dimension` is the length of a base, and
-    `slots` the number of words that a summed vector has after it; `masked` is None if large groups, too, use
-    `shares`; `seeds` are the endpoints to greet; `tracker` is the endpoint that introduces the peers, or
-    None if the peers coordinate themselves; `allow` is None if anyone may join; `instance` is 16 random
-    bytes, new at each start; `last_round` is the last round that this node takes part in.
+    `parameters` is the canonical text that all members share; `dimension` is the length of a base;
+    `masked` is None if large groups, too, use `shares`; `seeds` are the endpoints to greet; `tracker` is the
+    endpoint that introduces the peers, or None if the peers coordinate themselves; `allow` is None if anyone
+    may join; `instance` is 16 random bytes, new at each start; `last_round` is the last round that this node
+    takes part in.
     """
 
     key: NodeKey
@@ -47,7 +47,8 @@ class Settings:
     sums_timeout_s: float
     instance: bytes
     last_round: int
-    slots: int = 0
+    offered: int | None = None
+    """The length of an offer and of a sum; None: that of a base."""
     electorate: Electorate | None = None
     """The electorate of the first base; None: the tracker names it."""
     weak: bool = True
@@ -57,8 +58,8 @@ class Settings:
 
     @property
     def summed(self) -> int:
-        """The dimension of offers, sums and means: a base's and the slots after it."""
-        return self.dimension + self.slots
+        """The length of offers and of sums."""
+        return self.dimension if self.offered is None else self.offered
 
     @cached_property
     def parameters_hash(self) -> bytes:

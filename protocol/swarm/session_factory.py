@@ -7,10 +7,10 @@ from collections.abc import Callable
 from protocol.actions import Action, Fatal
 from protocol.adaptive_timeouts import PhasePaces
 from protocol.aggregation.additive.machine import Additive
-from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.encoding import encoding_of
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.machine import DoubleMasked
-from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, tolerance
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.aggregation.participant import Participant
 from protocol.aggregation.session_machine import SessionMachine
 from protocol.aggregation.size_limits import fits_additive, fits_masked, most_additive, most_masked
@@ -42,9 +42,7 @@ def machine_for(
     if masked is None or shares_only:
         return Additive(participant, settings.shares.for_group(members))
     layout = Layout(participant.dimension, members, masked.all_to_all_bytes)
-    return DoubleMasked(
-        participant, tolerance(members, masked.dropouts), FixedPoint(masked.clip, members), layout
-    )
+    return DoubleMasked(participant, masked.tolerance(members), encoding_of(masked.clip, members), layout)
 
 
 def threshold(group: Group, settings: Settings) -> int:
@@ -52,7 +50,7 @@ def threshold(group: Group, settings: Settings) -> int:
     members, masked = len(group.readys), settings.masked
     if masked is None or members < LEAST_MEMBERS:
         return members
-    return tolerance(members, masked.dropouts).threshold
+    return masked.tolerance(members).threshold
 
 
 def too_long(settings: Settings, members: int) -> list[Action]:

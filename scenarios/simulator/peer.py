@@ -139,7 +139,7 @@ class SimulatedPeer(Host):
             sums_timeout_s=plan.timeouts.sums_s,
             instance=self.network.random.randbytes(16),
             last_round=plan.rounds,
-            slots=plan.slots,
+            offered=plan.dimension + plan.slots,
             electorate=None if tracker else self._named(),
             weak=plan.weak,
         )
@@ -248,7 +248,7 @@ class SimulatedPeer(Host):
         """Compute the base that follows from a session's mean; store it with its certificate."""
         self.network.rules.proved(self.index, action)
         before = action.group.base
-        vector = self.disk.bases[before.digest] + action.mean[: self.network.plan.dimension]
+        vector = self.disk.bases[before.digest] + action.result[: self.network.plan.dimension]
         digest = base_digest(signing.parameters_hash(PARAMETERS), before.generation + 1, vector)
         line = action.line or FIRST
         base = Base(before.generation + 1, digest, len(action.contributors), action.sid, line.anchor)

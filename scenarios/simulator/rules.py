@@ -125,23 +125,24 @@ class Rules:
         return self._plan.masked is not None and members >= LEAST_MEMBERS
 
     def _withstands(self, members: int) -> Tolerance:
-        return tolerance(members, self._plan.masked.dropouts if self._plan.masked else None)
+        masked = self._plan.masked
+        return tolerance(members, None) if masked is None else masked.tolerance(members)
 
     def _enough(self, peer: int, proof: Completed | Healed) -> None:
         members = len(proof.group.readys)
-        least = max(self._withstands(members).threshold, 3) if self._is_masked(members) else members
+        least = self._withstands(members).least_included if self._is_masked(members) else members
         if len(proof.contributors) < least:
             self.violated(f"peer {peer} holds the mean of {len(proof.contributors)} of {members}")
 
     def _same_mean(self, peer: int, proof: Completed | Healed) -> None:
-        mean = proof.mean.tobytes()
+        mean = proof.result.tobytes()
         if self._means.setdefault(proof.sid, mean) != mean:
             self.violated(f"peer {peer} holds another mean of a session than a second member")
 
     def _right_mean(self, peer: int, proof: Completed | Healed, offers: list[tuple[int, Units]]) -> None:
         self._same_mean(peer, proof)
         exact = np.mean([self.offered(*offer) for offer in offers], axis=0)
-        if np.abs(np.append(exact, np.full(self._plan.slots, SLOT)) - proof.mean).max() > TOLERANCE:
+        if np.abs(np.append(exact, np.full(self._plan.slots, SLOT)) - proof.result).max() > TOLERANCE:
             self.violated(f"peer {peer} holds a mean that is not the members' mean")
 
     # -- masked sessions: all sent messages --------------------------------------------------------

@@ -94,4 +94,4 @@ def _added(sums: Sequence[Vector], shares: Shares) -> Floats:
     for member, partial in zip(members, sums, strict=True):
         for index, part in pieces(len(partial)):
             total.add(member, index, raw(partial, part))
-    return total.mean()
+    return total.result()

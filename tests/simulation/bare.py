@@ -334,7 +334,7 @@ class Swarm:
         self._right(completed)
 
     def _same(self, one: Completed | Healed, other: Completed | Healed) -> None:
-        if one.contributors != other.contributors or one.mean.tobytes() != other.mean.tobytes():
+        if one.contributors != other.contributors or one.result.tobytes() != other.result.tobytes():
             self.violated("two members end with different results")
 
     def _right(self, result: Completed | Healed) -> None:
@@ -342,7 +342,7 @@ class Swarm:
         if set(numbers) & self.lies.keys():
             return  # a liar's offer is what it says it is
         exact = np.mean([self.offers(number).astype(np.float64) for number in numbers], axis=0)
-        if np.abs(exact - result.mean).max() > MEAN_TOLERANCE:
+        if np.abs(exact - result.result).max() > MEAN_TOLERANCE:
             self.violated("a mean that is not its contributors' mean")
 
     def _check_ends(self) -> None:

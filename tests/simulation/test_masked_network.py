@@ -154,3 +154,23 @@ def test_releases_that_open_both_secrets_of_a_member_are_a_violation():
     assert not opens_both([30, 30, 30, 30], five)
     assert not opens_both([31, 31, 30, 30], five)
     assert opens_both([31, 31, 31, 31, 30, 30, 30, 30], five)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_where_members_share_noise_a_death_anywhere_costs_at_most_the_sum_it_strikes(layout):
+    """Rules refuse a mean without some member; survivors are told of the death and wait for no timeout."""
+    calm = run(_sharing_noise(layout), 3)
+    for peer in calm.peers:
+        for at_send in range(1 + peer.index % 13, peer.sends + 1, 13):
+            crash = Conditions(crashes=(Crash(peer.index, at_send, None),))
+            network = run(_sharing_noise(layout, crash), 3)
+            living = [other for other in network.peers if other.index != peer.index]
+            assert all(other.done for other in living), at_send
+            assert len({other.base.digest for other in living}) == 1, at_send
+            failed = {outcome.sid for outcome in network.rules.outcomes if outcome.reason is not None}
+            assert len(failed - {None}) <= 1, at_send
+
+
+def _sharing_noise(layout: int, conditions: Conditions = CALM) -> Plan:
+    """Six members, of whom one may fall silent; four of each one's others are taken to be honest."""
+    return Plan(6, 2, conditions, masked=MaskedSettings(4.0, None, layout, honest=4), dimension=20)

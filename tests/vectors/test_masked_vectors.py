@@ -214,7 +214,7 @@ def test_the_result_without_the_missing_member_is_the_known_one(case):
     assert result.tobytes().hex() == case["result"]
     np.testing.assert_array_equal(result, plain)
     assert result[-1] == len(case["included"])
-    mean = FixedPoint(case["bound"], 4).decode_mean(result[:-1], len(case["included"]))
+    mean = FixedPoint(case["bound"], 4).decode(result[:-1], len(case["included"]))
     assert mean.tolist() == case["mean"]
 
 

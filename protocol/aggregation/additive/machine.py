@@ -22,7 +22,7 @@ from protocol.crypto.bulk_digest import bulk_digest
 from protocol.crypto.sealing import Channel, derive
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.transitions import Course, Step, Table
-from protocol.vectors.pieces import Floats, Vector, piece, piece_count, pieces, raw
+from protocol.vectors.pieces import Vector, piece, piece_count, pieces, raw
 from protocol.wire import signing
 from protocol.wire.bulk import Bulk
 from protocol.wire.messages import Certificate, Key, Message, Share, Sid, Sum
@@ -140,7 +140,7 @@ class Additive:
         """The half of the session, "shares" or "sums", as a node's figures name it."""
         return "shares" if self.phase in (Phase.NEW, Phase.SHARES) else "sums"
 
-    def start(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
+    def start(self, vector: Vector, rand: bytes, now: float) -> list[Action]:
         """Send one sealed share to every other member (round 2).
 
         Raises NotFiniteError, and sends nothing, if the vector holds a NaN or an infinity.
@@ -239,10 +239,10 @@ class Additive:
         if self.phase is not Phase.SUMS or self._total.missing():
             return []
         self._step(Event.ALL_SUMS)
-        mean = self._total.mean()
+        result = self._total.result()
         certificate = Certificate(self.sid, tuple(self._headers[key] for key in self.members))
         participant = self.participant
-        return [Completed(participant.group, self.sid, participant.round, mean, self.members, certificate)]
+        return [Completed(participant.group, self.sid, participant.round, result, self.members, certificate)]
 
     def awaits_only(self, message: Message) -> bool:
         """False: each share and sum carries a part of the vector itself."""

@@ -17,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.encoding import Encoding, encoding_of
 from protocol.crypto import prg
 from protocol.errors import NotFiniteError, RemoteProtocolError
 from protocol.vectors.pieces import Floats, Vector, piece, piece_bytes, piece_count, pieces
@@ -30,7 +30,7 @@ class Shares(Protocol):
     def ordered(self) -> bool:
         """Whether the order of additions changes the result, so that sums must be added in key order."""
 
-    def encode(self, vector: Floats, seed: bytes) -> tuple[Vector, int]:
+    def encode(self, vector: Vector, seed: bytes) -> tuple[Vector, int]:
         """(accumulator holding the encoded vector, coordinates clipped); NotFiniteError on NaN, infinity."""
 
     def subtract(self, accumulator: Vector, seed: bytes) -> None:
@@ -54,8 +54,8 @@ class Shares(Protocol):
     def add(self, total: Vector, index: int, payload: bytes | memoryview) -> None:
         """Add piece `index` of a partial sum to the total; its length was checked."""
 
-    def decode_mean(self, total: Vector) -> Floats:
-        """The mean over the group, from the total of all partial sums; may overwrite `total`."""
+    def decode(self, total: Vector) -> Vector:
+        """What the total of all partial sums stands for; may overwrite `total`."""
 
 
 def _checked(payload: bytes, dimension: int, index: int) -> bytes:
@@ -74,12 +74,12 @@ def _within(payload: bytes | memoryview, limit: float) -> None:
 class RingShares:
     """Uniform words of Z_2^32, sent in full: sums are exact, n-1 colluders learn nothing but the sum."""
 
-    point: FixedPoint
+    encoding: Encoding
     ordered: bool = False
 
-    def encode(self, vector: Floats, seed: bytes) -> tuple[Vector, int]:
-        """Encode the vector in fixed point."""
-        return self.point.encode(vector, seed)
+    def encode(self, vector: Vector, seed: bytes) -> tuple[Vector, int]:
+        """Encode the vector as words."""
+        return self.encoding.encode(vector, seed)
 
     def subtract(self, accumulator: Vector, seed: bytes) -> None:
         """Subtract the words of `seed` modulo 2^32."""
@@ -112,9 +112,9 @@ class RingShares:
         target = total[piece(len(total), index)]
         target += np.frombuffer(payload, dtype="<u4")
 
-    def decode_mean(self, total: Vector) -> Floats:
-        """Decode the mean from fixed point, in place."""
-        return self.point.decode_mean(total, self.point.members)
+    def decode(self, total: Vector) -> Vector:
+        """As the encoding decodes it, in place."""
+        return self.encoding.decode(total, self.encoding.members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class FloatShares:
         unit = grid.astype(np.float32) * np.float32(2.0**-23) - np.float32(1.0)
         return unit * np.float32(self.max_share_value)
 
-    def encode(self, vector: Floats, seed: bytes) -> tuple[Vector, int]:
+    def encode(self, vector: Vector, seed: bytes) -> tuple[Vector, int]:
         """A copy of the vector, clipped to the bound, without rounding."""
         out = np.empty(len(vector), dtype="<f4")
         clipped = 0
@@ -195,7 +195,7 @@ class FloatShares:
         target = total[piece(len(total), index)]
         target += np.frombuffer(payload, dtype="<f4")
 
-    def decode_mean(self, total: Vector) -> Floats:
+    def decode(self, total: Vector) -> Vector:
         """Divide the total by n, in place."""
         total /= np.float32(self.members)
         return total
@@ -203,20 +203,23 @@ class FloatShares:
 
 @dataclass(frozen=True, slots=True)
 class ShareSettings:
-    """The parameters of a swarm's shares: `kind` is "seed", "ring" or "float"."""
+    """The parameters of a swarm's shares: `kind` is "seed", "ring" or "float".
+
+    `clip`: the bound on coordinates; None: vectors are whole numbers, which only words of the ring carry.
+    """
 
     kind: str
-    clip: float
+    clip: float | None
     max_share_value: float
 
     def for_group(self, members: int) -> Shares:
-        """The shares for a group of `members`; ValueError if `kind` is unknown."""
+        """The shares for a group of `members`; ValueError if `kind` is unknown or cannot carry words."""
         match self.kind:
             case "seed":
-                return SeedShares(FixedPoint(self.clip, members))
+                return SeedShares(encoding_of(self.clip, members))
             case "ring":
-                return RingShares(FixedPoint(self.clip, members))
-            case "float":
+                return RingShares(encoding_of(self.clip, members))
+            case "float" if self.clip is not None:
                 return FloatShares(self.max_share_value, self.clip, members)
             case _:
                 raise ValueError(f'shares "{self.kind}" is not one of "seed", "ring", "float"')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from protocol.aggregation.additive.shares import Shares
 from protocol.errors import RemoteProtocolError
-from protocol.vectors.pieces import Floats, Vector, piece_bytes, piece_count
+from protocol.vectors.pieces import Vector, piece_bytes, piece_count
 from protocol.wire.messages import Key
 
 
@@ -52,8 +52,8 @@ class Total:
         count = len(self._added)
         return tuple(key for key in self._members if len(self._got[key]) < count)
 
-    def mean(self) -> Floats:
-        """The mean, (d,) float32, once no member is missing. Uses the total up."""
+    def result(self) -> Vector:
+        """What the total decodes to, (d,), once no member is missing. Uses the total up."""
         vector = self._shares.empty(self._dimension) if self._vector is None else self._vector
         self._vector = None
-        return self._shares.decode_mean(vector)
+        return self._shares.decode(vector)

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from protocol.actions import Evidence
-from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.masked.layout import Layout
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.crypto.node_key import NodeKey
 from protocol.crypto.prg import Stream
 from protocol.errors import RemoteProtocolError
-from protocol.vectors.pieces import Floats, Words, raw
+from protocol.vectors.pieces import Vector, Words, raw
 from protocol.wire import signing
 from protocol.wire.bulk import Bulk
 from protocol.wire.ids import Key, Sid
@@ -39,16 +39,16 @@ class MaskedVector:
         y_i = encode(x_i) + G(b_i) + sum over j > i of G(K_ij) - sum over j < i of G(K_ij)   mod 2^32
 
     with member numbers i, j (Bonawitz et al. 2017, section 4, with both masks). Several threads may make
-    chunks in any order: each chunk is built apart and then put in its place. `x` is a (d,) float32 vector
+    chunks in any order: each chunk is built apart and then put in its place. `x` is a (d,) vector
     without NaN; it is released when every chunk has been made.
     """
 
     def __init__(
-        self, x: Floats, masks: Masks, point: FixedPoint, layout: Layout, key: NodeKey, sid: Sid
+        self, x: Vector, masks: Masks, encoding: Encoding, layout: Layout, key: NodeKey, sid: Sid
     ) -> None:
-        self._x: Floats | None = x
+        self._x: Vector | None = x
         self._masks = masks
-        self._point = point
+        self._encoding = encoding
         self._layout = layout
         self._key = key
         self._sid = sid
@@ -79,10 +79,10 @@ class MaskedVector:
             self._x = None
         return head
 
-    def _made(self, x: Floats, part: slice) -> Words:
+    def _made(self, x: Vector, part: slice) -> Words:
         words = np.empty(part.stop - part.start, dtype="<u4")
         ends = min(part.stop, len(x))
-        words[: ends - part.start] = self._point.encoded(
+        words[: ends - part.start] = self._encoding.encoded(
             x[part.start : ends], self._masks.rounding, part.start
         )
         words[ends - part.start :] = 1  # the count slot

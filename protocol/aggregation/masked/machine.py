@@ -15,7 +15,7 @@ from contextlib import suppress
 from enum import Enum
 
 from protocol.actions import Action, Failed, Reason, Send
-from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.masked.chunks import MaskedVector, masks_of
 from protocol.aggregation.masked.key_setup import KeySetup
 from protocol.aggregation.masked.layout import Layout
@@ -28,7 +28,7 @@ from protocol.aggregation.reorder_buffer import ReorderBuffer
 from protocol.crypto.sealing import derive
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.transitions import Course, Step, Table
-from protocol.vectors.pieces import Floats
+from protocol.vectors.pieces import Vector
 from protocol.wire.ids import NOBODY, Key
 from protocol.wire.masked_messages import Join, JoinCertificate, Joined, MaskedMessage, sender_of, session_of
 from protocol.wire.messages import Message, Sum
@@ -71,17 +71,17 @@ STEPS: Table[Phase, Event] = {
 
 
 class DoubleMasked:
-    """One member of one session. Vectors are (d,) float32; `rand` is 32 secret bytes, used once."""
+    """One member of one session. Vectors are (d,) as `encoding` takes them; `rand` is 32 secret bytes."""
 
     def __init__(
-        self, participant: Participant, tolerance: Tolerance, point: FixedPoint, layout: Layout
+        self, participant: Participant, tolerance: Tolerance, encoding: Encoding, layout: Layout
     ) -> None:
         self._tolerance = tolerance
-        self._point = point
+        self._encoding = encoding
         self._layout = layout
         self._early = ReorderBuffer(early_bytes(layout) // layout.members)
         self._gone: set[Key] = set()
-        self._offer: tuple[Floats, bytes] | None = None
+        self._offer: tuple[Vector, bytes] | None = None
         self._clipped = 0
         self._rounds: MaskedRounds | None = None
         self._course = Course(STEPS, Phase.NEW)
@@ -121,14 +121,14 @@ class DoubleMasked:
 
     # -- joining -----------------------------------------------------------------------------------
 
-    def start(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
+    def start(self, vector: Vector, rand: bytes, now: float) -> list[Action]:
         """Send a JOIN to every other member.
 
         Raises NotFiniteError, and sends nothing, if the vector holds a NaN or an infinity.
         """
         if self._course.phase is not Phase.NEW:
             raise LocalProtocolError("a session starts once")
-        self._clipped = self._point.clipped(vector)
+        self._clipped = self._encoding.clipped(vector)
         self._offer = vector, derive(rand, b"rounding")
         self._key_setup = KeySetup(self.participant, self._tolerance, derive(rand, b"joining"))
         self._course.step(Event.START)
@@ -161,7 +161,7 @@ class DoubleMasked:
             participant=self.participant,
             tolerance=self._tolerance,
             layout=self._layout,
-            point=self._point,
+            encoding=self._encoding,
             key_setup=self._key_setup,
             vector=self._masked(),
             now=now,
@@ -180,7 +180,7 @@ class DoubleMasked:
         x, rounding = offer
         self._offer = None
         masks = masks_of(participant.number, own_seed, pair_seeds, rounding)
-        return MaskedVector(x, masks, self._point, self._layout, participant.key, participant.sid)
+        return MaskedVector(x, masks, self._encoding, self._layout, participant.key, participant.sid)
 
     # -- messages ----------------------------------------------------------------------------------
 

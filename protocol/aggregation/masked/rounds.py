@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from protocol.actions import Action, Completed, Evidence, Failed, Keep, OpenVote, Reason, Send, Spend, Vote
-from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.masked.chunks import MaskedVector
 from protocol.aggregation.masked.fetching import Result
 from protocol.aggregation.masked.key_setup import KeySetup
@@ -22,7 +22,7 @@ from protocol.aggregation.masked.reduction import Reduction
 from protocol.aggregation.masked.release import SecretRelease
 from protocol.aggregation.masked.thresholds import Tolerance
 from protocol.aggregation.masked.totals import Totals
-from protocol.aggregation.masked.unmasking import mean_of
+from protocol.aggregation.masked.unmasking import result_of
 from protocol.aggregation.masked.view_change import Choice, View, ViewChanges
 from protocol.aggregation.participant import Participant
 from protocol.errors import RemoteProtocolError
@@ -78,21 +78,21 @@ STEPS: Table[Phase, Event] = {
 
 
 class MaskedRounds:
-    """One member's part. `point` decodes the sum."""
+    """One member's part. `encoding` decodes the sum."""
 
     def __init__(
         self,
         participant: Participant,
         tolerance: Tolerance,
         layout: Layout,
-        point: FixedPoint,
+        encoding: Encoding,
         key_setup: KeySetup,
         vector: MaskedVector,
         now: float,
     ) -> None:
         self._participant = participant
         self._tolerance = tolerance
-        self._point = point
+        self._encoding = encoding
         self._course = Course(STEPS, Phase.MASKS)
         self._views = ViewChanges(participant, tolerance, layout)
         self._reduction = Reduction(
@@ -260,15 +260,17 @@ class MaskedRounds:
         if totals.missing or totals.included != certificate.included or totals.digests != certificate.digests:
             return self._fetch_totals(certificate, now)
         kept = self._keep(totals)
-        mean = mean_of(totals.joined(), certificate, self._point)
-        if mean is None:
+        result = result_of(totals.joined(), certificate, self._encoding)
+        if result is None:
             return self._fail(Reason.WRONG_COUNT, ())
         self._course.step(Event.TOTALS)
         contributors = members_in(certificate.included, self._participant.members)
         participant = self._participant
         return [
             *kept,
-            Completed(participant.group, participant.sid, participant.round, mean, contributors, certificate),
+            Completed(
+                participant.group, participant.sid, participant.round, result, contributors, certificate
+            ),
         ]
 
     def _fetch_totals(self, certificate: ResultCertificate, now: float) -> list[Action]:
@@ -364,6 +366,8 @@ class MaskedRounds:
         """Fail if the group cannot tolerate the losses."""
         if not self._views.gone:
             return []
+        if self._views.is_hopeless:
+            return self._fail(Reason.MASKS_TIMEOUT, tuple(sorted(self._views.gone)))
         secret_release, there = self._secret_release, frozenset(self._participant.members) - self._views.gone
         could_release = len(there | secret_release.released)
         could_acknowledge = len(there | secret_release.acknowledged)

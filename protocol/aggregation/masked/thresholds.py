@@ -23,6 +23,8 @@ class Tolerance:
 
     members: int
     dropouts: int
+    all_or_none: bool = False
+    """Whether a sum counts only with every member in it."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.dropouts <= most_dropouts(self.members):
@@ -37,8 +39,11 @@ class Tolerance:
 
     @property
     def least_included(self) -> int:
-        """The least number of members in a sum: t, and three, since with two, each could subtract its own."""
-        return max(self.threshold, 3)
+        """The least number of members in a sum: t, and three, since with two, each could subtract its own.
+
+        All members if it is all or none.
+        """
+        return self.members if self.all_or_none else max(self.threshold, 3)
 
     @property
     def colluders(self) -> int:
@@ -53,17 +58,31 @@ def most_dropouts(members: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MaskedSettings:
-    """The parameters of a swarm's masked sums: coordinates within +-`clip`; `dropouts` None: a fifth.
+    """The parameters of a swarm's masked sums.
 
-    `all_to_all_bytes`: see protocol.aggregation.masked.layout.
+    `clip`: the bound on coordinates; None: vectors are whole numbers. `dropouts`: how many members may fall
+    silent; None: a fifth of them. `all_to_all_bytes`: see protocol.aggregation.masked.layout. `honest`: how
+    many of a member's others are taken to be honest where members share noise; None: they share none.
     """
 
-    clip: float
+    clip: float | None
     dropouts: int | None
     all_to_all_bytes: int = ALL_TO_ALL_BYTES
+    honest: int | None = None
+
+    def tolerance(self, members: int) -> Tolerance:
+        """The tolerance of a group of this size."""
+        return tolerance(members, self.dropouts, self.honest)
 
 
-def tolerance(members: int, dropouts: int | None) -> Tolerance:
-    """The tolerance of a group of this size. `dropouts`: capped by what is possible; None: a fifth."""
+def tolerance(members: int, dropouts: int | None, honest: int | None = None) -> Tolerance:
+    """The tolerance of a group of this size. `dropouts`: capped by what is possible; None: a fifth.
+
+    `honest`: how many of a member's others are taken to be honest where members share noise. Such a sum is
+    all or none: it lacks nobody's share. And at most half as many may fall silent. Then a group withstands n
+    - 1 - `honest` colluders, whatever its size n: m = n - 2 f - 1 >= n - 1 - `honest` if and only if 2 f <=
+    `honest`. So noise and masks rest on the same assumption.
+    """
     wanted = members // ONE_IN if dropouts is None else dropouts
-    return Tolerance(members, min(wanted, most_dropouts(members)))
+    most = most_dropouts(members) if honest is None else min(honest // 2, most_dropouts(members))
+    return Tolerance(members, min(wanted, most), honest is not None)

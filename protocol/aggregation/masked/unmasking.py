@@ -1,4 +1,4 @@
-"""From the total of masked vectors to the mean, and the certificate that proves it.
+"""From the total of masked vectors to the result, and the certificate that proves it.
 
     X = T - sum over i in U of G(b_i) - sum over i in U, k not in U of +-G(K_ik)   mod 2^32
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 
-from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.masked import mask_keys
 from protocol.aggregation.masked.key_setup import joins_digest
 from protocol.aggregation.masked.layout import COUNT_SLOTS, Layout
@@ -21,7 +21,7 @@ from protocol.aggregation.masked.thresholds import Tolerance
 from protocol.crypto import shamir
 from protocol.crypto.prg import Stream
 from protocol.errors import RemoteProtocolError
-from protocol.vectors.pieces import Floats, Words
+from protocol.vectors.pieces import Vector, Words
 from protocol.wire import signing
 from protocol.wire.ids import Key, Sid
 from protocol.wire.masked_messages import JoinHead, ResultCertificate
@@ -121,10 +121,10 @@ def unmask(total: Words, certificate: ResultCertificate) -> None:
             mask.add_to(part, first)
 
 
-def mean_of(total: Words, certificate: ResultCertificate, point: FixedPoint) -> Floats | None:
-    """The (d,) float32 mean from a (d + 1,) total, which it overwrites; None if its count is wrong."""
+def result_of(total: Words, certificate: ResultCertificate, encoding: Encoding) -> Vector | None:
+    """What a (d + 1,) total decodes to, (d,); overwrites the total. None if its count is wrong."""
     unmask(total, certificate)
     summands = certificate.included.bit_count()
     if int(total[-1]) != summands:
         return None
-    return point.decode_mean(total[:-COUNT_SLOTS], summands)
+    return encoding.decode(total[:-COUNT_SLOTS], summands)

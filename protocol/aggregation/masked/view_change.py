@@ -220,6 +220,18 @@ class ViewChanges:
         """The members that have voted for a view."""
         return self._votes.get(number, {}).keys()
 
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether no view can have a sum: it would lack members that are gone, and nobody else is locked.
+
+        Only a sum that is all or none can be hopeless with so few losses: any other goes on without them.
+        """
+        votes = self._votes.get(self.number, {})
+        silent = [key for key in self._participant.members if key not in votes]
+        if not self._tolerance.all_or_none or not self.changing or not silent:
+            return False
+        return self.gone.issuperset(silent) and not _locks_of(change.vote for change in votes.values())
+
     # -- proposals ---------------------------------------------------------------------------------
 
     def lead(self, now: float) -> Propose | None:
@@ -238,7 +250,7 @@ class ViewChanges:
 
     def _propose(self, number: int) -> Propose | None:
         changes = self._votes.get(number, {})
-        if len(changes) < self._tolerance.least_included:
+        if len(changes) < self._tolerance.threshold:
             return None
         votes = tuple(changes[key].vote for key in sorted(changes))
         locks = _locks_of(votes)
@@ -247,6 +259,8 @@ class ViewChanges:
         lock = tuple(locks.values())
         proofs = tuple(proof for one in lock for proof in changes[one.sender].proofs)
         included = lock[0].included if lock else set_of(changes, self._participant.members)
+        if included.bit_count() < self._tolerance.least_included:
+            return None
         return self._signed(number, included, votes, lock, proofs)
 
     def _signed(

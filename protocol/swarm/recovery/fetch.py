@@ -16,11 +16,11 @@ import numpy as np
 from protocol.actions import Action, Adopted, Evidence, Healed, Keep, Send, Unbind
 from protocol.aggregation.additive.machine import TWO_SUMS, check_piece
 from protocol.aggregation.additive.total import Total
-from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.encoding import encoding_of
 from protocol.aggregation.masked.layout import Layout
-from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings, tolerance
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings
 from protocol.aggregation.masked.totals import Totals
-from protocol.aggregation.masked.unmasking import check_result, mean_of
+from protocol.aggregation.masked.unmasking import check_result, result_of
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
@@ -180,9 +180,9 @@ class CertificateFetch(_SessionFetch):
         actions: list[Action] = [Keep((message,)), *self._ask(1)]
         if not self._total.missing():
             self.deadline = None
-            mean = self._total.mean()
+            result = self._total.result()
             past = self._past
-            healed = Healed(past.group, self._sid, mean, past.members, self._certificate, self.source)
+            healed = Healed(past.group, self._sid, result, past.members, self._certificate, self.source)
             actions.append(healed)
         return actions
 
@@ -204,8 +204,8 @@ class ResultFetch(_SessionFetch):
         self._layout = Layout(settings.summed, members, masked.all_to_all_bytes)
         order = ((sid, NOBODY, index) for index in range(self._layout.chunks))
         super().__init__(past, sid, source, settings, order)
-        self._tolerance = tolerance(members, masked.dropouts)
-        self._point = FixedPoint(masked.clip, members)
+        self._tolerance = masked.tolerance(members)
+        self._encoding = encoding_of(masked.clip, members)
         self._known = known
         self._certificate: ResultCertificate | None = None
         self._totals: Totals | None = None
@@ -245,13 +245,13 @@ class ResultFetch(_SessionFetch):
 
     def _finish(self, totals: Totals, certificate: ResultCertificate) -> list[Action]:
         self.deadline = None
-        mean = mean_of(totals.joined(), certificate, self._point)
-        if mean is None:  # the session has no result for any member: a vote in it is free
+        result = result_of(totals.joined(), certificate, self._encoding)
+        if result is None:  # the session has no result for any member: a vote in it is free
             self.failed = True
             return [Unbind(self._sid)]
         contributors = members_in(certificate.included, self._past.members)
         past = self._past
-        return [Healed(past.group, self._sid, mean, contributors, certificate, self.source)]
+        return [Healed(past.group, self._sid, result, contributors, certificate, self.source)]
 
 
 Judge = Callable[[tuple[Link, ...]], tuple[Line, tuple[Key, ...]] | None]
@@ -353,6 +353,6 @@ def check_link(link: Link, settings: Settings) -> None:
             check_certificate(certificate, members, dimension)
         case ResultCertificate() if masked is not None and is_masked:
             layout = Layout(dimension, len(members), masked.all_to_all_bytes)
-            check_result(certificate, members, tolerance(len(members), masked.dropouts), layout)
+            check_result(certificate, members, masked.tolerance(len(members)), layout)
         case _:
             raise RemoteProtocolError("a link with a certificate of the other kind")

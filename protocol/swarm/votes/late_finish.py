@@ -108,8 +108,8 @@ class LateFinish:
         if self._total.missing():
             return [kept]
         certificate = Certificate(self._vote.sid, tuple(self._sums[key] for key in self._members))
-        mean = self._total.mean()
-        return [kept, Healed(self._group, self._vote.sid, mean, self._members, certificate, message.sender)]
+        result = self._total.result()
+        return [kept, Healed(self._group, self._vote.sid, result, self._members, certificate, message.sender)]
 
 
 class LateFinishes:

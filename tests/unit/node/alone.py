@@ -47,7 +47,7 @@ class Alone:
                 key,
                 parameters=self.prepared.parameters,
                 dimension=self.prepared.dimension,
-                slots=self.prepared.weighting.slots,
+                offered=self.prepared.dimension + self.prepared.weighting.slots,
             ),
             self.state.node_state,
             self.state.past,

@@ -95,7 +95,7 @@ async def test_one_that_was_fetched_is_told_of_too(alone):
     node = alone("none")
     made = ended(node, words(node, 0.5))
     fetched = Healed(
-        made.group, made.sid, made.mean, made.contributors, made.certificate, b"k" * 32, None, GONE
+        made.group, made.sid, made.result, made.contributors, made.certificate, b"k" * 32, None, GONE
     )
     await node.peer._perform(fetched)
     assert len(told(node, "warning")) == 1

@@ -22,7 +22,7 @@ def summed(vectors, kind="ring", bound=4.0, seed=0):
         encoded, clipped = shares.encode(vector, bytes([seed, number]) * 16)
         assert clipped == 0
         shares.add(total, 0, encoded.tobytes())
-    return shares.decode_mean(total)
+    return shares.decode(total)
 
 
 def aggregated(rows, progress, bound=4.0, cap=CAP):

@@ -154,7 +154,7 @@ def test_three_sessions_join_find_each_other_and_agree():
     ends = wires.ends(Completed)
 
     assert len(ends) == 3
-    assert {end.mean.tobytes() for _, end in ends} == {np.ones(5, dtype="<f4").tobytes()}
+    assert {end.result.tobytes() for _, end in ends} == {np.ones(5, dtype="<f4").tobytes()}
     assert {(wires[key].round, wires[key].base) for key in KEYS[:3]} == {(1, wires[ONE].base)}
 
 

@@ -63,7 +63,7 @@ def test_integers_are_within_the_bound_of_fixed_point() -> None:
     vectors = [vector(number, 400) for number in range(5)]
     shares = ShareSettings("ring", 4.0, 100.0).for_group(5)
     errors = share_errors(vectors, shares, np.random.default_rng(0))
-    bound = 1 / shares.point.scale + 2.0**-24  # type: ignore[attr-defined]
+    bound = 1 / shares.encoding.scale + 2.0**-24  # type: ignore[attr-defined]
     assert errors.shape == (400,)
     assert 0 < errors.max() < bound
 
@@ -75,8 +75,8 @@ def test_errors_are_distances_from_the_true_mean() -> None:
         def __getattr__(self, name: str):
             return getattr(SHARES, name)
 
-        def decode_mean(self, total):
-            return SHARES.decode_mean(total) - np.float32(0.25)
+        def decode(self, total):
+            return SHARES.decode(total) - np.float32(0.25)
 
     errors = share_errors([vector(number) for number in range(3)], Off(), np.random.default_rng(0))  # type: ignore[arg-type]
     np.testing.assert_allclose(errors, 0.25, atol=1e-6)

@@ -189,7 +189,7 @@ def test_a_sum_of_several_pieces_may_come_in_any_order():
     pieces = [message for sent in sums_to(shared(all_three, vectors), ONE) for message in sent]
     done = only(finish(all_three[0], pieces[::-1]), Completed)
 
-    np.testing.assert_allclose(done.mean, np.mean(vectors, axis=0), atol=1e-6)
+    np.testing.assert_allclose(done.result, np.mean(vectors, axis=0), atol=1e-6)
 
 
 def test_a_machine_starts_once():

@@ -191,7 +191,7 @@ def test_floats_are_added_in_key_order_however_they_come():
         total = Total(shares_of("float"), 1, keys)
         for place in order:
             total.add(keys[place], 0, lines[place].tobytes())
-        means.add(total.mean().tobytes())
+        means.add(total.result().tobytes())
 
     assert len(means) == 1
 
@@ -199,4 +199,4 @@ def test_floats_are_added_in_key_order_however_they_come():
 def test_a_model_of_nothing_has_a_mean_of_nothing():
     total = Total(shares_of("seed"), 0, ())
 
-    assert (total.missing(), len(total.mean()), piece_count(0)) == ((), 0, 0)
+    assert (total.missing(), len(total.result()), piece_count(0)) == ((), 0, 0)

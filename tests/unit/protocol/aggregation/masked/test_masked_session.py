@@ -36,8 +36,8 @@ def test_four_sessions_end_with_one_mean(layout):
     ends = wires.ends(Completed)
 
     assert len(ends) == 4
-    assert len({end.mean.tobytes() for _, end in ends}) == 1
-    np.testing.assert_allclose(ends[0][1].mean, ONES, atol=1e-6)
+    assert len({end.result.tobytes() for _, end in ends}) == 1
+    np.testing.assert_allclose(ends[0][1].result, ONES, atol=1e-6)
     assert {(wires[key].round, wires[key].base) for key in KEYS} == {(1, wires[KEYS[0]].base)}
 
 

@@ -95,7 +95,7 @@ def test_a_vector_that_comes_when_others_have_finished_without_it_is_not_added_t
     assert here.waiting_for() == ()
     ended = here.receive(source.pieces[0], NOW)[-1]
     assert isinstance(ended, Completed)
-    assert ended.mean.tobytes() == source.end.mean.tobytes()
+    assert ended.result.tobytes() == source.end.result.tobytes()
 
 
 def test_totals_that_come_with_a_certificate_are_of_another_view_and_are_not_checked_as_ones_own():
@@ -107,7 +107,7 @@ def test_totals_that_come_with_a_certificate_are_of_another_view_and_are_not_che
         actions += here.receive(source.pieces[index], NOW)
     assert {type(message) for message in said(actions)} == {PieceRequest}
     assert isinstance(actions[-1], Completed)
-    assert actions[-1].mean.tobytes() == source.end.mean.tobytes()
+    assert actions[-1].result.tobytes() == source.end.result.tobytes()
 
 
 def test_totals_that_are_here_already_are_kept_when_others_vouch_for_them():
@@ -275,7 +275,7 @@ def test_a_result_that_is_fetched_is_the_one_that_the_source_has():
 
     healed = actions[-1]
     assert isinstance(healed, Healed)
-    assert healed.mean.tobytes() == source.end.mean.tobytes()
+    assert healed.result.tobytes() == source.end.result.tobytes()
     assert healed.contributors == source.end.contributors
     assert (under_test.failed, under_test.deadline) == (False, None)
 

@@ -115,7 +115,7 @@ def test_a_certificate_with_its_pieces_gives_the_mean_that_the_others_have(finis
 
     assert kinds(actions) == ["Keep", "Keep", "Keep", "Healed"]
     healed = only(actions, Healed)
-    assert healed.mean.tobytes() == finished.mean.tobytes()
+    assert healed.result.tobytes() == finished.mean.tobytes()
     assert (healed.sid, healed.source, healed.certificate) == (finished.sid, SOURCE, finished.certificate)
     assert (fetch.deadline, fetch.failed) == (None, False)
 

@@ -78,7 +78,7 @@ def test_what_was_released_makes_the_mean_when_it_arrives_after_the_end(kind):
     talk(wires)
 
     assert wires.ends(Completed) == []
-    assert {end.mean.tobytes() for _, end in wires.ends(Healed)} == {ONES}
+    assert {end.result.tobytes() for _, end in wires.ends(Healed)} == {ONES}
     bases = {wires[key].base for key in wires.keys}
     assert len(bases) == 1
     assert (bases.pop().anchor, [wires[key]._state.votes for key in wires.keys]) == (
@@ -96,7 +96,7 @@ def test_it_does_so_when_all_have_started_anew_meanwhile(kind):
         restarted(wires, key, number + 1)
     talk(wires)
 
-    assert {end.mean.tobytes() for _, end in wires.ends(Healed)} == {ONES}
+    assert {end.result.tobytes() for _, end in wires.ends(Healed)} == {ONES}
     assert {wires[key].base.anchor for key in wires.keys} == {1}
 
 
@@ -303,7 +303,7 @@ def test_n_sums_make_the_mean():
 
     assert isinstance(healed, Healed)
     assert kept == Keep((second[0],)), "others may ask for it"
-    assert (healed.mean.tobytes(), healed.source) == (ONES, THREE.public)
+    assert (healed.result.tobytes(), healed.source) == (ONES, THREE.public)
     assert healed.contributors == tuple(key.public for key in KEYS[:3])
 
 
