@@ -39,6 +39,7 @@ from node.observe.view_sources import NodeViewSource
 from node.options import NodeOptions
 from node.rejoin.electors import elector_name, endpoints_of
 from node.runtime.artifacts import Folder
+from node.runtime.contribution import Contribution
 from node.runtime.ending import exit_status
 from node.runtime.engine import Engine
 from node.runtime.events import Finished, Observer, Observers, Started
@@ -49,7 +50,8 @@ from node.runtime.loss_gate import check_loss_gate, loss_gate_words, make_loss_g
 from node.runtime.plan import Plan
 from node.runtime.privacy_budget import introduction, make_mechanism, offer_bound
 from node.runtime.shell import Clock
-from node.runtime.weighting import Weighting, make_weighting
+from node.runtime.updates import Updates
+from node.runtime.weighting import make_weighting
 from node.signals import until_done_or_told
 from node.storage.allow_list import read_allow_list
 from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, Lock, check_folder, tidy_folder
@@ -98,7 +100,9 @@ class Prepared:
     mechanism: Mechanism
     spends_for: str
     """The name under which the key's spend file books this node's charges (node.storage.spend_file)."""
-    weighting: Weighting
+    contribution: Callable[[State], Contribution]
+    offered: int
+    """The words of an offer."""
     bound: float
     """The bound on each coordinate of every offer; an offer is clipped to it."""
     allow: frozenset[bytes] | None
@@ -172,6 +176,7 @@ def prepare(options: NodeOptions) -> Prepared:
     check_loss_gate(task, mechanism)
     bound = offer_bound(task, mechanism)
     trainer = make_trainer(task, model, dataset, options.seed, mechanism.gradient)
+    weighting = make_weighting(task.aggregation, len(dataset.train_y), bound)
     dimension = sum(prod(shape) for _, shape in named)
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)
@@ -181,6 +186,7 @@ def prepare(options: NodeOptions) -> Prepared:
         accuracy_of=dataset.accuracy_name,
         what=f"{dimension} parameters",
         notes={
+            **weighting.words,
             **_schema_words(task),
             **own_words(trainer.own_names, trainer.device),
             **({"gradients": trainer.slow} if trainer.slow else {}),
@@ -192,7 +198,8 @@ def prepare(options: NodeOptions) -> Prepared:
         parameters=canonical_parameters(task, named, bound, trainer.digests(loaded_names(task.model))),
         mechanism=mechanism,
         spends_for=task.task.name,
-        weighting=make_weighting(task.aggregation, len(dataset.train_y), bound),
+        contribution=lambda state: Updates(state, trainer, mechanism, weighting),
+        offered=dimension + weighting.slots,
         bound=bound,
         allow=allowed(options),
         last_round=lambda _: options.rounds or task.train.rounds,
@@ -280,7 +287,7 @@ def _settings(
         instance=os.urandom(16),
         # If a number of agreed bases ends the run, rounds are attempts and each node has its own last one.
         last_round=plan.rounds if plan.generations is None else sys.maxsize,
-        offered=prepared.dimension + prepared.weighting.slots,
+        offered=prepared.offered,
         electorate=_first_electorate(options, endpoint),
         weak=section.weak,
         amnesty_s=section.amnesty_s,
@@ -312,8 +319,7 @@ def _run_in(
 ) -> int:
     options, out = prepared.options, lock.folder
     endpoint = endpoint_of(listener, options.listen)
-    words = prepared.dimension + prepared.weighting.slots
-    check_length(options.task.aggregation, _expected(options, endpoint), words)
+    check_length(options.task.aggregation, _expected(options, endpoint), prepared.offered)
     state = _open_state(prepared, key, out, key_file)
     prepared.trainer.keep_features(out / FEATURES)
     try:
@@ -356,7 +362,6 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
         "may join": who,
         "links": protection(options.tls, endpoint),
         "sums": f"{at_least}{withstands(options.task.aggregation, expected).text}",
-        **prepared.weighting.words,
         **introduction(prepared.mechanism),
         **_recovered_words(state),
         **_gone_words(state),
@@ -429,7 +434,7 @@ async def _live(
         state=state,
         trainer=prepared.trainer,
         mechanism=prepared.mechanism,
-        weighting=prepared.weighting,
+        contribution=prepared.contribution(state),
         loss_gate=make_loss_gate(options.task, prepared.trainer, state),
         folder=folder,
         observer=watched.observers,

@@ -38,6 +38,7 @@ from node.runtime.artifacts import Folder, Record
 from node.runtime.engine import Engine
 from node.runtime.events import Finished, NodeEvent, Observer, RoundEnded
 from node.runtime.privacy_budget import offer_bound
+from node.runtime.updates import Updates
 from node.runtime.weighting import Uniform
 from node.signals import until_done_or_told
 from node.storage.vector_files import Floats
@@ -205,6 +206,7 @@ def prepare_agreement(options: NodeOptions) -> Prepared:
     sums = survey(path, schema, unit, section.records)
     plain = replace(task.aggregation, clip=1.0, weighting="uniform", sample_cap=None, loss_gate=None)
     bound = offer_bound(replace(task, aggregation=plain), mechanism)
+    surveyor = Surveyor(sums, section.records, private)
     return Prepared(
         options=replace(options, task=replace(task, aggregation=plain)),
         data=f"{path.name}: {int(sums[0] * unit)} rows",
@@ -212,13 +214,14 @@ def prepare_agreement(options: NodeOptions) -> Prepared:
         what=f"agreement on {len(sums)} sums",
         notes={"schema": "its names, ranges and lists are public to all peers; no noise covers them"},
         folder=partial(AgreementFolder, card=Card({}, None, (), ())),
-        trainer=Surveyor(sums, section.records, private),
+        trainer=surveyor,
         dimension=len(sums),
         parameters=_parameters(task, len(sums), bound),
         mechanism=mechanism,
         # Not the task's own name: the agreed task gets the remaining budget and starts a new ledger.
         spends_for=f"agreement on {task.task.name}",
-        weighting=Uniform(),
+        contribution=lambda state: Updates(state, surveyor, mechanism, Uniform()),
+        offered=len(sums),
         bound=bound,
         allow=allowed(options),
         last_round=lambda done: done + (options.rounds or ROUNDS),

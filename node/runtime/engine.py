@@ -14,35 +14,31 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-import numpy as np
-
 from mechanisms.mechanism import Mechanism, Memory
-from mechanisms.noise.randomness import SystemWords
 from node.errors import ConfigError, UserError
 from node.net.tls import Tls
 from node.net.transport import Transport
 from node.runtime import wall_clock
 from node.runtime.artifacts import Folder, Summary
+from node.runtime.contribution import NO_TRAINING, Contribution, Training
 from node.runtime.ending import End, Stopping, end_of, others_count_on
 from node.runtime.events import CaughtUp, Draining, GroupResized, Noticed, Observer, RoundStarted, Warned
 from node.runtime.group_guarantees import withstands
-from node.runtime.history import NO_TRAINING, RoundHistory, Training, ending_of
+from node.runtime.history import RoundHistory, ending_of
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.loss_gate import NodeLossGate
 from node.runtime.meter import Meter
 from node.runtime.notices import fatal_text, notice_text
 from node.runtime.plan import Plan
-from node.runtime.privacy_budget import can_offer, can_train, receipt_of
 from node.runtime.serving import Serving, answer
 from node.runtime.shell import Shell, is_heavy
 from node.runtime.snapshot import Inspector, Show
 from node.runtime.waiting import without_text
-from node.runtime.weighting import WRONG_WEIGHTS, Weighting
-from node.storage.records import NOTHING, Ending
+from node.runtime.weighting import WRONG_WEIGHTS
+from node.storage.records import Ending
 from node.storage.state import Kept, State
 from node.storage.vector_files import Floats
 from node.training.trainer import Interrupted, Learner
@@ -95,7 +91,7 @@ class Engine:
         state: State,
         trainer: Learner,
         mechanism: Mechanism,
-        weighting: Weighting,
+        contribution: Contribution,
         loss_gate: NodeLossGate,
         folder: Folder,
         observer: Observer,
@@ -109,13 +105,9 @@ class Engine:
         self._plan = plan
         self._node = node
         self._state = state
-        self._trainer = trainer
-        self._mechanism = mechanism
-        self._weighting = weighting
+        self._contribution = contribution
         self._sums = withstands(plan.aggregation, plan.expected)
-        self._words = SystemWords()
         self._tracker = tracker
-        self._receipt = NOTHING
         self._observer = observer
         self._history = RoundHistory(
             plan=plan,
@@ -247,20 +239,9 @@ class Engine:
         return ending_of(outcome, self._training, time.monotonic() - self._aggregating_since, self._meter)
 
     def _train(self, number: int) -> Training:
-        """Trains, in a thread, and stores the progress as `fresh`, if the privacy budget allows it."""
-        state = self._state
+        """Has the loss gate judge the base, then prepares an offer, in a thread."""
         self._history.judge()
-        waiting = self._trainer.once and state.fresh is not None
-        if waiting or not can_train(self._mechanism, state.ledger, state.pending):
-            offered = state.fresh is not None and can_offer(self._mechanism, state.ledger, state.pending)
-            return Training(None, 0.0, offered)
-        working = state.working
-        trained = self._trainer.train(working, number, self.stopping.training)
-        fresh = np.subtract(trained.vector, working, out=working)
-        if state.fresh is not None:
-            fresh += state.fresh
-        state.trained(fresh, (*state.pending, *self._mechanism.per_training))
-        return Training(trained.loss, trained.seconds, True, trained.not_finite)
+        return self._contribution.prepare(number, self.stopping.training)
 
     def _warn_of_rows(self, training: Training) -> None:
         if training.not_finite:
@@ -275,7 +256,7 @@ class Engine:
 
     async def _offer(self) -> None:
         """Hands the offer to the session, which alone holds the vector when this returns."""
-        offer = await asyncio.to_thread(self._protected)
+        offer = await asyncio.to_thread(self._contribution.offer)
         rand = os.urandom(32)
         await self._shell.feed(lambda now: self._node.offer(offer, rand, now))
 
@@ -287,17 +268,6 @@ class Engine:
         self._outcome = asyncio.get_running_loop().create_future()
         await begin()
         return await self.stopping.unless(self._outcome)
-
-    def _protected(self) -> Floats:
-        """Makes the offer from `fresh` and the way back. Keeps the receipt for the moment when it leaves."""
-        state = self._state
-        fresh, back = state.fresh, state.way_back
-        if fresh is None:
-            raise UserError("there is nothing to offer")
-        progress = fresh if back is None else np.add(fresh, back, out=back)
-        offer = self._mechanism.offer(self._weighting.weighed(progress), state.memory, self._words)
-        self._receipt = receipt_of(self._mechanism, state.ledger, state.pending, offer.memory)
-        return self._weighting.with_slots(offer.vector)
 
     # -- actions -----------------------------------------------------------------------------------
 
@@ -369,7 +339,7 @@ class Engine:
 
     def _spend(self, spend: Spend) -> None:
         at_ms = int(self._shell.clock.now() * 1000)
-        self._state.spend(spend.sid, spend.round, spend.clipped, at_ms, self._receipt)
+        self._contribution.spend(spend, at_ms)
         self._meter.clipped = spend.clipped
         share = spend.clipped / self._state.dimension
         if share > CUT_SHARE:
@@ -379,29 +349,20 @@ class Engine:
             )
 
     async def _take_mean(self, action: Completed | Healed) -> list[Action]:
-        """Adds a mean to its group's base and adopts the result; keeps the base if the mean is invalid."""
+        """Adopts the base that a sum makes of its group's base; keeps the base if the sum is invalid."""
         self._tell_of(action.group)
         before = action.group.base
         vector = self._state.vector_of(before)
         if vector is None:
             raise UserError("the base that a certificate builds on is gone")
-        members = len(action.contributors)
-        memories = await self._aside(self._remembered, self._weighting.offers(action.result), members)
-        mean = await self._aside(self._weighting.mean, action.result)
-        if mean is None:
+        following = await self._aside(self._contribution.following, before, vector, action)
+        if following is None:
             return await self._refuse_weights(action)
-        new = await self._aside(np.add, vector, mean, mean)  # in place, without another copy
         line = action.line or FIRST
-        base = self._named(before.generation + 1, new, members, action.sid, line.anchor)
+        members = len(action.contributors)
+        base = self._named(before.generation + 1, following.vector, members, action.sid, line.anchor)
         kept = Kept(action.group, before, action.certificate)
-        offered, memory = memories
-        self._receipt = replace(self._receipt, memory=offered)
-        return await self._take_base(base, new, kept, memory, line, action)
-
-    def _remembered(self, mean: Floats, members: int) -> tuple[Memory, Memory]:
-        """Returns the mechanism's memory after an aggregate: that of a waiting offer, and the current one."""
-        learn = self._mechanism.aggregated
-        return learn(mean, members, self._receipt.memory), learn(mean, members, self._state.memory)
+        return await self._take_base(base, following.vector, kept, following.memory, line, action)
 
     def _named(self, generation: int, vector: Floats, members: int, sid: Sid, anchor: int) -> Base:
         digest = base_digest(parameters_hash(self._plan.parameters), generation, vector)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from mechanisms.accounting.ledger import Spent
 from mechanisms.mechanism import Mechanism
 from node.net.traffic import Counts
 from node.runtime.artifacts import Folder, Record, Summary, total_of
+from node.runtime.contribution import Training
 from node.runtime.events import Observer, RolledBack, RoundEnded
 from node.runtime.loss_gate import NodeLossGate, Refused
 from node.runtime.meter import Meter
@@ -26,22 +26,6 @@ from node.storage.state import State
 from node.training.trainer import Evaluation, Learner
 from protocol.actions import Completed, Failed
 from protocol.wire.messages import Base
-
-
-@dataclass(frozen=True)
-class Training:
-    """The results of a round's training besides `fresh`. The loss is None if the node did not train."""
-
-    loss: float | None
-    seconds: float
-    offered: bool
-    """Whether the node has an offer that the privacy budget still allows."""
-    not_finite: int = 0
-    """How often a row counted as zero because its gradient was not finite; for the owner alone."""
-
-
-NO_TRAINING = Training(None, 0.0, False)
-"""The value for a round without training."""
 
 
 def ending_of(outcome: Completed | Failed, training: Training, aggregate_s: float, meter: Meter) -> Ending:

@@ -111,7 +111,8 @@ def test_budget_noise_and_bound_are_those_of_the_share(owner):
     assert plain.mechanism.guarantee is None
     weighted = ("aggregation.weighting=samples", "aggregation.sample_cap=10", "privacy.mechanism=none")
     sets = [part for one in weighted for part in ("--set", one)]
-    assert prepare_agreement(options(*sets)).weighting.slots == 0, "sums are not weighed"
+    prepared = prepare_agreement(options(*sets))
+    assert prepared.offered == prepared.dimension, "sums are not weighed"
 
 
 def test_what_is_refused(owner):

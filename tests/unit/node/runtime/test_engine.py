@@ -66,11 +66,11 @@ async def test_rows_that_counted_as_zero_are_reported_to_the_owner(alone):
 async def test_what_leaves_is_noised_anew_each_time_and_its_receipt_says_what_it_costs(alone):
     node = alone("aldp")
     node.peer._train(1)
-    one, other = node.peer._protected(), node.peer._protected()
+    one, other = node.peer._contribution.offer(), node.peer._contribution.offer()
     noise_std = 2 * node.mechanism.noise_multiplier
     assert float(np.std(one - other)) == pytest.approx(noise_std * np.sqrt(2), rel=0.15)
     assert float(np.std(one - node.state.fresh)) == pytest.approx(noise_std, rel=0.15)
-    receipt = node.peer._receipt
+    receipt = node.peer._contribution.receipt
     assert receipt.events == node.mechanism.per_offer
     assert receipt.memory == ((pytest.approx(float(np.linalg.norm(node.state.fresh))),),)
 
@@ -78,8 +78,8 @@ async def test_what_leaves_is_noised_anew_each_time_and_its_receipt_says_what_it
 async def test_a_charge_is_in_the_ledger_when_its_action_is_done(alone):
     node = alone("ldp")
     node.peer._train(1)
-    node.peer._protected()
-    assert node.peer._receipt != NOTHING
+    node.peer._contribution.offer()
+    assert node.peer._contribution.receipt != NOTHING
     await node.peer._perform(Spend(b"s" * 32, 1, 0))
     assert node.state.ledger == Ledger.of(node.mechanism.per_offer)
     assert node.state.fresh is None
@@ -105,7 +105,7 @@ WEIGHTED = ("aggregation.weighting=samples", "aggregation.sample_cap=1000")
 async def begun(node, round=1):
     """Starts a round whose offer is in a session."""
     node.peer._train(round)
-    node.peer._protected()
+    node.peer._contribution.offer()
     node.peer._outcome = asyncio.get_running_loop().create_future()
     await node.peer._perform(Spend(b"s" * 32, round, 0))
 
@@ -114,7 +114,7 @@ async def test_a_weighted_offer_has_its_weight_behind_it_and_before_the_noise(al
     node = alone("none", *WEIGHTED)
     node.peer._train(1)
     rows = node.rows
-    offer = node.peer._protected()
+    offer = node.peer._contribution.offer()
     assert offer.shape == (node.state.dimension + 1,)
     assert offer[-1] == pytest.approx(4 * rows / 1000, rel=1e-6)
     assert np.allclose(offer[:-1], node.state.fresh * rows / 1000, rtol=1e-5, atol=0)
@@ -123,10 +123,10 @@ async def test_a_weighted_offer_has_its_weight_behind_it_and_before_the_noise(al
 async def test_a_mechanism_clips_and_remembers_what_is_weighted_already(alone):
     node = alone("aldp", "aggregation.public_weights=true", *WEIGHTED)
     node.peer._train(1)
-    offer = node.peer._protected()
+    offer = node.peer._contribution.offer()
     weight = node.rows / 1000
     norm = weight * float(np.linalg.norm(node.state.fresh))
-    assert node.peer._receipt.memory == ((pytest.approx(norm, rel=1e-4),),)
+    assert node.peer._contribution.receipt.memory == ((pytest.approx(norm, rel=1e-4),),)
     assert offer[-1] == pytest.approx(weight * node.prepared.bound, rel=1e-6), "no noise on the weight"
 
 
@@ -152,7 +152,7 @@ async def test_a_mean_with_wrong_weights_teaches_a_mechanism_nothing(alone):
     node = alone("tests.own_mechanisms:Learning", "aggregation.public_weights=true", *WEIGHTED)
     await begun(node)
     await node.peer._perform(ended(node, words(node, 0.25, weight=-0.5)))
-    assert (node.state.memory, node.peer._receipt.memory) == ((), ())
+    assert (node.state.memory, node.peer._contribution.receipt.memory) == ((), ())
 
 
 @pytest.mark.parametrize("weight", [-0.5, 0.0, 0.0009, 1.01])

@@ -41,13 +41,13 @@ async def test_training_starts_from_the_last_good_base_and_the_offer_leads_back_
     node = alone("none", GATE)
     node.peer._train(1)
     good = node.state.base_vector
-    node.state.spend(b"s" * 32, 1, 0, 1000, node.peer._receipt)
+    node.state.spend(b"s" * 32, 1, 0, 1000, node.peer._contribution.receipt)
     bad = spoilt(node)
     await take(node, 1, bad)
     node.peer._train(2)
     trained = node.prepared.trainer.train(good, 2, node.peer.stopping.training).vector
     np.testing.assert_array_equal(node.state.working, good + (trained - good))
-    np.testing.assert_allclose(bad + node.peer._protected(), trained, atol=1e-5)
+    np.testing.assert_allclose(bad + node.peer._contribution.offer(), trained, atol=1e-5)
     assert node.state.base.generation == 1, "what was agreed stays agreed"
 
 
@@ -67,18 +67,18 @@ async def test_the_way_back_goes_with_an_offer_until_one_is_in_an_aggregate(alon
     node = alone("none", GATE)
     node.peer._train(1)
     good = node.state.base_vector
-    node.state.spend(b"s" * 32, 1, 0, 1000, node.peer._receipt)
+    node.state.spend(b"s" * 32, 1, 0, 1000, node.peer._contribution.receipt)
     bad = spoilt(node)
     await take(node, 1, bad)
     for number, sid in ((2, b"t" * 32), (3, b"u" * 32)):
         node.peer._train(number)
         fresh = node.state.fresh.copy()
-        np.testing.assert_array_equal(node.peer._protected(), fresh + (good - bad))
+        np.testing.assert_array_equal(node.peer._contribution.offer(), fresh + (good - bad))
         await node.peer._perform(Spend(sid, number, 0))
         await node.peer._perform(Failed(Reason.SUMS_TIMEOUT, number, (), sid))
     await take(node, 2, good)
     node.peer._train(4)
-    np.testing.assert_array_equal(node.peer._protected(), node.state.fresh)
+    np.testing.assert_array_equal(node.peer._contribution.offer(), node.state.fresh)
 
 
 async def test_a_way_back_is_clipped_and_noised_with_the_rest_of_the_offer(alone):
@@ -87,7 +87,7 @@ async def test_a_way_back_is_clipped_and_noised_with_the_rest_of_the_offer(alone
     await take(node, 1, spoilt(node))
     node.peer._train(2)
     assert np.linalg.norm(node.state.way_back) > 10
-    assert np.linalg.norm(node.peer._protected()) < 1.5, "the clipping radius, and little noise"
+    assert np.linalg.norm(node.peer._contribution.offer()) < 1.5, "the clipping radius, and little noise"
 
 
 async def test_what_was_refused_is_said_once_with_both_losses(alone):

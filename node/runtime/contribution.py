@@ -1,0 +1,68 @@
+"""What a node contributes to the sums of its groups, and what a sum makes of the model.
+
+The engine (node.runtime.engine) has one contribution and asks it in this order:
+
+    prepare ──▶ offer ──▶ spend ──▶ following
+    trains      a vector  stored    the next base, from the group's base and the sum
+
+`spend` comes before the first byte that depends on the offer leaves. If a sum fails, `following` does not
+come, or comes later by a certificate.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Protocol
+
+from mechanisms.mechanism import Memory
+from node.storage.vector_files import Floats
+from protocol.actions import Completed, Healed, Spend
+from protocol.vectors.pieces import Vector
+from protocol.wire.messages import Base
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a node prepared. The loss is None if it did not train."""
+
+    loss: float | None
+    seconds: float
+    offered: bool
+    """Whether the node has an offer that the privacy budget still allows."""
+    not_finite: int = 0
+    """How often a row counted as zero because its gradient was not finite; for the owner alone."""
+
+
+NO_TRAINING = Training(None, 0.0, False)
+"""The value for a round without training."""
+
+
+@dataclass(frozen=True)
+class Following:
+    """A new base's vector, as long as the one before, and the mechanism's memory with it."""
+
+    vector: Floats
+    memory: Memory
+
+
+class Contribution(Protocol):
+    """A node's part in its groups' sums."""
+
+    def prepare(self, number: int, stop: threading.Event) -> Training:
+        """Prepares an offer for round `number`, if the privacy budget allows one. Runs in a thread.
+
+        Raises Interrupted soon after `stop` is set, or a UserError.
+        """
+
+    def offer(self) -> Vector:
+        """Makes the vector that a session sums. Runs in a thread."""
+
+    def spend(self, spend: Spend, at_ms: int) -> None:
+        """Stores that the offer is spent, and its charge; on disk when this returns. `at_ms`: Unix time."""
+
+    def following(self, before: Base, vector: Floats, proof: Completed | Healed) -> Following | None:
+        """Returns the base that follows `before`, whose vector is given, by the result in `proof`.
+
+        None if honest members cannot have such a result: then the base stays. May overwrite the result.
+        """

@@ -1,0 +1,80 @@
+"""Contributions of updates: a node trains its own copy of the model, and a mean of updates moves the base.
+
+    fresh ──▶ the weight ──▶ the mechanism's clipping and noise ──▶ offer        base += mean, spent := 0
+
+The working model is base + spent + fresh (node.storage.state). Progress that no sum has taken in stays fresh.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+
+from mechanisms.mechanism import Mechanism
+from mechanisms.noise.randomness import SystemWords
+from node.errors import UserError
+from node.runtime.contribution import Following, Training
+from node.runtime.privacy_budget import can_offer, can_train, receipt_of
+from node.runtime.weighting import Weighting
+from node.storage.records import NOTHING
+from node.storage.state import State
+from node.storage.vector_files import Floats
+from node.training.trainer import Learner
+from protocol.actions import Completed, Healed, Spend
+from protocol.wire.messages import Base
+
+
+class Updates:
+    """A node's updates. It remembers what the last offer costs until it is spent."""
+
+    def __init__(self, state: State, learner: Learner, mechanism: Mechanism, weighting: Weighting) -> None:
+        self._state = state
+        self._learner = learner
+        self._mechanism = mechanism
+        self._weighting = weighting
+        self._words = SystemWords()
+        self.receipt = NOTHING
+        """What the last offer costs, and the mechanism's memory after it."""
+
+    def prepare(self, number: int, stop: threading.Event) -> Training:
+        """Trains, and stores the progress as `fresh`, if the privacy budget allows it."""
+        state = self._state
+        waiting = self._learner.once and state.fresh is not None
+        if waiting or not can_train(self._mechanism, state.ledger, state.pending):
+            offered = state.fresh is not None and can_offer(self._mechanism, state.ledger, state.pending)
+            return Training(None, 0.0, offered)
+        working = state.working
+        trained = self._learner.train(working, number, stop)
+        fresh = np.subtract(trained.vector, working, out=working)
+        if state.fresh is not None:
+            fresh += state.fresh
+        state.trained(fresh, (*state.pending, *self._mechanism.per_training))
+        return Training(trained.loss, trained.seconds, True, trained.not_finite)
+
+    def offer(self) -> Floats:
+        """Makes the offer from `fresh` and the way back."""
+        state = self._state
+        fresh, back = state.fresh, state.way_back
+        if fresh is None:
+            raise UserError("there is nothing to offer")
+        progress = fresh if back is None else np.add(fresh, back, out=back)
+        offer = self._mechanism.offer(self._weighting.weighed(progress), state.memory, self._words)
+        self.receipt = receipt_of(self._mechanism, state.ledger, state.pending, offer.memory)
+        return self._weighting.with_slots(offer.vector)
+
+    def spend(self, spend: Spend, at_ms: int) -> None:
+        """Charges the offer and moves `fresh` to `spent`."""
+        self._state.spend(spend.sid, spend.round, spend.clipped, at_ms, self.receipt)
+
+    def following(self, before: Base, vector: Floats, proof: Completed | Healed) -> Following | None:
+        """Adds the mean to the base; None if the sum of weights is one that honest members cannot have."""
+        learn, members = self._mechanism.aggregated, len(proof.contributors)
+        offers = self._weighting.offers(proof.result)
+        offered, memory = (learn(offers, members, each) for each in (self.receipt.memory, self._state.memory))
+        mean = self._weighting.mean(proof.result)
+        if mean is None:
+            return None
+        self.receipt = replace(self.receipt, memory=offered)
+        return Following(np.add(vector, mean, out=mean), memory)  # in place, without another copy
