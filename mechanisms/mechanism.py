@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Event, Unit
-from mechanisms.arguments import count, positive, probability
+from mechanisms.arguments import count, positive, probability, share
 from mechanisms.noise.randomness import Words
 
 if TYPE_CHECKING:  # the import loads torch, which takes seconds and which a tracker does not need
@@ -28,11 +28,34 @@ Memory = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class SharedSetting:
+    """What the members of a swarm agree on if they share the noise of single steps.
+
+    `honest`: how many of a member's others are taken to be honest. `sampling_probability`: with it a step has
+    any one row. `expected_batch`: the rows of all members in a step, in the mean. `steps`: of the whole run.
+    `members`: the most that a sum has.
+    """
+
+    honest: int
+    sampling_probability: float
+    expected_batch: float
+    steps: int
+    members: int
+
+    def __post_init__(self) -> None:
+        share("sampling_probability", self.sampling_probability)
+        positive("expected_batch", self.expected_batch)
+        for name in ("honest", "steps", "members"):
+            count(name, getattr(self, name))
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """The parameters of a mechanism: the keys of `[privacy]`, and the work that they cover.
 
     `epsilon` and `delta` are totals over `rounds` offers. `sizes` are the numbers of parameters of each
-    tensor. `rows` is the number of this node's training rows; it counts as public.
+    tensor. `rows` is the number of this node's training rows; it counts as public. `shared`: what
+    members with shared noise agree on; None: each adds its own.
     """
 
     epsilon: float
@@ -46,6 +69,7 @@ class Setting:
     rows: int
     batch_size: int
     epochs: int
+    shared: SharedSetting | None = None
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "clipping_radius"):
@@ -75,6 +99,8 @@ class Guarantee:
     delta: float
     stated: float
     outside: str = ""
+    honest: int | None = None
+    """How many other members must be honest for it to hold: they share the noise. None: nobody."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from mechanisms.servers.nbafl import FederatedScopeNbAFL, PaperNbAFL
 from mechanisms.servers.row_noise import row_noise
 from mechanisms.servers.rpfl_server import rpfl_of
 from mechanisms.servers.server import FedAvg, ServerMechanism
+from mechanisms.updates.distributed import distributed_dp
 from mechanisms.updates.linear_classic import linear_classic
 from mechanisms.updates.local import aldp, ldp
 from mechanisms.updates.record import dp_sgd
@@ -38,6 +39,12 @@ def _dp_sgd(setting: Setting) -> Mechanism:
     return dp_sgd(setting)
 
 
+def _distributed(setting: Setting) -> Mechanism:
+    if not _is_exact(setting):
+        raise ValueError(f"calibration = {setting.calibration!r} is not allowed here: 'exact'")
+    return distributed_dp(setting)
+
+
 def _is_exact(setting: Setting) -> bool:
     if setting.calibration not in CALIBRATIONS:
         allowed = ", ".join(map(repr, CALIBRATIONS))
@@ -45,7 +52,13 @@ def _is_exact(setting: Setting) -> bool:
     return setting.calibration == "exact"
 
 
-MECHANISMS: Mapping[str, Maker] = {"none": _none, "ldp": _ldp, "aldp": _aldp, "dp-sgd": _dp_sgd}
+MECHANISMS: Mapping[str, Maker] = {
+    "none": _none,
+    "ldp": _ldp,
+    "aldp": _aldp,
+    "dp-sgd": _dp_sgd,
+    "distributed-dp-sgd": _distributed,
+}
 """Name to maker of the mechanism from a `Setting`; makers raise ValueError for incompatible keys."""
 
 SERVER_MECHANISMS: Mapping[str, Callable[..., ServerMechanism]] = {

@@ -46,12 +46,11 @@ from node.runtime.events import Finished, Observer, Observers, Started
 from node.runtime.group_guarantees import check_length, masked_settings, withstands
 from node.runtime.known_tracker import FILE as TRACKER_FILE
 from node.runtime.known_tracker import KnownTracker
+from node.runtime.learning import make_learning
 from node.runtime.loss_gate import check_loss_gate, loss_gate_words, make_loss_gate
-from node.runtime.plan import Plan
-from node.runtime.privacy_budget import introduction, make_mechanism, offer_bound
+from node.runtime.plan import Plan, last_step
+from node.runtime.privacy_budget import introduction, make_mechanism
 from node.runtime.shell import Clock
-from node.runtime.updates import Updates
-from node.runtime.weighting import make_weighting
 from node.signals import until_done_or_told
 from node.storage.allow_list import read_allow_list
 from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, Lock, check_folder, tidy_folder
@@ -66,7 +65,7 @@ from node.training.frozen_body import FEATURES
 from node.training.initial_weights import loaded_names
 from node.training.local_tensors import own_words
 from node.training.model_file import Card, task_table
-from node.training.trainer import Learner, make_trainer, shapes
+from node.training.trainer import Learner, shapes
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import Electorate, of_names
@@ -103,8 +102,8 @@ class Prepared:
     contribution: Callable[[State], Contribution]
     offered: int
     """The words of an offer."""
-    bound: float
-    """The bound on each coordinate of every offer; an offer is clipped to it."""
+    bound: float | None
+    """The bound on each coordinate of every offer, which is clipped to it; None: whole numbers."""
     allow: frozenset[bytes] | None
     last_round: Callable[[int], int]
     """Maps the last round in a folder to the last round of this start."""
@@ -174,19 +173,17 @@ def prepare(options: NodeOptions) -> Prepared:
     named = shapes(model, task.train.parameters)
     mechanism = make_mechanism(task, named, len(dataset.train_y))
     check_loss_gate(task, mechanism)
-    bound = offer_bound(task, mechanism)
-    trainer = make_trainer(task, model, dataset, options.seed, mechanism.gradient)
-    weighting = make_weighting(task.aggregation, len(dataset.train_y), bound)
-    dimension = sum(prod(shape) for _, shape in named)
+    learning = make_learning(task, model, dataset, options.seed, mechanism)
+    trainer, plan = learning.trainer, task.step_plan
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)
     return Prepared(
         options=options,
         data=dataset.description,
         accuracy_of=dataset.accuracy_name,
-        what=f"{dimension} parameters",
+        what=f"{sum(prod(shape) for _, shape in named)} parameters",
         notes={
-            **weighting.words,
+            **learning.words,
             **_schema_words(task),
             **own_words(trainer.own_names, trainer.device),
             **({"gradients": trainer.slow} if trainer.slow else {}),
@@ -194,16 +191,18 @@ def prepare(options: NodeOptions) -> Prepared:
         },
         folder=partial(Folder, card=card),
         trainer=trainer,
-        dimension=dimension,
-        parameters=canonical_parameters(task, named, bound, trainer.digests(loaded_names(task.model))),
+        dimension=learning.dimension,
+        parameters=canonical_parameters(
+            task, named, learning.bound, trainer.digests(loaded_names(task.model)), learning.computed
+        ),
         mechanism=mechanism,
         spends_for=task.task.name,
-        contribution=lambda state: Updates(state, trainer, mechanism, weighting),
-        offered=dimension + weighting.slots,
-        bound=bound,
+        contribution=learning.contribution,
+        offered=learning.offered,
+        bound=learning.bound,
         allow=allowed(options),
         last_round=lambda _: options.rounds or task.train.rounds,
-        generations=None,
+        generations=None if plan is None else last_step(plan, options.rounds),
     )
 
 
@@ -275,7 +274,7 @@ def _settings(
         parameters=prepared.parameters,
         dimension=prepared.dimension,
         shares=ShareSettings(section.shares, prepared.bound, section.max_share_value),
-        masked=masked_settings(section, prepared.bound),
+        masked=masked_settings(section, prepared.bound, plan.honest),
         min_participants=section.min_participants,
         seeds=tuple(peer.endpoint for peer in options.peers if peer.endpoint != endpoint),
         tracker=options.tracker,
@@ -287,6 +286,7 @@ def _settings(
         instance=os.urandom(16),
         # If a number of agreed bases ends the run, rounds are attempts and each node has its own last one.
         last_round=plan.rounds if plan.generations is None else sys.maxsize,
+        last_generation=plan.generations if plan.report_every is not None else None,
         offered=prepared.offered,
         electorate=_first_electorate(options, endpoint),
         weak=section.weak,
@@ -350,22 +350,22 @@ def _open_state(prepared: Prepared, key: NodeKey, out: Path, key_file: Path) -> 
 
 def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, state: State) -> dict[str, str]:
     """Returns the start-up lines for the owner."""
-    options = prepared.options
+    options, task = prepared.options, prepared.options.task
     who = "keys on the list" if prepared.allow is not None else "anyone who reaches this address"
     expected = _expected(options, endpoint)
     at_least = "" if options.peers else f"with {expected} peers, "
     resumed = f", resumes after round {state.round}" if state.round else ""
     return {
         "node": f"{key.public.hex()} at {endpoint}",
-        "task": f"{options.task.task.name}, {prepared.what}{resumed}",
+        "task": f"{task.task.name}, {prepared.what}{resumed}",
         "data": prepared.data,
         "may join": who,
         "links": protection(options.tls, endpoint),
-        "sums": f"{at_least}{withstands(options.task.aggregation, expected).text}",
+        "sums": at_least + withstands(task.aggregation, expected, task.privacy.honest).text,
         **introduction(prepared.mechanism),
         **_recovered_words(state),
         **_gone_words(state),
-        **loss_gate_words(options.task),
+        **loss_gate_words(task),
         **prepared.notes,
         "out": str(out),
     }
@@ -396,7 +396,7 @@ def _schema_words(task: Task) -> dict[str, str]:
 
 
 def _plan(prepared: Prepared, key: NodeKey, endpoint: str, state: State) -> Plan:
-    options = prepared.options
+    options, steps = prepared.options, prepared.options.task.step_plan
     return Plan(
         rounds=prepared.last_round(state.round),
         task=options.task.task.name,
@@ -406,6 +406,8 @@ def _plan(prepared: Prepared, key: NodeKey, endpoint: str, state: State) -> Plan
         aggregation=options.task.aggregation,
         expected=_expected(options, endpoint),
         generations=prepared.generations,
+        report_every=None if steps is None else steps.report_every,
+        honest=None if steps is None else steps.honest,
     )
 
 

@@ -165,7 +165,12 @@ def agree(options: NodeOptions, written: Path) -> int:
         )
     noise_std = prepared.mechanism.noise_std if isinstance(prepared.mechanism, RecordSums) else 0.0
     section = options.task.agreement
-    found = agreed(options.task, totals(mean, base.members, section, noise_std, prepared.bound))
+    found = agreed(
+        options.task,
+        totals(
+            mean, base.members, section, noise_std, offer_bound(prepared.options.task, prepared.mechanism)
+        ),
+    )
     save(written, agreed_text(options.task, found, base, written))
     _tell(found, base, written, options)
     return status

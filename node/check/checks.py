@@ -13,6 +13,7 @@ from torch import nn
 
 from mechanisms.accounting.ledger import Ledger, spent
 from mechanisms.mechanism import Mechanism
+from mechanisms.updates.distributed import DistributedDP
 from node.check.probe import Meeting, meet_all
 from node.data.dataset import Dataset, load_dataset, own_rows
 from node.data.report import Report, counted
@@ -25,14 +26,15 @@ from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
 from node.runtime.known_tracker import FILE as TRACKER_FILE
 from node.runtime.known_tracker import KnownTracker
-from node.runtime.privacy_budget import can_train, make_mechanism, offer_bound
+from node.runtime.learning import make_learning
+from node.runtime.privacy_budget import can_train, make_mechanism, planned_by_honest, trust_text
 from node.storage.allow_list import read_allow_list
 from node.storage.folder_lock import KEY
 from node.storage.key_file import read_key
 from node.task.parameters import canonical_parameters
 from node.task.sections import Task
 from node.training.build import build_model
-from node.training.trainer import Shapes, make_trainer, shapes
+from node.training.trainer import Shapes, shapes
 from protocol.swarm.meeting.clock_skew import skew_words
 from protocol.swarm.meeting.discovery import OTHER_KEY
 from protocol.wire.ids import Key
@@ -136,11 +138,11 @@ def _training(
 ) -> Iterator[Finding]:
     """Prepares training as a node does; says how the gradients of single rows are computed."""
     try:
-        trainer = make_trainer(options.task, model, dataset, options.seed, mechanism.gradient)
+        trainer = make_learning(options.task, model, dataset, options.seed, mechanism).trainer
     except UserError as error:
         yield Finding("problem", "training", str(error))
         return
-    if mechanism.gradient is None:
+    if mechanism.gradient is None and not isinstance(mechanism, DistributedDP):
         return
     if trainer.slow:
         yield Finding("warning", "gradients", f"slow: {trainer.slow}")
@@ -150,7 +152,7 @@ def _training(
 
 def _model(task: Task, named: Shapes, mechanism: Mechanism) -> Finding:
     size = sum(prod(shape) for _, shape in named)
-    told = len(canonical_parameters(task, named, offer_bound(task, mechanism)))
+    told = len(canonical_parameters(task, named, bound=None))
     if told > MAX_PARAMETERS_CHARS:
         return Finding(
             "problem",
@@ -166,6 +168,8 @@ def _budget(options: NodeOptions, mechanism: Mechanism) -> Finding:
     if guarantee is None:
         return Finding("ok", "budget", "no privacy mechanism, nothing is counted")
     budget = f"epsilon {guarantee.stated:g} at delta {guarantee.delta:g}"
+    if isinstance(mechanism, DistributedDP):
+        return Finding("ok", "budget", trust_text(planned_by_honest(mechanism)))
     lasts = rounds_within(mechanism, rounds)
     if lasts < rounds:
         return Finding(

@@ -57,7 +57,7 @@ class NodeViewSource:
             about=self._journal.about,
             task=parts.plan.task,
             key=parts.plan.key,
-            round=parts.node.round,
+            round=parts.plan.round(parts.node.round, parts.state.base),
             rounds=parts.plan.rounds,
             phase=status.phase,
             phase_since=parts.shell.clock.at(parts.meter.since),

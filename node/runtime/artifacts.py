@@ -42,6 +42,10 @@ class Record:
     """If the loss gate refused a base: the lowest loss on the owner's rows so far, and the base's loss."""
     without: tuple[str, ...] = ()
     """The electors that counted as gone for good in the quorum that made the base."""
+    steps: int = 0
+    """The steps of this round that this node was in; 0 where a round is one sum of updates."""
+    steps_failed: int = 0
+    """The sums of this round that failed: each cost a step's charge."""
 
     def as_json(self) -> dict[str, object]:
         """Returns plain values for JSON, floats rounded to six digits."""

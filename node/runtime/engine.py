@@ -106,7 +106,7 @@ class Engine:
         self._node = node
         self._state = state
         self._contribution = contribution
-        self._sums = withstands(plan.aggregation, plan.expected)
+        self._sums = withstands(plan.aggregation, plan.expected, plan.honest)
         self._tracker = tracker
         self._observer = observer
         self._history = RoundHistory(
@@ -147,12 +147,14 @@ class Engine:
             out=folder.path,
         )
         self._training = NO_TRAINING
+        self._number = 0
+        """The round that was announced last as begun."""
         self._aggregating_since = time.monotonic()
 
     @property
     def round(self) -> int:
         """The last round that ended."""
-        return self._state.round
+        return self._plan.round(self._state.round, self._state.base)
 
     @property
     def end(self) -> End:
@@ -223,8 +225,10 @@ class Engine:
     async def _round(self) -> None:
         self._meter.begin()
         self._training = NO_TRAINING
-        number = await self._shell.look(lambda: self._node.round) + 1
-        self._observer.handle(RoundStarted(number))
+        number = await self._shell.look(lambda: self._plan.round(self._node.round, self._state.base)) + 1
+        if number != self._number:
+            self._number = number
+            self._observer.handle(RoundStarted(number))
         self._history.new_round()
         with suppress(Interrupted):
             self._training = await asyncio.to_thread(self._train, number)
@@ -233,10 +237,14 @@ class Engine:
             outcome = await (self._aggregate() if self._training.offered else self._follow())
             self._meter.enter("idle")
             if outcome is not None:
-                await self._history.write(self._ending(outcome))
+                await self._history.catch_up()
 
     def _ending(self, outcome: Completed | Failed) -> Ending:
-        return ending_of(outcome, self._training, time.monotonic() - self._aggregating_since, self._meter)
+        """Returns the ending to store with what the sum changes; called once for each sum."""
+        part_of = None if self._plan.report_every is None else self._number
+        aggregate_s = time.monotonic() - self._aggregating_since
+        ending = ending_of(outcome, self._training, aggregate_s, self._meter, part_of)
+        return self._history.tallied(ending)
 
     def _train(self, number: int) -> Training:
         """Has the loss gate judge the base, then prepares an offer, in a thread."""
@@ -378,7 +386,7 @@ class Engine:
     def _tell_of(self, group: Group) -> None:
         """Reports what the sums withstand if the group has another size than the last one."""
         if len(group.readys) != self._sums.members:
-            self._sums = withstands(self._plan.aggregation, len(group.readys))
+            self._sums = withstands(self._plan.aggregation, len(group.readys), self._plan.honest)
             self._observer.handle(GroupResized(self._sums))
 
     async def _take_base(

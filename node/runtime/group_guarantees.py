@@ -50,11 +50,11 @@ def _counted(dropouts: int) -> str:
     return "1 dropout" if dropouts == 1 else f"{dropouts or 'no'} dropouts"
 
 
-def withstands(section: AggregationSection, members: int) -> Withstands:
-    """Returns what the sums of a group of `members`, 3 or more, withstand."""
+def withstands(section: AggregationSection, members: int, honest: int | None = None) -> Withstands:
+    """Returns what the sums of a group of 3 or more withstand. `honest`: see `masked_settings`."""
     if not _is_masked(section, members):
         return Withstands("additive", members, members, 0, members - 2, section.shares)
-    group = tolerance(members, section.dropouts)
+    group = tolerance(members, section.dropouts, honest)
     return Withstands("masked", members, group.threshold, group.dropouts, group.colluders, section.shares)
 
 
@@ -74,9 +74,12 @@ def check_length(section: AggregationSection, members: int, words: int) -> None:
         )
 
 
-def masked_settings(section: AggregationSection, bound: float) -> MaskedSettings | None:
+def masked_settings(
+    section: AggregationSection, bound: float | None, honest: int | None = None
+) -> MaskedSettings | None:
     """Returns the settings for groups of 4 and more; None if all groups use additive shares.
 
-    `bound` is the largest absolute value of a coordinate.
+    `bound` is the largest absolute value of a coordinate; None: vectors are whole numbers. `honest`: how many
+    of a node's others are taken to be honest where members share noise.
     """
-    return None if section.protocol == "additive" else MaskedSettings(bound, section.dropouts)
+    return None if section.protocol == "additive" else MaskedSettings(bound, section.dropouts, honest=honest)

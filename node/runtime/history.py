@@ -28,9 +28,12 @@ from protocol.actions import Completed, Failed
 from protocol.wire.messages import Base
 
 
-def ending_of(outcome: Completed | Failed, training: Training, aggregate_s: float, meter: Meter) -> Ending:
-    """Returns how a round ended and what it has cost so far."""
+def ending_of(
+    outcome: Completed | Failed, training: Training, aggregate_s: float, meter: Meter, part_of: int | None
+) -> Ending:
+    """Returns how a sum ended and what it has cost so far. `part_of`: the round it is a step of."""
     failed = outcome if isinstance(outcome, Failed) else None
+    began = failed is not None and failed.sid is not None
     return Ending(
         round=outcome.round,
         outcome="fallback" if failed else "aggregated",
@@ -45,6 +48,9 @@ def ending_of(outcome: Completed | Failed, training: Training, aggregate_s: floa
         clipped=meter.clipped,
         phases=meter.phases(training.seconds),
         without=() if isinstance(outcome, Failed) else outcome.without,
+        part_of=part_of,
+        steps=int(part_of is not None and failed is None),
+        steps_failed=int(part_of is not None and began),
     )
 
 
@@ -74,6 +80,8 @@ class RoundHistory:
         self._earlier = Traffic(0.0)
         self._written = 0
         """The last round with a line."""
+        self._tally: Ending | None = None
+        """The last ending, to which those of further steps of its round are added."""
 
     async def begin(self) -> None:
         """Continues the existing history; first writes the line that a kill may have prevented."""
@@ -81,6 +89,7 @@ class RoundHistory:
         rounds = (number for line in history if isinstance(number := line.get("round"), int))
         self._written = max(rounds, default=0)
         await self.catch_up()
+        self._tally = self._state.ending
         self._earlier = total_of(await asyncio.to_thread(self._folder.history))
 
     def new_round(self) -> None:
@@ -97,15 +106,25 @@ class RoundHistory:
     async def catch_up(self) -> None:
         """Writes the line of the last round that counts, if it has none yet."""
         ending = self._state.ending
-        if ending is not None and ending.round > self._written:
+        if ending is not None and self._plan.round(ending.round, self._state.base) > self._written:
             await self.write(ending)
+
+    def tallied(self, ending: Ending) -> Ending:
+        """Returns the ending of the round so far, if `ending` is that of one of its steps; else `ending`."""
+        is_more = (
+            ending.part_of is not None and self._tally is not None and self._tally.part_of == ending.part_of
+        )
+        self._tally = ending.after(self._tally) if is_more and self._tally is not None else ending
+        return self._tally
 
     async def write(self, ending: Ending) -> None:
         """Writes a round's line and the models after it, then reports the round to the observer."""
         await asyncio.to_thread(self.judge)
         evaluation = await self._evaluate()
         spent = spent_by(self._mechanism, self._state.ledger)
+        number = self._plan.round(ending.round, self._state.base)
         record = round_record(
+            number=number,
             ending=ending,
             base=self._state.base,
             accuracy_of=self._plan.accuracy_of,
@@ -113,7 +132,7 @@ class RoundHistory:
             spent=spent,
             refused=self._refused,
         )
-        self._written = ending.round  # this process does not retry a line that fails half-way
+        self._written = number  # this process does not retry a line that fails half-way
         await asyncio.to_thread(self._folder.append, record)
         await self.save_models()
         self._observer.handle(RoundEnded(record, self._plan.rounds))
@@ -157,6 +176,7 @@ class RoundHistory:
 
 
 def round_record(
+    number: int,
     ending: Ending,
     base: Base,
     accuracy_of: str,
@@ -166,7 +186,7 @@ def round_record(
 ) -> Record:
     """Returns a round's line of history; `spent` is the privacy cost of the run so far."""
     return Record(
-        round=ending.round,
+        round=number,
         outcome=ending.outcome,
         reason=ending.reason,
         participants=ending.participants,
@@ -187,6 +207,8 @@ def round_record(
         metrics=evaluation.metrics,
         rolled_back=refused.losses if refused else None,
         without=ending.without,
+        steps=ending.steps,
+        steps_failed=ending.steps_failed,
     )
 
 
@@ -207,7 +229,7 @@ def run_summary(
     withstand.
     """
     return Summary(
-        rounds=state.round,
+        rounds=plan.round(state.round, state.base),
         aggregated=sum(line.get("outcome") == "aggregated" for line in history),
         fallbacks=sum(line.get("outcome") == "fallback" for line in history),
         accuracy=evaluation.accuracy,

@@ -6,15 +6,23 @@ The formulas are in `mechanisms`; this module applies them to the node's own led
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
+from typing import TYPE_CHECKING
 
-from mechanisms.accounting.ledger import Event, Ledger, Spent, spent
-from mechanisms.mechanism import Mechanism, Memory, Setting
+from mechanisms.accounting.honest import at_honest
+from mechanisms.accounting.ledger import Event, Ledger, SampledGaussian, Spent, spent
+from mechanisms.mechanism import Mechanism, Memory, Setting, SharedSetting
 from node.errors import ConfigError, reason
 from node.storage.records import Receipt
 from node.task.import_path import import_class
 from node.task.sections import Task
+from protocol.wire.limits import MAX_MEMBERS
+
+if TYPE_CHECKING:  # loads torch, which a tracker does not need
+    from mechanisms.updates.distributed import DistributedDP
 
 _ROUNDING = 1 + 1e-9
 _PARTS = tuple(name for name in dir(Mechanism) if not name.startswith("_"))
@@ -42,6 +50,7 @@ def make_mechanism(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], ro
         rows=rows,
         batch_size=task.train.batch_size,
         epochs=task.train.epochs,
+        shared=_shared_setting(task),
     )
     try:
         mechanism = make(setting)
@@ -51,6 +60,20 @@ def make_mechanism(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], ro
     if missing:
         raise ConfigError(f"privacy.mechanism = {name!r} is no mechanism: it has no {', '.join(missing)}")
     return mechanism
+
+
+def _shared_setting(task: Task) -> SharedSetting | None:
+    """Returns what members with shared noise agree on; None if they share none."""
+    plan = task.step_plan
+    if plan is None:
+        return None
+    return SharedSetting(
+        honest=plan.honest,
+        sampling_probability=plan.sampling_probability,
+        expected_batch=plan.expected_batch,
+        steps=plan.steps,
+        members=MAX_MEMBERS,
+    )
 
 
 def offer_bound(task: Task, mechanism: Mechanism) -> float:
@@ -82,6 +105,20 @@ def _fits(mechanism: Mechanism, ledger: Ledger, events: Sequence[Event]) -> bool
     return spent(ledger.adding(events), guarantee.delta).epsilon <= guarantee.epsilon * _ROUNDING
 
 
+def affordable_steps(mechanism: DistributedDP, ledger: Ledger) -> int:
+    """Returns how many more steps stay within the budget; those that it was planned for, if they all do."""
+    (step,) = mechanism.shared.events
+    done = sum(event.steps * times for event, times in ledger.counts if isinstance(event, SampledGaussian))
+    planned = max(0, mechanism.shared.steps - done)
+
+    def is_beyond(more: int) -> bool:
+        return not _fits(mechanism, ledger, (replace(step, steps=more),))
+
+    if not planned or not is_beyond(planned):
+        return planned
+    return bisect_left(range(1, planned), True, key=is_beyond)
+
+
 def receipt_of(mechanism: Mechanism, ledger: Ledger, pending: Sequence[Event], memory: Memory) -> Receipt:
     """Returns the receipt of an offer of `pending` training; `memory` is the mechanism's memory after it."""
     events = (*pending, *mechanism.per_offer)
@@ -93,6 +130,46 @@ def spent_by(mechanism: Mechanism, ledger: Ledger) -> Spent | None:
     return spent(ledger, mechanism.guarantee.delta) if mechanism.guarantee else None
 
 
+def epsilon_by_honest(mechanism: Mechanism, ledger: Ledger) -> Mapping[int, float]:
+    """Returns the epsilon of a ledger by the number of honest other members, from the declared one down to 0.
+
+    Empty for a mechanism without shared noise, whose epsilon does not depend on others.
+    """
+    guarantee = mechanism.guarantee
+    honest = None if guarantee is None else guarantee.honest
+    if guarantee is None or honest is None:
+        return {}
+    levels = sorted({honest, *range(honest, 0, -2), 0}, reverse=True)
+    most_shown = [*levels[:3], 0] if len(levels) > 4 else levels
+    return {h: spent(at_honest(ledger, honest, h), guarantee.delta).epsilon for h in most_shown}
+
+
+def planned_by_honest(mechanism: Mechanism) -> Mapping[int, float]:
+    """Returns what a whole run costs, by the number of honest other members; empty without shared noise."""
+    from mechanisms.updates.distributed import DistributedDP  # noqa: PLC0415 - loads torch
+
+    if not isinstance(mechanism, DistributedDP):
+        return {}
+    planned = replace(mechanism.shared.events[0], steps=mechanism.shared.steps)
+    return epsilon_by_honest(mechanism, Ledger.of((planned,)))
+
+
+def trust_text(by_honest: Mapping[int, float]) -> str:
+    """Returns in words what an epsilon rests on."""
+    (honest, epsilon), *fewer = by_honest.items()
+    whom = f"{honest} of the other members are" if honest > 1 else "1 of the other members is"
+    they = "they add their noise and tell nobody" if honest > 1 else "it adds its noise and tells nobody"
+    some = ", ".join(
+        f"with {h} it is {value:.2g}" if place else f"With {h} it is {value:.2g}"
+        for place, (h, value) in enumerate(pair for pair in fewer if pair[0])
+    )
+    return (
+        f"your records are protected with epsilon {epsilon:.3g} as long as at least {whom} honest: {they}. "
+        f"{some + '. ' if some else ''}If all others work together, only your own noise is left: epsilon "
+        f"{by_honest[0]:.2g}. A member that adds no noise counts as dishonest, and nobody can tell"
+    )
+
+
 def introduction(mechanism: Mechanism) -> dict[str, str]:
     """Returns the start-up lines: the budget, what and whom it protects, and what it does not cover."""
     guarantee = mechanism.guarantee
@@ -100,8 +177,10 @@ def introduction(mechanism: Mechanism) -> dict[str, str]:
         return {"privacy": f"{mechanism.name}: {mechanism.protects}"}
     budget = f"epsilon {guarantee.stated:g}, delta {guarantee.delta:g} over the run"
     true = "" if guarantee.epsilon == guarantee.stated else f", truly {guarantee.epsilon:.4g}"
+    by_honest = planned_by_honest(mechanism)
     return {
         "privacy": f"{mechanism.name}, {budget}{true}",
+        **({"trust": trust_text(by_honest)} if by_honest else {}),
         "protects": mechanism.protects,
         "unit": guarantee.unit.words,
         "not covered": guarantee.outside or "nothing that leaves this node",
@@ -126,6 +205,18 @@ def facts(mechanism: Mechanism, ledger: Ledger) -> Mapping[str, object] | None:
         "norm": guarantee.unit.norm,
         "outside": guarantee.outside,
         "protects": mechanism.protects,
+        **_honest_facts(epsilon_by_honest(mechanism, ledger)),
+    }
+
+
+def _honest_facts(by_honest: Mapping[int, float]) -> Mapping[str, object]:
+    """Returns the part of `facts` on whom the guarantee rests; empty if it rests on nobody."""
+    if not by_honest:
+        return {}
+    return {
+        "honest": next(iter(by_honest)),
+        "epsilon_alone": by_honest[0],
+        "epsilon_by_honest": {str(honest): epsilon for honest, epsilon in by_honest.items()},
     }
 
 

@@ -70,7 +70,7 @@ class Inspector:
         status = self.node.status
         return Snapshot(
             task=self.plan.task,
-            round=self.node.round,
+            round=self.plan.round(self.node.round, self.state.base),
             rounds=self.plan.rounds,
             phase=status.phase,
             waiting_for=status.waiting_for,

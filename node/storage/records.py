@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from mechanisms.accounting.ledger import Event, Spent
 from mechanisms.mechanism import Memory
@@ -17,6 +17,14 @@ class Traffic:
     s: float
     bytes_sent: int = 0
     bytes_received: int = 0
+
+    def plus(self, other: Traffic) -> Traffic:
+        """Returns the cost of both."""
+        return Traffic(
+            self.s + other.s,
+            self.bytes_sent + other.bytes_sent,
+            self.bytes_received + other.bytes_received,
+        )
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,33 @@ class Ending:
     clipped: int
     phases: Mapping[str, Traffic]
     without: tuple[str, ...] = ()
+    part_of: int | None = None
+    """The round that the sum is a step of; None: it is the whole round."""
+    steps: int = 0
+    """The sums of the round so far that were steps."""
+    steps_failed: int = 0
+    """The sums of the round so far that failed."""
+
+    def after(self, earlier: Ending) -> Ending:
+        """Returns this ending with what the sums of the same round before it cost."""
+        names = self.phases.keys() | earlier.phases.keys()
+        nothing = Traffic(0.0)
+        return replace(
+            self,
+            outcome=self.outcome if self.outcome == "aggregated" else earlier.outcome,
+            participants=self.participants or earlier.participants,
+            bytes_sent=self.bytes_sent + earlier.bytes_sent,
+            bytes_received=self.bytes_received + earlier.bytes_received,
+            train_s=self.train_s + earlier.train_s,
+            aggregate_s=self.aggregate_s + earlier.aggregate_s,
+            missing=tuple(dict.fromkeys((*earlier.missing, *self.missing))),
+            phases={
+                name: self.phases.get(name, nothing).plus(earlier.phases.get(name, nothing)) for name in names
+            },
+            without=self.without or earlier.without,
+            steps=self.steps + earlier.steps,
+            steps_failed=self.steps_failed + earlier.steps_failed,
+        )
 
     def to_text(self) -> str:
         """Returns the ending as one line of JSON."""

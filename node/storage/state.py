@@ -20,7 +20,8 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import groupby
@@ -428,14 +429,26 @@ class State:
             raise RuntimeError("nothing is fresh: there is nothing to spend")
         spent = self.fresh if self.spent is None else self.spent + self.fresh
         name = self._files.put(spent)
+        with self._charged(sid, round, clipped, at_ms, receipt):
+            self._database.set_facts(spent=name, fresh=None, pending=None, memory=json.dumps(receipt.memory))
+        self.spent, self.fresh, self.pending, self.memory = spent, None, (), receipt.memory
+
+    @_alone
+    def charge(self, sid: Sid, round: int, at_ms: int, receipt: Receipt) -> None:
+        """Charges an offer in session `sid` of which this node keeps no vector."""
+        with self._charged(sid, round, 0, at_ms, receipt):
+            pass
+
+    @contextmanager
+    def _charged(self, sid: Sid, round: int, clipped: int, at_ms: int, receipt: Receipt) -> Iterator[None]:
+        """Writes a charge to the spend file, then, in one step with what the caller writes, to the ledger."""
         cost = (receipt.total.epsilon, receipt.total.delta) if receipt.total else (None, None)
         if self._spending is not None and receipt.events:
             self._spending.add((Charge(sid, round, at_ms, receipt.events),))
         with self._database.step() as connection:
             row = (sid, round, at_ms, clipped, _written(receipt.events), *cost)
             connection.execute("insert into ledger values (?, ?, ?, ?, ?, ?, ?)", row)
-            self._database.set_facts(spent=name, fresh=None, pending=None, memory=json.dumps(receipt.memory))
-        self.spent, self.fresh, self.pending, self.memory = spent, None, (), receipt.memory
+            yield
         self.ledger = self.ledger.adding(receipt.events)
 
     @_alone

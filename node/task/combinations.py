@@ -40,10 +40,10 @@ def _check_training(task: Task) -> None:
             "the loss that they are for"
         )
     weighted = section.loss == "cross-entropy" and "weight" in section.loss_args
-    if weighted and task.privacy.mechanism == "dp-sgd":
+    if weighted and task.privacy.mechanism in ("dp-sgd", "distributed-dp-sgd"):
         raise ConfigError(
-            "train.loss_args.weight is refused with privacy.mechanism = 'dp-sgd': the mean over one row "
-            "divides its weight out again; leave it out, or name a train.loss of your own"
+            f"train.loss_args.weight is refused with privacy.mechanism = {task.privacy.mechanism!r}: the "
+            "mean over one row divides its weight out again; leave it out, or name a train.loss of your own"
         )
 
 
@@ -62,7 +62,7 @@ def _check_privacy(privacy: object) -> None:
         name, value = next(iter(privacy.items()))
         raise ConfigError(
             f"privacy.{name} = {shown(value)} has no effect without privacy.mechanism; "
-            "name one ('ldp', 'aldp' or 'dp-sgd') or leave it out"
+            "name one ('ldp', 'aldp', 'dp-sgd' or 'distributed-dp-sgd') or leave it out"
         )
 
 

@@ -16,6 +16,7 @@ from node.storage.regular_files import check_regular
 from node.task.combinations import check_combinations
 from node.task.rules import read_section, unknown_name
 from node.task.sections import BUILT_IN_SOURCES, Task
+from node.task.shared_noise import resolved
 
 
 def built_in_tasks() -> dict[str, Traversable]:
@@ -86,7 +87,7 @@ def read_task(table: Mapping[str, object]) -> Task:
     read = {name: read_section(cls, name, table.get(name, {})) for name, cls in sections.items()}
     task = Task(**read)
     check_combinations(task, table)
-    return task
+    return resolved(task, table)
 
 
 def _read_table(name_or_path: str) -> dict[str, Any]:

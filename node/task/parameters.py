@@ -12,8 +12,9 @@ from node.errors import one_line
 from node.task.rules import shared_values
 from node.task.schema import agreed_schema
 from node.task.sections import Task
+from node.task.shared_noise import SHARED_NOISE_KEYS, is_distributed
 
-NOTHING_FIXED: Mapping[str, str] = MappingProxyType({})
+NOTHING_FIXED: Mapping[str, Any] = MappingProxyType({})
 _MOST_DIFFERENCES = 3
 _LISTS = ("shapes", "data.schema.columns")  # lists that are compared item by item
 _LONGEST_PARAMETERS = 1 << 18  # characters; a few thousand shared tensors
@@ -22,13 +23,15 @@ _LONGEST_PARAMETERS = 1 << 18  # characters; a few thousand shared tensors
 def canonical_parameters(
     task: Task,
     shapes: Sequence[tuple[str, tuple[int, ...]]],
-    bound: float,
+    bound: float | None,
     digests: Mapping[str, str] = NOTHING_FIXED,
+    computed: Mapping[str, float] = NOTHING_FIXED,
 ) -> str:
     """Returns canonical JSON of all values that must be equal in a swarm: sorted keys, no spaces, ASCII.
 
     `shapes` are the names and shapes of the shared parameters, in the vector's order; `bound` is the limit of
-    an offer's coordinates; `digests` are those of initial tensors that must be equal. The JSON
+    an offer's coordinates, None if it has none; `digests` are those of initial tensors that must be equal;
+    `computed` are values that the mechanism computed from `[privacy]`. The JSON
     leaves out what a node may choose for itself (its data, its timeouts) and the agreement on scales, which
     is over.
     """
@@ -38,7 +41,12 @@ def canonical_parameters(
     if schema is not None:
         agreed["data"]["schema"] = agreed_schema(schema)
     agreed["model"] |= digests
-    agreed["privacy"]["offer_bound"] = bound
+    agreed["privacy"] |= computed
+    if bound is not None:
+        agreed["privacy"]["offer_bound"] = bound
+    if not is_distributed(task):  # as before there were such keys: nodes continue with their folders
+        for section, name in SHARED_NOISE_KEYS:
+            del agreed[section][name]
     agreed["shapes"] = [[name, list(shape)] for name, shape in shapes]
     return json.dumps(agreed, sort_keys=True, separators=(",", ":"), allow_nan=False)
 

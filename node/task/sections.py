@@ -16,7 +16,7 @@ _LARGEST_SEED = 2**32 - 1
 _TASK_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"  # it becomes part of a folder's name
 _DOTTED = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
 _PATH = rf"{_DOTTED}:{_DOTTED}"
-_MECHANISM = rf"none|ldp|aldp|dp-sgd|{_PATH}"
+_MECHANISM = rf"none|ldp|aldp|dp-sgd|distributed-dp-sgd|{_PATH}"
 _DEVICE = r"cpu|cuda(:\d{1,3})?|mps|auto"
 _OR_PATH = "or 'package.module:Name'"
 
@@ -66,7 +66,9 @@ class TrainSection:
 
     An optimiser by import path receives only `learning_rate` and `optimizer_args`. The node trains and shares
     `parameters`, trains `local` ones without sharing them, and keeps all others at their initial values.
-    `schedule` multiplies the learning rate by a factor per round. Each node chooses its own `metrics`,
+    `schedule` multiplies the learning rate by a factor per round. Where members share noise, the run has
+    `steps`, and a round is `report_every` of them; a step has `expected_batch` of the `expected_rows` of all
+    members, in the mean (node.task.shared_noise). Each node chooses its own `metrics`,
     `device` and `threads`.
     """
 
@@ -95,6 +97,10 @@ class TrainSection:
     )
     loss_args: Mapping[str, Any] = key(_arguments, factory=dict)
     metrics: tuple[str, ...] | None = key(some_of(*METRICS), None, shared=False)
+    steps: int | None = key(whole(1, 1_000_000), None)
+    report_every: int | None = key(whole(1, 1_000_000), None)
+    expected_batch: float | None = key(real(at_least=1, at_most=1e9), None)
+    expected_rows: int | None = key(whole(1, 1_000_000_000), None)
     device: str = key(text("'cpu', 'cuda', 'cuda:N', 'mps' or 'auto'", _DEVICE), "cpu", shared=False)
     threads: int | None = key(whole(1, 1024), None, shared=False)
 
@@ -109,10 +115,15 @@ class TrainSection:
 
 @dataclass(frozen=True)
 class PrivacySection:
-    """Privacy. `epsilon` and `delta` are totals over `train.rounds`; with "none" they have no effect."""
+    """Privacy. `epsilon` and `delta` are totals over `train.rounds`; with "none" they have no effect.
+
+    Where members share noise, `honest` of a node's others are taken to be honest, and a step has each row
+    with `sampling_probability`.
+    """
 
     mechanism: str = key(
-        text("'none', 'ldp', 'aldp', 'dp-sgd' or 'package.module:Class'", _MECHANISM), "none"
+        text("'none', 'ldp', 'aldp', 'dp-sgd', 'distributed-dp-sgd' or 'package.module:Class'", _MECHANISM),
+        "none",
     )
     epsilon: float = key(real(at_least=1e-6, at_most=1e6), 8.0)
     delta: float = key(real(above=0, below=1), 1e-5)
@@ -120,6 +131,8 @@ class PrivacySection:
     window: int = key(whole(1, 1000), 3)
     window_source: str = key(choice("raw", "aggregate", "quantile"), "raw")
     calibration: str = key(choice("exact", "linear-classic"), "exact")
+    honest: int | None = key(whole(1, MAX_MEMBERS - 1), None)
+    sampling_probability: float | None = key(real(above=0, at_most=1), None)
 
 
 @dataclass(frozen=True)
@@ -175,6 +188,17 @@ class AgreementSection:
 
 
 @dataclass(frozen=True)
+class StepPlan:
+    """Steps with shared noise: the keys of a task that are then set (node.task.shared_noise)."""
+
+    honest: int
+    sampling_probability: float
+    steps: int
+    report_every: int
+    expected_batch: float
+
+
+@dataclass(frozen=True)
 class Task:
     """A validated task file; every value obeys the rule of its key."""
 
@@ -185,3 +209,18 @@ class Task:
     privacy: PrivacySection
     aggregation: AggregationSection
     agreement: AgreementSection
+
+    @property
+    def step_plan(self) -> StepPlan | None:
+        """What the members of a swarm with shared noise agree on; None if they share none."""
+        privacy, train = self.privacy, self.train
+        match (
+            privacy.honest,
+            privacy.sampling_probability,
+            train.steps,
+            train.report_every,
+            train.expected_batch,
+        ):
+            case int(honest), float(q), int(steps), int(report_every), float(batch):
+                return StepPlan(honest, q, steps, report_every, batch)
+        return None

@@ -1,26 +1,34 @@
 """A node's gradient steps: the rows of a batch, and its gradient.
 
 Plain steps use all rows in a new order each epoch; private steps sample rows and noise the gradient, for
-`privacy.mechanism = "dp-sgd"`. The optimiser does not depend on the kind of step.
+`privacy.mechanism = "dp-sgd"`; shared steps make a member's words for a sum of gradients, for
+"distributed-dp-sgd". The optimiser does not depend on the kind of step.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
+from mechanisms.gradients.clipped_sum import Batch
+from mechanisms.gradients.distributed import SharedGradient, SharedNoise
 from mechanisms.gradients.dp_sgd import BOOK_KEEPING, GradientRule, PrivateGradient, poisson_rows
 from mechanisms.gradients.objective import Loss, Objective
 from mechanisms.noise.randomness import Words
 from node.data.dataset import Dataset
 from node.errors import ConfigError, reason
+from node.task.shared_noise import DISTRIBUTED
 from node.training.batch_norm import BatchNorms
+from node.training.build import evaluating
+
+T = TypeVar("T")
 
 
 class GradientSteps(Protocol):
@@ -105,23 +113,15 @@ class PrivateSteps:
         rows = len(dataset.train_y)
         self._steps = math.ceil(rows / batch_size)
         self._not_finite = 0
-        try:
-            BatchNorms(model).begin_training()
-            self._gradient = PrivateGradient(
-                objective=Objective(
-                    model=model,
-                    parameters={name: p for name, p in model.named_parameters() if p.requires_grad},
-                    loss=_cross_entropy if loss is functional.cross_entropy else loss,
-                    row=(dataset.train_x[:1], dataset.train_y[:1]),
-                ),
+        self._gradient = _made(
+            lambda: PrivateGradient(
+                objective=_objective(model, loss, dataset),
                 rule=rule,
                 most_rows=rows,
                 expected_rows=rule.sampling_probability * rows,
-            )
-        except (ValueError, TypeError, RuntimeError, IndexError) as error:
-            raise ConfigError(
-                f"model.class: privacy.mechanism = 'dp-sgd' needs the gradient of each row: {reason(error)}"
-            ) from error
+            ),
+            "dp-sgd",
+        )
 
     @property
     def slow(self) -> str:
@@ -148,6 +148,77 @@ class PrivateSteps:
         """Returns how often a row counted as zero since the last call, as its gradient was not finite."""
         counted, self._not_finite = self._not_finite, 0
         return counted
+
+
+class SharedSteps:
+    """A member's words for steps whose noise all members share (mechanisms.gradients.distributed)."""
+
+    def __init__(
+        self, model: nn.Module, loss: Loss, dataset: Dataset, rule: SharedNoise, words: Words
+    ) -> None:
+        """Raises ConfigError for a model without gradients of single rows, or too many rows."""
+        self._dataset = dataset
+        self._rule = rule
+        self._words = words
+        rows, batch = len(dataset.train_y), rule.expected_batch
+        q = rule.gradient.sampling_probability
+        if q * rows > batch:
+            raise ConfigError(
+                f"train.expected_batch = {batch:g} is refused with the {rows} rows of this node alone, of "
+                f"which a step has {q * rows:.6g}: the sum has no room for more; allowed: at least the rows "
+                "of all members in a step"
+            )
+        _check_independent(model, dataset.train_x[:2])
+        self._gradient = _made(
+            lambda: SharedGradient(_objective(model, loss, dataset), rule, rows), DISTRIBUTED
+        )
+
+    @property
+    def slow(self) -> str:
+        """Why book-keeping does not compute the gradients of single rows; "" if it does."""
+        return "" if self._gradient.method == BOOK_KEEPING else self._gradient.method
+
+    def use(self, dataset: Dataset) -> None:
+        """Takes other features of the same rows."""
+        self._dataset = dataset
+
+    def offer(self) -> tuple[NDArray[np.uint32], Batch]:
+        """Returns the words (d,) of a new sample, and what stays on this node."""
+        q = self._rule.gradient.sampling_probability
+        rows = torch.from_numpy(poisson_rows(len(self._dataset.train_y), q, self._words))
+        return self._gradient.offer(self._dataset.train_x[rows], self._dataset.train_y[rows], self._words)
+
+
+def _check_independent(model: nn.Module, rows: torch.Tensor) -> None:
+    """Raises ConfigError if outputs for `rows` (2, ...) are others than for each row alone."""
+    with evaluating(model), torch.no_grad():
+        together, alone = model(rows), torch.cat([model(row) for row in rows.split(1)])
+    if not torch.allclose(together, alone, rtol=1e-4, atol=1e-5):
+        raise ConfigError(
+            f"model.class: with privacy.mechanism = {DISTRIBUTED!r} each row is learned by itself, and here "
+            "a row's outputs depend on the other rows in its batch; allowed: a model that takes rows singly"
+        )
+
+
+def _objective(model: nn.Module, loss: Loss, dataset: Dataset) -> Objective:
+    """Returns what is differentiated: the loss of a row in all trainable parameters."""
+    BatchNorms(model).begin_training()
+    return Objective(
+        model=model,
+        parameters={name: p for name, p in model.named_parameters() if p.requires_grad},
+        loss=_cross_entropy if loss is functional.cross_entropy else loss,
+        row=(dataset.train_x[:1], dataset.train_y[:1]),
+    )
+
+
+def _made(make: Callable[[], T], mechanism: str) -> T:
+    """Calls `make`. Raises ConfigError if the model has no gradients of single rows."""
+    try:
+        return make()
+    except (ValueError, TypeError, RuntimeError, IndexError) as error:
+        raise ConfigError(
+            f"model.class: privacy.mechanism = {mechanism!r} needs the gradient of each row: {reason(error)}"
+        ) from error
 
 
 def _cross_entropy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -189,6 +189,7 @@ class Trainer:
         self._check_loss(tried)
         loss, size = self._loss, section.batch_size
         rows = self._dataset if self._body is None else replace(self._dataset, train_x=tried)
+        self._tried = rows
         self._steps: GradientSteps = (
             PlainSteps(model, loss, rows, size)
             if gradient is None

@@ -42,11 +42,11 @@ class SwarmEnd:
         Valid only once every reachable peer was heard. One member's statement suffices, even a goodbye: a
         member that a group needs could prevent the group anyway by staying away.
         """
-        members, mine, last = self._discovery.members, self._state, self._settings.last_round
-        if not any(member.announce.round >= last for member in members.every):
+        members, mine, settings = self._discovery.members, self._state, self._settings
+        if not any(settings.is_last(each.announce.round, each.announce.base) for each in members.every):
             return False
         announces = (members.get(key) for key in members.candidates(mine.round))
-        left = sum(announce is not None and announce.round < last for announce in announces)
+        left = sum(each is not None and not settings.is_last(each.round, each.base) for each in announces)
         enough = left + (not mine.following) >= self._settings.min_participants
         return not enough and not members.anyone_above(mine.round, mine.base)
 
@@ -102,7 +102,8 @@ class Follower:
         if not (self._has_base or now >= self.deadline or nothing_comes):
             return None
         self.deadline, self._has_base = None, False
-        least = self._settings.last_round if is_last else self._state.round + 1
+        ends_by_round = is_last and self._settings.last_generation is None
+        least = self._settings.last_round if ends_by_round else self._state.round + 1
         return max(self._state.round + 1, least, self._shown_round())
 
     def _nobody_offers(self) -> bool:

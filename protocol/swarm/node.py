@@ -545,7 +545,11 @@ class Node:
             return []
         self._course.step(Event.TOO_LATE)
         self._coordination.give_up()
-        return self._alone(Reason.SWARM_FINISHED, max(self.round, self._settings.last_round), now)
+        settings = self._settings
+        round = (
+            self.round + 1 if settings.last_generation is not None else max(self.round, settings.last_round)
+        )
+        return self._alone(Reason.SWARM_FINISHED, round, now)
 
     def _followed(self, now: float) -> list[Action]:
         """End a round without an offer, if it is over, and announce the new state."""

@@ -47,6 +47,8 @@ class Settings:
     sums_timeout_s: float
     instance: bytes
     last_round: int
+    last_generation: int | None = None
+    """The generation of the last base, whatever the round; None: the last round ends the run."""
     offered: int | None = None
     """The length of an offer and of a sum; None: that of a base."""
     electorate: Electorate | None = None
@@ -60,6 +62,12 @@ class Settings:
     def summed(self) -> int:
         """The length of offers and of sums."""
         return self.dimension if self.offered is None else self.offered
+
+    def is_last(self, round: int, base: Base) -> bool:
+        """Whether a node that ended this round with this base has ended its last one."""
+        if self.last_generation is not None:
+            return base.generation >= self.last_generation
+        return round >= self.last_round
 
     @cached_property
     def parameters_hash(self) -> bytes:

@@ -157,16 +157,18 @@ class PrivateCurve:
         return self.accuracy[-1]
 
 
-def run_replays(plan: SwarmPlan, display: Display) -> tuple[PrivateCurve, ...]:
-    """The curves of the mechanisms that the real peers did not run; empty without privacy."""
-    queue = replays(plan)
+def run_replays(plan: SwarmPlan, chosen: str, display: Display) -> tuple[PrivateCurve, ...]:
+    """The curves of the mechanisms that the real peers did not run; empty without privacy.
+
+    `chosen`: the mechanism that they did run.
+    """
+    queue = replays(plan, chosen)
     work([job for job in queue if not job.path.exists()], display)
     return tuple(_read(job.path) for job in queue)
 
 
-def replays(plan: SwarmPlan) -> tuple[Replay, ...]:
-    """One job for each mechanism to compare with; empty without privacy."""
-    chosen = plan.task.privacy.mechanism
+def replays(plan: SwarmPlan, chosen: str) -> tuple[Replay, ...]:
+    """One job for each mechanism to compare `chosen` with; empty without privacy."""
     if chosen == "none":
         return ()
     return tuple(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -16,6 +16,8 @@ from rich.console import Console
 from node.errors import ConfigError
 from node.task.load import load_task
 from node.task.sections import Task
+from node.task.shared_noise import is_distributed
+from protocol.wire.limits import MAX_MEMBERS
 from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Json, Request, Scenario, Table, Verdict
 from scenarios.swarms.baselines import Curve, run_baselines, run_replays
@@ -39,6 +41,8 @@ class SwarmConfiguration:
     """A swarm that can be run: what the command line asked for, judged."""
 
     task: Task
+    local: Task
+    """The task with which a peer trains alone: `task`, unless its members share the noise of single steps."""
     peers: int
     rounds: int
     overrides: tuple[str, ...]
@@ -46,13 +50,39 @@ class SwarmConfiguration:
 
 def plan(request: Request) -> SwarmConfiguration:
     """Judge a request. Raises ConfigError, one line that says what is allowed."""
-    task = load_task(TASK, _overrides(request))
-    peers = checked_peers(task, PEERS if request.peers is None else request.peers)
+    overrides, peers = _overrides(request), PEERS if request.peers is None else request.peers
+    task = _task(overrides, peers)
+    peers = checked_peers(task, peers)
     usual = QUICK_ROUNDS if request.quick else task.train.rounds
     rounds = usual if request.rounds is None else request.rounds
     if rounds < 1:
         raise ConfigError(f"--rounds {rounds}: allowed are 1 and more")
-    return SwarmConfiguration(task, peers, rounds, tuple(request.overrides or ()))
+    return SwarmConfiguration(task, _local(task, overrides), peers, rounds, tuple(request.overrides or ()))
+
+
+def _task(overrides: tuple[str, ...], peers: int) -> Task:
+    """The task; where members share noise, a group has all peers, unless the request says otherwise."""
+    task = load_task(TASK, overrides)
+    if not is_distributed(task) or _names(overrides) & {"aggregation.min_participants", "privacy.honest"}:
+        return task
+    return load_task(TASK, (*overrides, f"aggregation.min_participants={min(peers, MAX_MEMBERS)}"))
+
+
+def _local(task: Task, overrides: tuple[str, ...]) -> Task:
+    """The task of local training: without the keys of `[train]` and `[privacy]` for shared steps."""
+    if not is_distributed(task):
+        return task
+    kept = ("privacy.epsilon", "privacy.delta")
+    mine = [one for one in overrides if one.partition("=")[0].strip() in kept or not _is_of_steps(one)]
+    return load_task(TASK, (*mine, "privacy.mechanism=dp-sgd"))
+
+
+def _is_of_steps(override: str) -> bool:
+    return override.strip().startswith(("train.", "privacy.", "aggregation.min_participants"))
+
+
+def _names(overrides: tuple[str, ...]) -> set[str]:
+    return {override.partition("=")[0].strip() for override in overrides}
 
 
 def _overrides(request: Request) -> tuple[str, ...]:
@@ -96,10 +126,11 @@ def execute(configuration: SwarmConfiguration, folder: Path, console: Console) -
         peers = run_swarm(swarm, display)
         swarm_s = time.monotonic() - started_s
         display.stage("training the baselines: each peer alone, and all data pooled")
-        baselines = run_baselines(swarm, display)
+        alone = replace(swarm, task=configuration.local)
+        baselines = run_baselines(alone, display)
         if configuration.task.privacy.mechanism != "none":
             display.stage("replaying the same swarm under the other privacy mechanisms")
-        replays = run_replays(swarm, display)
+        replays = run_replays(alone, configuration.task.privacy.mechanism, display)
     return SwarmResults(swarm.rounds, peers, baselines, replays, swarm_s)
 
 

@@ -16,6 +16,7 @@ from node.runtime.known_tracker import KnownTracker
 from node.runtime.loss_gate import make_loss_gate
 from node.runtime.plan import Plan
 from node.storage.state import State
+from node.task.shared_noise import DISTRIBUTED
 from protocol.actions import Completed
 from protocol.crypto.node_key import NodeKey
 from protocol.swarm.node import Node
@@ -26,6 +27,7 @@ from tests import parts
 from tests.parts import settings
 
 SEED, HERE = bytes(32), "127.0.0.1:1"
+STEPS = ("train.steps=6", "train.report_every=3", "model.args.sizes=[64,8,10]", "privacy.epsilon=3")
 SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,8,10]", "train.rounds=2")
 
 
@@ -33,7 +35,8 @@ class Alone:
     """A node's parts as the runner assembles them, without a listening socket."""
 
     def __init__(self, folder, mechanism, *overrides):
-        sets = [f"--set={one}" for one in (*SMALL, f"privacy.mechanism={mechanism}", *overrides)]
+        small = STEPS if mechanism == DISTRIBUTED else SMALL
+        sets = [f"--set={one}" for one in (*small, f"privacy.mechanism={mechanism}", *overrides)]
         self.prepared = prepare(parse_arguments(["--peers", HERE, "--shard", "0/20", *sets]))
         options = self.prepared.options
         self.rows = len(load_dataset(options.task, options.data, options.shard).train_y)
@@ -54,7 +57,18 @@ class Alone:
             bytes(32),
         )
         section = self.prepared.options.task.aggregation
-        plan = Plan(5, "digits", key.public.hex(), "test", self.prepared.parameters, section, 3, None)
+        steps = self.prepared.options.task.step_plan
+        plan = Plan(
+            rounds=5 if steps is None else 2,
+            task="digits",
+            key=key.public.hex(),
+            accuracy_of="test",
+            parameters=self.prepared.parameters,
+            aggregation=section,
+            expected=3,
+            generations=self.prepared.generations,
+            report_every=None if steps is None else steps.report_every,
+        )
         self.folder, self.said = folder, io.StringIO()
         self.peer = Engine(
             plan=plan,

@@ -28,7 +28,7 @@ def swarm_plan(folder: Path, mechanism: str, *overrides: str, rounds: int = ROUN
 def job(folder: Path, mechanism: str, *overrides: str, rounds: int = ROUNDS) -> Replay:
     """Makes the replay of `mechanism`, whatever the real peers ran."""
     plan = swarm_plan(folder, "tests.own_mechanisms:Counting", *overrides, rounds=rounds)
-    return next(one for one in replays(plan) if one.name == mechanism)
+    return next(one for one in replays(plan, plan.task.privacy.mechanism) if one.name == mechanism)
 
 
 def silent() -> Display:
@@ -46,20 +46,20 @@ def silent() -> Display:
     ],
 )
 def test_the_mechanisms_that_the_real_peers_did_not_run_are_replayed(tmp_path, chosen, compared):
-    queue = replays(swarm_plan(tmp_path, chosen))
+    queue = replays(swarm_plan(tmp_path, chosen), chosen)
     assert [one.name for one in queue] == compared
     assert len({one.path for one in queue} | {one.log for one in queue}) == 2 * len(compared)
 
 
 def test_replays_have_no_gate_beside_which_an_epsilon_would_not_be_true(tmp_path):
     plan = swarm_plan(tmp_path, "ldp", "aggregation.loss_gate=0.3", "aggregation.clip=2")
-    assert {one.task.aggregation.loss_gate for one in replays(plan)} == {None}
-    assert {one.task.aggregation.clip for one in replays(plan)} == {2.0}
+    assert {one.task.aggregation.loss_gate for one in replays(plan, plan.task.privacy.mechanism)} == {None}
+    assert {one.task.aggregation.clip for one in replays(plan, plan.task.privacy.mechanism)} == {2.0}
 
 
 def test_a_replay_has_the_peers_and_the_budget_and_is_calibrated_exactly(tmp_path):
     plan = swarm_plan(tmp_path, "aldp", "privacy.calibration=linear-classic", "privacy.epsilon=3")
-    for one in replays(plan):
+    for one in replays(plan, plan.task.privacy.mechanism):
         assert (one.peers, one.rounds) == (PEERS, ROUNDS)
         assert (one.task.privacy.calibration, one.task.privacy.epsilon) == ("exact", 3.0)
         assert one.task.train == plan.task.train
@@ -110,17 +110,17 @@ def test_what_gives_no_guarantee_is_not_compared(tmp_path):
 
 def test_a_curve_is_left_as_json_and_read_again_instead_of_replayed(tmp_path, capsys):
     plan = swarm_plan(tmp_path, "dp-sgd")
-    for one in replays(plan):
+    for one in replays(plan, plan.task.privacy.mechanism):
         one.path.parent.mkdir(exist_ok=True)
         assert run_replay(one) == 0
     written = json.loads((tmp_path / "baselines" / "ldp.json").read_text())
     assert capsys.readouterr().out.count("round 2: accuracy") == 2
-    curves = run_replays(plan, silent())
+    curves = run_replays(plan, plan.task.privacy.mechanism, silent())
     assert [curve.mechanism for curve in curves] == ["aldp", "ldp"]
     assert all(isinstance(curve, PrivateCurve) for curve in curves)
     assert list(curves[1].accuracy) == written["accuracy"]
 
 
 def test_without_privacy_nothing_is_replayed(tmp_path):
-    assert run_replays(swarm_plan(tmp_path, "none"), silent()) == ()
+    assert run_replays(swarm_plan(tmp_path, "none"), "none", silent()) == ()
     assert not (tmp_path / "baselines").exists()

@@ -1,0 +1,178 @@
+"""The keys of `privacy.mechanism = "distributed-dp-sgd"`: what they must be, and what unset ones become.
+
+One secure sum is one step, so some keys of local training have no effect and are refused. Unset keys come
+from the table of `node.task.step_defaults`, by the rows of all members and epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from node.errors import ConfigError, shown
+from node.task.step_defaults import StepDefaults, step_defaults
+
+if TYPE_CHECKING:
+    from node.task.sections import Task
+
+DISTRIBUTED = "distributed-dp-sgd"
+DIGITS_ROWS = 1797
+SHARED_NOISE_KEYS = (
+    ("privacy", "honest"),
+    ("privacy", "sampling_probability"),
+    ("train", "steps"),
+    ("train", "report_every"),
+    ("train", "expected_batch"),
+    ("train", "expected_rows"),
+)
+_OF_LOCAL_TRAINING = {
+    "epochs": "a step makes no pass over the rows; set train.steps",
+    "batch_size": "each row is sampled on its own; set train.expected_batch",
+    "rounds": "a round is train.report_every steps; set train.steps",
+    "grad_clip": "each row's gradient is clipped; set privacy.clipping_radius",
+    "local": "all that is trained goes into the sum",
+    "optimizer_args": "all members compute the same bits; allowed are train.momentum and train.weight_decay",
+}
+_OPTIMIZERS, _SCHEDULES = ("sgd", "adam"), ("constant", "linear", "step")
+
+
+def is_distributed(task: Task) -> bool:
+    """Returns whether the members of this task's swarm share noise."""
+    return task.privacy.mechanism == DISTRIBUTED
+
+
+def resolved(task: Task, table: Mapping[str, object]) -> Task:
+    """Returns the task with all keys set that shared noise needs; raises ConfigError.
+
+    `table`: the TOML that `task` was read from, which says which keys are set. Another mechanism's task is
+    returned as it is, and must set none of these keys.
+    """
+    if not is_distributed(task):
+        for section, name in SHARED_NOISE_KEYS:
+            if _is_set(table, section, name):
+                value = getattr(getattr(task, section), name)
+                raise ConfigError(
+                    f"{section}.{name} = {shown(value)} has no effect without privacy.mechanism = "
+                    f"{DISTRIBUTED!r}; set that or leave it out"
+                )
+        return task
+    _check_training(task, table)
+    _check_aggregation(task)
+    return _checked_group(_with_batch(_with_group(task, table), table))
+
+
+def _is_set(table: Mapping[str, object], section: str, name: str) -> bool:
+    values = table.get(section)
+    return isinstance(values, Mapping) and name in values
+
+
+def _refused(name: str, value: object, why: str) -> ConfigError:
+    return ConfigError(f"{name} = {shown(value)} is refused with privacy.mechanism = {DISTRIBUTED!r}: {why}")
+
+
+def _check_training(task: Task, table: Mapping[str, object]) -> None:
+    section = task.train
+    for name, why in _OF_LOCAL_TRAINING.items():
+        if _is_set(table, "train", name):
+            raise _refused(f"train.{name}", getattr(section, name), why)
+    for name, allowed in (("optimizer", _OPTIMIZERS), ("schedule", _SCHEDULES)):
+        if getattr(section, name) not in allowed:
+            words = ", ".join(map(repr, allowed))
+            why = f"all members must compute the same bits; allowed: {words}"
+            raise _refused(f"train.{name}", getattr(section, name), why)
+
+
+def _check_aggregation(task: Task) -> None:
+    section = task.aggregation
+    if section.loss_gate is not None:
+        why = "all members take the same step; leave it out"
+        raise _refused("aggregation.loss_gate", section.loss_gate, why)
+    if section.weighting != "uniform":
+        why = "each row counts the same already; allowed: aggregation.weighting=uniform"
+        raise _refused("aggregation.weighting", section.weighting, why)
+    if section.shares == "float":
+        why = "sums are of whole numbers; allowed: aggregation.shares=seed or ring"
+        raise _refused("aggregation.shares", section.shares, why)
+
+
+def _with_group(task: Task, table: Mapping[str, object]) -> Task:
+    """Fills `honest` from `min_participants`, or that from `honest`."""
+    least, honest = task.aggregation.min_participants, task.privacy.honest
+    if honest is None:
+        honest = max(1, (least - 1) // 2)
+    elif not _is_set(table, "aggregation", "min_participants"):
+        least = max(least, honest + 1)
+    return replace(
+        task,
+        privacy=replace(task.privacy, honest=honest),
+        aggregation=replace(task.aggregation, min_participants=least),
+    )
+
+
+def _checked_group(task: Task) -> Task:
+    honest, section = task.privacy.honest or 0, task.aggregation
+    if section.min_participants < honest + 1:
+        raise ConfigError(
+            f"privacy.honest = {honest} is refused with aggregation.min_participants = "
+            f"{section.min_participants}, in which a node has {section.min_participants - 1} others; "
+            f"allowed: at most {section.min_participants - 1}, or a larger aggregation.min_participants"
+        )
+    if section.dropouts is not None and 2 * section.dropouts > honest:
+        raise ConfigError(
+            f"aggregation.dropouts = {section.dropouts} is refused with privacy.honest = {honest}: a group "
+            f"would withstand fewer colluders than its noise does; allowed: at most {honest // 2}"
+        )
+    return task
+
+
+def _with_batch(task: Task, table: Mapping[str, object]) -> Task:
+    """Fills the keys of a step: its rows, their number, the rate and the clip."""
+    train, privacy = task.train, task.privacy
+    rows, q, batch = _expected_rows(task), privacy.sampling_probability, train.expected_batch
+    known = rows or (round(batch / q) if q is not None and batch is not None else None)
+    if known is None:
+        raise ConfigError(
+            f"train.expected_rows is missing, which privacy.mechanism = {DISTRIBUTED!r} needs: about how "
+            "many training rows all members have together, which counts as public; allowed: a whole number "
+            "from 1 to 1000000000, or both privacy.sampling_probability and train.expected_batch"
+        )
+    found = step_defaults(known, privacy.epsilon, task.model.body is not None)
+    if batch is None:
+        batch = float(found.expected_batch) if q is None else q * known
+    steps = train.steps or found.steps
+    report_every = min(steps, train.report_every or _reports(steps, found))
+    return replace(
+        task,
+        train=replace(
+            train,
+            steps=steps,
+            report_every=report_every,
+            rounds=math.ceil(steps / report_every),
+            expected_batch=batch,
+            expected_rows=known,
+            learning_rate=train.learning_rate
+            if _is_set(table, "train", "learning_rate")
+            else found.learning_rate,
+        ),
+        privacy=replace(
+            privacy,
+            sampling_probability=min(1.0, batch / known) if q is None else q,
+            clipping_radius=privacy.clipping_radius
+            if _is_set(table, "privacy", "clipping_radius")
+            else found.clipping_radius,
+        ),
+    )
+
+
+def _reports(steps: int, found: StepDefaults) -> int:
+    """Returns the table's `report_every` for its number of steps; for another number a twentieth of it."""
+    return found.report_every if steps == found.steps else max(1, steps // 20)
+
+
+def _expected_rows(task: Task) -> int | None:
+    """Returns the rows that the task states; for the built-in digits those that all shards have together."""
+    if task.train.expected_rows is None and task.data.source == "digits":
+        return DIGITS_ROWS - round(task.data.test_fraction * DIGITS_ROWS)
+    return task.train.expected_rows

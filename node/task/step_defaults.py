@@ -1,0 +1,55 @@
+"""Defaults for training by shared private steps, by the rows of all members together and epsilon.
+
+`python -m benchmarks rates` is their origin: it simulates such runs on public data sets and compares settings
+on held-out training rows; docs/step-defaults.md has its findings.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+_EXPECTED_BATCH = 4096  # rows; fewer rows than these take part in every step
+_STEPS, _REPORT_EVERY = 200, 10
+_CLIPPING_RADIUS, _CLIPPING_RADIUS_ON_BODY = 1.0, 0.1
+_ROWS_FOR_RATE_1 = 60_000  # at epsilon 1
+_LEAST_RATE, _LARGEST_RATE = 2.0**-4, 4.0
+
+
+@dataclass(frozen=True)
+class StepDefaults:
+    """Defaults of a run of shared private steps.
+
+    `expected_batch` is the mean number of rows in a step's sample, of all members together; each row is
+    sampled with the probability expected_batch / rows. `steps` is a multiple of `report_every`. The rate is
+    for SGD with momentum 0.9, constant, on the noisy sum of clipped gradients over `expected_batch`;
+    `clipping_radius` is the largest L2 norm of a row's gradient.
+    """
+
+    expected_batch: int
+    steps: int
+    report_every: int
+    learning_rate: float
+    clipping_radius: float
+
+
+def step_defaults(rows: int, epsilon: float, frozen_body: bool) -> StepDefaults:
+    """Returns the defaults for `rows`, of all members together, and a budget of `epsilon` for the whole run.
+
+    `frozen_body` says whether only a linear layer is trained, on features of a body that stays as it is. Rows
+    and epsilon matter as a product: as many times as it is larger, so much smaller is the noise of a sum
+    against the sum. The rate is the root of that product, rounded to a power of two. Raises ValueError.
+    """
+    if type(rows) is not int or rows < 1:
+        raise ValueError(f"rows = {rows} is not allowed: a whole number of 1 and more")
+    if not 0 < epsilon < math.inf:
+        raise ValueError(f"epsilon = {epsilon} is not allowed: a finite number above 0")
+    radius = _CLIPPING_RADIUS_ON_BODY if frozen_body else _CLIPPING_RADIUS
+    rate = 2.0 ** round(math.log2(rows * epsilon / _ROWS_FOR_RATE_1) / 2)
+    return StepDefaults(
+        expected_batch=min(rows, _EXPECTED_BATCH),
+        steps=_STEPS,
+        report_every=_REPORT_EVERY,
+        learning_rate=min(_LARGEST_RATE, max(_LEAST_RATE, rate)) / radius,
+        clipping_radius=radius,
+    )

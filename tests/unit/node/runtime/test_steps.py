@@ -1,0 +1,205 @@
+"""A node's part in shared steps: what a step costs, what a sum makes of the base, rounds of several steps."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.updates.distributed import charged_steps
+from node.errors import UserError
+from node.runtime.privacy_budget import (
+    affordable_steps,
+    epsilon_by_honest,
+    facts,
+    introduction,
+    planned_by_honest,
+    trust_text,
+)
+from node.storage.state import State
+from protocol.actions import Failed, Healed, Reason, Spend
+from tests.unit.node.alone import ended
+
+MECHANISM = "distributed-dp-sgd"
+
+
+def sid(number):
+    return bytes([number]) * 32
+
+
+async def step(node, number):
+    """Offers, spends, and takes the sum of this node's words and two like them; returns the words."""
+    node.peer._number = node.peer._plan.round(number - 1, node.state.base) + 1
+    node.peer._training = node.peer._train(number)
+    assert node.peer._training.offered
+    words = node.peer._contribution.offer()
+    node.peer._contribution.spend(Spend(sid(number), number, 0), 1)
+    proof = replace(ended(node, words * np.uint32(3)), sid=sid(number), round=number)
+    await node.peer._take_mean(proof)
+    await node.peer._history.catch_up()
+    return words
+
+
+async def fails(node, number):
+    node.peer._training = node.peer._train(number)
+    node.peer._contribution.spend(Spend(sid(number), number, 0), 1)
+    await node.peer._fall_back(Failed(Reason.MASKS_TIMEOUT, number, (b"k" * 32,), sid(number)))
+    await node.peer._history.catch_up()
+
+
+def lines(node):
+    path = node.folder / "history.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+async def test_each_sum_is_a_step_and_a_round_has_several(alone):
+    node = alone(MECHANISM)
+    bases = [node.state.base_vector]
+    for number in range(1, 7):
+        await step(node, number)
+        bases.append(node.state.base_vector)
+        assert len(lines(node)) == number // 3
+
+    assert node.state.base.generation == 6
+    assert len({base.tobytes() for base in bases}) == 7
+    first, second = lines(node)
+    assert [(line["round"], line["steps"], line["steps_failed"]) for line in (first, second)] == [
+        (1, 3, 0),
+        (2, 3, 0),
+    ]
+    assert node.peer.round == 2
+    assert node.peer._plan.over(6, node.state.base)
+
+
+async def test_a_sum_that_fails_costs_its_charge_and_leaves_the_model_alone(alone):
+    node = alone(MECHANISM)
+    await step(node, 1)
+    before = node.state.base, node.state.base_vector.tobytes()
+    first = node.peer._contribution.offer()
+    await fails(node, 2)
+
+    assert (node.state.base, node.state.base_vector.tobytes()) == before
+    assert node.state.fresh is node.state.spent is None
+    assert node.state.ledger.counts[0][0].steps == 2
+    retried = await step(node, 3)
+    assert retried.tobytes() != first.tobytes(), "a new sample, and new noise"
+    await step(node, 4)
+    (line,) = lines(node)
+    assert (line["steps"], line["steps_failed"], line["missing"]) == (3, 1, [(b"k" * 32).hex()[:16]])
+
+
+async def test_what_a_round_cost_so_far_survives_a_restart(alone):
+    node = alone(MECHANISM)
+    await step(node, 1)
+    await fails(node, 2)
+    node.state.close()
+    again = alone(MECHANISM)
+    await again.peer._history.begin()
+    await step(again, 3)
+    await step(again, 4)
+
+    (line,) = lines(again)
+    assert (line["round"], line["steps"], line["steps_failed"]) == (1, 3, 1)
+    assert again.state.ledger.counts[0][0].steps == 4
+
+
+async def test_a_certificate_gives_the_step_that_the_sum_gave_the_others(alone):
+    node = alone(MECHANISM)
+    words = np.arange(node.prepared.offered, dtype=np.uint32)
+    proof = ended(node, words)
+    healed = Healed(
+        proof.group, proof.sid, words, proof.contributors, proof.certificate, proof.contributors[0]
+    )
+    one = node.peer._contribution.following(node.state.base, node.state.base_vector, proof)
+    other = node.peer._contribution.following(node.state.base, node.state.base_vector, healed)
+
+    assert one.vector.tobytes() == other.vector.tobytes()
+    assert one.memory == ()
+
+
+async def test_the_budget_covers_the_run_and_its_reserve_and_then_ends(alone):
+    node = alone(MECHANISM)
+    planned = charged_steps(6)
+    mechanism = node.mechanism
+    assert affordable_steps(mechanism, Ledger()) == planned
+    for number in range(1, planned + 1):
+        assert node.peer._train(number).offered
+        node.peer._contribution.spend(Spend(sid(number), number, 0), 1)
+
+    assert not node.peer._train(planned + 1).offered
+    with pytest.raises(UserError, match="nothing to offer"):
+        node.peer._contribution.offer()
+    assert facts(mechanism, node.state.ledger)["epsilon_spent"] <= 3.0
+    node.state.close()
+    assert not alone(MECHANISM).peer._train(1).offered, "nor after a restart"
+
+
+async def test_what_was_spent_before_under_another_rule_leaves_less(alone):
+    node = alone(MECHANISM)
+    (event,) = node.mechanism.per_offer
+    earlier = Ledger.of([type(event)(event.noise_multiplier * 0.9, event.sampling_probability, 4)])
+    left = affordable_steps(node.mechanism, earlier)
+
+    assert 0 < left < charged_steps(6) - 4
+    costs = [
+        facts(node.mechanism, earlier.adding([event] * more))["epsilon_spent"] for more in (left, left + 1)
+    ]
+    assert costs[0] <= 3.0 < costs[1]
+
+
+async def test_a_charge_is_on_disk_before_the_offer_leaves(alone, tmp_path):
+    node = alone(MECHANISM)
+    node.peer._train(1)
+    node.peer._contribution.spend(Spend(sid(1), 1, 0), 1)
+    again = State(
+        node.folder, "digits", node.parameters, node.state.base_vector, node.state._blob("key"), None
+    )
+
+    assert again.ledger == node.state.ledger
+    assert again.offers == 1
+    again.close()
+
+
+# -- whom the guarantee rests on ---------------------------------------------------------------------------
+
+
+async def test_epsilon_is_told_by_the_number_of_honest_members(alone):
+    node = alone(MECHANISM, "privacy.honest=6")
+    by_honest = planned_by_honest(node.mechanism)
+
+    assert list(by_honest) == [6, 4, 2, 0]
+    assert list(by_honest.values()) == sorted(by_honest.values())
+    assert by_honest[6] <= 3.0 < by_honest[4]
+    told = introduction(node.mechanism)["trust"]
+    assert told == trust_text(by_honest)
+    assert told.startswith(
+        "your records are protected with epsilon 3 as long as at least 6 of the other members"
+    )
+    assert "With 4 it is" in told
+    assert "only your own noise is left: epsilon" in told
+    assert "nobody can tell" in told
+
+
+async def test_the_ledger_tells_what_is_left_if_all_others_collude(alone):
+    node = alone(MECHANISM, "privacy.honest=2")
+    ledger = Ledger.of(node.mechanism.per_offer * 5)
+    found = facts(node.mechanism, ledger)
+
+    assert found["honest"] == 2
+    assert found["epsilon_alone"] > found["epsilon_spent"]
+    assert found["epsilon_by_honest"] == {
+        str(h): e for h, e in epsilon_by_honest(node.mechanism, ledger).items()
+    }
+
+
+async def test_a_mechanism_that_trusts_nobody_has_one_epsilon(alone):
+    plain = alone("dp-sgd")
+    assert "epsilon_alone" not in facts(plain.mechanism, plain.state.ledger)
+    assert planned_by_honest(plain.mechanism) == {}
+    assert "trust" not in introduction(plain.mechanism)
+
+
+async def test_with_one_honest_member_the_words_are_singular(alone):
+    told = trust_text({1: 3.0, 0: 5.0})
+    assert "at least 1 of the other members is honest: it adds its noise and tells nobody. If all" in told
