@@ -43,6 +43,8 @@ class Reason(StrEnum):
     """Honest members cannot have this sum of weights; nobody can tell whose is wrong."""
     BUDGET_SPENT = "budget-spent"
     """A follower's round: it made no offer."""
+    OUTDATED = "outdated"
+    """A newer base came while the node's step waited for a group: it offered nothing, and makes another."""
     SWARM_FINISHED = "swarm-finished"
     """The node offered nothing: the others ended the last round, and too few are left for a group."""
 

@@ -38,6 +38,10 @@ KEYS = {
     "train.metrics": "What is measured in addition to accuracy and loss.",
     "train.local": "Which parameters stay on this node: trained here, never shared.",
     "train.device": "Where this node trains.",
+    "train.steps": "Where members share noise: the steps of the run. Not set: those of the table.",
+    "train.report_every": "Where members share noise: the steps in a round, which has one line of history.",
+    "train.expected_batch": "Where members share noise: the rows of all members in a step, in the mean.",
+    "train.expected_rows": "About how many training rows all members have together; this number is public.",
     "train.threads": "How many threads torch takes on this node.",
     "train.learning_rate": "The step size.",
     "train.momentum": "Momentum; for Adam, the decay of the first moment.",
@@ -53,6 +57,10 @@ KEYS = {
     "clipped.",
     "privacy.window": "`aldp`: the radius is the mean norm of this many past updates.",
     "privacy.window_source": "`aldp`: what the radius follows.",
+    "privacy.honest": "How many of a node's others are taken to be honest. Not set: half of those in the "
+    "smallest group.",
+    "privacy.sampling_probability": "The probability that a step has a certain row. Not set: the expected "
+    "batch over the rows.",
     "privacy.calibration": "How the noise is calibrated; `linear-classic` is for comparison only.",
     "aggregation.protocol": "Masked sums survive dropouts; additive shares do not. Groups of "
     "three always use additive shares.",
@@ -98,6 +106,8 @@ RECORD = {
     "phases": "Seconds and bytes by phase.",
     "metrics": "The metrics in `train.metrics`, on the same rows.",
     "rolled_back": "If a loss gate refused the model: the lowest loss so far, and this model's loss.",
+    "steps": "The steps of this round that the node was in; 0 where a round is one sum of updates.",
+    "steps_failed": "The sums of this round that failed: each cost the charge of a step.",
     "without": "Electors of the previous model that counted as gone for good when this one was made.",
 }
 SUMMARY = {

@@ -63,6 +63,7 @@ const REASONS = {
   "wrong-weights": "the weights were wrong",
   caught: "somebody lied and is banned",
   "swarm-finished": "the others had ended",
+  outdated: "a newer model came",
 };
 
 export const outcome = (round) => {

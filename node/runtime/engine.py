@@ -147,6 +147,8 @@ class Engine:
             out=folder.path,
         )
         self._training = NO_TRAINING
+        self._without_others = False
+        """Whether no further step can come: the others have ended, or all budgets are spent."""
         self._number = 0
         """The round that was announced last as begun."""
         self._aggregating_since = time.monotonic()
@@ -189,8 +191,10 @@ class Engine:
             await self.stopping.unless(self._closed.wait())
 
     async def _is_over(self) -> bool:
-        """Returns whether the last round has ended."""
-        return await self._shell.look(lambda: self._plan.over(self._node.round, self._state.base))
+        """Returns whether the last round has ended, or none can come."""
+        return self._without_others or await self._shell.look(
+            lambda: self._plan.over(self._node.round, self._state.base)
+        )
 
     async def _came_back_to_nobody(self) -> bool:
         """Returns whether this node's earlier swarm is gone, as a whole round has shown."""
@@ -238,6 +242,9 @@ class Engine:
             self._meter.enter("idle")
             if outcome is not None:
                 await self._history.catch_up()
+            by_steps = self._plan.report_every is not None
+            if by_steps and isinstance(outcome, Failed) and outcome.reason is Reason.SWARM_FINISHED:
+                self._without_others = True
 
     def _ending(self, outcome: Completed | Failed) -> Ending:
         """Returns the ending to store with what the sum changes; called once for each sum."""

@@ -96,17 +96,18 @@ class Follower:
         """
         if self.deadline is None:
             return None
-        all_follow = self._nobody_offers()  # then this node's rounds end at once, one by one
+        all_follow = self.nobody_offers  # then this node's rounds end at once, one by one
         is_last = not (expecting or all_follow) and self._swarm_end.is_over
         nothing_comes = is_last or (all_follow and not expecting)
         if not (self._has_base or now >= self.deadline or nothing_comes):
             return None
         self.deadline, self._has_base = None, False
-        ends_by_round = is_last and self._settings.last_generation is None
+        ends_by_round = is_last and not self._settings.by_steps
         least = self._settings.last_round if ends_by_round else self._state.round + 1
         return max(self._state.round + 1, least, self._shown_round())
 
-    def _nobody_offers(self) -> bool:
+    @property
+    def nobody_offers(self) -> bool:
         """Whether all others follow, too: then no new base can come."""
         round = self._state.round
         return bool(self._members.known(round)) and not self._members.offering(round)

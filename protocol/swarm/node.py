@@ -247,7 +247,16 @@ class Node:
             freed = self._voting.refused(self._result_of)
         self._result_of, self._storing = None, False
         self._seeker.void()
-        return self._after([*freed, *(self._followed(now) or self._broadcast(now))], now)
+        told = self._followed(now) or self._outdated(now) or self._broadcast(now)
+        return self._after([*freed, *told], now)
+
+    def _outdated(self, now: float) -> list[Action]:
+        """Drop an offer that was made for another base than this node's new one, where that matters."""
+        if not self._settings.by_steps or self._seeker.offer is None:
+            return []
+        self._course.step(Event.OUTDATED)
+        self._coordination.give_up()
+        return self._alone(Reason.OUTDATED, self.round + 1, now)
 
     def close(self, now: float) -> list[Action]:
         """After the last round: serve certificates until all peers confirm this base or LINGER_S is over."""
@@ -545,10 +554,7 @@ class Node:
             return []
         self._course.step(Event.TOO_LATE)
         self._coordination.give_up()
-        settings = self._settings
-        round = (
-            self.round + 1 if settings.last_generation is not None else max(self.round, settings.last_round)
-        )
+        round = self.round + 1 if self._settings.by_steps else max(self.round, self._settings.last_round)
         return self._alone(Reason.SWARM_FINISHED, round, now)
 
     def _followed(self, now: float) -> list[Action]:
@@ -559,7 +565,9 @@ class Node:
             return []
         self._course.step(Event.FOLLOWED)
         self._count(round)
-        return [Failed(Reason.BUDGET_SPENT, round, (), None), *self._broadcast(now)]
+        ends = self._settings.by_steps and self._follower.nobody_offers  # else steps would fail for ever
+        reason = Reason.SWARM_FINISHED if ends else Reason.BUDGET_SPENT
+        return [Failed(reason, round, (), None), *self._broadcast(now)]
 
     def _ban(self, key: Key) -> None:
         self._state.banned.add(key)

@@ -48,7 +48,7 @@ class Settings:
     instance: bytes
     last_round: int
     last_generation: int | None = None
-    """The generation of the last base, whatever the round; None: the last round ends the run."""
+    """Where each sum is one step of the model: the generation of the last base. None: sums are of updates."""
     offered: int | None = None
     """The length of an offer and of a sum; None: that of a base."""
     electorate: Electorate | None = None
@@ -68,6 +68,11 @@ class Settings:
         if self.last_generation is not None:
             return base.generation >= self.last_generation
         return round >= self.last_round
+
+    @property
+    def by_steps(self) -> bool:
+        """Whether each sum is one step from the base for which its offers were made."""
+        return self.last_generation is not None
 
     @cached_property
     def parameters_hash(self) -> bytes:

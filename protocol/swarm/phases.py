@@ -25,6 +25,7 @@ class Event(Enum):
     GROUP = "a Group"
     NO_GROUP = "T_group is over"
     TOO_LATE = "the others have ended"
+    OUTDATED = "another base"
     ENDED = "the session's end"
     NOT_BEGUN = "it never began"
     FOLLOW = "follow"
@@ -43,6 +44,9 @@ STEPS: Table[Phase, Event] = {
     (Phase.SEEKING, Event.NO_GROUP): Step(Phase.IDLE, "Failed, the offer still fresh; Hello to all"),
     (Phase.SEEKING, Event.TOO_LATE): Step(
         Phase.IDLE, "Failed, as the last round, which the others have ended; Hello to all"
+    ),
+    (Phase.SEEKING, Event.OUTDATED): Step(
+        Phase.IDLE, "where each sum is one step: Failed, as the offer was made for the base before"
     ),
     (Phase.RUNNING, Event.ENDED): Step(
         Phase.IDLE, "Completed, and the new base is stored; or Failed, and Hello to all"

@@ -12,7 +12,7 @@ import pytest
 from scenarios.frame.children import PRELOAD, warm_up
 from tests.e2e.namespaces import Conditions, NotPossible, Wire
 from tests.e2e.processes import ROOT, Nursery, Process
-from tests.e2e.swarm import Swarm
+from tests.e2e.swarm import SMALL, Swarm
 
 COMMANDS = ("node.__main__", "node.tracker.__main__", "node.tracker.serve")
 
@@ -47,9 +47,14 @@ def nursery() -> Iterator[Nursery]:
 @pytest.fixture
 def make_swarm(nursery: Nursery, tmp_path: Path):
     def make(
-        count: int, rounds: int, *overrides: str, tracker: str | None = None, listed: int | None = None
+        count: int,
+        rounds: int,
+        *overrides: str,
+        tracker: str | None = None,
+        listed: int | None = None,
+        usual: tuple[str, ...] = SMALL,
     ) -> Swarm:
-        return Swarm(nursery, tmp_path, count, rounds, overrides, tracker, listed)
+        return Swarm(nursery, tmp_path, count, rounds, overrides, tracker, listed, usual)
 
     return make
 

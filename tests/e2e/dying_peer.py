@@ -174,19 +174,41 @@ def _wrap_training(watch: Watch, fate: Fate) -> None:
         return train(self, *arguments)
 
     Trainer.train = training  # type: ignore[method-assign]
+    _wrap_contributing(watch, fate)
+
+
+def _wrap_contributing(watch: Watch, fate: Fate) -> None:
+    from node.training.step_trainer import StepTrainer  # noqa: PLC0415
+
+    contribution = StepTrainer.contribution
+
+    def contributing(self: Any, *arguments: Any) -> Any:
+        watch.seen += 1
+        if watch.seen == fate.nth:
+            watch.stop(fate)
+        return contribution(self, *arguments)
+
+    StepTrainer.contribution = contributing  # type: ignore[method-assign]
 
 
 def _wrap_spending(offers: Path) -> None:
+    from node.runtime.steps import Steps  # noqa: PLC0415
     from node.storage.state import State  # noqa: PLC0415
 
-    spend = State.spend
+    spend, charge = State.spend, Steps.spend
 
     def spending(self: Any, sid: bytes, *arguments: Any) -> None:
         with offers.open("a") as file:
             file.write(f"{sid.hex()} {hashlib.sha256(self.fresh.tobytes()).hexdigest()}\n")
         spend(self, sid, *arguments)
 
+    def charging(self: Any, spend: Any, at_ms: int) -> None:
+        with offers.open("a") as file:
+            file.write(f"{spend.sid.hex()} {hashlib.sha256(self.offer().tobytes()).hexdigest()}\n")
+        charge(self, spend, at_ms)
+
     State.spend = spending  # type: ignore[method-assign]
+    Steps.spend = charging  # type: ignore[method-assign]
 
 
 def _wrap_offering(nth: int) -> None:

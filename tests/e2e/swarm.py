@@ -22,6 +22,7 @@ from tests.e2e.dying_peer import Orders
 from tests.e2e.processes import ENOUGH_S, Event, Nursery, Process, free_endpoint
 
 ADDITIVE, MASKED = "aggregation.protocol=additive", "aggregation.protocol=masked"
+STEPS = ("privacy.mechanism=distributed-dp-sgd", "model.args.sizes=[64,16,10]")
 SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,16,10]")
 
 
@@ -42,6 +43,8 @@ class Swarm:
     tracker: str | None = None
     listed: int | None = None
     """How many nodes --peers names; None: all."""
+    usual: tuple[str, ...] = SMALL
+    """Settings that make a run short; `overrides` come after them."""
 
     def __post_init__(self) -> None:
         seeds = sorted((os.urandom(32) for _ in range(self.count)), key=lambda seed: NodeKey(seed).public)
@@ -60,7 +63,7 @@ class Swarm:
         where = ["--tracker", f"http://{self.tracker}"] if self.tracker else ["--peers", peers]
         what = ["--shard", f"{number}/{self.count}", "--rounds", str(self.rounds), "--json"]
         mine = ["--listen", self.endpoints[number], "--out", str(self.out(number))]
-        return [*where, *what, *mine, *settings(*SMALL, *self.overrides), *more]
+        return [*where, *what, *mine, *settings(*self.usual, *self.overrides), *more]
 
     def start(self, number: int, *more: str, orders: Orders | None = None) -> Process:
         return self.nursery.fork(*self.argv(number, *more), orders=orders)

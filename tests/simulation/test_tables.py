@@ -34,6 +34,13 @@ def of_nodes() -> None:
     for seed in (*range(20), *OUTRANKED):
         run(random_plan(seed), seed)
     a_session_starts_while_a_base_is_fetched()
+    a_newer_base_comes_while_a_step_waits()
+
+
+def a_newer_base_comes_while_a_step_waits() -> None:
+    one = test_node.node(test_node.ONE, last_generation=9)
+    one.offer(parts.vector(1), bytes(32), parts.NOW)
+    one.adopted(parts.base_of(parts.vector(7), 1), parts.NOW)
 
 
 def a_session_starts_while_a_base_is_fetched() -> None:

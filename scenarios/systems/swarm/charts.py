@@ -19,7 +19,8 @@ REASONS = {"group-timeout": "no group", "shares-timeout": "shares missing", "sum
            "contributors-differ": "over other members", "joins-timeout": "joins missing",
            "masks-timeout": "more silent than tolerated", "caught": "a liar, banned",
            "wrong-count": "a wrong masked vector", "wrong-weights": "a wrong weight",
-           "budget-spent": "privacy budget spent", "swarm-finished": "too late"}  # fmt: skip
+           "budget-spent": "privacy budget spent", "swarm-finished": "too late",
+           "outdated": "a newer model came"}  # fmt: skip
 MAIN, POOLED, FAINT = "var(--series-1)", "var(--series-2)", "var(--faint)"
 ACCURACY_AXIS = {"title": {"text": "test accuracy"}, "tickformat": ".0%"}
 

@@ -1,0 +1,161 @@
+"""Real nodes with shared noise: one secure sum a step. A peer dies anywhere; all stop; one comes late.
+
+Five peers, of whom one may fall silent. A sum counts only with every member in it, so a death costs at most
+the step it strikes: its charge, at those who had offered. The model is as it was, and the swarm goes on.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.dying_peer import Fate, Orders
+from tests.e2e.swarm import STEPS, Swarm, fact, frozen, history, one_digest, rows, summary
+
+PEERS, ROUNDS, EVERY, DEAD = 5, 4, 5, 3
+WIDE = ("model.args.sizes=[64,256,10]",)  # 77 kB: each chunk is added up by one member
+RUN = (
+    f"train.steps={ROUNDS * EVERY}",
+    f"train.report_every={EVERY}",
+    "privacy.honest=2",
+    "privacy.epsilon=3",
+)
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Where a peer dies in its third step, and whether that step is charged to it (None: undetermined)."""
+
+    name: str
+    fate: Fate
+    charged: bool | None
+    overrides: tuple[str, ...] = ()
+
+
+def _at(kind: str, nth: int, moment: str = "before") -> Fate:
+    return Fate(kind, nth=nth, session=3, moment=moment)  # type: ignore[arg-type]
+
+
+KILLS = [
+    Kill("computing-a-gradient", Fate("train", nth=3), False),
+    Kill("no-join-sent", _at("Join", 1), False),
+    Kill("some-joins-sent", _at("Join", 3), False),
+    Kill("certificate-not-passed-on", _at("JoinCertificate", 1), None),
+    Kill("charged-and-nothing-sent", _at("Masked", 1), True),
+    Kill("some-have-its-vector", _at("Masked", 3), True),
+    Kill("all-have-its-vector", _at("Masked", 4, "after"), True),
+    Kill("some-releases-sent", _at("Release", 2), True),
+    Kill("reducer-sent-some-totals", _at("Total", 3), True, WIDE),
+    Kill("some-checks-sent", _at("Check", 2), True, WIDE),
+]
+
+
+def steps_swarm(make_swarm, *overrides: str, peers: int = PEERS, least: int = 4) -> Swarm:
+    group = f"aggregation.min_participants={least}"
+    swarm: Swarm = make_swarm(peers, ROUNDS, *RUN, group, *overrides, usual=STEPS)
+    return swarm
+
+
+@pytest.mark.parametrize("kill", KILLS, ids=lambda kill: kill.name)
+def test_one_of_five_killed(make_swarm, tmp_path: Path, kill: Kill) -> None:
+    swarm, offers = steps_swarm(make_swarm, *kill.overrides), tmp_path / "offers"
+    nodes = swarm.start_all({DEAD: Orders(fate=kill.fate, offers=offers)})
+    victim, others = nodes[DEAD], [node for node in nodes if node is not nodes[DEAD]]
+    assert victim.status() == -signal.SIGKILL
+    charged = len(rows(swarm.out(DEAD), "select sid from ledger"))
+    assert kill.charged in (None, charged == 3)
+    others[0].event("round", round=1)
+    with frozen(others):
+        again = swarm.start(DEAD, orders=Orders(offers=offers))
+        again.event("training")
+    ends = [node.ends_well() for node in (*others, again)]
+
+    one_digest(ends)
+    for number in range(PEERS):
+        _booked(swarm.out(number))
+    _nothing_twice(swarm.out(DEAD), offers)
+    lines = [line for number in {*range(PEERS)} - {DEAD} for line in history(swarm.out(number))]
+    assert max(line["steps_failed"] for line in lines) <= 2, "the death, and perhaps the return"
+    assert all(line["steps"] == EVERY for line in lines)
+
+
+def _booked(out: Path) -> None:
+    """Every charge is a step of the history or a sum that failed, and the budget holds."""
+    lines, end = history(out), summary(out)
+    assert [line["round"] for line in lines] == sorted({line["round"] for line in lines})
+    assert lines[-1]["round"] == ROUNDS
+    assert end["finished"]
+    charged = len(rows(out, "select sid from ledger"))
+    assert charged <= ROUNDS * EVERY + sum(line["steps_failed"] for line in lines) + 1, (
+        "one of a killed process"
+    )
+    assert end["privacy"]["epsilon_spent"] <= end["privacy"]["epsilon_budget"] == 3.0
+    assert end["privacy"]["epsilon_alone"] > end["privacy"]["epsilon_spent"]
+    assert fact(out, "fresh") is None
+    assert fact(out, "spent") is None
+
+
+def _nothing_twice(out: Path, offers: Path) -> None:
+    """No words and no session were charged twice over both lives."""
+    sids, words = zip(*(line.split() for line in offers.read_text().splitlines()), strict=True)
+    assert len(set(sids)) == len(sids)
+    assert len(set(words)) == len(words)
+    assert {sid.hex() for (sid,) in rows(out, "select sid from ledger")} <= set(sids)
+
+
+def test_all_stopped_one_by_one_and_started_again_take_every_step_once(make_swarm) -> None:
+    swarm = steps_swarm(make_swarm)
+    nodes = swarm.start_all()
+    nodes[0].event("round", round=1)
+    for node in nodes:
+        node.send(signal.SIGTERM)
+        node.status()
+    before = {number: fact(swarm.out(number), "base") for number in range(PEERS)}
+    ends = [node.ends_well() for node in swarm.start_all()]
+
+    assert all(before.values())
+    one_digest(ends)
+    for number in range(PEERS):
+        lines = history(swarm.out(number))
+        assert sum(line["steps"] for line in lines) <= ROUNDS * EVERY
+        _booked(swarm.out(number))
+
+
+def test_who_comes_late_follows_and_takes_part_with_its_rows(make_swarm) -> None:
+    swarm = steps_swarm(make_swarm)
+    nodes = [swarm.start(number) for number in range(PEERS - 1)]
+    nodes[0].event("round", round=1)
+    with frozen(nodes):
+        late = swarm.start(PEERS - 1)
+        late.event("training")
+    ends = [node.ends_well() for node in (*nodes, late)]
+
+    one_digest(ends)
+    lines = history(swarm.out(PEERS - 1))
+    assert lines[-1]["participants"] == PEERS
+    assert 0 < sum(line["steps"] for line in lines) < ROUNDS * EVERY
+
+
+def test_groups_of_three_add_shares_and_share_their_noise(make_swarm) -> None:
+    swarm: Swarm = make_swarm(3, ROUNDS, *RUN[:2], usual=STEPS)
+    ends = [node.ends_well() for node in swarm.start_all()]
+
+    one_digest(ends)
+    assert {end["privacy"]["honest"] for end in ends} == {1}
+    assert all(line["steps"] == EVERY for line in history(swarm.out(0)))
+
+
+def test_a_member_with_another_mechanism_or_assumption_is_refused_in_one_line(make_swarm) -> None:
+    swarm = steps_swarm(make_swarm, peers=3, least=3)
+    nodes = [swarm.start(0), swarm.start(1), swarm.start(2, "--set", "privacy.honest=1")]
+    said = nodes[2].fails(2)
+
+    assert "privacy.honest" in said
+    assert "\n" not in said.strip()
+    for node in nodes[:2]:
+        node.send(signal.SIGINT)
+        node.send(signal.SIGINT)
+        node.status()
