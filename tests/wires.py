@@ -160,4 +160,4 @@ def based_on(action: Any) -> Base:
     if isinstance(action, Adopted):
         return action.base
     generation = action.group.readys[0].announce.base.generation + 1
-    return base_of(action.result, generation, len(action.contributors), action.sid, action.line.anchor)
+    return base_of(action.result.view("<f4"), generation, len(action.contributors), action.sid, action.line.anchor)
