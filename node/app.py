@@ -287,6 +287,7 @@ def _settings(
         # If a number of agreed bases ends the run, rounds are attempts and each node has its own last one.
         last_round=plan.rounds if plan.generations is None else sys.maxsize,
         last_generation=plan.generations if plan.report_every is not None else None,
+        run_steps=plan.report_every or 1,
         offered=prepared.offered,
         electorate=_first_electorate(options, endpoint),
         weak=section.weak,

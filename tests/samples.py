@@ -1,5 +1,7 @@
 """One signed or tagged sample of every message."""
 
+from dataclasses import replace
+
 from protocol.federation import tags
 from protocol.wire import signing
 from protocol.wire.ids import RESIGNED
@@ -8,6 +10,8 @@ from protocol.wire.masked_messages import (
     AckVote,
     Check,
     CheckVote,
+    Deal,
+    Dealt,
     Dispute,
     Join,
     JoinCertificate,
@@ -56,7 +60,9 @@ ONE, TWO, THREE = members(3)
 SID, NONCE, DIGEST, RUN = b"s" * 32, b"n" * 16, b"d" * 32, b"r" * 32
 SUM = signing.sign(Sum(SID, ONE.public, bytes(32), (DIGEST, DIGEST), b"", 0, b"\0\1\2\3"), ONE)
 
-JOIN_HEADS = tuple(signing.sign(JoinHead(SID, key.public, DIGEST, NONCE * 2, RUN), key) for key in (ONE, TWO))
+JOIN_HEADS = tuple(signing.sign(JoinHead(SID, key.public, DIGEST, 3), key) for key in (ONE, TWO))
+DEAL = Deal(DIGEST, NONCE * 2, RUN)
+DEALT = tuple(Dealt(head, DEAL, (DIGEST, RUN)) for head in JOIN_HEADS)
 JOIN_VOTE = signing.sign(JoinVote(SID, ONE.public, DIGEST), ONE)
 MASKED_HEAD = signing.sign(MaskedHead(SID, TWO.public, 4095, DIGEST), TWO)
 TOTAL_HEAD = signing.sign(TotalHead(SID, ONE.public, 2**64 - 1, 4095, RUN, DIGEST), ONE)
@@ -70,9 +76,9 @@ PROOF = Proof((DIGEST, RUN), (CHECK_VOTE,))
 PROPOSAL = signing.sign(ProposalHead(SID, ONE.public, 1, 0b1011, (0, 1, 3, 63), DIGEST, ()), ONE)
 LOCKED_PROPOSAL = signing.sign(ProposalHead(SID, TWO.public, 2, 1, (0,), RUN, (ACK_VOTE,)), TWO)
 
-RESULT = ResultCertificate(SID, 0b1011, (DIGEST,), JOIN_HEADS, (RUN, DIGEST), (RELEASE_HEAD,))
+RESULT = ResultCertificate(SID, 0b1011, (DIGEST,), DEALT, (RUN, DIGEST), (RELEASE_HEAD,))
 MASKED_SAMPLES: tuple[Message, ...] = (
-    Join(JOIN_HEADS[0], (DIGEST, RUN) * 3, TWO.public, b"sealed"),
+    Join(JOIN_HEADS[0], (DEAL,) * 3, (DIGEST, RUN) * 3, TWO.public, b"sealed"),
     Joined(JOIN_VOTE, JOIN_HEADS),
     JoinCertificate(SID, DIGEST, (bytes(64), b"\xff" * 64)),
     Masked(MASKED_HEAD, b"words"),
@@ -99,6 +105,8 @@ EXCUSING = group_of(
     electors=(ONE.public, THREE.public),
 )
 """A group with everything that a quorum of electors may need."""
+LATER = replace(group(members(3)), on=(base(7, 3),))
+"""The group of a run, in a later step."""
 
 SAMPLES: tuple[Message, ...] = (
     Hello(announce(ONE, base=base(3, 9)), NONCE, True, '{"k":1}', (announce(TWO), announce(THREE))),
@@ -122,6 +130,7 @@ SAMPLES: tuple[Message, ...] = (
     BasePiece(DIGEST, 1, b"floats"),
     LineagePiece(DIGEST, 0, 0, ()),
     LineagePiece(DIGEST, 1, 2, (Link(EXCUSING, (RESULT,), ()),)),
+    LineagePiece(DIGEST, 1, 2, (Link(LATER, (RESULT,), ()),)),
     LineagePiece(DIGEST, 64, 65, (Link(group(members(3)), (), (Certificate(SID, (SUM.header,)),)),)),
     Hello(announce(ONE, following=True), NONCE, False, "", (announce(TWO, following=True),)),
     *MASKED_SAMPLES,

@@ -159,5 +159,7 @@ def based_on(action: Any) -> Base:
     """The base that a mean leads to (from zeros), or the adopted one."""
     if isinstance(action, Adopted):
         return action.base
-    generation = action.group.readys[0].announce.base.generation + 1
-    return base_of(action.result.view("<f4"), generation, len(action.contributors), action.sid, action.line.anchor)
+    generation = action.group.base.generation + 1
+    return base_of(
+        action.result.view("<f4"), generation, len(action.contributors), action.sid, action.line.anchor
+    )

@@ -456,8 +456,7 @@ class State:
         """Stores that this node's vote is bound or that it resigned; it is on disk when this returns."""
         parts = (vote.group, vote.proof, vote.release)
         frames = [None if part is None else codec.encode(part).join() for part in parts]
-        readys = () if vote.group is None else vote.group.readys
-        on = self._file_of(readys[0].announce.base) if readys else None
+        on = self._file_of(vote.group.base) if vote.group is not None and vote.group.readys else None
         with self._database.step() as connection:
             row = (vote.sid, vote.anchor, *frames, on)
             connection.execute("insert or replace into vote values (?, ?, ?, ?, ?, ?)", row)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from protocol.crypto.node_key import NodeKey
 from protocol.crypto.sealing import Channel, Ephemeral
 from protocol.quorum.electorate import Ballot
 from protocol.wire import signing
-from protocol.wire.messages import Group, Key, Ready, Sid
+from protocol.wire.messages import Base, Group, Key, Ready, Sid
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,16 @@ class Participant:
     sums_timeout_s: float
     ballot: Ballot | None = None
 
+    def at(self, base: Base, ballot: Ballot, sums_timeout_s: float) -> Participant:
+        """This member in the next step of its run, on the base that this step made."""
+        return replace(
+            self,
+            group=self.group.later(base),
+            round=self.round + 1,
+            ballot=ballot,
+            sums_timeout_s=sums_timeout_s,
+        )
+
     def suffices(self, keys: Iterable[Key]) -> bool:
         """Whether the releases of these members are a quorum; any are, if the group has no ballot."""
         return self.ballot is None or self.ballot.is_quorum(keys)
@@ -37,6 +47,11 @@ class Participant:
     def sid(self) -> Sid:
         """The session's id: binds every message of it."""
         return signing.session_id(self.group)
+
+    @cached_property
+    def run_sid(self) -> Sid:
+        """The id of the first session of this one's run, which is this one if it is in no run."""
+        return signing.session_id(self.group.run)
 
     @cached_property
     def ephemerals(self) -> dict[Key, bytes]:

@@ -111,7 +111,12 @@ def strong_ballot(group: Group, electorate: Electorate | None) -> Ballot | None:
 
     All members must count with the same electors: for a first base, owners may have named different ones.
     `electorate`: that of the group's base; None: a first base, whose electors the tracker names in the GROUP.
+
+    A later step of a run builds on a base that all its members made: they alone are its electors.
     """
+    if group.on:
+        members = of_keys(ready.key for ready in group.readys)
+        return ballot_of(group.readys, (), members) if electorate == members else None
     named = NO_ELECTORS if electorate is None else electorate.digest
     electors = of_keys(group.electors) if electorate is None else electorate
     if any(ready.electors != named for ready in group.readys):

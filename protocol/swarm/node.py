@@ -51,14 +51,22 @@ from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.phases import STEPS, Event, Phase
 from protocol.swarm.recovery.catch_up import CatchUp
 from protocol.swarm.recovery.fetch import Fetched, Past
+from protocol.swarm.runs import Runs
 from protocol.swarm.session_factory import farewell, machine_for, too_long
 from protocol.swarm.votes.late_finish import LateFinishes
 from protocol.swarm.votes.obstacle import TOLD_AFTER_S, Obstacle, Watch, names_of
 from protocol.swarm.votes.voting import Voting
 from protocol.transitions import Course
-from protocol.vectors.pieces import Floats
+from protocol.vectors.pieces import Floats, Vector
 from protocol.wire.limits import MAX_OPEN
-from protocol.wire.masked_messages import MaskedMessage, Release, ResultCertificate, TotalPiece, session_of
+from protocol.wire.masked_messages import (
+    MaskedMessage,
+    Release,
+    ResultCertificate,
+    TotalPiece,
+    ViewChange,
+    session_of,
+)
 from protocol.wire.messages import (
     Accepted,
     Announce,
@@ -102,6 +110,7 @@ class Node:
         self._seeker = self._coordination.seeker
         self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
         self._machine: SessionMachine | None = None
+        self._runs = Runs(settings, state, self._voting)
         self._early = ReorderBuffer()
         self._storing = False
         self._result_of: Sid | None = None
@@ -156,6 +165,9 @@ class Node:
             raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
         if self._state.following:
             raise LocalProtocolError("a node that follows offers nothing")
+        if self._runs.between is not None:
+            self._course.step(Event.STEP)
+            return self._after(self._begin(self._runs.next(self._paces), vector, rand, now), now)
         self._course.step(Event.OFFER)
         self._seeker.begin(vector, rand, self._paces.shares_s + self._paces.sums_s, now)
         return self._after([], now)
@@ -169,6 +181,7 @@ class Node:
         is_first = not self._state.following
         self._follower.begin(now)
         self._coordination.retire()
+        self._runs.end()
         resigned = self._vote(now)
         return self._after(self._broadcast(now) if is_first and not resigned else resigned, now)
 
@@ -247,7 +260,8 @@ class Node:
             freed = self._voting.refused(self._result_of)
         self._result_of, self._storing = None, False
         self._seeker.void()
-        told = self._followed(now) or self._outdated(now) or self._broadcast(now)
+        goes_on = self._runs.adopted(state.base)
+        told = self._followed(now) or self._outdated(now) or ([] if goes_on else self._broadcast(now))
         return self._after([*freed, *told], now)
 
     def _outdated(self, now: float) -> list[Action]:
@@ -261,6 +275,7 @@ class Node:
     def close(self, now: float) -> list[Action]:
         """After the last round: serve certificates until all peers confirm this base or LINGER_S is over."""
         self._course.step(Event.CLOSE)
+        self._runs.end()
         self._closing.begin(self._paces.sums_s, now)
         return self._after(self._broadcast(now), now)
 
@@ -270,6 +285,7 @@ class Node:
 
     def leave(self, now: float) -> list[Action]:
         """Announce that this node leaves, so that no peer waits for it."""
+        self._runs.end()
         return self._discovery.broadcast(now, leaving=True)
 
     @property
@@ -349,8 +365,13 @@ class Node:
 
     def _gave_up(self, announce: Announce, is_ready: bool, now: float) -> list[Action]:
         """A member that finished, restarted, fell back or is READY again sends no more messages."""
+        left = self._left_run(self._runs.heard(announce, is_ready, self._machine), now)
         event = farewell(self._machine, announce, is_ready) if self._machine else None
-        return self._of_machine(event(announce.key, now), now) if event else []
+        return [*left, *(self._of_machine(event(announce.key, now), now) if event else [])]
+
+    def _left_run(self, is_over: bool, now: float) -> list[Action]:
+        """Announce that this node is no longer in a run that ended between two steps."""
+        return self._broadcast(now) if is_over else []
 
     def _bulk(self, message: Share | Sum | MaskedMessage, by: Key | None, now: float) -> list[Action]:
         """Process a session's message.
@@ -370,11 +391,22 @@ class Node:
         if isinstance(message, Release) and (late := self._late.get(message.head.sid)):
             return late.take_release(message)
         if isinstance(message, MaskedMessage) and session_of(message) in self._catch_up.past:
-            return []  # t members' messages were enough to end it; the others' arrive later
+            return self._past_news(message, by, now)
+        if self._runs.is_ahead(by, machine):
+            self._early.hold(message, by, True)
+            return [] if machine is None else self._of_machine(machine.finished(by, now), now)
         if self._seeker.offer is None or machine is not None:
             raise RemoteProtocolError(f"{type(message).__name__} of a session that is not this node's")
         self._early.hold(message, by, by in self._members.known(self.round))
         return []
+
+    def _past_news(self, message: MaskedMessage, by: Key, now: float) -> list[Action]:
+        """A message of a session that has ended here: t members ended it, and other messages come later.
+
+        Who changes the view lacks the result: within a run, nothing else shows it that this node has it.
+        """
+        where = self.addresses.of(by) if self.base.sid == session_of(message) else None
+        return self._discovery.greet(where, now) if where and isinstance(message, ViewChange) else []
 
     def _sum(self, message: Sum, by: Key | None, now: float) -> list[Action]:
         if self._machine is not None and self._machine.takes(message):
@@ -443,7 +475,8 @@ class Node:
         self._members.suspect(key)
         self._catch_up.unreachable(key, now)
         self._coordination.lost(key)
-        return self._of_machine(self._machine.unreachable(key, now), now) if self._machine else []
+        left = self._left_run(self._runs.lost(key, self._machine), now)
+        return [*left, *(self._of_machine(self._machine.unreachable(key, now), now) if self._machine else [])]
 
     def _group(self, group: Group, now: float) -> list[Action]:
         self._coordination.check(group)
@@ -455,15 +488,19 @@ class Node:
         ballot = self._voting.ballot(group)
         if ballot is not None and len(self._state.votes) >= MAX_OPEN:
             raise RemoteProtocolError("a GROUP that needs votes, and too many are open here")
-        self._catch_up.abandon(now)
         offer, ephemeral = self._seeker.found(now)
         machine = machine_for(group, ephemeral, self._settings, self._paces, ballot)
         self.addresses.of_group(group)
-        sid = machine.participant.sid
-        self._catch_up.remember(sid, Past(group, self.base, machine.headers, ballot))
-        rand = derive(offer.rand, b"session", sid)
-        started = machine.start(offer.vector, rand, now)
         self._course.step(Event.GROUP)
+        self._runs.begin(machine)
+        return self._begin(machine, offer.vector, offer.rand, now)
+
+    def _begin(self, machine: SessionMachine, vector: Vector, rand: bytes, now: float) -> list[Action]:
+        """Begin a session on this node's base, of a new group or as the next step of a run."""
+        part = machine.participant
+        self._catch_up.abandon(now)
+        self._catch_up.remember(part.sid, Past(part.group, self.base, machine.headers, part.ballot))
+        started = machine.start(vector, derive(rand, b"session", part.sid), now)
         self._machine = machine  # from here on, status reports its stage
         return [*self._of_machine(started, now), *self._replay(machine, now)]
 
@@ -488,11 +525,13 @@ class Node:
                     self._voting.cast(action.vote)
                 case Completed() if self._machine is not None:
                     self._paces.observe(self._machine.shares_since, self._machine.sums_since, now)
+                    self._runs.completed(self._machine)
                     self._end(action.round)
                     self._storing = True
                 case Failed() if self._waits_again(action, now):
                     return [*(other for other in actions if other is not action), *self._broadcast(now)]
                 case Failed():
+                    self._runs.end()
                     self._end(action.round)
                     self._patience.failed(now)
                     return [
@@ -521,6 +560,7 @@ class Node:
         if failed.reason is not Reason.JOINS_TIMEOUT or not self._seeker.again(now):
             return False
         self._course.step(Event.NOT_BEGUN)
+        self._runs.end()
         self._machine = None
         self._early.drop()
         return True
@@ -529,7 +569,10 @@ class Node:
         self._course.step(Event.ENDED)
         self._count(round)
         self._machine = None
-        self._early.drop()
+        if self._runs.between is None:
+            self._early.drop()
+        else:
+            self._members.skipped(1)  # nobody announces a step of a run: it makes no peer silent
 
     def _count(self, round: int) -> None:
         """Set this node's last round; rounds that it missed make no peer silent."""

@@ -13,6 +13,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import Electorate
 from protocol.quorum.lineage import FIRST, Line
 from protocol.wire import signing
+from protocol.wire.ids import NO_SID
 from protocol.wire.messages import Announce, Base, Key, Sid
 
 ANNOUNCE_LIFETIME_S = 30.0
@@ -49,6 +50,8 @@ class Settings:
     last_round: int
     last_generation: int | None = None
     """Where each sum is one step of the model: the generation of the last base. None: sums are of updates."""
+    run_steps: int = 1
+    """The most steps that a group takes at once: those of a round, where each sum is one step."""
     offered: int | None = None
     """The length of an offer and of a sum; None: that of a base."""
     electorate: Electorate | None = None
@@ -91,7 +94,7 @@ class NodeState:
     All parts of a node read it; one class writes each field (tests/unit/protocol/test_state_owners.py).
 
     `line`: the line of its base. `votes`: its open votes. `gone`: the electors of this anchor that its owner
-    declares gone for good.
+    declares gone for good. `run`: the run of steps that it is in, by the sid of its first step.
 
     `epoch`: higher at each start than ever before with this key, and stored before the first announcement.
     `counter`: the number of the last announcement in this epoch. `following`: the node makes no more offers,
@@ -108,6 +111,7 @@ class NodeState:
     line: Line = FIRST
     votes: dict[Sid, OpenVote] = field(default_factory=dict)
     gone: frozenset[bytes] = frozenset()
+    run: Sid = NO_SID
 
     def electorate(self, settings: Settings) -> Electorate | None:
         """The electorate of this node's base; None if a tracker names it."""
@@ -134,5 +138,6 @@ class NodeState:
             leaving=leaving,
             following=self.following,
             open=tuple(sorted(self.votes)),
+            run=self.run,
         )
         return signing.sign(unsigned, settings.key)

@@ -22,6 +22,7 @@ class Event(Enum):
     """What moves a node from one phase to the next."""
 
     OFFER = "offer"
+    STEP = "the next step of a run"
     GROUP = "a Group"
     NO_GROUP = "T_group is over"
     TOO_LATE = "the others have ended"
@@ -37,6 +38,9 @@ class Event(Enum):
 STEPS: Table[Phase, Event] = {
     (Phase.IDLE, Event.OFFER): Step(
         Phase.SEEKING, "a group is sought as soon as nothing is fetched or stored"
+    ),
+    (Phase.IDLE, Event.STEP): Step(
+        Phase.RUNNING, "the masked machine of the next step starts with the offer, in the same group"
     ),
     (Phase.SEEKING, Event.GROUP): Step(
         Phase.RUNNING, "a session of the additive or the masked machine starts with the offer"

@@ -18,6 +18,7 @@ from protocol.crypto.sealing import Ephemeral
 from protocol.quorum.electorate import Ballot
 from protocol.swarm.meeting.group_seeker import group_round
 from protocol.swarm.node_state import Settings
+from protocol.wire.limits import MAX_RUN
 from protocol.wire.messages import Announce, Group, Key
 
 Farewell = Callable[[Key, float], list[Action]]
@@ -42,7 +43,22 @@ def machine_for(
     if masked is None or shares_only:
         return Additive(participant, settings.shares.for_group(members))
     layout = Layout(participant.dimension, members, masked.all_to_all_bytes)
-    return DoubleMasked(participant, masked.tolerance(members), encoding_of(masked.clip, members), layout)
+    encoding, steps = encoding_of(masked.clip, members), steps_of(group, settings, ballot)
+    return DoubleMasked(participant, masked.tolerance(members), encoding, layout, steps)
+
+
+def steps_of(group: Group, settings: Settings, ballot: Ballot | None) -> int:
+    """How many steps this group takes: to the end of the round, if it may take more than one.
+
+    All members compute the same number, from the group and the parameters that they share.
+    """
+    masked, members = settings.masked, len(group.readys)
+    is_bound = any(ready.announce.open for ready in group.readys)
+    if masked is None or members < LEAST_MEMBERS or ballot is None or is_bound:
+        return 1
+    if not masked.tolerance(members).all_or_none:
+        return 1
+    return min(settings.run_steps - group.base.generation % settings.run_steps, MAX_RUN)
 
 
 def threshold(group: Group, settings: Settings) -> int:
@@ -71,11 +87,23 @@ def too_long(settings: Settings, members: int) -> list[Action]:
     return [Fatal(why)]
 
 
+def has_left_run(participant: Participant, announce: Announce) -> bool:
+    """Whether a member that took a run's first step announces that it is no longer in the run.
+
+    An announcement that it made before the GROUP reached it names no run, either, and shows nothing.
+    """
+    ready, group = participant.ready_of(announce.key), participant.group
+    if ready is None or announce.order <= ready.announce.order or announce.run == participant.run_sid:
+        return False
+    return announce.base.generation > group.first_base.generation or announce.round >= group_round(group.run)
+
+
 def farewell(machine: SessionMachine, announce: Announce, is_ready: bool) -> Farewell | None:
     """The event that a member's newer announcement means for its session; None: no event.
 
     Either the member has the base that this session made; or it restarted, fell back, or (`is_ready`) is
-    READY again on the old base, and sends nothing more in this session.
+    READY again on the old base, and sends nothing more in this session. In a later step of a run, it may also
+    have left the run.
     """
     participant = machine.participant
     ready = participant.ready_of(announce.key)
@@ -84,8 +112,11 @@ def farewell(machine: SessionMachine, announce: Announce, is_ready: bool) -> Far
     if announce.base.sid == participant.sid:
         return machine.finished
     began_anew = announce.instance != ready.announce.instance
+    if announce.run == participant.run_sid and not began_anew:
+        return None  # it says so itself: it is still in this run
+    has_left = participant.group.step > 0 and has_left_run(participant, announce)
     is_over = is_ready or announce.round >= participant.round
-    if not began_anew and not (is_over and announce.base == ready.announce.base):
+    if not (began_anew or has_left or (is_over and announce.base == participant.group.base)):
         return None
-    fell_back = announce.round >= participant.round and not began_anew
+    fell_back = (has_left or announce.round >= participant.round) and not began_anew
     return machine.gave_up if fell_back else machine.unreachable

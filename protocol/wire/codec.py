@@ -30,6 +30,7 @@ from protocol.wire.limits import (
     MAX_PAYLOAD_BYTES,
     MAX_PIECES,
     MAX_PRODUCT_BYTES,
+    MAX_RUN,
     VERSION,
 )
 from protocol.wire.masked_messages import (
@@ -37,6 +38,8 @@ from protocol.wire.masked_messages import (
     AckVote,
     Check,
     CheckVote,
+    Deal,
+    Dealt,
     Dispute,
     Join,
     JoinCertificate,
@@ -136,10 +139,16 @@ _LOCKS = many(_record(AckVote), 1)
 _PROOFS = many(_record(Proof), 1)
 _HEADS = many(_known(JoinHead), MAX_MEMBERS)
 _INPUTS = many(_record(MaskedHead), MAX_MEMBERS)
+_PATH = many(_KEY, MAX_RUN.bit_length())
 
 _MASKED_READERS: dict[type, tuple[Reader, ...]] = {
-    JoinHead: (_KEY, _KEY, _KEY, _KEY, _KEY, _SIGNATURE),
-    Join: (_known(JoinHead), many(_KEY, 2 * MAX_MEMBERS), _KEY),
+    Deal: (_KEY, _KEY, _KEY),
+    JoinHead: (_KEY, _KEY, _KEY, integer(1, MAX_RUN), _SIGNATURE),
+    Dealt: (_known(JoinHead), _record(Deal), _PATH),
+    Join: (
+        *(_known(JoinHead), many(_record(Deal), MAX_RUN)),
+        *(many(_KEY, 2 * MAX_MEMBERS * MAX_RUN), _KEY),
+    ),
     JoinVote: (_KEY, _KEY, _KEY, _SIGNATURE),
     Joined: (_record(JoinVote), _HEADS),
     JoinCertificate: (_KEY, _KEY, many(_SIGNATURE, MAX_MEMBERS)),
@@ -163,13 +172,16 @@ _MASKED_READERS: dict[type, tuple[Reader, ...]] = {
     ),
     Propose: (_record(ProposalHead), many(_record(ViewVote), MAX_MEMBERS), _PROOFS),
     TotalPiece: (_KEY, _INDEX),
-    ResultCertificate: (*(_KEY, _SET, _DIGESTS, _HEADS, _EACH, many(_record(ReleaseHead), MAX_MEMBERS)),),
+    ResultCertificate: (
+        *(_KEY, _SET, _DIGESTS, many(_record(Dealt), MAX_MEMBERS), _EACH),
+        many(_record(ReleaseHead), MAX_MEMBERS),
+    ),
 }
 _READERS: dict[type, tuple[Reader, ...]] = {
     Base: (_ROUND, _KEY, integer(0, MAX_MEMBERS), _KEY, _ROUND),
     Announce: (
         *(_KEY, endpoint, text(200), _KEY, integer(3, MAX_MEMBERS), _NONCE, _COUNT, _COUNT),
-        *(_ROUND, _record(Base), boolean, boolean, many(_KEY, MAX_OPEN), _SIGNATURE),
+        *(_ROUND, _record(Base), boolean, boolean, many(_KEY, MAX_OPEN), _KEY, _SIGNATURE),
     ),
     Ready: (*(_record(Announce), _KEY, _NONCE, _KEY), *(_KEY, boolean, _ELECTORS, _SIGNATURE)),
     Hello: (_record(Announce), _NONCE, boolean, _PARAMETERS, _KNOWN, _COUNT, _COUNT),
@@ -179,7 +191,7 @@ _READERS: dict[type, tuple[Reader, ...]] = {
     Redirect: (_NONCE, _record(Announce)),
     Group: (
         *(many(_record(Ready), MAX_MEMBERS), integer(0, 2**31 - 1), _KEY),
-        *(many(_record(Announce), MAX_MEMBERS), _EACH, _SIGNATURE),
+        *(many(_record(Announce), MAX_MEMBERS), _EACH, _SIGNATURE, many(_record(Base), 1)),
     ),
     Electors: (_ELECTORS, integer(0, MAX_MEMBERS)),
     Share: (_KEY, _KEY, _KEY, _INDEX),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from protocol.crypto.sealing import TAG_BYTES
 from protocol.vectors.pieces import PIECE_BYTES, PIECE_WORDS
 
-VERSION = 5
+VERSION = 6
 """The version of the wire protocol: nodes of different versions do not communicate."""
 
 # -- frames --------------------------------------------------------------------------------------------
@@ -19,6 +19,8 @@ MAX_FRAME_BYTES = 4 + MAX_HEADER_BYTES + MAX_PAYLOAD_BYTES
 # -- what messages list --------------------------------------------------------------------------------
 MAX_MEMBERS = 64
 """Members of a session."""
+MAX_RUN = 32
+"""Steps in a run: a JOIN holds 2 hashes for each member and step."""
 MAX_KNOWN = 256
 """Announcements in a Roster."""
 MAX_OPEN = 8

@@ -14,22 +14,43 @@ from protocol.wire.ids import NOBODY, Key, Sid
 
 
 @dataclass(frozen=True, slots=True)
-class JoinHead:
-    """1, signed: a mask key, a commitment to the self mask's secret, and the digest of the share hashes."""
+class Deal:
+    """For one step: a mask key, a commitment to the self mask's secret, the digest of the share hashes."""
 
-    sid: Sid
-    sender: Key
     mask_key: bytes
     commitment: bytes
     shares: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class JoinHead:
+    """1, signed: `deals` is the Merkle root of `sender`'s deals, one for each of the run's `steps`."""
+
+    sid: Sid
+    sender: Key
+    deals: bytes
+    steps: int
     signature: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
-    """1: `hashes` of the n shares of the self mask's secret, then of the mask key's; two sealed shares."""
+class Dealt:
+    """A member's deal for one step: `path` proves that its signed head holds it."""
 
     head: JoinHead
+    deal: Deal
+    path: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """1: the deals that the head names; for each step its 2 n `hashes`, and two sealed shares.
+
+    The hashes are those of the n shares of the self mask's secret, then of the mask key's.
+    """
+
+    head: JoinHead
+    deals: tuple[Deal, ...]
     hashes: tuple[bytes, ...]
     recipient: Key
     payload: bytes = b""
@@ -259,14 +280,14 @@ class TotalPiece:
 class ResultCertificate:
     """10: with the total's chunks that it names, proof of a session's result.
 
-    `heads` (n, key order) hold the commitments; `secrets` (n) are the reconstructed ones: an included
+    `dealt` (n, key order) hold the commitments; `secrets` (n) are the reconstructed ones: an included
     member's self mask secret, another's mask key; `releases`: at least t heads for these totals.
     """
 
     sid: Sid
     included: int
     digests: tuple[bytes, ...]
-    heads: tuple[JoinHead, ...]
+    dealt: tuple[Dealt, ...]
     secrets: tuple[bytes, ...]
     releases: tuple[ReleaseHead, ...]
 

@@ -62,7 +62,8 @@ class Announce:
     The later one has the higher (`epoch`, `counter`): a node raises its epoch at each start, and its counter
     with each announcement. `instance`: 16 random bytes, new at each start. `following`: the node offers
     nothing, and only fetches what the others agree on. `open`: the sessions that its votes on this anchor are
-    bound to, or only RESIGNED, if it no longer votes.
+    bound to, or only RESIGNED, if it no longer votes. `run`: the run of steps that the node is in, by the sid
+    of its first step, if it is in one.
     """
 
     key: Key
@@ -78,6 +79,7 @@ class Announce:
     leaving: bool
     following: bool
     open: tuple[Sid, ...] = ()
+    run: Sid = NO_SID
     signature: bytes = b""
 
     @property
@@ -175,6 +177,9 @@ class Group:
 
     `excused`: announcements of electors that resigned, if the group needs them for a quorum. `electors`: on a
     first base, those that a tracker named for good.
+
+    The group of a run of steps sums once for each step, each on the base that the step before it made. `on`
+    names that base in a later step: a GROUP comes without it, and each member adds it for itself.
     """
 
     readys: tuple[Ready, ...]
@@ -183,11 +188,31 @@ class Group:
     excused: tuple[Announce, ...] = ()
     electors: tuple[Key, ...] = ()
     signature: bytes = b""
+    on: tuple[Base, ...] = ()
 
     @property
     def base(self) -> Base:
-        """The base of all its members (protocol.swarm.meeting.group_seeker.check_group)."""
+        """The base that its sum builds on."""
+        return self.on[0] if self.on else self.first_base
+
+    @property
+    def first_base(self) -> Base:
+        """The base of all its members' READYs (protocol.swarm.meeting.group_seeker.check_group)."""
         return self.readys[0].announce.base
+
+    @property
+    def step(self) -> int:
+        """Which step of its run this is; 0: the first, and the only one outside of runs."""
+        return self.base.generation - self.first_base.generation
+
+    def later(self, base: Base) -> Group:
+        """This group in a later step, which builds on `base`."""
+        return replace(self, on=(base,))
+
+    @property
+    def run(self) -> Group:
+        """This group in the first step."""
+        return replace(self, on=()) if self.on else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,10 +65,16 @@ _LABELS: dict[type, bytes] = {
 
 
 def canonical(record: Signed) -> bytes:
-    """The signed bytes of a record: every field but the signature (and, for SUM, the piece)."""
+    """The signed bytes of a record: every field but the signature.
+
+    A SUM is signed without its piece, and a GROUP as its coordinator made it, for the first step of a run.
+    """
     whole: Any = record
-    if isinstance(whole, Sum):
-        whole = whole.header
+    match record:
+        case Sum():
+            whole = record.header
+        case Group():
+            whole = record.run
     values = plain(whole)
     values[PACKED[type(whole)].index("signature")] = b""
     return bytes(msgpack.packb(values))
@@ -111,7 +117,13 @@ def session_id(group: Group) -> bytes:
 
     The READYs, in key order, hold task, parameters and rounds. The announcements that the group excuses and
     the electors that a tracker named follow, so that all members count votes in the same way.
+
+    A later step of a run has sid = H(the run's sid, the base that the step builds on).
     """
+    if group.on:
+        base = group.base
+        place = base.generation.to_bytes(4, "big") + base.digest
+        return hashlib.sha256(b"murmuration/1/step" + session_id(group.run) + place).digest()
     digest = hashlib.sha256(b"murmuration/1/sid" + group.attempt.to_bytes(4, "big"))
     for ready in sorted(group.readys, key=lambda ready: ready.key):
         digest.update(hashlib.sha256(canonical(ready) + ready.signature).digest())

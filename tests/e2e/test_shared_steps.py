@@ -27,29 +27,39 @@ RUN = (
 
 @dataclass(frozen=True)
 class Kill:
-    """Where a peer dies in its third step, and whether that step is charged to it (None: undetermined)."""
+    """Where a peer dies in its `step`, and whether that step is charged to it (None: undetermined).
+
+    The members join in the first step of a run, that is, of each round. The other steps begin with vectors.
+    """
 
     name: str
     fate: Fate
     charged: bool | None
     overrides: tuple[str, ...] = ()
+    step: int = 3
 
 
-def _at(kind: str, nth: int, moment: str = "before") -> Fate:
-    return Fate(kind, nth=nth, session=3, moment=moment)  # type: ignore[arg-type]
+def _at(kind: str, nth: int, moment: str = "before", step: int = 3) -> Fate:
+    return Fate(kind, nth=nth, session=step, moment=moment)  # type: ignore[arg-type]
+
+
+NEXT = EVERY + 1
+"""The first step of the second run."""
 
 
 KILLS = [
     Kill("computing-a-gradient", Fate("train", nth=3), False),
-    Kill("no-join-sent", _at("Join", 1), False),
-    Kill("some-joins-sent", _at("Join", 3), False),
-    Kill("certificate-not-passed-on", _at("JoinCertificate", 1), None),
+    Kill("no-join-sent", _at("Join", 1, step=NEXT), False, step=NEXT),
+    Kill("some-joins-sent", _at("Join", 3, step=NEXT), False, step=NEXT),
+    Kill("certificate-not-passed-on", _at("JoinCertificate", 1, step=NEXT), None, step=NEXT),
     Kill("charged-and-nothing-sent", _at("Masked", 1), True),
     Kill("some-have-its-vector", _at("Masked", 3), True),
     Kill("all-have-its-vector", _at("Masked", 4, "after"), True),
     Kill("some-releases-sent", _at("Release", 2), True),
     Kill("reducer-sent-some-totals", _at("Total", 3), True, WIDE),
     Kill("some-checks-sent", _at("Check", 2), True, WIDE),
+    Kill("voted-in-the-first-step", _at("Release", 4, "after", step=1), True, step=1),
+    Kill("voted-in-the-last-step", _at("Release", 4, "after", step=EVERY), True, step=EVERY),
 ]
 
 
@@ -66,8 +76,8 @@ def test_one_of_five_killed(make_swarm, tmp_path: Path, kill: Kill) -> None:
     victim, others = nodes[DEAD], [node for node in nodes if node is not nodes[DEAD]]
     assert victim.status() == -signal.SIGKILL
     charged = len(rows(swarm.out(DEAD), "select sid from ledger"))
-    assert kill.charged in (None, charged == 3)
-    others[0].event("round", round=1)
+    assert kill.charged in (None, charged == kill.step)
+    others[0].event("round", round=(kill.step - 1) // EVERY + 1)
     with frozen(others):
         again = swarm.start(DEAD, orders=Orders(offers=offers))
         again.event("training")

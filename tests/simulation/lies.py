@@ -8,6 +8,7 @@ from typing import Any
 from protocol.aggregation.masked.key_setup import joins_digest
 from protocol.aggregation.masked.linear_check import packed_bytes
 from protocol.aggregation.masked.release import release_digest
+from protocol.aggregation.masked.step_keys import StepKeys, deals_root
 from protocol.aggregation.masked.totals import payload_bytes
 from protocol.aggregation.masked.unmasking import totals_digest
 from protocol.crypto import shamir
@@ -76,7 +77,13 @@ def flipped(payload: Any, at: int = 0) -> bytes:
 
 
 def _other_join(member: Member, join: Join) -> Join:
-    return replace(join, head=resigned(member, join.head, commitment=b"\7" * 32))
+    return _dealt(member, join, commitment=b"\7" * 32)
+
+
+def _dealt(member: Member, join: Join, **changes: bytes) -> Join:
+    """Deals something else in the first step, and signs that."""
+    deals = (replace(join.deals[0], **changes), *join.deals[1:])
+    return replace(join, head=resigned(member, join.head, deals=deals_root(deals)), deals=deals)
 
 
 def _unsealed(member: Member, join: Join) -> Join:
@@ -85,7 +92,7 @@ def _unsealed(member: Member, join: Join) -> Join:
 
 def _wrong_share(member: Member, join: Join) -> Join:
     participant, head = member.participant, join.head
-    about = b"join" + head.sid + head.sender + join.recipient + head.shares
+    about = b"join" + head.sid + head.sender + join.recipient + head.deals
     channel = participant.channel(participant.me, join.recipient)
     return replace(join, payload=channel.seal(0, about, b"\1" * 64))
 
@@ -95,12 +102,12 @@ def _other_hashes(member: Member, join: Join) -> Join:
 
 
 def _small_order(member: Member, join: Join) -> Join:
-    return replace(join, head=resigned(member, join.head, mask_key=bytes(32)))
+    return _dealt(member, join, mask_key=bytes(32))
 
 
 def _other_list(member: Member, joined: Joined) -> Joined:
     """Makes a vote about a JOIN that its sender never sent."""
-    heads = (replace(joined.heads[0], commitment=b"\7" * 32), *joined.heads[1:])
+    heads = (replace(joined.heads[0], deals=b"\7" * 32), *joined.heads[1:])
     return Joined(resigned(member, joined.vote, joins=joins_digest(heads)), heads)
 
 
@@ -225,6 +232,11 @@ def _other_ack(member: Member, ack: Ack) -> Ack:
     return Ack(resigned(member, vote, totals=totals), digests)
 
 
+def keys_of(member: Member) -> StepKeys:
+    """Returns the member's keys of the step that its machine is in."""
+    return member.machine._joining.keys(member.machine.participant.group.step)
+
+
 def _wrong_release(member: Member, release: Release) -> Release:
     shares = (shamir.to_bytes(12345), *release.shares[1:])
     return Release(resigned(member, release.head, shares=release_digest(shares)), shares)
@@ -232,9 +244,8 @@ def _wrong_release(member: Member, release: Release) -> Release:
 
 def _other_release(member: Member, release: Release) -> Release:
     """Makes a release for another set: the mask key of a member that is in the sum."""
-    key_setup = member.machine._key_setup
     included = release.head.included & ~1
-    share = key_setup.shares[member.participant.members[0]][1]
+    share = keys_of(member).shares[member.participant.members[0]][1]
     shares = (share, *release.shares[1:])
     head = resigned(member, release.head, included=included, shares=release_digest(shares))
     return Release(head, shares)
@@ -258,14 +269,14 @@ def release_before_acks(member: Member, to: Key, message: Any) -> tuple[Any, ...
     """Releases its shares before anybody has acknowledged."""
     if not isinstance(message, Masked):
         return (message,)
-    key_setup, participant = member.machine._key_setup, member.participant
-    shares = tuple(key_setup.shares[key][0] for key in participant.members)
+    keys, participant = keys_of(member), member.participant
+    shares = tuple(keys.shares[key][0] for key in participant.members)
     head = ReleaseHead(
         participant.sid,
         participant.me,
         everybody(len(participant.members)),
         b"\7" * 32,
-        key_setup.digest,
+        keys.joins,
         release_digest(shares),
     )
     return message, Release(signing.sign(head, participant.key), shares)

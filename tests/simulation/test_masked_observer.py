@@ -12,6 +12,8 @@ from fractions import Fraction
 import pytest
 
 from protocol.wire.masked_messages import (
+    Deal,
+    Dealt,
     JoinHead,
     Masked,
     MaskedHead,
@@ -255,8 +257,10 @@ def test_mixed_releases_open_what_they_share():
 
 
 def test_a_certificate_opens_what_it_holds():
-    heads = (JoinHead(SID, KEYS[0], bytes(32), bytes(32), bytes(32)),) * 5
-    certificate = ResultCertificate(SID, FIRST_FOUR, (bytes(32),), heads, (bytes(32),) * 5, ())
+    head, deal = JoinHead(SID, KEYS[0], bytes(32), 1), Deal(bytes(32), bytes(32), bytes(32))
+    certificate = ResultCertificate(
+        SID, FIRST_FOUR, (bytes(32),), (Dealt(head, deal, ()),) * 5, (bytes(32),) * 5, ()
+    )
     assert _facts([*EVERY_VECTOR, certificate]) == LATE
 
 

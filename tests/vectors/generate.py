@@ -82,6 +82,7 @@ class Member:
             False,
             following,
             list(bound),
+            bytes(32),
         ]
         return [*fields, ref.sign(self.secret, b"announce", [*fields, b""])]
 
@@ -98,6 +99,8 @@ READYS = [member.ready(INITIAL, KEYS[0]) for member in MEMBERS]
 RESIGNED = b"\xff" * 32
 EXCUSED = [Member(4).announce(INITIAL, following=True, bound=[RESIGNED])]
 SID = ref.session_id(ATTEMPT, READYS, EXCUSED, KEYS)
+LATER = [6, ref.base_digest(ref.parameters_hash(PARAMETERS), 6, [0.25, -2.0]), 3, SEED, 6]
+"""The base that the third step of the run builds on."""
 
 
 def hexed(value: Any) -> Any:
@@ -123,8 +126,9 @@ def session() -> Json:
         "ephemeral_secrets": [member.ephemeral_secret.hex() for member in MEMBERS],
         "readys": hexed(READYS),
         "follower": hexed(MEMBERS[1].announce(INITIAL, following=True, bound=[RESIGNED])),
-        "group": hexed([*group, ref.sign(MEMBERS[0].secret, b"group", [*group, b""])]),
+        "group": hexed([*group, ref.sign(MEMBERS[0].secret, b"group", [*group, b"", []]), []]),
         "sid": SID.hex(),
+        "later": {"base": hexed(LATER), "sid": ref.step_id(SID, LATER).hex()},
         "contributors": ref.contributors_hash(KEYS).hex(),
         "negative": changed,
     }

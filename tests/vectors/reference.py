@@ -255,6 +255,12 @@ def session_id(
     return digest.digest()
 
 
+def step_id(run: bytes, base: list[Any]) -> bytes:
+    """H(the run's sid, generation and digest of the base that a later step builds on)."""
+    generation, digest = base[:2]
+    return hashlib.sha256(DOMAIN + b"step" + run + struct.pack(">I", generation) + digest).digest()
+
+
 def contributors_hash(keys: Sequence[bytes]) -> bytes:
     """H of all keys in order."""
     return hashlib.sha256(DOMAIN + b"contributors" + b"".join(sorted(keys))).digest()

@@ -59,7 +59,7 @@ def session() -> Any:
 
 @pytest.fixture(scope="module")
 def group(session) -> Group:
-    readys, attempt, coordinator, excused, electors, signature = session["group"]
+    readys, attempt, coordinator, excused, electors, signature, _ = session["group"]
     return Group(
         readys=tuple(record(Ready, ready) for ready in readys),
         attempt=attempt,
@@ -136,6 +136,16 @@ def test_the_session_id_is_the_known_one(session, group):
     assert (
         signing.contributors_hash(tuple(ready.key for ready in group.readys)).hex() == session["contributors"]
     )
+
+
+def test_a_later_step_of_a_run_has_the_known_session_id(session, group):
+    generation, digest, members, sid, anchor = session["later"]["base"]
+    base = Base(generation, binary(digest), members, binary(sid), anchor)
+    later = replace(group, on=(base,))
+
+    assert (later.step, later.base, later.run) == (2, base, group)
+    assert signing.session_id(later).hex() == session["later"]["sid"]
+    signing.verify(later, group.coordinator)
 
 
 def test_the_session_id_does_not_depend_on_the_order_of_the_readys(session, group):

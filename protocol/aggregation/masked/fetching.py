@@ -96,7 +96,7 @@ class Result:
     def take(self, certificate: ResultCertificate) -> None:
         """Process another member's certificate; RemoteProtocolError unless it proves a result."""
         if self.certificate is None:
-            check_result(certificate, self._participant.members, self._tolerance, self._layout)
+            check_result(certificate, self._participant.group, self._tolerance, self._layout)
             self.certificate = certificate
 
     def pull(self, missing: Iterable[int], sources: Iterable[Key], now: float) -> list[Action]:

@@ -1,4 +1,7 @@
-"""The start of a masked session: members share their secrets, and all get proof that all hold the shares.
+"""The start of a run of masked sums: members share their secrets, and all get proof that all hold the shares.
+
+A run has one or more steps, each of which is one sum. A member draws the keys of all steps at once, and deals
+the shares of all of them in its one JOIN.
 
 These are the phases `joins` and `votes` of `machine`: a member sends a JOIN to each other member; with all n
 JOINs it sends its vote, the JOINED, to all; with all n votes it makes their certificate, the JOINCERTIFICATE,
@@ -13,10 +16,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
 
 from protocol.actions import Evidence
 from protocol.aggregation.masked import mask_keys
 from protocol.aggregation.masked.mask_keys import Kind
+from protocol.aggregation.masked.step_keys import StepKeys, deals_root, dealt_in
 from protocol.aggregation.masked.thresholds import Tolerance
 from protocol.aggregation.participant import Participant
 from protocol.crypto import shamir
@@ -24,9 +30,10 @@ from protocol.crypto.sealing import derive
 from protocol.errors import RemoteProtocolError
 from protocol.wire import signing
 from protocol.wire.ids import Key
-from protocol.wire.masked_messages import Join, JoinCertificate, Joined, JoinHead, JoinVote
+from protocol.wire.masked_messages import Deal, Join, JoinCertificate, Joined, JoinHead, JoinVote
 
 TWO_JOINS = "two different joins in one session"
+_SHARES_BYTES = 2 * shamir.BYTES
 
 
 def joins_digest(heads: tuple[JoinHead, ...]) -> bytes:
@@ -37,58 +44,105 @@ def joins_digest(heads: tuple[JoinHead, ...]) -> bytes:
     return digest.digest()
 
 
-class KeySetup:
-    """One member's side. `rand` is 32 secret bytes, used for this session alone."""
+@dataclass(frozen=True)
+class _Drawn:
+    """This member's two secrets of one step, and the n shares of each as bytes."""
 
-    def __init__(self, participant: Participant, tolerance: Tolerance, rand: bytes) -> None:
-        self._participant = participant
-        self.self_secret = mask_keys.secret_from(derive(rand, b"self-mask"))
-        self.pair_secret = mask_keys.secret_from(derive(rand, b"mask-key"))
+    self_secret: int
+    pair_secret: int
+    self_shares: tuple[bytes, ...]
+    pair_shares: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, rand: bytes, tolerance: Tolerance) -> Self:
+        """Secrets and shares from 32 secret bytes, used for one step alone."""
+        self_secret = mask_keys.secret_from(derive(rand, b"self-mask"))
+        pair_secret = mask_keys.secret_from(derive(rand, b"mask-key"))
         needed, members = tolerance.threshold, tolerance.members
-        self._self_shares = shamir.split(self.self_secret, needed, members, derive(rand, b"self-shares"))
-        self._pair_shares = shamir.split(self.pair_secret, needed, members, derive(rand, b"pair-shares"))
-        me = participant.me
-        self._own_hashes = (
-            *self._hashes(self._self_shares, me, Kind.SELF),
-            *self._hashes(self._pair_shares, me, Kind.PAIR),
+        self_shares = shamir.split(self_secret, needed, members, derive(rand, b"self-shares"))
+        pair_shares = shamir.split(pair_secret, needed, members, derive(rand, b"pair-shares"))
+        return cls(
+            self_secret,
+            pair_secret,
+            tuple(shamir.to_bytes(share) for share in self_shares),
+            tuple(shamir.to_bytes(share) for share in pair_shares),
         )
+
+    def of_member(self, number: int) -> tuple[bytes, bytes]:
+        """The two shares of one member."""
+        return self.self_shares[number], self.pair_shares[number]
+
+
+class KeySetup:
+    """One member's side, for a run of `steps`. `rand` is 32 secret bytes, used for this run alone."""
+
+    def __init__(self, participant: Participant, tolerance: Tolerance, rand: bytes, steps: int = 1) -> None:
+        self._participant = participant
+        self._steps = steps
+        places = (step.to_bytes(4, "big") for step in range(steps))
+        self._drawn = tuple(_Drawn.of(derive(rand, b"step", place), tolerance) for place in places)
+        me, number = participant.me, participant.number
+        self._hashes = {me: tuple(digest for drawn in self._drawn for digest in self._digests(drawn))}
+        self._deals = {me: tuple(self._own_deal(step) for step in range(steps))}
         self.heads: dict[Key, JoinHead] = {me: self._own_head()}
-        self.hashes: dict[Key, tuple[bytes, ...]] = {me: self._own_hashes}
-        number = participant.number
-        self.shares: dict[Key, tuple[bytes, bytes]] = {
-            me: (shamir.to_bytes(self._self_shares[number]), shamir.to_bytes(self._pair_shares[number]))
-        }
-        self.pair_seeds: dict[Key, bytes] = {}
+        self._shares = {me: tuple(drawn.of_member(number) for drawn in self._drawn)}
+        self._pair_seeds: dict[Key, tuple[bytes, ...]] = {}
         self._digest: bytes | None = None
         self._joined: dict[Key, Joined] = {}
         self._votes: dict[Key, JoinVote] = {}
         self.certificate: JoinCertificate | None = None
 
-    def _hashes(self, shares: tuple[int, ...], dealer: Key, kind: Kind) -> Iterator[bytes]:
-        for number, share in enumerate(shares):
-            yield mask_keys.share_digest(shamir.to_bytes(share), self._participant.sid, dealer, kind, number)
+    def _digests(self, drawn: _Drawn) -> Iterator[bytes]:
+        me, sid = self._participant.me, self._participant.sid
+        for kind, shares in ((Kind.SELF, drawn.self_shares), (Kind.PAIR, drawn.pair_shares)):
+            for number, share in enumerate(shares):
+                yield mask_keys.share_digest(share, sid, me, kind, number)
+
+    def _of_step(self, dealer: Key, step: int) -> tuple[bytes, ...]:
+        """The 2 n hashes of a dealer's shares for one step."""
+        each = 2 * len(self._participant.members)
+        return self._hashes[dealer][each * step : each * (step + 1)]
+
+    def _own_deal(self, step: int) -> Deal:
+        participant, drawn = self._participant, self._drawn[step]
+        return Deal(
+            mask_key=mask_keys.public_key(drawn.pair_secret),
+            commitment=mask_keys.commitment(drawn.self_secret, participant.sid, participant.me),
+            shares=mask_keys.shares_digest(self._of_step(participant.me, step)),
+        )
 
     def _own_head(self) -> JoinHead:
         participant = self._participant
         unsigned = JoinHead(
             sid=participant.sid,
             sender=participant.me,
-            mask_key=mask_keys.public_key(self.pair_secret),
-            commitment=mask_keys.commitment(self.self_secret, participant.sid, participant.me),
-            shares=mask_keys.shares_digest(self._own_hashes),
+            deals=deals_root(self._deals[participant.me]),
+            steps=self._steps,
         )
         return signing.sign(unsigned, participant.key)
 
     def join(self, recipient: Key) -> Join:
-        """The JOIN for another member: this member's commitments and, sealed, the recipient's two shares."""
-        participant, number, head = (
-            self._participant,
-            self._participant.numbers[recipient],
-            self.heads[self._participant.me],
+        """The JOIN for another member: this member's commitments and, sealed, the recipient's shares."""
+        participant = self._participant
+        me, number = participant.me, participant.numbers[recipient]
+        head = self.heads[me]
+        plain = b"".join(share for drawn in self._drawn for share in drawn.of_member(number))
+        sealed = participant.channel(me, recipient).seal(0, _header(head, recipient), plain)
+        return Join(head, self._deals[me], self._hashes[me], recipient, sealed)
+
+    def keys(self, step: int) -> StepKeys:
+        """This member's keys for a step; available once no JOIN is missing."""
+        members, drawn = self._participant.members, self._drawn[step]
+        return StepKeys(
+            sid=self._participant.sid,
+            self_secret=drawn.self_secret,
+            pair_secret=drawn.pair_secret,
+            pair_seeds={key: seeds[step] for key, seeds in self._pair_seeds.items()},
+            shares={key: self._shares[key][step] for key in members},
+            hashes={key: self._of_step(key, step) for key in members},
+            dealt=tuple(dealt_in(step, self.heads[key], self._deals[key]) for key in members),
+            joins=self.digest,
         )
-        plain = shamir.to_bytes(self._self_shares[number]) + shamir.to_bytes(self._pair_shares[number])
-        sealed = participant.channel(participant.me, recipient).seal(0, _header(head, recipient), plain)
-        return Join(head, self._own_hashes, recipient, sealed)
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -122,47 +176,52 @@ class KeySetup:
             if known == join.head:
                 raise RemoteProtocolError("a JOIN that is here already")
             return Evidence(sender, TWO_JOINS, (known, join.head))
-        shares, seed = self._opened(join), self._pair_seed(join.head)
-        self.shares[sender], self.pair_seeds[sender] = shares, seed
-        self.heads[sender] = join.head
-        self.hashes[sender] = join.hashes
+        self._check_deals(join)
+        shares, seeds = self._opened(join), self._seeds(sender, join.deals)
+        self._shares[sender], self._pair_seeds[sender] = shares, seeds
+        self.heads[sender], self._deals[sender] = join.head, join.deals
+        self._hashes[sender] = join.hashes
         return None
 
-    def _pair_seed(self, head: JoinHead) -> bytes:
+    def _check_deals(self, join: Join) -> None:
+        """Check that the JOIN holds what its head names, for all steps of the run."""
+        each, steps = 2 * len(self._participant.members), self._steps
+        if join.recipient != self._participant.me or join.head.steps != steps:
+            raise RemoteProtocolError("a JOIN for another member, or for another number of steps")
+        if len(join.deals) != steps or len(join.hashes) != each * steps:
+            raise RemoteProtocolError("a JOIN with a wrong number of deals or hashes")
+        if deals_root(join.deals) != join.head.deals:
+            raise RemoteProtocolError("a JOIN whose deals are not what its head names")
+        for step, deal in enumerate(join.deals):
+            if mask_keys.shares_digest(join.hashes[each * step : each * (step + 1)]) != deal.shares:
+                raise RemoteProtocolError("a JOIN whose hashes are not what its deals name")
+
+    def _seeds(self, sender: Key, deals: tuple[Deal, ...]) -> tuple[bytes, ...]:
+        """The seed of the mask that this member shares with the sender, for each step."""
         participant = self._participant
-        return mask_keys.pair_seed(
-            self.pair_secret, head.mask_key, participant.sid, participant.me, head.sender
+        return tuple(
+            mask_keys.pair_seed(drawn.pair_secret, deal.mask_key, participant.sid, participant.me, sender)
+            for drawn, deal in zip(self._drawn, deals, strict=True)
         )
 
-    def _opened(self, join: Join) -> tuple[bytes, bytes]:
-        """This member's two shares, checked against the hashes that all members have."""
+    def _opened(self, join: Join) -> tuple[tuple[bytes, bytes], ...]:
+        """This member's two shares for each step, checked against the hashes that all members have."""
         participant, head, members = self._participant, join.head, len(self._participant.members)
-        if join.recipient != participant.me or len(join.hashes) != 2 * members:
-            raise RemoteProtocolError("a JOIN for another member, or with a wrong number of hashes")
-        if mask_keys.shares_digest(join.hashes) != head.shares:
-            raise RemoteProtocolError("a JOIN whose hashes are not what its head names")
-        plain = participant.channel(head.sender, participant.me).open(
-            0, _header(head, participant.me), join.payload
-        )
-        shares = plain[:32], plain[32:]
-        for kind, share, place in (
-            (Kind.SELF, shares[0], participant.number),
-            (Kind.PAIR, shares[1], members + participant.number),
-        ):
-            shamir.from_bytes(share)
-            if (
-                mask_keys.share_digest(share, participant.sid, head.sender, kind, participant.number)
-                != join.hashes[place]
-            ):
-                raise RemoteProtocolError("a JOIN with a share that is not the one it hashed")
-        return shares
-
-    def dealt(self, dealer: Key, kind: Kind, share: bytes, place: int, number: int) -> bool:
-        """Whether this is the share of member `number` whose hash the dealer put at `place` of its hashes."""
-        known = self.hashes[dealer][place]
-        if int.from_bytes(share, "little") >= shamir.PRIME:
-            return False
-        return mask_keys.share_digest(share, self._participant.sid, dealer, kind, number) == known
+        channel = participant.channel(head.sender, participant.me)
+        plain = channel.open(0, _header(head, participant.me), join.payload)
+        if len(plain) != _SHARES_BYTES * self._steps:
+            raise RemoteProtocolError(f"a JOIN with {len(plain)} bytes of shares")
+        opened: list[tuple[bytes, bytes]] = []
+        for step in range(self._steps):
+            shares = plain[_SHARES_BYTES * step : _SHARES_BYTES * (step + 1)]
+            one, other = shares[: shamir.BYTES], shares[shamir.BYTES :]
+            for kind, share, offset in ((Kind.SELF, one, 0), (Kind.PAIR, other, members)):
+                shamir.from_bytes(share)
+                digest = mask_keys.share_digest(share, participant.sid, head.sender, kind, participant.number)
+                if digest != join.hashes[2 * members * step + offset + participant.number]:
+                    raise RemoteProtocolError("a JOIN with a share that is not the one it hashed")
+            opened.append((one, other))
+        return tuple(opened)
 
     @property
     def missing(self) -> tuple[Key, ...]:
@@ -252,4 +311,4 @@ class KeySetup:
 
 
 def _header(head: JoinHead, recipient: Key) -> bytes:
-    return b"join" + head.sid + head.sender + recipient + head.shares
+    return b"join" + head.sid + head.sender + recipient + head.deals

@@ -1,7 +1,8 @@
 """The masked machine: one member of one session that survives dropouts (protocol, Part II).
 
 The member agrees with the others on all members' keys, then continues with `rounds`, which has its own
-transition table.
+transition table. In a run of steps, each later step is a session of its own that begins with the rounds: its
+keys were agreed on in the first one.
 
 Invariants, in addition to the transition table:
 - nothing sent before `Spend` depends on the vector; `Spend` comes once, with the certificate of all joins;
@@ -21,6 +22,7 @@ from protocol.aggregation.masked.key_setup import KeySetup
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.mask_keys import self_seed
 from protocol.aggregation.masked.rounds import MaskedReply, MaskedRounds, SummedMessage
+from protocol.aggregation.masked.step_keys import StepKeys
 from protocol.aggregation.masked.thresholds import Tolerance
 from protocol.aggregation.masked.view_change import NotYet
 from protocol.aggregation.participant import Participant
@@ -50,6 +52,7 @@ class Event(Enum):
     """What moves a session from one phase to the next."""
 
     START = "start"
+    CONTINUED = "a later step of a run"
     ALL_JOINS = "all n Joins"
     CERTIFICATE = "all n votes"
     OVER = "the rounds are over"
@@ -58,6 +61,7 @@ class Event(Enum):
 
 STEPS: Table[Phase, Event] = {
     (Phase.NEW, Event.START): Step(Phase.JOINS, "a Join to each other member"),
+    (Phase.NEW, Event.CONTINUED): Step(Phase.ROUNDS, "Spend; Masked chunks to who adds them up"),
     (Phase.JOINS, Event.ALL_JOINS): Step(Phase.VOTES, "Joined to all; there is a grace of 2 s for the votes"),
     (Phase.JOINS, Event.ENDED): Step(Phase.DONE, "Failed, the offer still fresh; Evidence of who lied"),
     (Phase.VOTES, Event.CERTIFICATE): Step(
@@ -71,11 +75,22 @@ STEPS: Table[Phase, Event] = {
 
 
 class DoubleMasked:
-    """One member of one session. Vectors are (d,) as `encoding` takes them; `rand` is 32 secret bytes."""
+    """One member of one session. Vectors are (d,) as `encoding` takes them; `rand` is 32 secret bytes.
+
+    `steps`: those of the run that the session begins. `setup`: the keys of the run that it continues.
+    """
 
     def __init__(
-        self, participant: Participant, tolerance: Tolerance, encoding: Encoding, layout: Layout
+        self,
+        participant: Participant,
+        tolerance: Tolerance,
+        encoding: Encoding,
+        layout: Layout,
+        steps: int = 1,
+        setup: KeySetup | None = None,
     ) -> None:
+        self._steps = steps
+        self._setup = setup
         self._tolerance = tolerance
         self._encoding = encoding
         self._layout = layout
@@ -92,6 +107,19 @@ class DoubleMasked:
     @property
     def _over(self) -> bool:
         return self._course.phase is Phase.DONE
+
+    @property
+    def steps_left(self) -> int:
+        """The steps that the run has after this one."""
+        return self._steps - self.participant.group.step - 1
+
+    def following(self, participant: Participant) -> DoubleMasked:
+        """The machine of the run's next step, in which this member is `participant`; it has not started."""
+        if self._setup is None or self.steps_left < 1:
+            raise LocalProtocolError("a run that has no further step")
+        return DoubleMasked(
+            participant, self._tolerance, self._encoding, self._layout, self._steps, self._setup
+        )
 
     @property
     def headers(self) -> Mapping[Key, Sum]:
@@ -117,12 +145,12 @@ class DoubleMasked:
         """The members that this step waits for."""
         if self._over:
             return ()
-        return self._key_setup.missing if self._rounds is None else self._rounds.waiting_for()
+        return self._joining.missing if self._rounds is None else self._rounds.waiting_for()
 
     # -- joining -----------------------------------------------------------------------------------
 
     def start(self, vector: Vector, rand: bytes, now: float) -> list[Action]:
-        """Send a JOIN to every other member.
+        """Send a JOIN to every other member; in a later step of a run, Spend and send the vector at once.
 
         Raises NotFiniteError, and sends nothing, if the vector holds a NaN or an infinity.
         """
@@ -130,16 +158,26 @@ class DoubleMasked:
             raise LocalProtocolError("a session starts once")
         self._clipped = self._encoding.clipped(vector)
         self._offer = vector, derive(rand, b"rounding")
-        self._key_setup = KeySetup(self.participant, self._tolerance, derive(rand, b"joining"))
-        self._course.step(Event.START)
         self.shares_since = now
+        if self._setup is not None:
+            self._course.step(Event.CONTINUED)
+            return self._mask(self._setup, [], now)
+        self._setup = KeySetup(self.participant, self._tolerance, derive(rand, b"joining"), self._steps)
+        self._course.step(Event.START)
         self.deadline = now + self.participant.shares_timeout_s
-        return [Send(key, (self._key_setup.join(key),)) for key in self.participant.others]
+        return [Send(key, (self._setup.join(key),)) for key in self.participant.others]
+
+    @property
+    def _joining(self) -> KeySetup:
+        if self._setup is None:
+            raise LocalProtocolError("a session that has not started")
+        return self._setup
 
     def _take_key_setup(self, message: Join | Joined | JoinCertificate, now: float) -> list[Action]:
         if self._rounds is not None:
             return []  # late votes and echoes: the certificate is here already
-        vote, evidence = self._key_setup.take(message)
+        setup = self._joining
+        vote, evidence = setup.take(message)
         self._heard(message)
         sends = self._to_all(vote) if vote is not None else []
         if vote is not None:
@@ -147,36 +185,37 @@ class DoubleMasked:
             self.deadline = (self.deadline or now) + GRACE_S
         if evidence is not None:
             return [*sends, evidence, *self._fail(Reason.CAUGHT, (evidence.sender,))]
-        certificate = self._key_setup.certificate
-        return [*sends, *(self._mask(certificate, now) if certificate is not None else [])]
+        if setup.certificate is None:
+            return sends
+        self._course.step(Event.CERTIFICATE)
+        return [*sends, *self._mask(setup, self._to_all(setup.certificate), now)]
 
     def _to_all(self, message: MaskedMessage) -> list[Action]:
         return [Send(key, (message,)) for key in self.participant.others]
 
-    def _mask(self, certificate: JoinCertificate, now: float) -> list[Action]:
-        """Pass the certificate on; then spend the offer, and send it under its masks."""
-        begun = self._to_all(certificate)
-        self._course.step(Event.CERTIFICATE)
+    def _mask(self, setup: KeySetup, begun: list[Action], now: float) -> list[Action]:
+        """After `begun`, spend the offer, and send it under its masks."""
+        keys = setup.keys(self.participant.group.step)
         self._rounds = rounds = MaskedRounds(
             participant=self.participant,
             tolerance=self._tolerance,
             layout=self._layout,
             encoding=self._encoding,
-            key_setup=self._key_setup,
-            vector=self._masked(),
+            keys=keys,
+            vector=self._masked(keys),
             now=now,
         )
         self.sums_since = now
-        begun += rounds.open(self._clipped, now)
+        begun = [*begun, *rounds.open(self._clipped, now)]
         gone = rounds.lost(self._gone, now) if self._gone else []
         return self._replayed(rounds, [*begun, *gone], now)
 
-    def _masked(self) -> MaskedVector:
-        participant, key_setup, offer = self.participant, self._key_setup, self._offer
+    def _masked(self, keys: StepKeys) -> MaskedVector:
+        participant, offer = self.participant, self._offer
         if offer is None:
             raise LocalProtocolError("masks without an offer")
-        own_seed = self_seed(key_setup.self_secret, participant.sid, participant.me)
-        pair_seeds = [key_setup.pair_seeds.get(key) for key in participant.members]
+        own_seed = self_seed(keys.self_secret, keys.sid, participant.me)
+        pair_seeds = [keys.pair_seeds.get(key) for key in participant.members]
         x, rounding = offer
         self._offer = None
         masks = masks_of(participant.number, own_seed, pair_seeds, rounding)
@@ -250,7 +289,7 @@ class DoubleMasked:
             return []
         rounds = self._rounds
         if rounds is None:
-            return self._fail(Reason.JOINS_TIMEOUT, self._key_setup.missing)
+            return self._fail(Reason.JOINS_TIMEOUT, self._joining.missing)
         return self._changed(rounds, lambda: rounds.tick(now), now)
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
@@ -277,7 +316,7 @@ class DoubleMasked:
         Other members may have the certificate and pass it on, but only soon. A member that did not get the
         lost member's messages has joined another group, and announces this only to its coordinator.
         """
-        if key in self._key_setup.lacks:
+        if key in self._joining.lacks:
             return self._fail(Reason.JOINS_TIMEOUT, (key,))
         self.deadline = min(self.deadline or now, now + GRACE_S)
         return []

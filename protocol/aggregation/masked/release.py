@@ -14,9 +14,9 @@ from dataclasses import replace
 from enum import Enum
 
 from protocol.actions import Evidence
-from protocol.aggregation.masked.key_setup import KeySetup
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.mask_keys import Kind
+from protocol.aggregation.masked.step_keys import StepKeys
 from protocol.aggregation.masked.thresholds import Tolerance
 from protocol.aggregation.masked.unmasking import release_digest, secret_fits, totals_digest
 from protocol.aggregation.masked.view_change import Choice
@@ -65,12 +65,12 @@ class SecretRelease:
     """The acknowledgements and releases of one session."""
 
     def __init__(
-        self, participant: Participant, tolerance: Tolerance, layout: Layout, key_setup: KeySetup
+        self, participant: Participant, tolerance: Tolerance, layout: Layout, keys: StepKeys
     ) -> None:
         self._participant = participant
         self._tolerance = tolerance
         self._layout = layout
-        self._key_setup = key_setup
+        self._keys = keys
         self._acks: dict[Key, Ack] = {}
         self._releases: dict[Key, Release] = {}
         self._course = Course(STEPS, Phase.SILENT)
@@ -149,14 +149,14 @@ class SecretRelease:
         """Make this member's release, the only one of this session."""
         self._course.step(Event.QUORUM)
         participant = self._participant
-        pairs = (self._key_setup.shares[key] for key in participant.members)
+        pairs = (self._keys.shares[key] for key in participant.members)
         shares = tuple(pair[0 if choice.included >> n & 1 else 1] for n, pair in enumerate(pairs))
         head = ReleaseHead(
             sid=participant.sid,
             sender=participant.me,
             included=choice.included,
             totals=choice.totals,
-            joins=self._key_setup.digest,
+            joins=self._keys.joins,
             shares=release_digest(shares),
         )
         release = Release(signing.sign(head, participant.key), shares)
@@ -178,7 +178,7 @@ class SecretRelease:
         known = self._releases.get(head.sender)
         if known is not None and known.head != head:
             return Evidence(head.sender, TWO_RELEASES, (known.head, head))
-        if head.joins != self._key_setup.digest:
+        if head.joins != self._keys.joins:
             raise RemoteProtocolError("a release for other joins")
         if not self._is_dealt(release):
             return Evidence(head.sender, WRONG_SHARE, (head,))
@@ -191,7 +191,7 @@ class SecretRelease:
         for dealer_number, (dealer, share) in enumerate(zip(members, release.shares, strict=True)):
             included = bool(release.head.included >> dealer_number & 1)
             kind, offset = (Kind.SELF, 0) if included else (Kind.PAIR, len(members))
-            if not self._key_setup.dealt(dealer, kind, share, offset + number, number):
+            if not self._keys.is_dealt(dealer, kind, share, offset + number, number):
                 return False
         return True
 
@@ -222,7 +222,7 @@ class SecretRelease:
             sid=self._participant.sid,
             included=choice.included,
             digests=known[0] if known else (),
-            heads=self._key_setup.in_order,
+            dealt=self._keys.dealt,
             secrets=(),
             releases=() if own is None else (own.head,),
         )
@@ -239,11 +239,12 @@ def open_secrets(
     chosen = votes[:threshold]
     weights = shamir.weights([numbers[release.head.sender] for release in chosen])
     secrets: list[bytes] = []
-    for number, head in enumerate(unopened.heads):
+    for number, dealt in enumerate(unopened.dealt):
         shares = [shamir.from_bytes(release.shares[number]) for release in chosen]
         secret = shamir.to_bytes(shamir.combine(shares, weights))
-        if not secret_fits(secret, head, bool(unopened.included >> number & 1)):
-            return Evidence(head.sender, WRONG_SECRET, (head, *(release.head for release in chosen)))
+        if not secret_fits(secret, dealt, bool(unopened.included >> number & 1)):
+            shown = tuple(release.head for release in chosen)
+            return Evidence(dealt.head.sender, WRONG_SECRET, (dealt.head, *shown))
         secrets.append(secret)
     heads = tuple(release.head for release in votes)
     return replace(unopened, secrets=tuple(secrets), releases=heads)

@@ -16,10 +16,10 @@ from protocol.actions import Action, Completed, Evidence, Failed, Keep, OpenVote
 from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.masked.chunks import MaskedVector
 from protocol.aggregation.masked.fetching import Result
-from protocol.aggregation.masked.key_setup import KeySetup
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.reduction import Reduction
 from protocol.aggregation.masked.release import SecretRelease
+from protocol.aggregation.masked.step_keys import StepKeys
 from protocol.aggregation.masked.thresholds import Tolerance
 from protocol.aggregation.masked.totals import Totals
 from protocol.aggregation.masked.unmasking import result_of
@@ -86,7 +86,7 @@ class MaskedRounds:
         tolerance: Tolerance,
         layout: Layout,
         encoding: Encoding,
-        key_setup: KeySetup,
+        keys: StepKeys,
         vector: MaskedVector,
         now: float,
     ) -> None:
@@ -98,7 +98,7 @@ class MaskedRounds:
         self._reduction = Reduction(
             participant, layout, vector, self._views.begin(now, participant.sums_timeout_s)
         )
-        self._secret_release = SecretRelease(participant, tolerance, layout, key_setup)
+        self._secret_release = SecretRelease(participant, tolerance, layout, keys)
         self._result = Result(participant, tolerance, layout)
         self._proofs: tuple[Proof, ...] = ()
         self._kept = b""

@@ -17,6 +17,7 @@ from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.masked import mask_keys
 from protocol.aggregation.masked.key_setup import joins_digest
 from protocol.aggregation.masked.layout import COUNT_SLOTS, Layout
+from protocol.aggregation.masked.step_keys import is_dealt_in
 from protocol.aggregation.masked.thresholds import Tolerance
 from protocol.crypto import shamir
 from protocol.crypto.prg import Stream
@@ -24,8 +25,9 @@ from protocol.errors import RemoteProtocolError
 from protocol.vectors.pieces import Vector, Words
 from protocol.wire import signing
 from protocol.wire.ids import Key, Sid
-from protocol.wire.masked_messages import JoinHead, ResultCertificate
+from protocol.wire.masked_messages import Dealt, ResultCertificate
 from protocol.wire.member_sets import everybody
+from protocol.wire.messages import Group
 
 _PART_WORDS = 1 << 17
 """The size of a part: all its masks are removed before the next one, so that it stays in a core's cache."""
@@ -39,30 +41,32 @@ def totals_digest(sid: Sid, included: int, digests: Sequence[bytes]) -> bytes:
     return whole.digest()
 
 
-def secret_fits(secret: bytes, head: JoinHead, included: bool) -> bool:
+def secret_fits(secret: bytes, dealt: Dealt, included: bool) -> bool:
     """Whether a reconstructed secret is the one that its dealer committed to."""
-    value = shamir.from_bytes(secret)
+    value, head = shamir.from_bytes(secret), dealt.head
     if included:
-        return mask_keys.commitment(value, head.sid, head.sender) == head.commitment
-    return mask_keys.public_key(value) == head.mask_key
+        return mask_keys.commitment(value, head.sid, head.sender) == dealt.deal.commitment
+    return mask_keys.public_key(value) == dealt.deal.mask_key
 
 
-def check_result(
-    certificate: ResultCertificate, members: tuple[Key, ...], tolerance: Tolerance, layout: Layout
-) -> None:
-    """Raises RemoteProtocolError unless the certificate proves a total of its session."""
-    included, sid = certificate.included, certificate.sid
+def check_result(certificate: ResultCertificate, group: Group, tolerance: Tolerance, layout: Layout) -> None:
+    """Raises RemoteProtocolError unless the certificate proves a total of this group's step."""
+    included, run = certificate.included, signing.session_id(group.run)
+    members = tuple(sorted(ready.key for ready in group.readys))
+    if certificate.sid != signing.session_id(group):
+        raise RemoteProtocolError("a certificate of another session")
     if included > everybody(len(members)) or included.bit_count() < tolerance.least_included:
         raise RemoteProtocolError("a certificate over too few members, or strangers")
-    if tuple(head.sender for head in certificate.heads) != members or len(certificate.secrets) != len(
-        members
-    ):
+    dealers = tuple(dealt.head.sender for dealt in certificate.dealt)
+    if dealers != members or len(certificate.secrets) != len(members):
         raise RemoteProtocolError("a certificate of another group")
     if len(certificate.digests) != layout.chunks:
         raise RemoteProtocolError("a certificate over vectors of another length")
     _check_releases(certificate, members, tolerance.threshold)
-    for number, (head, secret) in enumerate(zip(certificate.heads, certificate.secrets, strict=True)):
-        if head.sid != sid or not secret_fits(secret, head, bool(included >> number & 1)):
+    for number, (dealt, secret) in enumerate(zip(certificate.dealt, certificate.secrets, strict=True)):
+        if dealt.head.sid != run or not is_dealt_in(group.step, dealt):
+            raise RemoteProtocolError("a certificate with a deal of another run or step")
+        if not secret_fits(secret, dealt, bool(included >> number & 1)):
             raise RemoteProtocolError("a certificate with a secret that was not committed to")
 
 
@@ -72,7 +76,7 @@ def _check_releases(certificate: ResultCertificate, members: tuple[Key, ...], th
         sid,
         included,
         totals_digest(sid, included, certificate.digests),
-        joins_digest(certificate.heads),
+        joins_digest(tuple(dealt.head for dealt in certificate.dealt)),
     )
     senders = {head.sender for head in certificate.releases}
     if len(senders) < max(threshold, len(certificate.releases)) or not senders <= set(members):
@@ -92,22 +96,23 @@ def _masks(certificate: ResultCertificate) -> tuple[list[Stream], list[Stream]]:
     """(masks still added to the total, masks still subtracted from it)."""
     plus: list[Stream] = []
     minus: list[Stream] = []
-    heads, sid = certificate.heads, certificate.sid
     secrets = [shamir.from_bytes(secret) for secret in certificate.secrets]
-    for number, head in enumerate(heads):
+    for number, dealt in enumerate(certificate.dealt):
+        run, sender = dealt.head.sid, dealt.head.sender
         if certificate.included >> number & 1:
-            plus.append(Stream(mask_keys.self_seed(secrets[number], sid, head.sender)))
+            plus.append(Stream(mask_keys.self_seed(secrets[number], run, sender)))
             continue
         for other, partner in _included(certificate):
-            seed = mask_keys.pair_seed(secrets[number], partner.mask_key, sid, head.sender, partner.sender)
+            mask_key = partner.deal.mask_key
+            seed = mask_keys.pair_seed(secrets[number], mask_key, run, sender, partner.head.sender)
             (plus if other < number else minus).append(Stream(seed))
     return plus, minus
 
 
-def _included(certificate: ResultCertificate) -> Iterator[tuple[int, JoinHead]]:
-    for number, head in enumerate(certificate.heads):
+def _included(certificate: ResultCertificate) -> Iterator[tuple[int, Dealt]]:
+    for number, dealt in enumerate(certificate.dealt):
         if certificate.included >> number & 1:
-            yield number, head
+            yield number, dealt
 
 
 def unmask(total: Words, certificate: ResultCertificate) -> None:

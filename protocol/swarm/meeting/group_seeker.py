@@ -247,6 +247,8 @@ class GroupSeeker:
         current = self._current_offer().current
         if current is None or group.coordinator != current.ready.coordinator:
             raise RemoteProtocolError("a GROUP of a coordinator that was not asked")
+        if group.on:
+            raise RemoteProtocolError("a GROUP for a later step: only its members make that")
         signing.verify(group, group.coordinator)
         if current.ready not in group.readys:
             raise RemoteProtocolError("a GROUP without this node's current READY")
@@ -285,6 +287,14 @@ def check_group(group: Group, mine: Ready) -> None:
         signing.verify(excused, excused.key)
 
 
+def check_step(group: Group) -> None:
+    """RemoteProtocolError if the group is in a later step that no run can have."""
+    for base in group.on:
+        is_later = base.is_strong and group.step > 0 and base.members == len(group.readys)
+        if not is_later or any(ready.announce.open for ready in group.readys):
+            raise RemoteProtocolError("a later step of a run on a base that its members did not make")
+
+
 def group_round(group: Group) -> int:
-    """The round of a group: 1 + the highest of its members' last rounds."""
-    return 1 + max(ready.announce.round for ready in group.readys)
+    """The round of a group's step: 1 + the highest of its members' last rounds + the steps before it."""
+    return 1 + max(ready.announce.round for ready in group.readys) + group.step

@@ -26,7 +26,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import Ballot
 from protocol.quorum.lineage import MAX_LINKS, Line, members_of
-from protocol.swarm.meeting.group_seeker import check_group
+from protocol.swarm.meeting.group_seeker import check_group, check_step
 from protocol.swarm.node_state import Settings
 from protocol.vectors.pieces import base_digest, piece, piece_bytes, piece_count
 from protocol.wire import signing
@@ -228,7 +228,7 @@ class ResultFetch(_SessionFetch):
                 raise RemoteProtocolError(f"a {type(message).__name__} that was not asked for")
 
     def _take_certificate(self, certificate: ResultCertificate, now: float) -> list[Action]:
-        check_result(certificate, self._past.members, self._tolerance, self._layout)
+        check_result(certificate, self._past.group, self._tolerance, self._layout)
         check_votes(self._past, (head.sender for head in certificate.releases))
         self._certificate = certificate
         self._totals = Totals(self._sid, certificate.included, self._layout, certificate.digests)
@@ -342,6 +342,7 @@ def check_link(link: Link, settings: Settings) -> None:
         raise RemoteProtocolError("a link without its one certificate")
     signing.verify(group, group.coordinator)
     check_group(group, group.readys[0])
+    check_step(group)
     if group.readys[0].announce.swarm != (settings.task, settings.parameters_hash):
         raise RemoteProtocolError("a link of another swarm")
     certificate, dimension = link.certificate, settings.summed
@@ -353,6 +354,6 @@ def check_link(link: Link, settings: Settings) -> None:
             check_certificate(certificate, members, dimension)
         case ResultCertificate() if masked is not None and is_masked:
             layout = Layout(dimension, len(members), masked.all_to_all_bytes)
-            check_result(certificate, members, masked.tolerance(len(members)), layout)
+            check_result(certificate, group, masked.tolerance(len(members)), layout)
         case _:
             raise RemoteProtocolError("a link with a certificate of the other kind")

@@ -23,6 +23,7 @@ OWNERS = {
     "line": {"Node"},
     "gone": {"Node"},
     "banned": {"Node"},
+    "run": {"Runs"},
     "following": {"Follower"},
     "votes": {"Voting"},
     "epoch": {"NodeState"},

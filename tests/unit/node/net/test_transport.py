@@ -159,7 +159,7 @@ VOTE = masked.ViewVote(H, H, 0, b"", ())
     [
         (Accepted(bytes(16)), "group"),
         (Share(H, H, H, 0), "shares"),
-        (masked.Join(masked.JoinHead(H, H, H, H, H), (), H), "shares"),
+        (masked.Join(masked.JoinHead(H, H, H, 1), (), (), H), "shares"),
         (masked.Joined(masked.JoinVote(H, H, H), ()), "shares"),
         (masked.JoinCertificate(H, H, ()), "shares"),
         (Sum(H, H, H, (), S), "sums"),

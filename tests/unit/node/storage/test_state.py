@@ -26,7 +26,15 @@ from protocol.quorum.electorate import of_keys
 from protocol.quorum.lineage import FIRST, Line
 from protocol.vectors.pieces import PIECE_WORDS, base_digest
 from protocol.wire.ids import LINEAGE, NOBODY, RESIGNED
-from protocol.wire.masked_messages import JoinHead, Release, ReleaseHead, ResultCertificate, TotalPiece
+from protocol.wire.masked_messages import (
+    Deal,
+    Dealt,
+    JoinHead,
+    Release,
+    ReleaseHead,
+    ResultCertificate,
+    TotalPiece,
+)
 from protocol.wire.messages import (
     Base,
     Certificate,
@@ -386,9 +394,10 @@ def total(sid: bytes, index: int, payload: bytes) -> TotalPiece:
 
 def result(sid: bytes) -> ResultCertificate:
     """Makes a masked session's certificate as it is on the wire, with arbitrary parts."""
-    head = JoinHead(sid, b"k" * 32, b"m" * 32, b"c" * 32, b"h" * 32, bytes(64))
+    head = JoinHead(sid, b"k" * 32, b"h" * 32, 1, bytes(64))
+    dealt = Dealt(head, Deal(b"m" * 32, b"c" * 32, b"h" * 32), ())
     release = ReleaseHead(sid, b"k" * 32, 7, b"t" * 32, b"j" * 32, b"s" * 32, bytes(64))
-    return ResultCertificate(sid, 7, (b"d" * 32, b"e" * 32), (head,), (b"x" * 32,), (release,))
+    return ResultCertificate(sid, 7, (b"d" * 32, b"e" * 32), (dealt,), (b"x" * 32,), (release,))
 
 
 def masked_session(state: State, generation: int = 1) -> Base:

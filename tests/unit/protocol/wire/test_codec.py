@@ -37,6 +37,8 @@ from tests.parts import announce, group, group_of, members, ready
 from tests.samples import (
     ACK_VOTE,
     CHECK_VOTE,
+    DEAL,
+    DEALT,
     DIGEST,
     DISPUTE,
     JOIN_HEADS,
@@ -226,7 +228,8 @@ def refused(message: Any) -> bool:
 
 
 ITEMS = {
-    (Join, "hashes"): (DIGEST, 128),
+    (Join, "deals"): (DEAL, 32),
+    (Join, "hashes"): (DIGEST, 4096),
     (Joined, "heads"): (JOIN_HEADS[0], 64),
     (JoinCertificate, "signatures"): (bytes(64), 64),
     (Total, "inputs"): (MASKED_HEAD, 64),
@@ -237,7 +240,7 @@ ITEMS = {
     (Propose, "votes"): (UNLOCKED, 64),
     (Propose, "proofs"): (PROOF, 1),
     (ResultCertificate, "digests"): (DIGEST, 4096),
-    (ResultCertificate, "heads"): (JOIN_HEADS[0], 64),
+    (ResultCertificate, "dealt"): (DEALT[0], 64),
     (ResultCertificate, "secrets"): (DIGEST, 64),
     (ResultCertificate, "releases"): (RELEASE_HEAD, 64),
 }
@@ -268,8 +271,8 @@ BAD_VALUES = {
     "sid": [bytes(31), bytes(33), "s" * 32, None],
     "sender": [bytes(31), 7],
     "signature": [bytes(63), bytes(65), b""],
-    "mask_key": [bytes(31)],
-    "commitment": [bytes(33)],
+    "deals": [bytes(31)],
+    "steps": [0, 33, True, b"1"],
     "shares": [bytes(31)],
     "joins": [bytes(31), 1],
     "digest": [bytes(31)],

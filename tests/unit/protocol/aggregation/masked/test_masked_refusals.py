@@ -114,9 +114,14 @@ def test_what_came_too_early_ends_with_the_session_that_it_ends():
 
 def test_a_join_for_somebody_else_or_with_other_hashes():
     join = first(Join)
-    for message in (replace(join, recipient=join.head.sender), replace(join, hashes=join.hashes[1:])):
-        with pytest.raises(RemoteProtocolError, match="for another member, or with a wrong number"):
+    lists = (replace(join, hashes=join.hashes[1:]), replace(join, deals=(*join.deals, *join.deals)))
+    for message in lists:
+        with pytest.raises(RemoteProtocolError, match="a wrong number of deals or hashes"):
             machine(REDUCERS).receive(message, NOW)
+    with pytest.raises(RemoteProtocolError, match="for another member, or for another number of steps"):
+        machine(REDUCERS).receive(replace(join, recipient=join.head.sender), NOW)
+    with pytest.raises(RemoteProtocolError, match="deals are not what its head names"):
+        machine(REDUCERS).receive(replace(join, deals=(replace(join.deals[0], shares=bytes(32)),)), NOW)
 
 
 def test_a_join_and_a_vote_come_once():
@@ -200,7 +205,8 @@ def certificate() -> ResultCertificate:
     [
         ({"included": 7}, "too few members"),
         ({"included": WHOLE | 1 << 9}, "strangers"),
-        ({"heads": ()}, "another group"),
+        ({"dealt": ()}, "another group"),
+        ({"sid": bytes(32)}, "another session"),
         ({"secrets": ()}, "another group"),
         ({"digests": ()}, "vectors of another length"),
         ({"releases": ()}, "too few releases"),
@@ -210,7 +216,7 @@ def certificate() -> ResultCertificate:
 )
 def test_a_certificate_that_proves_nothing(changes, match):
     good = certificate()
-    arguments = (machine(REDUCERS).participant.members, SCHEDULE.tolerance, SCHEDULE.layout)
+    arguments = (machine(REDUCERS).participant.group, SCHEDULE.tolerance, SCHEDULE.layout)
     check_result(good, *arguments)
     with pytest.raises(RemoteProtocolError, match=match):
         check_result(replace(good, **changes), *arguments)
