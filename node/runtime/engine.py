@@ -406,7 +406,8 @@ class Engine:
         why: Completed | Healed | Adopted,
     ) -> list[Action]:
         round = self._ending(why) if isinstance(why, Completed) else self._node.round
-        await asyncio.to_thread(self._state.adopt, base, vector, round, kept, memory, line)
+        durable = self._plan.report_every is None or kept is None
+        await asyncio.to_thread(self._state.adopt, base, vector, round, kept, memory, line, durable)
         if not isinstance(why, Adopted) and why.without:
             self._warn(without_text(base.generation, why.without))
         match why:

@@ -27,6 +27,9 @@ from node.training.trainer import Evaluation, Learner
 from protocol.actions import Completed, Failed
 from protocol.wire.messages import Base
 
+SAVE_EVERY_S = 5.0
+"""Where each sum is a step, models are written this often at most, and at the end."""
+
 
 def ending_of(
     outcome: Completed | Failed, training: Training, aggregate_s: float, meter: Meter, part_of: int | None
@@ -80,6 +83,8 @@ class RoundHistory:
         self._earlier = Traffic(0.0)
         self._written = 0
         """The last round with a line."""
+        self._save_at = 0.0
+        """When the models are to be written again, where a round of steps may take less than a second."""
         self._tally: Ending | None = None
         """The last ending, to which those of further steps of its round are added."""
 
@@ -134,7 +139,8 @@ class RoundHistory:
         )
         self._written = number  # this process does not retry a line that fails half-way
         await asyncio.to_thread(self._folder.append, record)
-        await self.save_models()
+        if self._plan.report_every is None or time.monotonic() >= self._save_at:
+            await self.save_models()
         self._observer.handle(RoundEnded(record, self._plan.rounds))
 
     async def _evaluate(self) -> Evaluation:
@@ -146,6 +152,7 @@ class RoundHistory:
 
     async def save_models(self) -> None:
         """Writes the agreed base and the working model as they are now."""
+        self._save_at = time.monotonic() + SAVE_EVERY_S
         await asyncio.to_thread(
             self._folder.models,
             tensors_of=self._trainer.tensors,

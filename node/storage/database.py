@@ -1,7 +1,8 @@
 """The database of a node's folder: small facts, the ledger of offers, sessions, bans. One SQLite file, WAL.
 
-Every step is one transaction with full synchronisation, so it survives kill -9. The file gets its name only
-when it is complete; so a kill never leaves an empty or damaged file: such a file has lost data.
+Every step is one transaction, so it survives kill -9; it has full synchronisation unless it says otherwise.
+The file gets its name only when it is complete; so a kill never leaves an empty or damaged file: such a file
+has lost data.
 
 Versions: 1 has no `key` and no `epoch`; 1 and 2 have no anchors and no votes, and `upgrade` converts them; 3
 is the current one.
@@ -117,8 +118,14 @@ class Database:
         self.version = _VERSION
 
     @contextmanager
-    def step(self) -> Iterator[sqlite3.Connection]:
-        """Runs one transaction, completely or not at all. Raises UserError if SQLite cannot write it."""
+    def step(self, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """Runs one transaction, completely or not at all. Raises UserError if SQLite cannot write it.
+
+        If it is not `durable`, it survives kill -9, but after a power failure it, and all after it up to the
+        next durable one, may be gone: the file is then as it was before.
+        """
+        if not durable:
+            self._connection.execute("pragma synchronous = normal")
         try:
             self._connection.execute("begin immediate")
             yield self._connection
@@ -129,6 +136,9 @@ class Database:
             if isinstance(error, sqlite3.OperationalError):
                 raise _refused(self._path, error) from error
             raise
+        finally:
+            if not durable:
+                self._connection.execute("pragma synchronous = full")
 
     def fact(self, name: str) -> Fact:
         """Returns a small fact; None if it was never set."""

@@ -435,17 +435,22 @@ class State:
 
     @_alone
     def charge(self, sid: Sid, round: int, at_ms: int, receipt: Receipt) -> None:
-        """Charges an offer in session `sid` of which this node keeps no vector."""
-        with self._charged(sid, round, 0, at_ms, receipt):
+        """Charges an offer in session `sid` of which this node keeps no vector.
+
+        With a spend file, that is on disk when this returns; the ledger gets the charge from it if need be.
+        """
+        with self._charged(sid, round, 0, at_ms, receipt, durable=self._spending is None):
             pass
 
     @contextmanager
-    def _charged(self, sid: Sid, round: int, clipped: int, at_ms: int, receipt: Receipt) -> Iterator[None]:
+    def _charged(
+        self, sid: Sid, round: int, clipped: int, at_ms: int, receipt: Receipt, durable: bool = True
+    ) -> Iterator[None]:
         """Writes a charge to the spend file, then, in one step with what the caller writes, to the ledger."""
         cost = (receipt.total.epsilon, receipt.total.delta) if receipt.total else (None, None)
         if self._spending is not None and receipt.events:
             self._spending.add((Charge(sid, round, at_ms, receipt.events),))
-        with self._database.step() as connection:
+        with self._database.step(durable) as connection:
             row = (sid, round, at_ms, clipped, _written(receipt.events), *cost)
             connection.execute("insert into ledger values (?, ?, ?, ?, ?, ?, ?)", row)
             yield
@@ -488,8 +493,12 @@ class State:
         kept: Kept | None,
         memory: Memory,
         line: Line = FIRST,
+        durable: bool = True,
     ) -> None:
         """Adopts a new base: keeps the previous one, clears `spent`, which is part of it, and keeps `fresh`.
+
+        If not `durable`, a power failure may take the adoption back. Nothing is lost then: the vote for this
+        base is open again, as it was, and its session can be finished or fetched.
 
         `round` is the ending of the round that made the base, or only its number if the base was fetched.
         `memory` is the mechanism's new memory. `line` is the base's line: votes on a lower anchor are decided
@@ -499,7 +508,7 @@ class State:
         number = round.round if isinstance(round, Ending) else round
         name = self._files.put(vector)
         before = self._database.fact("base_file")
-        with self._database.step() as connection:
+        with self._database.step(durable) as connection:
             self._database.set_facts(base=_packed(base), base_file=name, spent=None, round=number)
             self._database.set_facts(ending=ending.to_text() if ending else None)
             self._database.set_facts(previous=_packed(self.base), previous_file=before)

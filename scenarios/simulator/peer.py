@@ -139,6 +139,7 @@ class SimulatedPeer(Host):
             sums_timeout_s=plan.timeouts.sums_s,
             instance=self.network.random.randbytes(16),
             last_round=plan.rounds,
+            run_steps=plan.run_steps,
             offered=plan.dimension + plan.slots,
             electorate=None if tracker else self._named(),
             weak=plan.weak,

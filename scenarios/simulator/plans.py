@@ -150,6 +150,8 @@ class Plan:
     dimension: int = 6
     slots: int = 0
     """The number of extra words after the vector in every offer and sum."""
+    run_steps: int = 1
+    """The most steps of a run, if masked sums are all or none."""
     train_s: tuple[float, float] = (0.2, 0.6)
     step_budget: int = 400_000
     follows: tuple[tuple[int, int], ...] = ()

@@ -6,8 +6,8 @@ It sees every masked vector of a session that any member ever sent, including la
 
 Unknowns are the units in the offers x, the self masks G(b_i) and the pairwise masks G(K_ij). An opened b_i,
 or mask key s_k (which gives K_kj for all j), is known. Offers of the same unit in several sessions are one
-unknown, so the observer combines sessions. A set of members is an int, as in the messages. A protocol
-without self masks is one with known self masks. Arithmetic as in `observer`.
+unknown, and so are masks of the same keys, so the observer combines sessions. A set of members is an int, as
+in the messages. A protocol without self masks is one with known self masks. Arithmetic as in `observer`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class MaskedSession:
 
     offers: (n) the units in each member's offer; sent: whose masked vector was ever sent; self_masks,
     mask_keys: whose secret was opened; included: the members whose sum is meant to be known (0: none);
-    colluders: the members who tell the observer all that they know.
+    colluders: the members who tell the observer all that they know. names: (n) what tells each member's self
+    mask, and its mask key, from those of other sessions.
     """
 
     sid: Sid
@@ -43,6 +44,7 @@ class MaskedSession:
     mask_keys: int
     included: int
     colluders: int = 0
+    names: tuple[tuple[bytes, bytes], ...] = ()
 
     @property
     def members(self) -> range:
@@ -55,6 +57,26 @@ class MaskedSession:
         sent = self.sent & ~self.colluders
         return (self._vector(member) for member in self.members if sent >> member & 1)
 
+    @property
+    def opened(self) -> frozenset[Column]:
+        """Returns the masks that are known, by the opened secrets and by the colluders."""
+        keys = self.mask_keys | self.colluders
+        selves = {self._self_mask(member) for member in self.members if self.self_masks >> member & 1}
+        pairs = {
+            self._pair_mask(one, other)
+            for one in self.members
+            for other in self.members
+            if one != other and keys & (1 << one | 1 << other)
+        }
+        return frozenset(selves | pairs)
+
+    def _self_mask(self, member: int) -> Column:
+        return "mask", "self", self.names[member][0] if self.names else (self.sid, member)
+
+    def _pair_mask(self, one: int, other: int) -> Column:
+        names = [self.names[each][1] if self.names else (self.sid, each) for each in sorted((one, other))]
+        return "mask", "pair", *names
+
     def offered(self, members: int) -> Row:
         """Returns the sum of these members' offers, without the colluders' own."""
         total: Row = {}
@@ -66,13 +88,10 @@ class MaskedSession:
 
     def _vector(self, member: int) -> Row:
         row = self.offered(1 << member)
-        if not self.self_masks >> member & 1:
-            row["mask", self.sid, "self", member] = 1
-        opened = self.mask_keys | self.colluders
+        row[self._self_mask(member)] = 1
         for other in self.members:
-            if other != member and not opened & (1 << member | 1 << other):
-                low, high = min(member, other), max(member, other)
-                row["mask", self.sid, low, high] = 1 if member == low else -1
+            if other != member:
+                row[self._pair_mask(member, other)] = 1 if member < other else -1
         return row
 
 
@@ -82,9 +101,10 @@ class MaskedObserver:
     def __init__(self, sessions: Sequence[MaskedSession]) -> None:
         self._sessions = tuple(sessions)
         self._basis = Basis()
+        known = frozenset[Column]().union(*(session.opened for session in self._sessions))
         for session in self._sessions:
             for row in session.rows:
-                self._basis.add(row)
+                self._basis.add({column: value for column, value in row.items() if column not in known})
 
     def knows(self, session: MaskedSession, members: int) -> bool:
         """Returns whether the sum of these members' offers in a session is determined."""

@@ -15,7 +15,7 @@ from protocol.wire.messages import Done, Enlisted, Hello
 from scenarios.simulator.plans import random_plan
 from tests import federations, parts
 from tests.parts import heard
-from tests.simulation import mutations
+from tests.simulation import mutations, test_runs
 from tests.simulation.bare import Swarm
 from tests.simulation.runs import run
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Schedule, chaos, remembered
@@ -33,6 +33,7 @@ def of_nodes() -> None:
     """Runs whole nodes under all kinds of faults."""
     for seed in (*range(20), *OUTRANKED):
         run(random_plan(seed), seed)
+    run(test_runs.plan_of(), 3)
     a_session_starts_while_a_base_is_fetched()
     a_newer_base_comes_while_a_step_waits()
 
@@ -60,6 +61,7 @@ def of_masked_sessions() -> None:
         crash_everywhere(Schedule(4, 4, EVERYBODY_ADDS, 1))
         for seed in range(4):
             Swarm(Schedule(seed, 5, REDUCERS), {LIAR: truth}, kind=WrongMaskKey).run()
+    run(test_runs.plan_of(), 3)
     messages = mutations.real_messages(EVERYBODY_ADDS)
     here = mutations.machine(EVERYBODY_ADDS)
     mutations.begin(here, messages)

@@ -13,6 +13,7 @@ from protocol.aggregation.masked.machine import DoubleMasked
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.errors import LocalProtocolError
 from protocol.swarm.session_factory import steps_of
+from protocol.swarm.votes.voting import Voting
 from protocol.wire import codec
 from protocol.wire.ids import NO_SID
 from protocol.wire.masked_messages import Join, Joined, Masked, Release
@@ -185,6 +186,52 @@ def test_a_member_that_lacks_a_result_gets_it_from_who_is_in_the_next_step(step,
     assert generations(wires) == {step + 2}
     assert not wires.ends(Failed)
     assert not wires.ends(Healed)
+
+
+def torn(step: int) -> Runs:
+    """All members have voted in this step, and only the first one learns the result. Then it is cut off."""
+    wires = swarm()
+    for _ in range(step):
+        wires.offer()
+    lucky, others = KEYS[0], KEYS[1:]
+    wires.dropped = lambda _sender, to, message: (
+        to != endpoint(lucky) and isinstance(message, Release | Hello)
+    )
+    wires.offer()
+    wires.dropped = lambda sender, to, _message: endpoint(lucky) in (sender, to)
+    for key in others:
+        wires.carry_out(endpoint(key), wires[key].unreachable(endpoint(lucky), "gone", wires.now))
+    wires.quiet().tick(100.0, *others)
+    assert generations(wires, [lucky]) == {step + 1}
+    assert generations(wires, others) == {step}
+    return wires
+
+
+@pytest.mark.parametrize("step", range(ROUND))
+def test_who_voted_in_a_step_makes_no_other_strong_base_in_its_place(step):
+    """A quorum of the electors is left, but their votes are bound: once they meet again, one base is left."""
+    wires = torn(step)
+    others = KEYS[1:]
+    wires.offer(*others).tick(3.0, *others)
+    assert all(len(wires[key]._state.votes) == 1 for key in others)
+    assert not any(wires[key].base.is_strong and wires[key].base.generation > step for key in others)
+    wires.dropped = lambda *_: False
+    for key in others:
+        wires.carry_out(endpoint(key), wires[key].reconnected(endpoint(KEYS[0]), wires.now))
+    wires.quiet().tick(3.0).tick(3.0)
+
+    assert len({wires[key].base for key in KEYS}) == 1
+    assert wires[KEYS[0]].base.generation == step + 1
+    assert not any(wires[key]._state.votes for key in KEYS)
+
+
+def test_planted_fault_a_vote_that_does_not_bind_lets_them_fork_the_run(monkeypatch):
+    monkeypatch.setattr(Voting, "cast", lambda *_: None)
+    wires = torn(2)
+    wires.offer(*KEYS[1:])
+
+    assert {(wires[key].base.generation, wires[key].base.is_strong) for key in KEYS} == {(3, True)}
+    assert len({wires[key].base.digest for key in KEYS} | {wires[key].base.sid for key in KEYS}) > 2
 
 
 def test_a_member_that_comes_back_without_its_memory_ends_the_run():
