@@ -4,8 +4,8 @@ Every step is one transaction, so it survives kill -9; it has full synchronisati
 The file gets its name only when it is complete; so a kill never leaves an empty or damaged file: such a file
 has lost data.
 
-Versions: 1 has no `key` and no `epoch`; 1 and 2 have no anchors and no votes, and `upgrade` converts them; 3
-is the current one.
+Versions: 1 has no `key` and no `epoch`; 1 and 2 have no anchors and no votes; 3 has messages of wire version
+5. `upgrade` converts them to the current one, 4.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from node.storage.whole_files import sync, whole
 
 Fact = str | int | bytes | None
 
-_VERSION = 3
-_TAKEN_OVER = (1, 2)
-_VOTES = """create table vote (
+_VERSION = 4
+_TAKEN_OVER = (1, 2, 3)
+_VOTES = """create table if not exists vote (
     sid blob primary key, anchor integer not null, frame blob, proof blob, release blob,
     base_file text) without rowid;"""
 _SCHEMA = f"""
@@ -108,12 +108,14 @@ class Database:
     def upgrade(self, facts: Mapping[str, Fact]) -> None:
         """Converts a database of an earlier version and adds the facts that it lacks, in one step.
 
-        It deletes the stored sessions, whose wire version nothing reads any more.
+        It deletes the stored sessions, votes and lines, whose wire version nothing reads any more.
         """
         with self.step() as connection:
+            self.set_facts(line=None, previous_line=None)
             self.set_facts(**facts)
             connection.execute("delete from session")
             connection.execute(_VOTES)
+            connection.execute("delete from vote")
             connection.execute(f"pragma user_version = {_VERSION}")
         self.version = _VERSION
 

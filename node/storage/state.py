@@ -84,7 +84,7 @@ def base_in(data: bytes) -> Base:
 
 def _anchored(data: bytes) -> bytes:
     """Converts a base that an earlier version wrote: its own generation becomes its anchor."""
-    generation, digest, members, sid = msgpack.unpackb(data)
+    generation, digest, members, sid = msgpack.unpackb(data)[:4]
     return _packed(Base(generation, digest, members, sid, generation))
 
 

@@ -126,7 +126,7 @@ def test_a_take_over_killed_before_any_of_its_steps_is_taken_over_by_the_next_st
     before = epsilon(copy_of(older / "0", tmp_path / "looked-at"))
     assert before > 4
     told = trials(nursery, tmp_path / "trials", tmp_path / "seed")
-    assert "pragma user_version = 3" in " ".join(step for _, step in told)
+    assert "pragma user_version = 4" in " ".join(step for _, step in told)
     for out, step in told:
         assert fact(out, "key") == the_key(older / "0"), step
         assert epsilon(out) == pytest.approx(before, abs=CLOSE), step
@@ -160,7 +160,7 @@ def test_a_swarm_of_an_older_version_is_taken_over_and_goes_on(nursery, tmp_path
         assert lines[1]["base_digest"] == base[1].hex()
         assert epsilon(out) > spent_before[number]
         assert lines[2]["epsilon"] == pytest.approx(epsilon(out), abs=1e-5)
-        assert rows(out, "pragma user_version") == [(3,)]
+        assert rows(out, "pragma user_version") == [(4,)]
         assert msgpack.unpackb(fact(out, "base"))[4] == 3, "the base that came of it is an anchor"
         is_tidy(out)
     (last,) = rows(outs[0], "select events from ledger where round = 3")

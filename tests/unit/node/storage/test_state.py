@@ -237,7 +237,7 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path):
         opened(tmp_path)
     assert str(caught.value) == (
         f"{tmp_path / 'state.db'} was made by a newer version of murmuration (its form is 7, this one knows "
-        "up to 3): install that version, or name another --out"
+        "up to 4): install that version, or name another --out"
     )
     assert caught.value.status == 2
     with closing(sqlite3.connect(tmp_path / "state.db")) as database:
@@ -421,6 +421,24 @@ def test_a_certificate_of_a_masked_session_is_there_after_a_restart_and_served(t
         assert served == [total(sid, 0, b"one"), total(sid, 1, b"two"), None]
         assert answer(state, PieceRequest(sid, b"k" * 32, 0, b"k" * 32)) is None, "nobody's sum of its own"
         state = reopened(state, tmp_path)
+
+
+def test_a_folder_of_version_3_keeps_its_model_and_drops_messages_that_nothing_reads_any_more(tmp_path):
+    state = opened(tmp_path)
+    held = masked_session(state)
+    state.close()
+    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
+        database.execute("update session set frame = x'00', certificate = x'00'")
+        database.execute("insert into vote values (zeroblob(32), 0, x'00', x'00', x'00', null)")
+        database.execute("update fact set value = x'c1' where name = 'line'")
+        database.execute("pragma user_version = 3")
+        database.commit()
+    state = opened(tmp_path)
+
+    assert (state.base.digest, state.base.generation) == (held.digest, held.generation)
+    assert state.base.is_strong
+    assert (state.sessions, state.votes) == ({}, {})
+    assert reopened(state, tmp_path).base == state.base
 
 
 def test_pieces_of_a_sum_are_served_under_their_senders_header(tmp_path):
