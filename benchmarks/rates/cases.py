@@ -53,7 +53,7 @@ def scattered(images: torch.Tensor) -> torch.Tensor:
     """Return the features (n, 3969) of images (n, 1, 28, 28)."""
     body = ScatteringFeatures(*images.shape[2:])
     with torch.no_grad():
-        return torch.cat([body(batch) for batch in images.split(_AT_ONCE)])
+        return torch.cat([body(batch) for batch in torch.split(images, _AT_ONCE)])
 
 
 CASES = {

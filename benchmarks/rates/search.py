@@ -97,7 +97,7 @@ def reading(
         rows = len(load(0).train_y)
         plain: Measured | None = None
         if case.metric == "auc":
-            plain = _timed(seeds, lambda seed, case=case, load=load: without_privacy(case, load(seed), seed))
+            plain = _timed(seeds, partial(_without_privacy, case, load))
             yield _plain_row(case, plain)
         for epsilon in epsilons:
             server = by_table(case, rows, epsilon, *_AS_A_SERVER)
@@ -118,6 +118,10 @@ def _goal(case: Case, epsilon: float, plain: Measured | None, trusted: Measured)
 
 def _over(seeds: Sequence[int], case: Case, settings: Settings, load: Callable[[int], Dataset]) -> Measured:
     return _timed(seeds, lambda seed: outcome(case, load(seed), settings, seed))
+
+
+def _without_privacy(case: Case, load: Callable[[int], Dataset], seed: int) -> float:
+    return without_privacy(case, load(seed), seed)
 
 
 def _timed(seeds: Sequence[int], value: Callable[[int], float]) -> Measured:

@@ -29,7 +29,7 @@ from node.training.trainer import Diverged, Trainer, Vector, make_trainer, shape
 
 DELTA = 1e-5
 _NOISE = 3  # a stream of random numbers under a seed
-_PLAIN = {"rounds": 1, "epochs": 30, "batch_size": 64, "learning_rate": 0.01}
+_PLAIN: dict[str, object] = {"rounds": 1, "epochs": 30, "batch_size": 64, "learning_rate": 0.01}
 
 
 @dataclass(frozen=True)
