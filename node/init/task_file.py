@@ -127,8 +127,8 @@ def _passes(training: Training) -> Iterator[str]:
 
 def _steps(training: SharedTraining) -> Iterator[str]:
     found = training.found
-    yield "# All peers take the same steps, on the rows of all. Their number counts as public; a wrong one only"
-    yield f"# changes the length of a step. Here: {training.peers} peers with as many as you.    {MARK}: rows"
+    yield "# All peers take the same steps, on the rows of all. Their number counts as public; if wrong, a"
+    yield f"# step is shorter or longer. Here: {training.peers} peers with as many as you.    {MARK}: rows"
     yield f"expected_rows = {training.expected_rows}"
     if training.steps is not None:
         yield f"steps = {training.steps}"
