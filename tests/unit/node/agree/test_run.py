@@ -118,8 +118,8 @@ def test_budget_noise_and_bound_are_those_of_the_share(owner):
 def test_what_is_refused(owner):
     assert told(prepare_agreement, options("--set", "privacy.mechanism=ldp")) == (
         "privacy.mechanism = 'ldp' does not go with node.agree: it covers a whole data set, and sums with "
-        "noise for one row would not; allowed: 'dp-sgd' or 'none', or learn with the public ranges as they "
-        "are"
+        "noise for one row would not; allowed: 'dp-sgd', 'distributed-dp-sgd' or 'none', or learn with the "
+        "public ranges as they are"
     )
     assert told(prepare_agreement, options("--set", "agreement.records=399")).endswith(
         "has 400 rows; allowed by agreement.records: at most 399; raise it at all peers"
