@@ -13,7 +13,7 @@ _EXPECTED_BATCH = 4096  # rows; fewer rows than these take part in every step
 _STEPS, _REPORT_EVERY = 200, 10
 _CLIPPING_RADIUS, _CLIPPING_RADIUS_ON_BODY = 1.0, 0.1
 _ROWS_FOR_RATE_1 = 60_000  # at epsilon 1
-_LEAST_RATE, _LARGEST_RATE = 2.0**-4, 4.0
+_LEAST_RATE, _LARGEST_RATE = 2.0**-10, 4.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def step_defaults(rows: int, epsilon: float, frozen_body: bool) -> StepDefaults:
     if not 0 < epsilon < math.inf:
         raise ValueError(f"epsilon = {epsilon} is not allowed: a finite number above 0")
     radius = _CLIPPING_RADIUS_ON_BODY if frozen_body else _CLIPPING_RADIUS
-    rate = 2.0 ** round(math.log2(rows * epsilon / _ROWS_FOR_RATE_1) / 2)
+    rate = 2.0 ** round(math.log2(rows * epsilon / _ROWS_FOR_RATE_1))
     return StepDefaults(
         expected_batch=min(rows, _EXPECTED_BATCH),
         steps=_STEPS,
