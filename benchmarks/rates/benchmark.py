@@ -25,6 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     add = parser.add_argument
     add("--data-dir", type=Path, metavar="DIR", help="the data sets' folder (default: as for scenarios)")
+    add("--features", type=Path, metavar="DIR", help="keep scattering features there (default: nowhere)")
     add("--cases", help=f"with commas, of {', '.join(NAMES)} (default all; with --quick digits)")
     add("--epsilons", help=f"with commas (default {_listed(EPSILONS)})")
     add("--factors", help=f"of the table's rate, with commas (default {_listed(FACTORS)})")
@@ -50,13 +51,14 @@ def run(arguments: argparse.Namespace) -> Iterator[Row]:
     batches = _numbers("--batches", arguments.batches, ())
     clips = _numbers("--clips", arguments.clips, (1.0,))
     seeds = range(arguments.seeds or (QUICK_SEEDS if quick else SEEDS))
+    from benchmarks.rates.cases import Folders  # noqa: PLC0415 - loads torch
     from benchmarks.rates.search import Grid, choosing, reading  # noqa: PLC0415 - loads torch
     from scenarios.data.sources import data_folder  # noqa: PLC0415 - loads pyarrow
 
-    folder = data_folder(arguments.data_dir, os.environ)
+    folders = Folders(data_folder(arguments.data_dir, os.environ), arguments.features)
     if arguments.test:
-        return reading(names, epsilons, seeds, folder)
-    return choosing(names, epsilons, Grid(factors, steps, batches, clips), seeds, folder)
+        return reading(names, epsilons, seeds, folders)
+    return choosing(names, epsilons, Grid(factors, steps, batches, clips), seeds, folders)
 
 
 def _listed(numbers: Sequence[float]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -13,12 +13,13 @@ import torch
 
 from node.data import partition
 from node.data.dataset import Dataset
-from node.models.scattering import ScatteringFeatures
+from node.task.sections import ModelSection
+from node.training.build import make
+from node.training.frozen_body import FrozenBody
 from scenarios.data import sources
 
 _HELD_OUT = 0.2  # of the training rows
 _PUBLISHED, _HOLDING = 1, 2  # streams of random numbers under a seed
-_AT_ONCE = 256  # images
 
 Metric = Literal["accuracy", "auc"]
 
@@ -28,8 +29,8 @@ class Case:
     """A data set with a model for it, and a swarm of `peers`, `honest` of a node's others taken as honest.
 
     `goals`: by epsilon, the least that the `metric` of the test rows is to be; for "auc" the most that it may
-    stay below that of all rows together without privacy. `frozen`: the rows become features of a body that is
-    not trained.
+    stay below that of all rows together without privacy. `body`: a model whose body, which is not trained,
+    makes features of the rows; they are the same in every run.
     """
 
     name: str
@@ -40,8 +41,7 @@ class Case:
     honest: int
     metric: Metric
     goals: Mapping[float, float]
-    frozen: bool = False
-    prepared: Callable[[torch.Tensor], torch.Tensor] = field(default=torch.Tensor.contiguous)
+    body: ModelSection | None = None
 
     @property
     def usual_honest(self) -> int:
@@ -49,11 +49,12 @@ class Case:
         return max(1, (self.peers - 1) // 2)
 
 
-def scattered(images: torch.Tensor) -> torch.Tensor:
-    """Return the features (n, 3969) of images (n, 1, 28, 28)."""
-    body = ScatteringFeatures(*images.shape[2:])
-    with torch.no_grad():
-        return torch.cat([body(batch) for batch in torch.split(images, _AT_ONCE)])
+@dataclass(frozen=True)
+class Folders:
+    """Where the data sets are, and where features are kept; None: nowhere."""
+
+    data: Path
+    features: Path | None
 
 
 CASES = {
@@ -74,16 +75,15 @@ CASES = {
         Case(
             *("mnist-scattering", "mnist", "node.models:Linear", {"inputs": 3969, "outputs": 10}),
             *(10, 6, "accuracy", {1.0: 0.975, 3.0: 0.982}),
-            frozen=True,
-            prepared=scattered,
+            body=ModelSection("node.models:Scattering", {"shape": [1, 28, 28], "outputs": 10}, body="body"),
         ),
     )
 }
 
 
-def for_choosing(case: Case, folder: Path, seed: int) -> Dataset:
+def for_choosing(case: Case, folders: Folders, seed: int) -> Dataset:
     """Return the training rows alone: a fifth of them, drawn with `seed`, stands in for the test rows."""
-    whole = for_reading(case, folder, seed)
+    whole = for_reading(case, folders, seed)
     rng = np.random.default_rng([seed, _HOLDING])
     kept, held_out = partition.hold_out(whole.train_y.numpy(), _HELD_OUT, rng)
     return replace(
@@ -96,15 +96,18 @@ def for_choosing(case: Case, folder: Path, seed: int) -> Dataset:
     )
 
 
-def for_reading(case: Case, folder: Path, seed: int) -> Dataset:
+def for_reading(case: Case, folders: Folders, seed: int) -> Dataset:
     """Return all training rows, and the test rows: the publisher's, or those of nodes with this task.seed."""
-    return _prepared(case.name, folder, seed if case.source == "digits" else 0)
+    return _prepared(case.name, folders, seed if case.source == "digits" else 0)
 
 
 @lru_cache(maxsize=3)
-def _prepared(name: str, folder: Path, seed: int) -> Dataset:
+def _prepared(name: str, folders: Folders, seed: int) -> Dataset:
     case = CASES[name]
-    found = sources.load(case.source, folder, np.random.default_rng([seed, _PUBLISHED]))
-    train_x, test_x = (case.prepared(torch.from_numpy(x)) for x in (found.train_x, found.test_x))
+    found = sources.load(case.source, folders.data, np.random.default_rng([seed, _PUBLISHED]))
+    train_x, test_x = (torch.from_numpy(x) for x in (found.train_x, found.test_x))
+    if case.body is not None and case.body.body is not None:
+        body = FrozenBody(make(case.body, 0), case.body.body, train_x)
+        train_x, test_x = (body.features(x, folders.features) for x in (train_x, test_x))
     train_y, test_y = (torch.from_numpy(y) for y in (found.train_y, found.test_y))
     return Dataset(train_x, train_y, test_x, test_y, "test", found.classes, found.description)

@@ -8,18 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
 from math import sqrt
-from pathlib import Path
 from statistics import mean, stdev
 
-from benchmarks.rates.cases import CASES, Case, for_choosing, for_reading
+from benchmarks.rates.cases import CASES, Case, Folders, for_choosing, for_reading
 from benchmarks.rates.simulation import Settings, by_table, outcome, without_privacy
 from benchmarks.spec import Row
 from node.data.dataset import Dataset
 from node.task.step_defaults import StepDefaults
 from scenarios.study.threads import one_thread
-
-_AS_A_SERVER = 2, 1  # members, honest: all are honest, so the noise is what a trusted server would add
-_OUT_OF_REACH = 0.005  # AUC: how near to a trusted server is enough, where plain training is out of reach
 
 
 @dataclass(frozen=True)
@@ -67,16 +63,16 @@ class Measured:
 
 
 def choosing(
-    names: Sequence[str], epsilons: Sequence[float], grid: Grid, seeds: Sequence[int], folder: Path
+    names: Sequence[str], epsilons: Sequence[float], grid: Grid, seeds: Sequence[int], folders: Folders
 ) -> Iterator[Row]:
     """Yield a row for each setting around the table's, on held-out training rows, and one for the best."""
     for case, epsilon in product(map(CASES.__getitem__, names), epsilons):
-        rows = len(for_choosing(case, folder, 0).train_y)
+        rows = len(for_choosing(case, folders, 0).train_y)
         table = by_table(case, rows, epsilon, case.peers, case.usual_honest)
         found: list[tuple[Measured, bool, Settings]] = []
         for is_table, steps in grid.around(table.steps, rows):
             settings = replace(table, steps=steps)
-            measured = _over(seeds, case, settings, partial(for_choosing, case, folder))
+            measured = _over(seeds, case, settings, partial(for_choosing, case, folders))
             found.append((measured, is_table, settings))
             yield _row("held-out", case, settings, measured, rows, is_table=is_table)
         best = max(found, key=lambda one: one[0].mean)
@@ -89,31 +85,26 @@ def choosing(
 
 
 def reading(
-    names: Sequence[str], epsilons: Sequence[float], seeds: Sequence[int], folder: Path
+    names: Sequence[str], epsilons: Sequence[float], seeds: Sequence[int], folders: Folders
 ) -> Iterator[Row]:
-    """Yield rows for the table's settings on the test rows: shared noise, a trusted server, no privacy."""
+    """Yield rows for the table's settings on the test rows, for the AUC beside plain training."""
     for case in map(CASES.__getitem__, names):
-        load = partial(for_reading, case, folder)
+        load = partial(for_reading, case, folders)
         rows = len(load(0).train_y)
         plain: Measured | None = None
         if case.metric == "auc":
             plain = _timed(seeds, partial(_without_privacy, case, load))
             yield _plain_row(case, plain)
         for epsilon in epsilons:
-            server = by_table(case, rows, epsilon, *_AS_A_SERVER)
-            trusted = _over(seeds, case, server, load)
-            yield _row("server", case, server, trusted, rows)
             shared = by_table(case, rows, epsilon, case.peers, case.honest)
             measured = _over(seeds, case, shared, load)
-            yield _row("test", case, shared, measured, rows, goal=_goal(case, epsilon, plain, trusted))
+            yield _row("test", case, shared, measured, rows, goal=_goal(case, epsilon, plain))
 
 
-def _goal(case: Case, epsilon: float, plain: Measured | None, trusted: Measured) -> float | None:
+def _goal(case: Case, epsilon: float, plain: Measured | None) -> float | None:
     """Return the least that is asked for; None for no goal."""
     goal = case.goals.get(epsilon)
-    if goal is None or plain is None:
-        return goal
-    return min(plain.mean - goal, trusted.mean - _OUT_OF_REACH)
+    return goal if goal is None or plain is None else plain.mean - goal
 
 
 def _over(seeds: Sequence[int], case: Case, settings: Settings, load: Callable[[int], Dataset]) -> Measured:

@@ -49,7 +49,7 @@ class Settings:
 
 def by_table(case: Case, rows: int, epsilon: float, members: int, honest: int) -> Settings:
     """Return what the table says for so many rows of all members together."""
-    return Settings(epsilon, members, honest, step_defaults(rows, epsilon, case.frozen))
+    return Settings(epsilon, members, honest, step_defaults(rows, epsilon, case.body is not None))
 
 
 def outcome(case: Case, dataset: Dataset, settings: Settings, seed: int) -> float:
