@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.spec import Benchmark, Row
 from node.errors import ConfigError
 
-NAMES = ("digits", "adult", "mnist-mlp", "mnist-scattering")
+NAMES = ("digits", "adult", "adult-few", "mnist-mlp", "mnist-scattering")
 EPSILONS = (1.0, 3.0, 8.0)
 FACTORS, QUICK_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0), (1.0, 2.0)
 SEEDS, QUICK_SEEDS, QUICK_STEPS = 3, 1, 20

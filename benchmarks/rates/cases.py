@@ -30,7 +30,8 @@ class Case:
 
     `goals`: by epsilon, the least that the `metric` of the test rows is to be; for "auc" the most that it may
     stay below that of all rows together without privacy. `body`: a model whose body, which is not trained,
-    makes features of the rows; they are the same in every run.
+    makes features of the rows; they are the same in every run. `most_rows`: the first of the training rows;
+    None: all of them.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Case:
     metric: Metric
     goals: Mapping[float, float]
     body: ModelSection | None = None
+    most_rows: int | None = None
 
     @property
     def usual_honest(self) -> int:
@@ -67,6 +69,11 @@ CASES = {
         Case(
             *("adult", "adult", "node.models:Linear", {"inputs": 107, "outputs": 2}),
             *(3, 1, "auc", {1.0: 0.03, 3.0: 0.015, 8.0: 0.01}),
+        ),
+        Case(
+            *("adult-few", "adult", "node.models:Linear", {"inputs": 107, "outputs": 2}),
+            *(3, 1, "auc", {}),
+            most_rows=1250,
         ),
         Case(
             *("mnist-mlp", "mnist", "node.models:MLP", {"sizes": [784, 64, 10]}),
@@ -110,4 +117,5 @@ def _prepared(name: str, folders: Folders, seed: int) -> Dataset:
         body = FrozenBody(make(case.body, 0), case.body.body, train_x)
         train_x, test_x = (body.features(x, folders.features) for x in (train_x, test_x))
     train_y, test_y = (torch.from_numpy(y) for y in (found.train_y, found.test_y))
+    train_x, train_y = train_x[: case.most_rows], train_y[: case.most_rows]
     return Dataset(train_x, train_y, test_x, test_y, "test", found.classes, found.description)

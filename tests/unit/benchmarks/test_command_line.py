@@ -30,7 +30,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
         ("shares --fast", "--fast"),
         ("shares --repeats few", "few"),
         ("shares --repeats 0", "--repeats 0: allowed are 1"),
-        ("rates --cases digits,letters", "--cases letters: allowed are digits, adult, mnist-mlp"),
+        ("rates --cases digits,letters", "--cases letters: allowed are digits, adult, adult-few, mnist-mlp"),
         ("rates --seeds 0", "--seeds 0: allowed are 1 and more"),
         ("rates --epsilons 1,0", "--epsilons 1,0: allowed are numbers above 0, with commas"),
         ("rates --factors some", "--factors some: allowed are numbers above 0"),
