@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_every_number_of_rows_gives_a_task_that_may_run(rows, epsilon):
     assert 1 <= plan.expected_batch <= rows
     assert plan.steps % plan.report_every == 0
     assert task.train.rounds == plan.steps // plan.report_every
-    assert 0 < task.train.learning_rate * task.privacy.clipping_radius < 10
+    assert 0 < task.train.learning_rate * task.privacy.clipping_radius <= 8
 
 
 @pytest.mark.parametrize("frozen_body", [False, True])
@@ -67,6 +68,33 @@ def test_rows_are_counted(rows, said):
 def test_epsilon_is_a_budget(epsilon):
     with pytest.raises(ValueError, match=f"epsilon = {epsilon} is not allowed: a finite number above 0"):
         step_defaults(100, epsilon, frozen_body=False)
+
+
+def test_the_page_has_these_rates():
+    page = (Path(__file__).parents[4] / "docs" / "step-defaults.md").read_text("utf-8")
+    lines = page[page.index("| rows | rate at epsilon 1 |") :].split("\n\n")[0].splitlines()[2:]
+    said = [[float(cell.replace(",", "")) for cell in line.strip("| ").split("|")] for line in lines]
+    assert len(said) == 7
+    for rows, *rates in said:
+        for epsilon, rate in zip((1.0, 3.0, 8.0), rates, strict=True):
+            assert step_defaults(int(rows), epsilon, frozen_body=False).learning_rate == rate
+
+
+def test_a_linear_layer_on_a_fixed_body_takes_the_same_steps_with_a_tenth_of_the_clip():
+    whole, head = (step_defaults(60_000, 1.0, frozen_body=body) for body in (False, True))
+    assert (whole.clipping_radius, head.clipping_radius) == (1.0, 0.1)
+    assert head.learning_rate == pytest.approx(10 * whole.learning_rate)
+    assert (whole.steps, whole.expected_batch) == (head.steps, head.expected_batch)
+
+
+@pytest.mark.parametrize(
+    ("rows", "epsilon", "batch"),
+    [
+        *((4095, 1.0, 4095), (4096, 1.0, 4096), (60_000, 5.0, 4096), (40_000, 8.0, 8192), (5000, 64.0, 5000)),
+    ],
+)
+def test_a_step_has_more_rows_where_noise_is_small(rows, epsilon, batch):
+    assert step_defaults(rows, epsilon, frozen_body=False).expected_batch == batch
 
 
 def test_a_task_names_a_number_of_rows_that_is_none():
