@@ -100,7 +100,7 @@ def lanes_of(x: torch.Tensor, lanes: int) -> torch.Tensor:
     content = x.reshape(len(x), -1).contiguous().view(torch.uint8)
     words = content.view(torch.uint8 if content.shape[1] % 4 else torch.int32).cpu()
     factors = _factors(words.shape[1])
-    sums = [(some.to(torch.int64) * factors).sum(1) for some in words.split(_HASHED_ROWS)]
+    sums = [(some.to(torch.int64) * factors).sum(1) for some in torch.split(words, _HASHED_ROWS)]
     return (torch.cat(sums) >> 32).remainder(lanes).to(x.device)
 
 
