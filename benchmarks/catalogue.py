@@ -76,6 +76,11 @@ _ENTRIES = (
         "benchmarks.page.benchmark:PAGE",
     ),
     Entry(
+        "rates",
+        "shared private steps on public data: the defaults' origin, on held-out training rows",
+        "benchmarks.rates.benchmark:RATES",
+    ),
+    Entry(
         "rounds",
         "seconds and bytes of a round, by phase, with real peers on this machine",
         "benchmarks.rounds:ROUNDS",

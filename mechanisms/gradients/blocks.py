@@ -21,6 +21,7 @@ from mechanisms.gradients.layers import RowGradients
 
 LANES = 16
 _LEAST_ROWS, _MOST_ROWS = 64, 512
+_HASHED_ROWS = 128  # at a time: their 64-bit words stay in a cache
 _CACHED, _STORED = 1 << 20, 1 << 24  # elements of a block that stay in a cache; that may be stored
 
 
@@ -92,9 +93,15 @@ class Way:
 
 
 def lanes_of(x: torch.Tensor, lanes: int) -> torch.Tensor:
-    """The lanes (n,), 0 to `lanes` - 1, of rows x (n, ...): 4 bits of a multilinear hash of a row's bytes."""
-    content = x.reshape(len(x), -1).contiguous().view(torch.uint8).to("cpu", torch.int64)
-    return ((content * _factors(content.shape[1])).sum(1) >> 32).remainder(lanes).to(x.device)
+    """The lanes (n,), 0 to `lanes` - 1, of rows x (n, ...): 4 bits of a multilinear hash of a row's bytes.
+
+    The hash takes words of 32 bits (Lemire & Kaser 2014), single bytes if a row has no whole number of words.
+    """
+    content = x.reshape(len(x), -1).contiguous().view(torch.uint8)
+    words = content.view(torch.uint8 if content.shape[1] % 4 else torch.int32).cpu()
+    factors = _factors(words.shape[1])
+    sums = [(some.to(torch.int64) * factors).sum(1) for some in torch.split(words, _HASHED_ROWS)]
+    return (torch.cat(sums) >> 32).remainder(lanes).to(x.device)
 
 
 @lru_cache(maxsize=8)

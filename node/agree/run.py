@@ -48,6 +48,7 @@ from node.task.parameters import canonical_parameters
 from node.task.rules import shared_values
 from node.task.schema import Schema
 from node.task.sections import Task
+from node.task.shared_noise import DISTRIBUTED
 from node.training.local_tensors import Array
 from node.training.model_file import Card, Tensors
 from node.training.trainer import Evaluation, Trained, Vector
@@ -213,7 +214,7 @@ def prepare_agreement(options: NodeOptions) -> Prepared:
     bound = offer_bound(replace(task, aggregation=plain), mechanism)
     surveyor = Surveyor(sums, section.records, private)
     return Prepared(
-        options=replace(options, task=replace(task, aggregation=plain)),
+        options=replace(options, task=replace(_without_steps(task), aggregation=plain)),
         data=f"{path.name}: {int(sums[0] * unit)} rows",
         accuracy_of="agreement",
         what=f"agreement on {len(sums)} sums",
@@ -232,6 +233,11 @@ def prepare_agreement(options: NodeOptions) -> Prepared:
         last_round=lambda done: done + (options.rounds or ROUNDS),
         generations=1,
     )
+
+
+def _without_steps(task: Task) -> Task:
+    """Returns the task of the agreement's only round, to which each peer adds noise of its own."""
+    return replace(task, privacy=replace(task.privacy, honest=None))
 
 
 def _path_of(options: NodeOptions) -> Path:
@@ -260,11 +266,11 @@ def _mechanism_of(task: Task, schema: Schema) -> Mechanism:
     section, privacy = task.agreement, task.privacy
     if privacy.mechanism == "none":
         return Unprotected()
-    if privacy.mechanism != "dp-sgd":
+    if privacy.mechanism not in ("dp-sgd", DISTRIBUTED):
         raise ConfigError(
             f"privacy.mechanism = {shown(privacy.mechanism)} does not go with node.agree: it covers a whole "
-            "data set, and sums with noise for one row would not; allowed: 'dp-sgd' or 'none', or learn with "
-            "the public ranges as they are"
+            f"data set, and sums with noise for one row would not; allowed: 'dp-sgd', {DISTRIBUTED!r} or "
+            "'none', or learn with the public ranges as they are"
         )
     return record_sums(
         epsilon=section.share * privacy.epsilon,

@@ -13,6 +13,7 @@ from node.init.task_file import plain, toml
 from node.task.rules import key_name
 from node.task.schema import Schema
 from node.task.sections import BUILT_IN_SOURCES, Task
+from node.task.shared_noise import is_distributed, readable
 from node.training.model_file import LOCAL_PATHS
 from protocol.wire.messages import Base
 
@@ -51,6 +52,7 @@ def _sections(task: Task, folder: Path) -> Iterator[str]:
     for section in fields(task):
         values = _values(getattr(task, section.name), section.name, folder)
         values = {} if section.name in silent else values
+        values = _of_steps(task, section.name, readable(task, section.name, values))
         schema = values.pop("schema", None)
         if values:
             yield f"[{section.name}]"
@@ -59,6 +61,18 @@ def _sections(task: Task, folder: Path) -> Iterator[str]:
         if schema is not None:
             yield from _schema(schema)
             yield ""
+
+
+def _of_steps(task: Task, section: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Returns a section's values with those that would else be taken from the table, for shared noise."""
+    if not is_distributed(task):
+        return values
+    match section:
+        case "privacy":
+            return {**values, "clipping_radius": task.privacy.clipping_radius}
+        case "train":
+            return {**values, "learning_rate": task.train.learning_rate}
+    return values
 
 
 def _values(section: Any, name: str, folder: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from node.data.report import Report, counted
 from node.data.sources import read_source
 from node.errors import UserError, one_line, shown
 from node.free_memory import free_bytes
-from node.init.proposal import loud_noise
+from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
 from node.net.listening import listen
 from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
@@ -129,6 +129,8 @@ def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:
     yield _model(task, named, mechanism)
     yield from _training(options, dataset, model, mechanism)
     yield _budget(options, mechanism)
+    if isinstance(mechanism, DistributedDP):
+        yield _steps(options, mechanism)
     yield from _noise(task, named, mechanism)
     yield _memory(options, named, dataset, mechanism)
 
@@ -181,6 +183,23 @@ def _budget(options: NodeOptions, mechanism: Mechanism) -> Finding:
     events = (*mechanism.per_training, *mechanism.per_offer) * rounds
     cost = spent(Ledger.of(events), guarantee.delta).epsilon
     return Finding("ok", "budget", f"{budget} lasts all {rounds} rounds, which cost {cost:.3g}")
+
+
+def _steps(options: NodeOptions, mechanism: DistributedDP) -> Finding:
+    """Says what was chosen for the steps of all members, and warns if their noise is large."""
+    train, rule = options.task.train, mechanism.shared
+    members = max(options.task.aggregation.min_participants, len(options.peers))
+    noise = rule.share_std / rule.gradient.clipping_radius * sqrt(members * rule.size) / rule.expected_batch
+    text = (
+        f"{train.steps} of them, a round is {train.report_every}; each has {rule.expected_batch:g} of about "
+        f"{train.expected_rows} rows of all peers, in the mean; {train.optimizer}, learning rate "
+        f"{train.learning_rate:g}, gradients clipped to {rule.gradient.clipping_radius:g}; with {members} "
+        f"members the noise is {noise:.2g} times what one row can move a step"
+    )
+    if noise > LOUD_SHARED_NOISE:
+        advice = "so little will be learned; take a larger privacy.epsilon, a smaller model, or more rows"
+        return Finding("warning", "steps", f"{text}, {advice}")
+    return Finding("ok", "steps", text)
 
 
 def rounds_within(mechanism: Mechanism, rounds: int) -> int:

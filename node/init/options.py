@@ -13,6 +13,8 @@ from node.cli.parser import NodeParser
 from node.data.cells import number
 from node.errors import ConfigError, shown
 from node.options import reachable_path, whole_number
+from node.task.shared_noise import DISTRIBUTED
+from protocol.wire.limits import MAX_MEMBERS
 
 _DESCRIPTION = """\
 Looks at your data and writes a commented task file that is ready to run: columns and how they become numbers,
@@ -20,10 +22,12 @@ a model, training, privacy. On a terminal it asks for missing options. Nothing l
 marks the lines that reveal something about your data."""
 _EPILOG = """\
 examples:
-  python -m node.init --data ward.csv --target outcome --out ward.toml
+  python -m node.init --data ward.csv --target outcome --peers 3 --out ward.toml
   python -m node.init --data ward.csv --target outcome --agree --out ward.toml
   python -m node.init --data scans/ --model cnn            (scans/healthy/*.png, scans/ill/*.png)
   python -m node.init --data ward.parquet --leave-out name --leave-out address --epsilon 2"""
+LEAST_SHARING = 3
+"""Of fewer peers none can share noise with others: a round needs as many."""
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 
@@ -37,6 +41,8 @@ class InitOptions:
     leave_out: tuple[str, ...]
     name: str
     model: str
+    peers: int | None
+    """How many peers are expected, this one among them; None: not known."""
     rounds: int
     privacy: str
     epsilon: float | None
@@ -53,6 +59,10 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
     target = given.target
     if target is None and asking and data.suffix.lower() != ".npz" and not data.is_dir():
         target = _asked("the column to predict (empty: the last one)") or None
+    written = given.peers
+    if written is None and asking:
+        written = _asked("how many peers will learn, you among them (empty: not known)") or None
+    peers = None if written is None else whole_number(written, "--peers", 1, MAX_MEMBERS)
     name = given.name or _task_name(data)
     if not re.fullmatch(_NAME, name):
         raise ConfigError(f"--name {shown(name)} is refused; allowed: 64 letters, digits, '.', '_' and '-'")
@@ -66,8 +76,9 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
         leave_out=tuple(given.leave_out),
         name=name,
         model=given.model,
+        peers=peers,
         rounds=whole_number(given.rounds, "--rounds", 1, 1_000_000),
-        privacy=given.privacy,
+        privacy=_privacy(given.privacy, peers),
         epsilon=_epsilon(given.epsilon),
         agree=given.agree,
         out=out,
@@ -121,8 +132,17 @@ def _add_task(add: Callable[..., object]) -> None:
         default="auto",
         help="Default: auto, by the data",
     )
+    add(
+        "--peers",
+        metavar="N",
+        help=f"how many peers will learn, you among them. {LEAST_SHARING} and more share the noise",
+    )
     add("--rounds", metavar="N", default="20", help="Default: 20")
-    add("--privacy", choices=("dp-sgd", "none"), default="dp-sgd", help="Default: dp-sgd")
+    add(
+        "--privacy",
+        choices=(DISTRIBUTED, "dp-sgd", "none"),
+        help=f"Default: {DISTRIBUTED} with --peers {LEAST_SHARING} and more, else dp-sgd",
+    )
     add("--epsilon", metavar="E", help="the privacy budget of the run. Default: 1, 2, 4 or 8, by the rows")
     add(
         "--agree",
@@ -152,6 +172,18 @@ def _task_name(data: Path) -> str:
     """Returns a task name made from the data's file name."""
     bare = data.absolute().name.split(".")[0]
     return re.sub(r"[^A-Za-z0-9._-]+", "-", bare).strip("-._")[:64] or "task"
+
+
+def _privacy(asked: str | None, peers: int | None) -> str:
+    """Returns the mechanism: the one asked for, or shared noise if there are enough peers for it."""
+    enough = peers is not None and peers >= LEAST_SHARING
+    if asked == DISTRIBUTED and not enough:
+        told = "missing" if peers is None else f"{peers}"
+        raise ConfigError(
+            f"--privacy {DISTRIBUTED} is refused with --peers {told}: members share the noise; allowed: "
+            f"--peers from {LEAST_SHARING} to {MAX_MEMBERS}, or --privacy dp-sgd"
+        )
+    return asked or (DISTRIBUTED if enough else "dp-sgd")
 
 
 def _epsilon(written: str | None) -> float | None:

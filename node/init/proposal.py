@@ -12,9 +12,11 @@ from math import prod
 from typing import Any, Literal
 
 from mechanisms.accounting.ledger import sampled_noise_multiplier
+from mechanisms.updates.distributed import charged_steps
 from node.errors import ConfigError, shown
 from node.task.schema import ArraySchema, ClassTarget, Schema
 from node.task.sections import AgreementSection
+from node.task.step_defaults import StepDefaults, step_defaults
 
 ModelKind = Literal["auto", "linear", "mlp", "cnn", "scattering"]
 TEST_FRACTION = 0.2
@@ -24,6 +26,8 @@ _BEARABLE_NOISE = 1.0
 _LOUD_NOISE = 3.0
 _BORNE_ON_FEATURES = 6.0
 """How much more of it a linear layer on scattering features tolerates (docs/models.md has figures)."""
+_BEARABLE_SHARED_NOISE, LOUD_SHARED_NOISE = 2.0, 6.0
+"""As above, for steps whose rate follows the noise (docs/step-defaults.md has figures)."""
 _LARGEST_DELTA = 1e-5
 BODY = "body"
 """The part of node.models:Scattering that is not trained."""
@@ -42,6 +46,20 @@ class Training:
     batch_size: int
     learning_rate: float
     momentum: float
+
+
+@dataclass(frozen=True)
+class SharedTraining:
+    """The keys of steps that `peers` take together, and what the table gives for the rows of all of them.
+
+    `steps` is None if the table's number is meant.
+    """
+
+    peers: int
+    honest: int
+    expected_rows: int
+    steps: int | None
+    found: StepDefaults
 
 
 @dataclass(frozen=True)
@@ -165,13 +183,55 @@ def propose_privacy(
     the L2 norm over all parameters and as a multiple of the clipping radius, sigma sqrt(d) / batch. `body` is
     the part of the model that is not trained.
     """
-    delta = min(_LARGEST_DELTA, 10.0 ** math.floor(math.log10(0.1 / rows)))
+    delta = _delta(rows)
     most = _BEARABLE_NOISE if body is None else _BEARABLE_NOISE * _BORNE_ON_FEATURES
     wanted = _EPSILONS if epsilon is None else (epsilon,)
     noises = {each: _noise(training, rows, parameters, each, delta) for each in wanted}
     chosen = next((each for each, noise in noises.items() if noise <= most), wanted[-1])
     noise = noises[chosen]
     return Privacy(chosen, delta, noise, noise > loud_noise(body), clipping_radius(body))
+
+
+def propose_shared(
+    peers: int, rows: int, parameters: int, rounds: int, epsilon: float | None, body: str | None
+) -> tuple[SharedTraining, Privacy]:
+    """Returns training and privacy for `peers` of about as many `rows` each, who share their noise.
+
+    Half of a peer's others are taken to be honest. Of 1, 2, 4, 8 it is the smallest epsilon whose noise in a
+    step is tolerable, or the requested one; batch, steps, rate and clip follow from the table of
+    node.task.step_defaults. delta is as in `propose_privacy`, for the rows of all.
+    """
+    honest, expected = max(1, (peers - 1) // 2), int(float(f"{peers * rows:.1g}"))
+    delta = _delta(expected)
+    most = _BEARABLE_SHARED_NOISE
+    wanted = _EPSILONS if epsilon is None else (epsilon,)
+
+    def proposed(budget: float) -> tuple[SharedTraining, Privacy]:
+        found = step_defaults(expected, budget, body is not None)
+        asked = rounds * found.report_every
+        steps = None if asked == found.steps else asked
+        noise = _shared_noise(found, asked, expected, parameters, budget, delta)
+        noise *= math.sqrt(peers / (honest + 1))
+        return (
+            SharedTraining(peers, honest, expected, steps, found),
+            Privacy(budget, delta, noise, noise > LOUD_SHARED_NOISE, found.clipping_radius),
+        )
+
+    each = [proposed(budget) for budget in wanted]
+    return next((one for one in each if one[1].noise <= most), each[-1])
+
+
+def _shared_noise(
+    found: StepDefaults, steps: int, rows: int, parameters: int, epsilon: float, delta: float
+) -> float:
+    """The noise of a step as `Privacy` has it, if a trusted server added it."""
+    sampling = min(1.0, found.expected_batch / rows)
+    sigma = sampled_noise_multiplier(epsilon, delta, sampling, charged_steps(steps))
+    return sigma * math.sqrt(parameters) / found.expected_batch
+
+
+def _delta(rows: int) -> float:
+    return min(_LARGEST_DELTA, 10.0 ** math.floor(math.log10(0.1 / rows)))
 
 
 def loud_noise(body: str | None) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 from node.errors import one_line
 from node.init.guess import LEAST_ROWS
-from node.init.proposal import TEST_FRACTION, Model, Privacy, Training
+from node.init.proposal import TEST_FRACTION, Model, Privacy, SharedTraining, Training
 from node.task.rules import key_name, toml_name
 from node.task.schema import (
     ArraySchema,
@@ -30,14 +30,17 @@ _MOST_AREAS = 100  # classes: the AUC sorts all rows once for each class
 
 @dataclass(frozen=True)
 class Proposal:
-    """The content of a task file; `privacy` is None without privacy. `left_out`: the columns left out."""
+    """The content of a task file; `privacy` is None without privacy. `left_out`: the columns left out.
+
+    `training` is shared where all peers take the same private steps.
+    """
 
     name: str
     rows: int
     schema: Schema
     left_out: tuple[str, ...]
     model: Model
-    training: Training
+    training: Training | SharedTraining
     privacy: Privacy | None
     agreement: AgreementSection | None
     """The agreement on scales and lists; None: the file has those of the inspected rows."""
@@ -103,19 +106,39 @@ def _model(model: Model) -> Iterator[str]:
     yield ""
 
 
-def _train(training: Training, target: Target) -> Iterator[str]:
+def _train(training: Training | SharedTraining, target: Target) -> Iterator[str]:
     yield "[train]"
+    yield from _passes(training) if isinstance(training, Training) else _steps(training)
+    known = {key_name(entry) for entry in fields(TrainSection)}
+    for name, (value, why) in _judging(target).items():
+        if name in known:  # keys of later versions
+            yield f"{name} = {toml(value)}    # {why}"
+    yield ""
+
+
+def _passes(training: Training) -> Iterator[str]:
     yield f"rounds = {training.rounds}"
     yield f"epochs = {training.epochs}                # over one's own rows, in a round"
     yield f"batch_size = {training.batch_size}"
     yield 'optimizer = "sgd"'
     yield f"learning_rate = {toml(training.learning_rate)}"
     yield f"momentum = {toml(training.momentum)}"
-    known = {key_name(entry) for entry in fields(TrainSection)}
-    for name, (value, why) in _judging(target).items():
-        if name in known:  # keys of later versions
-            yield f"{name} = {toml(value)}    # {why}"
-    yield ""
+
+
+def _steps(training: SharedTraining) -> Iterator[str]:
+    found = training.found
+    yield "# All peers take the same steps, on the rows of all. Their number counts as public; if wrong, a"
+    yield f"# step is shorter or longer. Here: {training.peers} peers with as many as you.    {MARK}: rows"
+    yield f"expected_rows = {training.expected_rows}"
+    if training.steps is not None:
+        yield f"steps = {training.steps}"
+        yield f"report_every = {found.report_every}           # steps: a round"
+    yield "# What stands here as a comment follows from rows and epsilon (docs/step-defaults.md):"
+    if training.steps is None:
+        yield f"# steps = {found.steps}, report_every = {found.report_every}: a round is so many of them"
+    yield f"# expected_batch = {found.expected_batch}, of all peers together"
+    yield f"# learning_rate = {toml(found.learning_rate)}, with momentum 0.9"
+    yield f"# privacy.clipping_radius = {toml(found.clipping_radius)}"
 
 
 def _judging(target: Target) -> dict[str, tuple[object, str]]:
@@ -138,6 +161,8 @@ def _privacy(proposal: Proposal) -> Iterator[str]:
     yield "[privacy]"
     if privacy is None:
         yield 'mechanism = "none"        # sums hide single updates; nothing bounds what the model remembers'
+    elif isinstance(proposal.training, SharedTraining):
+        yield from _shared_privacy(privacy, proposal.training)
     else:
         yield 'mechanism = "dp-sgd"      # bounds what anybody can tell about any one row; "none" is without'
         yield f"epsilon = {toml(privacy.epsilon)}             # for all rounds; smaller is more private"
@@ -146,6 +171,15 @@ def _privacy(proposal: Proposal) -> Iterator[str]:
         yield f"# With {_count(proposal.rows)} rows a step's noise is {privacy.noise:.2g} times what one row"
         yield f"# can move it; a peer with fewer rows adds more noise, for the same epsilon.    {MARK}: rows"
     yield ""
+
+
+def _shared_privacy(privacy: Privacy, training: SharedTraining) -> Iterator[str]:
+    yield 'mechanism = "distributed-dp-sgd"    # all peers together add the noise of a step, for every row'
+    yield f"epsilon = {toml(privacy.epsilon)}             # for all steps; smaller is more private"
+    yield f"delta = {toml(privacy.delta)}"
+    yield f"honest = {training.honest}                # of a peer's others: they add noise and tell nobody"
+    yield "# With fewer honest peers epsilon is larger: python -m node.check has figures."
+    yield f"# A step's noise is {privacy.noise:.2g} times what one row can move it.    {MARK}: rows"
 
 
 def _agreement(section: AgreementSection | None) -> Iterator[str]:

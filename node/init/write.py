@@ -14,17 +14,22 @@ from node.init.look import Look
 from node.init.options import InitOptions
 from node.init.proposal import (
     TEST_FRACTION,
+    Model,
     ModelKind,
     Privacy,
+    SharedTraining,
+    Training,
     propose_agreement,
     propose_model,
     propose_privacy,
+    propose_shared,
     propose_training,
 )
 from node.init.task_file import MARK, Proposal, task_text
 from node.runtime.privacy_budget import make_mechanism
 from node.task.load import read_task
 from node.task.sections import Task
+from node.task.shared_noise import DISTRIBUTED
 from node.training.build import build_model
 from node.training.trainer import shapes
 
@@ -46,12 +51,10 @@ def write_task(options: InitOptions, found: Look) -> list[str]:
 
 def _proposal(options: InitOptions, found: Look) -> Proposal:
     rows = max(1, round(found.rows * (1 - TEST_FRACTION)))
-    private = options.privacy == "dp-sgd"
-    model = propose_model(found.schema, rows, cast("ModelKind", options.model), private)
-    training = propose_training(rows, options.rounds, private, model.body)
-    privacy: Privacy | None = None
-    if private:
-        privacy = propose_privacy(training, rows, model.size, options.epsilon, model.body)
+    shared, private = options.privacy == DISTRIBUTED, options.privacy != "none"
+    learned = rows * options.peers if shared and options.peers is not None else rows
+    model = propose_model(found.schema, learned, cast("ModelKind", options.model), private)
+    training, privacy = _learning(options, rows, model)
     return Proposal(
         name=options.name,
         rows=rows,
@@ -64,6 +67,19 @@ def _proposal(options: InitOptions, found: Look) -> Proposal:
     )
 
 
+def _learning(
+    options: InitOptions, rows: int, model: Model
+) -> tuple[Training | SharedTraining, Privacy | None]:
+    """Returns training and privacy for `rows` of this owner's own."""
+    if options.privacy == DISTRIBUTED and options.peers is not None:
+        return propose_shared(options.peers, rows, model.size, options.rounds, options.epsilon, model.body)
+    private = options.privacy != "none"
+    training = propose_training(rows, options.rounds, private, model.body)
+    if not private:
+        return training, None
+    return training, propose_privacy(training, rows, model.size, options.epsilon, model.body)
+
+
 def _try_out(task: Task, options: InitOptions) -> None:
     """Runs a node's steps before the first round; raises ConfigError if the task does not suit the data."""
     dataset = own_rows(read_source(options.data, task), task)
@@ -73,7 +89,11 @@ def _try_out(task: Task, options: InitOptions) -> None:
 
 def _summary(options: InitOptions, proposal: Proposal, marked: int) -> list[str]:
     model, privacy = proposal.model, proposal.privacy
-    budget = f"dp-sgd, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}" if privacy else "none"
+    budget = "none"
+    if privacy is not None:
+        budget = f"{options.privacy}, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
+    if isinstance(proposal.training, SharedTraining):
+        budget += f", if {proposal.training.honest} or more of a peer's others are honest"
     loud = privacy is not None and privacy.loud
     return [
         f"model: {model.cls}, {model.size} parameters ({model.why}); privacy: {budget}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from node.errors import ConfigError, shown
 from node.task.step_defaults import StepDefaults, step_defaults
@@ -61,6 +61,12 @@ def resolved(task: Task, table: Mapping[str, object]) -> Task:
     _check_training(task, table)
     _check_aggregation(task)
     return _checked_group(_with_batch(_with_group(task, table), table))
+
+
+def readable(task: Task, section: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a section's values, as a whole task has them, without those that a task file must not set."""
+    left_out = _OF_LOCAL_TRAINING if section == "train" and is_distributed(task) else ()
+    return {name: value for name, value in values.items() if name not in left_out}
 
 
 def _is_set(table: Mapping[str, object], section: str, name: str) -> bool:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-_EXPECTED_BATCH = 4096  # rows; fewer rows than these take part in every step
+_EXPECTED_BATCH, _LARGE_BATCH = 4096, 8192  # rows; if there are fewer, all take part in every step
+_ROWS_FOR_LARGE_BATCH = 320_000  # at epsilon 1
 _STEPS, _REPORT_EVERY = 200, 10
 _CLIPPING_RADIUS, _CLIPPING_RADIUS_ON_BODY = 1.0, 0.1
-_ROWS_FOR_RATE_1 = 60_000  # at epsilon 1
-_LEAST_RATE, _LARGEST_RATE = 2.0**-4, 4.0
+_ROWS_FOR_RATE_1 = 80_000  # at epsilon 1
+_EXPONENT_BELOW = 0.75
+_LEAST_RATE, _LARGEST_RATE = 1e-3, 8.0
 
 
 @dataclass(frozen=True)
@@ -38,18 +40,22 @@ def step_defaults(rows: int, epsilon: float, frozen_body: bool) -> StepDefaults:
 
     `frozen_body` says whether only a linear layer is trained, on features of a body that stays as it is. Rows
     and epsilon matter as a product: as many times as it is larger, so much smaller is the noise of a sum
-    against the sum. The rate is the root of that product, rounded to a power of two. Raises ValueError.
+    against the sum. The rate grows in proportion to it, below 1 with its power of 3/4, and has one
+    significant digit. Raises ValueError.
     """
     if type(rows) is not int or rows < 1:
         raise ValueError(f"rows = {rows} is not allowed: a whole number of 1 and more")
     if not 0 < epsilon < math.inf:
         raise ValueError(f"epsilon = {epsilon} is not allowed: a finite number above 0")
     radius = _CLIPPING_RADIUS_ON_BODY if frozen_body else _CLIPPING_RADIUS
-    rate = 2.0 ** round(math.log2(rows * epsilon / _ROWS_FOR_RATE_1) / 2)
+    at_epsilon_1 = rows * epsilon
+    batch = _EXPECTED_BATCH if at_epsilon_1 < _ROWS_FOR_LARGE_BATCH else _LARGE_BATCH
+    found = at_epsilon_1 / _ROWS_FOR_RATE_1
+    rate = min(_LARGEST_RATE, max(_LEAST_RATE, found if found > 1 else found**_EXPONENT_BELOW))
     return StepDefaults(
-        expected_batch=min(rows, _EXPECTED_BATCH),
+        expected_batch=min(rows, batch),
         steps=_STEPS,
         report_every=_REPORT_EVERY,
-        learning_rate=min(_LARGEST_RATE, max(_LEAST_RATE, rate)) / radius,
+        learning_rate=float(f"{rate / radius:.1g}"),
         clipping_radius=radius,
     )

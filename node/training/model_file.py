@@ -22,6 +22,7 @@ from node.storage.regular_files import check_regular
 from node.storage.whole_files import whole
 from node.task.rules import toml_name
 from node.task.sections import Task
+from node.task.shared_noise import readable
 from protocol.wire.messages import Base
 
 Tensors = Mapping[str, NDArray[np.generic]]
@@ -65,7 +66,7 @@ class Card:
 
 def task_table(task: Task) -> dict[str, Any]:
     """Returns `task` as a parsed TOML table, without paths and without keys that are not set."""
-    table: dict[str, Any] = _plain(task)
+    table = {name: readable(task, name, values) for name, values in _plain(task).items()}
     for section, name in LOCAL_PATHS:
         table[section].pop(name, None)
     return table

@@ -29,15 +29,15 @@ PRIVATE = (f"privacy.epsilon={EPSILON}", f"privacy.delta={DELTA}", f"agreement.s
 class Owners:
     """Three folders with their own rows, and the same task with public ranges."""
 
-    def __init__(self, nursery: Nursery, folder: Path) -> None:
+    def __init__(self, nursery: Nursery, folder: Path, *asked: str) -> None:
         self._nursery = nursery
         self.folders = [folder / name for name in ("anna", "ben", "carla")]
         self.endpoints = [free_endpoint() for _ in self.folders]
         for number, own in enumerate(self.folders):
             own.mkdir()
             (own / "ward.csv").write_text(ward(200 + 100 * number, number))
-        asked = ("--target", "outcome", "--agree", "--rounds", "2", "--out", str(folder / "ward.toml"))
-        assert init.main(["--data", str(self.folders[0] / "ward.csv"), *asked]) == 0
+        usual = ("--target", "outcome", "--agree", "--rounds", "2", "--out", str(folder / "ward.toml"))
+        assert init.main(["--data", str(self.folders[0] / "ward.csv"), *usual, *asked]) == 0
         self.task = folder / "ward.toml"
 
     def agree(
@@ -87,6 +87,26 @@ def test_all_write_the_same_task_from_the_rows_of_all_and_learn_with_it(owners: 
     ends = [node.ends_well() for node in [owners.learn(number) for number in numbers]]
     one_digest(ends)
     assert [end["rounds"] for end in ends] == [2, 2, 2]
+
+
+def test_they_learn_with_shared_noise_from_what_is_left_of_the_budget(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    owners = Owners(nursery, tmp_path, "--peers", "3")
+    numbers = range(3)
+    one_digest([peer.ends_well() for peer in [owners.agree(number, *PRIVATE) for number in numbers]])
+    task = owners.written()
+    assert task["privacy"]["epsilon"] == pytest.approx(EPSILON * (1 - SHARE))
+    assert (task["privacy"]["mechanism"], task["privacy"]["honest"]) == ("distributed-dp-sgd", 1)
+    for own in owners.folders:
+        assert charged(own / "out")[-1] <= EPSILON * SHARE * (1 + 1e-9), "each peer's sums have its own noise"
+
+    ends = [node.ends_well() for node in [owners.learn(number) for number in numbers]]
+    one_digest(ends)
+    for end in ends:
+        assert end["rounds"] == 2
+        assert end["privacy"]["honest"] == 1
+        assert end["privacy"]["epsilon_spent"] <= EPSILON * (1 - SHARE) * (1 + 1e-9)
 
 
 def charged(out: Path) -> list[float]:

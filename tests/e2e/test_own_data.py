@@ -45,6 +45,36 @@ def test_three_nodes_learn_from_three_csvs(nursery: Nursery, owners: list[str], 
     assert {summary(out)["accuracy_of"] for out in outs} == {"validation"}
 
 
+def test_three_owners_share_the_noise_that_init_proposes(
+    nursery: Nursery, owners: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["--data", "0.csv", "--target", "outcome", "--peers", "3", "--rounds", "3", "--epsilon", "3"]
+    assert init.main([*argv, "--out", "shared.toml"]) == 0
+    endpoints = [free_endpoint() for _ in owners]
+    peers = ("--peers", ",".join(endpoints))
+    capsys.readouterr()
+    assert check.main(["shared.toml", "--data", "1.csv", *peers]) == 0
+    said = capsys.readouterr().out
+    assert "ok       steps: 30 of them, a round is 10; each has 1000 of about 1000 rows of all peers" in said
+    assert "protected with epsilon 3 as long as at least 1 of the other members is honest" in said
+    outs = [tmp_path / f"out{number}" for number in range(3)]
+    nodes = [
+        nursery.fork(
+            *("--task", str(tmp_path / "shared.toml"), "--data", str(tmp_path / own), *peers),
+            *("--listen", endpoint, "--out", str(out), "--json"),
+        )
+        for endpoint, own, out in zip(endpoints, owners, outs, strict=True)
+    ]
+    one_digest([node.ends_well() for node in nodes])
+    for out in outs:
+        lines, end = history(out), summary(out)
+        assert [line["participants"] for line in lines] == [3, 3, 3]
+        assert [line["steps"] for line in lines] == [10, 10, 10]
+        assert end["privacy"]["honest"] == 1
+        assert end["privacy"]["epsilon_spent"] <= 3 < end["privacy"]["epsilon_alone"]
+        assert end["accuracy"] > 0.75
+
+
 @pytest.fixture
 def painters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Makes three files of striped images, and a task with privacy from the first one."""

@@ -15,8 +15,8 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
     assert main(["list"]) == 0
     listed = capsys.readouterr().out
     names = {
-        *("aggregators", "allocation", "audit", "calibration", "clients", "memory", "noise", "rounds"),
-        *("floor", "gradients", "page", "secagg", "shares", "siege", "starting", "tls"),
+        *("aggregators", "allocation", "audit", "calibration", "clients", "memory", "noise", "rates"),
+        *("floor", "gradients", "page", "rounds", "secagg", "shares", "siege", "starting", "tls"),
     }
     assert set(BENCHMARKS) == names
     assert all(name in helped and name in listed for name in BENCHMARKS)
@@ -30,6 +30,10 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
         ("shares --fast", "--fast"),
         ("shares --repeats few", "few"),
         ("shares --repeats 0", "--repeats 0: allowed are 1"),
+        ("rates --cases digits,letters", "--cases letters: allowed are digits, adult, adult-few, mnist-mlp"),
+        ("rates --seeds 0", "--seeds 0: allowed are 1 and more"),
+        ("rates --epsilons 1,0", "--epsilons 1,0: allowed are numbers above 0, with commas"),
+        ("rates --factors some", "--factors some: allowed are numbers above 0"),
         ("rounds --peers 2", "--peers 2: allowed are 3 to 64"),
         ("rounds --rounds 1", "--rounds 1: allowed are 2"),
         ("page --peers 0", "--peers 0: allowed are 1 and more"),

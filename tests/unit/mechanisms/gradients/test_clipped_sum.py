@@ -442,6 +442,23 @@ def test_lanes_follow_from_the_row_alone_and_are_about_equally_full():
     assert not lanes_of(x, 1).any()
 
 
+@pytest.mark.parametrize("width", [8, 11])
+def test_lanes_of_rows_of_bytes_follow_from_the_row_alone(width):
+    x = torch.rand(4000, width, generator=torch.Generator().manual_seed(0)) > 0.5
+    lanes = lanes_of(x, 16)
+    assert torch.equal(lanes_of(x.flip(0), 16), lanes.flip(0))
+    assert torch.equal(lanes_of(x[5:6], 16), lanes[5:6])
+    assert len(set(lanes.tolist())) == 16
+
+
+def test_lanes_are_those_of_the_hash_in_plain_numbers():
+    x = torch.randn(300, 5, generator=torch.Generator().manual_seed(1))
+    factors = [int(factor) for factor in blocks._factors(5)]
+    for row, lane in zip(x.numpy(), lanes_of(x, 16).tolist(), strict=True):
+        sums = sum(int(word) * factor for word, factor in zip(row.view("int32"), factors, strict=True))
+        assert (sums >> 32) % 16 == lane
+
+
 def test_places_of_a_lane_are_in_order_and_sixteen_apart():
     lanes = torch.tensor([3, 0, 3, 3, 15, 0])
     assert places_of(lanes, 16).tolist() == [3, 0, 19, 35, 15, 16]

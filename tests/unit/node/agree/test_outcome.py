@@ -179,7 +179,14 @@ def test_what_it_cost_is_taken_off_the_budget():
     assert free.privacy == draft().privacy
 
 
-@pytest.mark.parametrize("sections", [{}, PRIVATE])
+SHARED = {
+    "privacy": {**PRIVATE["privacy"], "mechanism": "distributed-dp-sgd", "clipping_radius": 1.0},
+    "train": {"expected_rows": 9000, "steps": 70, "report_every": 10, "learning_rate": 0.1},
+    "agreement": {"share": 0.25},
+}
+
+
+@pytest.mark.parametrize("sections", [{}, PRIVATE, SHARED])
 @pytest.mark.parametrize("table", [TABLE, {**TABLE, "target": NUMBER}])
 def test_the_file_says_all_of_the_task(tmp_path, sections, table):
     task = draft(table, **sections)

@@ -115,11 +115,22 @@ def test_budget_noise_and_bound_are_those_of_the_share(owner):
     assert prepared.offered == prepared.dimension, "sums are not weighed"
 
 
+def test_with_shared_noise_each_peer_s_sums_have_noise_of_their_own(owner):
+    argv = ["--data", "ward.csv", "--target", "outcome", "--agree", "--peers", "5", "--epsilon", "4"]
+    assert init.main([*argv, "--out", "shared.toml"]) == 0
+    shared = parse_arguments(["--task", "shared.toml", "--data", "ward.csv", *PEERS])
+    prepared = prepare_agreement(shared)
+    assert prepared.mechanism.guarantee.epsilon == pytest.approx(0.4)
+    assert prepared.mechanism.guarantee.honest is None
+    assert prepared.options.task.step_plan is None, "it is one round, not a run of steps"
+    assert '"honest":2' in prepared.parameters, "all agree on the whole task"
+
+
 def test_what_is_refused(owner):
     assert told(prepare_agreement, options("--set", "privacy.mechanism=ldp")) == (
         "privacy.mechanism = 'ldp' does not go with node.agree: it covers a whole data set, and sums with "
-        "noise for one row would not; allowed: 'dp-sgd' or 'none', or learn with the public ranges as they "
-        "are"
+        "noise for one row would not; allowed: 'dp-sgd', 'distributed-dp-sgd' or 'none', or learn with the "
+        "public ranges as they are"
     )
     assert told(prepare_agreement, options("--set", "agreement.records=399")).endswith(
         "has 400 rows; allowed by agreement.records: at most 399; raise it at all peers"

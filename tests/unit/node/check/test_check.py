@@ -16,6 +16,7 @@ from node.runtime.known_tracker import KnownTracker
 from node.runtime.privacy_budget import make_mechanism
 from node.storage.key_file import new_seed, write_key
 from node.task.load import load_task
+from node.task.step_defaults import step_defaults
 from protocol.crypto.node_key import NodeKey
 from tests.openings import after_opening
 from tests.own_data import IMAGES, TABLE, picture, ward
@@ -191,6 +192,26 @@ def test_a_budget_that_ends_before_the_rounds_do(task, run):
         "learns from "
         "the others; raise privacy.epsilon, or run the 5 of the task"
     )
+
+
+SHARED = {"mechanism": "distributed-dp-sgd", "epsilon": 3.0}
+
+
+def test_what_was_chosen_for_steps_with_shared_noise(task, run):
+    path = task(privacy=SHARED, train={"expected_rows": 9000})
+    chosen = step_defaults(9000, 3.0, frozen_body=False)
+    _, found, _, _ = run(path, "--data", "ward.csv")
+    level, text = found["steps"]
+    assert level == "ok"
+    assert text.startswith(
+        f"steps: {chosen.steps} of them, a round is {chosen.report_every}; each has {chosen.expected_batch} "
+        f"of about 9000 rows of all peers, in the mean; sgd, learning rate {chosen.learning_rate:g}, "
+        "gradients clipped to 1; with 3 members the noise is 0."
+    )
+    drowned = task(privacy={**SHARED, "epsilon": 0.001}, train={"expected_rows": 900})
+    _, found, _, _ = run(drowned, "--data", "ward.csv")
+    assert found["steps"][0] == "warning"
+    assert found["steps"][1].endswith("a smaller model, or more rows")
 
 
 def test_noise_that_drowns_what_there_is_to_learn(task, run):

@@ -8,10 +8,11 @@ import pytest
 from node.data.dataset import load_dataset
 from node.errors import ConfigError
 from node.init.__main__ import main, parse_init
-from node.init.proposal import propose_model, propose_privacy, propose_training
+from node.init.proposal import propose_model, propose_privacy, propose_shared, propose_training
 from node.task.load import load_task
 from node.task.rules import key_name
 from node.task.sections import TrainSection
+from node.task.step_defaults import step_defaults
 from node.training.build import build_model
 from tests.openings import after_opening
 from tests.own_data import IMAGES, TABLE, picture, schema, told, toml, ward
@@ -177,6 +178,18 @@ def test_images_and_arrays(tmp_path, monkeypatch, capsys):
             "error: --rounds '0' is refused; allowed: a whole number from 1",
         ),
         (
+            ("--data", "ward 7.csv", "--peers", "65"),
+            "error: --peers '65' is refused; allowed: a whole number from 1 to 64",
+        ),
+        (
+            ("--data", "ward 7.csv", "--peers", "2", "--privacy", "distributed-dp-sgd"),
+            "error: --privacy distributed-dp-sgd is refused with --peers 2: members share the noise;",
+        ),
+        (
+            ("--data", "ward 7.csv", "--privacy", "distributed-dp-sgd"),
+            "error: --privacy distributed-dp-sgd is refused with --peers missing: members share the noise;",
+        ),
+        (
             ("--data", "ward 7.csv", "--model", "cnn"),
             "error: --model cnn is refused for rows of shape [6]; allowed:",
         ),
@@ -282,20 +295,22 @@ def test_no_file_is_written_for_data_that_no_node_could_start_with(tmp_path, cap
 
 
 def test_on_a_terminal_it_asks_for_what_is_missing(monkeypatch):
-    answers = iter(["a.csv", "outcome"])
+    answers = iter(["a.csv", "outcome", "5"])
     asked = []
     monkeypatch.setattr(builtins, "input", lambda prompt: asked.append(prompt) or next(answers))
     options = parse_init(["--out", "no such file"], asking=True)
-    assert (str(options.data), options.target) == ("a.csv", "outcome")
+    assert (str(options.data), options.target, options.peers) == ("a.csv", "outcome", 5)
     assert asked == [
         "your data (CSV, Parquet, npz, or a folder of images): ",
         "the column to predict (empty: the last one): ",
+        "how many peers will learn, you among them (empty: not known): ",
     ]
 
 
 def test_an_empty_answer_takes_the_last_column_and_no_answer_is_an_error(monkeypatch):
     monkeypatch.setattr(builtins, "input", lambda _: "")
-    assert parse_init(["--data", "a.csv", "--out", "no such file"], asking=True).target is None
+    options = parse_init(["--data", "a.csv", "--out", "no such file"], asking=True)
+    assert (options.target, options.peers, options.privacy) == (None, None, "dp-sgd")
 
     def closed(_):
         raise EOFError
@@ -346,6 +361,83 @@ def test_a_budget_that_suits_rows_and_rounds():
     assert long.noise > many.noise
     assert (few.delta, privacy(50_000, 20).delta) == (1e-5, 1e-6)
     assert privacy(500, 20, 3.0).epsilon == 3.0
+
+
+@pytest.mark.parametrize(("peers", "honest", "least"), [(3, 1, 3), (4, 1, 3), (5, 2, 3), (10, 4, 5)])
+def test_three_and_more_peers_share_their_noise(data, capsys, peers, honest, least):
+    status, lines, errors = run(capsys, "--data", str(data), "--peers", str(peers))
+    assert (status, errors) == (0, [])
+    others = f"if {honest} or more of a peer's others are honest"
+    assert any(line.startswith("model: ") and line.endswith(others) for line in lines)
+    table = toml(data.parent / "task.toml")
+    assert table["privacy"]["mechanism"] == "distributed-dp-sgd"
+    assert table["privacy"]["honest"] == honest
+    assert set(table["train"]) == {"expected_rows", "loss", "metrics"}, "all others come from the table"
+    assert table["train"]["expected_rows"] == float(f"{peers * 240:.1g}")
+    assert "clipping_radius" not in table["privacy"]
+    task = load_task("task.toml", [])
+    chosen = step_defaults(table["train"]["expected_rows"], task.privacy.epsilon, frozen_body=False)
+    assert (task.train.steps, task.train.learning_rate) == (chosen.steps, chosen.learning_rate)
+    assert (task.train.expected_batch, task.privacy.clipping_radius) == (
+        *(chosen.expected_batch, chosen.clipping_radius),
+    )
+    assert task.aggregation.min_participants == least
+    text = (data.parent / "task.toml").read_text()
+    for said in (
+        f"# steps = {chosen.steps}, report_every = {chosen.report_every}:",
+        f"# expected_batch = {chosen.expected_batch},",
+        f"# learning_rate = {chosen.learning_rate}, with momentum 0.9",
+        f"# privacy.clipping_radius = {chosen.clipping_radius}",
+    ):
+        assert f"\n{said}" in text
+    assert f"Here: {peers} peers with as many as you.    # FROM YOUR DATA: rows" in text
+    build_model(task, load_dataset(task, data, None))
+
+
+@pytest.mark.parametrize(
+    ("argv", "mechanism"),
+    [
+        (("--peers", "2"), "dp-sgd"),
+        (("--peers", "1"), "dp-sgd"),
+        ((), "dp-sgd"),
+        (("--peers", "3", "--privacy", "dp-sgd"), "dp-sgd"),
+        (("--peers", "3", "--privacy", "none"), "none"),
+        (("--peers", "3", "--privacy", "distributed-dp-sgd"), "distributed-dp-sgd"),
+    ],
+)
+def test_fewer_peers_or_another_wish_leave_each_with_noise_of_its_own(data, capsys, argv, mechanism):
+    assert run(capsys, "--data", str(data), *argv)[0] == 0
+    assert load_task("task.toml", []).privacy.mechanism == mechanism
+
+
+def test_rounds_of_shared_steps(data, capsys):
+    run(capsys, "--data", str(data), "--peers", "3", "--rounds", "7")
+    train = load_task("task.toml", []).train
+    assert (train.rounds, train.steps, train.report_every) == (7, 70, 10)
+
+
+def test_peers_with_images_share_their_noise_on_features(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for number in range(5):
+        for name, place in (("ill", 200), ("well", 50)):
+            picture(tmp_path / "scans" / name / f"{number}.png", (place,), (16, 16), "L")
+    assert run(capsys, "--data", "scans", "--peers", "4")[0] == 0
+    task = load_task("task.toml", [])
+    assert (task.model.cls, task.model.body) == ("node.models:Scattering", "body")
+    assert task.privacy.clipping_radius == step_defaults(30, task.privacy.epsilon, True).clipping_radius
+    assert task.train.expected_rows == 30
+
+
+def test_a_budget_that_suits_the_rows_of_all():
+    def privacy(peers, rows, parameters=1000, epsilon=None):
+        return propose_shared(peers, rows, parameters, 20, epsilon, None)[1]
+
+    assert privacy(3, 20_000).epsilon == 1.0
+    assert privacy(3, 30, 5000).epsilon == 8.0
+    assert privacy(3, 30, 5000).loud
+    assert privacy(30, 1000).noise < privacy(3, 1000).noise
+    assert privacy(3, 1000, epsilon=3.0).epsilon == 3.0
+    assert (privacy(3, 1000).delta, privacy(3, 20_000).delta) == (1e-5, 1e-6)
 
 
 def test_noise_that_drowns_everything_is_told(data, capsys):

@@ -243,6 +243,12 @@ def test_a_task_comes_back_from_its_table():
     assert "body.safetensors" not in json.dumps(table), "where it lies is nobody's business"
 
 
+def test_a_task_with_shared_noise_comes_back_from_its_table():
+    task = load_task("digits", ["privacy.mechanism=distributed-dp-sgd", "train.steps=70"])
+    again = read_task(json.loads(json.dumps(task_table(task))))
+    assert again == replace(task, data=replace(task.data, source=None))
+
+
 def test_own_buffers_are_in_the_file_and_named(tmp_path):
     task = load_task("digits", ["model.class=tests.own_models:Normed", "model.args={}"])
     dataset = load_dataset(task, None, (0, 20))

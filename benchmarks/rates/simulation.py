@@ -1,0 +1,118 @@
+"""Runs of shared private steps in one process, by the trainer of a node.
+
+One member holds the rows of all, and adds the noise that the n members of a swarm would add together: the
+variance of n shares. Its sample, gradients, clip, whole units, and the step from the sum are those of a node;
+what is missing is the secure sum, which adds up exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from threading import Event
+
+import numpy as np
+
+from benchmarks.rates.cases import Case
+from mechanisms.gradients.distributed import SharedNoise
+from mechanisms.noise.randomness import SeededWords
+from mechanisms.updates.distributed import DistributedDP
+from node.data.dataset import Dataset
+from node.runtime.privacy_budget import make_mechanism
+from node.task.load import read_task
+from node.task.sections import Task
+from node.task.shared_noise import DISTRIBUTED
+from node.task.step_defaults import StepDefaults, step_defaults
+from node.training.build import build_model
+from node.training.step_trainer import StepTrainer
+from node.training.trainer import Trainer, Vector, make_trainer, shapes
+
+DELTA = 1e-5
+_NOISE = 3  # a stream of random numbers under a seed
+_PLAIN: dict[str, object] = {"rounds": 1, "epochs": 30, "batch_size": 64, "learning_rate": 0.01}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run is compared by: `epsilon`, the noise's members, and the keys of its steps."""
+
+    epsilon: float
+    members: int
+    honest: int
+    steps: StepDefaults
+
+    @property
+    def variance(self) -> float:
+        """The noise's variance in the sum, as a multiple of what a trusted server would add."""
+        return self.members / (self.honest + 1)
+
+
+def by_table(case: Case, rows: int, epsilon: float, members: int, honest: int) -> Settings:
+    """Return what the table says for so many rows of all members together."""
+    return Settings(epsilon, members, honest, step_defaults(rows, epsilon, case.body is not None))
+
+
+def outcome(case: Case, dataset: Dataset, settings: Settings, seed: int) -> float:
+    """Return the metric of the last average of iterates on the data set's test rows."""
+    task = _task(case, dataset, seed, _shared(settings, len(dataset.train_y)))
+    plan = task.step_plan
+    model = build_model(task, dataset)
+    mechanism = make_mechanism(task, shapes(model, task.train.parameters), len(dataset.train_y))
+    if plan is None or not isinstance(mechanism, DistributedDP):
+        raise ValueError(f"privacy.mechanism = {task.privacy.mechanism!r} has no shared steps")
+    words = SeededWords(np.random.default_rng([seed, _NOISE]))
+    rule = of_all(mechanism.shared, settings.members)
+    trainer = StepTrainer(task, plan, model, dataset, seed, rule, words)
+    base = trainer.vector()
+    for step in range(1, plan.steps + 1):
+        base = trainer.following(base, step, trainer.contribution(base).words)
+    return _measured(case, trainer, base)
+
+
+def of_all(rule: SharedNoise, members: int) -> SharedNoise:
+    """Return the rule of one member who adds the noise of so many."""
+    one = rule.gradient
+    return replace(rule, gradient=replace(one, noise_multiplier=one.noise_multiplier * math.sqrt(members)))
+
+
+def without_privacy(case: Case, dataset: Dataset, seed: int) -> float:
+    """Return the metric of plain training on all rows together."""
+    task = _task(case, dataset, seed, {"train": _PLAIN})
+    trainer = make_trainer(task, build_model(task, dataset), dataset, seed, None)
+    return _measured(case, trainer, trainer.train(trainer.vector(), 1, Event()).vector)
+
+
+def _measured(case: Case, trainer: Trainer, base: Vector) -> float:
+    found = trainer.evaluate(base)
+    value = found.accuracy if case.metric == "accuracy" else found.metrics[case.metric]
+    return 0.0 if value is None else value
+
+
+def _task(case: Case, dataset: Dataset, seed: int, keys: dict[str, dict[str, object]]) -> Task:
+    return read_task(
+        {
+            "task": {"name": case.name, "seed": seed},
+            "model": {"class": case.model, "args": dict(case.arguments)},
+            **keys,
+        }
+    )
+
+
+def _shared(settings: Settings, rows: int) -> dict[str, dict[str, object]]:
+    found = settings.steps
+    return {
+        "train": {
+            "steps": found.steps,
+            "report_every": found.report_every,
+            "expected_rows": rows,
+            "expected_batch": found.expected_batch,
+            "learning_rate": found.learning_rate,
+        },
+        "privacy": {
+            "mechanism": DISTRIBUTED,
+            "epsilon": settings.epsilon,
+            "delta": DELTA,
+            "honest": settings.honest,
+            "clipping_radius": found.clipping_radius,
+        },
+    }

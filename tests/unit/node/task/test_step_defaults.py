@@ -1,0 +1,102 @@
+"""The table of defaults for shared private steps: what it gives for every number of rows and epsilon."""
+
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from node.errors import ConfigError
+from node.task.load import read_task
+from node.task.shared_noise import DISTRIBUTED
+from node.task.step_defaults import step_defaults
+
+ROWS = (1, 2, 7, 100, 1438, 4095, 4096, 4097, 32_561, 60_000, 1_000_000, 1_000_000_000)
+EPSILONS = (1e-6, 0.1, 1.0, 3.0, 8.0, 1e6)
+
+
+def read(rows, epsilon, **model):
+    """The plan of a task that leaves all to the table."""
+    sizes = {"class": "node.models:MLP", "args": {"sizes": [3, 2]}}
+    return read_task(
+        {
+            "task": {"name": "own"},
+            "model": {**sizes, **model},
+            "train": {"expected_rows": rows},
+            "privacy": {"mechanism": DISTRIBUTED, "epsilon": epsilon},
+        }
+    )
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_every_number_of_rows_gives_a_task_that_may_run(rows, epsilon):
+    task = read(rows, epsilon)
+    plan = task.step_plan
+    assert 0 < plan.sampling_probability <= 1
+    assert plan.sampling_probability * rows == pytest.approx(plan.expected_batch)
+    assert 1 <= plan.expected_batch <= rows
+    assert plan.steps % plan.report_every == 0
+    assert task.train.rounds == plan.steps // plan.report_every
+    assert 0 < task.train.learning_rate * task.privacy.clipping_radius <= 8
+
+
+@pytest.mark.parametrize("frozen_body", [False, True])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_more_rows_never_shorten_a_step(epsilon, frozen_body):
+    rates = [step_defaults(rows, epsilon, frozen_body).learning_rate for rows in ROWS]
+    assert all(before <= after for before, after in pairwise(rates))
+
+
+@pytest.mark.parametrize("frozen_body", [False, True])
+@pytest.mark.parametrize("rows", ROWS)
+def test_a_larger_epsilon_never_shortens_a_step(rows, frozen_body):
+    rates = [step_defaults(rows, epsilon, frozen_body).learning_rate for epsilon in EPSILONS]
+    assert all(before <= after for before, after in pairwise(rates))
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [(0, "rows = 0"), (-3, "rows = -3"), (2.5, "rows = 2.5"), (True, "rows = True")],
+)
+def test_rows_are_counted(rows, said):
+    with pytest.raises(ValueError, match=f"{said} is not allowed: a whole number of 1 and more"):
+        step_defaults(rows, 1.0, frozen_body=False)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])
+def test_epsilon_is_a_budget(epsilon):
+    with pytest.raises(ValueError, match=f"epsilon = {epsilon} is not allowed: a finite number above 0"):
+        step_defaults(100, epsilon, frozen_body=False)
+
+
+def test_the_page_has_these_rates():
+    page = (Path(__file__).parents[4] / "docs" / "step-defaults.md").read_text("utf-8")
+    lines = page[page.index("| rows | rate at epsilon 1 |") :].split("\n\n")[0].splitlines()[2:]
+    said = [[float(cell.replace(",", "")) for cell in line.strip("| ").split("|")] for line in lines]
+    assert len(said) == 7
+    for rows, *rates in said:
+        for epsilon, rate in zip((1.0, 3.0, 8.0), rates, strict=True):
+            assert step_defaults(int(rows), epsilon, frozen_body=False).learning_rate == rate
+
+
+def test_a_linear_layer_on_a_fixed_body_takes_the_same_steps_with_a_tenth_of_the_clip():
+    whole, head = (step_defaults(60_000, 1.0, frozen_body=body) for body in (False, True))
+    assert (whole.clipping_radius, head.clipping_radius) == (1.0, 0.1)
+    assert head.learning_rate == pytest.approx(10 * whole.learning_rate)
+    assert (whole.steps, whole.expected_batch) == (head.steps, head.expected_batch)
+
+
+@pytest.mark.parametrize(
+    ("rows", "epsilon", "batch"),
+    [
+        *((4095, 1.0, 4095), (4096, 1.0, 4096), (60_000, 5.0, 4096), (40_000, 8.0, 8192), (5000, 64.0, 5000)),
+    ],
+)
+def test_a_step_has_more_rows_where_noise_is_small(rows, epsilon, batch):
+    assert step_defaults(rows, epsilon, frozen_body=False).expected_batch == batch
+
+
+def test_a_task_names_a_number_of_rows_that_is_none():
+    with pytest.raises(ConfigError, match=r"train\.expected_rows = 0 is refused"):
+        read(0, 1.0)
