@@ -1,0 +1,372 @@
+"""Cells whose rows come from a published data set: peers that it is dealt to, or a server that has it all.
+
+    data set ──▶ features of a frozen body, once ──▶ dealt evenly at random ──▶ peers, or one server
+                                                                          └──▶ figures on the common test rows
+
+The task names no data of its own. Replays run the node's trainers and mechanisms; with shared noise a server
+takes the same steps on all rows, with noise for one.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from node.errors import ConfigError, UserError, reason
+from node.models.scattering import Scattering
+from node.runtime.loss_gate import check_loss_gate
+from node.runtime.privacy_budget import make_mechanism
+from node.task.load import read_task
+from node.task.sections import ModelSection, Task
+from node.task.shared_noise import SHARED_NOISE_KEYS, is_distributed
+from node.training.build import build_model, make
+from node.training.frozen_body import FrozenBody
+from node.training.trainer import Evaluation, shapes
+from scenarios.clients.work import node_rows
+from scenarios.data.dataset import Dataset
+from scenarios.data.partitions import iid
+from scenarios.data.sources import data_folder
+from scenarios.frame.digests import digest_of, salt_of
+from scenarios.frame.spec import Json
+from scenarios.study.cells import Fact, Outcome, Room
+from scenarios.study.threads import one_thread
+from scenarios.swarms.cells import Say, Teller, privacy_facts
+from scenarios.swarms.history import AGGREGATED, most_spent
+from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
+from scenarios.swarms.replay import Swarm
+from scenarios.swarms.steps import StepSwarm
+
+Sections = Mapping[str, Mapping[str, Any]]
+
+ACCURACY, AUC = "accuracy", "auc"
+"""What a figure measures on the test rows."""
+HONEST, FACTOR, GRADIENT_S = "honest others", "noise variance over a server's", "gradient s a peer and step"
+STEP_S, STEP_BYTES, FAILED = "s a step", "bytes a peer and step", "failed steps"
+WORDS = "parameters"
+"""Names of facts. The seconds and bytes of a step are known where real nodes ran."""
+
+_DEAL = 43  # a stream of random numbers: [this, seed]
+_LOCAL_KEYS = (("train", "epochs"), ("train", "batch_size"), ("train", "rounds"), ("train", "grad_clip"))
+"""Keys that training by shared steps does not have."""
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """A cell with the rows of the data set `rows`. `table`: the task as in TOML, without data and seed.
+
+    `measure`: ACCURACY or AUC. Among whom the rows are divided is the subclass's.
+    """
+
+    arm: str
+    table: Sections
+    rows: str
+    measure: str
+    seed: int = 0
+
+    @cached_property
+    def task(self) -> Task:
+        """The task with its defaults. Raises ConfigError."""
+        return task_of(self.table, self.seed)
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds, each with a figure."""
+        return self.task.train.rounds
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """The data set that is dealt."""
+        return (self.rows,)
+
+    @property
+    def parties(self) -> int:
+        """Among how many the rows are divided."""
+        raise NotImplementedError
+
+    def check(self, room: Room) -> None:
+        """Raise ConfigError unless data, model and mechanism of the first party can be made."""
+        task, dataset = self.task, room.dataset(self.rows, self.seed)
+        if len(dataset.train_y) < self.parties:
+            raise ConfigError(
+                f"data set {self.rows} has {len(dataset.train_y)} training rows for {self.parties} peers; "
+                "take fewer peers"
+            )
+        first = node_rows(dataset, parts_of(dataset, self.parties, self.seed)[0])
+        model = build_model(task, first)
+        mechanism = make_mechanism(task, shapes(model, task.train.parameters), len(first.train_y))
+        check_loss_gate(task, mechanism)
+
+    def describe(self) -> Json:
+        """The cell as JSON, without its seed and name."""
+        described = asdict(self.task)
+        del described["task"]["seed"]
+        kind = type(self).__name__
+        return {
+            "kind": kind,
+            "rows": self.rows,
+            "measure": self.measure,
+            "parties": self.parties,
+            **described,
+        }
+
+    def seeded(self, seed: int) -> Self:
+        """The same arm with another seed."""
+        return replace(self, seed=seed)
+
+    def lasting(self, rounds: int) -> Self:
+        """The same arm over `rounds` rounds, with a budget for these; steps stay as many a round."""
+        if not is_distributed(self.task):
+            return self.changed({"train": {"rounds": rounds}})
+        every = self.task.train.report_every or 1
+        return self.changed({"train": {"steps": rounds * every, "report_every": every}})
+
+    def changed(self, table: Sections) -> Self:
+        """The same arm with new values for keys of its task, those left out that it does not have.
+
+        Keys of shared steps go to arms with shared noise, keys of local training to the others. Raises
+        ConfigError.
+        """
+        if "seed" in table.get("task", {}):
+            raise ConfigError(f"--set task.seed={table['task']['seed']}: --seed sets the first of the seeds")
+        foreign = _LOCAL_KEYS if is_distributed(self.task) else SHARED_NOISE_KEYS
+        fitting = {
+            section: {name: value for name, value in values.items() if (section, name) not in foreign}
+            for section, values in table.items()
+        }
+        merged = {name: {**self.table.get(name, {}), **fitting.get(name, {})} for name in fitting}
+        whole = {**self.table, **merged}
+        task_of(whole, self.seed)
+        return replace(self, table=whole)
+
+    def replay(self, room: Room) -> Outcome:
+        """Replay the cell in this process, with noise from the seed. Raises UserError."""
+        begun, figures = time.perf_counter(), []
+        with one_thread():
+            task, dataset = with_features(self.task, room.dataset(self.rows, self.seed))
+            parts = parts_of(dataset, self.parties, self.seed)
+            rows = [node_rows(dataset, part) for part in parts]
+            kind = StepSwarm if is_distributed(task) else Swarm
+            swarm = kind(task, rows, salt_of(self.arm))
+            for number in range(1, self.rounds + 1):
+                swarm.round(number)
+                figures.append(measured(swarm.evaluated(), self.measure))
+                room.say(number, figures[-1])
+        facts: dict[str, Fact] = {
+            **privacy_facts(swarm.ledger, swarm.protects),
+            **honest_facts(swarm.ledger),
+            **(self._step_facts(swarm) if isinstance(swarm, StepSwarm) else {}),
+            "model sha256": digest_of(swarm.base),
+        }
+        return Outcome(tuple(figures), facts, time.perf_counter() - begun)
+
+    def _step_facts(self, swarm: StepSwarm) -> dict[str, Fact]:
+        shared, rows = swarm.rules.mechanism.shared, self.parties
+        return {
+            HONEST: shared.honest if rows > 1 else None,
+            FACTOR: rows / (shared.honest + 1) if rows > 1 else 1.0,
+            GRADIENT_S: swarm.seconds,
+            WORDS: shared.size,
+        }
+
+
+@dataclass(frozen=True)
+class PeersCell(Dealt):
+    """`peers` peers with equal parts of the rows learn together."""
+
+    peers: int = 5
+
+    @property
+    def parties(self) -> int:
+        """The number of peers."""
+        return self.peers
+
+    def among(self, peers: int) -> PeersCell:
+        """The same arm with `peers` peers. Raises ConfigError."""
+        grown = self
+        if is_distributed(self.task):
+            grown = self.changed({"aggregation": {"min_participants": peers}})
+        return replace(grown, peers=checked_peers(grown.task, peers))
+
+
+@dataclass(frozen=True)
+class ServerCell(Dealt):
+    """A trusted server has all rows. With shared noise it takes the same steps with the noise of one."""
+
+    @property
+    def parties(self) -> int:
+        """One."""
+        return 1
+
+    def among(self, peers: int) -> ServerCell:
+        """The same arm: a server has no peers."""
+        return self
+
+    def replay(self, room: Room) -> Outcome:
+        """Replay the cell; the words about its protection are a server's. Raises UserError."""
+        found = super().replay(room)
+        if not is_distributed(self.task):
+            return found
+        told = {
+            "protects": "a server that sees all rows adds the noise: epsilon bounds what anybody else learns "
+            "about whether any one record is among them"
+        }
+        by_others = {name: None for name in found.facts if name.startswith("epsilon with ")}
+        return replace(found, facts={**found.facts, **by_others, **told})
+
+
+def task_of(table: Sections, seed: int) -> Task:
+    """The task that `table` describes, with this seed. Raises ConfigError."""
+    return read_task({**table, "task": {**table.get("task", {}), "seed": seed}})
+
+
+def parts_of(dataset: Dataset, parties: int, seed: int) -> list[np.ndarray]:
+    """The training row numbers of each party: equal parts, drawn at random."""
+    if parties == 1:
+        return [np.arange(len(dataset.train_y))]
+    return list(iid(dataset.train_y, parties, np.random.default_rng([_DEAL, seed])))
+
+
+def measured(evaluation: Evaluation, measure: str) -> float:
+    """A figure of an evaluation; NaN is never returned: an undefined AUC counts as 0."""
+    if measure == ACCURACY:
+        return evaluation.accuracy
+    return evaluation.metrics.get(measure) or 0.0
+
+
+def honest_facts(ledger: Mapping[str, Any] | None) -> dict[str, Fact]:
+    """The epsilon by the number of honest others, for a ledger with shared noise; {} for another one."""
+    found = {} if ledger is None else ledger.get("epsilon_by_honest", {})
+    return {with_honest(int(others)): _finite(value) for others, value in found.items()}
+
+
+def with_honest(others: int) -> str:
+    """The name of the fact that holds epsilon if so many of the others are honest."""
+    return f"epsilon with {others} honest others"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+# -- features ----------------------------------------------------------------------------------------------
+
+
+def with_features(task: Task, dataset: Dataset) -> tuple[Task, Dataset]:
+    """The task of the head alone, and the body's outputs as rows; both as they are if there is no body.
+
+    The head of scattering features has the initial weights that it has behind the body: the body draws none.
+    Features are computed once and kept in the user's cache folder. Raises UserError.
+    """
+    if task.model.body is None:
+        return task, dataset
+    model = make(task.model, task.task.seed)
+    if not isinstance(model, Scattering):
+        raise ConfigError(
+            f"model.class = {task.model.cls!r} is refused with model.body here; allowed: Scattering"
+        )
+    head = {"inputs": model.head.in_features, "outputs": model.head.out_features}
+    train_x, test_x = (_features(model, task.model.body, x) for x in (dataset.train_x, dataset.test_x))
+    linear = replace(task, model=ModelSection("node.models:Linear", head))
+    return linear, replace(dataset, train_x=train_x, test_x=test_x)
+
+
+def _features(model: torch.nn.Module, name: str, rows: np.ndarray) -> np.ndarray:
+    """The outputs of the body called `name` for rows (n, ...), from the cache folder if they are there."""
+    images = torch.from_numpy(rows)
+    for value in model.get_submodule(name).parameters():
+        value.requires_grad_(False)
+    body = FrozenBody(model, name, images)
+    folder = features_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        found: np.ndarray = body.features(images, folder).numpy()
+    except OSError as error:
+        raise UserError(f"{folder}: the features cannot be kept: {reason(error)}") from error
+    finally:
+        body.restore(model)
+    return found
+
+
+def features_folder() -> Path:
+    """The folder of features, in the user's cache folder."""
+    places = {name: os.environ[name] for name in ("XDG_CACHE_HOME",) if name in os.environ}
+    return data_folder(None, places) / "features"
+
+
+# -- real nodes --------------------------------------------------------------------------------------------
+
+
+def run_dealt(cell: PeersCell, room: Room, folder: Path, say: Say) -> Outcome:
+    """Run the cell by real node processes on loopback, which write to `folder`. Raises UserError.
+
+    A figure is the lowest of all peers in that round. Noise comes from the system's generator.
+    """
+    begun = time.perf_counter()
+    dataset = room.dataset(cell.rows, cell.seed)
+    plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder, tuple(dealt_to(cell, dataset)))
+    peers = run_swarm(plan, Teller(say))
+    ledger = most_spent([peer.summary.privacy for peer in peers])
+    facts = {
+        **privacy_facts(ledger, ""),
+        **honest_facts(ledger),
+        **node_facts(cell, peers),
+        "base digests": len({peer.summary.base_digest for peer in peers}),
+    }
+    return Outcome(lowest_measured(peers, cell), facts, time.perf_counter() - begun)
+
+
+def dealt_to(cell: PeersCell, dataset: Dataset) -> list[Dataset]:
+    """Each peer's rows, with the common test rows."""
+    parts = parts_of(dataset, cell.peers, cell.seed)
+    return [
+        replace(dataset, train_x=dataset.train_x[part], train_y=dataset.train_y[part], clients=None)
+        for part in parts
+    ]
+
+
+def lowest_measured(peers: Sequence[PeerRun], cell: Dealt) -> tuple[float, ...]:
+    """For each round the lowest figure of the peers that were in it; if there were none, the one before."""
+    lowest: dict[int, float] = {}
+    for entry in (entry for peer in peers for entry in peer.rounds):
+        value = entry.accuracy if cell.measure == ACCURACY else entry.metrics.get(cell.measure)
+        if value is not None:
+            lowest[entry.round] = min(value, lowest.get(entry.round, 1.0))
+    figures = [0.0]
+    for number in range(1, cell.rounds + 1):
+        figures.append(lowest.get(number, figures[-1]))
+    return tuple(figures[1:])
+
+
+def node_facts(cell: PeersCell, peers: Sequence[PeerRun]) -> dict[str, Fact]:
+    """What steps of real nodes cost; {} where a round is one sum.
+
+    Seconds: the median over rounds and peers of a round's phases over its steps. Bytes: those that a peer
+    sent, likewise.
+    """
+    plan = cell.task.step_plan
+    if plan is None:
+        return {}
+    whole = [
+        (entry, entry.steps)
+        for peer in peers
+        for entry in peer.rounds[1:]
+        if entry.steps and entry.outcome == AGGREGATED
+    ]
+    seconds = [sum(cost.seconds for cost in entry.phases.values()) / steps for entry, steps in whole]
+    sent = [entry.bytes_sent / steps for entry, steps in whole]
+    return {
+        HONEST: plan.honest,
+        FACTOR: cell.peers / (plan.honest + 1),
+        STEP_S: float(np.median(seconds)) if seconds else None,
+        STEP_BYTES: float(np.median(sent)) if sent else None,
+        FAILED: max(entry.steps_failed for peer in peers for entry in peer.rounds),
+    }
