@@ -54,6 +54,11 @@ STEP_S, STEP_BYTES, FAILED = "s a step", "bytes a peer and step", "failed steps"
 WORDS = "parameters"
 """Names of facts. The seconds and bytes of a step are known where real nodes ran."""
 
+_EPSILON_WITH = "epsilon with "
+_SERVER_PROTECTS = (
+    "a server that sees all rows adds the noise: epsilon bounds what anybody else learns about whether any "
+    "one record is among them"
+)
 _DEAL = 43  # a stream of random numbers: [this, seed]
 _LOCAL_KEYS = (("train", "epochs"), ("train", "batch_size"), ("train", "rounds"), ("train", "grad_clip"))
 """Keys that training by shared steps does not have."""
@@ -211,16 +216,11 @@ class ServerCell(Dealt):
         return self
 
     def replay(self, room: Room) -> Outcome:
-        """Replay the cell; the words about its protection are a server's. Raises UserError."""
+        """Replay the cell; what is said about its protection is true of a server. Raises UserError."""
         found = super().replay(room)
-        if not is_distributed(self.task):
-            return found
-        told = {
-            "protects": "a server that sees all rows adds the noise: epsilon bounds what anybody else learns "
-            "about whether any one record is among them"
-        }
-        by_others = {name: None for name in found.facts if name.startswith("epsilon with ")}
-        return replace(found, facts={**found.facts, **by_others, **told})
+        protects = _SERVER_PROTECTS if is_distributed(self.task) else "nothing: a server sees all rows"
+        by_others = {name: None for name in found.facts if name.startswith(_EPSILON_WITH)}
+        return replace(found, facts={**found.facts, **by_others, "protects": protects})
 
 
 def task_of(table: Sections, seed: int) -> Task:
@@ -250,7 +250,7 @@ def honest_facts(ledger: Mapping[str, Any] | None) -> dict[str, Fact]:
 
 def with_honest(others: int) -> str:
     """The name of the fact that holds epsilon if so many of the others are honest."""
-    return f"epsilon with {others} honest others"
+    return f"{_EPSILON_WITH}{others} honest others"
 
 
 def _finite(value: float) -> float | None:

@@ -85,11 +85,15 @@ class StepSwarm:
         plan = self.rules.plan
         last = min(plan.steps, number * plan.report_every)
         for step in range(self._steps + 1, last + 1):
-            self.base = self.trainers[0].following(self.base, step, self._summed())
-            self._steps = step
+            self.take(step)
         return self.evaluated().accuracy
 
-    def _summed(self) -> NDArray[np.uint32]:
+    def take(self, step: int) -> None:
+        """Take step number `step`, from 1. Raises UserError."""
+        self.base = self.trainers[0].following(self.base, step, self.summed())
+        self._steps = step
+
+    def summed(self) -> NDArray[np.uint32]:
         """The sum (d,) of all peers' words for the next step, modulo 2^32."""
         total: NDArray[np.uint32] | None = None
         for trainer in self.trainers:
