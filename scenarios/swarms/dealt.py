@@ -281,7 +281,7 @@ def with_features(task: Task, dataset: Dataset) -> tuple[Task, Dataset]:
 
 def _features(model: torch.nn.Module, name: str, rows: np.ndarray) -> np.ndarray:
     """The outputs of the body called `name` for rows (n, ...), from the cache folder if they are there."""
-    images = torch.from_numpy(rows)
+    images = torch.from_numpy(rows if rows.flags.writeable else rows.copy())
     for value in model.get_submodule(name).parameters():
         value.requires_grad_(False)
     body = FrozenBody(model, name, images)

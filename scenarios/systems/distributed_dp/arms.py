@@ -69,8 +69,8 @@ _SCATTERING = {
     "args": {"shape": [1, 28, 28], "outputs": 10},
     "body": "body",
 }
-_ALONE = {1: (1000, 1.0), 3: (1000, 1.0), 8: (1000, 1.0)}
-_ALONE_ON_FEATURES = {1: (1000, 3.0), 3: (1000, 3.0), 8: (1000, 10.0)}
+_ALONE = {1: (1000, 1.0), 3: (256, 0.3), 8: (256, 1.0)}
+_ALONE_ON_FEATURES = {1: (1000, 5.0), 3: (1000, 10.0), 8: (1000, 10.0)}
 _PLAIN = {"rounds": ROUNDS, "epochs": 2, "batch_size": 64, "learning_rate": 0.05}
 
 
