@@ -41,7 +41,8 @@ from scenarios.frame.children import Child, Children, warm_up
 from scenarios.frame.work import rounds_said
 from scenarios.study.cells import Cell, Outcome, Shelf
 from scenarios.swarms.cells import SwarmCell, run_nodes
-from scenarios.swarms.dealt import PeersCell, run_dealt
+from scenarios.swarms.dealt import PeersCell
+from scenarios.swarms.dealt_nodes import run_dealt
 from scenarios.vertical.cell import DATA_SET, VerticalCell, plan_of
 from scenarios.vertical.parties import dealt
 

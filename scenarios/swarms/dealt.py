@@ -10,38 +10,33 @@ takes the same steps on all rows, with noise for one.
 from __future__ import annotations
 
 import math
-import os
 import time
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import torch
 
-from node.errors import ConfigError, UserError, reason
-from node.models.scattering import Scattering
+from node.errors import ConfigError
 from node.runtime.loss_gate import check_loss_gate
 from node.runtime.privacy_budget import make_mechanism
 from node.task.load import read_task
-from node.task.sections import ModelSection, Task
+from node.task.sections import Task
 from node.task.shared_noise import SHARED_NOISE_KEYS, is_distributed
-from node.training.build import build_model, make
-from node.training.frozen_body import FrozenBody
+from node.training.build import build_model
 from node.training.trainer import Evaluation, shapes
 from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import iid
-from scenarios.data.sources import data_folder
 from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json
 from scenarios.study.cells import Fact, Outcome, Room
 from scenarios.study.threads import one_thread
-from scenarios.swarms.cells import Say, Teller, privacy_facts
-from scenarios.swarms.history import AGGREGATED, most_spent
-from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
+from scenarios.swarms.cells import privacy_facts
+from scenarios.swarms.features import with_features
+from scenarios.swarms.nodes import checked_peers
 from scenarios.swarms.replay import Swarm
 from scenarios.swarms.steps import StepSwarm
 
@@ -65,7 +60,7 @@ _LOCAL_KEYS = (("train", "epochs"), ("train", "batch_size"), ("train", "rounds")
 
 
 @dataclass(frozen=True)
-class Dealt:
+class Dealt(ABC):
     """A cell with the rows of the data set `rows`. `table`: the task as in TOML, without data and seed.
 
     `measure`: ACCURACY or AUC. Among whom the rows are divided is the subclass's.
@@ -93,9 +88,9 @@ class Dealt:
         return (self.rows,)
 
     @property
+    @abstractmethod
     def parties(self) -> int:
         """Among how many the rows are divided."""
-        raise NotImplementedError
 
     def check(self, room: Room) -> None:
         """Raise ConfigError unless data, model and mechanism of the first party can be made."""
@@ -255,118 +250,3 @@ def with_honest(others: int) -> str:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-# -- features ----------------------------------------------------------------------------------------------
-
-
-def with_features(task: Task, dataset: Dataset) -> tuple[Task, Dataset]:
-    """The task of the head alone, and the body's outputs as rows; both as they are if there is no body.
-
-    The head of scattering features has the initial weights that it has behind the body: the body draws none.
-    Features are computed once and kept in the user's cache folder. Raises UserError.
-    """
-    if task.model.body is None:
-        return task, dataset
-    model = make(task.model, task.task.seed)
-    if not isinstance(model, Scattering):
-        raise ConfigError(
-            f"model.class = {task.model.cls!r} is refused with model.body here; allowed: Scattering"
-        )
-    head = {"inputs": model.head.in_features, "outputs": model.head.out_features}
-    train_x, test_x = (_features(model, task.model.body, x) for x in (dataset.train_x, dataset.test_x))
-    linear = replace(task, model=ModelSection("node.models:Linear", head))
-    return linear, replace(dataset, train_x=train_x, test_x=test_x)
-
-
-def _features(model: torch.nn.Module, name: str, rows: np.ndarray) -> np.ndarray:
-    """The outputs of the body called `name` for rows (n, ...), from the cache folder if they are there."""
-    images = torch.from_numpy(rows if rows.flags.writeable else rows.copy())
-    for value in model.get_submodule(name).parameters():
-        value.requires_grad_(False)
-    body = FrozenBody(model, name, images)
-    folder = features_folder()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        found: np.ndarray = body.features(images, folder).numpy()
-    except OSError as error:
-        raise UserError(f"{folder}: the features cannot be kept: {reason(error)}") from error
-    finally:
-        body.restore(model)
-    return found
-
-
-def features_folder() -> Path:
-    """The folder of features, in the user's cache folder."""
-    places = {name: os.environ[name] for name in ("XDG_CACHE_HOME",) if name in os.environ}
-    return data_folder(None, places) / "features"
-
-
-# -- real nodes --------------------------------------------------------------------------------------------
-
-
-def run_dealt(cell: PeersCell, room: Room, folder: Path, say: Say) -> Outcome:
-    """Run the cell by real node processes on loopback, which write to `folder`. Raises UserError.
-
-    A figure is the lowest of all peers in that round. Noise comes from the system's generator.
-    """
-    begun = time.perf_counter()
-    dataset = room.dataset(cell.rows, cell.seed)
-    plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder, tuple(dealt_to(cell, dataset)))
-    peers = run_swarm(plan, Teller(say))
-    ledger = most_spent([peer.summary.privacy for peer in peers])
-    facts = {
-        **privacy_facts(ledger, ""),
-        **honest_facts(ledger),
-        **node_facts(cell, peers),
-        "base digests": len({peer.summary.base_digest for peer in peers}),
-    }
-    return Outcome(lowest_measured(peers, cell), facts, time.perf_counter() - begun)
-
-
-def dealt_to(cell: PeersCell, dataset: Dataset) -> list[Dataset]:
-    """Each peer's rows, with the common test rows."""
-    parts = parts_of(dataset, cell.peers, cell.seed)
-    return [
-        replace(dataset, train_x=dataset.train_x[part], train_y=dataset.train_y[part], clients=None)
-        for part in parts
-    ]
-
-
-def lowest_measured(peers: Sequence[PeerRun], cell: Dealt) -> tuple[float, ...]:
-    """For each round the lowest figure of the peers that were in it; if there were none, the one before."""
-    lowest: dict[int, float] = {}
-    for entry in (entry for peer in peers for entry in peer.rounds):
-        value = entry.accuracy if cell.measure == ACCURACY else entry.metrics.get(cell.measure)
-        if value is not None:
-            lowest[entry.round] = min(value, lowest.get(entry.round, 1.0))
-    figures = [0.0]
-    for number in range(1, cell.rounds + 1):
-        figures.append(lowest.get(number, figures[-1]))
-    return tuple(figures[1:])
-
-
-def node_facts(cell: PeersCell, peers: Sequence[PeerRun]) -> dict[str, Fact]:
-    """What steps of real nodes cost; {} where a round is one sum.
-
-    Seconds: the median over rounds and peers of a round's phases over its steps. Bytes: those that a peer
-    sent, likewise.
-    """
-    plan = cell.task.step_plan
-    if plan is None:
-        return {}
-    whole = [
-        (entry, entry.steps)
-        for peer in peers
-        for entry in peer.rounds[1:]
-        if entry.steps and entry.outcome == AGGREGATED
-    ]
-    seconds = [sum(cost.seconds for cost in entry.phases.values()) / steps for entry, steps in whole]
-    sent = [entry.bytes_sent / steps for entry, steps in whole]
-    return {
-        HONEST: plan.honest,
-        FACTOR: cell.peers / (plan.honest + 1),
-        STEP_S: float(np.median(seconds)) if seconds else None,
-        STEP_BYTES: float(np.median(sent)) if sent else None,
-        FAILED: max(entry.steps_failed for peer in peers for entry in peer.rounds),
-    }
