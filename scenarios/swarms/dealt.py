@@ -41,6 +41,9 @@ from scenarios.swarms.replay import Swarm
 from scenarios.swarms.steps import StepSwarm
 
 Sections = Mapping[str, Mapping[str, Any]]
+Scale = tuple[float, float]
+"""A mean and a standard deviation; rows become (value - mean) / std."""
+AS_THEY_ARE: Scale = (0.0, 1.0)
 
 ACCURACY, AUC = "accuracy", "auc"
 """What a figure measures on the test rows."""
@@ -63,7 +66,8 @@ _LOCAL_KEYS = (("train", "epochs"), ("train", "batch_size"), ("train", "rounds")
 class Dealt(ABC):
     """A cell with the rows of the data set `rows`. `table`: the task as in TOML, without data and seed.
 
-    `measure`: ACCURACY or AUC. Among whom the rows are divided is the subclass's.
+    `measure`: ACCURACY or AUC. `scale`: of the rows; constants that do not depend on them. Among
+    whom the rows are divided is the subclass's.
     """
 
     arm: str
@@ -71,6 +75,7 @@ class Dealt(ABC):
     rows: str
     measure: str
     seed: int = 0
+    scale: Scale = AS_THEY_ARE
 
     @cached_property
     def task(self) -> Task:
@@ -92,9 +97,13 @@ class Dealt(ABC):
     def parties(self) -> int:
         """Among how many the rows are divided."""
 
+    def dataset(self, room: Room) -> Dataset:
+        """The data set with the cell's scale. Raises ConfigError."""
+        return scaled(room.dataset(self.rows, self.seed), self.scale)
+
     def check(self, room: Room) -> None:
         """Raise ConfigError unless data, model and mechanism of the first party can be made."""
-        task, dataset = self.task, room.dataset(self.rows, self.seed)
+        task, dataset = self.task, self.dataset(room)
         if len(dataset.train_y) < self.parties:
             raise ConfigError(
                 f"data set {self.rows} has {len(dataset.train_y)} training rows for {self.parties} peers; "
@@ -113,6 +122,7 @@ class Dealt(ABC):
         return {
             "kind": kind,
             "rows": self.rows,
+            "scale": list(self.scale),
             "measure": self.measure,
             "parties": self.parties,
             **described,
@@ -151,7 +161,7 @@ class Dealt(ABC):
         """Replay the cell in this process, with noise from the seed. Raises UserError."""
         begun, figures = time.perf_counter(), []
         with one_thread():
-            task, dataset = with_features(self.task, room.dataset(self.rows, self.seed))
+            task, dataset = with_features(self.task, self.dataset(room))
             parts = parts_of(dataset, self.parties, self.seed)
             rows = [node_rows(dataset, part) for part in parts]
             kind = StepSwarm if is_distributed(task) else Swarm
@@ -221,6 +231,14 @@ class ServerCell(Dealt):
 def task_of(table: Sections, seed: int) -> Task:
     """The task that `table` describes, with this seed. Raises ConfigError."""
     return read_task({**table, "task": {**table.get("task", {}), "seed": seed}})
+
+
+def scaled(dataset: Dataset, scale: Scale) -> Dataset:
+    """The rows (value - mean) / std, those for tests too."""
+    if scale == AS_THEY_ARE:
+        return dataset
+    mean, std = np.float32(scale[0]), np.float32(scale[1])
+    return replace(dataset, train_x=(dataset.train_x - mean) / std, test_x=(dataset.test_x - mean) / std)
 
 
 def parts_of(dataset: Dataset, parties: int, seed: int) -> list[np.ndarray]:

@@ -34,8 +34,7 @@ def run_dealt(cell: PeersCell, room: Room, folder: Path, say: Say) -> Outcome:
     A figure is the lowest of all peers in that round. Noise comes from the system's generator.
     """
     begun = time.perf_counter()
-    dataset = room.dataset(cell.rows, cell.seed)
-    plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder, tuple(dealt_to(cell, dataset)))
+    plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder, tuple(dealt_to(cell, cell.dataset(room))))
     peers = run_swarm(plan, Teller(say))
     ledger = most_spent([peer.summary.privacy for peer in peers])
     facts = {

@@ -13,7 +13,7 @@ from typing import Any
 from node.task.shared_noise import DISTRIBUTED
 from scenarios.study.cells import Cell
 from scenarios.study.sweep import Sweep
-from scenarios.swarms.dealt import ACCURACY, AUC, PeersCell, Sections, ServerCell, task_of
+from scenarios.swarms.dealt import ACCURACY, AS_THEY_ARE, AUC, PeersCell, Scale, Sections, ServerCell, task_of
 
 EPSILONS = (1, 3, 8)
 DELTA = 1e-5
@@ -29,6 +29,8 @@ class Setting:
     `honest`: the numbers of honest members, oneself included, that shared noise is sized for. `alone`: by
     epsilon the batch and the rate of a node that noises for itself, one epoch a round, clipped to `clip`: the
     best of a few on the test rows, which favours it. `plain`: what `[train]` is without privacy.
+
+    `scale`: public constants by which the source standardises its images.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Setting:
     alone: Mapping[int, tuple[int, float]]
     plain: Mapping[str, Any]
     measure: str = ACCURACY
+    scale: Scale = AS_THEY_ARE
     named: bool = False
     """Whether its arms run only if the command line names them."""
 
@@ -74,6 +77,10 @@ _ALONE_ON_FEATURES = {1: (1000, 5.0), 3: (1000, 10.0), 8: (1000, 10.0)}
 _PLAIN = {"rounds": ROUNDS, "epochs": 2, "batch_size": 64, "learning_rate": 0.05}
 
 
+_SCALES: Mapping[str, Scale] = {"mnist": (0.1307, 0.3081), "fashion-mnist": (0.286, 0.353)}
+"""Mean and standard deviation of all training pixels, which every tutorial on the data set states."""
+
+
 def _of_images(name: str, title: str, source: str, scattering: bool) -> Setting:
     return Setting(
         name=name,
@@ -86,6 +93,7 @@ def _of_images(name: str, title: str, source: str, scattering: bool) -> Setting:
         clip=0.1 if scattering else 1.0,
         alone=_ALONE_ON_FEATURES if scattering else _ALONE,
         plain={**_PLAIN, "learning_rate": 0.01 if scattering else 0.05},
+        scale=AS_THEY_ARE if scattering else _SCALES[source],
         named=source != "mnist",
     )
 
@@ -152,10 +160,10 @@ def _local_table(of: Setting, mechanism: str, epsilon: int) -> Sections:
 
 def _cells(of: Setting) -> tuple[PeersCell | ServerCell, ...]:
     def peers(kind: str, epsilon: int, table: Sections) -> PeersCell:
-        return PeersCell(of.arm(kind, epsilon), table, of.source, of.measure, peers=of.peers)
+        return PeersCell(of.arm(kind, epsilon), table, of.source, of.measure, scale=of.scale, peers=of.peers)
 
     def server(kind: str, epsilon: int | None, table: Sections) -> ServerCell:
-        return ServerCell(of.arm(kind, epsilon), table, of.source, of.measure)
+        return ServerCell(of.arm(kind, epsilon), table, of.source, of.measure, scale=of.scale)
 
     return (
         server(POOLED, None, _table(of, of.plain, {"mechanism": "none"})),

@@ -15,7 +15,7 @@ from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
 from scenarios.study.comparison import CLOSE, rise
 from scenarios.study.sweep import Quick, Study, Sweep
-from scenarios.swarms.dealt import HONEST, STEP_BYTES, STEP_S, with_honest
+from scenarios.swarms.dealt import HONEST, STEP_BYTES, STEP_S, Dealt, with_honest
 from scenarios.swarms.progress import percent
 from scenarios.systems.distributed_dp import charts
 from scenarios.systems.distributed_dp.arms import (
@@ -38,6 +38,7 @@ from scenarios.systems.distributed_dp.reference import (
     AUC_BELOW_CENTRAL,
     AUC_BELOW_POOLED,
     BY_HONEST,
+    BY_HONEST_BATCH,
     BYTES_A_WORD,
     BYTES_MORE,
     FEATURES_GAIN,
@@ -69,12 +70,12 @@ def states_the_truth(sweep: Sweep) -> Verdict | None:
 
 
 def fewer_honest_cost_epsilon(sweep: Sweep) -> Verdict | None:
-    """Epsilon by the real number of honest members is what was stated, for noise sized for 7 of 10."""
+    """Epsilon by the real number of honest members is as stated, for steps of as many rows as there."""
     numbers: Numbers = {}
     largest = 0.0
     for setting, epsilon in ((of, epsilon) for of in (MNIST, MNIST_FEATURES) for epsilon in BY_HONEST):
         arm = setting.arm(setting.shared(7), epsilon)
-        if not sweep.has(arm) or sweep.number(arm, HONEST) != 6:
+        if not sweep.has(arm) or sweep.number(arm, HONEST) != 6 or _batch(sweep, arm) != BY_HONEST_BATCH:
             continue
         spent = sweep.number(arm, "epsilon") / epsilon  # steps in reserve are not spent
         for members, stated in BY_HONEST[epsilon].items():
@@ -86,6 +87,13 @@ def fewer_honest_cost_epsilon(sweep: Sweep) -> Verdict | None:
         return None
     most = TABLE_ROUNDING
     return Verdict(largest <= most, {**numbers, "largest error": largest, "allowed": most})
+
+
+def _batch(sweep: Sweep, arm: str) -> float | None:
+    """The rows that a step of an arm has, in the mean; None if it has no steps."""
+    return next(
+        cell.task.train.expected_batch for cell in sweep.arms if cell.arm == arm and isinstance(cell, Dealt)
+    )
 
 
 # -- accuracy ----------------------------------------------------------------------------------------------
@@ -309,7 +317,7 @@ STANDS_IN = (
         "a simulation in numpy, central with scaled noise",
         "the nodes' own trainers, words and steps, summed modulo 2^32",
     ),
-    ("a perceptron with tanh, images standardised", "node.models:MLP with ReLU, pixels from 0 to 1"),
+    ("a perceptron with tanh, images standardised", "node.models:MLP with ReLU, standardised alike"),
     ("step sizes chosen on test rows", "the product's table of defaults, by rows and epsilon"),
     ("scattering by its own filters", "node.models:Scattering, features computed once and kept"),
     (

@@ -52,6 +52,8 @@ BY_HONEST: Mapping[int, ByEpsilon] = {
     8: {5: 11, 3: 21, 1: 84},
 }
 """By epsilon, sized for 7 honest of 10: epsilon by the honest members that there are, oneself included."""
+BY_HONEST_BATCH = 4096
+"""The rows of a step, of 60,000, for which that is."""
 
 FEATURES_GAIN = 0.04
 """How much scattering features gain on MNIST at epsilon 1 and 3, at least."""

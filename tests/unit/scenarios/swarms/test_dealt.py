@@ -49,6 +49,16 @@ def test_every_row_is_dealt_once_in_equal_parts_by_the_seed() -> None:
     assert parts_of(dataset, 1, 0)[0].tolist() == list(range(1438))
 
 
+def test_rows_are_scaled_by_constants_and_those_for_tests_alike() -> None:
+    whole = room().dataset("digits", 0)
+    found = replace(peers(), scale=(0.5, 0.25)).dataset(room())
+    np.testing.assert_allclose(found.train_x, (whole.train_x - 0.5) / 0.25, rtol=1e-6)
+    np.testing.assert_allclose(found.test_x, (whole.test_x - 0.5) / 0.25, rtol=1e-6)
+    assert found.train_x.dtype == np.float32
+    np.testing.assert_array_equal(peers().dataset(room()).train_x, whole.train_x)
+    assert replace(peers(), scale=(0.5, 0.25)).describe() != peers().describe()
+
+
 # -- what may be changed -----------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -241,6 +242,17 @@ def test_an_arm_that_spends_more_than_it_states_is_found() -> None:
 def test_an_epsilon_by_honest_members_that_is_not_the_stated_one_is_found(value: float) -> None:
     told = {MNIST.arm(SHARED_MNIST, 3): {with_honest(4): value}}
     assert failing(made(told=told)) == [CLAIMS[1].name]
+
+
+def test_epsilon_by_honest_members_is_judged_for_steps_of_as_many_rows() -> None:
+    arm = MNIST.arm(SHARED_MNIST, 3)
+    cell = BY_NAME[arm]
+    assert isinstance(cell, PeersCell)
+    larger = cell.changed({"train": {"expected_batch": 8192}})
+    sweep = made(only=lambda one: one == arm)
+    names = [claim.name for claim in judge(CLAIMS, sweep)]
+    assert CLAIMS[1].name in names
+    assert CLAIMS[1].name not in [claim.name for claim in judge(CLAIMS, replace(sweep, arms=(larger,)))]
 
 
 @pytest.mark.parametrize(
