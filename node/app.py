@@ -19,7 +19,7 @@ from torch import nn
 from mechanisms.mechanism import Mechanism
 from node.addresses import is_loopback
 from node.cli.sigint import begun
-from node.data.dataset import load_dataset
+from node.data.dataset import Dataset, load_dataset
 from node.data.report import counted
 from node.errors import ConfigError
 from node.logs import Log
@@ -128,7 +128,13 @@ def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
     `listener` is an already listening socket, if any. Raises UserError, one line, for errors that the user
     can correct.
     """
-    prepared, output = prepare(options), choose_output(options.json)
+    return run_prepared(prepare(options), listener)
+
+
+def run_prepared(prepared: Prepared, listener: socket.socket | None) -> int:
+    """Runs a prepared node as `run` does."""
+    options = prepared.options
+    output = choose_output(options.json)
 
     async def live(engine: Engine, _: Agreed) -> None:
         await until_done_or_told(engine, options.drain_timeout_s, output.show)
@@ -165,10 +171,14 @@ def run_as(prepared: Prepared, listener: socket.socket | None, observer: Observe
 def prepare(options: NodeOptions) -> Prepared:
     """Reads and checks data, model, allow-list and host names. Raises ConfigError for any fault."""
     check_others(options)
+    return prepared_on(options, load_dataset(options.task, options.data, options.shard))
+
+
+def prepared_on(options: NodeOptions, dataset: Dataset) -> Prepared:
+    """Prepares a node that learns from `dataset`, whatever data its options name. Raises ConfigError."""
     task = options.task
     endpoints = [peer.endpoint for peer in options.peers]
     torch.set_num_threads(thread_count(task.train.threads, options.listen, endpoints, options.tracker))
-    dataset = load_dataset(task, options.data, options.shard)
     model = build_model(task, dataset)
     named = shapes(model, task.train.parameters)
     mechanism = make_mechanism(task, named, len(dataset.train_y))

@@ -43,6 +43,12 @@ _ENTRIES = (
         value="scenarios.systems.mechanisms.claims:MECHANISMS",
     ),
     Entry(
+        name="distributed-dp",
+        source="Kairouz et al. 2021, arXiv 2102.06387; Tramer & Boneh 2021, arXiv 2011.11660; Murmuration",
+        summary="Private steps whose noise peers share, beside a trusted server's and each node's own noise.",
+        value="scenarios.systems.distributed_dp.claims:DISTRIBUTED_DP",
+    ),
+    Entry(
         name="aldp",
         source="DISCO (EPFL), its documentation of privacy",
         summary="Adaptive local noise in a swarm over epsilon, radius and peers; the error of float shares.",

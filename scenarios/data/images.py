@@ -1,4 +1,4 @@
-"""Images of handwritten digits: MNIST, FEMNIST's digits, and the digits of scikit-learn."""
+"""Small grey images: MNIST, Fashion-MNIST, FEMNIST's digits, and the digits of scikit-learn."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ MNIST_FILES = (
     "mnist/t10k-images-idx3-ubyte.gz",
     "mnist/t10k-labels-idx1-ubyte.gz",
 )
+FASHION_FILES = tuple(f"fashion_{name}" for name in MNIST_FILES)
 FEMNIST_FILE = "femnist_digits/femnist_digits.npz"
 
 PIXELS = (28, 28)
@@ -36,9 +37,19 @@ Bytes = NDArray[np.uint8]
 
 def mnist(folder: Path, _rng: np.random.Generator) -> Dataset:
     """MNIST as published: images (n, 1, 28, 28) from 0 to 1, ink bright; LeCun et al. 1998."""
-    train, test = (_mnist_half(folder, *files) for files in (MNIST_FILES[:2], MNIST_FILES[2:]))
+    return _four_files(folder, "mnist", MNIST_FILES, "ink bright")
+
+
+def fashion_mnist(folder: Path, _rng: np.random.Generator) -> Dataset:
+    """Fashion-MNIST as published: clothes (n, 1, 28, 28) from 0 to 1; Xiao et al. 2017."""
+    return _four_files(folder, "fashion-mnist", FASHION_FILES, "clothes")
+
+
+def _four_files(folder: Path, name: str, files: tuple[str, ...], content: str) -> Dataset:
+    """A data set in MNIST's format: images and labels for training, then for tests."""
+    train, test = (_mnist_half(folder, *half) for half in (files[:2], files[2:]))
     description = (
-        f"mnist: {len(train[1])} training and {len(test[1])} test images of 28 x 28 pixels, ink bright, "
+        f"{name}: {len(train[1])} training and {len(test[1])} test images of 28 x 28 pixels, {content}, "
         f"{DIGITS} classes"
     )
     return Dataset(*train, *test, None, DIGITS, description)

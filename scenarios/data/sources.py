@@ -1,6 +1,6 @@
 """The data sets of the scenarios: their names, their files, and advice for missing files.
 
-A data folder contains `mnist/` with the publisher's four gzipped idx files,
+A data folder contains `mnist/` and `fashion_mnist/`, each with its publisher's four gzipped idx files,
 `femnist_digits/femnist_digits.npz`, `adult/` with adult.data.gz and adult.test.gz,
 `loan/LoanStats3a_clean.csv.gz`, and `criteo/` with train.tsv.gz, dev.tsv.gz and test.tsv.gz. `digits` and
 `breast-cancer` come with scikit-learn.
@@ -23,7 +23,15 @@ from node.errors import ConfigError, shown
 from scenarios.data.criteo import FILES as CRITEO_FILES
 from scenarios.data.criteo import Criteo, criteo
 from scenarios.data.dataset import Damaged, Dataset
-from scenarios.data.images import FEMNIST_FILE, MNIST_FILES, digits, femnist_digits, mnist
+from scenarios.data.images import (
+    FASHION_FILES,
+    FEMNIST_FILE,
+    MNIST_FILES,
+    digits,
+    fashion_mnist,
+    femnist_digits,
+    mnist,
+)
 from scenarios.data.tabular import ADULT_FILES, LOAN_FILE, adult, breast_cancer, loan
 
 Data = TypeVar("Data")
@@ -119,6 +127,14 @@ SOURCES: dict[str, Source[Dataset]] = {
             "get it with `python -m scenarios data mnist --data-dir {folder}`, or name a folder that has "
             "mnist/ with --data-dir",
             mnist,
+        ),
+        Source(
+            "fashion-mnist",
+            "60,000 + 10,000 pictures of clothes of 28 x 28 pixels",
+            FASHION_FILES,
+            "it is not downloaded: copy its publisher's four gzipped idx files to {folder}/fashion_mnist/, "
+            "or name a folder that has fashion_mnist/ with --data-dir",
+            fashion_mnist,
         ),
         Source(
             "femnist-digits",

@@ -6,7 +6,8 @@
 Client i of N is trained on node i mod min(N, 12). If a client node is killed, the rounds continue without it.
 If one fails by itself, or the server ends in any way, the run ends. In vertical learning the leader is the
 server and the follower its only client, without which it cannot continue. The nodes of its peers run a
-swarm's cell. Cells that involve no nodes are replayed.
+swarm's cell, and its parent hands them their rows if the task has none. Cells that involve no nodes are
+replayed.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from scenarios.frame.children import Child, Children, warm_up
 from scenarios.frame.work import rounds_said
 from scenarios.study.cells import Cell, Outcome, Shelf
 from scenarios.swarms.cells import SwarmCell, run_nodes
+from scenarios.swarms.dealt import PeersCell
+from scenarios.swarms.dealt_nodes import run_dealt
 from scenarios.vertical.cell import DATA_SET, VerticalCell, plan_of
 from scenarios.vertical.parties import dealt
 
@@ -68,7 +71,7 @@ class ProcessesEngine:
         for kind, group in groupby(cells, type):
             if issubclass(kind, FederatedCell | VerticalCell):
                 self._with_servers(group, place, display)
-            elif issubclass(kind, SwarmCell):
+            elif issubclass(kind, SwarmCell | PeersCell):
                 self._swarms(group, place, display)
             else:
                 InlineEngine(1, cores()).run(list(group), place, display)
@@ -87,17 +90,22 @@ class ProcessesEngine:
                     children.wait(POLL_S)
 
     def _swarms(self, cells: Iterable[Cell], place: Place, display: SweepDisplay) -> None:
+        library = LocalRoom(place.data_dir, 1, lambda number, figure: None)
         for cell in cells:
-            if isinstance(cell, SwarmCell):
+            if isinstance(cell, SwarmCell | PeersCell):
                 with one_line(cell, place.shelf.log(cell)):
-                    outcome = self._swarm(cell, place, display)
+                    outcome = self._swarm(cell, place, library, display)
                 place.shelf.put(cell, outcome)
                 display.cell_ended(cell, outcome)
 
-    def _swarm(self, cell: SwarmCell, place: Place, display: SweepDisplay) -> Outcome:
+    def _swarm(
+        self, cell: SwarmCell | PeersCell, place: Place, library: LocalRoom, display: SweepDisplay
+    ) -> Outcome:
         def say(number: int, figure: float) -> None:
             display.round_ended(cell, number, figure)
 
+        if isinstance(cell, PeersCell):
+            return run_dealt(cell, library, folder_of(cell, place), say)
         return run_nodes(cell, folder_of(cell, place), say)
 
 

@@ -9,8 +9,8 @@ from scenarios.frame.digests import salt_of
 from scenarios.frame.folder import write_json
 from scenarios.study.threads import one_thread
 from scenarios.swarms.baselines import PrivateCurve, Replay
-from scenarios.swarms.history import amount, most_spent
-from scenarios.swarms.replay import Swarm
+from scenarios.swarms.history import amount
+from scenarios.swarms.replay import Swarm, datasets_of
 
 
 def run_replay(job: Replay) -> int:
@@ -24,7 +24,7 @@ def replay(job: Replay) -> PrivateCurve:
     """Replay the swarm; return the accuracy and the largest epsilon after every round."""
     accuracy, ledgers = [], []
     with one_thread():
-        swarm = Swarm(job.task, job.peers, salt_of(job.name))
+        swarm = Swarm(job.task, datasets_of(job.task, job.peers), salt_of(job.name))
         for number in range(1, job.rounds + 1):
             accuracy.append(swarm.round(number))
             ledgers.append(_ledger(swarm))
@@ -34,7 +34,7 @@ def replay(job: Replay) -> PrivateCurve:
 
 
 def _ledger(swarm: Swarm) -> Mapping[str, object]:
-    ledger = most_spent([member.ledger for member in swarm.members])
+    ledger = swarm.ledger
     if ledger is None:
         name = swarm.members[0].mechanism.name
         raise ValueError(f"{name} gives no guarantee: there is nothing to compare")

@@ -133,7 +133,7 @@ def _seeds(study: Study, request: Request, own: StudySection) -> tuple[int, ...]
 
 def _chosen(study: Study, request: Request, own: StudySection) -> tuple[Cell, ...]:
     """The arms that were asked for by name, else those of the study's form; and the user's own."""
-    patterns = own.arms or (study.quick.arms if request.quick else ("*",))
+    patterns = own.arms or (study.quick.arms if request.quick else study.usual)
     for pattern in patterns:
         if not any(fnmatchcase(arm.arm, pattern) for arm in study.arms):
             known = ", ".join(arm.arm for arm in study.arms)

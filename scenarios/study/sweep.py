@@ -37,7 +37,8 @@ class Study:
     """A sweep and its claims.
 
     stands_in: (part of the source, its replacement here), listed in every report.
-    data_sets: the names of the data sets that the arms use.
+    data_sets: the names of the data sets that every run needs; an arm asks for others that it uses.
+    usual: patterns of the arms of a full run; the others run only if the command line names them.
     own: makes an arm called "own" from the import path and keyword arguments of a user's mechanism. Raises
     ConfigError.
     """
@@ -55,6 +56,7 @@ class Study:
     headline: Callable[[Sweep], str]
     charts: Callable[[Sweep], tuple[Chart, ...]]
     tables: Callable[[Sweep], tuple[Table, ...]]
+    usual: tuple[str, ...] = ("*",)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from scenarios.study.threads import one_thread
 from scenarios.swarms.history import amount, most_spent
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
 from scenarios.swarms.progress import PeerProgress
-from scenarios.swarms.replay import Swarm
+from scenarios.swarms.replay import Swarm, datasets_of
 from scenarios.swarms.results import lowest_by_round
 
 Say = Callable[[int, float], None]
@@ -94,14 +94,12 @@ class SwarmCell:
         """Replay the swarm in this process, with noise from the seed."""
         begun, figures = time.perf_counter(), []
         with one_thread():
-            swarm = Swarm(self.task, self.peers, salt_of(self.arm))
+            swarm = Swarm(self.task, datasets_of(self.task, self.peers), salt_of(self.arm))
             for number in range(1, self.rounds + 1):
                 figures.append(swarm.round(number))
                 room.say(number, figures[-1])
-        ledger = most_spent([member.ledger for member in swarm.members])
-        protects = swarm.members[0].mechanism.protects
         last: dict[str, Fact] = {name: swarm.mean_of(name) for name in ("radius", "noise_std")}
-        facts = {**privacy_facts(ledger, protects), **last, "model sha256": digest_of(swarm.base)}
+        facts = {**privacy_facts(swarm.ledger, swarm.protects), **last, "model sha256": digest_of(swarm.base)}
         return Outcome(tuple(figures), facts, time.perf_counter() - begun)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,10 @@ class Round:
     bytes_received: int
     base_digest: str
     phases: Mapping[str, PhaseCost]
+    steps: int = 0
+    """The steps that the round had; 0 where a round is one sum."""
+    steps_failed: int = 0
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,9 @@ def parse_round(line: str) -> Round | None:
         bytes_received=int(fields.get("bytes_received", 0)),
         base_digest=fields["base_digest"],
         phases={name: _cost(cost) for name, cost in fields.get("phases", {}).items()},
+        steps=int(fields.get("steps", 0)),
+        steps_failed=int(fields.get("steps_failed", 0)),
+        metrics=dict(fields.get("metrics", {})),
     )
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from mechanisms.mechanism import Offer
 from mechanisms.noise.randomness import SeededWords
 from mechanisms.servers.group_median import LEAST_GROUPS, LEAST_MEMBERS, group_median, smallest_sum
+from node.data.dataset import Dataset
 from node.errors import ConfigError
 from node.runtime.privacy_budget import offer_bound
 from node.storage.vector_files import Floats
@@ -28,8 +29,7 @@ from scenarios.frame.spec import Json
 from scenarios.study.cells import Fact, Outcome, Room
 from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import AboutSwarm, privacy_facts
-from scenarios.swarms.history import most_spent
-from scenarios.swarms.replay import Gated, Swarm
+from scenarios.swarms.replay import Gated, Swarm, datasets_of
 
 _LIARS, _GROUPS = 41, 42  # streams of random numbers: [this, seed], and [this, seed, the arm's salt]
 
@@ -68,13 +68,13 @@ HONEST = Lie(0.0)
 class LyingSwarm(Swarm):
     """A swarm with liars. `groups`: the number of disjoint group sums, combined by the median; 1: one sum."""
 
-    def __init__(self, task: Task, peers: int, salt: int, lie: Lie, groups: int) -> None:
+    def __init__(self, task: Task, datasets: Sequence[Dataset], salt: int, lie: Lie, groups: int) -> None:
         """See Swarm; a liar has no gate. Raises ConfigError."""
-        super().__init__(task, peers, salt)
+        super().__init__(task, datasets, salt)
         self._lie, self._groups = lie, groups
         self._bound = offer_bound(task, self.members[0].mechanism)
         self._dealer = SeededWords(np.random.default_rng([_GROUPS, task.task.seed, salt]))
-        self.liars = lie.liars(peers, task.task.seed)
+        self.liars = lie.liars(len(datasets), task.task.seed)
         for liar in self.liars:
             self.gates[liar] = Gated(self.trainers[liar], None, self.base)
 
@@ -124,16 +124,15 @@ class LyingSwarmCell(AboutSwarm):
         """
         begun, figures, refused = time.perf_counter(), [], []
         with one_thread():
-            swarm = LyingSwarm(self.of.task, self.of.peers, salt_of(self.arm), self.lie, self.groups)
+            datasets = datasets_of(self.of.task, self.of.peers)
+            swarm = LyingSwarm(self.of.task, datasets, salt_of(self.arm), self.lie, self.groups)
             for number in range(1, self.rounds + 1):
                 figures.append(swarm.round(number))
                 refused.append(float(np.mean([gate.refused for gate in swarm.honest_gates])))
                 room.say(number, figures[-1])
             own = float(np.mean([swarm.accuracy(gate.start) for gate in swarm.honest_gates]))
         facts: dict[str, Fact] = {
-            **privacy_facts(
-                most_spent([member.ledger for member in swarm.members]), swarm.members[0].mechanism.protects
-            ),
+            **privacy_facts(swarm.ledger, swarm.protects),
             MEMBERS: smallest_sum(self.of.peers, self.groups),
             OWN: own,
             ROLLED_BACK: sum(refused),

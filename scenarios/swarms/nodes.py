@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from node.addresses import PeerAddress
 from node.errors import ConfigError, UserError
 from node.logs import NO_LOG
 from node.options import NodeOptions
 from node.task.sections import Task
+from scenarios.data.dataset import Dataset
 from scenarios.frame.children import Children, warm_up
 from scenarios.swarms.history import Round, Summary, Tail, by_round, read_history, read_summary
 from scenarios.swarms.progress import Display, PeerProgress
@@ -27,12 +29,16 @@ PEERS_AT_MOST = 64
 
 @dataclass(frozen=True)
 class SwarmPlan:
-    """The swarm to start: `peers` nodes learn `task` for `rounds` rounds, each on its part of the data."""
+    """The swarm to start: `peers` nodes learn `task` for `rounds` rounds, each on its part of the data.
+
+    `rows`: each peer's rows and the common test rows; None: the peers divide the task's own data.
+    """
 
     task: Task
     peers: int
     rounds: int
     folder: Path
+    rows: tuple[Dataset, ...] | None = None
 
     def peer_folder(self, peer: int) -> Path:
         """The folder of peer number `peer`, from 0."""
@@ -98,7 +104,11 @@ def _start(plan: SwarmPlan, children: Children) -> None:
         for peer, listener in enumerate(sockets):
             log = plan.peer_folder(peer) / "log.txt"
             options = node_options(plan, peer, endpoints)
-            children.start(f"peer {peer}", log, "scenarios.engines.peer_worker:run_node", options, listener)
+            if plan.rows is None:
+                job: tuple[Any, ...] = ("scenarios.engines.peer_worker:run_node", options)
+            else:
+                job = ("scenarios.engines.dealt_worker:run_node", options, plan.rows[peer])
+            children.start(f"peer {peer}", log, *job, listener)
 
 
 @contextmanager

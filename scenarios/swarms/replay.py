@@ -29,9 +29,10 @@ from node.runtime.weighting import Weighting, make_weighting
 from node.storage.vector_files import Floats
 from node.task.sections import Task
 from node.training.build import build_model
-from node.training.trainer import Trainer, shapes
+from node.training.trainer import Evaluation, Trainer, shapes
 from scenarios.clients.gradients import Gradients
 from scenarios.clients.training import train_clients, training_of
+from scenarios.swarms.history import most_spent
 from scenarios.swarms.nodes import batch_seed
 
 _NOISE = 21  # a stream of random numbers: [this, seed, the arm's salt, peer]
@@ -41,9 +42,11 @@ _BLOCK = 32
 class Swarm:
     """The peers and their agreed base. `offers`: those of the last round that had any."""
 
-    def __init__(self, task: Task, peers: int, salt: int) -> None:
-        """`salt`: of the streams of noise, different for arms that are compared. Raises ConfigError."""
-        datasets = [load_dataset(task, None, (peer, peers)) for peer in range(peers)]
+    def __init__(self, task: Task, datasets: Sequence[Dataset], salt: int) -> None:
+        """`datasets`: each peer's rows.
+
+        `salt`: of the streams of noise, different for arms that are compared. Raises ConfigError.
+        """
         named = shapes(build_model(task, datasets[0]), task.train.parameters)
         self.members = [
             Member(task, make_mechanism(task, named, rows), rows, seeded_words(task, salt, peer))
@@ -73,6 +76,20 @@ class Swarm:
     def accuracy(self, model: Floats) -> float:
         """The accuracy of any model (d,) on the common test rows."""
         return self._judge.evaluate(model).accuracy
+
+    def evaluated(self) -> Evaluation:
+        """The evaluation of the base on the common test rows."""
+        return self._judge.evaluate(self.base)
+
+    @property
+    def ledger(self) -> Mapping[str, object] | None:
+        """The ledger of the peer that has spent the most, as in summary.json; None without privacy."""
+        return most_spent([member.ledger for member in self.members])
+
+    @property
+    def protects(self) -> str:
+        """What the mechanism protects, in a sentence."""
+        return self.members[0].mechanism.protects
 
     def _trained(self, number: int, peers: Sequence[int]) -> list[Floats]:
         """The trained models (d,) of `peers`; each starts from the base, or from its last accepted one."""
@@ -108,6 +125,11 @@ class Swarm:
         """The mean `radius` or `noise_std` of the last offers; None if they have none."""
         values = [value for offer in self.offers if (value := getattr(offer, name)) is not None]
         return float(np.mean(values)) if values else None
+
+
+def datasets_of(task: Task, peers: int) -> list[Dataset]:
+    """Every peer's part of the task's own data. Raises ConfigError."""
+    return [load_dataset(task, None, (peer, peers)) for peer in range(peers)]
 
 
 def seeded_words(task: Task, salt: int, peer: int) -> SeededWords:

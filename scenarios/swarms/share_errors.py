@@ -25,7 +25,7 @@ from scenarios.frame.spec import Json
 from scenarios.study.cells import Outcome, Room
 from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import AboutSwarm
-from scenarios.swarms.replay import Swarm
+from scenarios.swarms.replay import Swarm, datasets_of
 
 _SHARES = 31  # a stream of random numbers: [this, seed, the arm's salt]
 
@@ -46,7 +46,7 @@ class ShareErrorCell(AboutSwarm):
         begun, figures, largest = time.perf_counter(), [], 0.0
         rng = np.random.default_rng([_SHARES, self.seed, salt_of(self.arm)])
         with one_thread():
-            swarm = Swarm(self.of.task, self.of.peers, salt_of(self.arm))
+            swarm = Swarm(self.of.task, datasets_of(self.of.task, self.of.peers), salt_of(self.arm))
             for number in range(1, self.rounds + 1):
                 swarm.round(number)
                 errors = share_errors([offer.vector for offer in swarm.offers], self.shares(), rng)

@@ -5,8 +5,12 @@ from pathlib import Path
 import pytest
 
 from node.task.load import load_task
+from scenarios.engines.engine import Place
+from scenarios.engines.nodes import ProcessesEngine
 from scenarios.engines.room import LocalRoom
 from scenarios.swarms.cells import SwarmCell, run_nodes
+from scenarios.swarms.dealt import ACCURACY, FAILED, HONEST, STEP_BYTES, STEP_S, PeersCell
+from tests.own_studies import Told
 
 PEERS, ROUNDS = 3, 3
 SMALL = ("model.args.sizes=[64,16,10]", f"train.rounds={ROUNDS}", "aggregation.protocol=additive")
@@ -51,3 +55,28 @@ def test_real_nodes_spend_what_the_replay_says(tmp_path: Path) -> None:
     replay = one.replay(LocalRoom(tmp_path, 1, lambda number, figure: None)).facts
     for name in ("epsilon", "stated", "delta", "unit", "protects", "outside"):
         assert facts[name] == replay[name]
+
+
+def test_real_nodes_take_the_steps_of_the_replay_on_rows_that_they_are_handed(tmp_path: Path) -> None:
+    """All rows in every step and hardly any noise: then the steps are the same but for the noise."""
+    table = {
+        "task": {"name": "digits"},
+        "model": {"class": "node.models:MLP", "args": {"sizes": [64, 16, 10]}},
+        "train": {"expected_rows": 1438, "steps": 12, "report_every": 4},
+        "privacy": {"mechanism": "distributed-dp-sgd", "epsilon": 100_000, "honest": 2},
+        "aggregation": {"min_participants": 4},
+    }
+    one = PeersCell("steps", table, "digits", ACCURACY, peers=4)
+    told, place = Told(), Place(tmp_path, tmp_path)
+    ProcessesEngine(1).run([one], place, told)
+    outcome = place.shelf.get(one)
+    replay = one.replay(LocalRoom(tmp_path, 1, lambda number, figure: None))
+    assert outcome.figures == pytest.approx(replay.figures, abs=0.02)
+    assert told.rounds["steps", 0][-1] == (3, outcome.final)
+    assert (outcome.facts[HONEST], outcome.facts["base digests"], outcome.facts[FAILED]) == (2, 1, 0)
+    seconds, sent = outcome.facts[STEP_S], outcome.facts[STEP_BYTES]
+    assert isinstance(seconds, float)
+    assert isinstance(sent, float)
+    assert 0 < seconds < 30
+    assert sent > 4 * 1210, "a peer sends its words once at least"
+    assert outcome.facts["epsilon"] == pytest.approx(replay.facts["epsilon"])

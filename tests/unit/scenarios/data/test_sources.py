@@ -180,7 +180,7 @@ def refusal(name: str, folder: Path) -> str:
 
 def test_an_unknown_name_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
     said = refusal("mnits", tmp_path)
-    allowed = "digits, breast-cancer, mnist, femnist-digits, adult, loan"
+    allowed = "digits, breast-cancer, mnist, fashion-mnist, femnist-digits, adult, loan"
     assert said == f"data set 'mnits' is unknown; allowed: {allowed}"
 
 
@@ -189,6 +189,16 @@ def test_missing_files_are_one_line_with_the_command_that_gets_them(tmp_path: Pa
     assert "train-images-idx3-ubyte.gz cannot be read (No such file or directory)" in said
     assert f"`python -m scenarios data mnist --data-dir '{tmp_path}/no such'`" in said
     assert "--data-dir" in refusal("femnist-digits", tmp_path)
+
+
+def test_fashion_mnist_is_read_like_mnist(tiny_mnist: Path) -> None:
+    (tiny_mnist / "mnist").rename(tiny_mnist / "fashion_mnist")
+    found = load("fashion-mnist", tiny_mnist, rng())
+    assert (found.train_x.shape, found.test_x.shape, found.classes) == ((12, 1, 28, 28), (5, 1, 28, 28), 10)
+    assert found.description.startswith("fashion-mnist: 12 training and 5 test images")
+    said = refusal("fashion-mnist", tiny_mnist / "no such")
+    assert "cannot be read (No such file or directory)" in said
+    assert f"copy its publisher's four gzipped idx files to '{tiny_mnist}/no such'/fashion_mnist/" in said
 
 
 def test_as_many_labels_as_images(tiny_mnist: Path) -> None:

@@ -48,6 +48,13 @@ def test_a_quick_run_has_the_arms_seeds_and_rounds_of_its_form() -> None:
     assert run(quick=True, rounds=5).arms[0].rounds == 5
 
 
+def test_arms_outside_a_full_run_run_if_they_are_named() -> None:
+    usual = replace(STUDY, usual=("pl*",))
+    assert names(run(study=usual)) == ["plain"]
+    assert names(run("scenario.arms=noised", study=usual)) == ["noised"]
+    assert names(run(quick=True, study=usual)) == ["plain"]
+
+
 def test_arms_by_name_and_pattern() -> None:
     assert names(run("scenario.arms=noised")) == ["noised"]
     assert names(run("scenario.arms=noi*, plain", quick=True)) == ["plain", "noised"]

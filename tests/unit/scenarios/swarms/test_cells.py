@@ -22,7 +22,7 @@ from scenarios.study.cells import Outcome
 from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import SwarmCell, Teller, lowest_figures, privacy_facts
 from scenarios.swarms.progress import PeerProgress
-from scenarios.swarms.replay import OneByOne, Swarm, Together, seeded_words
+from scenarios.swarms.replay import OneByOne, Swarm, Together, datasets_of, seeded_words
 from scenarios.swarms.results import SwarmResults
 from tests.unit.scenarios.conftest import ROUNDS as SWARM_ROUNDS
 from tests.unit.scenarios.conftest import ledger
@@ -49,7 +49,7 @@ def run(one: SwarmCell) -> Outcome:
 
 
 def swarm_of(one: SwarmCell) -> Swarm:
-    return Swarm(one.task, one.peers, SALT)
+    return Swarm(one.task, datasets_of(one.task, one.peers), SALT)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_peers_trained_together_end_as_their_own_trainers_do(overrides: tuple[st
 )
 def test_what_is_not_plain_is_trained_peer_by_peer(overrides: tuple[str, ...]) -> None:
     task = load_task("digits", ["train.rounds=1", "train.epochs=1", *overrides])
-    swarm = Swarm(task, PEERS, SALT)
+    swarm = Swarm(task, datasets_of(task, PEERS), SALT)
     assert isinstance(swarm.training, OneByOne)
     assert 0 <= swarm.round(1) <= 1
     assert len(swarm.offers) == PEERS
@@ -212,7 +212,7 @@ def test_no_two_peers_and_no_two_arms_have_the_same_noise() -> None:
     task = private("ldp", "privacy.epsilon=0.1").task
     offers = []
     for salt in (1, 2):
-        swarm = Swarm(task, PEERS, salt)
+        swarm = Swarm(task, datasets_of(task, PEERS), salt)
         swarm.round(1)
         offers += [offer.vector for offer in swarm.offers]
     correlation = np.corrcoef(offers) - np.eye(2 * PEERS)

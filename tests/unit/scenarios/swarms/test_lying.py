@@ -20,6 +20,7 @@ from scenarios.study.sweep import Sweep
 from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import SwarmCell
 from scenarios.swarms.lying import HONEST, MEMBERS, OWN, REFUSED, ROLLED_BACK, Lie, LyingSwarm, LyingSwarmCell
+from scenarios.swarms.replay import datasets_of
 from scenarios.systems.rpfl import lying
 from scenarios.systems.rpfl.lying import ARMS, CLAIMS, arm
 from tests.own_studies import STUDY
@@ -39,7 +40,7 @@ def run(one: LyingSwarmCell | SwarmCell) -> Outcome:
 
 
 def swarm_of(one: LyingSwarmCell) -> LyingSwarm:
-    return LyingSwarm(one.of.task, one.of.peers, SALT, one.lie, one.groups)
+    return LyingSwarm(one.of.task, datasets_of(one.of.task, one.of.peers), SALT, one.lie, one.groups)
 
 
 # -- lies --------------------------------------------------------------------------------------------------

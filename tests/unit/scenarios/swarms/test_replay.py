@@ -14,7 +14,7 @@ from scenarios.swarms.baselines import PrivateCurve, Replay, replays, run_replay
 from scenarios.swarms.history import amount
 from scenarios.swarms.nodes import SwarmPlan
 from scenarios.swarms.progress import Display, Lines
-from scenarios.swarms.replay import Swarm
+from scenarios.swarms.replay import Swarm, datasets_of
 
 PEERS, ROUNDS = 3, 2
 SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,8,10]", f"train.rounds={ROUNDS}")
@@ -86,7 +86,7 @@ def test_rounds_beyond_the_budget_leave_the_model_and_epsilon_as_they_are(tmp_pa
 def test_the_largest_epsilon_of_all_peers_is_told(tmp_path):
     """With dp-sgd each peer's epsilon follows from its rows."""
     work = job(tmp_path, "dp-sgd", "task.seed=3")
-    swarm = Swarm(work.task, PEERS, 0)
+    swarm = Swarm(work.task, datasets_of(work.task, PEERS), 0)
     swarm.round(1)
     spent = [amount(member.ledger, "epsilon_spent") for member in swarm.members]
     assert max(spent) > max(spent[:-1]), "here the last peer has spent most"

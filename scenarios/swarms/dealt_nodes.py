@@ -1,0 +1,94 @@
+"""Real nodes on rows of a data set that the run hands them: their figures, and what their steps cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from scenarios.data.dataset import Dataset
+from scenarios.study.cells import Fact, Outcome, Room
+from scenarios.swarms.cells import Say, Teller, privacy_facts
+from scenarios.swarms.dealt import (
+    ACCURACY,
+    FACTOR,
+    FAILED,
+    HONEST,
+    STEP_BYTES,
+    STEP_S,
+    Dealt,
+    PeersCell,
+    honest_facts,
+    parts_of,
+)
+from scenarios.swarms.history import AGGREGATED, most_spent
+from scenarios.swarms.nodes import PeerRun, SwarmPlan, run_swarm
+
+
+def run_dealt(cell: PeersCell, room: Room, folder: Path, say: Say) -> Outcome:
+    """Run the cell by real node processes on loopback, which write to `folder`. Raises UserError.
+
+    A figure is the lowest of all peers in that round. Noise comes from the system's generator.
+    """
+    begun = time.perf_counter()
+    plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder, tuple(dealt_to(cell, cell.dataset(room))))
+    peers = run_swarm(plan, Teller(say))
+    ledger = most_spent([peer.summary.privacy for peer in peers])
+    facts = {
+        **privacy_facts(ledger, ""),
+        **honest_facts(ledger),
+        **node_facts(cell, peers),
+        "base digests": len({peer.summary.base_digest for peer in peers}),
+    }
+    return Outcome(lowest_measured(peers, cell), facts, time.perf_counter() - begun)
+
+
+def dealt_to(cell: PeersCell, dataset: Dataset) -> list[Dataset]:
+    """Each peer's rows, with the common test rows."""
+    parts = parts_of(dataset, cell.peers, cell.seed)
+    return [
+        replace(dataset, train_x=dataset.train_x[part], train_y=dataset.train_y[part], clients=None)
+        for part in parts
+    ]
+
+
+def lowest_measured(peers: Sequence[PeerRun], cell: Dealt) -> tuple[float, ...]:
+    """For each round the lowest figure of the peers that were in it; if there were none, the one before."""
+    lowest: dict[int, float] = {}
+    for entry in (entry for peer in peers for entry in peer.rounds):
+        value = entry.accuracy if cell.measure == ACCURACY else entry.metrics.get(cell.measure)
+        if value is not None:
+            lowest[entry.round] = min(value, lowest.get(entry.round, 1.0))
+    figures = [0.0]
+    for number in range(1, cell.rounds + 1):
+        figures.append(lowest.get(number, figures[-1]))
+    return tuple(figures[1:])
+
+
+def node_facts(cell: PeersCell, peers: Sequence[PeerRun]) -> dict[str, Fact]:
+    """What steps of real nodes cost; {} where a round is one sum.
+
+    Seconds: the median over rounds and peers of a round's phases over its steps. Bytes: those that a peer
+    sent, likewise.
+    """
+    plan = cell.task.step_plan
+    if plan is None:
+        return {}
+    whole = [
+        (entry, entry.steps)
+        for peer in peers
+        for entry in peer.rounds[1:]
+        if entry.steps and entry.outcome == AGGREGATED
+    ]
+    seconds = [sum(cost.seconds for cost in entry.phases.values()) / steps for entry, steps in whole]
+    sent = [entry.bytes_sent / steps for entry, steps in whole]
+    return {
+        HONEST: plan.honest,
+        FACTOR: cell.peers / (plan.honest + 1),
+        STEP_S: float(np.median(seconds)) if seconds else None,
+        STEP_BYTES: float(np.median(sent)) if sent else None,
+        FAILED: max(entry.steps_failed for peer in peers for entry in peer.rounds),
+    }

@@ -1,0 +1,126 @@
+"""Shared private steps replayed without a network: all peers' words, their sum, and the step that follows.
+
+    base ──▶ words of every peer: gradients of a sample, a share of the noise ──▶ sum modulo 2^32 ──▶ base'
+
+Gradients, noise, words, steps and charges are the node's own; words are whole numbers, so an ordinary sum is
+what a secure sum decodes to, bit for bit. Noise comes from a seed. A trusted server is one peer with all
+rows, which adds all of the noise by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.gradients.distributed import SharedNoise
+from mechanisms.updates.distributed import DistributedDP
+from node.data.dataset import Dataset
+from node.runtime.privacy_budget import facts, make_mechanism
+from node.storage.vector_files import Floats
+from node.task.sections import StepPlan, Task
+from node.training.build import build_model
+from node.training.step_trainer import StepTrainer
+from node.training.trainer import Evaluation, shapes
+from scenarios.swarms.nodes import batch_seed
+from scenarios.swarms.replay import seeded_words
+
+
+@dataclass(frozen=True)
+class StepRules:
+    """What the members of a swarm with shared noise agree on."""
+
+    plan: StepPlan
+    mechanism: DistributedDP
+
+
+def rules_of(task: Task, dataset: Dataset) -> StepRules:
+    """The rules of a task, for any member's rows. Raises ConfigError; TypeError for another mechanism."""
+    named = shapes(build_model(task, dataset), task.train.parameters)
+    mechanism = make_mechanism(task, named, len(dataset.train_y))
+    if not isinstance(mechanism, DistributedDP) or task.step_plan is None:
+        raise TypeError(f"privacy.mechanism = {task.privacy.mechanism!r} has no shared noise")
+    return StepRules(task.step_plan, mechanism)
+
+
+def servers_noise(shared: SharedNoise, rows: int) -> SharedNoise:
+    """The rule by which one member with all `rows` adds the noise of honest + 1 members."""
+    rule = shared.gradient
+    alone = replace(rule, noise_multiplier=rule.noise_multiplier * math.sqrt(shared.honest + 1))
+    # A rounding error in q times all rows must not exceed the batch.
+    batch = max(shared.expected_batch, rule.sampling_probability * rows)
+    return replace(shared, gradient=alone, expected_batch=batch)
+
+
+class StepSwarm:
+    """Peers that take steps together, and their base. `seconds`: a peer's mean time for one gradient."""
+
+    def __init__(self, task: Task, datasets: Sequence[Dataset], salt: int) -> None:
+        """`datasets`: each peer's rows, or a server's; `salt`: see Swarm. Raises ConfigError."""
+        self.rules = rules_of(task, datasets[0])
+        shared = self.rules.mechanism.shared
+        if len(datasets) == 1:
+            shared = servers_noise(shared, len(datasets[0].train_y))
+        self.trainers = [
+            StepTrainer(
+                task=task,
+                plan=self.rules.plan,
+                model=build_model(task, dataset),
+                dataset=dataset,
+                seed=batch_seed(task, len(datasets), peer),
+                rule=shared,
+                words=seeded_words(task, salt, peer),
+            )
+            for peer, dataset in enumerate(datasets)
+        ]
+        self.base: Floats = self.trainers[0].vector()
+        self._steps, self._spent_s = 0, 0.0
+
+    def round(self, number: int) -> float:
+        """Take the steps of round `number`, from 1; return the accuracy after them. Raises UserError."""
+        plan = self.rules.plan
+        last = min(plan.steps, number * plan.report_every)
+        for step in range(self._steps + 1, last + 1):
+            self.take(step)
+        return self.evaluated().accuracy
+
+    def take(self, step: int) -> None:
+        """Take step number `step`, from 1. Raises UserError."""
+        self.base = self.trainers[0].following(self.base, step, self.summed())
+        self._steps = step
+
+    def summed(self) -> NDArray[np.uint32]:
+        """The sum (d,) of all peers' words for the next step, modulo 2^32."""
+        total: NDArray[np.uint32] | None = None
+        for trainer in self.trainers:
+            made = trainer.contribution(self.base)
+            self._spent_s += made.seconds
+            total = made.words if total is None else total + made.words
+        if total is None:
+            raise ValueError("a swarm has peers")
+        return total
+
+    def evaluated(self) -> Evaluation:
+        """The evaluation of the average in the base, on the common test rows."""
+        return self.trainers[0].evaluate(self.base)
+
+    @property
+    def seconds(self) -> float:
+        """A peer's mean time for the words of one step."""
+        return self._spent_s / max(1, self._steps * len(self.trainers))
+
+    @property
+    def ledger(self) -> Mapping[str, object] | None:
+        """A member's ledger as in summary.json."""
+        mechanism = self.rules.mechanism
+        events = mechanism.per_offer
+        return facts(mechanism, Ledger(tuple((event, self._steps) for event in events)))
+
+    @property
+    def protects(self) -> str:
+        """What the mechanism protects, in a sentence."""
+        return self.rules.mechanism.protects

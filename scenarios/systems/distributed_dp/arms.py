@@ -1,0 +1,200 @@
+"""The arms of scenario `distributed-dp`: each setting under five mechanisms, at three epsilons.
+
+A `Setting` is a data set with a model and its peers. What steps with shared noise need and is not set here
+comes from the table of defaults (node.task.step_defaults), by rows and epsilon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from node.task.shared_noise import DISTRIBUTED
+from scenarios.study.cells import Cell
+from scenarios.study.sweep import Sweep
+from scenarios.swarms.dealt import ACCURACY, AS_THEY_ARE, AUC, PeersCell, Scale, Sections, ServerCell, task_of
+
+EPSILONS = (1, 3, 8)
+DELTA = 1e-5
+ROUNDS = 20
+POOLED, CENTRAL, ALONE, DATA_SETS = "pooled", "central", "dp-sgd", "ldp"
+"""Kinds of arms: all rows without privacy, a trusted server, each node for itself, whole data sets."""
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A data set with `rows` training rows, a model, and `peers` peers.
+
+    `honest`: the numbers of honest members, oneself included, that shared noise is sized for. `alone`: by
+    epsilon the batch and the rate of a node that noises for itself, one epoch a round, clipped to `clip`: the
+    best of a few on the test rows, which favours it. `plain`: what `[train]` is without privacy.
+
+    `scale`: public constants by which the source standardises its images.
+    """
+
+    name: str
+    title: str
+    source: str
+    rows: int
+    model: Mapping[str, Any]
+    peers: int
+    honest: tuple[int, ...]
+    clip: float
+    alone: Mapping[int, tuple[int, float]]
+    plain: Mapping[str, Any]
+    measure: str = ACCURACY
+    scale: Scale = AS_THEY_ARE
+    named: bool = False
+    """Whether its arms run only if the command line names them."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of its private arms, from the most trust to the least."""
+        return (CENTRAL, *map(self.shared, self.honest), ALONE, DATA_SETS)
+
+    def shared(self, honest: int) -> str:
+        """The kind of arm with noise that suffices if `honest` of its members are honest."""
+        return f"{honest}-of-{self.peers}"
+
+    def arm(self, kind: str, epsilon: int | None = None) -> str:
+        """The name of an arm."""
+        return f"{self.name}-{kind}" + ("" if epsilon is None else f"-eps{epsilon}")
+
+    def arms(self, kind: str) -> dict[str, float]:
+        """The names of a kind's arms, each with its epsilon."""
+        return {self.arm(kind, epsilon): epsilon for epsilon in EPSILONS}
+
+
+_IMAGES = {"class": "node.models:MLP", "args": {"sizes": [784, 64, 10]}}
+_SCATTERING = {
+    "class": "node.models:Scattering",
+    "args": {"shape": [1, 28, 28], "outputs": 10},
+    "body": "body",
+}
+_ALONE = {1: (1000, 1.0), 3: (256, 0.3), 8: (256, 1.0)}
+_ALONE_ON_FEATURES = {1: (1000, 5.0), 3: (1000, 10.0), 8: (1000, 10.0)}
+_PLAIN = {"rounds": ROUNDS, "epochs": 2, "batch_size": 64, "learning_rate": 0.05}
+
+
+_SCALES: Mapping[str, Scale] = {"mnist": (0.1307, 0.3081), "fashion-mnist": (0.286, 0.353)}
+"""Mean and standard deviation of all training pixels, which every tutorial on the data set states."""
+
+
+def _of_images(name: str, title: str, source: str, scattering: bool) -> Setting:
+    return Setting(
+        name=name,
+        title=title,
+        source=source,
+        rows=60_000,
+        model=_SCATTERING if scattering else _IMAGES,
+        peers=10,
+        honest=(7, 5),
+        clip=0.1 if scattering else 1.0,
+        alone=_ALONE_ON_FEATURES if scattering else _ALONE,
+        plain={**_PLAIN, "learning_rate": 0.01 if scattering else 0.05},
+        scale=AS_THEY_ARE if scattering else _SCALES[source],
+        named=source != "mnist",
+    )
+
+
+DIGITS = Setting(
+    name="digits",
+    title="digits, perceptron",
+    source="digits",
+    rows=1438,
+    model={"class": "node.models:MLP", "args": {"sizes": [64, 64, 10]}},
+    peers=5,
+    honest=(3,),
+    clip=1.0,
+    alone={1: (288, 2.0), 3: (64, 0.3), 8: (64, 1.0)},
+    plain={**_PLAIN, "batch_size": 16, "learning_rate": 0.1},
+)
+MNIST = _of_images("mnist-mlp", "MNIST, perceptron", "mnist", scattering=False)
+MNIST_FEATURES = _of_images("mnist-scattering", "MNIST, scattering", "mnist", scattering=True)
+FASHION = _of_images("fashion-mlp", "Fashion-MNIST, perceptron", "fashion-mnist", scattering=False)
+FASHION_FEATURES = _of_images(
+    "fashion-scattering", "Fashion-MNIST, scattering", "fashion-mnist", scattering=True
+)
+ADULT = Setting(
+    name="adult",
+    title="Adult, logistic regression",
+    source="adult",
+    rows=32_561,
+    model={"class": "node.models:Linear", "args": {"inputs": 107, "outputs": 2}},
+    peers=3,
+    honest=(2,),
+    clip=1.0,
+    alone=_ALONE,
+    plain={**_PLAIN, "learning_rate": 0.01},
+    measure=AUC,
+)
+SETTINGS = (DIGITS, MNIST, MNIST_FEATURES, ADULT, FASHION, FASHION_FEATURES)
+
+
+# -- cells -------------------------------------------------------------------------------------------------
+
+
+def _table(of: Setting, train: Mapping[str, Any], privacy: Mapping[str, Any]) -> Sections:
+    return {"task": {"name": of.name}, "model": of.model, "train": train, "privacy": privacy}
+
+
+def _private(mechanism: str, epsilon: int, **more: object) -> dict[str, object]:
+    return {"mechanism": mechanism, "epsilon": epsilon, "delta": DELTA, **more}
+
+
+def _shared_table(of: Setting, epsilon: int, honest: int) -> Sections:
+    """A task with shared noise: all or none, so a group has all peers."""
+    privacy = _private(DISTRIBUTED, epsilon, honest=honest - 1)
+    least = {"aggregation": {"min_participants": of.peers}}
+    return {**_table(of, {"expected_rows": of.rows}, privacy), **least}
+
+
+def _local_table(of: Setting, mechanism: str, epsilon: int) -> Sections:
+    if mechanism == DATA_SETS:
+        return _table(of, {**of.plain, "epochs": 1}, _private(mechanism, epsilon))
+    batch, rate = of.alone[epsilon]
+    train = {"rounds": ROUNDS, "epochs": 1, "batch_size": batch, "learning_rate": rate}
+    return _table(of, train, _private(mechanism, epsilon, clipping_radius=of.clip))
+
+
+def _cells(of: Setting) -> tuple[PeersCell | ServerCell, ...]:
+    def peers(kind: str, epsilon: int, table: Sections) -> PeersCell:
+        return PeersCell(of.arm(kind, epsilon), table, of.source, of.measure, scale=of.scale, peers=of.peers)
+
+    def server(kind: str, epsilon: int | None, table: Sections) -> ServerCell:
+        return ServerCell(of.arm(kind, epsilon), table, of.source, of.measure, scale=of.scale)
+
+    return (
+        server(POOLED, None, _table(of, of.plain, {"mechanism": "none"})),
+        *(server(CENTRAL, epsilon, _shared_table(of, epsilon, of.honest[0])) for epsilon in EPSILONS),
+        *(
+            peers(of.shared(honest), epsilon, _shared_table(of, epsilon, honest))
+            for honest in of.honest
+            for epsilon in EPSILONS
+        ),
+        *(
+            peers(mechanism, epsilon, _local_table(of, mechanism, epsilon))
+            for mechanism in (ALONE, DATA_SETS)
+            for epsilon in EPSILONS
+        ),
+    )
+
+
+ARMS: tuple[Cell, ...] = tuple(cell for of in SETTINGS for cell in _cells(of))
+USUAL = tuple(f"{of.name}-*" for of in SETTINGS if not of.named)
+
+
+def own(path: str, parameters: Mapping[str, Any]) -> Cell:
+    """An arm with a node's mechanism of the user's own, on the digits; `parameters` are keys of [privacy]."""
+    table = _table(DIGITS, DIGITS.plain, {**parameters, "mechanism": path})
+    task_of(table, 0)
+    return PeersCell("own", table, DIGITS.source, DIGITS.measure, peers=DIGITS.peers)
+
+
+# -- arms that were run ------------------------------------------------------------------------------------
+
+
+def run_of(sweep: Sweep, of: Setting, kind: str) -> dict[str, float]:
+    """The arms of a kind that were run, each with its epsilon."""
+    return {arm: epsilon for arm, epsilon in of.arms(kind).items() if sweep.has(arm)}
