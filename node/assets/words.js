@@ -66,13 +66,14 @@ const REASONS = {
   outdated: "a newer model came",
 };
 
-export const outcome = (round) => {
+// `bySteps`: whether a round is made of steps that all members take; then a node has no update of its own.
+export const outcome = (round, bySteps = false) => {
   if (round.reason === FOLLOWED) return "Followed the others";
   if (round.rolled_back) return "Rolled back";
   if (round.without?.length) return `Aggregated without ${list(round.without)}, gone for good`;
-  if (round.reason == null) return "Aggregated";
   const missing = round.missing.length ? `; missing ${round.missing.map((key) => key.slice(0, 8)).join(", ")}` : "";
-  return `Own update: ${REASONS[round.reason] ?? round.reason}${missing}`;
+  if (round.reason == null) return `Aggregated${round.steps_failed ? missing : ""}`;
+  return `${bySteps ? "No step" : "Own update"}: ${REASONS[round.reason] ?? round.reason}${missing}`;
 };
 
 const FOLLOWED = "budget-spent";
@@ -87,6 +88,9 @@ export const outcomes = (rounds) => {
   const followed = found.followed ? `, ${count(found.followed)} followed` : "";
   return { aggregated: found.aggregated, rest: `${count(found.alone)} on its own${followed}` };
 };
+
+// The steps of a round, and how many of its sums failed.
+export const stepsIn = (round) => `${count(round.steps)}${round.steps_failed ? `, ${count(round.steps_failed)} failed` : ""}`;
 
 export const ACCOUNTANTS = {
   PLD: "privacy loss distributions (PLD)",

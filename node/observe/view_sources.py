@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from mechanisms.accounting.ledger import Ledger
 from node.net.traffic import Counts
@@ -69,7 +69,11 @@ class NodeViewSource:
             sent=dict(parts.counts.sent),
             received=dict(parts.counts.received),
             dropped=dict(parts.counts.dropped),
-            peers=_peers(parts.node.known_peers, status.waiting_for),
+            peers=_peers(
+                parts.node.known_peers,
+                status.waiting_for,
+                lambda sums: parts.plan.peers_round(sums, parts.node.round, parts.state.base),
+            ),
             privacy=self._privacy,
             accuracy_of=parts.plan.accuracy_of,
             remarks=self._journal.remarks,
@@ -77,16 +81,21 @@ class NodeViewSource:
             ended=self.ended,
             waiting="" if self.ended else parts.waiting,
             electors_missing=0 if found is None or self.ended else found.missing,
+            report_every=parts.plan.report_every,
+            steps=None if parts.plan.report_every is None else parts.plan.generations,
         )
 
 
-def _peers(known_peers: tuple[KnownPeer, ...], awaited: tuple[str, ...]) -> tuple[Peer, ...]:
+def _peers(
+    known_peers: tuple[KnownPeer, ...], awaited: tuple[str, ...], round_of: Callable[[int], int]
+) -> tuple[Peer, ...]:
+    """`round_of`: the round of a peer that has announced so many sums."""
     return tuple(
         Peer(
             endpoint=found.endpoint,
             key=None if found.key is None else found.key.hex()[:KEY_DIGITS],
             contact=str(found.contact),
-            round=found.round,
+            round=None if found.round is None else round_of(found.round),
             follows=found.follows,
             is_tracker=found.is_tracker,
             is_awaited=found.endpoint in awaited,
