@@ -172,8 +172,8 @@ const picture = (name, text, caption) => {
 const bySteps = (view) => view.report_every != null;
 
 const honestWords = (honest, declared) => {
-  if (honest === 0) return "None: all others work together";
-  return `${counted(honest, "other member")}${honest === declared ? ", as the task declares" : ""}`;
+  if (honest === 0) return "none";
+  return `${count(honest)}${honest === declared ? ", as declared" : ""}`;
 };
 
 const level = (epsilon) => ({ text: epsilon == null ? "no bound" : figure(epsilon, 3), className: "number" });

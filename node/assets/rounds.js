@@ -1,7 +1,7 @@
 // The table of rounds, the latest first, a page at a time: a thousand rows are never in the document at once.
 
 import { byId, element, rows, say } from "./elements.js";
-import { bytes, count, figure, fixed, kindOf, NONE, outcome, percent, seconds, stepsIn } from "./words.js";
+import { bytes, count, figure, fixed, kindOf, NONE, outcome, percent, seconds } from "./words.js";
 
 const A_PAGE = 12;
 const ALONE = "If all collude";
@@ -43,7 +43,7 @@ export class RoundsTable {
   }
 
   #head() {
-    const headings = [...HEADINGS, ...(this.bySteps ? ["Steps"] : []), ...(this.isPrivate ? ["Epsilon"] : []), ...(this.bySteps ? [ALONE] : [])];
+    const headings = [...HEADINGS, ...(this.isPrivate ? ["Epsilon"] : []), ...(this.bySteps ? [ALONE] : [])];
     const row = byId("rounds-head");
     if (row.children.length === headings.length) return;
     row.replaceChildren(...headings.map((heading) => {
@@ -65,7 +65,6 @@ export class RoundsTable {
       seconds(round.aggregate_s),
       bytes(round.bytes_sent),
       bytes(round.bytes_received),
-      ...(this.bySteps ? [stepsIn(round)] : []),
       ...(this.isPrivate ? [fixed(round.epsilon)] : []),
       ...(this.bySteps ? [figure(round.epsilon_alone, 3)] : []),
     ];

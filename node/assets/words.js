@@ -66,13 +66,19 @@ const REASONS = {
   outdated: "a newer model came",
 };
 
+// The steps of a round, and how many of its sums failed.
+const stepsIn = (round, missing) => {
+  const failed = round.steps_failed ? `, ${counted(round.steps_failed, "sum")} failed${missing}` : "";
+  return `${counted(round.steps ?? 0, "step")}${failed}`;
+};
+
 // `bySteps`: whether a round is made of steps that all members take; then a node has no update of its own.
 export const outcome = (round, bySteps = false) => {
   if (round.reason === FOLLOWED) return "Followed the others";
   if (round.rolled_back) return "Rolled back";
   if (round.without?.length) return `Aggregated without ${list(round.without)}, gone for good`;
   const missing = round.missing.length ? `; missing ${round.missing.map((key) => key.slice(0, 8)).join(", ")}` : "";
-  if (round.reason == null) return `Aggregated${round.steps_failed ? missing : ""}`;
+  if (round.reason == null) return bySteps ? stepsIn(round, missing) : "Aggregated";
   return `${bySteps ? "No step" : "Own update"}: ${REASONS[round.reason] ?? round.reason}${missing}`;
 };
 
@@ -88,9 +94,6 @@ export const outcomes = (rounds) => {
   const followed = found.followed ? `, ${count(found.followed)} followed` : "";
   return { aggregated: found.aggregated, rest: `${count(found.alone)} on its own${followed}` };
 };
-
-// The steps of a round, and how many of its sums failed.
-export const stepsIn = (round) => `${count(round.steps)}${round.steps_failed ? `, ${count(round.steps_failed)} failed` : ""}`;
 
 export const ACCOUNTANTS = {
   PLD: "privacy loss distributions (PLD)",
