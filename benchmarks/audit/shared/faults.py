@@ -30,6 +30,8 @@ class Fault:
     shares: tuple[float, ...]
     scale: float = 1.0
     """By how much the decoded sum is too large."""
+    tensor_wise: bool = False
+    """Whether each tensor's gradient is clipped by itself."""
 
 
 def sound(honest: int) -> Fault:
@@ -49,6 +51,11 @@ def faults(honest: int, members: int) -> tuple[Fault, ...]:
         Fault("decoded 2 % too large", whole, 1.02),
         Fault("decoded 2 % too small", whole, 0.98),
     )
+
+
+def tensor_wise(honest: int) -> Fault:
+    """The fault that planted loud rows find: each tensor's gradient may be as long as the whole one."""
+    return Fault("each tensor clipped by itself", (1.0,) * honest, tensor_wise=True)
 
 
 @dataclass(frozen=True)

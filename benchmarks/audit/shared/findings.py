@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from benchmarks.audit.case import DELTA, EPSILON
 from benchmarks.audit.shared import sums, swarm
-from benchmarks.audit.shared.faults import Fault, faults, sound
+from benchmarks.audit.shared.faults import Fault, faults, sound, tensor_wise
 from benchmarks.spec import Figure, figure
 from mechanisms.audits import one_run
 from mechanisms.audits.residuals import Finding, finding
@@ -28,6 +29,7 @@ NAME = "distributed-dp-sgd"
 RESIDUALS, LOUD, SHIFT, ONE_RUN, SWARM = (
     f"{NAME}, {part}" for part in ("residuals", "loud rows", "shift of a record", "one run", "real nodes")
 )
+LOUD_SWARM = f"{SWARM}, loud rows"
 
 
 def seeded(*names: object) -> Words:
@@ -51,9 +53,16 @@ def swarm_findings(quick: bool) -> Iterator[Figure]:
     crowd = QUICK if quick else CROWD
     planted = faults(crowd.honest, crowd.members)
     for fault in (sound(crowd.honest), *(planted[4:6] if quick else planted)):
-        left = swarm.residuals(crowd, fault, seed=zlib.crc32(fault.name.encode()))
-        how = f"; {crowd.members} real nodes, {crowd.members - crowd.honest} collude"
-        yield _figure(SWARM, fault, [finding(left, ALPHA)], left.left.size, how)
+        yield _of_nodes(SWARM, crowd, fault)
+    loud = replace(crowd, loud=sums.LOUD, steps=sums.LOUD_STEPS)
+    for fault in (sound(crowd.honest), tensor_wise(crowd.honest)):
+        yield _of_nodes(LOUD_SWARM, loud, fault)
+
+
+def _of_nodes(name: str, crowd: swarm.Crowd, fault: Fault) -> Figure:
+    left = swarm.residuals(crowd, fault, seed=zlib.crc32(fault.name.encode()))
+    how = f"; {crowd.members} real nodes, {crowd.members - crowd.honest} collude"
+    return _figure(name, fault, [finding(left, ALPHA)], left.left.size, how)
 
 
 def _figure(mechanism: str, fault: Fault, found: list[Finding], values: int, how: str = "") -> Figure:
@@ -75,13 +84,13 @@ def _figure(mechanism: str, fault: Fault, found: list[Finding], values: int, how
 def loud_findings(quick: bool) -> Iterator[Figure]:
     """Yield the residual tests with planted loud rows, towards what these rows should add."""
     of = sums.digits(sums.LOUD_STEPS)
-    for name in ("", "each tensor clipped by itself"):
+    for fault in (sound(sums.HONEST), tensor_wise(sums.HONEST)):
         found = [
-            finding(sums.loud_residuals(of, sums.MAKERS[name], sums.LOUD, repeat), ALPHA)
+            finding(sums.loud_residuals(of, sums.MAKERS[fault.name], sums.LOUD, repeat), ALPHA)
             for repeat in range(1 if quick else _LOUD_REPEATS)
         ]
         how = f"; {sums.LOUD} loud rows a member"
-        yield _figure(LOUD, Fault(name, ()), found, sums.LOUD_STEPS * of.rule.size, how)
+        yield _figure(LOUD, fault, found, sums.LOUD_STEPS * of.rule.size, how)
 
 
 def shift_findings(quick: bool) -> Iterator[Figure]:

@@ -34,12 +34,13 @@ from node.training.trainer import read_vector, write_vector
 MEMBERS, HONEST, STEPS = 10, 7, 18
 RADIUS = 1.0
 LOUD, LOUD_STEPS = 10, 3
-"""Planted rows of a member, and the steps in which they are in."""
+"""Planted rows of a member, one of each class, and the steps in which they are in."""
 CANARIES, GUESSES = 4_000, 500
 """Of the audit by one run: canaries of all members, and guesses "in" and "out" each."""
 RECORDS = 40
 _RATE = 0.5
-_LOUDNESS = 100.0
+LOUDNESS = 100.0
+"""The std of a loud row's features; those of the digits are from 0 to 1."""
 
 Rows = tuple[torch.Tensor, torch.Tensor]
 Make = Callable[[Objective, SharedNoise, int], Member]
@@ -118,9 +119,9 @@ def honest_std(rule: SharedNoise) -> float:
 
 
 def loud_rows(number: int, width: int, classes: int, rng: np.random.Generator) -> Rows:
-    """Rows (number, width) whose gradients are far longer than C in every tensor, with any labels."""
-    x = torch.from_numpy((rng.normal(size=(number, width)) * _LOUDNESS).astype(np.float32))
-    return x, torch.from_numpy(rng.integers(0, classes, number))
+    """Rows (number, width) whose gradients are far longer than C in every tensor, of all classes in turn."""
+    x = torch.from_numpy((rng.normal(size=(number, width)) * LOUDNESS).astype(np.float32))
+    return x, torch.arange(number) % classes
 
 
 def loud_residuals(of: Digits, make: Make, planted: int, seed: int) -> Residuals:

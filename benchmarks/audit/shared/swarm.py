@@ -26,16 +26,21 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 from torch.nn import functional
 
 from benchmarks.audit.case import DELTA, EPSILON
-from benchmarks.audit.shared.faults import Fault, faulty, summed
+from benchmarks.audit.shared.faults import Fault, TensorWise, faulty, summed
 from benchmarks.audit.shared.reference import Reference
+from benchmarks.audit.shared.sums import loud_rows
 from mechanisms.audits.residuals import Residuals
+from mechanisms.gradients.distributed import SharedNoise
+from mechanisms.gradients.objective import Objective
 from mechanisms.noise.randomness import SeededWords, SystemWords, Words
 from mechanisms.updates.distributed import DistributedDP
 from node.app import Agreed, Prepared, prepare, run_as
 from node.data.dataset import Dataset, load_dataset
+from node.data.in_memory import Rows, rows_of
 from node.errors import UserError
 from node.net.listening import DEFAULT, endpoint_of, listen
 from node.options import parse_arguments
@@ -47,12 +52,16 @@ from node.signals import until_over
 from node.storage.state import State
 from node.storage.vector_files import Floats
 from node.task.load import load_task
-from node.task.sections import StepPlan
+from node.task.sections import StepPlan, Task
 from node.training.build import build_model
-from node.training.step_trainer import StepTrainer
+from node.training.step_trainer import Contributed, StepTrainer
+from node.training.trainer import write_vector
 from protocol.actions import Completed, Healed, Spend
 from protocol.vectors.pieces import Vector
 from protocol.wire.messages import Base
+
+_LOUD_BEYOND = 10.0
+"""Features of the digits are from 0 to 1; a loud row has at least one beyond this."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,8 @@ class Crowd:
     honest: int
     steps: int
     sizes: tuple[int, ...] = (64, 64, 10)
+    loud: int = 0
+    """Loud rows among each member's own; the test then looks towards what they should add."""
 
     def settings(self, rows: int) -> tuple[str, ...]:
         """The task's settings; `rows`: of all members."""
@@ -193,14 +204,25 @@ def residuals(crowd: Crowd, fault: Fault, seed: int) -> Residuals:
 def _datasets(crowd: Crowd) -> list[Dataset]:
     """The rows of each member."""
     task = load_task("digits", [])
-    return [load_dataset(task, None, (number, crowd.members)) for number in range(crowd.members)]
+    return [load_dataset(task, *_source(crowd, number)) for number in range(crowd.members)]
+
+
+def _source(crowd: Crowd, number: int) -> tuple[Rows | None, tuple[int, int] | None]:
+    """A member's own rows and no shard, if there are loud ones; else only its shard of the digits."""
+    shard = (number, crowd.members)
+    if not crowd.loud:
+        return None, shard
+    usual = load_dataset(load_task("digits", []), None, shard)
+    loud_x, loud_y = loud_rows(crowd.loud, usual.train_x.shape[1], 10, np.random.default_rng(number))
+    return rows_of((torch.cat([usual.train_x, loud_x]), torch.cat([usual.train_y, loud_y]))), None
 
 
 def _prepared(crowd: Crowd, number: int, peers: Sequence[str], out: Path, rows: int) -> Prepared:
     """Prepares a node as `python -m node` does."""
     mine = [f"--peers={','.join(peers)}", f"--listen={peers[number]}", f"--out={out}"]
     sets = [f"--set={setting}" for setting in crowd.settings(rows)]
-    return prepare(parse_arguments([*mine, f"--shard={number}/{crowd.members}", *sets]))
+    data, shard = _source(crowd, number)
+    return prepare(replace(parse_arguments([*mine, *sets]), data=data, shard=shard))
 
 
 def _member(
@@ -208,10 +230,9 @@ def _member(
 ) -> Prepared:
     """A colluder, or an honest member with the fault; without a fault the node as it is."""
     if number >= crowd.honest:
-        return _planted(plain, 1.0, fault.scale, SeededWords(np.random.default_rng([seed, number])), known)
-    if fault.name:
-        return _planted(plain, fault.shares[number], fault.scale, SystemWords(), known)
-    return plain
+        as_all = Fault(fault.name, (1.0,), fault.scale)
+        return _planted(plain, as_all, 0, SeededWords(np.random.default_rng([seed, number])), known)
+    return _planted(plain, fault, number, SystemWords(), known) if fault.name else plain
 
 
 def _shared(prepared: Prepared) -> tuple[DistributedDP, StepPlan]:
@@ -222,15 +243,42 @@ def _shared(prepared: Prepared) -> tuple[DistributedDP, StepPlan]:
     return prepared.mechanism, plan
 
 
+class _TensorWise(StepTrainer):
+    """A node's trainer whose words are of gradients that are clipped tensor by tensor."""
+
+    def __init__(
+        self,
+        task: Task,
+        plan: StepPlan,
+        model: nn.Module,
+        dataset: Dataset,
+        seed: int,
+        rule: SharedNoise,
+        words: Words,
+    ) -> None:
+        super().__init__(task, plan, model, dataset, seed, rule, words)
+        self._own, self._rows, self._size, self._noise_words = model, dataset, rule.size, words
+        row = (dataset.train_x[:1], dataset.train_y[:1])
+        objective = Objective(model, dict(model.named_parameters()), functional.cross_entropy, row)
+        self._member = TensorWise(objective, rule, len(dataset.train_y))
+
+    def contribution(self, base: Floats) -> Contributed:
+        """Returns the words of all rows."""
+        write_vector(self._own, base[: self._size], "*")
+        words = self._member.words(self._rows.train_x, self._rows.train_y, self._noise_words)
+        return Contributed(words, 0.0, 0.0, 0)
+
+
 def _planted(
-    prepared: Prepared, share: float, scale: float, words: Words, known: dict[bytes, Step]
+    prepared: Prepared, fault: Fault, place: int, words: Words, known: dict[bytes, Step]
 ) -> Prepared:
-    """A node that makes its part by a rule with a fault and with these words, and keeps its steps."""
+    """A node with a fault, as the member at this place, and with these words, which keeps its steps."""
     options, task = prepared.options, prepared.options.task
     mechanism, plan = _shared(prepared)
     dataset = load_dataset(task, options.data, options.shard)
-    rule = faulty(mechanism.shared, share, scale)
-    trainer = StepTrainer(task, plan, build_model(task, dataset), dataset, options.seed, rule, words)
+    rule = faulty(mechanism.shared, fault.shares[place], fault.scale)
+    make = _TensorWise if fault.tensor_wise else StepTrainer
+    trainer = make(task, plan, build_model(task, dataset), dataset, options.seed, rule, words)
 
     def contribution(state: State) -> Contribution:
         return Colluder(Steps(state, trainer, mechanism), known)
@@ -252,11 +300,12 @@ def _left(
     x, y = (
         torch.cat(parts) for parts in zip(*((each.train_x, each.train_y) for each in datasets), strict=True)
     )
+    is_loud = x.abs().amax(1) > _LOUD_BEYOND if crowd.loud else torch.ones(len(x), dtype=torch.bool)
     left, toward = [], []
     for sid in sessions:
         step = known[0][sid]
         decoded = step.after[2 * size :].astype(np.float64) * plan.expected_batch
         colluders = rule.decoded(summed([each[sid].own for each in known]))
-        toward.append(reference(step.before[:size], x, y))
-        left.append(decoded - colluders - toward[-1])
+        toward.append(reference(step.before[:size], x[is_loud], y[is_loud]))
+        left.append(decoded - colluders - reference(step.before[:size], x, y))
     return Residuals(np.stack(left), np.stack(toward), rule.share_std * math.sqrt(crowd.honest))
