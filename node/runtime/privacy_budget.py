@@ -138,7 +138,7 @@ def epsilon_by_honest(mechanism: Mechanism, ledger: Ledger) -> Mapping[int, floa
     honest = None if guarantee is None else guarantee.honest
     if guarantee is None or honest is None:
         return {}
-    levels = sorted({honest, *range(honest, 0, -2), 0}, reverse=True)
+    levels = sorted({honest, *range(honest, 0, -2 if honest > 2 else -1), 0}, reverse=True)
     most_shown = [*levels[:3], 0] if len(levels) > 4 else levels
     return {h: spent(at_honest(ledger, honest, h), guarantee.delta).epsilon for h in most_shown}
 
