@@ -10,6 +10,7 @@ adds.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -34,7 +35,7 @@ class Shift:
     @property
     def share(self) -> float:
         """The shift over C / g, rounded."""
-        return float(Fraction(self.squared) / self.most) ** 0.5
+        return math.sqrt(Fraction(self.squared) / self.most)
 
 
 def shift(offered: NDArray[np.uint32], without: NDArray[np.uint32], radius: float, unit: float) -> Shift:

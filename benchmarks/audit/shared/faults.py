@@ -167,4 +167,4 @@ Member = Right | TensorWise | Unrounded
 
 def summed(words: Sequence[NDArray[np.uint32]]) -> NDArray[np.uint32]:
     """Returns the sum (d,) of all members' words modulo 2^32, as a secure sum gives it."""
-    return np.sum(np.stack(words), axis=0, dtype=np.uint32)
+    return np.asarray(np.sum(np.stack(words), axis=0, dtype=np.uint32))

@@ -20,7 +20,7 @@ ALPHA = 1e-3
 """The false alarms of a residual test. Smaller than elsewhere: its power leaves room for it."""
 _ALPHA_OF_BOUNDS = 0.05
 _REFUTED_AT_LEAST = 0.95
-_REPEATS, _LOUD_REPEATS, _CANARY_REPEATS = 10, 5, 5
+_REPEATS, _LOUD_REPEATS, _CANARY_REPEATS = 5, 5, 5
 _GROSS = {"only a seventh of the variance": 7**-0.5, "a quarter of the noise": 0.25}
 CROWD = swarm.Crowd(members=10, honest=7, steps=18)
 QUICK = swarm.Crowd(members=5, honest=4, steps=4, sizes=(64, 16, 10))

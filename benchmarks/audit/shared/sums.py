@@ -130,7 +130,10 @@ def loud_residuals(of: Digits, make: Make, planted: int, seed: int) -> Residuals
     words = SeededWords(rng)
     x, y = of.parts[0]
     loud = [loud_rows(planted, x.shape[1], int(y.max()) + 1, rng) for _ in of.parts]
-    parts = [tuple(map(torch.cat, zip(*pair, strict=True))) for pair in zip(of.parts, loud, strict=True)]
+    parts = [
+        (torch.cat([x, more_x]), torch.cat([y, more_y]))
+        for (x, y), (more_x, more_y) in zip(of.parts, loud, strict=True)
+    ]
     most = sum(len(own[1]) for own in parts)
     member = make(of.objective, of.rule, most)
     reference = Reference(of.model, functional.cross_entropy, RADIUS)
@@ -140,7 +143,7 @@ def loud_residuals(of: Digits, make: Make, planted: int, seed: int) -> Residuals
     whole = reference(parameters, all_x, all_y)
     toward = reference(parameters, loud_x, loud_y)
     left = [
-        of.rule.decoded(summed([member.words(*part, words) for part in parts])) - whole
+        of.rule.decoded(summed([member.words(x, y, words) for x, y in parts])) - whole
         for _ in range(LOUD_STEPS)
     ]
     return Residuals(np.stack(left), np.tile(toward, (LOUD_STEPS, 1)), honest_std(of.rule))
