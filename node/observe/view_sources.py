@@ -12,7 +12,7 @@ from node.net.traffic import Counts
 from node.observe.history_reader import Rounds
 from node.observe.journal import KEPT, Journal, Remark
 from node.observe.views import NodeView, Peer, Swarm, TrackerView, Visitor
-from node.runtime.privacy_budget import facts
+from node.runtime.privacy_budget import facts, steps_charged
 from node.runtime.shell import Shell
 from node.runtime.snapshot import Inspector
 from protocol.swarm.inspection import KnownPeer
@@ -83,7 +83,7 @@ class NodeViewSource:
                 status.waiting_for,
                 lambda sums: parts.plan.peers_round(sums, parts.node.round, parts.state.base),
             ),
-            privacy=self._privacy,
+            privacy=_with_steps(self._privacy, parts.state.ledger),
             accuracy_of=parts.plan.accuracy_of,
             remarks=self._journal.remarks,
             history=self._rounds.latest,
@@ -93,6 +93,13 @@ class NodeViewSource:
             report_every=parts.plan.report_every,
             steps=None if parts.plan.report_every is None else parts.plan.generations,
         )
+
+
+def _with_steps(privacy: Mapping[str, object] | None, ledger: Ledger) -> Mapping[str, object] | None:
+    """Returns the privacy figures with the steps that are charged by now, where steps are counted."""
+    if privacy is None or "steps_charged" not in privacy:
+        return privacy
+    return {**privacy, "steps_charged": steps_charged(ledger)}
 
 
 def _peers(

@@ -1,6 +1,5 @@
 """The data of a page: a real tracker seen from outside, and a node whose ledger changes with each step."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,7 +74,8 @@ async def test_a_nodes_page_counts_steps_and_what_they_cost_at_most_once_a_momen
     node.peer._train(1)
     node.peer._contribution.spend(Spend(bytes(32), 1, 0), 1)
 
-    assert replace(await source.view(), phase_since=0.0) == replace(first, phase_since=0.0)
+    soon = await source.view()
+    assert soon.privacy == {**first.privacy, "steps_charged": 1}, "its cost is not worked out yet"
     source.ended = True
     last = await source.view()
     assert last.privacy["steps_charged"] == 1
