@@ -108,6 +108,7 @@ RECORD = {
     "rolled_back": "If a loss gate refused the model: the lowest loss so far, and this model's loss.",
     "steps": "The steps of this round that the node was in; 0 where a round is one sum of updates.",
     "steps_failed": "The sums of this round that failed: each cost the charge of a step.",
+    "epsilon_alone": "Where members share noise: the epsilon spent so far if all others work together.",
     "without": "Electors of the previous model that counted as gone for good when this one was made.",
 }
 SUMMARY = {
@@ -130,6 +131,7 @@ SUMMARY = {
     "privacy": "The ledger: spent, remaining, unit, neighbours, what is not covered.",
     "metrics": "As in the history.",
     "sums": "What the sums of the last group withstand.",
+    "epsilon_alone": "Where members share noise: the epsilon spent if all others work together.",
 }
 REASONS = {
     "group-timeout": "No group formed in time.",

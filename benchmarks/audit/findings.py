@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.audit.case import DELTA, EPSILON, FEW, REPEATS, Case
 from benchmarks.audit.offers import gaussian_rows, offer_cases
 from benchmarks.audit.records import record_cases
+from benchmarks.audit.shared.findings import SHARED
 from benchmarks.spec import Figure, figure
 from mechanisms.accounting import gaussian
 from mechanisms.audits import one_run
@@ -25,7 +26,7 @@ ONE_RUN, CANARIES, GUESSES = "gaussian, one run", 1_000, 100
 
 def findings(only: str | None, quick: bool) -> Iterator[Figure]:
     """Yield the figures of the mechanisms with `only` in their names. Raises ConfigError if there is none."""
-    names = [*dict.fromkeys(case.mechanism for case in cases()), ONE_RUN]
+    names = [*dict.fromkeys(case.mechanism for case in cases()), ONE_RUN, *SHARED]
     chosen = [name for name in names if only is None or only in name]
     if not chosen:
         raise ConfigError(f"--only {only}: allowed is a part of a name: {'; '.join(names)}")
@@ -38,6 +39,9 @@ def _all(chosen: list[str], quick: bool) -> Iterator[Figure]:
             yield finding(quicker(case) if quick else case)
     if ONE_RUN in chosen:
         yield from one_run_findings(1 if quick else REPEATS)
+    for name in SHARED:
+        if name in chosen:
+            yield from SHARED[name](quick)
 
 
 def cases() -> list[Case]:

@@ -172,6 +172,50 @@ def node_view(peers: int = 5, ended: int = 24) -> NodeView:
     )
 
 
+def step_view(ended: int = 7) -> NodeView:
+    """The view of a node whose members share noise, after `ended` rounds of ten steps; one sum failed."""
+    steps = tuple(
+        replace(
+            one,
+            outcome="aggregated",
+            reason=None,
+            participants=10,
+            missing=("6d3c0ff1a2b3c4d5",) if one.round == 5 else (),
+            steps=10,
+            steps_failed=int(one.round == 5),
+            epsilon_alone=6.6 * (one.epsilon or 0.0),
+        )
+        for one in rounds(ended)
+    )
+    trust = (
+        "your records are protected with epsilon 3 as long as at least 6 of the other members are honest: "
+        "they add their noise and tell nobody. With 4 it is 3.9, with 2 it is 6. If all others work "
+        "together, only your own noise is left: epsilon 20. A member that adds no noise counts as "
+        "dishonest, and nobody can tell"
+    )
+    view = node_view(9, ended)
+    return replace(
+        view,
+        about={**view.about, "privacy": "distributed-dp-sgd", "trust": trust},
+        rounds=20,
+        generation=10 * ended + 4,
+        privacy={
+            **LEDGER,
+            "mechanism": "distributed-dp-sgd",
+            "epsilon_budget": 3.0,
+            "epsilon_remaining": 1.75,
+            "honest": 6,
+            "epsilon_alone": 8.2,
+            "epsilon_by_honest": {"6": 1.25, "4": 1.6, "2": 2.5, "0": 8.2},
+            "budget_by_honest": {"6": 3.0, "4": 3.9, "2": 6.0, "0": 20.0},
+            "steps_charged": 10 * ended + 6,
+        },
+        history=steps,
+        report_every=10,
+        steps=195,
+    )
+
+
 def _peer(number: int, contact: str, round: int) -> Peer:
     unreachable = contact == "unreachable"
     return Peer(

@@ -1,4 +1,4 @@
-// Lines over the rounds. The same figures stand in the table of rounds.
+// Lines over the rounds, or over the steps of which rounds are made. The same figures stand in the table of rounds.
 
 const HEIGHT = 220;
 
@@ -9,18 +9,24 @@ const latest = (plot) => {
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+// What a chart goes over: the word for it, and where a round stands.
+export const ROUNDS = { label: "Round", place: (round) => round.round };
+export const stepsOf = (every, last) => ({ label: "Step", place: (round) => Math.min(round.round * every, last) });
+
 // `series`: [{ label, colour (a variable of the style sheet), value (of a round), points }]; `mark` writes a value
 // at an axis, `format` in the legend.
 export class Chart {
   constructor(box, series, { mark, format, range }) {
-    Object.assign(this, { box, series, mark, format, range, rounds: [] });
+    Object.assign(this, { box, series, mark, format, range, rounds: [], across: ROUNDS });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#make());
     new ResizeObserver(() => this.#fit()).observe(box);
     this.#make();
   }
 
-  show(rounds) {
-    this.rounds = rounds;
+  show(rounds, across = this.across) {
+    const renamed = across.label !== this.across.label;
+    Object.assign(this, { rounds, across });
+    if (renamed) return this.#make();
     this.plot.setData(this.#data());
     this.series.forEach(({ points, value }, position) => {
       if (points) this.#name(position + 1, rounds.some((round) => value(round) != null));
@@ -42,7 +48,7 @@ export class Chart {
   }
 
   #data() {
-    return [this.rounds.map((round) => round.round), ...this.series.map(({ value }) => this.rounds.map(value))];
+    return [this.rounds.map(this.across.place), ...this.series.map(({ value }) => this.rounds.map(value))];
   }
 
   #make() {
@@ -57,7 +63,7 @@ export class Chart {
     const options = {
       ...this.#size(),
       scales: { x: { time: false }, y: { range: this.range } },
-      series: [{ label: "Round", value: (_, value) => (value == null ? "–" : String(value)) }, ...this.series.map((one) => this.#line(one))],
+      series: [{ label: this.across.label, value: (_, value) => (value == null ? "–" : String(value)) }, ...this.series.map((one) => this.#line(one))],
       axes: [
         { ...axis, grid: { show: false }, values: whole, size: 30 },
         { ...axis, values: (plot, splits) => splits.map(this.mark), size: 58 },
@@ -86,10 +92,11 @@ export class Chart {
 }
 
 // What a picture of a line says, in a sentence.
-export const summary = (name, rounds, value, format) => {
+export const summary = (name, rounds, value, format, across = ROUNDS) => {
+  const where = (round) => `${across.label.toLowerCase()} ${across.place(round)}`;
   const known = rounds.filter((round) => value(round) != null);
   if (!known.length) return `${name}: no round is over yet.`;
   const [first, last] = [known[0], known[known.length - 1]];
-  if (first === last) return `${name} after round ${last.round}: ${format(value(last))}.`;
-  return `${name} from ${format(value(first))} after round ${first.round} to ${format(value(last))} after round ${last.round}.`;
+  if (first === last) return `${name} after ${where(last)}: ${format(value(last))}.`;
+  return `${name} from ${format(value(first))} after ${where(first)} to ${format(value(last))} after ${where(last)}.`;
 };

@@ -1,6 +1,6 @@
 // What a node shows its owner.
 
-import { Chart, summary } from "./charts.js";
+import { Chart, ROUNDS, stepsOf, summary } from "./charts.js";
 import { byId, children, element, remarks, rows, say, terms } from "./elements.js";
 import { RoundsTable } from "./rounds.js";
 import { ACCOUNTANTS, bytes, count, counted, figure, fixed, kindOf, list, NONE, ofDay, outcome, outcomes, percent, PHASES, seconds, STEPS, total } from "./words.js";
@@ -13,7 +13,7 @@ const CONTACTS = {
   "not met": "Not met yet",
   refuses: "Refuses this node",
 };
-const IN_PRIVACY = new Set(["privacy", "protects", "unit", "not covered"]);
+const IN_PRIVACY = new Set(["privacy", "trust", "protects", "unit", "not covered"]);
 
 export const title = (view) => view.task;
 
@@ -51,11 +51,12 @@ export class NodePage {
   // What moves with the clock alone.
   tick(view, now) {
     const over = view.ended || view.round >= view.rounds;
-    say(byId("now-title"), over ? `${count(view.round)} of ${counted(view.rounds, "round")} are over` : `Round ${count(view.round + 1)} of ${count(view.rounds)}`);
+    const step = bySteps(view) ? `, step ${count(Math.min(view.generation + 1, view.steps))} of ${count(view.steps)}` : "";
+    say(byId("now-title"), over ? `${count(view.round)} of ${counted(view.rounds, "round")} are over` : `Round ${count(view.round + 1)} of ${count(view.rounds)}${step}`);
     const left = view.until == null || view.phase === "idle" || view.ended ? "" : `at most ${count(Math.max(0, Math.ceil(view.until - now)))} s more`;
     say(byId("now-left"), left);
     byId("now-progress").max = view.rounds;
-    byId("now-progress").value = view.round;
+    byId("now-progress").value = bySteps(view) && !over ? view.generation / view.report_every : view.round;
     say(byId("now-sentence"), sentence(view));
     say(byId("now-waiting"), capital(view.waiting));
     byId("now-waiting").hidden = !view.waiting;
@@ -67,19 +68,20 @@ export class NodePage {
   news(view) {
     const last = view.history[view.history.length - 1];
     const warned = view.remarks.filter((remark) => remark.is_warning).pop();
-    const round = last ? `Round ${last.round}: ${outcome(last)}; ${view.accuracy_of} accuracy ${percent(last.accuracy)}.` : "";
+    const round = last ? `Round ${last.round}: ${outcome(last, bySteps(view))}; ${view.accuracy_of} accuracy ${percent(last.accuracy)}.` : "";
     return warned && warned.text !== this.warned?.text ? `Warning: ${(this.warned = warned).text}` : `${round} ${capital(view.waiting)}`.trim();
   }
 
   #history(view) {
     this.drawn = view.history;
     const rounds = view.history;
-    this.accuracy.show(rounds);
-    this.loss.show(rounds);
+    const across = bySteps(view) ? stepsOf(view.report_every, view.steps) : ROUNDS;
+    this.accuracy.show(rounds, across);
+    this.loss.show(rounds, across);
     const of = `${view.accuracy_of} rows`;
-    picture("accuracy", summary("Accuracy", rounds, accuracy, percent), `Of the common model on the ${of}. It stays on this node.`);
-    picture("loss", summary("Loss", rounds, loss, short), `Of the common model on the ${of}, and of this node's own training.`);
-    this.table.show(rounds, view.privacy != null);
+    picture("accuracy", summary("Accuracy", rounds, accuracy, percent, across), `Of the common model on the ${of}. It stays on this node.`);
+    picture("loss", summary("Loss", rounds, loss, short, across), `Of the common model on the ${of}, and of this node's own training.`);
+    this.table.show(rounds, view.privacy != null, bySteps(view));
     const { aggregated, rest } = outcomes(rounds);
     say(byId("rounds-sum"), rounds.length ? `${count(aggregated)} aggregated, ${rest}` : "none is over yet");
   }
@@ -96,7 +98,7 @@ export class NodePage {
       { term: "Rounds", text: count(aggregated), more: `aggregated, ${rest}` },
       { term: "Peers", text: count(reachable), more: `reachable, of ${count(view.peers.filter((peer) => !peer.is_tracker).length)} known` },
       { term: "Sent", text: bytes(total(view.sent)), more: `${bytes(total(view.received))} received` },
-      { term: "Epsilon spent", text: spent ? figure(spent.epsilon_spent) : "none", more: spent ? `of ${figure(spent.epsilon_budget)}` : "no differential privacy" },
+      { term: "Epsilon spent", text: spent ? figure(spent.epsilon_spent) : "none", more: spent ? `of ${figure(spent.epsilon_budget)}${spent.honest ? `; ${figure(spent.epsilon_alone, 3)} if all others collude` : ""}` : "no differential privacy" },
     ]);
   }
 
@@ -104,6 +106,7 @@ export class NodePage {
     const privacy = view.privacy;
     say(byId("privacy-sentence"), privacy ? ledger(privacy) : `No differential privacy is on, so nothing is counted. ${view.about.privacy ?? ""}`);
     const gauge = byId("privacy-gauge");
+    this.#trust(view);
     gauge.hidden = !privacy;
     if (!privacy) return terms(byId("privacy-facts"), []);
     const share_ = Math.min(100, Math.round((100 * (privacy.epsilon_spent ?? Infinity)) / privacy.epsilon_budget));
@@ -117,7 +120,18 @@ export class NodePage {
       { term: "Neighbours", text: `${privacy.neighbours} one; sensitivity in the ${privacy.norm} norm` },
       { term: "Not covered", text: privacy.outside || "nothing that leaves this node" },
       { term: "Worked out by", text: ACCOUNTANTS[privacy.accountant] ?? privacy.accountant },
+      ...(privacy.steps_charged == null ? [] : [{ term: "Steps charged", text: `${count(privacy.steps_charged)}; the model has had ${count(view.generation)} steps. A step is charged even if its sum fails.` }]),
     ]);
+  }
+
+  // Whom the guarantee rests on, where members share their noise.
+  #trust(view) {
+    const byHonest = Object.entries(view.privacy?.epsilon_by_honest ?? {}).sort(([one], [other]) => other - one);
+    const planned = view.privacy?.budget_by_honest ?? {};
+    say(byId("privacy-trust"), view.about.trust ? `${capital(view.about.trust)}.` : "");
+    byId("privacy-trust").hidden = !view.about.trust;
+    byId("privacy-honest").hidden = !byHonest.length;
+    rows(byId("privacy-levels"), byHonest.map(([honest, spent]) => ({ cells: [honestWords(Number(honest), view.privacy.honest), level(spent), level(planned[honest])] })));
   }
 
   #peers(view) {
@@ -155,10 +169,20 @@ const picture = (name, text, caption) => {
   say(byId(`${name}-caption`), caption);
 };
 
+const bySteps = (view) => view.report_every != null;
+
+const honestWords = (honest, declared) => {
+  if (honest === 0) return "none";
+  return `${count(honest)}${honest === declared ? ", as declared" : ""}`;
+};
+
+const level = (epsilon) => ({ text: epsilon == null ? "no bound" : figure(epsilon, 3), className: "number" });
+
 const ledger = (privacy) => {
   const spent = privacy.epsilon_spent == null ? "No bound can be given for what is spent" : `Epsilon ${figure(privacy.epsilon_spent)} of ${figure(privacy.epsilon_budget)} is spent`;
   const left = privacy.epsilon_remaining ? `${figure(privacy.epsilon_remaining)} remains` : "nothing remains: this node offers no more and follows the others";
-  return `${spent}, ${left}, with delta ${figure(privacy.delta)}, for ${privacy.unit}.`;
+  const whom = privacy.honest ? `, if at least ${counted(privacy.honest, "other member")} ${privacy.honest === 1 ? "is" : "are"} honest` : "";
+  return `${spent}, ${left}, with delta ${figure(privacy.delta)}, for ${privacy.unit}${whom}.`;
 };
 
 const model = (view) => `generation ${count(view.generation)}, base ${view.base_digest.slice(0, 16)}`;

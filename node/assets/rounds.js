@@ -1,9 +1,10 @@
 // The table of rounds, the latest first, a page at a time: a thousand rows are never in the document at once.
 
 import { byId, element, rows, say } from "./elements.js";
-import { bytes, count, fixed, kindOf, NONE, outcome, percent, seconds } from "./words.js";
+import { bytes, count, figure, fixed, kindOf, NONE, outcome, percent, seconds } from "./words.js";
 
 const A_PAGE = 12;
+const ALONE = "If all collude";
 const HEADINGS = ["Round", "Outcome", "Peers", "Accuracy", "Loss", "Own loss", "Train", "Aggregate", "Sent", "Received"];
 
 export class RoundsTable {
@@ -14,9 +15,9 @@ export class RoundsTable {
     byId("rounds-older").addEventListener("click", () => this.#turn(1));
   }
 
-  show(rounds, isPrivate) {
-    this.rounds = rounds;
-    this.isPrivate = isPrivate;
+  // `bySteps`: whether a round is made of steps whose noise all members share.
+  show(rounds, isPrivate, bySteps) {
+    Object.assign(this, { rounds, isPrivate, bySteps });
     this.#draw();
   }
 
@@ -42,7 +43,7 @@ export class RoundsTable {
   }
 
   #head() {
-    const headings = this.isPrivate ? [...HEADINGS, "Epsilon"] : HEADINGS;
+    const headings = [...HEADINGS, ...(this.isPrivate ? ["Epsilon"] : []), ...(this.bySteps ? [ALONE] : [])];
     const row = byId("rounds-head");
     if (row.children.length === headings.length) return;
     row.replaceChildren(...headings.map((heading) => {
@@ -53,9 +54,9 @@ export class RoundsTable {
   }
 
   #cells(round) {
-    const cells = [
+    return [
       count(round.round),
-      { text: outcome(round), className: "text outcome" },
+      { text: outcome(round, this.bySteps), className: "text outcome" },
       round.participants ? count(round.participants) : NONE,
       percent(round.accuracy),
       fixed(round.loss),
@@ -64,7 +65,8 @@ export class RoundsTable {
       seconds(round.aggregate_s),
       bytes(round.bytes_sent),
       bytes(round.bytes_received),
+      ...(this.isPrivate ? [fixed(round.epsilon)] : []),
+      ...(this.bySteps ? [figure(round.epsilon_alone, 3)] : []),
     ];
-    return this.isPrivate ? [...cells, fixed(round.epsilon)] : cells;
   }
 }

@@ -66,13 +66,20 @@ const REASONS = {
   outdated: "a newer model came",
 };
 
-export const outcome = (round) => {
+// The steps of a round, and how many of its sums failed.
+const stepsIn = (round, missing) => {
+  const failed = round.steps_failed ? `, ${counted(round.steps_failed, "sum")} failed${missing}` : "";
+  return `${counted(round.steps ?? 0, "step")}${failed}`;
+};
+
+// `bySteps`: whether a round is made of steps that all members take; then a node has no update of its own.
+export const outcome = (round, bySteps = false) => {
   if (round.reason === FOLLOWED) return "Followed the others";
   if (round.rolled_back) return "Rolled back";
   if (round.without?.length) return `Aggregated without ${list(round.without)}, gone for good`;
-  if (round.reason == null) return "Aggregated";
   const missing = round.missing.length ? `; missing ${round.missing.map((key) => key.slice(0, 8)).join(", ")}` : "";
-  return `Own update: ${REASONS[round.reason] ?? round.reason}${missing}`;
+  if (round.reason == null) return bySteps ? stepsIn(round, missing) : "Aggregated";
+  return `${bySteps ? "No step" : "Own update"}: ${REASONS[round.reason] ?? round.reason}${missing}`;
 };
 
 const FOLLOWED = "budget-spent";

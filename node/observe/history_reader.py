@@ -31,6 +31,9 @@ class Round:
     missing: tuple[str, ...]
     rolled_back: bool
     without: tuple[str, ...] = ()
+    steps: int | None = None
+    steps_failed: int | None = None
+    epsilon_alone: float | None = None
 
 
 class Rounds:
@@ -106,6 +109,9 @@ def _round(values: Mapping[str, object]) -> Round:
         missing=_words(values, "missing"),
         rolled_back=values.get("rolled_back") is not None,
         without=_words(values, "without"),
+        steps=_whole(values, "steps"),
+        steps_failed=_whole(values, "steps_failed"),
+        epsilon_alone=_number(values, "epsilon_alone"),
     )
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
+from node.data.report import counted
 from node.runtime import events
 from node.runtime.artifacts import Record, Summary
 from node.runtime.events import NodeEvent
@@ -17,7 +18,9 @@ def round_text(record: Record, rounds: int) -> str:
     """Returns a round in one line."""
     accuracy = f"{record.accuracy_of} accuracy {100 * record.accuracy:.1f} %"
     times = f"train {record.train_s:.2f} s, aggregate {record.aggregate_s:.2f} s"
-    spent = "" if record.epsilon is None else f"epsilon {record.epsilon:.3f} spent; "
+    alone = record.epsilon_alone
+    together = "" if alone is None else f" ({alone:.3g} if all others work together)"
+    spent = "" if record.epsilon is None else f"epsilon {record.epsilon:.3f} spent{together}; "
     back = "; rolled back" if record.rolled_back else ""
     return f"round {record.round}/{rounds}: {_outcome_text(record)}{back}; {accuracy}; {spent}{times}"
 
@@ -25,11 +28,20 @@ def round_text(record: Record, rounds: int) -> str:
 def _outcome_text(record: Record) -> str:
     if record.reason is None:
         without = f", WITHOUT {', '.join(record.without)} (gone for good)" if record.without else ""
-        return f"aggregated with {record.participants} peers{without}"
+        return f"aggregated with {record.participants} peers{_steps_text(record)}{without}"
     if record.reason == Reason.BUDGET_SPENT:
         return "offered nothing (the privacy budget is spent), followed the others"
     missing = f", missing {', '.join(key[:8] for key in record.missing)}" if record.missing else ""
     return f"own update kept ({record.reason}{missing})"
+
+
+def _steps_text(record: Record) -> str:
+    """Returns the steps of a round that has several; "" for a round that is one sum of updates."""
+    if not record.steps:
+        return ""
+    missing = f", missing {', '.join(key[:8] for key in record.missing)}" if record.missing else ""
+    failed = f" and {record.steps_failed} more failed{missing}" if record.steps_failed else ""
+    return f", {counted(record.steps, 'step')}{failed}"
 
 
 def summary_text(summary: Summary) -> str:

@@ -88,8 +88,10 @@ class LiveView:
     def _table(self) -> Table:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         private = any(row.record.epsilon is not None for row in self._rounds)
+        shared = any(row.record.epsilon_alone is not None for row in self._rounds)
         names = ("round", "outcome", "with", "accuracy", "train s", "aggregate s", "kB sent")
-        for name in (*names, "epsilon spent") if private else names:
+        costs = (*(["epsilon spent"] if private else []), *(["if all collude"] if shared else []))
+        for name in (*names, *costs):
             table.add_column(name, justify="left" if name == "outcome" else "right")
         for row in self._rounds:
             record = row.record
@@ -98,6 +100,7 @@ class LiveView:
                 *(f"{100 * record.accuracy:.1f} %", f"{record.train_s:.2f}", f"{record.aggregate_s:.2f}"),
                 f"{record.bytes_sent / 1e3:.0f}",
                 *([] if record.epsilon is None else [f"{record.epsilon:.3f}"]),
+                *([] if record.epsilon_alone is None else [f"{record.epsilon_alone:.3g}"]),
             )
         return table
 

@@ -199,8 +199,9 @@ def _privacy(facts: Mapping[str, object]) -> Iterator[Metric]:
         ("epsilon_remaining", "Epsilon that is left of the budget."),
         ("epsilon_budget", "Epsilon of the whole run."),
         ("delta", "The delta at which epsilon is stated."),
+        ("epsilon_alone", "Epsilon spent if all others work together; only where members share noise."),
     ):
-        value = facts[name]
+        value = facts.get(name)
         if isinstance(value, int | float):
             yield _gauge(f"murmuration_privacy_{name}", about, value)
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from mechanisms.accounting.ledger import Ledger
 from node.net.traffic import Counts
 from node.observe.history_reader import Rounds
 from node.observe.journal import KEPT, Journal, Remark
 from node.observe.views import NodeView, Peer, Swarm, TrackerView, Visitor
-from node.runtime.privacy_budget import facts
+from node.runtime.privacy_budget import facts, steps_charged
 from node.runtime.shell import Shell
 from node.runtime.snapshot import Inspector
 from protocol.swarm.inspection import KnownPeer
@@ -22,6 +23,8 @@ from protocol.wire.messages import Announce
 
 KEY_DIGITS = 16
 MAX_PEERS = 256
+COUNTED_S = 0.75
+"""Seconds between two computations of the privacy figures, each of which may take a twentieth of one."""
 
 
 class NodeViewSource:
@@ -33,6 +36,7 @@ class NodeViewSource:
         self._rounds = rounds
         self._ledger: Ledger | None = None
         self._privacy: Mapping[str, object] | None = None
+        self._counted_at: float | None = None
         self.ended = False
 
     def now(self) -> float:
@@ -43,11 +47,16 @@ class NodeViewSource:
         """Returns the current view. Reading the disk and computing run in threads."""
         if self._rounds.grown:
             await asyncio.to_thread(self._rounds.read)
-        ledger = self._inspector.state.ledger
-        if ledger != self._ledger:
-            self._privacy = await asyncio.to_thread(facts, self._inspector.mechanism, ledger)
-            self._ledger = ledger
+        await self._count()
         return await self._inspector.shell.look(self._now)
+
+    async def _count(self) -> None:
+        """Computes what is spent, at most once in COUNTED_S: with steps the ledger changes more often."""
+        ledger, now = self._inspector.state.ledger, time.monotonic()
+        is_due = self._counted_at is None or now - self._counted_at >= COUNTED_S or self.ended
+        if ledger != self._ledger and is_due:
+            self._privacy = await asyncio.to_thread(facts, self._inspector.mechanism, ledger)
+            self._ledger, self._counted_at = ledger, now
 
     def _now(self) -> NodeView:
         parts = self._inspector
@@ -69,24 +78,40 @@ class NodeViewSource:
             sent=dict(parts.counts.sent),
             received=dict(parts.counts.received),
             dropped=dict(parts.counts.dropped),
-            peers=_peers(parts.node.known_peers, status.waiting_for),
-            privacy=self._privacy,
+            peers=_peers(
+                parts.node.known_peers,
+                status.waiting_for,
+                lambda sums: parts.plan.peers_round(sums, parts.node.round, parts.state.base),
+            ),
+            privacy=_with_steps(self._privacy, parts.state.ledger),
             accuracy_of=parts.plan.accuracy_of,
             remarks=self._journal.remarks,
             history=self._rounds.latest,
             ended=self.ended,
             waiting="" if self.ended else parts.waiting,
             electors_missing=0 if found is None or self.ended else found.missing,
+            report_every=parts.plan.report_every,
+            steps=None if parts.plan.report_every is None else parts.plan.generations,
         )
 
 
-def _peers(known_peers: tuple[KnownPeer, ...], awaited: tuple[str, ...]) -> tuple[Peer, ...]:
+def _with_steps(privacy: Mapping[str, object] | None, ledger: Ledger) -> Mapping[str, object] | None:
+    """Returns the privacy figures with the steps that are charged by now, where steps are counted."""
+    if privacy is None or "steps_charged" not in privacy:
+        return privacy
+    return {**privacy, "steps_charged": steps_charged(ledger)}
+
+
+def _peers(
+    known_peers: tuple[KnownPeer, ...], awaited: tuple[str, ...], round_of: Callable[[int], int]
+) -> tuple[Peer, ...]:
+    """`round_of`: the round of a peer that has announced so many sums."""
     return tuple(
         Peer(
             endpoint=found.endpoint,
             key=None if found.key is None else found.key.hex()[:KEY_DIGITS],
             contact=str(found.contact),
-            round=found.round,
+            round=None if found.round is None else round_of(found.round),
             follows=found.follows,
             is_tracker=found.is_tracker,
             is_awaited=found.endpoint in awaited,

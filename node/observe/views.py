@@ -65,6 +65,10 @@ class NodeView:
     """Why no group forms that can make a strong model; empty if there is no obstacle."""
     electors_missing: int = 0
     """How many more electors such a group needs at least."""
+    report_every: int | None = None
+    """The steps in a round; None: each round is one sum of updates."""
+    steps: int | None = None
+    """The run's last step; None as above."""
 
 
 @dataclass(frozen=True, slots=True)

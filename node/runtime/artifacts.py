@@ -46,6 +46,8 @@ class Record:
     """The steps of this round that this node was in; 0 where a round is one sum of updates."""
     steps_failed: int = 0
     """The sums of this round that failed: each cost a step's charge."""
+    epsilon_alone: float | None = None
+    """Where members share noise: what `epsilon` would be if all others worked together."""
 
     def as_json(self) -> dict[str, object]:
         """Returns plain values for JSON, floats rounded to six digits."""
@@ -85,6 +87,8 @@ class Summary:
     """What the sums of the last group withstand, or those of the expected group if there was none."""
     metrics: Mapping[str, float | None]
     """The metrics of the last base, as in history.jsonl."""
+    epsilon_alone: float | None = None
+    """As in history.jsonl."""
 
     def as_json(self) -> dict[str, object]:
         """Returns plain values for JSON, floats rounded to six digits."""

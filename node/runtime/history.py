@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 
-from mechanisms.accounting.ledger import Spent
+from mechanisms.accounting.ledger import Ledger, Spent
 from mechanisms.mechanism import Mechanism
 from node.net.traffic import Counts
 from node.runtime.artifacts import Folder, Record, Summary, total_of
@@ -20,7 +20,7 @@ from node.runtime.events import Observer, RolledBack, RoundEnded
 from node.runtime.loss_gate import NodeLossGate, Refused
 from node.runtime.meter import Meter
 from node.runtime.plan import Plan
-from node.runtime.privacy_budget import facts, spent_by
+from node.runtime.privacy_budget import facts, spent_alone, spent_by
 from node.storage.records import Ending, Traffic
 from node.storage.state import State
 from node.training.trainer import Evaluation, Learner
@@ -125,8 +125,8 @@ class RoundHistory:
     async def write(self, ending: Ending) -> None:
         """Writes a round's line and the models after it, then reports the round to the observer."""
         await asyncio.to_thread(self.judge)
+        spent, alone = await asyncio.to_thread(costs, self._mechanism, self._state.ledger)
         evaluation = await self._evaluate()
-        spent = spent_by(self._mechanism, self._state.ledger)
         number = self._plan.round(ending.round, self._state.base)
         record = round_record(
             number=number,
@@ -136,6 +136,7 @@ class RoundHistory:
             evaluation=evaluation,
             spent=spent,
             refused=self._refused,
+            epsilon_alone=alone,
         )
         self._written = number  # this process does not retry a line that fails half-way
         await asyncio.to_thread(self._folder.append, record)
@@ -158,7 +159,7 @@ class RoundHistory:
             tensors_of=self._trainer.tensors,
             base=self._state.base,
             vectors=(self._state.base_vector, self._state.working),
-            privacy=facts(self._mechanism, self._state.ledger),
+            privacy=await asyncio.to_thread(facts, self._mechanism, self._state.ledger),
         )
 
     async def summarise(self, counts: Counts, sums: Mapping[str, object]) -> Summary:
@@ -182,6 +183,11 @@ class RoundHistory:
         return summary
 
 
+def costs(mechanism: Mechanism, ledger: Ledger) -> tuple[Spent | None, float | None]:
+    """Returns what a ledger costs, and what it costs if all others work together."""
+    return spent_by(mechanism, ledger), spent_alone(mechanism, ledger)
+
+
 def round_record(
     number: int,
     ending: Ending,
@@ -190,8 +196,9 @@ def round_record(
     evaluation: Evaluation,
     spent: Spent | None,
     refused: Refused | None,
+    epsilon_alone: float | None,
 ) -> Record:
-    """Returns a round's line of history; `spent` is the privacy cost of the run so far."""
+    """Returns a round's line of history; `spent` and `epsilon_alone` are the run's privacy cost so far."""
     return Record(
         round=number,
         outcome=ending.outcome,
@@ -216,6 +223,7 @@ def round_record(
         without=ending.without,
         steps=ending.steps,
         steps_failed=ending.steps_failed,
+        epsilon_alone=epsilon_alone,
     )
 
 
@@ -255,9 +263,10 @@ def run_summary(
         privacy=privacy,
         sums=sums,
         metrics=evaluation.metrics,
+        epsilon_alone=_number(privacy, "epsilon_alone"),
     )
 
 
 def _number(privacy: Mapping[str, object] | None, name: str) -> float | None:
-    value = privacy[name] if privacy else None
+    value = privacy.get(name) if privacy else None
     return value if isinstance(value, float) else None

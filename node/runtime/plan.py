@@ -43,3 +43,13 @@ class Plan:
         if self.report_every is None:
             return sums
         return self.rounds if self.over(sums, base) else base.generation // self.report_every
+
+    def peers_round(self, theirs: int, sums: int, base: Base) -> int:
+        """Returns the last round of a peer that has announced `theirs` sums, when this node has had `sums`.
+
+        A peer announces sums, not steps. Those that failed are taken to have failed for both.
+        """
+        if self.report_every is None:
+            return theirs
+        step = base.generation + theirs - sums
+        return max(0, min(self.rounds, step // self.report_every))

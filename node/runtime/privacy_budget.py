@@ -108,8 +108,7 @@ def _fits(mechanism: Mechanism, ledger: Ledger, events: Sequence[Event]) -> bool
 def affordable_steps(mechanism: DistributedDP, ledger: Ledger) -> int:
     """Returns how many more steps stay within the budget; those that it was planned for, if they all do."""
     (step,) = mechanism.shared.events
-    done = sum(event.steps * times for event, times in ledger.counts if isinstance(event, SampledGaussian))
-    planned = max(0, mechanism.shared.steps - done)
+    planned = max(0, mechanism.shared.steps - steps_charged(ledger))
 
     def is_beyond(more: int) -> bool:
         return not _fits(mechanism, ledger, (replace(step, steps=more),))
@@ -139,9 +138,18 @@ def epsilon_by_honest(mechanism: Mechanism, ledger: Ledger) -> Mapping[int, floa
     honest = None if guarantee is None else guarantee.honest
     if guarantee is None or honest is None:
         return {}
-    levels = sorted({honest, *range(honest, 0, -2), 0}, reverse=True)
+    levels = sorted({honest, *range(honest, 0, -2 if honest > 2 else -1), 0}, reverse=True)
     most_shown = [*levels[:3], 0] if len(levels) > 4 else levels
     return {h: spent(at_honest(ledger, honest, h), guarantee.delta).epsilon for h in most_shown}
+
+
+def spent_alone(mechanism: Mechanism, ledger: Ledger) -> float | None:
+    """Returns the epsilon of a ledger if all others work together; None without shared noise, or a bound."""
+    return _finite(epsilon_by_honest(mechanism, ledger).get(0, math.inf))
+
+
+def _finite(epsilon: float) -> float | None:
+    return epsilon if math.isfinite(epsilon) else None
 
 
 def planned_by_honest(mechanism: Mechanism) -> Mapping[int, float]:
@@ -156,18 +164,25 @@ def planned_by_honest(mechanism: Mechanism) -> Mapping[int, float]:
 
 def trust_text(by_honest: Mapping[int, float]) -> str:
     """Returns in words what an epsilon rests on."""
-    (honest, epsilon), *fewer = by_honest.items()
-    whom = f"{honest} of the other members are" if honest > 1 else "1 of the other members is"
+    honest, epsilon = next(iter(by_honest.items()))
     they = "they add their noise and tell nobody" if honest > 1 else "it adds its noise and tells nobody"
-    some = ", ".join(
-        f"with {h} it is {value:.2g}" if place else f"With {h} it is {value:.2g}"
-        for place, (h, value) in enumerate(pair for pair in fewer if pair[0])
-    )
+    some = _with_fewer(by_honest)
     return (
-        f"your records are protected with epsilon {epsilon:.3g} as long as at least {whom} honest: {they}. "
-        f"{some + '. ' if some else ''}If all others work together, only your own noise is left: epsilon "
-        f"{by_honest[0]:.2g}. A member that adds no noise counts as dishonest, and nobody can tell"
+        f"your records are protected with epsilon {epsilon:.3g} as long as {_whom(honest)} honest: {they}. "
+        f"{some[:1].upper() + some[1:] + '. ' if some else ''}If all others work together, only your own "
+        f"noise is left: epsilon {by_honest[0]:.2g}. A member that adds no noise counts as dishonest, and "
+        "nobody can tell"
     )
+
+
+def _whom(honest: int) -> str:
+    return f"at least {honest} of the other members {'are' if honest > 1 else 'is'}"
+
+
+def _with_fewer(by_honest: Mapping[int, float]) -> str:
+    """Returns the epsilons between the declared number of honest others and none; "" if there is none."""
+    _, *between, _ = by_honest.items()
+    return ", ".join(f"with {honest} it is {epsilon:.2g}" for honest, epsilon in between)
 
 
 def introduction(mechanism: Mechanism) -> dict[str, str]:
@@ -205,19 +220,31 @@ def facts(mechanism: Mechanism, ledger: Ledger) -> Mapping[str, object] | None:
         "norm": guarantee.unit.norm,
         "outside": guarantee.outside,
         "protects": mechanism.protects,
-        **_honest_facts(epsilon_by_honest(mechanism, ledger)),
+        **_honest_facts(mechanism, ledger),
     }
 
 
-def _honest_facts(by_honest: Mapping[int, float]) -> Mapping[str, object]:
+def _honest_facts(mechanism: Mechanism, ledger: Ledger) -> Mapping[str, object]:
     """Returns the part of `facts` on whom the guarantee rests; empty if it rests on nobody."""
+    by_honest = epsilon_by_honest(mechanism, ledger)
     if not by_honest:
         return {}
     return {
         "honest": next(iter(by_honest)),
-        "epsilon_alone": by_honest[0],
-        "epsilon_by_honest": {str(honest): epsilon for honest, epsilon in by_honest.items()},
+        "epsilon_alone": _finite(by_honest[0]),
+        "epsilon_by_honest": _by_name(by_honest),
+        "budget_by_honest": _by_name(planned_by_honest(mechanism)),
+        "steps_charged": steps_charged(ledger),
     }
+
+
+def _by_name(by_honest: Mapping[int, float]) -> Mapping[str, float | None]:
+    return {str(honest): _finite(epsilon) for honest, epsilon in by_honest.items()}
+
+
+def steps_charged(ledger: Ledger) -> int:
+    """Returns how many sampled steps a ledger has, those of sums that failed included."""
+    return sum(event.steps * times for event, times in ledger.counts if isinstance(event, SampledGaussian))
 
 
 def ledger_text(privacy: Mapping[str, object]) -> str:
@@ -226,5 +253,18 @@ def ledger_text(privacy: Mapping[str, object]) -> str:
     return (
         f"privacy spent: epsilon {privacy['epsilon_spent']:.4g} of {privacy['epsilon_budget']:.4g} at delta "
         f"{privacy['delta']:g} ({privacy['epsilon_remaining']:.4g} remain), for {privacy['unit']} "
-        f"({privacy['neighbours']}){outside}"
+        f"({privacy['neighbours']}){_trust_so_far(privacy)}{outside}"
+    )
+
+
+def _trust_so_far(privacy: Mapping[str, object]) -> str:
+    """Returns what the epsilon spent so far rests on; "" if it rests on nobody."""
+    found = privacy.get("epsilon_by_honest")
+    if not isinstance(found, Mapping):
+        return ""
+    by_honest = {int(h): math.inf if epsilon is None else float(epsilon) for h, epsilon in found.items()}
+    some = _with_fewer(by_honest)
+    return (
+        f", as long as {_whom(next(iter(by_honest)))} honest; {some + '; ' if some else ''}"
+        f"if all others work together it is {by_honest[0]:.2g}"
     )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from benchmarks.page.server import Served, node_view, rounds, tracker_view
+from benchmarks.page.server import Served, node_view, rounds, step_view, tracker_view
 from node.observe.journal import Remark
 from tests.browser.pages import PHONE, Window
 
 TOKEN = "fe" * 32
-NODE, TRACKER = node_view(peers=8, ended=40), tracker_view()
-SHOWN = {"node": NODE, "tracker": TRACKER}
+NODE, TRACKER, STEPS = node_view(peers=8, ended=40), tracker_view(), step_view(ended=7)
+SHOWN = {"node": NODE, "tracker": TRACKER, "steps": STEPS}
 GRAVE = {"serious", "critical"}
 
 
@@ -81,6 +82,60 @@ def test_a_node_without_privacy_says_so(window: Window):
         page = window.open(served.url)
         expect(page.locator("#privacy-sentence")).to_contain_text("No differential privacy is on")
         expect(page.locator("#privacy-gauge")).to_be_hidden()
+
+
+def test_a_node_whose_members_share_noise_says_whom_its_epsilon_rests_on(window: Window):
+    with Served(STEPS) as served:
+        page = window.open(served.url)
+        said = page.locator("#privacy-sentence")
+        expect(said).to_contain_text("Epsilon 1.25 of 3 is spent")
+        expect(said).to_contain_text("if at least 6 other members are honest.")
+        trust = page.locator("#privacy-trust")
+        expect(trust).to_contain_text(
+            "Your records are protected with epsilon 3 as long as at least 6 of the other members are honest"
+            ": they add their noise and tell nobody. With 4 it is 3.9, with 2 it is 6. If all others work "
+            "together, only your own noise is left: epsilon 20."
+        )
+        expect(trust).to_contain_text("A member that adds no noise counts as dishonest, and nobody can tell.")
+        levels = page.locator("#privacy-levels tr")
+        expect(levels).to_have_count(4)
+        for place, told in enumerate(
+            (
+                ("6, as declared", "1.25", "3"),
+                ("4", "1.6", "3.9"),
+                ("2", "2.5", "6"),
+                ("none", "8.2", "20"),
+            )
+        ):
+            expect(levels.nth(place).locator("th, td")).to_have_text(list(told))
+        expect(page.locator("#privacy-facts")).to_contain_text("76; the model has had 74 steps")
+        expect(page.locator("#figures")).to_contain_text("of 3; 8.2 if all others collude")
+        assert "trust" not in page.locator("#about dt").all_inner_texts(), "it stands in the privacy card"
+        served.show(replace(STEPS, privacy=None, about={"task": "digits"}))
+        expect(page.locator("#privacy-honest")).to_be_hidden()
+        expect(trust).to_be_hidden()
+
+
+def test_a_node_whose_rounds_are_several_steps_counts_both(window: Window):
+    with Served(STEPS) as served:
+        page = window.open(served.url)
+        expect(page.locator("#now-title")).to_have_text("Round 8 of 20, step 75 of 195")
+        expect(page.locator("#accuracy-plot")).to_have_attribute(
+            "aria-label",
+            "Accuracy from 20.4 % after step 10 to 50.7 % after step 70. "
+            "Each round stands in the table of rounds.",
+        )
+        expect(page.locator("#accuracy-plot .u-legend tr").first).to_have_text(re.compile(r"^Step\s*70$"))
+        expect(page.locator("#rounds-head th").last).to_have_text("If all collude")
+        failed = page.locator("#rounds tr").nth(2)
+        expect(failed.locator("td").first).to_have_text("10 steps, 1 sum failed; missing 6d3c0ff1")
+        expect(page.locator("#rounds tr").first.locator("td").first).to_have_text("10 steps")
+        expect(failed.locator("td").last).to_have_text("1.48")
+        served.show(replace(STEPS, round=20, generation=195))
+        expect(page.locator("#now-title")).to_have_text("20 of 20 rounds are over")
+        served.show(NODE)
+        expect(page.locator("#now-title")).to_have_text("Round 41 of 41")
+        expect(page.locator("#accuracy-plot .u-legend tr").first).to_contain_text("Round")
 
 
 def test_a_tracker_shows_who_is_here_and_nothing_that_comes_from_data(window: Window):
@@ -194,7 +249,7 @@ def test_a_phone_scrolls_one_way_alone(window: Window, kind: str):
 def test_the_keyboard_reaches_all_and_one_sees_where_it_is(window: Window):
     with Served(NODE) as served:
         page = window.open(served.url)
-        wanted = page.locator("a[href], button:enabled:visible, [tabindex='0']").count()
+        wanted = page.locator("a[href], button:enabled:visible, [tabindex='0']:visible").count()
         reached = []
         for _ in range(wanted):
             page.keyboard.press("Tab")

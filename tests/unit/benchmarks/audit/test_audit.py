@@ -24,7 +24,7 @@ def test_quick_audits_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_canaries_of_one_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["audit", "--quick", "--only", "one run"]) == 0
+    assert main(["audit", "--quick", "--only", "gaussian, one run"]) == 0
     sound, faulty = capsys.readouterr().out.splitlines()[-2:]
     assert "✓ at most 4" in sound
     assert "refuted 0/1" in sound

@@ -59,6 +59,14 @@ def test_what_was_appended_is_read_once(path):
     assert (last.accuracy, last.loss, last.participants) == (0.5, None, None)
 
 
+def test_a_round_of_steps_has_them_and_both_epsilons(path):
+    path.write_text(line(1) + line(2, steps=10, steps_failed=1, epsilon=1, epsilon_alone=6.5))
+    first, second = Rounds(path).read()
+
+    assert (first.steps, first.steps_failed, first.epsilon_alone) == (None, None, None)
+    assert (second.steps, second.steps_failed, second.epsilon, second.epsilon_alone) == (10, 1, 1.0, 6.5)
+
+
 def test_a_line_that_is_still_being_written_waits(path):
     seen = Rounds(path)
     path.write_text(line(1) + line(2)[:-5])

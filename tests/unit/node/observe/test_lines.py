@@ -90,6 +90,16 @@ def test_a_round_says_what_is_spent_so_far():
     )
 
 
+def test_a_round_of_steps_says_how_many_failed_and_what_is_left_if_all_collude():
+    steps = replace(PRIVATE, steps=10, epsilon_alone=4.5678)
+    told = round_text(steps, 20)
+    assert "round 1/20: aggregated with 3 peers, 10 steps; " in told
+    assert "; epsilon 1.235 spent (4.57 if all others work together); train" in told
+    failed = replace(steps, steps_failed=2, missing=("abcdef0123456789",))
+    assert "3 peers, 10 steps and 2 more failed, missing abcdef01; " in round_text(failed, 20)
+    assert "10 steps and 2 more failed; " in round_text(replace(failed, missing=()), 20)
+
+
 def test_a_round_whose_base_was_refused_says_so():
     refused = replace(RECORD, rolled_back=(0.1, 2.5))
     assert round_text(refused, 20) == round_text(RECORD, 20).replace(" peers; ", " peers; rolled back; ")
@@ -227,6 +237,12 @@ def test_the_live_view_has_a_column_for_epsilon_where_privacy_is_on():
     heading, *lines = table_of(PRIVATE, FOLLOWED)
     assert heading[-2:] == ["epsilon", "spent"]
     assert [line[-1] for line in lines] == ["1.235", "1.235"]
+
+
+def test_the_live_view_has_a_column_for_all_others_colluding_where_noise_is_shared():
+    heading, line = table_of(replace(PRIVATE, epsilon_alone=4.5678))
+    assert heading[-5:] == ["epsilon", "spent", "if", "all", "collude"]
+    assert line[-2:] == ["1.235", "4.57"]
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,11 @@ async def test_a_nodes_figures():
     assert found["murmuration_privacy_epsilon_remaining",] == pytest.approx(LEDGER["epsilon_remaining"])
     assert found["murmuration_privacy_epsilon_budget",] == pytest.approx(LEDGER["epsilon_budget"])
     assert found["murmuration_privacy_delta",] == LEDGER["delta"]
+    assert ("murmuration_privacy_epsilon_alone",) not in found
+    shared = replace(VIEW, privacy={**LEDGER, "epsilon_alone": 7.5})
+    async with served(new_registry(), shared, node_families) as where:
+        _, _, text = await got(where)
+    assert samples(text)["murmuration_privacy_epsilon_alone",] == 7.5
     assert ("process_cpu_seconds_total",) in found
 
 

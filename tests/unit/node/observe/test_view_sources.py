@@ -1,14 +1,17 @@
-"""The data of a tracker's page: a real tracker, seen from outside."""
+"""The data of a page: a real tracker seen from outside, and a node whose ledger changes with each step."""
 
 from pathlib import Path
 
 import pytest
 
 from node.net.traffic import Counts
-from node.observe.view_sources import TrackerViewSource
+from node.observe.history_reader import Rounds
+from node.observe.journal import Journal
+from node.observe.view_sources import NodeViewSource, TrackerViewSource
 from node.observe.views import Swarm, Visitor
 from node.runtime.shell import Shell
 from node.tracker.options import parse_arguments
+from protocol.actions import Spend
 from protocol.swarm.meeting.tracker import Tracker
 from protocol.wire.messages import Hello
 from protocol.wire.signing import parameters_hash
@@ -60,6 +63,29 @@ async def test_a_tracker_that_nobody_came_to_is_empty(seen):
     view = await source.view()
 
     assert (view.swarms, view.peers, view.remarks, view.ended) == ((), 0, (), False)
+
+
+async def test_a_nodes_page_counts_steps_and_what_they_cost_at_most_once_a_moment(alone):
+    node = alone("distributed-dp-sgd")
+    source = NodeViewSource(node.peer.inspector, Journal(lambda: 0.0), Rounds(node.folder / "history.jsonl"))
+    first = await source.view()
+    assert (first.report_every, first.steps, first.round, first.generation) == (3, 6, 0, 0)
+    assert first.privacy["steps_charged"] == 0
+    node.peer._train(1)
+    node.peer._contribution.spend(Spend(bytes(32), 1, 0), 1)
+
+    soon = await source.view()
+    assert soon.privacy == {**first.privacy, "steps_charged": 1}, "its cost is not worked out yet"
+    source.ended = True
+    last = await source.view()
+    assert last.privacy["steps_charged"] == 1
+    assert last.privacy["epsilon_alone"] > last.privacy["epsilon_spent"] > 0
+
+
+async def test_a_page_of_updates_has_no_steps(alone):
+    node = alone("ldp")
+    view = await NodeViewSource(node.peer.inspector, Journal(lambda: 0.0), Rounds(node.folder / "h")).view()
+    assert (view.report_every, view.steps) == (None, None)
 
 
 def test_where_the_token_is_kept_can_be_said():

@@ -14,7 +14,9 @@ from node.runtime.privacy_budget import (
     epsilon_by_honest,
     facts,
     introduction,
+    ledger_text,
     planned_by_honest,
+    spent_alone,
     trust_text,
 )
 from node.storage.state import State
@@ -193,9 +195,51 @@ async def test_the_ledger_tells_what_is_left_if_all_others_collude(alone):
     }
 
 
+async def test_each_line_and_the_summary_say_what_is_left_if_all_others_collude(alone):
+    node = alone(MECHANISM, "privacy.honest=2")
+    for number in range(1, 4):
+        await step(node, number)
+    (line,) = lines(node)
+    summary = await node.peer.summarise()
+
+    assert line["epsilon_alone"] == pytest.approx(spent_alone(node.mechanism, node.state.ledger), abs=1e-6)
+    assert line["epsilon_alone"] > 1.5 * line["epsilon"]
+    assert summary.epsilon_alone == pytest.approx(line["epsilon_alone"], abs=1e-6)
+    assert summary.privacy["budget_by_honest"]["2"] == pytest.approx(3.0, rel=0.01)
+    assert summary.privacy["steps_charged"] == 3
+    written = json.loads((node.folder / "summary.json").read_text())
+    assert written["epsilon_alone"] == line["epsilon_alone"]
+
+
+async def test_the_ledger_says_in_one_line_what_it_rests_on(alone):
+    node = alone(MECHANISM, "privacy.honest=6")
+    found = facts(node.mechanism, Ledger.of(node.mechanism.per_offer * 5))
+    told = ledger_text(found)
+
+    assert "as long as at least 6 of the other members are honest; with 4 it is" in told
+    assert "; if all others work together it is" in told
+    assert "\n" not in told
+    told = ledger_text({**found, "epsilon_by_honest": {"1": 2.5, "0": 4.0}})
+    assert "as long as at least 1 of the other members is honest; if all others work together it is 4" in told
+
+
+async def test_without_a_bound_an_epsilon_is_null(alone):
+    """So much epsilon that one's own noise alone is next to none."""
+    node = alone(MECHANISM, "privacy.honest=6", "aggregation.min_participants=7")
+    (event,) = node.mechanism.per_offer
+    ledger = Ledger.of([replace(event, noise_multiplier=2e-3, sampling_probability=0.5)])
+
+    assert spent_alone(node.mechanism, ledger) is None
+    found = facts(node.mechanism, ledger)
+    assert (found["epsilon_alone"], found["epsilon_by_honest"]["0"]) == (None, None)
+    assert "if all others work together it is inf" in ledger_text(found)
+
+
 async def test_a_mechanism_that_trusts_nobody_has_one_epsilon(alone):
     plain = alone("dp-sgd")
+    assert spent_alone(plain.mechanism, plain.state.ledger) is None
     assert "epsilon_alone" not in facts(plain.mechanism, plain.state.ledger)
+    assert "honest" not in ledger_text(facts(plain.mechanism, plain.state.ledger))
     assert planned_by_honest(plain.mechanism) == {}
     assert "trust" not in introduction(plain.mechanism)
 

@@ -1,0 +1,34 @@
+"""What a node was asked to do: where its rounds are several sums, those of its peers are, too."""
+
+from dataclasses import replace
+
+from node.runtime.plan import Plan
+from node.task.load import load_task
+from tests.parts import base
+
+STEPS = Plan(
+    rounds=20,
+    task="digits",
+    key="",
+    accuracy_of="test",
+    parameters="",
+    aggregation=load_task("digits", []).aggregation,
+    expected=3,
+    generations=195,
+    report_every=10,
+)
+
+
+def test_a_peer_announces_sums_and_is_shown_by_rounds():
+    at_74 = base(74)
+    assert STEPS.round(76, at_74) == 7
+    assert STEPS.peers_round(76, 76, at_74) == 7, "two sums failed, for both"
+    assert STEPS.peers_round(81, 76, at_74) == 7
+    assert STEPS.peers_round(82, 76, at_74) == 8
+    assert STEPS.peers_round(3, 76, at_74) == 0, "it has just come"
+    assert STEPS.peers_round(900, 76, at_74) == 20
+
+
+def test_where_a_round_is_one_sum_a_peer_is_where_it_says():
+    updates = replace(STEPS, report_every=None, generations=None)
+    assert updates.peers_round(81, 76, base(74)) == 81
