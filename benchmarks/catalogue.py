@@ -106,6 +106,11 @@ _ENTRIES = (
         "benchmarks.starting:STARTING",
     ),
     Entry(
+        "steps",
+        "seconds and bytes of a step with shared noise, in runs and one by one, with real peers",
+        "benchmarks.steps:STEPS",
+    ),
+    Entry(
         "tls",
         "what TLS adds to a masked round, with real peers on this machine",
         "benchmarks.tls:TLS",

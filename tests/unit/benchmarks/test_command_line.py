@@ -16,7 +16,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
     listed = capsys.readouterr().out
     names = {
         *("aggregators", "allocation", "audit", "calibration", "clients", "memory", "noise", "rates"),
-        *("floor", "gradients", "page", "rounds", "secagg", "shares", "siege", "starting", "tls"),
+        *("floor", "gradients", "page", "rounds", "secagg", "shares", "siege", "starting", "steps", "tls"),
     }
     assert set(BENCHMARKS) == names
     assert all(name in helped and name in listed for name in BENCHMARKS)
@@ -52,6 +52,8 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
         ("secagg --rounds 0", "--rounds 0: allowed are 1"),
         ("siege --turns 0", "--turn 30 --turns 0: allowed are 1"),
         ("starting --repeats 0", "--repeats 0: allowed are 1"),
+        ("steps --peers 2", "--peers 2: allowed are 3 to 64"),
+        ("steps --turns 0", "--turns 0: allowed are 1 and more"),
         ("tls --rounds 0", "--rounds 0: allowed are 1"),
         ("secagg --protocols additive", "--protocols additive: allowed are additive-ring, additive-seed,"),
         ("secagg --flwr-python nowhere/python", "--flwr-python nowhere/python: there is no such file"),
