@@ -72,7 +72,7 @@ def test_the_session_is_told_the_same():
 
 @pytest.mark.parametrize(
     ("protocol", "kind", "most"),
-    [(MASKED, "masked sums", 33_554_431), (ADDITIVE, "additive shares", 25_690_112)],
+    [(MASKED, "masked sums", 33_554_431), (ADDITIVE, "additive shares", 25_427_968)],
 )
 def test_a_model_that_is_too_long_for_its_group_is_refused(protocol, kind, most):
     with pytest.raises(ConfigError) as refused:
