@@ -53,10 +53,10 @@ def check_result(certificate: ResultCertificate, group: Group, tolerance: Tolera
     """Raises RemoteProtocolError unless the certificate proves a total of this group's step."""
     included, run = certificate.included, signing.session_id(group.run)
     members = tuple(sorted(ready.key for ready in group.readys))
-    if certificate.sid != signing.session_id(group):
-        raise RemoteProtocolError("a certificate of another session")
     if included > everybody(len(members)) or included.bit_count() < tolerance.least_included:
         raise RemoteProtocolError("a certificate over too few members, or strangers")
+    if certificate.sid != signing.session_id(group):
+        raise RemoteProtocolError("a certificate of another session")
     dealers = tuple(dealt.head.sender for dealt in certificate.dealt)
     if dealers != members or len(certificate.secrets) != len(members):
         raise RemoteProtocolError("a certificate of another group")

@@ -140,15 +140,15 @@ def test_a_header_beyond_its_limit_is_refused_before_it_is_read():
         codec.decode(framed(bytes(MAX_HEADER_BYTES + 1)))
 
 
-@pytest.mark.parametrize("version", [0, 1, 4, 6, True, 5.0, None, b"\x05", "5", [5]])
+@pytest.mark.parametrize("version", [0, 1, 5, 7, True, 6.0, None, b"\x06", "6", [6]])
 def test_another_version_is_refused(version):
-    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 5"):
+    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 6"):
         codec.decode(framed([version, 3, bytes(16)]))
 
 
 @pytest.mark.parametrize("header", [None, 1, b"", "text", [], [1]])
 def test_a_header_that_is_no_list_of_version_and_type_is_refused(header):
-    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 5"):
+    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 6"):
         codec.decode(framed(msgpack.packb(header)))
 
 

@@ -242,7 +242,8 @@ def test_what_was_shown_of_totals_of_other_members_is_no_evidence():
 
 def test_an_offer_is_masked_once():
     with pytest.raises(LocalProtocolError, match="masks without an offer"):
-        at_masks(REDUCERS)._masked()
+        here = at_masks(REDUCERS)
+        here._masked(here._joining.keys(0))
 
 
 def test_a_head_that_its_sender_did_not_sign_is_no_evidence():
