@@ -217,9 +217,23 @@ def prepared_on(options: NodeOptions, dataset: Dataset) -> Prepared:
 
 
 def check_others(options: NodeOptions) -> None:
-    """Raises ConfigError if the host name of a peer or tracker does not resolve."""
+    """Raises ConfigError if the host name of a peer or tracker does not resolve, or if peers are too few."""
     check_names("--peers", (peer.endpoint for peer in options.peers))
+    _check_enough(options)
     check_names("--tracker", [options.tracker] if options.tracker else [])
+
+
+def _check_enough(options: NodeOptions) -> None:
+    """Raises ConfigError if --peers names fewer than share the noise; a tracker may introduce any number."""
+    plan, named = options.task.step_plan, {peer.endpoint for peer in options.peers}
+    if plan is None or options.tracker is not None:
+        return
+    members = len(named) + (options.listen not in named)
+    if members < plan.honest + 1:
+        raise ConfigError(
+            f"--peers names {len(named)} peers, {members} with this node, and privacy.honest = {plan.honest} "
+            f"needs at least {plan.honest + 1}; name more peers, or lower privacy.honest"
+        )
 
 
 def allowed(options: NodeOptions) -> frozenset[bytes] | None:

@@ -235,6 +235,18 @@ def test_a_listen_of_another_machine_says_so():
     assert caught.value.status == 1
 
 
+def test_peers_that_are_fewer_than_share_the_noise_are_refused_before_anything_is_offered(tmp_path, capsys):
+    peers = ",".join(f"127.0.0.1:{port}" for port in range(9001, 9006))
+    shared = ("privacy.mechanism=distributed-dp-sgd", "privacy.epsilon=3", "privacy.honest=6")
+    sets = [word for each in shared for word in ("--set", each)]
+    argv = ["--peers", peers, "--listen", "127.0.0.1:9006", "--shard", "0/5", *sets]
+    assert told(capsys, 2, lambda: main([*argv, "--out", str(tmp_path / "a")])) == (
+        "error: --peers names 5 peers, 6 with this node, and privacy.honest = 6 needs at least 7; "
+        "name more peers, or lower privacy.honest"
+    )
+    assert not (tmp_path / "a").exists()
+
+
 def test_others_on_another_machine_need_an_address_of_this_one(tmp_path, capsys):
     argv = ["--peers", "192.0.2.1:9001", "--open", "--shard", "0/3", "--out", str(tmp_path / "a")]
     assert told(capsys, 2, lambda: main(argv)) == (
