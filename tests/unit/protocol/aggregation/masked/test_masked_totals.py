@@ -241,9 +241,10 @@ def test_what_was_shown_of_totals_of_other_members_is_no_evidence():
 
 
 def test_an_offer_is_masked_once():
+    here = at_masks(REDUCERS)
+    keys = here._joining.keys(0)
     with pytest.raises(LocalProtocolError, match="masks without an offer"):
-        here = at_masks(REDUCERS)
-        here._masked(here._joining.keys(0))
+        here._masked(keys)
 
 
 def test_a_head_that_its_sender_did_not_sign_is_no_evidence():
