@@ -125,7 +125,7 @@ ADULT = Setting(
     peers=3,
     honest=(2,),
     clip=1.0,
-    alone=_ALONE,
+    alone={1: (1000, 1.0), 3: (250, 0.3), 8: (1000, 3.0)},
     plain={**_PLAIN, "learning_rate": 0.01},
     measure=AUC,
 )
