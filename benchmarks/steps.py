@@ -25,7 +25,7 @@ PEERS, ROWS, FEATURES, CLASSES = 10, 2000, 784, 10
 """Rows of each peer, of which a step samples a fifth or so; features and classes are those of MNIST."""
 TEST_ROWS = 200
 BATCH = 4096
-MANY_STEPS, QUICK_STEPS, EVERY = 60, 20, 10
+MANY_STEPS, QUICK_STEPS, EVERY = 60, 30, 10
 TURNS, QUICK_TURNS = 3, 1
 STEP_AT_MOST_S, FASTER_AT_LEAST = 0.25, 1.25
 _SUM = PHASES[1:]
