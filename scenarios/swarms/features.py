@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,12 +49,21 @@ def _features(model: torch.nn.Module, name: str, rows: np.ndarray) -> np.ndarray
     folder = features_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        found: np.ndarray = body.features(images, folder).numpy()
+        with _alone(folder):
+            found: np.ndarray = body.features(images, folder).numpy()
     except OSError as error:
         raise UserError(f"{folder}: the features cannot be kept: {reason(error)}") from error
     finally:
         body.restore(model)
     return found
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time compute features, so that others find them. Raises OSError."""
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def features_folder() -> Path:
