@@ -83,7 +83,11 @@ def _other_join(member: Member, join: Join) -> Join:
 def _dealt(member: Member, join: Join, **changes: bytes) -> Join:
     """Deals something else in the first step, and signs that."""
     deals = (replace(join.deals[0], **changes), *join.deals[1:])
-    return replace(join, head=resigned(member, join.head, deals=deals_root(deals)), deals=deals)
+    head = resigned(member, join.head, deals=deals_root(deals))
+    channel = member.participant.channel(member.participant.me, join.recipient)
+    about, other = (b"join" + h.sid + h.sender + join.recipient + h.deals for h in (join.head, head))
+    payload = channel.seal(0, other, channel.open(0, about, join.payload))
+    return replace(join, head=head, deals=deals, payload=payload)
 
 
 def _unsealed(member: Member, join: Join) -> Join:

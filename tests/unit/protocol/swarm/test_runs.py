@@ -8,10 +8,12 @@ import pytest
 
 from protocol.actions import Completed, Failed, Healed, Reason, Spend, Vote
 from protocol.aggregation.additive.shares import ShareSettings
-from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
+from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES, Layout
 from protocol.aggregation.masked.machine import DoubleMasked
 from protocol.aggregation.masked.thresholds import MaskedSettings
-from protocol.errors import LocalProtocolError
+from protocol.aggregation.masked.unmasking import check_result
+from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.swarm.meeting.group_seeker import check_step
 from protocol.swarm.session_factory import steps_of
 from protocol.swarm.votes.voting import Voting
 from protocol.wire import codec
@@ -354,3 +356,41 @@ def test_a_machine_that_has_not_started_has_no_keys_to_go_on_with():
     with pytest.raises(LocalProtocolError, match="has not started"):
         fresh.tick(machine.participant.shares_timeout_s) if fresh.deadline else fresh._joining
     assert codec.decode(codec.encode(held[0]).join()) == held[0]
+
+
+# -- what no run can have ------------------------------------------------------------------------------------
+
+
+def test_a_group_in_a_later_step_that_its_members_can_not_be_in_is_refused():
+    first = group_at()
+    check_step(first)
+    check_step(first.later(base(3, 1, size=4, anchor=3)))
+    impossible = (base(3, 1, size=4, anchor=2), base(0, 1, size=4, anchor=0), base(3, 1, size=3, anchor=3))
+    for each in impossible:
+        with pytest.raises(RemoteProtocolError, match="a later step of a run on a base"):
+            check_step(first.later(each))
+    with pytest.raises(RemoteProtocolError, match="a later step of a run on a base"):
+        check_step(group_at(open=(b"s" * 32,)).later(base(3, 1, size=4, anchor=3)))
+
+
+def test_a_coordinator_makes_no_group_for_a_later_step():
+    wires = swarm()
+    groups: list[Group] = []
+    wires.dropped = lambda _s, _t, message: isinstance(message, Group) and not groups.append(message)
+    wires.offer()
+    coordinator = next(key for key in KEYS if key.public == groups[0].coordinator)
+    member = next(key for key in KEYS if key is not coordinator)
+    wires.hand(endpoint(member), groups[0].later(base(3, 1, size=4, anchor=3)), endpoint(coordinator))
+
+    assert "for a later step" in str(wires.errors[-1])
+
+
+def test_a_certificate_shows_the_deals_of_its_own_step():
+    wires = swarm().offer().offer()
+    one, two = [end for where, end in wires.ends(Completed) if where == endpoint(KEYS[0])][:2]
+    tolerance, layout = STEPS["masked"].tolerance(4), Layout(5, 4, 0)
+    check_result(two.certificate, two.group, tolerance, layout)
+    swapped = replace(two.certificate, dealt=one.certificate.dealt)
+
+    with pytest.raises(RemoteProtocolError, match="a deal of another run or step"):
+        check_result(swapped, two.group, tolerance, layout)

@@ -124,6 +124,18 @@ def test_a_join_for_somebody_else_or_with_other_hashes():
         machine(REDUCERS).receive(replace(join, deals=(replace(join.deals[0], shares=bytes(32)),)), NOW)
 
 
+def test_a_join_with_too_few_bytes_of_shares():
+    member = Swarm(SCHEDULE).members[1]
+    member.machine.start(parts.vector(0, 39), bytes(32), NOW)
+    here = machine(REDUCERS)
+    join = member.machine._joining.join(here.participant.me)
+    channel = member.participant.channel(member.participant.me, here.participant.me)
+    about = b"join" + join.head.sid + join.head.sender + join.recipient + join.head.deals
+    if join.head.sid == here.participant.sid:
+        with pytest.raises(RemoteProtocolError, match="63 bytes of shares"):
+            here.receive(replace(join, payload=channel.seal(0, about, bytes(63))), NOW)
+
+
 def test_a_join_and_a_vote_come_once():
     here = machine(REDUCERS)
     for kind, match in ((Join, "a JOIN that is here already"), (Joined, "a JOINED that is here already")):
