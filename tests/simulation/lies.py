@@ -223,7 +223,8 @@ def random_words(payload: bytes, length: int, members: int) -> bytes:
 
 def other_carry(payload: bytes, length: int, members: int) -> bytes:
     assert len(payload) == 4 * length + packed_bytes(length, members)
-    return payload[: 4 * length] + bytes([payload[4 * length] ^ 1]) + payload[4 * length + 1 :]
+    pair = payload[4 * length]  # of two carries, each below `members`: the first one in the low bits
+    return payload[: 4 * length] + bytes([pair - 1 if pair & 15 else pair + 1]) + payload[4 * length + 1 :]
 
 
 # -- the end ------------------------------------------------------------------------------------------------
