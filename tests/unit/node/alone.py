@@ -27,6 +27,8 @@ from tests import parts
 from tests.parts import settings
 
 SEED, HERE = bytes(32), "127.0.0.1:1"
+OTHERS = ",".join(f"127.0.0.1:{port}" for port in range(2, 8))
+"""Peers that never start: as many as the tests' largest `privacy.honest` asks for."""
 STEPS = ("train.steps=6", "train.report_every=3", "model.args.sizes=[64,8,10]", "privacy.epsilon=3")
 SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,8,10]", "train.rounds=2")
 
@@ -37,7 +39,7 @@ class Alone:
     def __init__(self, folder, mechanism, *overrides):
         small = STEPS if mechanism == DISTRIBUTED else SMALL
         sets = [f"--set={one}" for one in (*small, f"privacy.mechanism={mechanism}", *overrides)]
-        self.prepared = prepare(parse_arguments(["--peers", HERE, "--shard", "0/20", *sets]))
+        self.prepared = prepare(parse_arguments(["--peers", f"{HERE},{OTHERS}", "--shard", "0/20", *sets]))
         options = self.prepared.options
         self.rows = len(load_dataset(options.task, options.data, options.shard).train_y)
         self.mechanism = self.prepared.mechanism

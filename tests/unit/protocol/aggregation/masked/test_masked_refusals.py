@@ -144,6 +144,15 @@ def test_a_join_and_a_vote_come_once():
             here.receive(first(kind), NOW)
 
 
+def test_two_joins_of_a_member_are_evidence():
+    here, join = machine(REDUCERS), first(Join)
+    here.receive(join, NOW)
+    other = replace(join, head=signed(join.head, deals=bytes(32), signature=b""))
+    evidence = here.receive(other, NOW)[0]
+    assert (evidence.sender, evidence.what) == (join.head.sender, "two different joins in one session")
+    assert evidence.records == (join.head, other.head)
+
+
 def test_a_vote_about_other_members():
     joined = first(Joined)
     with pytest.raises(RemoteProtocolError, match="about other members"):
