@@ -15,6 +15,7 @@ from typing import Any
 
 from plotly.offline import get_plotlyjs
 
+from node.observe.views import script_json
 from scenarios.frame.spec import Chart, Judged, Table, Verdict, is_figures
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
@@ -127,11 +128,6 @@ def _configuration(configuration: Mapping[str, Any]) -> str:
         for name, part in parts.items()
     )
     return (_definitions(flatten(rest)) if rest else "") + folded
-
-
-def script_json(value: object) -> str:
-    """JSON that is safe inside a script element: nothing in it can end the element."""
-    return json.dumps(value).replace("<", "\\u003c")
 
 
 def flatten(value: Any, key: str = "") -> dict[str, str]:
