@@ -34,6 +34,8 @@ STARTED = {
     "agree": ("digits", "--shard", "0/3", *PEERS),
     "predict": ("--model", "model.safetensors", "--data", "a.csv"),
     "rejoin": ("--out", "."),
+    "show": (".",),
+    "report": (".",),
     "scenarios": ("run", "swarm", "--quick"),
     "bench": ("tls", "--quick"),
 }

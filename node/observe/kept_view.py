@@ -44,7 +44,8 @@ class KeptView:
 
     @asynccontextmanager
     async def while_running(self) -> AsyncIterator[None]:
-        """Writes the file now and every EVERY_S seconds until the context ends; the last write is `write`."""
+        """Writes the file now, and every EVERY_S seconds until the context ends."""
+        await self.write()
         writing = asyncio.create_task(self._keep_writing())
         try:
             yield
@@ -54,8 +55,8 @@ class KeptView:
 
     async def _keep_writing(self) -> None:
         while True:
-            await self.write()
             await asyncio.sleep(EVERY_S)
+            await self.write()
 
     async def write(self) -> None:
         """Writes the view as it is now. An error is logged: a node never ends because of its page."""

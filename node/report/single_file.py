@@ -48,7 +48,7 @@ def single_file(views: Sequence[NodeView], at: float) -> str:
             raise UserError(
                 f"the report would have {len(made)} bytes; allowed: less than {MAX_BYTES}; give fewer folders"
             )
-        most = max(_LEAST_ROUNDS, most * 4 // 5)
+        most = max(_LEAST_ROUNDS, min(most - 1, most * MAX_BYTES * 9 // (len(made) * 10)))
     return made.decode()
 
 

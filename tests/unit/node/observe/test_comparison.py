@@ -15,8 +15,19 @@ def test_a_run_is_described_by_its_last_round_and_its_sums():
     (run,) = compared([replace(view, folder="runs/a")]).runs
 
     last = view.history[-1]
-    assert (run.folder, run.path, run.task, run.aggregated, run.fallbacks) == ("runs/a", "1/", "digits", 16, 2)
-    assert (run.metric, run.value, run.loss, run.epsilon) == ("accuracy", last.accuracy, last.loss, last.epsilon)
+    assert (run.folder, run.path, run.task, run.aggregated, run.fallbacks) == (
+        "runs/a",
+        "1/",
+        "digits",
+        16,
+        2,
+    )
+    assert (run.metric, run.value, run.loss, run.epsilon) == (
+        "accuracy",
+        last.accuracy,
+        last.loss,
+        last.epsilon,
+    )
     assert run.bytes_sent == sum(one.bytes_sent for one in view.history)
     assert run.train_s == pytest.approx(18 * 0.4)
     assert run.mechanism == "dp-sgd"
