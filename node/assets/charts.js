@@ -69,12 +69,13 @@ export class Chart {
       ticks: { show: false },
     };
     const whole = (plot, splits) => splits.map((split) => (Number.isInteger(split) ? String(split) : ""));
+    const steps = [...Array(7).keys()].flatMap((power) => [1, 2, 5].map((factor) => factor * 10 ** power));
     const options = {
       ...this.#size(),
       scales: { x: { time: false }, y: { range: this.range } },
       series: [{ label: this.across.label, value: (_, value) => (value == null ? "–" : String(value)) }, ...this.series.map((one) => this.#line(one))],
       axes: [
-        { ...axis, grid: { show: false }, values: whole, size: 30 },
+        { ...axis, grid: { show: false }, values: whole, incrs: steps, size: 30 },
         {
           ...axis,
           values: (plot, splits, _, space, step) => splits.map((split) => this.mark(split, step)),
