@@ -225,13 +225,13 @@ def check_others(options: NodeOptions) -> None:
 
 def _check_enough(options: NodeOptions) -> None:
     """Raises ConfigError if --peers names fewer than share the noise; a tracker may introduce any number."""
-    plan, named = options.task.step_plan, {peer.endpoint for peer in options.peers}
+    plan = options.task.step_plan
     if plan is None or options.tracker is not None:
         return
-    members = len(named) + (options.listen not in named)
+    named, members = len(_endpoints(options)), len({options.listen, *_endpoints(options)})
     if members < plan.honest + 1:
         raise ConfigError(
-            f"--peers names {len(named)} peers, {members} with this node, and privacy.honest = {plan.honest} "
+            f"--peers names {named} peers, {members} with this node, and privacy.honest = {plan.honest} "
             f"needs at least {plan.honest + 1}; name more peers, or lower privacy.honest"
         )
 
@@ -329,8 +329,12 @@ def _first_electorate(options: NodeOptions, endpoint: str) -> Electorate | None:
 
 def _expected(options: NodeOptions, endpoint: str) -> int:
     """Returns the expected size of a group: --peers and this node, and at least the minimum that it needs."""
-    least = options.task.aggregation.min_participants
-    return max(least, len({endpoint, *(peer.endpoint for peer in options.peers)}))
+    return max(options.task.aggregation.min_participants, len({endpoint, *_endpoints(options)}))
+
+
+def _endpoints(options: NodeOptions) -> set[str]:
+    """Returns the addresses that --peers names."""
+    return {peer.endpoint for peer in options.peers}
 
 
 def _run_in(
