@@ -57,7 +57,7 @@ from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, Lock, check_folde
 from node.storage.key_file import new_seed, read_key, write_key
 from node.storage.spend_file import SpendFile
 from node.storage.state import State
-from node.task.parameters import canonical_parameters
+from node.task.parameters import canonical_parameters, former_parameters
 from node.task.sections import Task
 from node.training.build import build_model
 from node.training.devices import thread_count
@@ -374,7 +374,9 @@ def _open_state(prepared: Prepared, key: NodeKey, out: Path, key_file: Path) -> 
         spending = SpendFile(key_file, key.public, prepared.spends_for)
         spending.check_writable()
     task, initial = prepared.options.task.task.name, prepared.trainer.vector()
-    return State(out, task, parameters_hash(prepared.parameters), initial, key.public, spending)
+    former = former_parameters(prepared.options.task, prepared.parameters)
+    formerly = {parameters_hash(text): remedy for text, remedy in former.items()}
+    return State(out, task, parameters_hash(prepared.parameters), initial, key.public, spending, formerly)
 
 
 def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, state: State) -> dict[str, str]:

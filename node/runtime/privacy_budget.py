@@ -43,7 +43,7 @@ def make_mechanism(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], ro
         delta=task.privacy.delta,
         clipping_radius=task.privacy.clipping_radius,
         window=task.privacy.window,
-        window_source=task.privacy.window_source,
+        window_source=task.privacy.radius_follows,
         calibration=task.privacy.calibration,
         rounds=task.train.rounds,
         sizes=tuple(prod(shape) for _, shape in shapes),

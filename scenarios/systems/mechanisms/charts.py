@@ -30,6 +30,9 @@ from scenarios.systems.mechanisms.arms import (
     by_true,
     cell_of,
     keeps,
+    keeps_given_radius,
+    shows_radius,
+    true_epsilon,
 )
 from scenarios.systems.mechanisms.kinds import (
     DATA_SET,
@@ -55,7 +58,7 @@ NO_LABEL = (
 )
 
 _COLOURS: Mapping[str, str] = {DATA_SET: colour(0), RECORD: colour(1), LABEL: colour(3), NOTHING: colour(7)}
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "pentagon")
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "pentagon", "star")
 _WORDS: Mapping[str, str] = {
     DATA_SET: "protect a whole data set",
     RECORD: "protect one record",
@@ -104,7 +107,7 @@ def over_stated(sweep: Sweep) -> Chart:
 
 
 _HEIGHT = 560
-"""The height in pixels, for ten lines and their names."""
+"""The height in pixels, for eleven lines and their names."""
 
 
 def _grouped(sweep: Sweep, line: Line, points: Mapping[str, float]) -> Json:
@@ -164,7 +167,7 @@ def _own(sweep: Sweep, ends: tuple[float, float]) -> list[Json]:
 def truth(sweep: Sweep) -> Chart:
     """The true epsilon behind one stated epsilon, mechanism by mechanism."""
     arms = {line: arm for line in LINES if (arm := at(sweep, line, TOLD_AT)) is not None}
-    known = [sweep.number(arm, "epsilon") for arm in arms.values()]
+    known = [true_epsilon(sweep, arm) for arm in arms.values()]
     end = 30 * max([TOLD_AT, *(epsilon for epsilon in known if not math.isnan(epsilon))])
     names = [LINES[line].title for line in arms]
     rails = [_rail(LINES[line].title, _shown(sweep, arm, end)) for line, arm in arms.items()]
@@ -198,7 +201,7 @@ def _powers(title: str, most: float) -> Json:
 
 def _shown(sweep: Sweep, arm: str, infinite: float) -> float:
     """The position of a point: its true epsilon, or the right end if it has none."""
-    epsilon = sweep.number(arm, "epsilon")
+    epsilon = true_epsilon(sweep, arm)
     return infinite if math.isnan(epsilon) else epsilon
 
 
@@ -212,7 +215,7 @@ def _dots(sweep: Sweep, arms: Mapping[Line, str], protects: str, infinite: float
         "name": protects,
         "x": places,
         "y": list(chosen),
-        "text": [f"  {short(sweep.number(arm, 'epsilon'))}  " for arm in chosen.values()],
+        "text": [f"  {short(true_epsilon(sweep, arm))}  " for arm in chosen.values()],
         "textposition": ["top left" if place > _FAR else "middle right" for place in places],
         "showlegend": False,
         "marker": {
@@ -307,7 +310,14 @@ def _line_row(sweep: Sweep, line: Line, kind: Kind) -> tuple[str, ...]:
 def kept_in_words(sweep: Sweep, line: Line) -> str:
     """Whether the epsilon that a line states is true."""
     arms = by_stated(sweep, line)
-    over = {arm: stated for arm, stated in arms.items() if not keeps(sweep, arm)}
+    given = _kept_given_radius(sweep, line, arms)
+    if any(shows_radius(cell_of(sweep, arm)) for arm in arms):
+        return f"no: no epsilon covers the radius, which the noise shows; given it, {given}"
+    return given
+
+
+def _kept_given_radius(sweep: Sweep, line: Line, arms: Mapping[str, float]) -> str:
+    over = {arm: stated for arm, stated in arms.items() if not keeps_given_radius(sweep, arm)}
     if not over:
         return "yes"
     told = at(sweep, line, TOLD_AT)
@@ -322,7 +332,7 @@ def _own_row(sweep: Sweep) -> tuple[tuple[str, ...], ...]:
     if not sweep.has("own"):
         return ()
     unit = str(sweep.fact("own", "unit") or "no epsilon")
-    true = short(sweep.number("own", "epsilon"))
+    true = short(true_epsilon(sweep, "own"))
     told = "yes" if keeps(sweep, "own") else f"no: truly {true}"
     if sweep.fact("own", "stated") is None:
         told = "states none"
