@@ -125,7 +125,7 @@ def _rpfl(arm: str, epsilon: float) -> Cell:
 class Line:
     """One mechanism at several epsilons: `make` returns the cell for an arm's name and an epsilon.
 
-    name: the prefix of its arms' names; exact: whether its stated epsilon is meant to be true.
+    name: the prefix of its arms' names; exact: whether its stated epsilon is meant to be proved.
     """
 
     name: str
@@ -235,9 +235,9 @@ def by_stated(sweep: Sweep, line: Line) -> dict[str, float]:
     return {arm: epsilon for arm, epsilon in arms.items() if epsilon is not None}
 
 
-def by_true(sweep: Sweep, line: Line) -> dict[str, float]:
-    """The arms of a line that were run and have a true epsilon, each with that epsilon."""
-    spent = {arm: true_epsilon(sweep, arm) for arm in by_stated(sweep, line)}
+def by_proved(sweep: Sweep, line: Line) -> dict[str, float]:
+    """The arms of a line that were run and have one that is proved, each with that epsilon."""
+    spent = {arm: proved_epsilon(sweep, arm) for arm in by_stated(sweep, line)}
     return {arm: epsilon for arm, epsilon in spent.items() if epsilon == epsilon}
 
 
@@ -246,7 +246,7 @@ def at(sweep: Sweep, line: Line, epsilon: float) -> str | None:
     return next((arm for arm, stated in by_stated(sweep, line).items() if stated == epsilon), None)
 
 
-def true_epsilon(sweep: Sweep, arm: str) -> float:
+def proved_epsilon(sweep: Sweep, arm: str) -> float:
     """The epsilon that covers all that leaves an arm's parties; NaN if there is none.
 
     A radius of raw norms leaves with the noise level: the epsilon of such an arm holds only given the radius.
@@ -260,8 +260,8 @@ def shows_radius(cell: Cell) -> bool:
 
 
 def keeps(sweep: Sweep, arm: str) -> bool:
-    """Whether an arm spends no more than it states, up to rounding; False if it has no true epsilon."""
-    return _is_within(sweep, arm, true_epsilon(sweep, arm))
+    """Whether an arm spends no more than it states, up to rounding; False if it has no proved epsilon."""
+    return _is_within(sweep, arm, proved_epsilon(sweep, arm))
 
 
 def keeps_given_radius(sweep: Sweep, arm: str) -> bool:

@@ -48,8 +48,8 @@ from scenarios.systems.mechanisms.arms import (
     Line,
     asked,
     at,
+    by_proved,
     by_stated,
-    by_true,
     keeps,
     own,
 )
@@ -335,7 +335,7 @@ def test_the_short_form_judges_most_of_the_claims() -> None:
 def test_lines_have_what_was_run_by_what_it_was_asked_for() -> None:
     some = made(only=named("ldp-3", "ldp-300", "nbafl-federatedscope-3", SERVER_ONLY))
     assert by_stated(some, LDP) == {"ldp-3": 3, "ldp-300": 300}
-    assert by_true(some, FEDERATEDSCOPE) == {}
+    assert by_proved(some, FEDERATEDSCOPE) == {}
     assert (at(some, LDP, 3), at(some, LDP, 10), at(some, ALDP, 3)) == ("ldp-3", None, None)
     assert keeps(some, "ldp-3")
     assert not keeps(some, "nbafl-federatedscope-3")
@@ -430,7 +430,7 @@ def test_the_table_says_what_is_protected_and_whether_the_stated_is_true() -> No
     assert rows["aldp"][5] == "yes"
     assert rows["aldp, raw norms"][5] == f"{uncovered}yes"
     assert rows["aldp, linear-classic"][5] == f"{uncovered}not always: 300 is 410"
-    assert rows["nbafl, FederatedScope"][5] == "no: no epsilon is true"
+    assert rows["nbafl, FederatedScope"][5] == "no: no epsilon is proved"
     assert rows["rpfl, its theorem"][5].startswith("no: 10 is ")
     assert rows["none: secure sum alone"][2] == "only the update"
     assert rows["coordinate median"][5] == "states none"
