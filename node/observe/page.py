@@ -19,6 +19,7 @@ from aiohttp import web
 
 from node.net.routes import Shared
 from node.observe.access import Access
+from node.observe.download import send_file
 from node.observe.sse import Feed
 from node.observe.views import NodeView, View, as_json, document
 from node.runtime.snapshot import left_s
@@ -113,15 +114,10 @@ class Page:
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
         self._access.check(request)
-        if self._model is None or not await asyncio.to_thread(self._model.is_file):
-            raise web.HTTPNotFound(text="there is no model yet: it is written after the first round\n")
-        headers = {
-            **HEADERS,
-            "Cache-Control": "no-store",
-            "Content-Type": "application/octet-stream",
-            "Content-Disposition": f'attachment; filename="{self._model.name}"',
-        }
-        return web.FileResponse(self._model, headers=headers)
+        if self._model is None:
+            raise web.HTTPNotFound
+        named = {"Content-Disposition": f'attachment; filename="{self._model.name}"'}
+        return await send_file(request, self._model, {**HEADERS, "Cache-Control": "no-store", **named})
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         self._access.check(request)

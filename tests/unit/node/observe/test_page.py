@@ -150,6 +150,8 @@ def test_the_owner_gets_the_model_and_nobody_else(tmp_path):
             'attachment; filename="model.safetensors"',
         )
         assert (headers["X-Content-Type-Options"], headers["Cache-Control"]) == ("nosniff", "no-store")
+        model.write_bytes(bytes(range(256)) * 10_000)  # in many pieces
+        assert ask(server, "/v1/model", **owner)[2] == model.read_bytes()
         for refused in ({}, {"Authorization": "Bearer x"}):
             assert ask(server, "/v1/model", **refused)[0] == 401
         assert ask(server, "/v1/model", **owner, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
