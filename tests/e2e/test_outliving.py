@@ -8,7 +8,7 @@ import signal
 from node.observe.run_folder import MODEL, SILENT_S, RunFolder
 from node.report.__main__ import main as report
 from node.storage.folder_lock import VIEW
-from tests.e2e.swarm import get, history, one_digest
+from tests.e2e.swarm import get, one_digest
 
 
 def test_a_page_that_lingers_holds_up_nobody_and_shows_the_end(make_swarm) -> None:
@@ -27,21 +27,20 @@ def test_a_page_that_lingers_holds_up_nobody_and_shows_the_end(make_swarm) -> No
     nodes[0].send(signal.SIGINT)
     assert nodes[0].status() == 0
     kept = RunFolder(swarm.out(0)).read()
-    assert (kept.ended, kept.task, kept.key) == (True, "digits", swarm.keys[0].hex())
-    assert {peer.contact for peer in kept.peers} == {"left"}
+    assert (kept.ended, kept.task, kept.key, len(kept.peers)) == (True, "digits", swarm.keys[0].hex(), 2)
 
 
 def test_a_killed_run_is_shown_as_far_as_it_came(make_swarm, capsys) -> None:
     swarm = make_swarm(3, 10_000)
     swarm.start_all()
-    swarm.wait_status(0, lambda said: said["round"] >= 2)
+    swarm.wait_status(0, lambda said: len(said["history"]) >= 2)
     swarm.nodes[0].send(signal.SIGKILL)
     swarm.nodes[0].status()
 
     at = json.loads((swarm.out(0) / VIEW).read_text())["at"]
     seen = RunFolder(swarm.out(0), lambda: at + SILENT_S + 1).read()
     assert (seen.ended, seen.silent_since) == (False, at)
-    assert seen.round == history(swarm.out(0))[-1]["round"] >= 2
+    assert seen.round >= seen.history[-1].round >= 2
     assert seen.about["task"].startswith("digits")
     assert report([str(swarm.out(0))]) == 0
     assert (swarm.out(0) / "report.html").stat().st_size < 1_500_000
