@@ -105,8 +105,8 @@ class _Trip:
             return Finding("TLS", "none")
         try:
             link = await _shaken(address, context)
-        except _NETWORK:
-            return _problem("TLS", "fails", await self._speaks_otherwise())
+        except _NETWORK as error:
+            return _problem("TLS", "fails", await self._unanswered(error))
         certificate = link.getpeercert(binary_form=True) or b""
         try:
             vouched_for(certificate)
@@ -118,8 +118,10 @@ class _Trip:
             return _problem("TLS", "another key", self._wrong(error))
         return Finding("TLS", (link.version() or "").removeprefix("TLSv"))
 
-    async def _speaks_otherwise(self) -> str:
+    async def _unanswered(self, error: Exception) -> str:
         """Returns what to do if nothing answers the way that --tls asks for; it tries the other way."""
+        if isinstance(error, TimeoutError):
+            return f"connected, but no answer in {CONNECT_CAP_S:g} s: it is overloaded; try again in a minute"
         covered = self._tls.dialling(self._endpoint) is not None
         other = "off" if covered else "on"
         with suppress(*_NETWORK):
@@ -127,7 +129,10 @@ class _Trip:
                 how = "without TLS" if covered else "under TLS"
                 return f"the node there answers {how}: use the same --tls at both ends (here: --tls {other})"
         what = "does not speak TLS 1.3" if covered else "does not answer HTTP"
-        return f"the program there {what}, so it is no node: correct the address, or end that program"
+        return (
+            f"the program there {what}: a node that starts or ends, so try again in a minute; else no node, so "
+            "correct the address, or end that program"
+        )
 
     async def _who_ends_it(self, certificate: bytes) -> str:
         """Returns what to do if TLS does not end at a node: at something in between, or another program."""
@@ -147,8 +152,8 @@ class _Trip:
         """Asks for the health; says whether an HTTP proxy answers in between."""
         try:
             answer = await way.get(HEALTH)
-        except _NETWORK:
-            return None, _problem("answers", "no", await self._speaks_otherwise())
+        except _NETWORK as error:
+            return None, _problem("answers", "no", await self._unanswered(error))
         named = between(answer.headers)
         if not is_healthy(answer):
             who = f" ({named})" if named else ""

@@ -280,8 +280,17 @@ async def test_a_program_that_speaks_neither_tls_nor_http():
         _, plain = await seen(endpoint, None, "off")
         _, covered = await seen(endpoint, None, "on")
 
-    assert plain.text.startswith("the program there does not answer HTTP, so it is no node")
-    assert covered.text.startswith("the program there does not speak TLS 1.3, so it is no node")
+    assert plain.text.startswith("the program there does not answer HTTP: a node that starts or")
+    assert covered.text.startswith("the program there does not speak TLS 1.3: a node that starts or")
+
+
+async def test_a_program_that_says_nothing():
+    """A listening socket accepts connections before its program is ready for them."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
+        _, line = await seen(endpoint)
+
+    assert line.text == "connected, but no answer in 5 s: it is overloaded; try again in a minute"
 
 
 async def test_a_web_server_that_is_no_node():
