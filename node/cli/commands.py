@@ -51,6 +51,7 @@ COMMANDS = (
     Command("agree", "node.agree.__main__", "agree with peers on scales and lists, before you learn"),
     Command("predict", "node.predict.__main__", "predict new rows with the common model"),
     Command("key", "node.key", "make a node's key, and print its public half"),
+    Command("doctor", "node.doctor.__main__", "examine the way to each peer or to a tracker"),
     Command("rejoin", "node.rejoin.__main__", "see who decides on the next model; declare who is gone"),
     Command("scenarios", "scenarios.__main__", "run whole swarms on this machine; get data for them"),
     Command("bench", "benchmarks.__main__", "measure time, memory and traffic; in the repository only"),
