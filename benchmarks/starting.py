@@ -35,6 +35,8 @@ STARTED = {
     "predict": ("--model", "model.safetensors", "--data", "a.csv"),
     "doctor": ("--peers", "127.0.0.1:1"),
     "rejoin": ("--out", "."),
+    "show": (".",),
+    "report": (".",),
     "scenarios": ("run", "swarm", "--quick"),
     "bench": ("tls", "--quick"),
 }

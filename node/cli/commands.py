@@ -50,6 +50,8 @@ COMMANDS = (
     Command("check", "node.check.__main__", "report before a run what would fail"),
     Command("agree", "node.agree.__main__", "agree with peers on scales and lists, before you learn"),
     Command("predict", "node.predict.__main__", "predict new rows with the common model"),
+    Command("show", "node.show.__main__", "the page of a run from its folder; compare several runs"),
+    Command("report", "node.report.__main__", "write a run as one HTML file, or as a table"),
     Command("key", "node.key", "make a node's key, and print its public half"),
     Command("doctor", "node.doctor.__main__", "examine the way to each peer or to a tracker"),
     Command("rejoin", "node.rejoin.__main__", "see who decides on the next model; declare who is gone"),
