@@ -107,9 +107,9 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
     """Reads the options as `parse_arguments` does, with the environment `environ`."""
     asked = layered(command_line(), argv, environ, ENVIRONMENT)
     given, place = asked.values, asked.place
-    tracker = _tracker(given.tracker, place("tracker"))
+    tracker = tracker_of(given.tracker, place("tracker"))
     options = NodeOptions(
-        peers=_peers(given.peers, place("peers")),
+        peers=peers_of(given.peers, place("peers")),
         tracker=None if tracker is None else tracker.endpoint,
         tracker_key=None if tracker is None else tracker.key,
         listen=None if given.listen is None else parse_endpoint(given.listen, place("listen"), any_port=True),
@@ -265,7 +265,7 @@ def _add_running(group: Options) -> None:
     )
 
 
-def _peers(written: str | None, place: str) -> tuple[PeerAddress, ...]:
+def peers_of(written: str | None, place: str) -> tuple[PeerAddress, ...]:
     """Returns the entries of --peers; raises ConfigError if an endpoint or a pinned key occurs twice."""
     if written is None:
         return ()
@@ -287,7 +287,7 @@ def _refuse_twice(place: str, kind: str, values: Sequence[str]) -> None:
             raise ConfigError(f"{place}: the {kind} {value} occurs twice; name each peer once")
 
 
-def _tracker(written: str | None, place: str) -> PeerAddress | None:
+def tracker_of(written: str | None, place: str) -> PeerAddress | None:
     """Returns the tracker's "host:port" and pinned key, from KEY@URL, URL, KEY@HOST:PORT or HOST:PORT."""
     if written is None:
         return None

@@ -53,6 +53,7 @@ COMMANDS = (
     Command("show", "node.show.__main__", "the page of a run from its folder; compare several runs"),
     Command("report", "node.report.__main__", "write a run as one HTML file, or as a table"),
     Command("key", "node.key", "make a node's key, and print its public half"),
+    Command("doctor", "node.doctor.__main__", "examine the way to each peer or to a tracker"),
     Command("rejoin", "node.rejoin.__main__", "see who decides on the next model; declare who is gone"),
     Command("scenarios", "scenarios.__main__", "run whole swarms on this machine; get data for them"),
     Command("bench", "benchmarks.__main__", "measure time, memory and traffic; in the repository only"),
