@@ -13,7 +13,7 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 export const ROUNDS = { label: "Round", place: (round) => round.round };
 export const stepsOf = (every, last) => ({ label: "Step", place: (round) => Math.min(round.round * every, last) });
 
-// `series`: [{ label, colour (a variable of the style sheet), value (of a round), points }]; `mark` writes a value
+// `series`: [{ label, colour (a variable of the style sheet), value (of a round), points, dash }]; `mark` writes a value
 // at an axis, `format` in the legend.
 export class Chart {
   constructor(box, series, { mark, format, range }) {
@@ -77,15 +77,16 @@ export class Chart {
     this.show(this.rounds);
   }
 
-  #line({ label, colour: name, points = false }) {
+  #line({ label, colour: name, points = false, dash }) {
     const stroke = colour(name);
     return {
       label,
       stroke,
       width: points ? 0 : 2,
+      dash,
       spanGaps: !points,
       paths: points ? () => null : undefined,
-      points: points ? { show: true, size: 8, fill: stroke } : { show: (plot) => plot.data[0].length < 40, size: 5, fill: stroke },
+      points: dash ? { show: false } : points ? { show: true, size: 8, fill: stroke } : { show: (plot) => plot.data[0].length < 40, size: 5, fill: stroke },
       value: (_, value) => (value == null ? "–" : this.format(value)),
     };
   }

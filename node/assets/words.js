@@ -5,6 +5,28 @@ export const NONE = "–";
 export const percent = (value, digits = 1) =>
   value == null ? NONE : `${(100 * value).toFixed(digits)} %`;
 
+// The metrics of a model: their names, how a value is written at an axis and in words, what reaches the baseline.
+const share = { axis: (value) => percent(value, 0), text: (value) => percent(value), isShare: true };
+const number = { axis: (value) => figure(value, 3), text: (value) => (value == null ? NONE : value.toFixed(3)) };
+const METRICS = {
+  accuracy: { ...share, name: "Accuracy", constant: "Always the largest class" },
+  "balanced-accuracy": { ...share, name: "Balanced accuracy", constant: "Guessing" },
+  auc: { ...number, name: "AUC", constant: "Guessing", beside: "balanced-accuracy" },
+  r2: { ...number, name: "R²", constant: "Always the mean", beside: "mae" },
+  mae: { ...number, name: "MAE", constant: "Always the median", text: (value) => figure(value) },
+};
+
+// Rounds of earlier versions have no metric: their figure is the accuracy.
+export const metricOf = (round) => METRICS[round?.metric] ?? METRICS.accuracy;
+export const valueOf = (round) => (round.metric == null ? round.accuracy : round.value);
+export const inSentence = (metric) => (metric.isShare ? metric.name.toLowerCase() : metric.name);
+
+// The metric beside the headline, such as the balanced accuracy beside an AUC; "" if there is none.
+export const besideText = (round) => {
+  const beside = METRICS[metricOf(round).beside];
+  return beside && round.beside != null ? `${inSentence(beside)} ${beside.text(round.beside)}` : "";
+};
+
 export const figure = (value, digits = 4) =>
   value == null ? NONE : value === 0 ? "0" : String(Number(value.toPrecision(digits)));
 

@@ -146,7 +146,7 @@ def _judging(target: Target) -> dict[str, tuple[object, str]]:
     if isinstance(target, NumberTarget):
         return {
             "loss": ("auto", "mean squared error"),
-            "metrics": (("r2", "mae"), "on this node's own validation rows; mae in standard deviations"),
+            "metrics": (("r2", "mae"), "on this node's own validation rows; mae in the target's own unit"),
         }
     named = ("accuracy", "balanced-accuracy", "auc")
     kept = named if len(target.values) <= _MOST_AREAS else named[:2]

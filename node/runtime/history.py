@@ -145,7 +145,7 @@ class RoundHistory:
         self._observer.handle(RoundEnded(record, self._plan.rounds))
 
     async def _evaluate(self) -> Evaluation:
-        """Returns the base's accuracy and loss; computes them once per base."""
+        """Returns the base's metrics and loss; computes them once per base."""
         digest, vector = self._state.base.digest, self._state.base_vector
         if self._evaluation is None or self._evaluation[0] != digest:
             self._evaluation = digest, await asyncio.to_thread(self._trainer.evaluate, vector)
@@ -219,6 +219,10 @@ def round_record(
         clipped=ending.clipped,
         phases=ending.phases,
         metrics=evaluation.metrics,
+        metric=evaluation.headline.metric,
+        value=evaluation.headline.value,
+        baseline=evaluation.headline.baseline,
+        only_class=evaluation.headline.only_class,
         rolled_back=refused.losses if refused else None,
         without=ending.without,
         steps=ending.steps,
@@ -263,6 +267,10 @@ def run_summary(
         privacy=privacy,
         sums=sums,
         metrics=evaluation.metrics,
+        metric=evaluation.headline.metric,
+        value=evaluation.headline.value,
+        baseline=evaluation.headline.baseline,
+        only_class=evaluation.headline.only_class,
         epsilon_alone=_number(privacy, "epsilon_alone"),
     )
 

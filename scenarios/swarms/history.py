@@ -38,6 +38,10 @@ class Round:
     """The steps that the round had; 0 where a round is one sum."""
     steps_failed: int = 0
     metrics: Mapping[str, float | None] = field(default_factory=dict)
+    metric: str = "accuracy"
+    """The headline; "accuracy" in lines of earlier versions."""
+    value: float | None = None
+    baseline: float | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,9 @@ class Summary:
     seconds: float
     privacy: Mapping[str, object] | None
     """The ledger; None without privacy."""
+    metric: str
+    value: float | None
+    baseline: float | None
 
 
 def parse_round(line: str) -> Round | None:
@@ -77,6 +84,9 @@ def parse_round(line: str) -> Round | None:
         steps=int(fields.get("steps", 0)),
         steps_failed=int(fields.get("steps_failed", 0)),
         metrics=dict(fields.get("metrics", {})),
+        metric=fields.get("metric", "accuracy"),
+        value=fields.get("value", fields.get("accuracy")),
+        baseline=fields.get("baseline"),
     )
 
 

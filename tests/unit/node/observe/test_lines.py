@@ -47,6 +47,9 @@ RECORD = Record(
     clipped=0,
     phases={},
     metrics={"accuracy": 0.9, "auc": None},
+    metric="accuracy",
+    value=0.9,
+    baseline=0.1,
 )
 SUMMARY = Summary(
     rounds=2,
@@ -68,6 +71,9 @@ SUMMARY = Summary(
     privacy=None,
     sums=SUMS.facts,
     metrics={"accuracy": 0.9, "auc": None},
+    metric="accuracy",
+    value=0.9,
+    baseline=0.1,
 )
 PRIVATE = replace(RECORD, epsilon=1.23456, delta=1e-5)
 FOLLOWED = replace(
@@ -78,16 +84,16 @@ LEDGER = facts(LDP, Ledger.of(LDP.per_offer))
 
 def test_a_round_without_privacy_says_nothing_of_it():
     assert round_text(RECORD, 20) == (
-        "round 1/20: aggregated with 3 peers; test accuracy 90.0 %; train 0.50 s, aggregate 0.25 s"
+        "round 1/20: aggregated with 3 peers; test accuracy 90.0 % (largest class 10.0 %); "
+        "train 0.50 s, aggregate 0.25 s"
     )
 
 
 def test_a_round_says_what_is_spent_so_far():
-    assert "; test accuracy 90.0 %; epsilon 1.235 spent; train" in round_text(PRIVATE, 20)
+    good = "test accuracy 90.0 % (largest class 10.0 %)"
+    assert f"; {good}; epsilon 1.235 spent; train" in round_text(PRIVATE, 20)
     nothing_yet = replace(PRIVATE, epsilon=0.0, outcome="fallback", reason="group-timeout", participants=0)
-    assert "own update kept (group-timeout); test accuracy 90.0 %; epsilon 0.000 spent" in (
-        round_text(nothing_yet, 20)
-    )
+    assert f"own update kept (group-timeout); {good}; epsilon 0.000 spent" in (round_text(nothing_yet, 20))
 
 
 def test_a_round_of_steps_says_how_many_failed_and_what_is_left_if_all_collude():
