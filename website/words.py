@@ -73,6 +73,8 @@ KEYS = {
     "aggregation.weighting": "Whether a peer with more rows counts for more.",
     "aggregation.sample_cap": "With `samples`: a peer with at least this many rows has weight 1.",
     "aggregation.public_weights": "With `samples` and noise: declares the number of your rows public.",
+    "aggregation.swarm_metric": "What members count on their test rows: their sum gives a metric of all.",
+    "aggregation.swarm_metric_every": "In every how many rounds they do.",
     "aggregation.group_timeout_s": "How long a node seeks a group.",
     "aggregation.shares_timeout_s": "How long the first half of a session may take.",
     "aggregation.sums_timeout_s": "How long the second half may take.",
@@ -113,6 +115,8 @@ RECORD = {
     "steps": "The steps of this round that the node was in; 0 where a round is one sum of updates.",
     "steps_failed": "The sums of this round that failed: each cost the charge of a step.",
     "epsilon_alone": "Where members share noise: the epsilon spent so far if all others work together.",
+    "swarm": "With `aggregation.swarm_metric`: a metric of all members' rows for the model that the round "
+    "began with, and `mine` on this node's own rows; null in rounds without it.",
     "without": "Electors of the previous model that counted as gone for good when this one was made.",
 }
 SUMMARY = {
@@ -140,6 +144,7 @@ SUMMARY = {
     "metrics": "As in the history.",
     "sums": "What the sums of the last group withstand.",
     "epsilon_alone": "Where members share noise: the epsilon spent if all others work together.",
+    "swarm": "The last metric of all members' rows, as in the history.",
 }
 REASONS = {
     "group-timeout": "No group formed in time.",

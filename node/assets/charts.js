@@ -13,7 +13,7 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 export const ROUNDS = { label: "Round", place: (round) => round.round };
 export const stepsOf = (every, last) => ({ label: "Step", place: (round) => Math.min(round.round * every, last) });
 
-// `series`: [{ label, colour (a variable of the style sheet), value (of a round), points, dash }]; `mark` writes a value
+// `series`: [{ label, colour (a variable of the style sheet), value (of a round), points, dash, optional (named only where it has values) }]; `mark` writes a value
 // at an axis, `format` in the legend.
 export class Chart {
   constructor(box, series, { mark, format, range }) {
@@ -28,8 +28,8 @@ export class Chart {
     Object.assign(this, { rounds, across });
     if (renamed) return this.#make();
     this.plot.setData(this.#data());
-    this.series.forEach(({ points, value }, position) => {
-      if (points) this.#name(position + 1, rounds.some((round) => value(round) != null));
+    this.series.forEach(({ points, optional, value }, position) => {
+      if (points || optional) this.#name(position + 1, rounds.some((round) => value(round) != null));
     });
     latest(this.plot);
   }

@@ -3,7 +3,7 @@
 import { Chart, ROUNDS, stepsOf, summary } from "./charts.js";
 import { byId, children, element, remarks, rows, say, terms } from "./elements.js";
 import { RoundsTable } from "./rounds.js";
-import { ACCOUNTANTS, besideText, bytes, count, counted, figure, fixed, inSentence, kindOf, list, metricOf, NONE, ofDay, outcome, outcomes, PHASES, seconds, STEPS, total, valueOf } from "./words.js";
+import { ACCOUNTANTS, besideText, bytes, count, counted, figure, fixed, inSentence, kindOf, list, metricOf, NONE, ofAll, ofAllText, ofDay, outcome, outcomes, PHASES, seconds, STEPS, total, valueOf } from "./words.js";
 
 const CONTACTS = {
   reachable: "Reachable",
@@ -28,7 +28,7 @@ export class NodePage {
     this.metric = metricOf();
     const alone = (value) => (round) => (kindOf(round) === "alone" ? value(round) : null);
     const lines = [
-      [{ label: "Common model", colour: "--series-1", value: valueOf }, { label: "A constant answer", colour: "--muted", value: (round) => round.baseline, dash: [4, 4] }],
+      [{ label: "Common model", colour: "--series-1", value: valueOf }, { label: "A constant answer", colour: "--muted", value: (round) => round.baseline, dash: [4, 4] }, { label: "All peers", colour: "--series-4", value: ofAll, optional: true }],
       [{ label: "Common model", colour: "--series-1", value: loss }, { label: "Own training", colour: "--series-3", value: (round) => round.train_loss }],
     ];
     const lonely = (value) => ({ label: "Round on its own", colour: "--series-2", value: alone(value), points: true });
@@ -95,10 +95,12 @@ export class NodePage {
     const rounds = view.history;
     const last = rounds[rounds.length - 1];
     const { aggregated, rest } = outcomes(rounds);
+    const told = rounds.findLast((round) => round.swarm);
     const spent = view.privacy;
     const reachable = view.peers.filter((peer) => peer.contact === "reachable" && !peer.is_tracker).length;
     terms(byId("figures"), [
       { term: this.metric.name, text: last ? this.metric.text(valueOf(last)) : NONE, more: [`on the ${view.accuracy_of} rows`, last ? besideText(last) : ""].filter(Boolean).join("; ") },
+      ...(told ? [{ term: "All peers", ...ofAllText(told) }] : []),
       { term: "Loss", text: short(last?.loss), more: `on the ${view.accuracy_of} rows` },
       { term: "Rounds", text: count(aggregated), more: `aggregated, ${rest}` },
       { term: "Peers", text: count(reachable), more: `reachable, of ${count(view.peers.filter((peer) => !peer.is_tracker).length)} known` },

@@ -19,6 +19,14 @@ const METRICS = {
 // Rounds of earlier versions have no metric: their figure is the accuracy.
 export const metricOf = (round) => METRICS[round?.metric] ?? METRICS.accuracy;
 export const valueOf = (round) => (round.metric == null ? round.accuracy : round.value);
+
+// The metric of all members' rows, for the model that a round began with, where it is the round's own one; in words
+// beside mine for the same model.
+export const ofAll = (round) => (round.swarm?.metric === round.metric ? round.swarm?.value ?? null : null);
+export const ofAllText = ({ swarm }) => {
+  const metric = metricOf(swarm);
+  return { text: metric.text(swarm.value), more: `${inSentence(metric)} on ${counted(swarm.rows, "row")} of ${counted(swarm.peers, "peer")}; mine ${metric.text(swarm.mine)}` };
+};
 export const inSentence = (metric) => (metric.isShare ? metric.name.toLowerCase() : metric.name);
 
 // The metric beside the headline, such as the balanced accuracy beside an AUC; "" if there is none.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from node.storage.records import SwarmFigure
 from node.training.headline import COMPANION
 
 MAX_ROUNDS = 5000
@@ -43,6 +44,7 @@ class Round:
     only_class: str | None = None
     beside: float | None = None
     """The value of the metric that is shown beside the headline (node.training.headline.COMPANION)."""
+    swarm: SwarmFigure | None = None
 
 
 class Rounds:
@@ -126,6 +128,23 @@ def _round(values: Mapping[str, object]) -> Round:
         baseline=_number(values, "baseline"),
         only_class=_text(values, "only_class"),
         beside=_beside(values),
+        swarm=_swarm(values.get("swarm")),
+    )
+
+
+def _swarm(values: object) -> SwarmFigure | None:
+    metric = _text(values, "metric") if isinstance(values, dict) else None
+    if not isinstance(values, dict) or metric is None:
+        return None
+    return SwarmFigure(
+        metric=metric,
+        value=_number(values, "value"),
+        baseline=_number(values, "baseline"),
+        only_class=_text(values, "only_class"),
+        mine=_number(values, "mine"),
+        rows=_whole(values, "rows") or 0,
+        peers=_whole(values, "peers") or 0,
+        generation=_whole(values, "generation") or 0,
     )
 
 

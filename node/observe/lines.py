@@ -11,6 +11,7 @@ from node.runtime import events
 from node.runtime.artifacts import Record, Summary
 from node.runtime.events import NodeEvent
 from node.runtime.privacy_budget import ledger_text
+from node.training.metric_words import swarm_text
 from protocol.actions import Reason
 
 
@@ -19,10 +20,11 @@ def round_text(record: Record, rounds: int) -> str:
     good = f"{record.accuracy_of} {record.figures}"
     times = f"train {record.train_s:.2f} s, aggregate {record.aggregate_s:.2f} s"
     alone = record.epsilon_alone
-    together = "" if alone is None else f" ({alone:.3g} if all others work together)"
-    spent = "" if record.epsilon is None else f"epsilon {record.epsilon:.3f} spent{together}; "
+    colluding = "" if alone is None else f" ({alone:.3g} if all others work together)"
+    spent = "" if record.epsilon is None else f"epsilon {record.epsilon:.3f} spent{colluding}; "
     back = "; rolled back" if record.rolled_back else ""
-    return f"round {record.round}/{rounds}: {_outcome_text(record)}{back}; {good}; {spent}{times}"
+    together = "" if record.swarm is None else f"{swarm_text(record.swarm)}; "
+    return f"round {record.round}/{rounds}: {_outcome_text(record)}{back}; {good}; {together}{spent}{times}"
 
 
 def _outcome_text(record: Record) -> str:

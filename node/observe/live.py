@@ -92,7 +92,12 @@ class LiveView:
         shared = any(row.record.epsilon_alone is not None for row in self._rounds)
         metric = self._rounds[-1].record.metric if self._rounds else "accuracy"
         names = ("round", "outcome", "with", METRIC_NAMES[metric], "train s", "aggregate s", "kB sent")
-        costs = (*(["epsilon spent"] if private else []), *(["if all collude"] if shared else []))
+        swarm = any(row.record.swarm is not None for row in self._rounds)
+        costs = (
+            *(["all, mine"] if swarm else []),
+            *(["epsilon spent"] if private else []),
+            *(["if all collude"] if shared else []),
+        )
         for name in (*names, *costs):
             table.add_column(name, justify="left" if name == "outcome" else "right")
         for row in self._rounds:
@@ -101,6 +106,7 @@ class LiveView:
                 *(f"{record.round}/{row.rounds}", _outcome(record), str(record.participants or "-")),
                 *(_headline(record), f"{record.train_s:.2f}", f"{record.aggregate_s:.2f}"),
                 f"{record.bytes_sent / 1e3:.0f}",
+                *([_of_all(record)] if swarm else []),
                 *([] if record.epsilon is None else [f"{record.epsilon:.3f}"]),
                 *([] if record.epsilon_alone is None else [f"{record.epsilon_alone:.3g}"]),
             )
@@ -112,6 +118,14 @@ def _headline(record: Record) -> Text:
     constant = record.only_class is not None
     only = f" (only {record.only_class!r})" if constant else ""
     return Text(f"{value_text(record.metric, record.value)}{only}", "yellow" if constant else "")
+
+
+def _of_all(record: Record) -> str:
+    """Returns the metric of all members' rows, and mine for the same model."""
+    found = record.swarm
+    if found is None:
+        return ""
+    return ", ".join(value_text(found.metric, value) for value in (found.value, found.mine))
 
 
 def _outcome(record: Record) -> Text:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from node.storage.records import Traffic
+from node.storage.records import SwarmFigure, Traffic
 from node.storage.vector_files import Floats
 from node.storage.whole_files import replace_file
 from node.training.headline import Headline
@@ -58,6 +58,8 @@ class Record:
     """The sums of this round that failed: each cost a step's charge."""
     epsilon_alone: float | None = None
     """Where members share noise: what `epsilon` would be if all others worked together."""
+    swarm: SwarmFigure | None = None
+    """A metric of all members' rows, for the base that the round began with; None if the sum had none."""
 
     @property
     def headline(self) -> Headline:
@@ -74,6 +76,7 @@ class Record:
         plain = asdict(self)
         plain["phases"] = {name: _rounded(asdict(traffic)) for name, traffic in self.phases.items()}
         plain["metrics"] = _rounded(dict(self.metrics))
+        plain["swarm"] = None if self.swarm is None else _rounded(asdict(self.swarm))
         return _rounded(plain)
 
 
@@ -113,6 +116,8 @@ class Summary:
     only_class: str | None = None
     epsilon_alone: float | None = None
     """As in history.jsonl."""
+    swarm: Mapping[str, object] | None = None
+    """The last metric of all members' rows, as in history.jsonl."""
 
     @property
     def headline(self) -> Headline:

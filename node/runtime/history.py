@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from typing import cast
 
 from mechanisms.accounting.ledger import Ledger, Spent
 from mechanisms.mechanism import Mechanism
@@ -228,6 +229,7 @@ def round_record(
         steps=ending.steps,
         steps_failed=ending.steps_failed,
         epsilon_alone=epsilon_alone,
+        swarm=ending.swarm,
     )
 
 
@@ -272,7 +274,14 @@ def run_summary(
         baseline=evaluation.headline.baseline,
         only_class=evaluation.headline.only_class,
         epsilon_alone=_number(privacy, "epsilon_alone"),
+        swarm=_last_swarm(history),
     )
+
+
+def _last_swarm(history: list[dict[str, object]]) -> Mapping[str, object] | None:
+    """Returns the last metric of all members' rows in a history."""
+    found = (line["swarm"] for line in reversed(history) if isinstance(line.get("swarm"), dict))
+    return cast("Mapping[str, object] | None", next(found, None))
 
 
 def _number(privacy: Mapping[str, object] | None, name: str) -> float | None:

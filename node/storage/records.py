@@ -28,6 +28,24 @@ class Traffic:
 
 
 @dataclass(frozen=True)
+class SwarmFigure:
+    """A metric of all members' rows together (node.training.headline), for the base that a round began with.
+
+    `mine`: this node's own value of the same metric, for the same base; None if it is not known. `rows`: of
+    all `peers`. `generation`: that of the base.
+    """
+
+    metric: str
+    value: float | None
+    baseline: float | None
+    only_class: str | None
+    mine: float | None
+    rows: int
+    peers: int
+    generation: int
+
+
+@dataclass(frozen=True)
 class Ending:
     """How a round ended and what it cost: the part of its line of history that cannot be computed again.
 
@@ -53,6 +71,8 @@ class Ending:
     """The sums of the round so far that were steps."""
     steps_failed: int = 0
     """The sums of the round so far that failed."""
+    swarm: SwarmFigure | None = None
+    """The metric of all members' rows, if the sum had one."""
 
     def after(self, earlier: Ending) -> Ending:
         """Returns this ending with what the sums of the same round before it cost."""
@@ -85,6 +105,7 @@ class Ending:
         values = json.loads(text)
         values["missing"] = tuple(values["missing"])
         values["without"] = tuple(values.get("without", ()))
+        values["swarm"] = SwarmFigure(**values["swarm"]) if values.get("swarm") else None
         values["phases"] = {name: Traffic(**traffic) for name, traffic in values["phases"].items()}
         return cls(**values)
 

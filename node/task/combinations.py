@@ -24,6 +24,7 @@ def check_combinations(task: Task, table: Mapping[str, object]) -> None:
     _check_protocol(task.aggregation)
     _check_weighting(task.aggregation)
     _check_public_weights(task)
+    _check_swarm_metric(task, table)
 
 
 def _check_training(task: Task) -> None:
@@ -113,4 +114,27 @@ def _check_public_weights(task: Task) -> None:
             f"aggregation.weighting = 'samples' is refused with privacy.mechanism = {shown(mechanism)}: no "
             "noise covers the number of your rows; allowed: aggregation.public_weights=true, which declares "
             "it public, or aggregation.weighting=uniform"
+        )
+
+
+def _check_swarm_metric(task: Task, table: Mapping[str, object]) -> None:
+    """Refuses counts of rows that noise should cover, counts that are not exact, and a period of nothing."""
+    section, mechanism, given = task.aggregation, task.privacy.mechanism, table.get("aggregation", {})
+    if section.swarm_metric == "none":
+        if isinstance(given, Mapping) and "swarm_metric_every" in given:
+            raise ConfigError(
+                f"aggregation.swarm_metric_every = {section.swarm_metric_every} has no effect without "
+                "aggregation.swarm_metric; set that or leave it out"
+            )
+        return
+    here = f"aggregation.swarm_metric = {section.swarm_metric!r} is refused with "
+    if mechanism != "none":
+        raise ConfigError(
+            f"{here}privacy.mechanism = {shown(mechanism)}: no noise covers the counts of your rows; set "
+            "aggregation.swarm_metric=none"
+        )
+    if section.shares == "float":
+        raise ConfigError(
+            f"{here}aggregation.shares = 'float', whose sums are not exact; allowed: aggregation.shares=seed "
+            "or ring"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from node.storage.records import SwarmFigure
 from node.training.headline import COMPANION, Headline
 
 METRIC_NAMES = {
@@ -38,6 +39,13 @@ def value_text(metric: str, value: float | None) -> str:
 def metric_text(metric: str, value: float | None) -> str:
     """Returns a metric and its value."""
     return f"{METRIC_NAMES.get(metric, metric)} {value_text(metric, value)}"
+
+
+def swarm_text(found: SwarmFigure) -> str:
+    """Returns the metric of all members' rows beside one's own, for the model that the round began with."""
+    headline = Headline(found.metric, found.value, found.baseline, found.only_class)
+    mine = "" if found.mine is None else f", mine {value_text(found.metric, found.mine)}"
+    return f"all {found.rows} rows of {found.peers} peers before it: {headline_text(headline, {})}{mine}"
 
 
 def headline_text(found: Headline, metrics: Mapping[str, float | None]) -> str:

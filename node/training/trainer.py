@@ -283,6 +283,13 @@ class Trainer:
         headline = headline_of(found, answers, wanted, self._dataset.class_names, self._dataset.unit)
         return Evaluation(accuracy_of(answers, wanted), loss, found, headline)
 
+    def outputs(self, vector: Vector) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns the outputs (n, ...) of `vector` (d,) for the test rows, and their targets (n,)."""
+        with self._busy, self._within_memory():
+            self._load_features()
+            self._put(vector)
+            return self._outputs(self._dataset.test_x).cpu(), self._dataset.test_y.cpu()
+
     def own_loss(self, vector: Vector) -> float:
         """Returns the mean loss of `vector` (d,) on the training rows, which all belong to this node."""
         with self._busy, self._within_memory():
