@@ -75,7 +75,13 @@ def test_a_headline_and_the_metric_of_all_are_read(path):
     path.write_text(
         line(1)
         + line(2, metric="auc", value=0.7, baseline=0.5, only_class="no", metrics=metrics)
-        + line(3, metric="r2", value=None, metrics={"r2": None}, swarm={**swarm, **counted})
+        + line(
+            3,
+            metric="r2",
+            value=None,
+            metrics={**metrics, "r2": None, "mae": 3.5},
+            swarm={**swarm, **counted},
+        )
         + line(4, metric=7, metrics=[1], swarm={"rows": 3})
     )
     old, skewed, numbers, damaged = Rounds(path).read()
@@ -83,7 +89,7 @@ def test_a_headline_and_the_metric_of_all_are_read(path):
     assert (old.metric, old.value, old.accuracy, old.swarm) == (None, None, 0.5, None)
     assert (skewed.metric, skewed.value, skewed.baseline, skewed.beside) == ("auc", 0.7, 0.5, 0.5)
     assert skewed.only_class == "no"
-    assert (numbers.metric, numbers.value, numbers.beside) == ("r2", None, None)
+    assert (numbers.metric, numbers.value, numbers.beside) == ("r2", None, 3.5)
     assert numbers.swarm == SwarmFigure(**swarm, **counted)
     assert (damaged.metric, damaged.beside, damaged.swarm) == (None, None, None)
 
