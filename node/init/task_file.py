@@ -21,11 +21,10 @@ from node.task.schema import (
     TableSchema,
     Target,
 )
-from node.task.sections import MOST_CONFUSED, AggregationSection, AgreementSection, TrainSection
+from node.task.sections import EVERY, MOST_CONFUSED, AgreementSection, TrainSection
 
 MARK = "# FROM YOUR DATA"
 _COMMENT_WIDTH = 100
-_EVERY = AggregationSection.swarm_metric_every
 _MOST_AREAS = 100  # classes: the AUC sorts all rows once for each class
 
 
@@ -192,7 +191,7 @@ def _aggregation(proposal: Proposal) -> Iterator[str]:
     yield "[aggregation]"
     yield f"swarm_metric = {toml(kind)}    # all peers learn how good the model is on the test rows of all,"
     yield '#   from a sum of counts; nobody sees those of one peer. Without it: "none"'
-    if training.rounds < _EVERY:
+    if training.rounds < EVERY:
         yield f"swarm_metric_every = {training.rounds}"
     yield ""
 

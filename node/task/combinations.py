@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from node.errors import ConfigError, shown
+from node.task.sections import EVERY
 
 if TYPE_CHECKING:
-    from node.task.sections import AggregationSection, DataSection, Task
+    from node.task.sections import AggregationSection, DataSection, PrivacySection, Task
 
 
 def check_combinations(task: Task, table: Mapping[str, object]) -> None:
@@ -24,7 +25,8 @@ def check_combinations(task: Task, table: Mapping[str, object]) -> None:
     _check_protocol(task.aggregation)
     _check_weighting(task.aggregation)
     _check_public_weights(task)
-    _check_swarm_metric(task, table)
+    _check_swarm_metric(task)
+    _check_public_radius(task.privacy)
 
 
 def _check_training(task: Task) -> None:
@@ -117,11 +119,11 @@ def _check_public_weights(task: Task) -> None:
         )
 
 
-def _check_swarm_metric(task: Task, table: Mapping[str, object]) -> None:
+def _check_swarm_metric(task: Task) -> None:
     """Refuses counts of rows that noise should cover, counts that are not exact, and a period of nothing."""
-    section, mechanism, given = task.aggregation, task.privacy.mechanism, table.get("aggregation", {})
+    section, mechanism = task.aggregation, task.privacy.mechanism
     if section.swarm_metric == "none":
-        if isinstance(given, Mapping) and "swarm_metric_every" in given:
+        if section.swarm_metric_every != EVERY:  # a model file has all keys, set or not
             raise ConfigError(
                 f"aggregation.swarm_metric_every = {section.swarm_metric_every} has no effect without "
                 "aggregation.swarm_metric; set that or leave it out"
@@ -138,3 +140,23 @@ def _check_swarm_metric(task: Task, table: Mapping[str, object]) -> None:
             f"{here}aggregation.shares = 'float', whose sums are not exact; allowed: aggregation.shares=seed "
             "or ring"
         )
+
+
+def _check_public_radius(section: PrivacySection) -> None:
+    """Requires that a radius which follows raw norms is declared public, as no noise covers it."""
+    if section.public_radius and not section.shows_radius:
+        raise ConfigError(
+            "privacy.public_radius = true has no effect without privacy.mechanism = 'aldp' and "
+            "privacy.window_source = 'raw'; set both, or leave it out"
+        )
+    if section.shows_radius and not section.public_radius:
+        exact = section.calibration == "exact"
+        covered = "privacy.window_source=aggregate" if exact else "privacy.mechanism=ldp"
+        raise ConfigError(
+            f"privacy.window_source = 'raw' is refused with privacy.mechanism = 'aldp'{_CALIBRATED[exact]}: "
+            "the noise level shows the norms of your updates, and no epsilon covers them; allowed: "
+            f"privacy.public_radius=true, which declares them public, or {covered}, which is covered"
+        )
+
+
+_CALIBRATED = {True: "", False: " and privacy.calibration = 'linear-classic'"}

@@ -11,7 +11,8 @@ import torch
 from node.errors import ConfigError
 from node.runtime.swarm_metric import DIGIT, Counted, NoMetric, digits_for, digits_of, numbers_of
 from node.storage.records import SwarmFigure
-from node.task.load import load_task
+from node.task.load import load_task, read_kept_task
+from node.training.model_file import task_table
 from node.training.tallies import Confusion, Errors, Scores
 from protocol.actions import Spend
 from protocol.aggregation.additive.shares import ShareSettings
@@ -228,3 +229,10 @@ def test_what_cannot_be_counted_is_refused_in_one_line(overrides, told):
     with pytest.raises(ConfigError) as caught:
         load_task("digits", overrides)
     assert str(caught.value) == told
+
+
+@pytest.mark.parametrize("overrides", [(), METRIC])
+def test_a_model_file_has_all_keys_and_its_task_can_be_read_again(overrides):
+    task = load_task("digits", overrides)
+    kept = read_kept_task(task_table(task))
+    assert kept.aggregation == task.aggregation
