@@ -42,6 +42,8 @@ class Round:
     """The headline; "accuracy" in lines of earlier versions."""
     value: float | None = None
     baseline: float | None = None
+    of_all: float | None = None
+    """The same metric on all members' rows, for the model before the round, where a task counts them."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,12 @@ def parse_round(line: str) -> Round | None:
         metric=fields.get("metric", "accuracy"),
         value=fields.get("value", fields.get("accuracy")),
         baseline=fields.get("baseline"),
+        of_all=_of_all(fields.get("swarm"), fields.get("metric")),
     )
+
+
+def _of_all(swarm: Mapping[str, Any] | None, metric: str | None) -> float | None:
+    return swarm["value"] if swarm is not None and swarm["metric"] == metric else None
 
 
 def _cost(fields: Mapping[str, Any]) -> PhaseCost:

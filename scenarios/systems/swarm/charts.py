@@ -84,9 +84,19 @@ def value_by_peer(results: SwarmResults) -> Chart:
         "headline",
         f"{sentence(results.metric)} by round, for each peer",
         "Where the peers hold the same model their lines lie inside one another, from wide to narrow.",
-        (*traces, _base_rate(results)),
+        (*traces, *_of_all(results), _base_rate(results)),
         _layout(metric_axis(results.metric)),
     )
+
+
+def _of_all(results: SwarmResults) -> tuple[Json, ...]:
+    """The line of all members' rows together, where the task counts them; it is that of the model before."""
+    found = {entry.round - 1: entry.of_all for peer in results.peers for entry in peer.rounds if entry.of_all}
+    if not found:
+        return ()
+    rounds, hover = sorted(found), metric_hover(results.metric)
+    values = [found[number] for number in rounds]
+    return (_line("all rows, by secure sum", rounds, values, "var(--faint)", 2, hover, "dash"),)
 
 
 def _base_rate(results: SwarmResults) -> Json:

@@ -21,6 +21,15 @@ def test_the_base_rate_is_drawn_in_under_the_curves(results: SwarmResults) -> No
         assert chart.traces[-1]["y"] == [results.guessing] * 2 == [0.1, 0.1]
 
 
+def test_the_metric_of_all_rows_stands_at_the_model_that_it_measures(results: SwarmResults) -> None:
+    assert "all rows, by secure sum" not in {trace["name"] for trace in value_by_peer(results).traces}
+    first = results.peers[0]
+    counted = tuple(replace(entry, of_all=0.9 if entry.round % 5 == 0 else None) for entry in first.rounds)
+    shown = value_by_peer(replace(results, peers=(replace(first, rounds=counted), *results.peers[1:])))
+    trace = shown.traces[-2]
+    assert (trace["name"], trace["x"], trace["y"]) == ("all rows, by secure sum", [4, 9, 14, 19], [0.9] * 4)
+
+
 def test_charts_and_tables_name_the_metric_that_the_rows_chose(results: SwarmResults) -> None:
     pooled = replace(results.baselines.pooled, metric="auc")
     skewed = replace(results, baselines=replace(results.baselines, pooled=pooled))
