@@ -82,7 +82,7 @@ export class NodePage {
     this.accuracy.show(rounds, across);
     this.loss.show(rounds, across);
     const of = `${view.accuracy_of} rows`;
-    picture("accuracy", summary(this.metric.name, rounds, valueOf, this.metric.text, across), `Of the common model on the ${of}. It stays on this node. ${constant(last)}`);
+    picture("accuracy", summary(this.metric.name, rounds, valueOf, this.metric.text, across), `Of the common model on the ${of}. ${rounds.some((round) => round.swarm) ? "Others see your rows only inside the sum of all peers." : "It stays on this node."} ${constant(last)}`);
     say(byId("only-class"), last?.only_class == null ? "" : `The model says “${last.only_class}” to every row: it does not tell the classes apart.`);
     byId("only-class").hidden = last?.only_class == null;
     picture("loss", summary("Loss", rounds, loss, short, across), `Of the common model on the ${of}, and of this node's own training.`);

@@ -92,7 +92,9 @@ def test_a_model_of_rare_events_is_shown_by_its_auc_beside_that_of_all(window: W
             "aria-label",
             "AUC from 0.502 after round 1 to 0.600 after round 40. Each round stands in the table of rounds.",
         )
-        expect(page.locator("#accuracy-caption")).to_contain_text("Guessing: 0.500.")
+        expect(page.locator("#accuracy-caption")).to_contain_text(
+            "only inside the sum of all peers. Guessing: 0.500."
+        )
         expect(page.locator("#only-class")).to_contain_text("The model says “no” to every row")
         figures = page.locator("#figures")
         expect(figures).to_contain_text("on the validation rows; balanced accuracy 50.0 %")
@@ -109,7 +111,9 @@ def test_classes_of_like_size_are_shown_by_accuracy_and_nothing_more(window: Win
     with Served(NODE) as served:
         page = window.open(served.url)
         expect(page.locator("#accuracy-title")).to_have_text("Accuracy")
-        expect(page.locator("#accuracy-caption")).to_contain_text("Always the largest class: 10.0 %.")
+        expect(page.locator("#accuracy-caption")).to_contain_text(
+            "It stays on this node. Always the largest class: 10.0 %."
+        )
         expect(page.locator("#only-class")).to_be_hidden()
         expect(page.locator("#rounds-head th").nth(3)).to_have_text("Accuracy")
         expect(page.locator("#accuracy-plot .u-series", has_text="All peers")).to_be_hidden()
