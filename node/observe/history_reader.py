@@ -128,23 +128,7 @@ def _round(values: Mapping[str, object]) -> Round:
         baseline=_number(values, "baseline"),
         only_class=_text(values, "only_class"),
         beside=_beside(values),
-        swarm=_swarm(values.get("swarm")),
-    )
-
-
-def _swarm(values: object) -> SwarmFigure | None:
-    metric = _text(values, "metric") if isinstance(values, dict) else None
-    if not isinstance(values, dict) or metric is None:
-        return None
-    return SwarmFigure(
-        metric=metric,
-        value=_number(values, "value"),
-        baseline=_number(values, "baseline"),
-        only_class=_text(values, "only_class"),
-        mine=_number(values, "mine"),
-        rows=_whole(values, "rows") or 0,
-        peers=_whole(values, "peers") or 0,
-        generation=_whole(values, "generation") or 0,
+        swarm=SwarmFigure.from_json(values.get("swarm")),
     )
 
 

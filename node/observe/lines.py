@@ -49,10 +49,11 @@ def _steps_text(record: Record) -> str:
 def summary_text(summary: Summary) -> str:
     """Returns a run in one line, and its privacy ledger, if there is one, in another."""
     good = f"{summary.accuracy_of} {summary.figures}"
+    together = "" if summary.swarm is None else f"{swarm_text(summary.swarm)}; "
     ledger = f"\n{ledger_text(summary.privacy)}" if summary.privacy else ""
     return (
         f"{'finished' if summary.finished else 'stopped'} after round {summary.rounds}: {summary.aggregated} "
-        f"aggregated, {summary.fallbacks} on its own; {good}; "
+        f"aggregated, {summary.fallbacks} on its own; {good}; {together}"
         f"base {summary.base_digest[:16]}; "
         f"{summary.bytes_sent / 1e6:.1f} MB sent in {summary.seconds:.0f} s{ledger}"
     )

@@ -116,7 +116,7 @@ class Summary:
     only_class: str | None = None
     epsilon_alone: float | None = None
     """As in history.jsonl."""
-    swarm: Mapping[str, object] | None = None
+    swarm: SwarmFigure | None = None
     """The last metric of all members' rows, as in history.jsonl."""
 
     @property
@@ -131,7 +131,8 @@ class Summary:
 
     def as_json(self) -> dict[str, object]:
         """Returns plain values for JSON, floats rounded to six digits."""
-        return _rounded({**asdict(self), "metrics": _rounded(dict(self.metrics))})
+        swarm = None if self.swarm is None else _rounded(asdict(self.swarm))
+        return _rounded({**asdict(self), "metrics": _rounded(dict(self.metrics)), "swarm": swarm})
 
 
 class Folder:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from typing import cast
 
 from mechanisms.accounting.ledger import Ledger, Spent
 from mechanisms.mechanism import Mechanism
@@ -22,7 +21,7 @@ from node.runtime.loss_gate import NodeLossGate, Refused
 from node.runtime.meter import Meter
 from node.runtime.plan import Plan
 from node.runtime.privacy_budget import facts, spent_alone, spent_by
-from node.storage.records import Ending, Traffic
+from node.storage.records import Ending, SwarmFigure, Traffic
 from node.storage.state import State
 from node.training.trainer import Evaluation, Learner
 from protocol.actions import Completed, Failed
@@ -278,10 +277,10 @@ def run_summary(
     )
 
 
-def _last_swarm(history: list[dict[str, object]]) -> Mapping[str, object] | None:
+def _last_swarm(history: list[dict[str, object]]) -> SwarmFigure | None:
     """Returns the last metric of all members' rows in a history."""
-    found = (line["swarm"] for line in reversed(history) if isinstance(line.get("swarm"), dict))
-    return cast("Mapping[str, object] | None", next(found, None))
+    found = (SwarmFigure.from_json(line.get("swarm")) for line in reversed(history))
+    return next((figure for figure in found if figure is not None), None)
 
 
 def _number(privacy: Mapping[str, object] | None, name: str) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 
 from mechanisms.accounting.ledger import Event, Spent
 from mechanisms.mechanism import Memory
@@ -43,6 +43,12 @@ class SwarmFigure:
     rows: int
     peers: int
     generation: int
+
+    @classmethod
+    def from_json(cls, values: object) -> SwarmFigure | None:
+        """Reads the figure of a line of history; None if it has none, or a damaged one."""
+        names = {field.name for field in fields(cls)}
+        return cls(**values) if isinstance(values, dict) and values.keys() == names else None
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,7 @@ class Ending:
         values = json.loads(text)
         values["missing"] = tuple(values["missing"])
         values["without"] = tuple(values.get("without", ()))
-        values["swarm"] = SwarmFigure(**values["swarm"]) if values.get("swarm") else None
+        values["swarm"] = SwarmFigure.from_json(values.get("swarm"))
         values["phases"] = {name: Traffic(**traffic) for name, traffic in values["phases"].items()}
         return cls(**values)
 

@@ -42,10 +42,11 @@ def metric_text(metric: str, value: float | None) -> str:
 
 
 def swarm_text(found: SwarmFigure) -> str:
-    """Returns the metric of all members' rows beside one's own, for the model that the round began with."""
+    """Returns the metric of all members' rows beside one's own, and of which model it is."""
     headline = Headline(found.metric, found.value, found.baseline, found.only_class)
     mine = "" if found.mine is None else f", mine {value_text(found.metric, found.mine)}"
-    return f"all {found.rows} rows of {found.peers} peers before it: {headline_text(headline, {})}{mine}"
+    where = f"all {found.rows} rows of {found.peers} peers (generation {found.generation})"
+    return f"{where}: {headline_text(headline, {})}{mine}"
 
 
 def headline_text(found: Headline, metrics: Mapping[str, float | None]) -> str:

@@ -137,8 +137,10 @@ def test_numbers_are_never_called_accurate():
 
 def test_a_round_with_a_metric_of_all_shows_it_beside_mine():
     shown = replace(RECORD, swarm=OF_ALL)
-    told = "all 540 rows of 3 peers before it: accuracy 85.0 % (largest class 60.0 %), mine 80.0 %"
+    told = "all 540 rows of 3 peers (generation 4): accuracy 85.0 % (largest class 60.0 %), mine 80.0 %"
     assert round_text(shown, 20) == round_text(RECORD, 20).replace("; train", f"; {told}; train")
+    last = summary_text(replace(SUMMARY, swarm=OF_ALL))
+    assert last == summary_text(SUMMARY).replace("; base", f"; {told}; base")
     unknown = round_text(replace(RECORD, swarm=replace(OF_ALL, mine=None)), 20)
     assert "mine" not in unknown
     assert shown.as_json()["swarm"] == asdict(OF_ALL)
