@@ -166,6 +166,18 @@ async def test_a_node_offers_counts_and_stores_the_figure_of_a_sum(tmp_path):
     }
 
 
+async def test_a_weight_stands_between_update_and_counts(tmp_path):
+    node = Alone(tmp_path, "none", *METRIC, "aggregation.weighting=samples", "aggregation.sample_cap=1000")
+    contribution, size = node.peer._contribution, node.state.dimension
+    contribution.prepare(1, node.peer.stopping.training)
+    fresh, before = node.state.fresh.copy(), node.state.base_vector.copy()
+    offer = contribution.offer()
+    assert offer.shape == (node.prepared.offered,) == (size + 1 + 2 + 2 * 100,)
+    await node.peer._perform(ended(node, offer.copy()))
+    assert node.state.base_vector == pytest.approx(before + fresh, abs=1e-6)
+    assert node.state.ending.swarm.value == node.state.ending.swarm.mine
+
+
 async def test_after_an_offer_was_spent_on_a_base_its_counts_are_not_offered_again(tmp_path):
     """Two sums for one base, of members that differ by one, would show that one's counts."""
     node = Alone(tmp_path, "none", *METRIC)
