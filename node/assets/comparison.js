@@ -2,7 +2,7 @@
 
 import { Chart } from "./charts.js";
 import { byId, rows, say } from "./elements.js";
-import { bytes, count, decimals, figure, fixed, named, NONE, ofDate, seconds, shown } from "./words.js";
+import { bytes, count, decimals, figure, fixed, NONE, ofDate, seconds, shown } from "./words.js";
 
 const SHORT = 3;
 const COLOURS = 8;
@@ -23,7 +23,7 @@ export class ComparisonPage {
       chart.show(across);
       byId(`${name}-plot`).setAttribute("aria-label", told(view.runs, names, (run) => run[name], FORMATS[name](view)));
     }
-    say(byId("value-title"), capital(metricOf(view)));
+    say(byId("value-title"), capital(shown(metricOf(view)).name));
     say(byId("value-caption"), `Of the common model of each run, on the rows that the run sets aside. ${comparable(view)}`);
     rows(byId("runs-table"), view.runs.map((run, position) => ({ cells: cells(run, names[position], position) })));
     say(byId("same-model"), sameModel(view.runs, names));
@@ -106,7 +106,7 @@ const cells = (run, name, position) => [
   { text: `${count(run.round)} of ${count(run.rounds)}, ${state(run)}`, className: "text" },
   count(run.aggregated),
   count(run.fallbacks),
-  run.value == null ? "none yet" : `${shown(run.metric).format(run.value)}${run.metric === "accuracy" ? "" : ` ${named(run.metric)}`}`,
+  run.value == null ? "none yet" : `${shown(run.metric).format(run.value)}${run.metric === "accuracy" ? "" : ` ${shown(run.metric).name}`}`,
   fixed(run.loss),
   run.mechanism == null ? "no privacy" : run.epsilon == null ? NONE : figure(run.epsilon, SHORT),
   bytes(run.bytes_sent),

@@ -79,12 +79,10 @@ export const decimals = (step) => {
   return 6;
 };
 
-export const named = (metric) => metric.replaceAll("_", " ").replaceAll("-", " ");
-
-// How a metric is written: its values, and the marks of an axis that are `step` apart.
+// How a metric is written: its name, its values, and the marks of an axis that are `step` apart.
 export const shown = (metric) => {
-  const { text, axis } = METRICS[metric] ?? METRICS.accuracy;
-  return { format: text, mark: axis };
+  const { name, text, axis } = METRICS[metric] ?? { ...METRICS.accuracy, name: metric };
+  return { name, format: text, mark: axis };
 };
 
 export const total = (byPhase) => Object.values(byPhase).reduce((sum, value) => sum + value, 0);

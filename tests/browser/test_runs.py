@@ -65,9 +65,9 @@ def test_runs_with_another_headline_say_which(window: Window):
     others = [replace(RUNS[0], history=lines), replace(RUNS[1], history=lines)]
     with Served(compared(others)) as served:
         page = compare(window, served.url)
-        expect(page.locator("#value-title")).to_have_text("Auc")
-        expect(page.locator("#runs-table tr").first).to_contain_text("54.0 % auc")
-        assert "monday/a: 54.0 %" in page.locator("#value-plot").get_attribute("aria-label")
+        expect(page.locator("#value-title")).to_have_text("AUC")
+        expect(page.locator("#runs-table tr").first).to_contain_text("0.540 AUC")
+        assert "monday/a: 0.540" in page.locator("#value-plot").get_attribute("aria-label")
 
 
 def test_a_run_before_its_first_round_leaves_nothing_blank(window: Window):

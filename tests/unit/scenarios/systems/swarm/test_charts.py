@@ -35,7 +35,7 @@ def test_charts_and_tables_name_the_metric_that_the_rows_chose(results: SwarmRes
     skewed = replace(results, baselines=replace(results.baselines, pooled=pooled))
     assert value_by_peer(results).title == "Accuracy by round, for each peer"
     assert value_by_peer(results).layout["yaxis"] == {
-        "title": {"text": "test accuracy"}, "tickformat": ".0%"
+        "title": {"text": "test accuracy"}, "tickformat": "~%"
     }  # fmt: skip
     assert value_by_peer(skewed).title == "AUC by round, for each peer"
     assert value_by_peer(skewed).layout["yaxis"] == {"title": {"text": "test AUC"}}
