@@ -145,10 +145,14 @@ def test_images_and_arrays(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
-        ((), "error: --data is missing; allowed: your data (CSV, Parquet, npz, or a folder of images)"),
+        (
+            (),
+            "error: --data is missing; allowed: your data (CSV, Excel, Parquet, npz, or a folder of images)",
+        ),
         (("--data", ""), "error: --data is missing"),
         (("--data", "no.csv"), "error: data file 'no.csv' cannot be read: No such file or directory"),
-        (("--data", "no.xlsx"), "error: data file 'no.xlsx' is refused; allowed: .csv, .tsv or .txt"),
+        (("--data", "no.dat"), "error: data file 'no.dat' is refused; allowed: .csv, .tsv or .txt"),
+        (("--data", "no.xls"), "error: data file 'no.xls' is refused; save it as .xlsx or as .csv"),
         (
             ("--data", "ward 7.csv", "--target", "z"),
             "error: data file 'ward 7.csv' has no column 'z'; it has",
@@ -301,7 +305,7 @@ def test_on_a_terminal_it_asks_for_what_is_missing(monkeypatch):
     options = parse_init(["--out", "no such file"], asking=True)
     assert (str(options.data), options.target, options.peers) == ("a.csv", "outcome", 5)
     assert asked == [
-        "your data (CSV, Parquet, npz, or a folder of images): ",
+        "your data (CSV, Excel, Parquet, npz, or a folder of images): ",
         "the column to predict (empty: the last one): ",
         "how many peers will learn, you among them (empty: not known): ",
     ]
