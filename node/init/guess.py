@@ -47,6 +47,8 @@ _IDENTIFIER = re.compile(
     r"(?i:(^|[^a-z])(id|uuid|guid|key|index|number|nr)($|[^a-z]))|[a-z](Id|ID)$|^Unnamed"
 )
 
+_CLOCK = Scale(12.0, 6.9, 0.0, 24.0)
+"""Of a time of day: that of a uniform distribution over a day, which is public."""
 _NINES = frozenset({99.0, 999.0, 9999.0, 99999.0, 999999.0})
 _ARE_WORDS = "cannot be read as one"
 _REMEDY = "write the value alone, or empty the cell"
@@ -129,8 +131,8 @@ def _target(
         )
     if bad is not None:
         raise ConfigError(
-            f"the target {shown(name)}, row {bad.row}: {shown(bad.word)} is not {a_number(dialect)}; mend it, "
-            "or use --target-kind classes"
+            f"the target {shown(name)}, row {bad.row}: {shown(bad.word)} is not {a_number(dialect)}; mend "
+            "it, or use --target-kind classes"
         )
     scale = _scale(values, name, scaling)
     mark = found.decimals.get(name)
@@ -219,7 +221,7 @@ def _valued(
     there = values[~np.isnan(values)]
     if not len(there) or float(there.std()) == 0.0:
         return Entry(name, "left out", "the same number in every row that has one")
-    scale = _scale(values, name, scaling)
+    scale = _CLOCK if kind == "time" else _scale(values, name, scaling)
     column = NumberColumn(
         name=name,
         kind=kind,

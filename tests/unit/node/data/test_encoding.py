@@ -79,8 +79,8 @@ def test_a_column_without_any_value_is_told(tmp_path):
         (
             "5,6,east,maybe,1970-01-01,ill",
             (
-                ", row 5, column 'smoker': 'maybe' is not yes or no (true, t, y, 1, ja or false, f, n, 0, nein); "
-                "mend it, or leave it empty"
+                ", row 5, column 'smoker': 'maybe' is not yes or no (true, t, y, 1, ja or false, f, n, 0, "
+                "nein); mend it, or leave it empty"
             ),
         ),
         (

@@ -90,7 +90,7 @@ def test_a_schema_of_images():
             column(0, kind="float"),
             (
                 "data.schema.columns.0 ('age').kind = 'float' is refused; allowed: 'number' or 'date' or "
-                "'boolean' or 'category'"
+                "'time' or 'boolean' or 'category'"
             ),
         ),
         (
