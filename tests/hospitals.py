@@ -44,7 +44,7 @@ SITES = (
 
 @dataclass(frozen=True)
 class Rows:
-    """A site's rows: the cells as they are written, (n,) labels, and (n, d) the same rows as plain numbers."""
+    """A site's rows: cells as they are written, (n,) labels, and (n, d) the same rows as plain numbers."""
 
     cells: list[tuple[str, ...]]
     ill: NDArray[np.int64]
