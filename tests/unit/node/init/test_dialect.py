@@ -198,8 +198,8 @@ def test_9999_means_no_value_only_if_somebody_says_so(tmp_path):
             lambda row: "neg" if row % 12 == 0 else f"{row}.5.3" if row % 12 == 1 else f"{row},5",
             (
                 "looks like numbers, but 5 cells such as 'neg' cannot be read as one and 5 cells such as "
-                "'1.5.3' have other marks for decimals or thousands: --missing WORD for a word that means no value; "
-                "mend or empty the others; --decimal and --thousands name the marks"
+                "'1.5.3' have other marks for decimals or thousands: --missing WORD for a word that means no "
+                "value; mend or empty the others; --decimal and --thousands name the marks"
             ),
         ),
     ],
