@@ -114,8 +114,8 @@ def _doubts(report: Report) -> tuple[Level, str]:
     odd = [entry for entry in report.entries if entry.doubt]
     if odd:
         return "warning", (
-            f"; {', '.join(entry.column for entry in odd)}: {odd[0].doubt}; if it is none, "
-            "make the task anew with python -m node.init, which says how it reads the column"
+            f"; {', '.join(entry.column for entry in odd)}: {odd[0].doubt}; if it is "
+            "none, make the task anew with python -m node.init, which says how it reads the column"
         )
     if any("without a row" in entry.remark for entry in report.entries):
         return "warning", "; some classes have no row here: that is fine if other peers have them"

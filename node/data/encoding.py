@@ -298,9 +298,8 @@ def _fill_categories(part: NDArray[np.float32], column: CategoryColumn, words: W
 def _doubt(column: CategoryColumn, words: Words) -> str:
     """Returns a remark on a category most of whose words are numbers: many, or with a decimal mark."""
     shapes = shapes_of(words.words)
-    marked = sum(shapes.fractions.values()) + sum(shapes.either.values())
     many = len(words.words) > _FEW_NUMBERS and len(words.words) > len(column.values)
-    if 2 * shapes.numbers < max(1, len(words.words)) or not (marked or many):
+    if 2 * shapes.numbers < max(1, len(words.words)) or not (shapes.marked or many):
         return ""
     word = next(word for word in words.words if word[-1:].isdigit())
     return f"looks like numbers such as {shown(word)}, but the task's schema calls it a category"

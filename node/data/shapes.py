@@ -66,6 +66,11 @@ class Shapes:
     """Of these, with a year of two digits."""
 
     @property
+    def marked(self) -> int:
+        """How many words are numbers with a mark, which codes seldom have."""
+        return self.numbers - self.whole
+
+    @property
     def dates(self) -> int:
         """How many words are dates with the year last."""
         return self.day_first + self.month_first + self.either_first

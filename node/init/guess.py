@@ -20,7 +20,7 @@ from node.data.columns import Floats, Words, parsed, reader_of, truth, with_valu
 from node.data.csv_and_parquet import Frame
 from node.data.dates import day_reader, hours
 from node.data.report import Entry, counted
-from node.data.shapes import OTHER_MARKS, odd_number
+from node.data.shapes import OTHER_MARKS, odd_number, shapes_of
 from node.errors import ConfigError, shown
 from node.init.dialect import Found
 from node.init.scaling import Scale, Scaling
@@ -293,14 +293,15 @@ class _Unread:
 def _unread(words: Words, readers: Mapping[ValueKind, Callable[[str], float | None]]) -> _Unread | None:
     """Returns why a column of text holds no numbers, dates or times; None if it does not look so."""
     different = len(words.words)
-    if different <= _FEW_CLASSES:
+    few = different <= _FEW_CLASSES
+    if few and not shapes_of(words.words).marked:
         return None
     for kind in ("number", "date", "time"):
         read = readers[kind]
         unread = [place for place, word in enumerate(words.words) if read(word) is None]
         odd = sum(odd_number(words.words[place]) is not None for place in unread) if kind == "number" else 0
         if 2 * (different - len(unread) + odd) >= different:
-            nearly = different - len(unread) >= _NEARLY_ALL * different
+            nearly = not few and different - len(unread) >= _NEARLY_ALL * different
             return _Unread(f"looks like {kind}s, but {_reasons(words, unread)}", nearly)
     return None
 

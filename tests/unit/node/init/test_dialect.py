@@ -209,6 +209,16 @@ def test_what_looks_like_numbers_is_said_with_reasons_and_remedies(tmp_path, odd
     assert remark(one, "a").startswith(why)
 
 
+def test_a_category_of_few_numbers_with_marks_is_said_so_too(tmp_path):
+    one = looked(tmp_path, a=["<0,3", "5,1", "8,5", "neg"], b=["1", "2", "3"])
+    assert column(one, "a").kind == "category"
+    assert remark(one, "a").startswith(
+        "looks like numbers, but 15 cells such as '<0,3' have a sign such as <"
+    )
+    codes = looked(tmp_path, a=["10", "9", "x"], b=["1", "2", "3"])
+    assert remark(codes, "a") == ""
+
+
 def test_the_schema_reads_what_was_found(tmp_path):
     """The rows of the file, encoded by the schema, are those of the same file in plain notation."""
     german = {
