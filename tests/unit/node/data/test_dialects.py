@@ -252,6 +252,11 @@ def test_a_check_warns_of_a_category_that_looks_like_numbers(tmp_path, monkeypat
     assert check.main(["task.toml", "--data", "r.csv"]) == 0
     assert "looks like numbers" not in capsys.readouterr().out, "four codes may be a category"
 
+    rows = [f"{row % 4},5;{'ja' if row % 2 else 'nein'}" for row in range(40)]
+    write(tmp_path / "r.csv", *rows, header="crp;y")
+    assert check.main(["task.toml", "--data", "r.csv"]) == 0
+    assert "looks like numbers such as '0,5'" in capsys.readouterr().out, "codes have no decimal commas"
+
 
 def test_missing_numbers_are_nan_whatever_their_spelling(tmp_path):
     path = write(tmp_path / "r.csv", "9999,0;;Ost;ja", "9.999;;Ost;nein", "9998;;Ost;nein")

@@ -96,6 +96,21 @@ def test_names_that_toml_and_comments_must_quote(data, capsys):
         (("--epsilon", "3"), {"privacy.epsilon": 3.0}),
         (("--rounds", "7", "--name", "x"), {"train.rounds": 7, "task.name": "x"}),
         (("--model", "mlp"), {"model.class": "node.models:MLP"}),
+        (
+            ("--dates", "month-first", "--missing", "k.A.", "--missing=-9", "--separator", "comma"),
+            {
+                "data.schema.dialect": {
+                    "decimal": "point",
+                    "dates": "month-first",
+                    "missing": ["k.A.", "-9"],
+                    "separator": "comma",
+                }
+            },
+        ),
+        (
+            ("--thousands", "apostrophe", "--encoding", "CP1250"),
+            {"data.schema.dialect": {"decimal": "point", "thousands": "apostrophe", "encoding": "cp1250"}},
+        ),
         (("--target", "age"), {"data.schema.target.kind": "number"}),
         (("--target", "age", "--target-kind", "classes"), {"data.schema.target.kind": "classes"}),
     ],
@@ -151,6 +166,22 @@ def test_images_and_arrays(tmp_path, monkeypatch, capsys):
         ),
         (("--data", ""), "error: --data is missing"),
         (("--data", "no.csv"), "error: data file 'no.csv' cannot be read: No such file or directory"),
+        (
+            ("--data", "ward 7.csv", "--decimal", "comma", "--thousands", "comma"),
+            "error: --thousands comma is refused beside --decimal comma; allowed: another mark",
+        ),
+        (
+            ("--data", "ward 7.csv", "--encoding", "utf-7"),
+            "error: --encoding 'utf-7' is refused; allowed: cp1250, cp1251,",
+        ),
+        (
+            ("--data", "ward 7.csv", "--missing", " "),
+            "error: --missing ' ' is refused; allowed: a word of at most 60 characters",
+        ),
+        (
+            ("--data", "ward 7.csv", *("--missing", "x") * 51),
+            "error: --missing is given 51 times; allowed: at most 50",
+        ),
         (("--data", "no.dat"), "error: data file 'no.dat' is refused; allowed: .csv, .tsv or .txt"),
         (("--data", "no.xls"), "error: data file 'no.xls' is refused; save it as .xlsx or as .csv"),
         (
