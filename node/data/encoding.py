@@ -185,7 +185,9 @@ def _enough(frame: Frame, rows: int, name: str | None) -> None:
 def _checked(values: Floats, bad: Bad | None, frame: Frame, name: str, wanted: str) -> Floats:
     """Returns `values`; raises ConfigError if there is a bad cell."""
     if bad is not None:
-        fail(frame.path, f", row {bad.row}, column {shown(name)}: {shown(bad.word)} is not {wanted}")
+        wordy = not any(map(str.isdigit, bad.word))
+        hint = "; if it means no value, have it added to data.schema.dialect.missing by all" if wordy else ""
+        fail(frame.path, f", row {bad.row}, column {shown(name)}: {shown(bad.word)} is not {wanted}{hint}")
     return values
 
 

@@ -106,6 +106,10 @@ def test_a_file_that_contradicts_the_schema_is_told_so(tmp_path):
     assert "'7/25/2023' is not a date such as 2026-01-31 or 31.01.2026, the day before" in told(
         read_with_schema, dates, table()
     )
+    words = write(tmp_path / "m.csv", "n.b.;;Ost;ja", "1,5;;Ost;nein")
+    assert told(read_with_schema, words, table()).endswith(
+        "or leave it empty; if it means no value, have it added to data.schema.dialect.missing by all"
+    )
     west = write(tmp_path / "w.csv", "5,3;;G\u00f6;ja", "1,5;;Ost;nein", encoding="cp1252")
     assert "have encoding = 'cp1252' (or another) added to data.schema.dialect by all" in told(
         read_with_schema, west, table()
