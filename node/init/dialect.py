@@ -239,7 +239,7 @@ def _parts(found: Found, columns: Sequence[_Column], frame: Frame) -> Iterator[s
     thousands = dialect.thousands
     if dialect.decimal != PLAIN.decimal or thousands is not None:
         having = sum(bool(s.fractions[dialect.decimal] or s.either[dialect.decimal]) for s in numeric)
-        yield f"decimals with a {dialect.decimal} ({counted(having, 'column')})"
+        yield f"decimals with a {dialect.decimal} ({counted(having, 'column')})" if having else ""
     if thousands is not None:
         having = sum(_is_split(shapes, thousands) for shapes in numeric)
         yield f"thousands with {A_MARK[thousands]} ({counted(having, 'column')})"
