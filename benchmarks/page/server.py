@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import TracebackType
 
 from aiohttp import web
@@ -54,14 +55,17 @@ class MadeUp:
 
 
 class Served:
-    """A page, served at `url` while the context is entered. `token`: None as on loopback."""
+    """A page, served at `url` while the context is entered. `token`: None as on loopback.
 
-    def __init__(self, shown: View, token: str | None = None) -> None:
+    `model`: the file that the owner may download; None: there is none.
+    """
+
+    def __init__(self, shown: View, token: str | None = None, model: Path | None = None) -> None:
         self.source = MadeUp(shown)
         self._listener = listen("127.0.0.1:0")
         self.endpoint = endpoint_of(self._listener, None)
         self.url = f"http://{self.endpoint}/"
-        self._page = Page(self.source, Access("127.0.0.1", token, self.url))
+        self._page = Page(self.source, Access("127.0.0.1", token, self.url), model)
         self._loop = asyncio.new_event_loop()
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -35,6 +35,8 @@ export class RoundsTable {
     const end = this.rounds.length - this.page * A_PAGE;
     const shown = this.rounds.slice(Math.max(0, end - A_PAGE), end).reverse();
     this.#head();
+    byId("rounds-none").hidden = this.rounds.length > 0;
+    byId("rounds-none").nextElementSibling.hidden = !this.rounds.length;
     rows(byId("rounds"), shown.map((round) => ({ className: kindOf(round), cells: this.#cells(round) })));
     say(byId("rounds-page"), `Page ${count(this.page + 1)} of ${count(this.#pages)}`);
     byId("rounds-newer").disabled = this.page === 0;
@@ -49,6 +51,7 @@ export class RoundsTable {
     row.replaceChildren(...headings.map((heading) => {
       const cell = element("th", heading === "Outcome" ? "text" : "", heading);
       cell.scope = "col";
+      cell.setAttribute("role", "columnheader");
       return cell;
     }));
   }

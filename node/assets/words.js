@@ -36,6 +36,30 @@ const OF_DAY = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-di
 
 export const ofDay = (unix) => OF_DAY.format(new Date(unix * 1000));
 
+const OF_DATE = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
+
+export const ofDate = (unix) => OF_DATE.format(new Date(unix * 1000));
+
+// The fewest decimals with which numbers that are `step` apart differ.
+export const decimals = (step) => {
+  for (let digits = 0; digits < 6; digits += 1) {
+    const scaled = step * 10 ** digits;
+    if (Math.abs(scaled - Math.round(scaled)) < 1e-6 * scaled) return digits;
+  }
+  return 6;
+};
+
+// Metrics that are shares of 1, which people read in percent.
+const SHARES = new Set(["accuracy", "balanced-accuracy", "balanced_accuracy", "auc"]);
+
+export const named = (metric) => metric.replaceAll("_", " ").replaceAll("-", " ");
+
+// How a metric is written: its values, and the marks of an axis that are `step` apart.
+export const shown = (metric) =>
+  SHARES.has(metric)
+    ? { format: (value) => percent(value), mark: (value, step) => percent(value, decimals(100 * step)) }
+    : { format: (value) => fixed(value), mark: (value, step) => fixed(value, decimals(step)) };
+
 export const total = (byPhase) => Object.values(byPhase).reduce((sum, value) => sum + value, 0);
 
 // What a round goes through, in its order. `idle` is what the node calls the time that it trains.

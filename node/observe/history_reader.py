@@ -34,6 +34,12 @@ class Round:
     steps: int | None = None
     steps_failed: int | None = None
     epsilon_alone: float | None = None
+    metric: str | None = None
+    """The name of the headline metric; None in a line that has none, whose headline is `accuracy`."""
+    value: float | None = None
+    """The headline metric."""
+    baseline: float | None = None
+    """The headline metric of a model that has learned nothing."""
 
 
 class Rounds:
@@ -112,6 +118,9 @@ def _round(values: Mapping[str, object]) -> Round:
         steps=_whole(values, "steps"),
         steps_failed=_whole(values, "steps_failed"),
         epsilon_alone=_number(values, "epsilon_alone"),
+        metric=None if values.get("metric") is None else str(values["metric"]),
+        value=_number(values, "value"),
+        baseline=_number(values, "baseline"),
     )
 
 

@@ -66,7 +66,7 @@ def event_texts(event: NodeEvent) -> tuple[str, ...]:
             return ()  # a round's line comes at its end
         case events.RoundEnded(record, rounds):
             return (round_text(record, rounds),)
-        case events.Noticed() | events.CaughtUp() | events.Draining():
+        case events.Noticed() | events.CaughtUp() | events.Draining() | events.Lingering():
             return (event.text,)
         case events.Warned(text) | events.RolledBack(text):
             return (f"warning: {text}",)
@@ -96,6 +96,8 @@ def event_values(event: NodeEvent) -> dict[str, object]:
             return {"event": "draining", "within_s": within_s}
         case events.Finished(summary):
             return {"event": "finished", **summary.as_json()}
+        case events.Lingering(for_s):
+            return {"event": "lingering", "for_s": for_s}
 
 
 class TextOutput:

@@ -55,7 +55,7 @@ class LiveView:
                 self._console.print(Text(event.text, style="green"))
             case events.Noticed(text=text):
                 self._console.print(Text(text, style="dim"))
-            case events.Draining():
+            case events.Draining() | events.Lingering():
                 self._console.print(Text(event.text, style="yellow"))
             case events.Warned(text) | events.RolledBack(text):
                 self._console.print(Text(f"warning: {text}", style="yellow"))

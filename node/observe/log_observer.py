@@ -63,6 +63,8 @@ class LogObserver:
                 log.warning("warning", text=text)
             case events.Draining(within_s):
                 log.info("draining", within_s=within_s)
+            case events.Lingering(for_s):
+                log.info("lingering", for_s=for_s)
             case events.Finished(summary):
                 log.info("finished" if summary.finished else "stopped", **_summary_fields(summary))
 

@@ -105,11 +105,7 @@ class Folder:
 
     def history(self) -> list[dict[str, object]]:
         """Returns the lines so far, without a last line that a crash cut off."""
-        try:
-            lines = (self.path / "history.jsonl").read_text("utf-8", "replace").splitlines()
-        except FileNotFoundError:
-            return []
-        return [parsed for line in lines if (parsed := _parsed(line)) is not None]
+        return read_history(self.path)
 
     def append(self, record: Record) -> None:
         """Appends a line of history."""
@@ -146,6 +142,15 @@ class Folder:
         """Writes summary.json, replacing it in one step."""
         text = json.dumps(summary.as_json(), indent=1, allow_nan=False)
         replace_file(self.path / "summary.json", (text.encode() + b"\n",), durable=True)
+
+
+def read_history(folder: Path) -> list[dict[str, object]]:
+    """Returns the lines of the history in a run's folder, without a last line that a crash cut off."""
+    try:
+        lines = (folder / "history.jsonl").read_text("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return []
+    return [parsed for line in lines if (parsed := _parsed(line)) is not None]
 
 
 def _parsed(line: str) -> dict[str, object] | None:

@@ -13,7 +13,17 @@ BAND = 2.0
 BARS = "Bars are two standard errors over the seeds, either way."
 """A sentence for captions."""
 
-ACCURACY: Json = {"title": {"text": "test accuracy"}, "tickformat": ".0%"}
+PERCENT = "~%"
+"""A format of ticks: as many decimals as tell neighbours apart."""
+ACCURACY: Json = {"title": {"text": "test accuracy"}, "tickformat": PERCENT}
+MAX_TICKS = 10
+
+
+def whole_numbers(last: int) -> Json:
+    """Ticks on an axis of whole numbers up to `last`: at most MAX_TICKS, and none between two numbers."""
+    steps = (factor * 10**power for power in range(10) for factor in (1, 2, 5))
+    step = next(step for step in steps if last <= MAX_TICKS * step)
+    return {"tickformat": "d", "tick0": 0, "dtick": step}
 
 
 def drawn(*charts: Chart) -> tuple[Chart, ...]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from scenarios.frame.spec import Chart, Json
+from scenarios.study.charts import PERCENT, whole_numbers
 from scenarios.swarms.history import AGGREGATED, PHASES, Round
 from scenarios.swarms.nodes import PeerRun
 from scenarios.swarms.results import Quantity, SwarmResults, lowest_by_round, mean, phase_mean
@@ -22,7 +23,7 @@ REASONS = {"group-timeout": "no group", "shares-timeout": "shares missing", "sum
            "budget-spent": "privacy budget spent", "swarm-finished": "too late",
            "outdated": "a newer model came"}  # fmt: skip
 MAIN, POOLED, FAINT = "var(--series-1)", "var(--series-2)", "var(--faint)"
-ACCURACY_AXIS = {"title": {"text": "test accuracy"}, "tickformat": ".0%"}
+ACCURACY_AXIS = {"title": {"text": "test accuracy"}, "tickformat": PERCENT}
 
 
 def charts(results: SwarmResults) -> tuple[Chart, ...]:
@@ -56,7 +57,7 @@ def comparison(results: SwarmResults) -> Chart:
         "Accuracy on the common test split after each round. Thin lines: each peer training on its own data "
         "only. The swarm's line is its least accurate peer.",
         tuple(traces),
-        _layout(ACCURACY_AXIS),
+        _layout(results, ACCURACY_AXIS),
     )
 
 
@@ -78,7 +79,7 @@ def accuracy_by_peer(results: SwarmResults) -> Chart:
         "Accuracy by round, for each peer",
         "Where the peers hold the same model their lines lie inside one another, from wide to narrow.",
         tuple(traces),
-        _layout(ACCURACY_AXIS),
+        _layout(results, ACCURACY_AXIS),
     )
 
 
@@ -99,7 +100,8 @@ def by_phase(results: SwarmResults, quantity: Quantity) -> Chart:
         else {"title": {"text": "bytes"}, "tickformat": "~s", "ticksuffix": "B"}
     )
     caption = _seconds_caption(results.peers) if seconds else _bytes_caption(results.peers)
-    return Chart(quantity.replace("_", "-"), title, caption, tuple(traces), _layout(axis, barmode="stack"))
+    layout = _layout(results, axis, barmode="stack")
+    return Chart(quantity.replace("_", "-"), title, caption, tuple(traces), layout)
 
 
 def outcomes(results: SwarmResults) -> Chart:
@@ -117,13 +119,13 @@ def outcomes(results: SwarmResults) -> Chart:
         )
         for position, name in enumerate(names)
     ]
-    axis = {"title": {"text": "peers"}, "tickformat": "d", "dtick": max(1, len(results.peers) // 5)}
+    axis = {"title": {"text": "peers"}, **whole_numbers(len(results.peers))}
     return Chart(
         "outcomes",
         "Outcomes by round",
         "How many peers took in the aggregate of a round, and how many fell back on their own update.",
         tuple(traces),
-        _layout(axis, barmode="stack"),
+        _layout(results, axis, barmode="stack"),
     )
 
 
@@ -213,5 +215,6 @@ def _bar(name: str, x: Sequence[int], y: Sequence[float], colour: str, hover: st
     }
 
 
-def _layout(y_axis: Json, **more: object) -> Json:
-    return {"xaxis": {"title": {"text": "round"}, "tickformat": "d"}, "yaxis": dict(y_axis), **more}
+def _layout(results: SwarmResults, y_axis: Json, **more: object) -> Json:
+    rounds = {"title": {"text": "round"}, **whole_numbers(results.rounds)}
+    return {"xaxis": rounds, "yaxis": dict(y_axis), **more}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from scenarios.frame.spec import Chart, Json, Table, Verdict
+from scenarios.study.charts import PERCENT
 from scenarios.swarms.baselines import PrivateCurve
 from scenarios.swarms.history import Round, amount, most_spent
 from scenarios.swarms.nodes import PeerRun
@@ -65,7 +66,7 @@ def over_epsilon(results: SwarmResults) -> tuple[Chart, ...]:
             (*traces, guessing),
             {
                 "xaxis": {"title": {"text": "epsilon spent"}, "rangemode": "tozero"},
-                "yaxis": {"title": {"text": "test accuracy"}, "tickformat": ".0%", "range": [0, 1]},
+                "yaxis": {"title": {"text": "test accuracy"}, "tickformat": PERCENT, "range": [0, 1]},
             },
         ),
     )
