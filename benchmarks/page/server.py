@@ -139,6 +139,9 @@ def _round(number: int) -> Round:
         aggregate_s=0.1,
         missing=("6d3c0ff1a2b3c4d5",) if alone else (),
         rolled_back=False,
+        metric="accuracy",
+        value=0.1 + 0.85 * learned + 0.01 * (number % 3),
+        baseline=0.1,
     )
 
 

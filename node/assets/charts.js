@@ -20,7 +20,8 @@ const widest = (texts, font) => {
   return Math.max(0, ...texts.map((text) => pen.measureText(text).width));
 };
 
-// `series`: [{ label, colour (a variable of the style sheet), value (of a round), points }]; `mark` writes a value
+// `series`: [{ label, colour (a variable of the style sheet), value (of a round), points, dash, optional (named only
+// where it has values) }]; `mark` writes a value
 // at an axis whose marks are `step` apart, `format` in the legend.
 export class Chart {
   constructor(box, series, { mark, format, range }) {
@@ -36,8 +37,8 @@ export class Chart {
     if (renamed) return this.#make();
     this.plot.setData(this.#data());
     this.box.classList.toggle("empty", !rounds.length);
-    this.series.forEach(({ points, value }, position) => {
-      if (points) this.#name(position + 1, rounds.some((round) => value(round) != null));
+    this.series.forEach(({ points, optional, value }, position) => {
+      if (points || optional) this.#name(position + 1, rounds.some((round) => value(round) != null));
     });
     latest(this.plot);
   }
@@ -91,15 +92,16 @@ export class Chart {
     this.show(this.rounds);
   }
 
-  #line({ label, colour: name, points = false }) {
+  #line({ label, colour: name, points = false, dash }) {
     const stroke = colour(name);
     return {
       label,
       stroke,
       width: points ? 0 : 2,
+      dash,
       spanGaps: !points,
       paths: points ? () => null : undefined,
-      points: points ? { show: true, size: 8, fill: stroke } : { show: (plot) => plot.data[0].length < 40, size: 5, fill: stroke },
+      points: dash ? { show: false } : points ? { show: true, size: 8, fill: stroke } : { show: (plot) => plot.data[0].length < 40, size: 5, fill: stroke },
       value: (_, value) => (value == null ? "–" : this.format(value)),
     };
   }

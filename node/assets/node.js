@@ -5,7 +5,7 @@ import { byId, children, element, remarks, rows, say, terms } from "./elements.j
 import { explain } from "./glossary.js";
 import { RoundsTable } from "./rounds.js";
 import { Download } from "./stream.js";
-import { ACCOUNTANTS, bytes, count, counted, decimals, figure, fixed, kindOf, list, NONE, ofDate, ofDay, outcome, outcomes, percent, PHASES, seconds, STEPS, total } from "./words.js";
+import { ACCOUNTANTS, besideText, bytes, count, counted, decimals, figure, fixed, inSentence, kindOf, list, metricOf, NONE, ofAll, ofAllText, ofDate, ofDay, outcome, outcomes, PHASES, seconds, STEPS, total, valueOf } from "./words.js";
 
 const CONTACTS = {
   reachable: "Reachable",
@@ -21,7 +21,6 @@ export const title = (view) => view.task;
 
 export const identity = (view) => `key ${view.key.slice(0, 16)}`;
 
-const accuracy = (round) => round.accuracy;
 const loss = (round) => round.loss;
 const short = (value) => fixed(value);
 const TERMS = { Rounds: "fallback", "Epsilon spent": "epsilon", sums: "additive shares", model: "base" };
@@ -30,13 +29,14 @@ const explained = (made, term) => TERMS[term] && explain(made, TERMS[term]);
 
 export class NodePage {
   constructor() {
+    this.metric = metricOf();
     const alone = (value) => (round) => (kindOf(round) === "alone" ? value(round) : null);
     const lines = [
-      [{ label: "Common model", colour: "--series-1", value: accuracy }],
+      [{ label: "Common model", colour: "--series-1", value: valueOf }, { label: "A constant answer", colour: "--muted", value: (round) => round.baseline, dash: [4, 4] }, { label: "All peers", colour: "--series-4", value: ofAll, optional: true }],
       [{ label: "Common model", colour: "--series-1", value: loss }, { label: "Own training", colour: "--series-3", value: (round) => round.train_loss }],
     ];
     const lonely = (value) => ({ label: "Round on its own", colour: "--series-2", value: alone(value), points: true });
-    this.accuracy = new Chart(byId("accuracy-plot"), [...lines[0], lonely(accuracy)], { mark: (value, step) => percent(value, decimals(100 * step)), format: (value) => percent(value), range: share });
+    this.accuracy = new Chart(byId("accuracy-plot"), [...lines[0], lonely(valueOf)], { mark: (value, step) => this.metric.axis(value, step), format: (value) => this.metric.text(value), range: (plot, low, high) => rangeOf(this.metric, low, high) });
     this.loss = new Chart(byId("loss-plot"), [...lines[1], lonely(loss)], { mark: (value, step) => fixed(value, decimals(step)), format: short });
     this.table = new RoundsTable();
     this.download = new Download(byId("model-download"), byId("model-why"));
@@ -75,7 +75,7 @@ export class NodePage {
   news(view) {
     const last = view.history[view.history.length - 1];
     const warned = view.remarks.filter((remark) => remark.is_warning).pop();
-    const round = last ? `Round ${last.round}: ${outcome(last, bySteps(view))}; ${view.accuracy_of} accuracy ${percent(last.accuracy)}.` : "";
+    const round = last ? `Round ${last.round}: ${outcome(last, bySteps(view))}; ${view.accuracy_of} ${inSentence(metricOf(last))} ${metricOf(last).text(valueOf(last))}.` : "";
     return warned && warned.text !== this.warned?.text ? `Warning: ${(this.warned = warned).text}` : `${round} ${capital(view.waiting)}`.trim();
   }
 
@@ -83,10 +83,15 @@ export class NodePage {
     this.drawn = view.history;
     const rounds = view.history;
     const across = bySteps(view) ? stepsOf(view.report_every, view.steps) : ROUNDS;
+    const last = rounds[rounds.length - 1];
+    this.metric = metricOf(last);
+    say(byId("accuracy-title"), this.metric.name);
     this.accuracy.show(rounds, across);
     this.loss.show(rounds, across);
     const of = `${view.accuracy_of} rows`;
-    picture("accuracy", summary("Accuracy", rounds, accuracy, percent, across), `Of the common model on the ${of}. It stays on this node.`);
+    picture("accuracy", summary(this.metric.name, rounds, valueOf, this.metric.text, across), `Of the common model on the ${of}. ${rounds.some((round) => round.swarm) ? "Others see your rows only inside the sum of all peers." : "It stays on this node."} ${constant(last)}`);
+    say(byId("only-class"), last?.only_class == null ? "" : `The model says “${last.only_class}” to every row: it does not tell the classes apart.`);
+    byId("only-class").hidden = last?.only_class == null;
     picture("loss", summary("Loss", rounds, loss, short, across), `Of the common model on the ${of}, and of this node's own training.`);
     this.table.show(rounds, view.privacy != null, bySteps(view));
     const { aggregated, rest } = view.whole ?? outcomes(rounds);
@@ -99,10 +104,12 @@ export class NodePage {
     const rounds = view.history;
     const last = rounds[rounds.length - 1];
     const { aggregated, rest } = view.whole ?? outcomes(rounds);
+    const told = rounds.findLast((round) => round.swarm);
     const spent = view.privacy;
     const measured = last ? `on the ${view.accuracy_of} rows` : "measured when the first round is over";
     terms(byId("figures"), [
-      { term: "Accuracy", text: last ? percent(last.accuracy) : NOT_YET, more: measured },
+      { term: this.metric.name, text: last ? this.metric.text(valueOf(last)) : NOT_YET, more: [measured, last ? besideText(last) : ""].filter(Boolean).join("; ") },
+      ...(told ? [{ term: "All peers", ...ofAllText(told) }] : []),
       { term: "Loss", text: last ? short(last.loss) : NOT_YET, more: measured },
       { term: "Rounds", text: count(aggregated), more: `aggregated, ${rest}` },
       { term: "Peers", ...company(view) },
@@ -202,11 +209,13 @@ const standing = (view) => {
     .map((peer) => warning(`${peer.is_tracker ? "the tracker " : ""}${peer.endpoint} ${MISSING[peer.contact] ?? "has not come yet"}${peer.why ? `: ${peer.why}` : ""}`));
 };
 
-const share = (plot, low, high) => {
+const rangeOf = (metric, low, high) => {
   if (low == null) return [0, 1];
   const room = Math.max(0.01, (high - low) * 0.08);
-  return [Math.max(0, low - room), Math.min(1, high + room)];
+  return metric.isShare ? [Math.max(0, low - room), Math.min(1, high + room)] : [low - room, high + room];
 };
+
+const constant = (round) => (round?.baseline == null ? "" : `${metricOf(round).constant}: ${metricOf(round).text(round.baseline)}.`);
 
 const picture = (name, text, caption) => {
   byId(`${name}-plot`).setAttribute("aria-label", `${text} Each round stands in the table of rounds.`);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from node.training.metric_words import METRIC_NAMES, SHARES
 from scenarios.frame.spec import Chart, Json, Table
 from scenarios.study.sweep import FINAL, Sweep
 
@@ -73,6 +74,23 @@ def level(name: str, value: float, between: Sequence[float | str]) -> Json:
         "y": [value] * len(between),
         "line": {"color": "var(--faint)", "width": 2, "dash": "dash"},
     }
+
+
+def metric_axis(metric: str) -> Json:
+    """The y axis of a metric of `node.training.metrics` on test rows."""
+    share: Json = {"tickformat": PERCENT} if metric in SHARES else {}
+    return {"title": {"text": f"test {METRIC_NAMES[metric]}"}, **share}
+
+
+def sentence(metric: str) -> str:
+    """The name of a metric at the beginning of a sentence."""
+    name = METRIC_NAMES[metric]
+    return name[0].upper() + name[1:]
+
+
+def metric_hover(metric: str) -> str:
+    """How a chart writes a value of a metric."""
+    return "%{y:.1%}" if metric in SHARES else "%{y:.3f}"
 
 
 def axes(x: str, y: Json = ACCURACY, log_x: bool = False) -> Json:

@@ -13,11 +13,32 @@ from playwright.sync_api import Page, expect
 from benchmarks.page.server import Served, node_view, rounds, step_view, tracker_view
 from node.observe.journal import Remark
 from node.observe.views import NodeView
+from node.storage.records import SwarmFigure
 from tests.browser.pages import PHONE, Window
 
 TOKEN = "fe" * 32
 NODE, TRACKER, STEPS = node_view(peers=8, ended=40), tracker_view(), step_view(ended=7)
-SHOWN = {"node": NODE, "tracker": TRACKER, "steps": STEPS}
+
+
+def of_rare_events() -> NodeView:
+    """A node whose model says no to every row; every fifth round has the metric of all."""
+    of_all = SwarmFigure("auc", 0.61, 0.5, None, 0.58, 540, 3, 34)
+    rounds = tuple(
+        replace(
+            one,
+            metric="auc",
+            value=0.5 + one.round / 400,
+            baseline=0.5,
+            beside=0.5,
+            only_class="no",
+            swarm=of_all if one.round % 5 == 0 else None,
+        )
+        for one in NODE.history
+    )
+    return replace(NODE, history=rounds, accuracy_of="validation")
+
+
+SHOWN = {"node": NODE, "tracker": TRACKER, "steps": STEPS, "rare events": of_rare_events()}
 GRAVE = {"serious", "critical"}
 
 
@@ -81,6 +102,55 @@ def test_a_node_shows_its_round_its_peers_its_rounds_and_its_privacy(window: Win
             "Accuracy from 20.4 % after round 1 to 81.8 % after round 40. "
             "Each round stands in the table of rounds.",
         )
+
+
+def test_a_model_of_rare_events_is_shown_by_its_auc_beside_that_of_all(window: Window):
+    with Served(of_rare_events()) as served:
+        page = window.open(served.url)
+        expect(page.locator("#accuracy-title")).to_have_text("AUC")
+        expect(page.locator("#accuracy-plot")).to_have_attribute(
+            "aria-label",
+            "AUC from 0.502 after round 1 to 0.600 after round 40. Each round stands in the table of rounds.",
+        )
+        expect(page.locator("#accuracy-caption")).to_contain_text(
+            "only inside the sum of all peers. Guessing: 0.500."
+        )
+        expect(page.locator("#only-class")).to_contain_text("The model says “no” to every row")
+        figures = page.locator("#figures")
+        expect(figures).to_contain_text("on the validation rows; balanced accuracy 50.0 %")
+        expect(figures).to_contain_text("0.610")
+        expect(figures).to_contain_text("AUC on 540 rows of 3 peers; mine 0.580")
+        expect(page.locator("#rounds-head th").nth(3)).to_have_text("AUC")
+        expect(page.locator("#rounds tr").first).to_contain_text("0.600")
+        legend = page.locator("#accuracy-plot .u-legend")
+        expect(legend).to_contain_text("All peers")
+        expect(legend).to_contain_text("A constant answer")
+
+
+def test_classes_of_like_size_are_shown_by_accuracy_and_nothing_more(window: Window):
+    with Served(NODE) as served:
+        page = window.open(served.url)
+        expect(page.locator("#accuracy-title")).to_have_text("Accuracy")
+        expect(page.locator("#accuracy-caption")).to_contain_text(
+            "It stays on this node. Always the largest class: 10.0 %."
+        )
+        expect(page.locator("#only-class")).to_be_hidden()
+        expect(page.locator("#rounds-head th").nth(3)).to_have_text("Accuracy")
+        expect(page.locator("#accuracy-plot .u-series", has_text="All peers")).to_be_hidden()
+        assert "All peers" not in page.locator("#figures").inner_text()
+
+
+def test_numbers_have_no_accuracy(window: Window):
+    rounds = tuple(
+        replace(one, accuracy=None, metric="r2", value=-0.5 + one.round / 40, baseline=0.0, beside=1234.5)
+        for one in NODE.history
+    )
+    with Served(replace(NODE, history=rounds)) as served:
+        page = window.open(served.url)
+        expect(page.locator("#accuracy-title")).to_have_text("R²")
+        expect(page.locator("#figures")).to_contain_text("MAE 1235")
+        expect(page.locator("#accuracy-caption")).to_contain_text("Always the mean: 0.000.")
+        assert "Accuracy" not in page.locator("main").inner_text()
 
 
 def test_a_node_says_why_no_group_forms_and_whom_a_model_went_on_without(window: Window):

@@ -157,6 +157,7 @@ FIELDS = {
     "training": {"round"},
     "round": {
         *("round", "rounds", "outcome", "reason", "participants", "missing", "accuracy", "accuracy_of"),
+        *("metric", "value", "baseline"),
         *("epsilon", "delta", "bytes_sent", "bytes_received", "train_s", "aggregate_s", "clipped"),
         *("rolled_back", "without", "base_digest"),
     },
@@ -181,6 +182,7 @@ FIELDS = {
     "lingering": {"for_s"},
     "finished": {
         *("rounds", "aggregated", "fallbacks", "accuracy", "accuracy_of", "epsilon", "delta"),
+        *("metric", "value", "baseline"),
         *("bytes_sent", "bytes_received", "seconds", "base_digest"),
     },
 }

@@ -14,6 +14,7 @@ from node.task.rules import key_name
 from node.task.sections import TrainSection
 from node.task.step_defaults import step_defaults
 from node.training.build import build_model
+from node.training.tallies import make_tally
 from tests.openings import after_opening
 from tests.own_data import IMAGES, TABLE, picture, schema, told, toml, ward
 
@@ -140,6 +141,27 @@ def test_loss_and_metrics_stand_in_the_file_where_a_task_has_such_keys(data, cap
         name: value for name, value in wanted.items() if name in known
     }
     assert set(train) <= known
+
+
+@pytest.mark.parametrize(
+    ("argv", "kind"),
+    [
+        (("--target", "outcome", "--privacy", "none"), "scores"),
+        (("--target", "age", "--privacy", "none"), "sums"),
+        (("--target", "age", "--target-kind", "classes", "--privacy", "none"), "sums"),
+        (("--target", "outcome"), None),
+    ],
+)
+def test_without_privacy_the_file_has_a_metric_of_all(data, capsys, argv, kind):
+    """It fits the targets, comes at least once in a run, and is absent with privacy."""
+    assert run(capsys, "--data", str(data), *argv)[0] == 0
+    assert toml(data.parent / "task.toml").get("aggregation", {}).get("swarm_metric") == kind
+    assert run(capsys, "--data", str(data), *argv, "--rounds", "3", "--force")[0] == 0
+    task = load_task("task.toml", [])
+    assert task.aggregation.swarm_metric_every == (5 if kind is None else 3)
+    dataset = load_dataset(task, data, None)
+    if kind is not None:
+        make_tally(kind, dataset, has_schema=True)
 
 
 def test_images_and_arrays(tmp_path, monkeypatch, capsys):
