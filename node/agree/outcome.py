@@ -139,7 +139,7 @@ def _schema(
                 chosen, entry = _column(column, part, found, least_records, wider)
                 columns.append(chosen)
                 entries.append(entry)
-            return TableSchema("table", target, tuple(columns)), tuple(entries)
+            return replace(schema, target=target, columns=tuple(columns)), tuple(entries)
         case ArraySchema():
             scaled, entry = _array(schema, rest, found)
             return replace(scaled, target=target), (*entries, entry)

@@ -5,8 +5,8 @@ sums of two data sets that differ in one row differ by exactly that row's vector
 `norm`. By part of the schema, in its order:
 
 - all rows: 1
-- number, date, a numeric target: 1, u, u^2, where u = (value - middle) / half of the public range; 0 for a
-  missing value
+- number, date, time, a numeric target: 1, u, u^2, where u = (value - middle) / half of the public
+  range; 0 for a missing value
 - yes or no: 1 if there is a value
 - category: 1 for its value, if the list has it
 - an array's values: the row's means of u and of u^2, for each number of mean and std
@@ -22,9 +22,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from node.data.columns import Floats, numbers_of
-from node.data.csv_and_parquet import Frame
-from node.data.encoding import category_codes, category_words, number_values, targets, truth_values
+from node.data.columns import Floats
+from node.data.encoding import (
+    category_codes,
+    category_words,
+    number_values,
+    target_values,
+    targets,
+    truth_values,
+)
 from node.data.npz import finite
 from node.data.reading import Y, read_npz, read_table
 from node.errors import ConfigError, shown
@@ -141,20 +147,24 @@ def survey(path: Path, schema: Schema, unit: float, most: int) -> Sums:
 
 def _table(path: Path, schema: TableSchema, unit: float) -> Sums:
     frame = read_table(path, schema)
-    _, kept, _ = targets(schema.target, frame)
+    _, kept, _ = targets(schema, frame)
     one = round(1 / unit)
     found = [np.array([len(kept) * one])]
     if isinstance(schema.target, NumberTarget):
-        values, _ = numbers_of(frame.columns[schema.target.name or ""])
+        values = target_values(schema.target, schema, frame)
         found.append(_moments(range_of(schema.target).scaled(values[kept]), unit))
     for column in schema.columns:
         match column:
             case NumberColumn():
-                found.append(_moments(range_of(column).scaled(number_values(column, frame)[kept]), unit))
+                found.append(
+                    _moments(range_of(column).scaled(number_values(column, schema, frame)[kept]), unit)
+                )
             case BooleanColumn():
-                found.append(np.array([np.sum(~np.isnan(truth_values(column, frame)[kept]))]) * one)
+                found.append(np.array([np.sum(~np.isnan(truth_values(column, schema, frame)[kept]))]) * one)
             case CategoryColumn():
-                found.append(_counts(column, frame, kept) * one)
+                found.append(
+                    _counts(category_codes(column, category_words(column, schema, frame))[kept], column) * one
+                )
     return np.concatenate(found).astype(np.int64)
 
 
@@ -169,8 +179,7 @@ def _added(values: Floats, unit: float) -> int:
     return int(np.rint(values / unit).astype(np.int64).sum())
 
 
-def _counts(column: CategoryColumn, frame: Frame, kept: NDArray[np.int64]) -> Sums:
-    codes = category_codes(column, category_words(column, frame))[kept]
+def _counts(codes: NDArray[np.int64], column: CategoryColumn) -> Sums:
     size = len(column.values)
     return np.bincount(codes[codes >= 0], minlength=size + 1)[:size]
 

@@ -111,6 +111,12 @@ def _doubts(report: Report) -> tuple[Level, str]:
     empty = [entry.column for entry in report.entries if entry.remark.startswith("NO VALUE")]
     if empty:
         return "warning", f"; no value at all in {', '.join(empty)}: is the column named or filled otherwise?"
+    odd = [entry for entry in report.entries if entry.doubt]
+    if odd:
+        return "warning", (
+            f"; {', '.join(entry.column for entry in odd)}: {odd[0].doubt}; if it is "
+            "none, make the task anew with python -m node.init, which says how it reads the column"
+        )
     if any("without a row" in entry.remark for entry in report.entries):
         return "warning", "; some classes have no row here: that is fine if other peers have them"
     return "ok", ""

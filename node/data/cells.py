@@ -5,8 +5,14 @@ docs/data.md states it for users.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
+
+from node.task.dialect import DECIMALS, THOUSANDS, Dialect
 
 MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null"})
 LARGEST = 1e30
@@ -34,6 +40,41 @@ def number(cell: str) -> float | None:
     except ValueError:
         return None
     return value if abs(value) <= LARGEST else None
+
+
+@cache
+def number_reader(dialect: Dialect) -> Callable[[str], float | None]:
+    """Returns the function that reads a number as `dialect` writes it: `number`, unless it has other marks.
+
+    Groups of three digits must be complete: 1.234,5 and 1234,5 are numbers with a decimal comma, 1.23,5 is
+    none. An exponent may follow.
+
+    >>> number_reader(Dialect(decimal="comma", thousands="point"))("-1.234,5")
+    -1234.5
+    """
+    if dialect.decimal == "point" and dialect.thousands is None:
+        return number
+    mark = DECIMALS[dialect.decimal]
+    between = THOUSANDS[dialect.thousands] if dialect.thousands else ""
+    grouped = rf"[1-9]\d{{0,2}}(?:[{between}]\d{{3}})+|" if between else ""
+    fits = re.compile(
+        rf"[+-]?(?:(?:{grouped}\d+){re.escape(mark)}?\d*|{re.escape(mark)}\d+)(?:[eE][+-]?\d+)?"
+    )
+    plain = str.maketrans({mark: ".", **dict.fromkeys(between)})
+
+    def read(cell: str) -> float | None:
+        bare = cell.strip()
+        return number(bare.translate(plain)) if fits.fullmatch(bare) else None
+
+    return read
+
+
+def a_number(dialect: Dialect) -> str:
+    """Returns the words of messages for what a number is in `dialect`."""
+    if dialect.decimal == "point" and dialect.thousands is None:
+        return A_NUMBER
+    groups = f", thousands may have {dialect.thousands}s" if dialect.thousands else ""
+    return f"a number (decimals have a {dialect.decimal}{groups}; at most 1e30)"
 
 
 def no_numbers(values: NDArray) -> NDArray[np.bool_]:

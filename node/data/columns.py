@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from node.data.cells import MISSING_WORDS, no_numbers, number
+from node.data.cells import MISSING_WORDS, no_numbers, number, number_reader
+from node.data.dates import day_reader, hours
+from node.task.dialect import Dialect
 
-_YES = frozenset({"true", "yes", "t", "y", "1"})
-_NO = frozenset({"false", "no", "f", "n", "0"})
-_LONGEST_YEAR = 4
-_DAY_S = 86_400
+_YES = frozenset({"true", "yes", "t", "y", "1", "ja", "j", "wahr", "oui", "vrai", "si", "s\u00ed", "s\u00ec"})
+_NO = frozenset({"false", "no", "f", "n", "0", "nein", "falsch", "non", "faux"})
 
 Floats = NDArray[np.float64]
 
@@ -51,12 +50,14 @@ class Bad:
     word: str
 
 
-def words_of(column: pa.ChunkedArray) -> Words:
+def words_of(column: pa.ChunkedArray, dialect: Dialect, values: Collection[str] = ()) -> Words:
     """Returns the cells as text (NFC) without surrounding white space.
 
-    Markers of a missing value are no words. Whole numbers have no point; days are written as 2026-01-31.
+    Words for a missing value are no words, unless the dialect alone says so and they are among the `values`
+    of the column. Whole numbers have no point; days are written as 2026-01-31.
     """
-    return _trimmed(_written(column))
+    absent = {word.casefold() for word in dialect.missing} - {value.casefold() for value in values}
+    return _trimmed(_written(column), absent)
 
 
 def _written(column: pa.ChunkedArray) -> Words:
@@ -70,10 +71,20 @@ def _written(column: pa.ChunkedArray) -> Words:
     return Words([word or "" for word in array.dictionary.to_pylist()], codes)
 
 
+def is_text(column: pa.ChunkedArray) -> bool:
+    """Returns whether a file holds the column's cells as text, so that their dialect matters."""
+    kind = _kind(column)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _kind(column: pa.ChunkedArray) -> pa.DataType:
+    return column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+
+
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if is_text(column):
         return column
+    kind = _kind(column)
     plain = column.cast(kind)
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return pa.chunked_array([[_number_word(value) for value in plain.cast(pa.float64()).to_pylist()]])
@@ -86,24 +97,40 @@ def _number_word(value: float | None) -> str | None:
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
 
 
-def _trimmed(written: Words) -> Words:
-    """Removes surrounding white space; lists each word once, in the order of the first row."""
+def _trimmed(written: Words, absent: Collection[str]) -> Words:
+    """Strips white space, drops `absent` words; lists each word once, by its first row."""
     places: dict[str, int] = {}
     new = np.full(len(written.words) + 1, -1, np.int64)  # code -1 selects the last one
     for place, word in enumerate(written.words):
         bare = unicodedata.normalize("NFC", word).strip()
-        if bare not in MISSING_WORDS:
+        if bare not in MISSING_WORDS and not (absent and bare.casefold() in absent):
             new[place] = places.setdefault(bare, len(places))
     return Words(list(places), new[written.codes])
 
 
-def numbers_of(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
+def numbers_of(column: pa.ChunkedArray, dialect: Dialect) -> tuple[Floats, Bad | None]:
     """Returns (n,) numbers, NaN for missing ones, and the first cell that is no number (node.data.cells)."""
-    return _stored(column) if _is_numeric(column) else parsed(words_of(column), number)
+    if _is_numeric(column):
+        values, bad = _stored(column)
+    else:
+        values, bad = parsed(words_of(column, dialect), reader_of(column, dialect))
+    return with_value(values, dialect), bad
+
+
+def reader_of(column: pa.ChunkedArray, dialect: Dialect) -> Callable[[str], float | None]:
+    """Returns the function that reads a number; cells that a file stores as numbers have a point."""
+    return number_reader(dialect) if is_text(column) else number
+
+
+def with_value(values: Floats, dialect: Dialect) -> Floats:
+    """Returns (n,) numbers with NaN for those that mean no value in `dialect`, such as 9999."""
+    read = number_reader(dialect)
+    absent = [value for value in map(read, dialect.missing) if value is not None]
+    return np.where(np.isin(values, absent), np.nan, values) if absent else values
 
 
 def bare_numbers_of(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
-    """Returns the same, but refuses words for a missing value like any other word; a null is still NaN."""
+    """Returns the numbers, but refuses words for a missing value like any other word; a null is still NaN."""
     return _stored(column) if _is_numeric(column) else parsed(_written(column), number)
 
 
@@ -119,14 +146,19 @@ def _stored(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
     return values, bad
 
 
-def days_of(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
+def days_of(column: pa.ChunkedArray, dialect: Dialect) -> tuple[Floats, Bad | None]:
     """Returns (n,) days since 1970-01-01, NaN for missing values, and the first cell that is no date."""
-    return parsed(words_of(column), days)
+    return parsed(words_of(column, dialect), day_reader(dialect.dates))
 
 
-def truths_of(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
+def hours_of(column: pa.ChunkedArray, dialect: Dialect) -> tuple[Floats, Bad | None]:
+    """Returns (n,) hours from midnight, NaN for missing values, and the first cell that is no time of day."""
+    return parsed(words_of(column, dialect), hours)
+
+
+def truths_of(column: pa.ChunkedArray, dialect: Dialect) -> tuple[Floats, Bad | None]:
     """Returns (n,) 1 for yes and 0 for no, NaN for missing values, and the first cell that is neither."""
-    return parsed(words_of(column), truth)
+    return parsed(words_of(column, dialect), truth)
 
 
 def parsed(words: Words, read: Callable[[str], float | None]) -> tuple[Floats, Bad | None]:
@@ -143,18 +175,3 @@ def truth(word: str) -> float | None:
     """Returns 1 or 0 for a word that means yes or no, in upper or lower case; None for any other."""
     lower = word.lower()
     return 1.0 if lower in _YES else 0.0 if lower in _NO else None
-
-
-def days(word: str) -> float | None:
-    """Returns the days since 1970-01-01 of an ISO 8601 date, with or without a time; None for other text.
-
-    A time without a zone counts as UTC.
-    """
-    if not word.isascii() or not word[:_LONGEST_YEAR].isdigit() or "-" not in word:
-        return None
-    try:
-        moment = datetime.fromisoformat(word)
-    except ValueError:
-        return None
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return aware.timestamp() / _DAY_S

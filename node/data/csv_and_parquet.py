@@ -1,4 +1,4 @@
-"""Reads tables with columns of any kind from CSV (also gzip) and Parquet files, with pyarrow.
+"""Reads tables with columns of any kind from CSV (also gzip), Excel and Parquet files, with pyarrow.
 
 Limits apply while a file is read: rows and bytes are counted piece by piece, and text stays
 dictionary-encoded, so a file that is well compressed on disk does not fill the memory.
@@ -10,7 +10,7 @@ import csv
 import io
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,9 +18,11 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from node.data.csv_head import header_of, read_head, separator_of
+from node.data.csv_head import Head, header_of, read_head
+from node.data.formats import kind_of
 from node.errors import ConfigError, one_line, reason, shown
 from node.storage.regular_files import check_regular
+from node.task.dialect import PLAIN, Dialect
 
 MOST_ROWS = 50_000_000
 MOST_BYTES = 8 << 30
@@ -54,19 +56,29 @@ class Frame:
     rows: int
     left_out: dict[str, str]
     """Columns that were not read because their cells are no single values (lists, records): name to type."""
+    encoding: str | None = None
+    """The encoding of a text file."""
+    separator: str | None = None
+    """The character between the cells of a text file."""
 
 
-def read_frame(path: Path, wanted: Sequence[str] | None, limits: Limits = LIMITS) -> Frame:
-    """Reads the table in `path`: .csv, .tsv, .txt, each also .gz, or .parquet.
+def read_frame(
+    path: Path, wanted: Sequence[str] | None, limits: Limits = LIMITS, dialect: Dialect = PLAIN
+) -> Frame:
+    """Reads the table in `path`: .csv, .tsv, .txt, each also .gz, .xlsx, or .parquet.
 
     `wanted` are the columns to read, None for all. Raises a one-line ConfigError if the file is unreadable
     or too large, or lacks a column.
     """
-    read = _read_parquet if path.suffix.lower() == ".parquet" else _read_text
     try:
-        return read(path, wanted, limits)
+        match kind_of(path):
+            case "parquet":
+                return _read_parquet(path, wanted, limits)
+            case "workbook":
+                return _read_workbook(path, wanted, dialect, limits)
+        return _read_text(path, wanted, dialect, limits)
     except _UNREADABLE as error:
-        fail(path, f" cannot be read: {_told(error)}")
+        fail(path, f" cannot be read: {_told(error, dialect)}")
 
 
 def fail(path: Path, text: str) -> NoReturn:
@@ -74,34 +86,56 @@ def fail(path: Path, text: str) -> NoReturn:
     raise ConfigError(f"data file {shown(str(path))}{text}")
 
 
-def _told(error: Exception) -> str:
-    if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
-        return f"it is not UTF-8 text ({reason(error)}); save it as UTF-8"
+def _told(error: Exception, dialect: Dialect) -> str:
+    if _is_no_text(error):
+        if dialect.encoding is None:
+            return (
+                f"it is not UTF-8 text ({reason(error)}); save it as UTF-8, or have "
+                "encoding = 'cp1252' (or another) added to data.schema.dialect by all"
+            )
+        return f"it is neither Unicode nor {dialect.encoding} text ({reason(error)}); save it as UTF-8"
     if "straddl" in str(error):
         return f"it has a row of more than {_BLOCK_BYTES} bytes, or a quotation mark without its second"
     return reason(error)
 
 
-def _read_text(path: Path, wanted: Sequence[str] | None, limits: Limits) -> Frame:
-    head = read_head(path)
-    separator = separator_of(head)
-    lines = csv.reader(io.StringIO(head, newline=""), delimiter=separator)
+def _is_no_text(error: Exception) -> bool:
+    return isinstance(error, UnicodeDecodeError) or "UTF8" in str(error)
+
+
+def _read_text(path: Path, wanted: Sequence[str] | None, dialect: Dialect, limits: Limits) -> Frame:
+    """Reads text; only a file that turns out not to be Unicode is read again, in the dialect's encoding."""
+    try:
+        return _read_lines(path, read_head(path, None, dialect), wanted, limits)
+    except (UnicodeDecodeError, pa.ArrowInvalid) as error:
+        if dialect.encoding is None or not _is_no_text(error):
+            raise
+    return _read_lines(path, read_head(path, dialect.encoding, dialect), wanted, limits)
+
+
+def _read_lines(path: Path, head: Head, wanted: Sequence[str] | None, limits: Limits) -> Frame:
+    lines = csv.reader(io.StringIO(head.text, newline=""), delimiter=head.separator)
     header = header_of(path, next(lines, []))
     chosen = _chosen(path, header, wanted)
     reader = pa_csv.open_csv(
         pa.input_stream(str(path), compression="gzip" if path.suffix.lower() == ".gz" else None),
         read_options=pa_csv.ReadOptions(
-            use_threads=False, block_size=_BLOCK_BYTES, column_names=header, skip_rows=lines.line_num
+            use_threads=False,
+            block_size=_BLOCK_BYTES,
+            column_names=header,
+            skip_rows=head.skipped + lines.line_num,
+            encoding="utf8" if head.encoding.startswith("utf-8") else head.encoding,
         ),
         parse_options=pa_csv.ParseOptions(
-            delimiter=separator, newlines_in_values=True, invalid_row_handler=_blank_is_skipped
+            delimiter=head.separator, newlines_in_values=True, invalid_row_handler=_blank_is_skipped
         ),
         convert_options=pa_csv.ConvertOptions(
             column_types=dict.fromkeys(header, _TEXT), strings_can_be_null=False, include_columns=chosen
         ),
     )
     with reader:
-        return _frame(path, chosen, reader, limits, {})
+        found = _frame(path, chosen, reader, limits, {})
+    return replace(found, encoding=head.encoding, separator=head.separator)
 
 
 def _blank_is_skipped(row: pa_csv.InvalidRow) -> str:
@@ -126,6 +160,20 @@ def check_columns(path: Path, header: Sequence[str], wanted: Sequence[str]) -> N
                 f" has no column {shown(name)}, which the task's schema asks for; it has "
                 f"{shown(', '.join(header))}; add the column, or rename the one that it is",
             )
+
+
+def _read_workbook(path: Path, wanted: Sequence[str] | None, dialect: Dialect, limits: Limits) -> Frame:
+    from node.data.excel import open_sheet  # noqa: PLC0415 - openpyxl, only for a workbook
+
+    with open_sheet(path, dialect.sheet, limits.bytes) as sheet:
+        header = header_of(path, sheet.header)
+        chosen = _chosen(path, header, wanted)
+        places = [header.index(name) for name in chosen]
+        batches = (
+            pa.record_batch([pa.array([row[place] for row in rows], _TEXT) for place in places], names=chosen)
+            for rows in sheet.batches(_BATCH_ROWS)
+        )
+        return _frame(path, chosen, batches, limits, {})
 
 
 def _read_parquet(path: Path, wanted: Sequence[str] | None, limits: Limits) -> Frame:
@@ -157,6 +205,7 @@ def _is_plain(kind: pa.DataType) -> bool:
     tests = (
         *(pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, pa.types.is_integer),
         *(pa.types.is_floating, pa.types.is_decimal, pa.types.is_date, pa.types.is_timestamp),
+        pa.types.is_time,
     )
     return any(test(inner) for test in tests)
 

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
@@ -16,11 +15,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from node.data.cells import A_NUMBER, number
-from node.data.columns import Bad, Floats, Words, days_of, numbers_of, truths_of, words_of
+from node.data.cells import a_number, number, number_reader
+from node.data.columns import Bad, Floats, Words, days_of, hours_of, numbers_of, truths_of, words_of
 from node.data.csv_and_parquet import Frame, fail
 from node.data.report import Entry, counted
+from node.data.shapes import shapes_of
 from node.errors import ConfigError, shown
+from node.task.dialect import Dialect
 from node.task.schema import (
     ArraySchema,
     BooleanColumn,
@@ -28,12 +29,14 @@ from node.task.schema import (
     ClassTarget,
     Column,
     NumberColumn,
+    NumberTarget,
     TableSchema,
-    Target,
 )
 
 FARTHEST = 10.0
 """Standard deviations from the mean, to which values are clipped."""
+_FEW_NUMBERS = 20
+"""Up to so many whole numbers may be names of categories."""
 MOST_ENCODED_BYTES = 32 << 30
 
 Labels = NDArray[np.int64] | NDArray[np.float32]
@@ -51,7 +54,7 @@ class Encoded:
 
 def encode(schema: TableSchema, frame: Frame) -> Encoded:
     """Encodes the rows of `frame` that have a target; ConfigError names the first wrong column and value."""
-    y, kept, entry = targets(schema.target, frame)
+    y, kept, entry = targets(schema, frame)
     x, entries = features(schema, frame)
     without = frame.rows - len(kept)
     remarks = (f"{counted(without, 'row')} left out: no value in {shown(schema.target.name)}",)
@@ -65,7 +68,7 @@ def features(schema: TableSchema, frame: Frame) -> tuple[NDArray[np.float32], li
     entries, start = [], 0
     for column in schema.columns:
         part = x[:, start : start + column.width]
-        entries.append(_fill(part, column, frame))
+        entries.append(_fill(part, column, schema, frame))
         start += column.width
     return x, entries
 
@@ -93,17 +96,43 @@ def standardise(x: NDArray[np.float32], schema: ArraySchema) -> None:
         np.clip(part, -FARTHEST, FARTHEST, out=part)
 
 
-def targets(target: Target, frame: Frame) -> tuple[Labels, NDArray[np.int64], Entry]:
+def targets(schema: TableSchema, frame: Frame) -> tuple[Labels, NDArray[np.int64], Entry]:
     """Returns (targets of the rows that have one, the numbers of these rows, report entry)."""
-    column = _cells(frame, target.name or "", "the target")
+    target = schema.target
     if isinstance(target, ClassTarget):
-        return _classes(target, words_of(column), frame)
-    wanted = f"{A_NUMBER}; mend it, or leave the row out"
-    values = cut(_checked(*numbers_of(column), frame, target.name or "", wanted), target.low, target.high)
+        return _classes(target, target_words(target, schema.written, frame), frame)
+    values = cut(target_values(target, schema, frame), target.low, target.high)
     kept = np.flatnonzero(~np.isnan(values))
     scaled = ((values[kept] - target.mean) / target.std).astype(np.float32)
     _enough(frame, len(kept), target.name)
     return scaled, kept, Entry(target.name or "", "target, a number", "learned as (value - mean) / std")
+
+
+def target_words(target: ClassTarget, dialect: Dialect, frame: Frame) -> Words:
+    """Returns the words of the target's column."""
+    return words_of(_cells(frame, target.name or "", "the target"), dialect, target.values)
+
+
+def target_values(target: NumberTarget, schema: TableSchema, frame: Frame) -> Floats:
+    """Returns (n,) numbers of the target's column, NaN if missing; ConfigError for a bad cell."""
+    name, dialect = target.name or "", schema.written_in(target)
+    values, bad = numbers_of(_cells(frame, name, "the target"), dialect)
+    return _checked(
+        values, bad, frame, name, f"{_wanted_number(bad, dialect)}; mend it, or leave the row out"
+    )
+
+
+def _wanted_number(bad: Bad | None, dialect: Dialect) -> str:
+    """Returns what a number is in `dialect`, and a hint if `bad` would be one in another."""
+    other = Dialect(decimal="point", thousands="comma")
+    if dialect.decimal == "point":
+        other = Dialect(decimal="comma", thousands="point")
+    if bad is None or number_reader(other)(bad.word) is None:
+        return a_number(dialect)
+    return (
+        f"{a_number(dialect)} as the task's schema says; this file has decimals with a {other.decimal}: "
+        f"write them as the others do, or make the task with --decimal {other.decimal}"
+    )
 
 
 def _cells(frame: Frame, name: str, what: str) -> pa.ChunkedArray:
@@ -156,29 +185,47 @@ def _enough(frame: Frame, rows: int, name: str | None) -> None:
 def _checked(values: Floats, bad: Bad | None, frame: Frame, name: str, wanted: str) -> Floats:
     """Returns `values`; raises ConfigError if there is a bad cell."""
     if bad is not None:
-        fail(frame.path, f", row {bad.row}, column {shown(name)}: {shown(bad.word)} is not {wanted}")
+        wordy = not any(map(str.isdigit, bad.word))
+        hint = "; if it means no value, have it added to data.schema.dialect.missing by all" if wordy else ""
+        fail(frame.path, f", row {bad.row}, column {shown(name)}: {shown(bad.word)} is not {wanted}{hint}")
     return values
 
 
-def _fill(part: NDArray[np.float32], column: Column, frame: Frame) -> Entry:
+def _fill(part: NDArray[np.float32], column: Column, schema: TableSchema, frame: Frame) -> Entry:
     """Writes the features of `column` into `part` (n, width), which is 0; returns the report entry."""
     match column:
         case NumberColumn():
-            return _fill_numbers(part, column, frame)
+            return _fill_numbers(part, column, number_values(column, schema, frame))
         case BooleanColumn():
-            return _fill_truths(part, column, frame)
+            return _fill_truths(part, column, truth_values(column, schema, frame))
         case CategoryColumn():
-            return _fill_categories(part, column, category_words(column, frame))
+            return _fill_categories(part, column, category_words(column, schema, frame))
 
 
-def number_values(column: NumberColumn, frame: Frame) -> Floats:
-    """Returns (n,) numbers or dates (days) of a column, NaN if missing; ConfigError for a bad cell."""
-    read: Callable[[pa.ChunkedArray], tuple[Floats, Bad | None]]
-    read, wanted = (
-        (numbers_of, A_NUMBER) if column.kind == "number" else (days_of, "a date such as 2026-01-31")
-    )
-    cells = _cells(frame, column.name, "a feature")
-    return _checked(*read(cells), frame, column.name, f"{wanted}; mend it, or leave it empty")
+def number_values(column: NumberColumn, schema: TableSchema, frame: Frame) -> Floats:
+    """Returns (n,) numbers, dates (days) or times (hours) of a column, NaN if missing.
+
+    Raises ConfigError for a bad cell.
+    """
+    cells, dialect = _cells(frame, column.name, "a feature"), schema.written_in(column)
+    match column.kind:
+        case "number":
+            values, bad = numbers_of(cells, dialect)
+            wanted = _wanted_number(bad, dialect)
+        case "date":
+            values, bad = days_of(cells, dialect)
+            wanted = _A_DATE[dialect.dates]
+        case _:
+            values, bad = hours_of(cells, dialect)
+            wanted = "a time of day such as 14:30"
+    return _checked(values, bad, frame, column.name, f"{wanted}; mend it, or leave it empty")
+
+
+_A_DATE = {
+    None: "a date such as 2026-01-31",
+    "day-first": "a date such as 2026-01-31 or 31.01.2026, the day before the month",
+    "month-first": "a date such as 2026-01-31 or 1/31/2026, the month before the day",
+}
 
 
 def cut(values: Floats, low: float | None, high: float | None) -> Floats:
@@ -186,8 +233,7 @@ def cut(values: Floats, low: float | None, high: float | None) -> Floats:
     return values if low is None else np.clip(values, low, high)
 
 
-def _fill_numbers(part: NDArray[np.float32], column: NumberColumn, frame: Frame) -> Entry:
-    values = number_values(column, frame)
+def _fill_numbers(part: NDArray[np.float32], column: NumberColumn, values: Floats) -> Entry:
     inside = cut(values, column.low, column.high)
     outside = int((~np.isnan(values) & (inside != values)).sum())
     scaled = (inside - column.mean) / column.std
@@ -202,15 +248,16 @@ def _fill_numbers(part: NDArray[np.float32], column: NumberColumn, frame: Frame)
     return Entry(column.name, column.kind, "; ".join(filter(None, told)))
 
 
-def truth_values(column: BooleanColumn, frame: Frame) -> Floats:
+def truth_values(column: BooleanColumn, schema: TableSchema, frame: Frame) -> Floats:
     """Returns (n,): 1 for yes, 0 for no, NaN for a missing value; ConfigError for a bad cell."""
-    wanted = "yes or no (true, t, y, 1 or false, f, n, 0); mend it, or leave it empty"
-    return _checked(*truths_of(_cells(frame, column.name, "a feature")), frame, column.name, wanted)
+    wanted = "yes or no (true, t, y, 1, ja or false, f, n, 0, nein); mend it, or leave it empty"
+    values, bad = truths_of(_cells(frame, column.name, "a feature"), schema.written)
+    return _checked(values, bad, frame, column.name, wanted)
 
 
-def category_words(column: CategoryColumn, frame: Frame) -> Words:
+def category_words(column: CategoryColumn, schema: TableSchema, frame: Frame) -> Words:
     """Returns the words of a text column; ConfigError if its type is not one for a feature."""
-    return words_of(_cells(frame, column.name, "a feature"))
+    return words_of(_cells(frame, column.name, "a feature"), schema.written, column.values)
 
 
 def category_codes(column: CategoryColumn, words: Words) -> NDArray[np.int64]:
@@ -219,8 +266,7 @@ def category_codes(column: CategoryColumn, words: Words) -> NDArray[np.int64]:
     return np.array([places.get(word, len(places)) for word in words.words] + [-1])[words.codes]
 
 
-def _fill_truths(part: NDArray[np.float32], column: BooleanColumn, frame: Frame) -> Entry:
-    values = truth_values(column, frame)
+def _fill_truths(part: NDArray[np.float32], column: BooleanColumn, values: Floats) -> Entry:
     missing = np.isnan(values)
     part[:, 0] = np.where(missing, 0.0, 2 * values - 1)
     return Entry(column.name, "boolean", _filled(part, missing, column.missing, "taken as neither"))
@@ -247,4 +293,15 @@ def _fill_categories(part: NDArray[np.float32], column: CategoryColumn, words: W
     if missing == len(chosen):
         absent = "NO VALUE in any row"
     kind = f"category of {len(places)} values"
-    return Entry(column.name, kind, "; ".join(filter(None, (told, absent))))
+    doubt = _doubt(column, words)
+    return Entry(column.name, kind, "; ".join(filter(None, (doubt, told, absent))), doubt)
+
+
+def _doubt(column: CategoryColumn, words: Words) -> str:
+    """Returns a remark on a category most of whose words are numbers: many, or with a decimal mark."""
+    shapes = shapes_of(words.words)
+    many = len(words.words) > _FEW_NUMBERS and len(words.words) > len(column.values)
+    if 2 * shapes.numbers < max(1, len(words.words)) or not (shapes.marked or many):
+        return ""
+    word = next(word for word in words.words if word[-1:].isdigit())
+    return f"looks like numbers such as {shown(word)}, but the task's schema calls it a category"

@@ -7,13 +7,20 @@ from typing import Literal
 
 from node.errors import ConfigError, shown
 
-Kind = Literal["table", "parquet", "npz"]
+Kind = Literal["table", "workbook", "parquet", "npz"]
 
 _TEXT = frozenset({".csv", ".tsv", ".txt"})
+_WORKBOOKS = frozenset({".xlsx", ".xlsm"})
+_OTHER_SHEETS = frozenset({".xls", ".xlsb", ".ods", ".numbers"})
+TABLES = frozenset({"table", "workbook", "parquet"})
+"""The kinds with a header and columns."""
 
 
 def kind_of(path: Path) -> Kind:
-    """Returns "table" (text with a separator, also .gz), "parquet" or "npz"; ConfigError for other names."""
+    """Returns "table" (text with a separator, also .gz), "workbook", "parquet" or "npz".
+
+    Raises ConfigError for other names.
+    """
     suffixes = [suffix.lower() for suffix in path.suffixes]
     last = suffixes[-1] if suffixes else ""
     if last in _TEXT or (last == ".gz" and suffixes[-2:-1] and suffixes[-2] in _TEXT):
@@ -22,7 +29,11 @@ def kind_of(path: Path) -> Kind:
         return "parquet"
     if last == ".npz":
         return "npz"
+    if last in _WORKBOOKS:
+        return "workbook"
+    if last in _OTHER_SHEETS:
+        raise ConfigError(f"data file {shown(str(path))} is refused; save it as .xlsx or as .csv")
     raise ConfigError(
-        f"data file {shown(str(path))} is refused; allowed: .csv, .tsv or .txt (each also .gz), .parquet, "
-        ".npz, or a folder of images with a task that has a schema (python -m node.init makes one)"
+        f"data file {shown(str(path))} is refused; allowed: .csv, .tsv or .txt (each also .gz), .xlsx, "
+        ".parquet, .npz, or a folder of images with a task that has a schema (python -m node.init makes one)"
     )

@@ -23,7 +23,7 @@ from node.data.encoding import (
     standardise,
     targets,
 )
-from node.data.formats import kind_of
+from node.data.formats import TABLES, kind_of
 from node.data.images import read_images
 from node.data.npz import array_names, finite, labels, read_arrays
 from node.data.report import Entry
@@ -50,7 +50,8 @@ def read_with_schema(path: Path, schema: Schema) -> Encoded:
 def read_table(path: Path, schema: TableSchema) -> Frame:
     """Returns the columns that the schema names, not encoded; ConfigError for data that do not fit."""
     _expect_table(path)
-    return read_frame(path, [schema.target.name or "", *(column.name for column in schema.columns)])
+    names = [schema.target.name or "", *(column.name for column in schema.columns)]
+    return read_frame(path, names, dialect=schema.written)
 
 
 @dataclass(frozen=True)
@@ -77,19 +78,21 @@ def read_rows_to_predict(path: Path, schema: Schema) -> RowsToPredict:
 
 def _table_to_predict(path: Path, schema: TableSchema) -> RowsToPredict:
     _expect_table(path)
-    frame = read_frame(path, None, Limits(MOST_ROWS, MOST_BYTES, 1))
+    frame = read_frame(path, None, Limits(MOST_ROWS, MOST_BYTES, 1), schema.written)
     check_columns(path, list(frame.columns), [column.name for column in schema.columns])
     x, _ = features(schema, frame)
     if schema.target.name not in frame.columns:
         return RowsToPredict(x, None)
-    words = words_of(frame.columns[schema.target.name])
-    if words.missing.any() or frame.rows < 2:
+    listed = schema.target.values if isinstance(schema.target, ClassTarget) else ()
+    missing = words_of(frame.columns[schema.target.name or ""], schema.written, listed).missing
+    if missing.any() or frame.rows < 2:
         return RowsToPredict(x, None)
-    return RowsToPredict(x, targets(schema.target, frame)[0])
+    y, kept, _ = targets(schema, frame)
+    return RowsToPredict(x, y if len(kept) == frame.rows else None)
 
 
 def _expect_table(path: Path) -> None:
-    _expect(path, "table", kind_of(path) in {"table", "parquet"}, ".csv, .tsv, .txt or .parquet")
+    _expect(path, "table", kind_of(path) in TABLES, ".csv, .tsv, .txt, .xlsx or .parquet")
 
 
 def _expect(path: Path, kind: str, fits: bool, allowed: str) -> None:

@@ -17,6 +17,8 @@ class Entry:
     column: str
     kind: str
     remark: str
+    doubt: str = ""
+    """What may be wrong, for a warning of node.check."""
 
 
 @dataclass(frozen=True)

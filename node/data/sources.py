@@ -12,6 +12,7 @@ from node.data.in_memory import Rows
 from node.data.numeric_tables import Table, read_table
 from node.data.report import Entry, Report, counted
 from node.errors import ConfigError, shown
+from node.task.dialect import described
 from node.task.schema import ArraySchema, ClassTarget, Schema, TableSchema
 from node.task.sections import Task
 
@@ -104,8 +105,13 @@ def _with_schema(path: Path, schema: Schema) -> Source:
     kind = f"{classes} classes" if classes else "any number"
     content = f"{_encoded(schema)}, {_target_words(schema)} ({kind})"
     headline = f"{path.name}: {counted(len(encoded.y), 'row')}, {content}"
-    report = Report(headline, encoded.entries, encoded.remarks)
+    report = Report(headline, encoded.entries, (*_written(schema), *encoded.remarks))
     return Source(encoded.x, encoded.y, classes, path.name, content, report)
+
+
+def _written(schema: Schema) -> tuple[str, ...]:
+    told = described(schema.written) if isinstance(schema, TableSchema) else ""
+    return (f"written, as the task says, with: {told}",) if told else ()
 
 
 def _encoded(schema: Schema) -> str:

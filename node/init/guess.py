@@ -6,7 +6,8 @@ Only `python -m node.init` guesses; the result becomes a schema, and later only 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,12 +15,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from node.data.cells import A_NUMBER, number
-from node.data.columns import Floats, Words, days, parsed, truth, words_of
+from node.data.cells import a_number, number
+from node.data.columns import Floats, Words, parsed, reader_of, truth, with_value, words_of
 from node.data.csv_and_parquet import Frame
+from node.data.dates import day_reader, hours
 from node.data.report import Entry, counted
+from node.data.shapes import OTHER_MARKS, odd_number, shapes_of
 from node.errors import ConfigError, shown
+from node.init.dialect import Found
 from node.init.scaling import Scale, Scaling
+from node.task.dialect import PLAIN, Dialect
 from node.task.schema import (
     MOST_CLASSES,
     BooleanColumn,
@@ -42,6 +47,16 @@ _IDENTIFIER = re.compile(
     r"(?i:(^|[^a-z])(id|uuid|guid|key|index|number|nr)($|[^a-z]))|[a-z](Id|ID)$|^Unnamed"
 )
 
+_CLOCK = Scale(12.0, 6.9, 0.0, 24.0)
+"""Of a time of day: that of a uniform distribution over a day, which is public."""
+_NINES = frozenset({99.0, 999.0, 9999.0, 99999.0, 999999.0})
+_ARE_WORDS = "cannot be read as one"
+_REMEDY = "write the value alone, or empty the cell"
+_REMEDIES = {
+    _ARE_WORDS: "--missing WORD for a word that means no value; mend or empty the others",
+    OTHER_MARKS: "--decimal and --thousands name the marks",
+}
+
 TargetKind = Literal["auto", "classes", "number"]
 
 
@@ -56,42 +71,55 @@ class Understood:
 
 
 def understand(
-    frame: Frame, target: str, kind: TargetKind, unwanted: Sequence[str], scaling: Scaling
+    frame: Frame, target: str, kind: TargetKind, unwanted: Sequence[str], scaling: Scaling, found: Found
 ) -> Understood:
-    """Returns a schema for the rows of `frame`. Raises ConfigError if no column can be learned from."""
+    """Returns a schema for the rows of `frame`, written as `found`.
+
+    Raises ConfigError if no column can be learned from.
+    """
     for name in (target, *unwanted):
         if name not in frame.columns and name not in frame.left_out:
             raise ConfigError(
                 f"data file {shown(str(frame.path))} has no column {shown(name)}; it has "
                 f"{shown(', '.join(frame.columns))}"
             )
-    aim, aim_entry = _target(frame, target, kind, scaling)
+    aim, aim_entry = _target(frame, target, kind, scaling, found)
     columns: list[Column] = []
     kept, left_out = (
         [aim_entry],
         [Entry(name, what, "left out: no single values") for name, what in frame.left_out.items()],
     )
     for name, cells in frame.columns.items():
-        found = _column(name, cells, frame.rows, name in unwanted, scaling) if name != target else None
-        if isinstance(found, Entry):
-            left_out.append(found)
-        elif found is not None:
-            columns.append(found[0])
-            kept.append(found[1])
+        if name == target:
+            continue
+        guessed = (
+            Entry(name, "left out", "as asked") if name in unwanted else _column(name, cells, found, scaling)
+        )
+        if isinstance(guessed, Entry):
+            left_out.append(guessed)
+        else:
+            columns.append(guessed[0])
+            kept.append(guessed[1])
     if not columns:
         raise ConfigError(
             f"data file {shown(str(frame.path))}: no column is left to learn from; {left_out[0].column}: "
             f"{left_out[0].remark}"
         )
-    return Understood(TableSchema("table", aim, tuple(columns)), tuple(kept), tuple(left_out), frame.rows)
+    dialect = None if found.dialect == PLAIN else found.dialect
+    schema = TableSchema("table", aim, tuple(columns), dialect)
+    return Understood(schema, tuple(kept), tuple(left_out), frame.rows)
 
 
-def _target(frame: Frame, name: str, kind: TargetKind, scaling: Scaling) -> tuple[Target, Entry]:
+def _target(
+    frame: Frame, name: str, kind: TargetKind, scaling: Scaling, found: Found
+) -> tuple[Target, Entry]:
     """Returns the target's schema and its report entry."""
     if name not in frame.columns:
         raise ConfigError(f"the target {shown(name)} is of type {frame.left_out[name]}; name another column")
-    words = words_of(frame.columns[name])
-    values, bad = parsed(words, number)
+    cells, dialect = frame.columns[name], found.of_column(name)
+    words = _words(cells, dialect)
+    values, bad = parsed(words, reader_of(cells, dialect))
+    values = with_value(values, dialect)
     whole = bad is None and bool(np.all(np.isnan(values) | (values == np.floor(values))))
     few = len(words.words) <= _FEW_CLASSES and len(words.words) * 5 <= len(words.codes)
     missing = int(words.missing.sum())
@@ -103,11 +131,12 @@ def _target(frame: Frame, name: str, kind: TargetKind, scaling: Scaling) -> tupl
         )
     if bad is not None:
         raise ConfigError(
-            f"the target {shown(name)}, row {bad.row}: {shown(bad.word)} is not {A_NUMBER}; mend it, or use "
-            "--target-kind classes"
+            f"the target {shown(name)}, row {bad.row}: {shown(bad.word)} is not {a_number(dialect)}; mend "
+            "it, or use --target-kind classes"
         )
     scale = _scale(values, name, scaling)
-    aim = NumberTarget("number", scale.mean, scale.std, name, scale.low, scale.high)
+    mark = found.decimals.get(name)
+    aim = NumberTarget("number", scale.mean, scale.std, name, scale.low, scale.high, mark)
     return aim, Entry(name, "target, a number", remark.lstrip("; "))
 
 
@@ -133,42 +162,98 @@ def _listed(values: Sequence[str]) -> str:
     return told + (f", and {len(values) - 6} more" if len(values) > 6 else "")
 
 
+def _words(cells: pa.ChunkedArray, dialect: Dialect) -> Words:
+    """Returns a column's words; those for no value are values if there would be fewer than two without them.
+
+    So a rhesus factor of + or - keeps both, in a file whose numbers have - for no value.
+    """
+    words = words_of(cells, dialect)
+    if len(words.words) >= 2 or not dialect.missing:
+        return words
+    every = words_of(cells, PLAIN)
+    return every if len(every.words) == 2 and all(map(_is_sign, every.words)) else words
+
+
+def _is_sign(word: str) -> bool:
+    return not any(map(str.isalnum, word))
+
+
 def _column(
-    name: str, cells: pa.ChunkedArray, rows: int, unwanted: bool, scaling: Scaling
+    name: str, cells: pa.ChunkedArray, found: Found, scaling: Scaling
 ) -> tuple[Column, Entry] | Entry:
     """Returns the column's schema and its report entry; only an Entry if the column is left out."""
-    if unwanted:
-        return Entry(name, "left out", "as asked")
-    words = words_of(cells)
-    missing = int(words.missing.sum())
+    dialect = found.of_column(name)
+    words = _words(cells, dialect)
     if len(words.words) < 2:
         same = f"the same in every row that has a value: {shown(words.words[0])}" if words.words else ""
         return Entry(name, "left out", same or "no value in any row")
-    for read, make in _KINDS:
+    for kind, read in _readers(cells, dialect).items():
+        if read(words.words[0]) is None:
+            continue
         values, bad = parsed(words, read)
         if bad is None:
-            return _without_identifiers(name, values) or make(name, values, missing, scaling)
-    return _category(name, words, missing, rows)
+            values = with_value(values, dialect) if kind == "number" else values
+            return _without_identifiers(name, values) or _valued(name, kind, values, found, scaling)
+    if name in found.undecided:
+        return Entry(name, "left out", _undecided(words))
+    return _category(name, words, _unread(words, _readers(cells, dialect)))
 
 
-def _truths(name: str, _values: Floats, missing: int, _scaling: Scaling) -> tuple[Column, Entry] | Entry:
-    return BooleanColumn(name, "boolean", missing > 0), Entry(name, "boolean", _absent(missing))
+ValueKind = Literal["boolean", "number", "date", "time"]
 
 
-def _numbers(name: str, values: Floats, missing: int, scaling: Scaling) -> tuple[Column, Entry] | Entry:
-    return _scaled(name, "number", values, missing, scaling)
+def _readers(cells: pa.ChunkedArray, dialect: Dialect) -> dict[ValueKind, Callable[[str], float | None]]:
+    """Returns the functions that read a cell, in the order in which a column's kind is tried."""
+    return {
+        "boolean": truth,
+        "number": reader_of(cells, dialect),
+        "date": day_reader(dialect.dates),
+        "time": hours,
+    }
 
 
-def _dates(name: str, values: Floats, missing: int, scaling: Scaling) -> tuple[Column, Entry] | Entry:
-    return _scaled(name, "date", values, missing, scaling)
+def _valued(
+    name: str, kind: ValueKind, values: Floats, found: Found, scaling: Scaling
+) -> tuple[Column, Entry] | Entry:
+    missing = int(np.isnan(values).sum())
+    if kind == "boolean":
+        return BooleanColumn(name, "boolean", missing > 0), Entry(name, "boolean", _absent(missing))
+    there = values[~np.isnan(values)]
+    if not len(there) or float(there.std()) == 0.0:
+        return Entry(name, "left out", "the same number in every row that has one")
+    scale = _CLOCK if kind == "time" else _scale(values, name, scaling)
+    column = NumberColumn(
+        name=name,
+        kind=kind,
+        mean=scale.mean,
+        std=scale.std,
+        missing=missing > 0,
+        low=scale.low,
+        high=scale.high,
+        decimal=found.decimals.get(name) if kind == "number" else None,
+        dates=found.dates.get(name) if kind == "date" else None,
+    )
+    told = (_absent(missing), _far_nines(there) if kind == "number" else "")
+    return column, Entry(name, kind, "; ".join(filter(None, told)))
 
 
-_Make = Callable[[str, Floats, int, Scaling], tuple[Column, Entry] | Entry]
-_KINDS: tuple[tuple[Callable[[str], float | None], _Make], ...] = (
-    (truth, _truths),
-    (number, _numbers),
-    (days, _dates),
-)
+def _far_nines(values: Floats) -> str:
+    """Returns a remark on a number such as 9999 far from all others, which often means no value."""
+    for nines in (float(values.max()), float(values.min())):
+        rest = values[values != nines]
+        if abs(nines) not in _NINES or len(rest) < _ENOUGH_TO_JUDGE or len(rest) > len(values) - 2:
+            continue
+        if float(np.abs(rest - nines).min()) > 2 * float(rest.max() - rest.min()):
+            count = counted(len(values) - len(rest), "cell")
+            return f"{nines:g} in {count}, far from all others: --missing {nines:g} if it means no value"
+    return ""
+
+
+def _undecided(words: Words) -> str:
+    return (
+        f"dates such as {shown(words.words[0])}, and nothing says whether day or month comes first: say "
+        "--dates day-first or month-first"
+    )
 
 
 def _without_identifiers(name: str, values: Floats) -> Entry | None:
@@ -180,17 +265,6 @@ def _without_identifiers(name: str, values: Floats) -> Entry | None:
     if counts or _IDENTIFIER.search(name):
         return Entry(name, "left out", "an identifier: a different number in every row")
     return None
-
-
-def _scaled(
-    name: str, kind: Literal["number", "date"], values: Floats, missing: int, scaling: Scaling
-) -> tuple[Column, Entry] | Entry:
-    there = values[~np.isnan(values)]
-    if float(there.std()) == 0.0:
-        return Entry(name, "left out", "the same number in every row that has one")
-    scale = _scale(values, name, scaling)
-    column = NumberColumn(name, kind, scale.mean, scale.std, missing > 0, scale.low, scale.high)
-    return column, Entry(name, kind, _absent(missing))
 
 
 def _absent(missing: int) -> str:
@@ -207,26 +281,62 @@ def _scale(values: Floats, name: str, scaling: Scaling) -> Scale:
     return scaling(there)
 
 
-def _category(name: str, words: Words, missing: int, rows: int) -> tuple[Column, Entry] | Entry:
+@dataclass(frozen=True)
+class _Unread:
+    """Why a column is not read as the values that it looks like."""
+
+    remark: str
+    nearly: bool
+    """Whether nearly all of its words can be read."""
+
+
+def _unread(words: Words, readers: Mapping[ValueKind, Callable[[str], float | None]]) -> _Unread | None:
+    """Returns why a column of text holds no numbers, dates or times; None if it does not look so."""
+    different = len(words.words)
+    few = different <= _FEW_CLASSES
+    if few and not shapes_of(words.words).marked:
+        return None
+    for kind in ("number", "date", "time"):
+        read = readers[kind]
+        unread = [place for place, word in enumerate(words.words) if read(word) is None]
+        odd = sum(odd_number(words.words[place]) is not None for place in unread) if kind == "number" else 0
+        if 2 * (different - len(unread) + odd) >= different:
+            nearly = not few and different - len(unread) >= _NEARLY_ALL * different
+            return _Unread(f"looks like {kind}s, but {_reasons(words, unread)}", nearly)
+    return None
+
+
+def _reasons(words: Words, unread: Sequence[int]) -> str:
+    """Returns the two most common reasons why cells cannot be read, with examples, and the remedies."""
+    counts, cells, examples = words.counts(), Counter[str](), dict[str, str]()
+    for place in unread:
+        why = odd_number(words.words[place]) or _ARE_WORDS
+        cells[why] += int(counts[place])
+        examples.setdefault(why, words.words[place])
+    found = cells.most_common(2)
+    told = (f"{counted(count, 'cell')} such as {shown(examples[why])} {why}" for why, count in found)
+    remedies = (_REMEDIES.get(why, _REMEDY) for why, _ in found)
+    return f"{' and '.join(told)}: {'; '.join(dict.fromkeys(remedies))}"
+
+
+def _category(name: str, words: Words, unread: _Unread | None) -> tuple[Column, Entry] | Entry:
     """Returns the schema of a text column and its report entry; only an Entry if it is left out."""
-    different, there = len(words.words), rows - missing
-    readable = sum(number(word) is not None for word in words.words)
-    if different > _FEW_CLASSES and readable >= _NEARLY_ALL * different:
-        odd = next(word for word in words.words if number(word) is None)
-        return Entry(
-            name, "left out", f"numbers, but for some cells such as {shown(odd)}; mend them, or empty them"
-        )
+    different, there = len(words.words), int((~words.missing).sum())
+    if unread is not None and (unread.nearly or different > MOST_CATEGORIES):
+        return Entry(name, "left out", unread.remark)
     if there >= _ENOUGH_TO_JUDGE and different >= _NEARLY_ALL * there:
-        return Entry(name, "left out", "an identifier, or free text: different in nearly every row")
+        why = "an identifier, or free text: different in nearly every row"
+        return Entry(name, "left out", unread.remark if unread else why)
     if different > MOST_CATEGORIES:
         return Entry(
             name, "left out", f"{different} different values; at most {MOST_CATEGORIES} become features"
         )
-    return _named(name, words, missing)
+    return _named(name, words, unread)
 
 
-def _named(name: str, words: Words, missing: int) -> tuple[Column, Entry] | Entry:
-    counts = words.counts()
+def _named(name: str, words: Words, unread: _Unread | None) -> tuple[Column, Entry] | Entry:
+    counts, missing = words.counts(), int(words.missing.sum())
+    looks = unread.remark if unread else ""
     common = in_order([word for word, count in zip(words.words, counts, strict=True) if count >= LEAST_ROWS])
     if not common:
         return Entry(name, "left out", f"no value has {LEAST_ROWS} rows or more")
@@ -234,7 +344,9 @@ def _named(name: str, words: Words, missing: int) -> tuple[Column, Entry] | Entr
     told = f"{rare} with fewer than {LEAST_ROWS} rows count as other" if rare else ""
     absent = f"{missing} missing: all its features are 0" if missing else ""
     column = CategoryColumn(name, "category", common)
-    return column, Entry(name, f"category of {len(common)} values", "; ".join(filter(None, (told, absent))))
+    return column, Entry(
+        name, f"category of {len(common)} values", "; ".join(filter(None, (looks, told, absent)))
+    )
 
 
 def array_scales(x: NDArray, scaling: Scaling) -> tuple[Scale, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,8 @@ from node.data.npz import finite, labels, read_arrays
 from node.data.reading import X, Y, label_word
 from node.data.report import Entry, Report, counted
 from node.errors import ConfigError, shown
+from node.init.asked import NOTHING_ASKED, Asked
+from node.init.dialect import find_dialect
 from node.init.guess import TargetKind, array_scales, in_order, understand
 from node.init.scaling import Scale, Scaling
 from node.task.schema import ArraySchema, ClassTarget, NumberTarget, Schema, Target
@@ -35,28 +37,41 @@ class Look:
     report: Report
 
 
-def look(path: Path, target: str | None, kind: TargetKind, unwanted: Sequence[str], scaling: Scaling) -> Look:
-    """Inspects a file or folder; `target` is a column or array, None for the last column or "y"."""
+def look(
+    path: Path,
+    target: str | None,
+    kind: TargetKind,
+    unwanted: Sequence[str],
+    scaling: Scaling,
+    asked: Asked = NOTHING_ASKED,
+) -> Look:
+    """Inspects a file or folder; `target` is a column or array, None for the last column or "y".
+
+    `asked` is what is known about how a table's cells are written.
+    """
     if path.is_dir():
         _refuse("--target", target, "the classes are the names of the folders")
         _refuse("--leave-out", next(iter(unwanted), None), "images have no columns")
+        _refuse_dialect(asked, "images have no cells")
         return _images(path)
     if kind_of(path) == "npz":
         _refuse("--leave-out", next(iter(unwanted), None), "an npz has arrays, not columns")
+        _refuse_dialect(asked, "an npz has numbers, not text")
         return _npz(path, target or Y, kind, scaling)
-    frame = read_frame(path, None)
+    frame = read_frame(path, None, dialect=asked.first)
     aim = target if target is not None else list(frame.columns)[-1]
     if aim in unwanted:
         raise ConfigError(
             f"--leave-out {shown(aim)} is refused: it is the target; name another column with --target"
         )
-    found = understand(frame, aim, kind, unwanted, scaling)
+    written = find_dialect(frame, asked)
+    found = understand(frame, aim, kind, unwanted, scaling, written)
     columns, width = counted(len(found.schema.columns), "column"), found.schema.shape[0]
     headline = (
         f"{path.name}: {counted(found.rows, 'row')}, {columns} as {counted(width, 'feature')}, "
         f"target {shown(aim)}, {counted(len(found.left_out), 'column')} left out"
     )
-    report = Report(headline, (*found.kept, *found.left_out), ())
+    report = Report(headline, (*found.kept, *found.left_out), written.remarks)
     return Look(found.schema, found.rows, found.left_out, report)
 
 
@@ -64,6 +79,12 @@ def _refuse(option: str, value: str | None, why: str) -> None:
     """Raises ConfigError for an option that does not apply to this kind of data."""
     if value is not None:
         raise ConfigError(f"{option} {shown(value)} is refused: {why}; leave the option out")
+
+
+def _refuse_dialect(asked: Asked, why: str) -> None:
+    for entry in fields(asked):
+        value = getattr(asked, entry.name)
+        _refuse(f"--{entry.name}", value[0] if isinstance(value, tuple) and value else value or None, why)
 
 
 def _images(path: Path) -> Look:

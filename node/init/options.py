@@ -12,7 +12,17 @@ from node.cli.commands import program
 from node.cli.parser import NodeParser
 from node.data.cells import number
 from node.errors import ConfigError, shown
+from node.init.asked import NONE, Asked
 from node.options import reachable_path, whole_number
+from node.task.dialect import (
+    DATE_ORDERS,
+    DECIMALS,
+    ENCODINGS,
+    LONGEST_WORD,
+    MOST_WORDS,
+    SEPARATORS,
+    THOUSANDS,
+)
 from node.task.shared_noise import DISTRIBUTED
 from protocol.wire.limits import MAX_MEMBERS
 
@@ -25,6 +35,7 @@ examples:
   python -m node.init --data ward.csv --target outcome --peers 3 --out ward.toml
   python -m node.init --data ward.csv --target outcome --agree --out ward.toml
   python -m node.init --data scans/ --model cnn            (scans/healthy/*.png, scans/ill/*.png)
+  python -m node.init --data export.csv --missing 9999 --dates day-first
   python -m node.init --data ward.parquet --leave-out name --leave-out address --epsilon 2"""
 LEAST_SHARING = 3
 """Of fewer peers none can share noise with others: a round needs as many."""
@@ -39,6 +50,8 @@ class InitOptions:
     target: str | None
     target_kind: str
     leave_out: tuple[str, ...]
+    asked: Asked
+    """How cells are written, as far as it is said."""
     name: str
     model: str
     peers: int | None
@@ -54,7 +67,9 @@ class InitOptions:
 def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
     """Returns the options; with `asking`, asks on the terminal for missing ones. Raises ConfigError."""
     given = command_line().parse_args(argv)
-    wanted = _wanted(given.data, "--data", "your data (CSV, Parquet, npz, or a folder of images)", asking)
+    wanted = _wanted(
+        given.data, "--data", "your data (CSV, Excel, Parquet, npz, or a folder of images)", asking
+    )
     data = reachable_path(wanted, "--data")
     target = given.target
     if target is None and asking and data.suffix.lower() != ".npz" and not data.is_dir():
@@ -74,6 +89,7 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
         target=target,
         target_kind=given.target_kind,
         leave_out=tuple(given.leave_out),
+        asked=_asked_dialect(given),
         name=name,
         model=given.model,
         peers=peers,
@@ -96,6 +112,7 @@ def command_line() -> NodeParser:
         allow_abbrev=False,
     )
     _add_data(parser.add_argument)
+    _add_dialect(parser.add_argument_group("how cells are written (found out from the file)").add_argument)
     _add_task(parser.add_argument)
     return parser
 
@@ -105,7 +122,7 @@ def _add_data(add: Callable[..., object]) -> None:
     add(
         "--data",
         metavar="PATH",
-        help="a CSV (.csv, .tsv, .txt, also .gz), .parquet, .npz, or a folder of images",
+        help="a CSV (.csv, .tsv, .txt, also .gz), .xlsx, .parquet, .npz, or a folder of images",
     )
     add(
         "--target",
@@ -119,6 +136,55 @@ def _add_data(add: Callable[..., object]) -> None:
         action="append",
         default=[],
         help="a column not to learn from; repeatable",
+    )
+
+
+def _add_dialect(add: Callable[..., object]) -> None:
+    """Adds the options about marks, dates and words for no value, which a look at the file else tells."""
+    add("--decimal", choices=tuple(DECIMALS), help="the decimal mark")
+    add("--thousands", choices=(*THOUSANDS, NONE), help="the mark between groups of three digits")
+    add("--dates", choices=DATE_ORDERS, help="which comes first in 3/4/2023")
+    add(
+        "--missing",
+        metavar="WORD",
+        action="append",
+        default=[],
+        help="a word or number for no value, such as k.A. or 9999 (negative: --missing=-9); repeatable",
+    )
+    add("--encoding", metavar="NAME", help="of text that is not Unicode. Default: cp1252")
+    add("--separator", choices=tuple(SEPARATORS), help="between cells")
+    add("--sheet", metavar="NAME", help="of a workbook. Default: the first one")
+
+
+def _asked_dialect(given: argparse.Namespace) -> Asked:
+    if given.thousands is not None and given.decimal == given.thousands:
+        raise ConfigError(
+            f"--thousands {given.thousands} is refused beside --decimal {given.decimal}; "
+            "allowed: another mark"
+        )
+    encoding = given.encoding.lower() if given.encoding is not None else None
+    if encoding is not None and encoding not in ENCODINGS:
+        raise ConfigError(
+            f"--encoding {shown(given.encoding)} is refused; allowed: {', '.join(ENCODINGS)}; "
+            "Unicode is recognised"
+        )
+    for word in given.missing:
+        if not 0 < len(word.strip()) <= LONGEST_WORD:
+            raise ConfigError(
+                f"--missing {shown(word)} is refused; allowed: a word of at most {LONGEST_WORD} characters"
+            )
+    if len(given.missing) > MOST_WORDS // 2:
+        raise ConfigError(
+            f"--missing is given {len(given.missing)} times; allowed: at most {MOST_WORDS // 2}"
+        )
+    return Asked(
+        decimal=given.decimal,
+        thousands=given.thousands,
+        dates=given.dates,
+        missing=tuple(dict.fromkeys(word.strip() for word in given.missing)),
+        encoding=encoding,
+        separator=given.separator,
+        sheet=given.sheet,
     )
 
 

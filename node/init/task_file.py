@@ -78,6 +78,8 @@ def _told(schema: Schema, ranges: bool) -> Iterator[str]:
         case TableSchema():
             yield "which columns there are, and which have missing values"
             yield f"{scales} of numbers and dates, {digits}"
+            if schema.dialect is not None:
+                yield "how its cells are written, and the words for no value in it"
             yield f"names of categories that {LEAST_ROWS} rows or more have"
         case ArraySchema():
             yield "the shape of a row"
@@ -227,6 +229,8 @@ def _data(proposal: Proposal) -> Iterator[str]:
     yield "[data.schema]"
     yield f"kind = {toml(schema.kind)}"
     yield f"target = {toml(plain(schema.target))}    {MARK}"
+    if isinstance(schema, TableSchema) and schema.dialect is not None:
+        yield f"dialect = {toml(plain(schema.dialect))}    {MARK}: how cells are written"
     yield from _columns(schema) if isinstance(schema, TableSchema) else _array(schema)
     for name in proposal.left_out:
         yield f"# left out: {_comment(name)}    {MARK}"
@@ -262,9 +266,14 @@ def plain(value: Any) -> Any:
     """Returns a schema, column or target as tables and lists: the keys that are set, the name first."""
     if is_dataclass(value):
         given = {toml_name(entry): getattr(value, entry.name) for entry in fields(value)}
-        said = {name: plain(item) for name, item in given.items() if item is not None and item is not False}
+        said = {name: plain(item) for name, item in given.items() if not _unsaid(item)}
         return {"name": said.pop("name"), **said} if "name" in said else said
     return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _unsaid(value: object) -> bool:
+    """Returns whether a key has this value without being written: None, False, an empty list."""
+    return value is None or value is False or value == ()
 
 
 def toml(value: object) -> str:

@@ -15,6 +15,13 @@ from math import prod
 from typing import Any, Literal
 
 from node.errors import ConfigError, shown
+from node.task.dialect import (
+    DATE_ORDERS,
+    DECIMALS,
+    PLAIN,
+    Dialect,
+    check_dialect,
+)
 from node.task.rules import Rule, boolean, choice, key, numbers, read_section, real, text, unique_texts
 
 MOST_COLUMNS = 2000
@@ -30,23 +37,26 @@ _name = text(f"a column's name, at most {_LONGEST_NAME} characters", rf"(?s).{{1
 _mean = real(at_least=-1e30, at_most=1e30)
 _std = real(above=0, at_most=1e30)
 _edge = real(at_least=-1e30, at_most=1e30)
+_decimal = choice(*DECIMALS)
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A number, or a date as days since 1970-01-01: one feature, (value - mean) / std.
+    """One feature, (value - mean) / std: a number, a date as days since 1970-01-01, a time of day in hours.
 
     With `missing` a second feature is 1 for a missing value. `low` and `high`: a public range, to which
-    values are clipped.
+    values are clipped. `decimal` and `dates`: where the column differs from the table's dialect.
     """
 
     name: str = key(_name)
-    kind: Literal["number", "date"] = key(choice("number", "date"))
+    kind: Literal["number", "date", "time"] = key(choice("number", "date", "time"))
     mean: float = key(_mean)
     std: float = key(_std)
     missing: bool = key(boolean(), False)
     low: float | None = key(_edge, None)
     high: float | None = key(_edge, None)
+    decimal: Literal["point", "comma"] | None = key(_decimal, None)
+    dates: Literal["day-first", "month-first"] | None = key(choice(*DATE_ORDERS), None)
 
     @property
     def width(self) -> int:
@@ -96,7 +106,7 @@ class ClassTarget:
 
 @dataclass(frozen=True)
 class NumberTarget:
-    """A numeric target, learned as (value - mean) / std. `low` and `high`: as for a column."""
+    """A numeric target, learned as (value - mean) / std. `low`, `high` and `decimal`: as for a column."""
 
     kind: Literal["number"] = key(choice("number"))
     mean: float = key(_mean)
@@ -104,6 +114,7 @@ class NumberTarget:
     name: str | None = key(_name, None)
     low: float | None = key(_edge, None)
     high: float | None = key(_edge, None)
+    decimal: Literal["point", "comma"] | None = key(_decimal, None)
 
 
 Target = ClassTarget | NumberTarget
@@ -111,16 +122,27 @@ Target = ClassTarget | NumberTarget
 
 @dataclass(frozen=True)
 class TableSchema:
-    """Rows of a CSV or Parquet file."""
+    """Rows of a CSV, Excel or Parquet file. `dialect`: how its cells are written, None for the default."""
 
     kind: Literal["table"]
     target: Target
     columns: tuple[Column, ...]
+    dialect: Dialect | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of one encoded row."""
         return (sum(column.width for column in self.columns),)
+
+    @property
+    def written(self) -> Dialect:
+        """How the cells are written."""
+        return self.dialect or PLAIN
+
+    def written_in(self, column: NumberColumn | NumberTarget) -> Dialect:
+        """How the cells of one column of numbers, dates or times are written."""
+        dates = column.dates if isinstance(column, NumberColumn) else None
+        return self.written.of_column(column.decimal, dates)
 
 
 @dataclass(frozen=True)
@@ -166,14 +188,23 @@ def _schema(value: object) -> Schema:
     rest = {name: item for name, item in value.items() if name not in {"kind", "target"}}
     match kind:
         case "table":
-            _only(rest, {"columns"})
-            return TableSchema("table", target, _columns(rest.get("columns"), target))
+            _only(rest, ("columns", "dialect"))
+            columns = _columns(rest.get("columns"), target)
+            return TableSchema("table", target, columns, _dialect(rest.get("dialect")))
         case "array" | "images":
             return _array(kind, target, rest)
     raise ConfigError(f"{_HERE}.kind = {shown(kind)} is refused; allowed: 'table', 'array' or 'images'")
 
 
-def _only(given: Mapping[str, object], allowed: set[str]) -> None:
+def _dialect(value: object) -> Dialect | None:
+    if value is None:
+        return None
+    dialect = read_section(Dialect, f"{_HERE}.dialect", value)
+    check_dialect(f"{_HERE}.dialect", dialect)
+    return dialect
+
+
+def _only(given: Mapping[str, object], allowed: tuple[str, ...]) -> None:
     for name in given:
         if name not in allowed:
             raise ConfigError(
@@ -217,7 +248,12 @@ def _columns(value: object, target: Target) -> tuple[Column, ...]:
 def _column(number: int, item: object) -> Column:
     name = item.get("name") if isinstance(item, dict) else None
     where = f"{_HERE}.columns.{number}" + (f" ({shown(name)})" if isinstance(name, str) else "")
-    kinds: dict[str, type] = {"number": NumberColumn, "date": NumberColumn, "boolean": BooleanColumn}
+    kinds: dict[str, type] = {
+        "number": NumberColumn,
+        "date": NumberColumn,
+        "time": NumberColumn,
+        "boolean": BooleanColumn,
+    }
     cls = _kind(where, item, kinds | {"category": CategoryColumn})
     column: Column = read_section(cls, where, item)
     if isinstance(column, NumberColumn):

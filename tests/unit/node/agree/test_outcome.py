@@ -70,6 +70,21 @@ def test_what_all_peers_rows_have_in_common_is_what_numpy_says_of_them_together(
     assert columns["ward"].width + columns["age"].width == 3 + 2
 
 
+def test_how_cells_are_written_stays_as_the_task_says(tmp_path):
+    """Sums over German cells are those over plain ones, and the agreed schema still reads German cells."""
+    rows = ["25,east,yes,1970-01-06,ill", ",west,no,1970-01-03,well"]
+    german = ["25,east,ja,06.01.1970,ill", "k.A.,west,nein,03.01.1970,well"]
+    dialect = {"decimal": "comma", "dates": "day-first", "missing": ["k.A."]}
+    columns = [{**COLUMNS[0], "decimal": "point"}, *COLUMNS[1:]]
+    written = {**TABLE, "columns": columns, "dialect": dialect}
+    sums = summed(tmp_path, german, written)
+    assert sums.tolist() == summed(tmp_path, rows).tolist()
+    found = totals((sums / 10_000).astype(np.float32), 1, AgreementSection(records=10_000), 0.0, 1.0)
+    agreed_schema = agreed(draft(written), found).task.data.schema
+    assert agreed_schema.dialect == schema(written).dialect
+    assert agreed_schema.columns[0].decimal == "point"
+
+
 def totals_of(values, doubt=0.01):
     return Totals(np.array(values, np.float64), doubt, 3)
 

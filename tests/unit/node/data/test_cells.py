@@ -57,6 +57,8 @@ NONE = (
     *("inf", "-inf", "+Infinity", "INF", "-nan", "NAN", "+NaN", "1e31", "-1e31", "1e400", "0x10", "1e", "e3"),
     *("--1", "1.2.3", ".", "+", "1j", "true", "12%", "seven"),
 )
+TOLD = {"1 000", "1'000", ".", "NAN"}
+"""A mark for thousands, and words for no value, which node.init finds and writes into the schema."""
 ABSENT = sorted(MISSING_WORDS)
 TABLE = {
     "kind": "table",
@@ -161,8 +163,9 @@ def test_what_is_a_number_is_one_everywhere(tmp_path, reader, how):
 
 
 def test_what_is_none_is_none_anywhere(tmp_path, reader, how):
-    found = {cell: read(reader, written(tmp_path, how, cell)) for cell in NONE}
-    assert found == dict.fromkeys(NONE)
+    cells = [cell for cell in NONE if reader != "guessed" or cell not in TOLD]
+    found = {cell: read(reader, written(tmp_path, how, cell)) for cell in cells}
+    assert found == dict.fromkeys(cells)
 
 
 def test_no_value_is_no_value_with_a_schema_and_refused_without(tmp_path, reader, how):

@@ -214,8 +214,8 @@ def test_the_last_column_is_a_target_and_can_not_be_a_feature_too(file):
 def test_unreadable_data(tmp_path, file):
     assert "cannot be read: No such file or directory" in refused(tmp_path / "no.csv")
     assert "cannot be read: No such file or directory" in refused(tmp_path / "no.npz")
-    assert "is refused; allowed: .csv, .tsv or .txt (each also .gz), .parquet, .npz" in refused(
-        file("x", "rows.xlsx")
+    assert "is refused; allowed: .csv, .tsv or .txt (each also .gz), .xlsx, .parquet, .npz" in refused(
+        file("x", "rows.dat")
     )
     (tmp_path / "folder.csv").mkdir()
     assert "cannot be read: Is a directory" in refused(tmp_path / "folder.csv")

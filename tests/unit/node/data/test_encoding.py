@@ -6,10 +6,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from node.data import encoding
-from node.data.columns import days, number, truth, words_of
+from node.data.columns import number, truth, words_of
 from node.data.csv_and_parquet import read_frame
+from node.data.dates import days
 from node.data.encoding import encode
 from node.data.report import Entry
+from node.task.dialect import PLAIN
 from tests.own_data import COLUMNS, HEADER, TABLE, frame, schema, told
 
 NAMES = ["outcome", *(column["name"] for column in COLUMNS)]
@@ -77,8 +79,8 @@ def test_a_column_without_any_value_is_told(tmp_path):
         (
             "5,6,east,maybe,1970-01-01,ill",
             (
-                ", row 5, column 'smoker': 'maybe' is not yes or no (true, t, y, 1 or false, f, n, 0); "
-                "mend it, or leave it empty"
+                ", row 5, column 'smoker': 'maybe' is not yes or no (true, t, y, 1, ja or false, f, n, 0, "
+                "nein); mend it, or leave it empty"
             ),
         ),
         (
@@ -117,7 +119,7 @@ def test_numbers_to_regress_on(tmp_path):
     bad = text.replace("200", "old")
     assert told(lambda: encode(schema(table), frame(tmp_path, bad))).endswith(
         ", row 4, column 'age': 'old' is not a number (decimals have a point; at most 1e30); mend it, or "
-        "leave the row out"
+        "leave the row out; if it means no value, have it added to data.schema.dialect.missing by all"
     )
 
 
@@ -168,9 +170,9 @@ def test_a_column_of_lists_is_no_feature(tmp_path):
     ],
 )
 def test_cells_as_words(cells, words):
-    found = words_of(pa.chunked_array([cells]))
+    found = words_of(pa.chunked_array([cells]), PLAIN)
     assert [found.words[code] if code >= 0 else None for code in found.codes] == words
-    chunked = words_of(pa.chunked_array([cells[:1], cells[1:]]).dictionary_encode())
+    chunked = words_of(pa.chunked_array([cells[:1], cells[1:]]).dictionary_encode(), PLAIN)
     assert [chunked.words[code] if code >= 0 else None for code in chunked.codes] == words
 
 

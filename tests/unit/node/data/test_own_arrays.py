@@ -142,11 +142,15 @@ def test_an_array_that_unfolds_too_far(save, monkeypatch):
             IMAGES,
             "does not fit data.schema.kind = 'images'; allowed: a folder with a folder for each class",
         ),
-        ("rows.npz", TABLE, "does not fit data.schema.kind = 'table'; allowed: .csv, .tsv, .txt or .parquet"),
         (
-            "rows.xlsx",
+            "rows.npz",
             TABLE,
-            "is refused; allowed: .csv, .tsv or .txt (each also .gz), .parquet, .npz, or a folder",
+            "does not fit data.schema.kind = 'table'; allowed: .csv, .tsv, .txt, .xlsx or .parquet",
+        ),
+        (
+            "rows.dat",
+            TABLE,
+            "is refused; allowed: .csv, .tsv or .txt (each also .gz), .xlsx, .parquet, .npz, or a folder",
         ),
     ],
 )

@@ -1,7 +1,10 @@
 import pytest
 
 from node.data.report import Entry, Report
-from node.init.guess import in_order, understand
+from node.init.asked import NOTHING_ASKED
+from node.init.dialect import find_dialect
+from node.init.guess import in_order
+from node.init.guess import understand as understand_as
 from node.init.scaling import by_rows
 from node.task.schema import BooleanColumn, CategoryColumn, ClassTarget, NumberColumn, NumberTarget
 from tests.own_data import frame, told
@@ -14,6 +17,10 @@ def table(**columns):
     lines = [",".join(columns)]
     lines += [",".join(str(make(row)) for make in columns.values()) for row in range(ROWS)]
     return "\n".join(lines) + "\n"
+
+
+def understand(frame, target, kind, unwanted, scaling):
+    return understand_as(frame, target, kind, unwanted, scaling, find_dialect(frame, NOTHING_ASKED))
 
 
 def found(tmp_path, kind="auto", unwanted=(), **columns):
@@ -54,7 +61,11 @@ def test_what_a_column_is_taken_for(tmp_path, make, column):
         ("patient_id", lambda row: row * row, "an identifier: a different number in every row"),
         ("patientId", lambda row: row * row, "an identifier: a different number in every row"),
         ("c", lambda row: f"name {row}", "an identifier, or free text: different in nearly every row"),
-        ("c", lambda row: row * row if row % 9 else "dead", "numbers, but for some cells such as 'dead'"),
+        (
+            "c",
+            lambda row: row * row if row % 9 else "dead",
+            "looks like numbers, but 5 cells such as 'dead' cannot be read as one: --missing WORD for",
+        ),
         ("c", lambda row: f"group {row // 2}", "no value has 5 rows or more"),
     ],
 )

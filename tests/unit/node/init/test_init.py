@@ -97,6 +97,21 @@ def test_names_that_toml_and_comments_must_quote(data, capsys):
         (("--epsilon", "3"), {"privacy.epsilon": 3.0}),
         (("--rounds", "7", "--name", "x"), {"train.rounds": 7, "task.name": "x"}),
         (("--model", "mlp"), {"model.class": "node.models:MLP"}),
+        (
+            ("--dates", "month-first", "--missing", "k.A.", "--missing=-9", "--separator", "comma"),
+            {
+                "data.schema.dialect": {
+                    "decimal": "point",
+                    "dates": "month-first",
+                    "missing": ["k.A.", "-9"],
+                    "separator": "comma",
+                }
+            },
+        ),
+        (
+            ("--thousands", "apostrophe", "--encoding", "CP1250"),
+            {"data.schema.dialect": {"decimal": "point", "thousands": "apostrophe", "encoding": "cp1250"}},
+        ),
         (("--target", "age"), {"data.schema.target.kind": "number"}),
         (("--target", "age", "--target-kind", "classes"), {"data.schema.target.kind": "classes"}),
     ],
@@ -167,10 +182,30 @@ def test_images_and_arrays(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
-        ((), "error: --data is missing; allowed: your data (CSV, Parquet, npz, or a folder of images)"),
+        (
+            (),
+            "error: --data is missing; allowed: your data (CSV, Excel, Parquet, npz, or a folder of images)",
+        ),
         (("--data", ""), "error: --data is missing"),
         (("--data", "no.csv"), "error: data file 'no.csv' cannot be read: No such file or directory"),
-        (("--data", "no.xlsx"), "error: data file 'no.xlsx' is refused; allowed: .csv, .tsv or .txt"),
+        (
+            ("--data", "ward 7.csv", "--decimal", "comma", "--thousands", "comma"),
+            "error: --thousands comma is refused beside --decimal comma; allowed: another mark",
+        ),
+        (
+            ("--data", "ward 7.csv", "--encoding", "utf-7"),
+            "error: --encoding 'utf-7' is refused; allowed: cp1250, cp1251,",
+        ),
+        (
+            ("--data", "ward 7.csv", "--missing", " "),
+            "error: --missing ' ' is refused; allowed: a word of at most 60 characters",
+        ),
+        (
+            ("--data", "ward 7.csv", *("--missing", "x") * 51),
+            "error: --missing is given 51 times; allowed: at most 50",
+        ),
+        (("--data", "no.dat"), "error: data file 'no.dat' is refused; allowed: .csv, .tsv or .txt"),
+        (("--data", "no.xls"), "error: data file 'no.xls' is refused; save it as .xlsx or as .csv"),
         (
             ("--data", "ward 7.csv", "--target", "z"),
             "error: data file 'ward 7.csv' has no column 'z'; it has",
@@ -323,7 +358,7 @@ def test_on_a_terminal_it_asks_for_what_is_missing(monkeypatch):
     options = parse_init(["--out", "no such file"], asking=True)
     assert (str(options.data), options.target, options.peers) == ("a.csv", "outcome", 5)
     assert asked == [
-        "your data (CSV, Parquet, npz, or a folder of images): ",
+        "your data (CSV, Excel, Parquet, npz, or a folder of images): ",
         "the column to predict (empty: the last one): ",
         "how many peers will learn, you among them (empty: not known): ",
     ]

@@ -44,7 +44,10 @@ def test_a_schema_of_images():
     [
         ("no", "data.schema = 'no' is refused; allowed: a table, as node.init writes it"),
         (changed(kind="list"), "data.schema.kind = 'list' is refused; allowed: 'table', 'array' or 'images'"),
-        (changed(colums=[]), "'data.schema.colums' is not a known key; allowed: kind, target, columns"),
+        (
+            changed(colums=[]),
+            "'data.schema.colums' is not a known key; allowed: kind, target, columns, dialect",
+        ),
         (changed(target=None), "data.schema.target = None is refused; allowed: a table with a kind"),
         (
             changed(target={"kind": "text"}),
@@ -87,7 +90,7 @@ def test_a_schema_of_images():
             column(0, kind="float"),
             (
                 "data.schema.columns.0 ('age').kind = 'float' is refused; allowed: 'number' or 'date' or "
-                "'boolean' or 'category'"
+                "'time' or 'boolean' or 'category'"
             ),
         ),
         (

@@ -1,0 +1,282 @@
+"""Finds out how a table's cells are written: marks of numbers, order of dates, words for no value.
+
+Each column that can be told by itself votes; the file decides for the others. A column that contradicts the
+file gets its own mark or order. What nothing in the file decides is said, with the option that decides it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from node.data.cells import MISSING_WORDS
+from node.data.columns import is_text, truth, words_of
+from node.data.csv_and_parquet import Frame
+from node.data.dates import days, hours
+from node.data.report import counted
+from node.data.shapes import Shapes, either_in, shapes_of
+from node.errors import shown
+from node.init.asked import USUAL_ENCODING, Asked
+from node.task.dialect import (
+    A_MARK,
+    PLAIN,
+    DateOrder,
+    Decimal,
+    Dialect,
+    Thousands,
+)
+
+_ABSENT_ANYWHERE = frozenset(
+    {
+        *("k.a.", "k. a.", "k.a", "keine angabe", "n.a.", "n. a.", "n.a", "<na>", "#nv", "#null!", "#div/0!"),
+        *("#wert!", "#value!", "#ref!", "#bezug!", "nat", "not available", "not applicable", "s/d", "n/d"),
+    }
+)
+"""Words for no value in any column."""
+_ABSENT_AMONG_VALUES = frozenset(
+    {
+        *("-", "--", "---", "\u2013", "\u2014", ".", "..", "...", "*", "/", "//", "??", "???"),
+        *("n.b.", "n.v.", "n.d.", "nd", "unbekannt", "unknown", "missing", "fehlt", "fehlend"),
+        *("inconnu", "n.c.", "desconocido", "null", "na", "nan"),
+    }
+)
+"""Words for no value in columns of numbers, dates, times, or yes and no; they may be values elsewhere."""
+_LEAST_GROUPED = 3  # numbers such as 1.234 beside 950, from which the point is one for thousands
+_OTHER: Mapping[Decimal, Decimal] = MappingProxyType({"point": "comma", "comma": "point"})
+_MARKS: tuple[Decimal, ...] = ("point", "comma")
+_GROUPS: tuple[Thousands, ...] = ("point", "comma", "space", "apostrophe")
+_Vote = TypeVar("_Vote", bound=str)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The dialect of a file, and where columns differ from it."""
+
+    dialect: Dialect
+    decimals: Mapping[str, Decimal]
+    """Columns with the other decimal mark."""
+    dates: Mapping[str, DateOrder]
+    """Columns with the other order of day and month."""
+    undecided: frozenset[str]
+    """Columns of dates whose order nothing decides."""
+    remarks: tuple[str, ...]
+    """What was found, for the report."""
+
+    def of_column(self, name: str) -> Dialect:
+        """Returns the dialect of one column."""
+        return self.dialect.of_column(self.decimals.get(name), self.dates.get(name))
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A text column's words without those for no value: their shapes; and the ones for no value."""
+
+    name: str
+    shapes: Shapes
+    absent: frozenset[str]
+
+    @property
+    def numeric(self) -> bool:
+        """Whether at least half of the words are numbers in some dialect."""
+        return 0 < self.shapes.words <= 2 * self.shapes.numbers
+
+    @property
+    def dated(self) -> bool:
+        """Whether at least half of the words are dates with the year last."""
+        return 0 < self.shapes.words <= 2 * self.shapes.dates
+
+
+def find_dialect(frame: Frame, asked: Asked) -> Found:
+    """Returns how the cells of `frame` are written, as far as `asked` leaves it open."""
+    columns = [_column(name, cells, asked) for name, cells in frame.columns.items() if is_text(cells)]
+    numeric = [column for column in columns if column.numeric]
+    votes = {column.name: _decimal(column.shapes) for column in numeric}
+    voted = asked.decimal or _of_thousands(asked.thousands) or _common(votes.values(), _by_separator(frame))
+    decimal = voted or _unvoted(numeric, frame)
+    orders = {column.name: _order(column.shapes) for column in columns if column.dated}
+    dialect = Dialect(
+        decimal=decimal,
+        thousands=_thousands(numeric, votes, decimal, asked.thousands),
+        dates=asked.dates or _common(orders.values(), "day-first") or _by_decimal(decimal, bool(orders)),
+        missing=tuple(dict.fromkeys((*asked.missing, *_absent(columns, asked)))),
+        encoding=asked.encoding or (USUAL_ENCODING if frame.encoding == USUAL_ENCODING else None),
+        separator=asked.separator,
+        sheet=asked.sheet,
+    )
+    decimals = {name: mark for name, mark in votes.items() if mark is not None and mark != decimal}
+    dates = {name: order for name, order in orders.items() if order is not None and order != dialect.dates}
+    found = Found(
+        dialect=dialect,
+        decimals={} if asked.decimal else decimals,
+        dates={} if asked.dates else dates,
+        undecided=frozenset(orders) if dialect.dates is None else frozenset(),
+        remarks=(),
+    )
+    doubt = () if voted else _doubt(numeric, frame, decimal)
+    return replace(found, remarks=(*_remarks(found, columns, frame), *doubt))
+
+
+def _column(name: str, cells: pa.ChunkedArray, asked: Asked) -> _Column:
+    said = {word.casefold() for word in asked.missing}
+    words = _distinct(cells)
+    odd = {word: word.casefold() for word in words if said or not word[-1:].isdigit()}
+    anywhere = {word for word, folded in odd.items() if folded in _ABSENT_ANYWHERE}
+    among = {word for word, folded in odd.items() if folded in _ABSENT_AMONG_VALUES}
+    absent = (
+        anywhere | among | {word for word, folded in odd.items() if word in MISSING_WORDS or folded in said}
+    )
+    rest = [word for word in words if word not in absent] if absent else words
+    column = _Column(name, shapes_of(rest), frozenset(anywhere))
+    valued = column.numeric or column.dated or (among and rest and _all_values(rest))
+    return replace(column, absent=frozenset(anywhere | among)) if valued else column
+
+
+def _distinct(cells: pa.ChunkedArray) -> list[str]:
+    """Returns the distinct words of a text column, without surrounding white space."""
+    different = pc.unique(cells).drop_null()
+    text = different.dictionary_decode() if pa.types.is_dictionary(different.type) else different
+    return list(dict.fromkeys(pc.utf8_trim_whitespace(text).to_pylist()))
+
+
+def _all_values(words: Sequence[str]) -> bool:
+    """Returns whether all are yes or no, or all dates with the year first, or all times of day."""
+    return any(all(read(word) is not None for word in words) for read in (truth, days, hours))
+
+
+def _decimal(shapes: Shapes) -> Decimal | None:
+    """Returns the decimal mark that a column's words give away, None if they do not."""
+    votes = {mark: shapes.fractions[mark] + shapes.split[_OTHER[mark]] for mark in _MARKS}
+    if any(votes.values()):
+        return max(_MARKS, key=votes.__getitem__)
+    for mark in _MARKS:
+        # Of decimals with three digits, 1 in 1000 would lack all three, and 99 in 1000 one or two.
+        if shapes.either[mark] >= _LEAST_GROUPED and shapes.whole and not shapes.long:
+            return _OTHER[mark]
+    return None
+
+
+def _of_thousands(asked: str | None) -> Decimal | None:
+    """Returns the decimal mark beside a point or comma that is asked for as the one for thousands."""
+    return next((_OTHER[mark] for mark in _MARKS if mark == asked), None)
+
+
+def _common(votes: Iterable[_Vote | None], even: _Vote) -> _Vote | None:
+    """Returns the most common vote, `even` if there are as many of it as of another; None without votes."""
+    counts = Counter(vote for vote in votes if vote is not None)
+    return max(counts, key=lambda vote: (counts[vote], vote == even)) if counts else None
+
+
+def _by_separator(frame: Frame) -> Decimal:
+    return "point" if frame.separator in (None, ",") else "comma"
+
+
+def _unvoted(numeric: Iterable[_Column], frame: Frame) -> Decimal:
+    """Returns the decimal mark where no column votes: the usual one beside the separator of the cells."""
+    return _by_separator(frame) if any(column.shapes.either["comma"] for column in numeric) else "point"
+
+
+def _thousands(
+    numeric: Iterable[_Column], votes: Mapping[str, Decimal | None], decimal: Decimal, asked: str | None
+) -> Thousands | None:
+    """Returns the mark for thousands that most columns with this decimal mark have; None: there is none."""
+    fitting = [column.shapes for column in numeric if votes[column.name] in (None, decimal)]
+    counts = {mark: sum(_is_split(shapes, mark) for shapes in fitting) for mark in _GROUPS if mark != decimal}
+    if asked is not None:
+        return next((mark for mark in _GROUPS if mark == asked), None)
+    best = max(counts, key=counts.__getitem__)
+    return best if counts[best] else None
+
+
+def _is_split(shapes: Shapes, mark: Thousands) -> bool:
+    return bool(shapes.split[mark] or shapes.either.get(mark, 0))
+
+
+def _order(shapes: Shapes) -> DateOrder | None:
+    """Returns the order that a column's dates give away, None if they do not."""
+    if shapes.day_first == shapes.month_first:
+        return None
+    return "day-first" if shapes.day_first > shapes.month_first else "month-first"
+
+
+def _by_decimal(decimal: Decimal, dated: bool) -> DateOrder | None:
+    """Returns the order where no date gives it away: decimal commas go with days first."""
+    return "day-first" if dated and decimal == "comma" else None
+
+
+def _absent(columns: Iterable[_Column], asked: Asked) -> list[str]:
+    """Returns the words for no value that no option names, each in one spelling."""
+    known = {word.casefold() for word in asked.missing}
+    found = {word.casefold(): word for column in columns for word in sorted(column.absent)}
+    return sorted(word for folded, word in found.items() if folded not in known)
+
+
+# -- what the report says ------------------------------------------------------------------------------------
+
+
+def _remarks(found: Found, columns: Sequence[_Column], frame: Frame) -> Iterator[str]:
+    parts = list(filter(None, _parts(found, columns, frame)))
+    if parts:
+        yield f"written with: {'; '.join(parts)}"
+    for name, mark in found.decimals.items():
+        yield f"column {shown(name)} has decimals with a {mark}, unlike the others"
+    for name, order in found.dates.items():
+        yield f"column {shown(name)} has dates {order.replace('-', ' ')}, unlike the others"
+    short = [column.name for column in columns if column.dated and column.shapes.short_years]
+    if short:
+        yield f"years of two digits mean 1969 to 2068, in {shown(', '.join(short))}"
+
+
+def _parts(found: Found, columns: Sequence[_Column], frame: Frame) -> Iterator[str]:
+    """Yields what differs from the default, each with the number of columns or cells that have it."""
+    dialect = found.dialect
+    numeric = [column.shapes for column in columns if column.numeric and column.name not in found.decimals]
+    thousands = dialect.thousands
+    if dialect.decimal != PLAIN.decimal or thousands is not None:
+        having = sum(bool(s.fractions[dialect.decimal] or s.either[dialect.decimal]) for s in numeric)
+        yield f"decimals with a {dialect.decimal} ({counted(having, 'column')})" if having else ""
+    if thousands is not None:
+        having = sum(_is_split(shapes, thousands) for shapes in numeric)
+        yield f"thousands with {A_MARK[thousands]} ({counted(having, 'column')})"
+    if dialect.dates is not None:
+        dated = sum(column.dated and column.name not in found.dates for column in columns)
+        yield f"dates {dialect.dates.replace('-', ' ')} ({counted(dated, 'column')})"
+    if dialect.missing:
+        cells = _cells(frame, dialect)
+        told = (f"{shown(word)} ({counted(cells[word.casefold()], 'cell')})" for word in dialect.missing)
+        yield f"no value: {', '.join(told)}"
+    if frame.encoding is not None and not frame.encoding.startswith("utf-8"):
+        yield f"{frame.encoding} text"
+
+
+def _cells(frame: Frame, dialect: Dialect) -> Counter[str]:
+    """Returns in how many cells each word for no value stands, in any case."""
+    counts: Counter[str] = Counter()
+    known = {word.casefold() for word in dialect.missing}
+    for cells in frame.columns.values():
+        words = words_of(cells, PLAIN)
+        places = [place for place, word in enumerate(words.words) if word.casefold() in known]
+        if places:
+            each = words.counts()
+            counts.update({words.words[place].casefold(): int(each[place]) for place in places})
+    return counts
+
+
+def _doubt(numeric: Iterable[_Column], frame: Frame, decimal: Decimal) -> Iterator[str]:
+    """Yields what nothing in the file decides: whether a mark is for decimals or for thousands."""
+    for column in numeric:
+        for mark in _MARKS:
+            if column.shapes.either[mark]:
+                word = either_in(_distinct(frame.columns[column.name]), mark)
+                read = "a decimal mark" if mark == decimal else "one for thousands"
+                other = f"--thousands {mark}" if mark == decimal else f"--decimal {mark}"
+                yield (
+                    f"column {shown(column.name)}: nothing in the file says whether the {mark} in "
+                    f"{shown(word)} is for decimals or for thousands; it is read as {read}; {other} says "
+                    "otherwise"
+                )

@@ -1,0 +1,93 @@
+"""How a table's cells are written: the marks of numbers, the order in dates, the words for no value.
+
+A dialect is part of a task's schema, so that all peers read a cell alike. What a file says about itself
+(Unicode, its separator) is found in each file, and stands here only to be fixed for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
+
+from node.errors import ConfigError, shown
+from node.task.rules import choice, key, text, unique_texts
+
+Decimal = Literal["point", "comma"]
+Thousands = Literal["point", "comma", "space", "apostrophe"]
+DateOrder = Literal["day-first", "month-first"]
+Separator = Literal["comma", "semicolon", "tab", "bar"]
+
+DECIMALS: Mapping[str, str] = MappingProxyType({"point": ".", "comma": ","})
+THOUSANDS: Mapping[str, str] = MappingProxyType(
+    {"point": ".", "comma": ",", "space": " \u00a0\u2009\u202f", "apostrophe": "'\u2019"}
+)
+"""The characters that may stand between groups of three digits, by the mark's name."""
+A_MARK: Mapping[str, str] = MappingProxyType(
+    {"point": "a point", "comma": "a comma", "space": "a space", "apostrophe": "an apostrophe"}
+)
+DATE_ORDERS = ("day-first", "month-first")
+SEPARATORS: Mapping[str, str] = MappingProxyType({"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"})
+ENCODINGS = (
+    *("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1257", "cp437", "cp850", "mac-roman", "koi8-r"),
+    *("iso-8859-1", "iso-8859-2", "iso-8859-5", "iso-8859-7", "iso-8859-9", "iso-8859-15"),
+    *("shift_jis", "euc-jp", "euc-kr", "gb18030", "big5"),
+)
+"""Encodings of text that is not Unicode."""
+MOST_WORDS, LONGEST_WORD = 100, 60
+"""Of the words for no value: how many, and how many characters."""
+_LONGEST_SHEET = 31  # characters, the limit of Excel
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How cells are written. The default is that of files that programs write: `-1234.5`, `2026-01-31`.
+
+    `missing` are words for no value beside the usual ones (node.data.cells), in any case; a number among them
+    means all cells of that value. A word that a column lists as one of its values is a value there.
+    """
+
+    decimal: Literal["point", "comma"] = key(choice(*DECIMALS), "point")
+    thousands: Literal["point", "comma", "space", "apostrophe"] | None = key(choice(*THOUSANDS), None)
+    dates: Literal["day-first", "month-first"] | None = key(choice(*DATE_ORDERS), None)
+    """The order in 25.07.2023, 7/25/2023, 25-07-2023; None: only dates with the year first."""
+    missing: tuple[str, ...] = key(unique_texts(0, MOST_WORDS, LONGEST_WORD), ())
+    encoding: str | None = key(choice(*ENCODINGS), None)
+    """That of files that are not Unicode; None: there are none."""
+    separator: Literal["comma", "semicolon", "tab", "bar"] | None = key(choice(*SEPARATORS), None)
+    """Between cells; None: each file's own."""
+    sheet: str | None = key(
+        text(f"a sheet's name, at most {_LONGEST_SHEET} characters", rf".{{1,{_LONGEST_SHEET}}}"), None
+    )
+    """The sheet of a workbook; None: the first one."""
+
+    def of_column(self, decimal: Decimal | None, dates: DateOrder | None) -> Dialect:
+        """Returns the dialect of a column that differs from the others in its decimal mark or its dates."""
+        own = self if dates is None else replace(self, dates=dates)
+        if decimal is None or decimal == self.decimal:
+            return own
+        return replace(own, decimal=decimal, thousands="comma" if decimal == "point" else "point")
+
+
+PLAIN = Dialect()
+
+
+def check_dialect(where: str, dialect: Dialect) -> None:
+    """Raises ConfigError if one mark has two meanings."""
+    if dialect.decimal == dialect.thousands:
+        raise ConfigError(
+            f"{where}.thousands = {shown(dialect.thousands)} is refused beside decimal = "
+            f"{shown(dialect.decimal)}; allowed: another mark"
+        )
+
+
+def described(dialect: Dialect) -> str:
+    """Returns how numbers, dates and missing values are written, for a report; empty for the default."""
+    parts = (
+        f"decimals with a {dialect.decimal}" if dialect.decimal != "point" or dialect.thousands else "",
+        f"thousands with {A_MARK[dialect.thousands]}" if dialect.thousands else "",
+        f"dates {dialect.dates.replace('-', ' ')}" if dialect.dates else "",
+        f"no value: {', '.join(map(shown, dialect.missing))}" if dialect.missing else "",
+    )
+    return "; ".join(filter(None, parts))

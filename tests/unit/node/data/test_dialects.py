@@ -1,0 +1,269 @@
+"""Numbers, missing values and files as a schema's dialect says: what is read, and what is refused how."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from node.check import __main__ as check
+from node.data.cells import number, number_reader
+from node.data.csv_and_parquet import read_frame
+from node.data.reading import read_rows_to_predict, read_with_schema
+from node.init.task_file import plain, toml
+from node.task.dialect import PLAIN, Dialect, described
+from node.task.load import read_task
+from node.task.parameters import canonical_parameters
+from tests.own_data import TABLE, schema, task, told
+
+GERMAN = Dialect("comma", "point", "day-first", ("-", "k.A.", "9999"))
+COLUMNS = [
+    {"name": "lab", "kind": "number", "mean": 0.0, "std": 1000.0, "missing": True},
+    {"name": "seen", "kind": "date", "mean": 0.0, "std": 10.0},
+    {"name": "ward", "kind": "category", "values": ["Ost", "West"]},
+]
+TARGET = {"name": "y", "kind": "classes", "values": ["ja", "nein"]}
+
+
+def table(dialect=GERMAN, columns=COLUMNS, target=TARGET):
+    said = {"dialect": plain(dialect)} if dialect is not None else {}
+    return schema({"kind": "table", "target": target, "columns": columns, **said})
+
+
+def write(path, *rows, header="lab;seen;ward;y", encoding="utf-8"):
+    path.write_text("\n".join([header, *rows]) + "\n", encoding=encoding)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("dialect", "cell", "value"),
+    [
+        (GERMAN, "1.234,5", 1234.5),
+        (GERMAN, "-1,5E3", -1500.0),
+        (GERMAN, ",5", 0.5),
+        (GERMAN, "1.234", 1234.0),
+        (GERMAN, "1234", 1234.0),
+        (GERMAN, "53e-1", 5.3),
+        (GERMAN, "1.23", None),
+        (GERMAN, "0.123", None),
+        (GERMAN, "1,234.5", None),
+        (GERMAN, "12.34,5", None),
+        (GERMAN, "1,5_0", None),
+        (GERMAN, "inf", None),
+        (GERMAN, "", None),
+        (GERMAN, "1e31", None),
+        (Dialect("comma"), "1.234", None),
+        (Dialect("comma", "space"), "1\u00a0234,5", 1234.5),
+        (Dialect("point", "apostrophe"), "1\u2019234.5", 1234.5),
+        (Dialect("point", "comma"), "1,234.5", 1234.5),
+    ],
+)
+def test_numbers(dialect, cell, value):
+    assert number_reader(dialect)(cell) == value
+
+
+def test_plain_numbers_take_no_longer_than_before():
+    assert number_reader(PLAIN) is number
+    assert number_reader(Dialect(dates="day-first", missing=("-",))) is number
+
+
+def test_words_and_numbers_for_no_value(tmp_path):
+    path = write(
+        tmp_path / "r.csv",
+        "5,3;25.07.2023;Ost;ja",
+        "K.A.;-;k.a.;nein",
+        "9999;1.8.2023;West;ja",
+        "9.999;1.8.2023;West;-",
+    )
+    found = read_with_schema(path, table())
+    assert found.x.shape == (3, 6)  # the last row has no target
+    assert found.x[:, 1].tolist() == [0.0, 1.0, 1.0]
+    assert found.x[1, 2:].tolist() == [0.0, 0.0, 0.0, 0.0]
+
+
+def test_a_value_that_a_column_lists_is_one(tmp_path):
+    columns = [*COLUMNS[:2], {"name": "ward", "kind": "category", "values": ["+", "-"]}]
+    path = write(tmp_path / "r.csv", "-;-;-;ja", "1;;+;nein")
+    found = read_with_schema(path, table(columns=columns))
+    assert found.x[0].tolist() == [0, 1, 0, 0, 1, 0]
+
+
+def test_a_file_that_contradicts_the_schema_is_told_so(tmp_path):
+    points = write(tmp_path / "p.csv", "5.3;2023-07-25;Ost;ja", "1.5;2023-07-25;Ost;nein")
+    assert told(read_with_schema, points, table()).endswith(
+        "row 1, column 'lab': '5.3' is not a number (decimals have a comma, thousands may have points; at "
+        "most 1e30) as the task's schema says; this file has decimals with a point: write them as the "
+        "others do, or make the task with --decimal point; mend it, or leave it empty"
+    )
+    commas = write(tmp_path / "c.csv", "5,3;2023-07-25;Ost;ja", "1,5;2023-07-25;Ost;nein")
+    assert "this file has decimals with a comma" in told(read_with_schema, commas, table(None))
+    dates = write(tmp_path / "d.csv", "5,3;7/25/2023;Ost;ja", "1,5;7/25/2023;Ost;nein")
+    assert "'7/25/2023' is not a date such as 2026-01-31 or 31.01.2026, the day before" in told(
+        read_with_schema, dates, table()
+    )
+    words = write(tmp_path / "m.csv", "n.b.;;Ost;ja", "1,5;;Ost;nein")
+    assert told(read_with_schema, words, table()).endswith(
+        "or leave it empty; if it means no value, have it added to data.schema.dialect.missing by all"
+    )
+    west = write(tmp_path / "w.csv", "5,3;;G\u00f6;ja", "1,5;;Ost;nein", encoding="cp1252")
+    assert "have encoding = 'cp1252' (or another) added to data.schema.dialect by all" in told(
+        read_with_schema, west, table()
+    )
+
+
+def test_parquet_stores_numbers_without_marks(tmp_path):
+    columns = {
+        "lab": [5.3, 9999.0, None],
+        "seen": ["25.07.2023"] * 3,
+        "ward": ["Ost"] * 3,
+        "y": ["ja", "nein", "ja"],
+    }
+    path = tmp_path / "r.parquet"
+    for kind in (pa.float64(), pa.decimal128(8, 2)):
+        pq.write_table(pa.table({**columns, "lab": pa.array([5.3, 9999.0, None]).cast(kind)}), path)
+        found = read_with_schema(path, table())
+        assert found.x[:, 0].tolist() == pytest.approx([0.0053, 0.0, 0.0])
+        assert found.x[:, 1].tolist() == [0.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_encoding_of_each_file_is_found(tmp_path, encoding, packed):
+    path = write(tmp_path / "r.csv", 'ü5;"a\nö";Ost;ja', "€;x;West;nein", encoding=encoding)
+    if packed:
+        (tmp_path / "r.csv.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path = tmp_path / "r.csv.gz"
+    frame = read_frame(path, None, dialect=Dialect(encoding="cp1252"))
+    assert {name: cells.to_pylist() for name, cells in frame.columns.items()} == {
+        "lab": ["ü5", "€"],
+        "seen": ["a\nö", "x"],
+        "ward": ["Ost", "West"],
+        "y": ["ja", "nein"],
+    }
+    assert frame.encoding == encoding
+
+
+def test_text_that_turns_out_not_to_be_unicode_late_is_read_again(tmp_path):
+    path = write(tmp_path / "r.csv", *["1;2;Ost;ja"] * 200_000, "1;2;Gö;nein", encoding="cp1252")
+    frame = read_frame(path, None, dialect=Dialect(encoding="cp1252"))
+    assert (frame.rows, frame.encoding) == (200_001, "cp1252")
+    assert "Gö" in frame.columns["ward"].to_pylist()
+
+
+def test_the_separator_that_excel_states_and_the_one_that_is_asked_for(tmp_path):
+    stated = write(tmp_path / "s.csv", "a|b;c", "1|2;3", "4|5;6", header="sep=|")
+    assert read_frame(stated, None).columns["a"].to_pylist() == ["1", "4"]
+    assert list(read_frame(stated, None, dialect=Dialect(separator="semicolon")).columns) == ["a|b", "c"]
+
+
+def test_predictions_read_the_same(tmp_path):
+    path = write(tmp_path / "r.csv", "1.234,5;25.07.2023;Ost", header="lab;seen;ward")
+    rows = read_rows_to_predict(path, table())
+    assert float(rows.x[0, 0]) == pytest.approx(1.2345)
+    assert rows.y is None
+
+
+def test_a_numeric_target_in_the_dialect(tmp_path):
+    target = {"name": "y", "kind": "number", "mean": 0.0, "std": 1.0}
+    path = write(tmp_path / "r.csv", "1;;Ost;1,5", "1;;Ost;9999", "1;;Ost;2,5")
+    assert read_with_schema(path, table(target=target)).y.tolist() == [1.5, 2.5]
+    assert read_rows_to_predict(path, table(target=target)).y is None
+    own = {**target, "decimal": "point"}
+    points = write(tmp_path / "p.csv", "1,5;;Ost;1.5", "1;;Ost;2.5")
+    assert read_with_schema(points, table(target=own)).y.tolist() == [1.5, 2.5]
+
+
+# -- in the task -------------------------------------------------------------------------------------------
+
+
+def test_a_schema_without_a_dialect_is_what_it_was():
+    """Its canonical text is that of before, so folders and swarms of before go on."""
+    written = canonical_parameters(task(TABLE), (), None)
+    for name in ("dialect", "decimal", "dates", "thousands"):
+        assert name not in written
+
+
+def test_a_dialect_is_part_of_what_peers_compare():
+    one, other = (
+        canonical_parameters(task({**copy.deepcopy(TABLE), "dialect": {"decimal": mark}}), (), None)
+        for mark in ("comma", "point")
+    )
+    assert one != other
+
+
+def test_a_dialect_survives_its_file():
+    text = f"dialect = {toml(plain(GERMAN))}"
+    assert text == (
+        'dialect = { decimal = "comma", thousands = "point", dates = "day-first", '
+        'missing = ["-", "k.A.", "9999"] }'
+    )
+    assert table().dialect == GERMAN
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ({"decimal": ","}, "data.schema.dialect.decimal = ',' is refused; allowed: 'point' or 'comma'"),
+        (
+            {"thousands": "point"},
+            "data.schema.dialect.thousands = 'point' is refused beside decimal = 'point'; allowed: another",
+        ),
+        ({"encoding": "utf-7"}, "data.schema.dialect.encoding = 'utf-7' is refused; allowed: 'cp1250' or"),
+        ({"missing": ["a", "a"]}, "data.schema.dialect.missing = ['a', 'a'] is refused; allowed: 0 to 100"),
+        ({"comma": True}, "'data.schema.dialect.comma' is not a known key"),
+    ],
+)
+def test_a_bad_dialect(said, line):
+    assert told(schema, {**TABLE, "dialect": said}).startswith(line)
+
+
+def test_a_dialect_in_words():
+    assert described(GERMAN) == (
+        "decimals with a comma; thousands with a point; dates day first; no value: '-', 'k.A.', '9999'"
+    )
+    assert described(PLAIN) == ""
+
+
+def test_a_check_warns_of_a_category_that_looks_like_numbers(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    columns = [{"name": "crp", "kind": "category", "values": ["5,3", "6,1"]}]
+    about = {
+        "task": {"name": "t"},
+        "model": {"class": "node.models:Linear", "args": {"inputs": 3, "outputs": 2}},
+        "data": {"schema": {"kind": "table", "target": TARGET, "columns": columns}},
+    }
+    read_task(about)
+    lines = [
+        f"[{name}]\n" + "".join(f"{key} = {toml(value)}\n" for key, value in section.items())
+        for name, section in about.items()
+    ]
+    (tmp_path / "task.toml").write_text("".join(lines))
+    rows = [f"{row},5;{'ja' if row % 2 else 'nein'}" for row in range(40)]
+    write(tmp_path / "r.csv", *rows, header="crp;y")
+    assert check.main(["task.toml", "--data", "r.csv"]) == 0
+    said = capsys.readouterr().out
+    assert "warning  data: " in said
+    assert "crp: looks like numbers such as '0,5', but the task's schema calls it a category" in said
+
+    write(
+        tmp_path / "r.csv", *(f"{row % 4};{'ja' if row % 2 else 'nein'}" for row in range(40)), header="crp;y"
+    )
+    assert check.main(["task.toml", "--data", "r.csv"]) == 0
+    assert "looks like numbers" not in capsys.readouterr().out, "four codes may be a category"
+
+    rows = [f"{row % 4},5;{'ja' if row % 2 else 'nein'}" for row in range(40)]
+    write(tmp_path / "r.csv", *rows, header="crp;y")
+    assert check.main(["task.toml", "--data", "r.csv"]) == 0
+    assert "looks like numbers such as '0,5'" in capsys.readouterr().out, "codes have no decimal commas"
+
+
+def test_missing_numbers_are_nan_whatever_their_spelling(tmp_path):
+    path = write(tmp_path / "r.csv", "9999,0;;Ost;ja", "9.999;;Ost;nein", "9998;;Ost;nein")
+    marked = read_with_schema(path, table()).x[:, 1]
+    assert np.array_equal(marked, [1, 1, 0])
+    assert math.isclose(float(read_with_schema(path, table()).x[2, 0]), 9.998, rel_tol=1e-6)
