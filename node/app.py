@@ -9,7 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from math import prod
+from math import isinf, prod
 from pathlib import Path
 
 import torch
@@ -316,6 +316,7 @@ def _settings(
         electorate=_first_electorate(options, endpoint),
         weak=section.weak,
         amnesty_s=section.amnesty_s,
+        wait_s=options.wait_s,
     )
 
 
@@ -388,12 +389,21 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
         "links": protection(options.tls, endpoint),
         "sums": at_least + withstands(task.aggregation, expected, task.privacy.honest).text,
         **introduction(prepared.mechanism),
+        **_wait_words(options),
         **_recovered_words(state),
         **_gone_words(state),
         **loss_gate_words(task),
         **prepared.notes,
         "out": str(out),
     }
+
+
+def _wait_words(options: NodeOptions) -> dict[str, str]:
+    """Returns the line about --wait; none if the first group is waited for as long as any other."""
+    if options.wait_s <= options.task.aggregation.group_timeout_s:
+        return {}
+    longest = "as long as it takes" if isinf(options.wait_s) else f"up to {options.wait_s:g} s"
+    return {"wait": f"{longest} for the first group; no round is spent meanwhile"}
 
 
 def _recovered_words(state: State) -> dict[str, str]:
@@ -479,5 +489,12 @@ async def _live(
     finally:
         await page.close()
         await peer.transport.close()
-    watched.observers.handle(Finished(await peer.summarise()))
-    return exit_status(peer.end, plan, peer.round)
+    summary = await peer.summarise()
+    watched.observers.handle(Finished(summary))
+    return exit_status(
+        peer.end,
+        plan,
+        round=summary.rounds,
+        aggregated=summary.aggregated,
+        must_aggregate=options.require_aggregation,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,7 +47,9 @@ exit status: 0 done, 1 failed at run time, 2 bad arguments or configuration, 130
 
 
 ENVIRONMENT = "MURMURATION_NODE"
+FOREVER = "forever"
 _LONGEST_DRAIN_S = 3600
+_LONGEST_WAIT_S = 30 * 24 * 3600
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,9 @@ class NodeOptions:
     """The options of a node. Either `peers` is not empty or `tracker` is given.
 
     `tracker` and `listen` are "host:port"; `shard` is (part, parts), the part 0-based;
-    `rounds` is the last round number to take part in, None for the task's own; `drain_timeout_s` is how
-    long an interrupted node may take to finish the current round.
+    `rounds` is the last round number to take part in, None for the task's own; `wait_s` is how long the first
+    offer of this start waits for a group at least, infinite for ever; `drain_timeout_s` is how long an
+    interrupted node may take to finish the current round.
     """
 
     peers: tuple[PeerAddress, ...]
@@ -67,6 +71,9 @@ class NodeOptions:
     data: Path | Rows | None
     shard: tuple[int, int] | None
     rounds: int | None
+    wait_s: float
+    require_aggregation: bool
+    """Whether a run without one aggregated round counts as failed: exit status 1."""
     out: Path | None
     key: Path | None
     allow: Path | None
@@ -101,6 +108,8 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
         data=path_of(given.data, place("data")),
         shard=_shard(given.shard, place("shard")),
         rounds=None if given.rounds is None else whole_number(given.rounds, place("rounds"), 1, 1_000_000),
+        wait_s=_wait_s(given.wait, place("wait")),
+        require_aggregation=given.require_aggregation,
         out=path_of(given.out, place("out")),
         key=path_of(given.key, place("key")),
         allow=path_of(given.allow, place("allow")),
@@ -204,6 +213,19 @@ def _add_running(group: Options) -> None:
         "--rounds", metavar="N", help="the last round to take part in. Default: the task's train.rounds"
     )
     group.add_argument(
+        "--wait",
+        default="0",
+        metavar="SECONDS|forever",
+        help="how long to wait for the others before the first group, at least; meanwhile no round is spent, "
+        "and the node says who is missing. Default: 0, so that each round waits for "
+        "aggregation.group_timeout_s and then goes on with this node's own update",
+    )
+    group.add_argument(
+        "--require-aggregation",
+        action="store_true",
+        help="end with exit status 1 if not one round was aggregated with others. Default: no",
+    )
+    group.add_argument(
         "--out",
         metavar="DIR",
         help="the folder for model, history and state; a node with the same folder resumes where it stopped. "
@@ -301,6 +323,18 @@ def whole_number(written: str, option: str, low: int, high: int) -> int:
             f"{option} {shown(written)} is refused; allowed: a whole number from {low} to {high}"
         )
     return int(written)
+
+
+def _wait_s(written: str, place: str) -> float:
+    """Returns how long to wait for the first group (s); infinite for `forever`."""
+    if written == FOREVER:
+        return math.inf
+    if re.fullmatch(r"[0-9]{1,18}", written) is None or int(written) > _LONGEST_WAIT_S:
+        raise ConfigError(
+            f"{place} {shown(written)} is refused; allowed: a whole number of seconds from 0 to "
+            f"{_LONGEST_WAIT_S}, or {FOREVER}"
+        )
+    return float(written)
 
 
 def _shard(written: str | None, place: str) -> tuple[int, int] | None:

@@ -132,6 +132,7 @@ SUMMARY = {
     "metrics": "As in the history.",
     "sums": "What the sums of the last group withstand.",
     "epsilon_alone": "Where members share noise: the epsilon spent if all others work together.",
+    "generation": "How many agreed models led to the last one; 0 if the node trained alone.",
 }
 REASONS = {
     "group-timeout": "No group formed in time.",

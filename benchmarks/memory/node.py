@@ -110,6 +110,8 @@ def _options(task: Task, data: Path, out: Path, endpoints: tuple[str, ...], peer
         data=data,
         shard=None,
         rounds=ROUNDS,
+        wait_s=0.0,
+        require_aggregation=False,
         out=out,
         key=None,
         allow=None,

@@ -55,6 +55,19 @@ def summary_text(summary: Summary) -> str:
     )
 
 
+def alone_text(summary: Summary) -> str:
+    """Returns the last line of a run without one aggregated round; empty for any other run."""
+    rounds = summary.aggregated + summary.fallbacks
+    if summary.aggregated or not rounds:
+        return ""
+    if summary.generation:
+        return f"0 of {rounds} rounds were aggregated with you; the model is what others agreed on"
+    return (
+        f"you trained alone: 0 of {rounds} rounds were aggregated; start the nodes together, or let each wait "
+        "for the others: --wait forever"
+    )
+
+
 def event_texts(event: NodeEvent) -> tuple[str, ...]:
     """Returns an event in words, as one text per line."""
     match event:
@@ -71,7 +84,8 @@ def event_texts(event: NodeEvent) -> tuple[str, ...]:
         case events.Warned(text) | events.RolledBack(text):
             return (f"warning: {text}",)
         case events.Finished(summary):
-            return (summary_text(summary),)
+            alone = alone_text(summary)
+            return (summary_text(summary), *([f"warning: {alone}"] if alone else []))
 
 
 def event_values(event: NodeEvent) -> dict[str, object]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from node.logs import Log
 from node.observe.journal import PAGE
+from node.observe.lines import alone_text
 from node.runtime import events
 from node.runtime.artifacts import Record, Summary
 from node.runtime.events import NodeEvent
@@ -64,6 +65,8 @@ class LogObserver:
             case events.Draining(within_s):
                 log.info("draining", within_s=within_s)
             case events.Finished(summary):
+                if alone := alone_text(summary):
+                    log.warning("alone", text=alone)
                 log.info("finished" if summary.finished else "stopped", **_summary_fields(summary))
 
 

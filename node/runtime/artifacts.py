@@ -89,6 +89,8 @@ class Summary:
     """The metrics of the last base, as in history.jsonl."""
     epsilon_alone: float | None = None
     """As in history.jsonl."""
+    generation: int = 0
+    """How many agreed models led to the last one; 0: this is no agreed model."""
 
     def as_json(self) -> dict[str, object]:
         """Returns plain values for JSON, floats rounded to six digits."""

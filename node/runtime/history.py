@@ -264,6 +264,7 @@ def run_summary(
         sums=sums,
         metrics=evaluation.metrics,
         epsilon_alone=_number(privacy, "epsilon_alone"),
+        generation=state.base.generation,
     )
 
 

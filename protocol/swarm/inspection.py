@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import isinf
 
 from protocol.aggregation.session_machine import SessionMachine
 from protocol.swarm.meeting.clock_skew import Clocks
@@ -134,7 +135,7 @@ def status_of(
     if discovery.joining:
         return Status("joining", discovery.awaited(), discovery.deadline)
     if offer is not None:
-        return Status("group", discovery.awaited(), offer.deadline)
+        return Status("group", discovery.awaited(), None if isinf(offer.until) else offer.until)
     if following_until is not None:
         return Status("following", (), following_until)
     return Status("idle" if closing_until is None else "closing", (), closing_until)

@@ -223,7 +223,10 @@ class Node:
         if self._machine is not None:
             actions += self._of_machine(self._machine.tick(now), now)
         actions += self._coordination.tick(now)
-        if self._coordination.expired(now):
+        if self._coordination.waits_on(now):
+            self._watch.look(now)
+            actions += self._watch.remind()
+        elif self._coordination.expired(now):
             self._course.step(Event.NO_GROUP)
             actions += self._alone(Reason.GROUP_TIMEOUT, self.round + 1, now)
         if self._discovery.announcing_due(now):

@@ -135,6 +135,8 @@ def node_options(plan: SwarmPlan, peer: int, endpoints: tuple[str, ...]) -> Node
         data=None,
         shard=(peer, plan.peers),
         rounds=plan.rounds,
+        wait_s=0.0,
+        require_aggregation=False,
         out=plan.peer_folder(peer),
         key=None,
         allow=None,

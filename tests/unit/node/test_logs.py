@@ -137,6 +137,7 @@ EVERYTHING = (
     events.Draining(30.0),
     events.Finished(SUMMARY),
     events.Finished(replace(SUMMARY, finished=False)),
+    events.Finished(replace(SUMMARY, aggregated=0, fallbacks=2)),
 )
 """All events of a node."""
 
@@ -172,6 +173,7 @@ FIELDS = {
     "peer-clock": {"peer", "why"},
     "peer-epoch": {"peer", "why"},
     "waiting": {"text"},
+    "alone": {"text"},
     "weak": {"text"},
     "quorum": {"text"},
     "rolled-back": set(),
@@ -220,7 +222,7 @@ def test_what_an_owner_should_look_at_is_a_warning():
             "peer-clock",
             "peer-epoch",
         ),
-        *("waiting", "weak", "rolled-back", "warning"),
+        *("waiting", "weak", "rolled-back", "warning", "alone"),
     ]
 
 
