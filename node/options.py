@@ -29,9 +29,9 @@ secure aggregation. There is no server, and nobody sees anybody's update."""
 _EPILOG = """\
 examples:
   Three peers on this machine learn to read digits (one line in each of three terminals):
-    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 0/3
-    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 1/3
-    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 2/3
+    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 0/3 --wait 600
+    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 1/3 --wait 600
+    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 2/3 --wait 600
   Data and task of your own, peers on other machines, met through a tracker:
     python -m node --tracker KEY@https://10.0.0.5:9000 --listen 10.0.0.7:9001 \\
                    --task ward.toml --data ward.csv --allow peers.txt

@@ -61,10 +61,10 @@ def alone_text(summary: Summary) -> str:
     if summary.aggregated or not rounds:
         return ""
     if summary.generation:
-        return f"0 of {rounds} rounds were aggregated with you; the model is what others agreed on"
+        return f"0 of {rounds} rounds were aggregated with you: the model is the work of others"
     return (
-        f"you trained alone: 0 of {rounds} rounds were aggregated; start the nodes together, or let each wait "
-        "for the others: --wait forever"
+        f"you trained alone: 0 of {rounds} rounds were aggregated; start the nodes together, or let each "
+        "wait for the others: --wait forever"
     )
 
 

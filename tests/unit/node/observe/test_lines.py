@@ -163,7 +163,7 @@ def test_a_person_without_a_terminal_reads_the_same_lines():
     ("aggregated", "generation", "told"),
     [
         (0, 0, "you trained alone: 0 of 20 rounds were aggregated; start the nodes together, or"),
-        (0, 4, "0 of 20 rounds were aggregated with you; the model is what others agreed on"),
+        (0, 4, "0 of 20 rounds were aggregated with you: the model is the work of others"),
         (1, 1, ""),
     ],
 )
