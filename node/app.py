@@ -26,6 +26,7 @@ from node.logs import Log
 from node.net.listening import check_names, endpoint_of, listen, listen_where_possible
 from node.net.routes import answers
 from node.net.tls import make_tls, protection, url
+from node.nicknames import Nicknames, read_nicknames
 from node.observe.access import Access, access_of, kept_token
 from node.observe.choose import choose_output
 from node.observe.health import health, missing_of
@@ -105,6 +106,7 @@ class Prepared:
     bound: float | None
     """The bound on each coordinate of every offer, which is clipped to it; None: whole numbers."""
     allow: frozenset[bytes] | None
+    nicknames: Nicknames
     last_round: Callable[[int], int]
     """Maps the last round in a folder to the last round of this start."""
     generations: int | None
@@ -211,6 +213,7 @@ def prepared_on(options: NodeOptions, dataset: Dataset) -> Prepared:
         offered=learning.offered,
         bound=learning.bound,
         allow=allowed(options),
+        nicknames=nicknames(options),
         last_round=lambda _: options.rounds or task.train.rounds,
         generations=None if plan is None else last_step(plan, options.rounds),
     )
@@ -242,6 +245,11 @@ def allowed(options: NodeOptions) -> frozenset[bytes] | None:
     if options.allow is not None:
         return read_allow_list(options.allow) | pinned
     return pinned if pinned and len(pinned) == len(options.peers) else None
+
+
+def nicknames(options: NodeOptions) -> Nicknames:
+    """Returns the owner's names of keys. Raises ConfigError if the file cannot be read."""
+    return Nicknames() if options.names is None else read_nicknames(options.names)
 
 
 def _key_path(options: NodeOptions) -> Path | None:
@@ -317,6 +325,7 @@ def _settings(
         weak=section.weak,
         amnesty_s=section.amnesty_s,
         wait_s=options.wait_s,
+        nicknames=prepared.nicknames.names,
     )
 
 
@@ -353,7 +362,9 @@ def _run_in(
         access = access_of(endpoint, bound, where, lambda: kept_token(out / PAGE_TOKEN))
         registry = new_registry()
         journal = Journal(Clock().now)
-        observers = Observers((journal, observer, LogObserver(Log("node")), RoundFigures(registry)))
+        observers = Observers(
+            (journal, observer, LogObserver(Log("node"), prepared.nicknames), RoundFigures(registry))
+        )
         shown = access.shown(out / PAGE_TOKEN, on_terminal=sys.stdout.isatty() and not options.json)
         observers.handle(Started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown}))
         watched = Watched(observers=observers, journal=journal, access=access, registry=registry)
@@ -443,6 +454,7 @@ def _plan(prepared: Prepared, key: NodeKey, endpoint: str, state: State) -> Plan
         generations=prepared.generations,
         report_every=None if steps is None else steps.report_every,
         honest=None if steps is None else steps.honest,
+        nicknames=prepared.nicknames,
     )
 
 

@@ -77,6 +77,8 @@ class NodeOptions:
     out: Path | None
     key: Path | None
     allow: Path | None
+    names: Path | None
+    """The file of nicknames (node.nicknames)."""
     open: bool
     tls: str
     seed: int
@@ -113,6 +115,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
         out=path_of(given.out, place("out")),
         key=path_of(given.key, place("key")),
         allow=path_of(given.allow, place("allow")),
+        names=path_of(given.names, place("names")),
         open=given.open,
         tls=given.tls,
         seed=whole_number(given.seed, place("seed"), 0, 2**32 - 1),
@@ -168,6 +171,12 @@ def _add_meeting(group: Options) -> None:
         metavar="FILE",
         help="learn only with the public keys in FILE, one per line, # for comments. Off loopback a node "
         "starts only with --allow, with every peer pinned, or with --open. Default: no list",
+    )
+    group.add_argument(
+        "--names",
+        metavar="FILE",
+        help="names for the keys of peers, NAME = KEY on each line, # for comments: what you read shows them "
+        "in place of the first digits of a key. Default: none",
     )
     group.add_argument(
         "--open", action="store_true", help="learn with anyone who connects, off loopback too. Default: no"

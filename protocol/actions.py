@@ -17,6 +17,7 @@ from protocol.wire.messages import (
     Group,
     Key,
     Message,
+    Parting,
     PieceRequest,
     Sid,
     Sum,
@@ -243,11 +244,15 @@ class Note(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notice to the user; nothing depends on it. `who`: the subject, `text`: what happened to it."""
+    """A notice to the user; nothing depends on it. `who`: the subject, `text`: what happened to it.
+
+    `parting`: why it left, if it said so.
+    """
 
     kind: Note
     who: str
     text: str = ""
+    parting: Parting | None = None
 
 
 @dataclass(frozen=True, slots=True)

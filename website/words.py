@@ -109,6 +109,7 @@ RECORD = {
     "steps": "The steps of this round that the node was in; 0 where a round is one sum of updates.",
     "steps_failed": "The sums of this round that failed: each cost the charge of a step.",
     "epsilon_alone": "Where members share noise: the epsilon spent so far if all others work together.",
+    "names": "The names that `--names` gives to the keys in `missing`.",
     "without": "Electors of the previous model that counted as gone for good when this one was made.",
 }
 SUMMARY = {

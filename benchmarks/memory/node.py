@@ -115,6 +115,7 @@ def _options(task: Task, data: Path, out: Path, endpoints: tuple[str, ...], peer
         out=out,
         key=None,
         allow=None,
+        names=None,
         open=False,
         tls="auto",
         seed=peer,

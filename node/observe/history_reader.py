@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 MAX_ROUNDS = 5000
@@ -34,6 +34,7 @@ class Round:
     steps: int | None = None
     steps_failed: int | None = None
     epsilon_alone: float | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 class Rounds:
@@ -112,12 +113,18 @@ def _round(values: Mapping[str, object]) -> Round:
         steps=_whole(values, "steps"),
         steps_failed=_whole(values, "steps_failed"),
         epsilon_alone=_number(values, "epsilon_alone"),
+        names=_texts(values, "names"),
     )
 
 
 def _words(values: Mapping[str, object], name: str) -> tuple[str, ...]:
     value = values.get(name)
     return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _texts(values: Mapping[str, object], name: str) -> Mapping[str, str]:
+    value = values.get(name)
+    return {str(key): str(text) for key, text in value.items()} if isinstance(value, dict) else {}
 
 
 def _number(values: Mapping[str, object], name: str) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from node.data.report import counted
+from node.nicknames import DIGITS
 from node.runtime import events
 from node.runtime.artifacts import Record, Summary
 from node.runtime.events import NodeEvent
@@ -25,13 +26,18 @@ def round_text(record: Record, rounds: int) -> str:
     return f"round {record.round}/{rounds}: {_outcome_text(record)}{back}; {accuracy}; {spent}{times}"
 
 
+def missing_text(record: Record) -> str:
+    """Returns whose silence ended a round: the owner's names, or the first digits of keys."""
+    return ", ".join(record.names.get(key, key[:DIGITS]) for key in record.missing)
+
+
 def _outcome_text(record: Record) -> str:
     if record.reason is None:
         without = f", WITHOUT {', '.join(record.without)} (gone for good)" if record.without else ""
         return f"aggregated with {record.participants} peers{_steps_text(record)}{without}"
     if record.reason == Reason.BUDGET_SPENT:
         return "offered nothing (the privacy budget is spent), followed the others"
-    missing = f", missing {', '.join(key[:8] for key in record.missing)}" if record.missing else ""
+    missing = f", missing {missing_text(record)}" if record.missing else ""
     return f"own update kept ({record.reason}{missing})"
 
 
@@ -39,7 +45,7 @@ def _steps_text(record: Record) -> str:
     """Returns the steps of a round that has several; "" for a round that is one sum of updates."""
     if not record.steps:
         return ""
-    missing = f", missing {', '.join(key[:8] for key in record.missing)}" if record.missing else ""
+    missing = f", missing {missing_text(record)}" if record.missing else ""
     failed = f" and {record.steps_failed} more failed{missing}" if record.steps_failed else ""
     return f", {counted(record.steps, 'step')}{failed}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from node.storage.records import Traffic
@@ -48,6 +48,8 @@ class Record:
     """The sums of this round that failed: each cost a step's charge."""
     epsilon_alone: float | None = None
     """Where members share noise: what `epsilon` would be if all others worked together."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The owner's names of the keys in `missing`, as far as there are any."""
 
     def as_json(self) -> dict[str, object]:
         """Returns plain values for JSON, floats rounded to six digits."""

@@ -7,13 +7,14 @@
 | told to end while nobody does | nothing: it says goodbye in the same event | stopped (1) | 130 |
 | told twice | nothing | stopped (1) | 130 |
 | it came back, and its swarm is gone | one round of its own | failed (2) | 1 |
-| others refuse it, or it cannot go on | (there is no goodbye) | failed (2) | 1 or 2 (3) |
+| it diverged, is refused, or cannot go on | nothing: it says goodbye, and why (5) | failed (2) | 1 or 2 (3) |
 | Ctrl-C before it has begun (node.cli.sigint) | (there is no goodbye) | none | 130 |
 
 (1) `finished` if its last round has ended nevertheless.
 (2) In a JSON log; otherwise a line on standard error (node.logs).
 (3) The status of the error (node.errors); 1 for a fault of the program (node.cli.error_handling).
 (4) 1 if the owner requires an aggregated round (--require-aggregation) and there was none.
+(5) Nothing, if the error came with an action of the machine: others refuse the node, or a disk fails.
 
 After the goodbye a node handles no more messages. Stored data stays, whatever the end.
 """

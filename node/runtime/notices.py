@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from node.nicknames import Nicknames
 from node.task.parameters import describe_difference
 from protocol.actions import Fatal, Note, Notice
+from protocol.wire.messages import Parting
 
 
-def notice_text(notice: Notice, parameters: str) -> str:
-    """Returns a notice in words; `parameters` are this node's own."""
+def notice_text(notice: Notice, parameters: str, nicknames: Nicknames) -> str:
+    """Returns a notice in words; `parameters` are this node's own, `nicknames` its owner's."""
     who, text = notice.who, notice.text
     match notice.kind:
         case Note.JOINED:
-            return f"{who} is here (key {text})"
+            return f"{who} is here ({_key_text(text, nicknames)})"
         case Note.LEFT:
-            return f"{who} has left (key {text})"
+            why = parting_words(notice.parting)
+            return f"{who} has left{f': {why}' if why else ''} ({_key_text(text, nicknames)})"
         case Note.LOST:
             return f"{who} is gone: {text}"
         case Note.COORDINATOR:
@@ -35,6 +38,26 @@ def notice_text(notice: Notice, parameters: str) -> str:
             )
         case Note.OTHER_SWARM:
             return f"{who} is in another swarm: {describe_difference(parameters, text)}"
+
+
+def _key_text(digits: str, nicknames: Nicknames) -> str:
+    """Returns whose key begins with these digits, or the digits."""
+    return nicknames.of(digits) or f"key {digits}"
+
+
+def parting_words(parting: Parting | None) -> str:
+    """Returns why a peer left; empty if it did not say."""
+    match parting:
+        case None:
+            return ""
+        case Parting.ENDED:
+            return "its last round is over"
+        case Parting.STOPPED:
+            return "its owner stopped it"
+        case Parting.DIVERGED:
+            return "its training diverged, to a loss or an update that is not finite"
+        case Parting.FAILED:
+            return "it cannot go on"
 
 
 def fatal_text(fatal: Fatal, parameters: str) -> str:

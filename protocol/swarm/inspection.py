@@ -13,7 +13,7 @@ from protocol.swarm.meeting.discovery import Discovery, Greeting
 from protocol.swarm.meeting.group_seeker import Offer
 from protocol.swarm.meeting.membership import Member
 from protocol.swarm.recovery.catch_up import CatchUp
-from protocol.wire.messages import Key
+from protocol.wire.messages import Key, Parting
 
 
 class Contact(StrEnum):
@@ -47,6 +47,8 @@ class KnownPeer:
     """Why it cannot be reached, or why it refuses this node; empty if not known."""
     ahead_s: float | None
     """By how much its clock is ahead of this machine's; None if not known or below TOLERANCE_S."""
+    parting: Parting | None
+    """Why it left, if it did and said so."""
 
 
 def known_peers_of(discovery: Discovery, round: int, tracker: str | None) -> tuple[KnownPeer, ...]:
@@ -87,6 +89,7 @@ def _met(member: Member, is_known: bool, greetings: dict[str, Greeting], clocks:
         is_tracker=False,
         why=why,
         ahead_s=clocks.ahead_s(announce.key),
+        parting=member.parting if announce.leaving else None,
     )
 
 
@@ -106,6 +109,7 @@ def _greeted(endpoint: str, greeting: Greeting, is_tracker: bool) -> KnownPeer:
         is_tracker=is_tracker,
         why=why,
         ahead_s=None,
+        parting=None,
     )
 
 

@@ -72,11 +72,13 @@ from protocol.wire.messages import (
     Announce,
     Base,
     Electors,
+    Goodbye,
     Group,
     Hello,
     Key,
     Link,
     Message,
+    Parting,
     Ready,
     Redirect,
     Refused,
@@ -97,7 +99,7 @@ class Node:
         self._members = self._discovery.members
         self.addresses = Addresses(settings, state, self._members)
         self._patience = Patience(settings, state, self._members)
-        self._watch = Watch(settings, state, self._members, self._patience, self.addresses.named)
+        self._watch = Watch(settings, state, self._members, self._patience, self.addresses.called)
         self._voting = Voting(settings, state, self._members, self._patience)
         self._late = LateFinishes(settings, state.votes, self._voting.ballot)
         self._catch_up = CatchUp(settings, state, self._members, self._patience)
@@ -286,10 +288,10 @@ class Node:
         self._coordination.announce(self._state.announce(self._settings), now)
         return self._discovery.broadcast(now)
 
-    def leave(self, now: float) -> list[Action]:
-        """Announce that this node leaves, so that no peer waits for it."""
+    def leave(self, now: float, why: Parting | None = None) -> list[Action]:
+        """Announce that this node leaves, so that no peer waits for it, and `why`."""
         self._runs.end()
-        return self._discovery.broadcast(now, leaving=True)
+        return self._discovery.broadcast(now, leaving=True, why=why)
 
     @property
     def deadline(self) -> float | None:
@@ -334,10 +336,8 @@ class Node:
             case Hello():
                 heard = [*self._hello(message, by, now), *self._gave_up(message.announce, False, now)]
                 return [*heard, *self._discovery.clock_news()]
-            case Roster():
-                return [*self._discovery.roster(message, now), *self._discovery.clock_news()]
-            case Refused():
-                return self._discovery.refused(message, now)
+            case Roster() | Refused() | Goodbye():
+                return self._introduction(message, by, now)
             case Ready():
                 taken = self._coordination.ready(message, by, now)
                 return [*taken, *self._gave_up(message.announce, True, now)]
@@ -357,6 +357,15 @@ class Node:
                 return self._fetched(message, now)
             case _:
                 return self._catch_up.serve(message, by, self._discovery.accepts)
+
+    def _introduction(self, message: Roster | Refused | Goodbye, by: Key | None, now: float) -> list[Action]:
+        match message:
+            case Roster():
+                return [*self._discovery.roster(message, now), *self._discovery.clock_news()]
+            case Refused():
+                return self._discovery.refused(message, now)
+            case Goodbye():
+                return self._discovery.goodbye(message, by)
 
     def _hello(self, hello: Hello, by: Key | None, now: float) -> list[Action]:
         actions = self._discovery.hello(hello, by, now)
@@ -470,7 +479,7 @@ class Node:
         if ballot is None:
             return ()
         are_keys = self._state.line.electors is not None or self._settings.electorate is None
-        return names_of(ballot.gone, are_keys, self.addresses.named)
+        return names_of(ballot.gone, are_keys, self.addresses.called)
 
     # -- rounds ------------------------------------------------------------------------------------
 

@@ -140,6 +140,7 @@ def node_options(plan: SwarmPlan, peer: int, endpoints: tuple[str, ...]) -> Node
         out=plan.peer_folder(peer),
         key=None,
         allow=None,
+        names=None,
         open=False,
         tls="auto",
         seed=plan.batch_seed(peer),

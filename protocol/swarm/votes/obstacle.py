@@ -230,10 +230,17 @@ class _Look:
 
     def _named(self, elector: bytes) -> str:
         """The name of an elector for people."""
-        name = elector.decode("ascii", "replace") if self._is_first else self._name(elector)
+        name = self._named_at(elector.decode("ascii", "replace")) if self._is_first else self._name(elector)
         if elector == self._me:
             return "this node (whose vote is bound)"
         return f"{name} (whose vote is bound)" if _is_bound(self._announced(elector)) else name
+
+    def _named_at(self, endpoint: str) -> str:
+        """The name of an elector that is known by its endpoint: the owner's for the key there, if known."""
+        there = self._members.at(endpoint)
+        key = self._settings.pins.get(endpoint) if there is None else there.key
+        nickname = self._settings.nicknames.get(key or b"")
+        return f"{nickname} ({endpoint})" if nickname else endpoint
 
     def _announced(self, elector: bytes) -> Announce | None:
         if self._is_first:

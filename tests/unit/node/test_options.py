@@ -59,8 +59,8 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
     options = told.partition("examples:")[0].split("\n  --")[1:]
     names = " ".join(entry.split()[0] for entry in options)
     assert names == (
-        "peers tracker listen allow open tls task set data shard rounds wait require-aggregation out key "
-        "seed json log log-level "
+        "peers tracker listen allow names open tls task set data shard rounds wait require-aggregation "
+        "out key seed json log log-level "
         "drain-timeout config debug"
     )
     assert [entry for entry in options[2:] if "Default:" not in entry] == []
