@@ -19,6 +19,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from node.data.csv_head import header_of, read_head, separator_of
+from node.data.remedies import without_columns
 from node.errors import ConfigError, one_line, reason, shown
 from node.storage.regular_files import check_regular
 
@@ -118,14 +119,10 @@ def _chosen(path: Path, header: Sequence[str], wanted: Sequence[str] | None) -> 
 
 
 def check_columns(path: Path, header: Sequence[str], wanted: Sequence[str]) -> None:
-    """Raises ConfigError for a column that a schema requires and the file lacks."""
-    for name in wanted:
-        if name not in header:
-            fail(
-                path,
-                f" has no column {shown(name)}, which the task's schema asks for; it has "
-                f"{shown(', '.join(header))}; add the column, or rename the one that it is",
-            )
+    """Raises ConfigError for columns that a schema requires and the file lacks."""
+    missing = [name for name in wanted if name not in header]
+    if missing:
+        fail(path, without_columns(missing, header))
 
 
 def _read_parquet(path: Path, wanted: Sequence[str] | None, limits: Limits) -> Frame:

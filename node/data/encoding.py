@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from node.data.cells import A_NUMBER, number
 from node.data.columns import Bad, Floats, Words, days_of, numbers_of, truths_of, words_of
 from node.data.csv_and_parquet import Frame, fail
+from node.data.remedies import other_class
 from node.data.report import Entry, counted
 from node.errors import ConfigError, shown
 from node.task.schema import (
@@ -122,8 +123,7 @@ def _classes(
         row, word = int(unknown[0]), words.words[words.codes[unknown[0]]]
         fail(
             frame.path,
-            f", row {row + 1}, column {shown(target.name)}: {shown(word)} is no class of the task; allowed: "
-            f"{shown(', '.join(target.values))}; mend it, or have it added to the schema by all",
+            f", row {row + 1}, column {shown(target.name)}: {shown(word)} {other_class(target.values)}",
         )
     kept = np.flatnonzero(labels >= 0)
     _enough(frame, len(kept), target.name)
