@@ -240,6 +240,10 @@ class Note(StrEnum):
     """A group made a base without a quorum of the electors."""
     QUORUM = "quorum"
     """A quorum made a base, after a notice that there was none."""
+    SLOW = "slow"
+    """The last rounds waited for this peer."""
+    BEHIND = "behind"
+    """This peer's last round is lower than this node's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,9 @@ from protocol.actions import Note, Notice
 _UNWELCOME = frozenset({Note.REFUSED, Note.NOT_ALLOWED, Note.WRONG_PIN, Note.OTHER_SWARM})
 _ODD = frozenset({Note.CLOCK, Note.EPOCH})
 _OF_THE_SWARM = frozenset({Note.WAITING, Note.WEAK, Note.QUORUM})
-_EXPLAINED = frozenset({*_UNWELCOME, *_ODD, Note.LOST, Note.UNREACHABLE, Note.COORDINATOR})
+_EXPLAINED = frozenset(
+    {*_UNWELCOME, *_ODD, Note.LOST, Note.UNREACHABLE, Note.COORDINATOR, Note.SLOW, Note.BEHIND}
+)
 KEY_DIGITS = 16
 
 

@@ -123,7 +123,9 @@ def _peers(
             is_awaited=found.endpoint in awaited,
             name="" if found.key is None else nicknames.of(found.key.hex()),
             why="; ".join(
-                filter(None, (found.why, parting_words(found.parting), clock_words(found.ahead_s)))
+                filter(
+                    None, (found.why, parting_words(found.parting), found.late, clock_words(found.ahead_s))
+                )
             ),
         )
         for found in known_peers[:MAX_PEERS]

@@ -12,11 +12,8 @@ def notice_text(notice: Notice, parameters: str, nicknames: Nicknames) -> str:
     """Returns a notice in words; `parameters` are this node's own, `nicknames` its owner's."""
     who, text = notice.who, notice.text
     match notice.kind:
-        case Note.JOINED:
-            return f"{who} is here ({_key_text(text, nicknames)})"
-        case Note.LEFT:
-            why = parting_words(notice.parting)
-            return f"{who} has left{f': {why}' if why else ''} ({_key_text(text, nicknames)})"
+        case Note.JOINED | Note.LEFT:
+            return _coming_or_going_text(notice, nicknames)
         case Note.LOST:
             return f"{who} is gone: {text}"
         case Note.COORDINATOR:
@@ -27,6 +24,8 @@ def notice_text(notice: Notice, parameters: str, nicknames: Nicknames) -> str:
             return f"{who} refuses this node: {text}"
         case Note.NOT_ALLOWED | Note.WRONG_PIN:
             return f"{who} is not let in: {text}"
+        case Note.SLOW | Note.BEHIND:
+            return f"{who} {'is ' * (notice.kind is Note.SLOW)}{text}"
         case Note.CLOCK:
             return f"{who}: {text}"
         case Note.WAITING | Note.WEAK | Note.QUORUM:
@@ -40,9 +39,13 @@ def notice_text(notice: Notice, parameters: str, nicknames: Nicknames) -> str:
             return f"{who} is in another swarm: {describe_difference(parameters, text)}"
 
 
-def _key_text(digits: str, nicknames: Nicknames) -> str:
-    """Returns whose key begins with these digits, or the digits."""
-    return nicknames.of(digits) or f"key {digits}"
+def _coming_or_going_text(notice: Notice, nicknames: Nicknames) -> str:
+    """Returns who is here or has left, why, and whose key that is."""
+    key = nicknames.of(notice.text) or f"key {notice.text}"
+    if notice.kind is Note.JOINED:
+        return f"{notice.who} is here ({key})"
+    why = parting_words(notice.parting)
+    return f"{notice.who} has left{f': {why}' if why else ''} ({key})"
 
 
 def parting_words(parting: Parting | None) -> str:

@@ -43,6 +43,7 @@ from protocol.quorum.lineage import Line, after
 from protocol.swarm.addressing import Addresses
 from protocol.swarm.inspection import KnownPeer, Status, known_peers_of, status_of
 from protocol.swarm.last_rounds import Closing, Follower, SwarmEnd
+from protocol.swarm.lateness import Awaited, Lateness
 from protocol.swarm.meeting.clock_skew import THIS_MACHINE
 from protocol.swarm.meeting.coordination import Coordination
 from protocol.swarm.meeting.discovery import Discovery
@@ -113,6 +114,7 @@ class Node:
         self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
         self._machine: SessionMachine | None = None
         self._runs = Runs(settings, state, self._voting)
+        self._lateness = Lateness(settings, state, self._members)
         self._early = ReorderBuffer()
         self._storing = False
         self._result_of: Sid | None = None
@@ -192,6 +194,7 @@ class Node:
 
         `by`: the key that the peer proved on the link that brought the message; None: no key was proved.
         """
+        self._lateness.heard(now, self._awaited)
         machine = self._machine
         actions = self._dispatch(message, by, now)
         if machine is not None and self._machine is machine and isinstance(message, MaskedMessage):
@@ -220,7 +223,8 @@ class Node:
 
     def tick(self, now: float) -> list[Action]:
         """Carry out what is due at `now`."""
-        actions = [*self._discovery.tick(now), *self._discovery.clock_news()]
+        self._lateness.heard(now, self._awaited)
+        actions = [*self._discovery.tick(now), *self._discovery.clock_news(), *self._lateness.news()]
         self._catch_up.tick(now)
         if self._machine is not None:
             actions += self._of_machine(self._machine.tick(now), now)
@@ -234,6 +238,13 @@ class Node:
         if self._discovery.announcing_due(now):
             actions += self._broadcast(now)
         return self._after([*actions, *self._watched(now)], now)
+
+    def _awaited(self) -> Awaited:
+        """The peers that the running sum waits for; while none runs, those whose READYs are missing here."""
+        if self._machine is not None:
+            return Awaited(self._machine.waiting_for(), len(self._machine.participant.others))
+        seeks = self._seeker.offer is not None
+        return Awaited(self._coordination.unready if seeks else (), len(self._members.live(self.round)))
 
     def _watched(self, now: float) -> list[Action]:
         """Update the obstacle to a group; notify the owner once an offer has waited for TOLD_AFTER_S."""
@@ -327,7 +338,7 @@ class Node:
     @property
     def known_peers(self) -> tuple[KnownPeer, ...]:
         """The peers that this node knows or has greeted."""
-        return known_peers_of(self._discovery, self.round, self._settings.tracker)
+        return known_peers_of(self._discovery, self._lateness, self.round, self._settings.tracker)
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -590,6 +601,7 @@ class Node:
         """Set this node's last round; rounds that it missed make no peer silent."""
         self._members.skipped(round - self._state.round - 1)
         self._state.round = round
+        self._lateness.ended()
 
     def _alone(self, reason: Reason, round: int, now: float) -> list[Action]:
         """End the round with this node's own update: no group came, or none will."""

@@ -45,6 +45,13 @@ class Coordination:
         return 1 + (len(self._members.offering(self._state.round)) if self._matchmaker else 0)
 
     @property
+    def unready(self) -> frozenset[Key]:
+        """The peers whose READYs this node waits for as coordinator; none while another coordinates."""
+        if self._matchmaker is None or self.seeker.coordinator != self._me:
+            return frozenset()
+        return self._matchmaker.unready((self._settings.task, self._settings.parameters_hash)) - {self._me}
+
+    @property
     def deadline(self) -> float | None:
         """When tick should be called at the latest; None: never."""
         times = (self.seeker.deadline, self._matchmaker.deadline if self._matchmaker else None)

@@ -172,6 +172,8 @@ FIELDS = {
     "peer-unreachable": {"peer", "why"},
     "peer-clock": {"peer", "why"},
     "peer-epoch": {"peer", "why"},
+    "peer-slow": {"peer", "why"},
+    "peer-behind": {"peer", "why"},
     "waiting": {"text"},
     "alone": {"text"},
     "weak": {"text"},
