@@ -113,7 +113,7 @@ class Node:
         self._seeker = self._coordination.seeker
         self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
         self._machine: SessionMachine | None = None
-        self._runs = Runs(settings, state, self._voting)
+        self._runs = Runs(state, self._voting)
         self._lateness = Lateness(settings, state, self._members)
         self._early = ReorderBuffer()
         self._storing = False
