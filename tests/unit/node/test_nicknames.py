@@ -74,6 +74,11 @@ def test_a_key_without_a_name_is_called_by_its_first_digits():
     assert NO_NICKNAMES.called(TWO.hex()) == TWO.hex()[:8]
 
 
+def test_digits_that_several_named_keys_share_name_none_of_them():
+    alike = Nicknames({bytes.fromhex("ab" * 32): "ward b", bytes.fromhex("ac" * 32): "ward c"})
+    assert (alike.of("ab"), alike.of("a"), alike.of("77")) == ("ward b", "", "")
+
+
 @pytest.mark.parametrize(
     ("notice", "told"),
     [
