@@ -9,7 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from math import prod
+from math import isinf, prod
 from pathlib import Path
 
 import torch
@@ -26,6 +26,7 @@ from node.logs import Log
 from node.net.listening import check_names, endpoint_of, listen, listen_where_possible
 from node.net.routes import answers
 from node.net.tls import make_tls, protection, url
+from node.nicknames import Nicknames, read_nicknames
 from node.observe.access import Access, access_of, kept_token
 from node.observe.choose import choose_output
 from node.observe.health import health, missing_of
@@ -108,6 +109,7 @@ class Prepared:
     bound: float | None
     """The bound on each coordinate of every offer, which is clipped to it; None: whole numbers."""
     allow: frozenset[bytes] | None
+    nicknames: Nicknames
     last_round: Callable[[int], int]
     """Maps the last round in a folder to the last round of this start."""
     generations: int | None
@@ -223,6 +225,7 @@ def prepared_on(options: NodeOptions, dataset: Dataset) -> Prepared:
         offered=learning.offered,
         bound=learning.bound,
         allow=allowed(options),
+        nicknames=nicknames(options),
         last_round=lambda _: options.rounds or task.train.rounds,
         generations=None if plan is None else last_step(plan, options.rounds),
     )
@@ -254,6 +257,11 @@ def allowed(options: NodeOptions) -> frozenset[bytes] | None:
     if options.allow is not None:
         return read_allow_list(options.allow) | pinned
     return pinned if pinned and len(pinned) == len(options.peers) else None
+
+
+def nicknames(options: NodeOptions) -> Nicknames:
+    """Returns the owner's names of keys. Raises ConfigError if the file cannot be read."""
+    return Nicknames() if options.names is None else read_nicknames(options.names)
 
 
 def _key_path(options: NodeOptions) -> Path | None:
@@ -328,6 +336,8 @@ def _settings(
         electorate=_first_electorate(options, endpoint),
         weak=section.weak,
         amnesty_s=section.amnesty_s,
+        wait_s=options.wait_s,
+        nicknames=prepared.nicknames.names,
     )
 
 
@@ -369,7 +379,7 @@ def _run_in(
         access = access_of(endpoint, bound, where, lambda: kept_token(out / PAGE_TOKEN))
         registry = new_registry()
         journal = Journal(Clock().now)
-        owner = Observers((journal, observer, LogObserver(Log("node"))))
+        owner = Observers((journal, observer, LogObserver(Log("node"), prepared.nicknames)))
         shown = access.shown(out / PAGE_TOKEN, on_terminal=sys.stdout.isatty() and not options.json)
         name, warn = options.task.task.name, lambda text: owner.handle(Warned(text))
         with reporting(options.reports, name, key.public.hex(), warn) as reporters:
@@ -410,12 +420,21 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
         "links": protection(options.tls, endpoint),
         "sums": at_least + withstands(task.aggregation, expected, task.privacy.honest).text,
         **introduction(prepared.mechanism),
+        **_wait_words(options),
         **_recovered_words(state),
         **_gone_words(state),
         **loss_gate_words(task),
         **prepared.notes,
         "out": str(out),
     }
+
+
+def _wait_words(options: NodeOptions) -> dict[str, str]:
+    """Returns the line about --wait; none if the first group is waited for as long as any other."""
+    if options.wait_s <= options.task.aggregation.group_timeout_s:
+        return {}
+    longest = "as long as it takes" if isinf(options.wait_s) else f"up to {options.wait_s:g} s"
+    return {"wait": f"{longest} for the first group; no round is spent meanwhile"}
 
 
 def _recovered_words(state: State) -> dict[str, str]:
@@ -455,6 +474,7 @@ def _plan(prepared: Prepared, key: NodeKey, endpoint: str, state: State) -> Plan
         generations=prepared.generations,
         report_every=None if steps is None else steps.report_every,
         honest=None if steps is None else steps.honest,
+        nicknames=prepared.nicknames,
     )
 
 
@@ -505,7 +525,8 @@ async def _live(
         finally:
             page.tell_end()
             await peer.transport.leave()
-        watched.observers.handle(Finished(await peer.summarise()))
+        summary = await peer.summarise()
+        watched.observers.handle(Finished(summary))
         if linger_s and peer.end is End.DONE:
             watched.observers.handle(Lingering(linger_s))
             await kept.write()
@@ -514,4 +535,10 @@ async def _live(
         await kept.write()
         await page.close()
         await peer.transport.close()
-    return exit_status(peer.end, plan, peer.round)
+    return exit_status(
+        peer.end,
+        plan,
+        round=summary.rounds,
+        aggregated=summary.aggregated,
+        must_aggregate=options.require_aggregation,
+    )

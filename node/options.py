@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,9 +31,9 @@ secure aggregation. There is no server, and nobody sees anybody's update."""
 _EPILOG = """\
 examples:
   Three peers on this machine learn to read digits (one line in each of three terminals):
-    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 0/3
-    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 1/3
-    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 2/3
+    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 0/3 --wait 600
+    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 1/3 --wait 600
+    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 2/3 --wait 600
   Data and task of your own, peers on other machines, met through a tracker:
     python -m node --tracker KEY@https://10.0.0.5:9000 --listen 10.0.0.7:9001 \\
                    --task ward.toml --data ward.csv --allow peers.txt
@@ -48,8 +49,10 @@ exit status: 0 done, 1 failed at run time, 2 bad arguments or configuration, 130
 
 
 ENVIRONMENT = "MURMURATION_NODE"
+FOREVER = "forever"
 _LONGEST_DRAIN_S = 3600
 _LONGEST_LINGER_S = 7 * 24 * 3600
+_LONGEST_WAIT_S = 30 * 24 * 3600
 REPORTERS = {"tensorboard": "tensorboard", "mlflow": "mlflow"}
 """Maps the names of --report to the modules that they need; each is an extra of the same name."""
 
@@ -67,8 +70,9 @@ class NodeOptions:
     """The options of a node. Either `peers` is not empty or `tracker` is given.
 
     `tracker` and `listen` are "host:port"; `shard` is (part, parts), the part 0-based;
-    `rounds` is the last round number to take part in, None for the task's own; `drain_timeout_s` is how
-    long an interrupted node may take to finish the current round.
+    `rounds` is the last round number to take part in, None for the task's own; `wait_s` is how long the first
+    offer of this start waits for a group at least, infinite for ever; `drain_timeout_s` is how long an
+    interrupted node may take to finish the current round.
     """
 
     peers: tuple[PeerAddress, ...]
@@ -80,9 +84,14 @@ class NodeOptions:
     data: Path | Rows | None
     shard: tuple[int, int] | None
     rounds: int | None
+    wait_s: float
+    require_aggregation: bool
+    """Whether a run without one aggregated round counts as failed: exit status 1."""
     out: Path | None
     key: Path | None
     allow: Path | None
+    names: Path | None
+    """The file of nicknames (node.nicknames)."""
     open: bool
     tls: str
     seed: int
@@ -117,9 +126,12 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
         data=path_of(given.data, place("data")),
         shard=_shard(given.shard, place("shard")),
         rounds=None if given.rounds is None else whole_number(given.rounds, place("rounds"), 1, 1_000_000),
+        wait_s=_wait_s(given.wait, place("wait")),
+        require_aggregation=given.require_aggregation,
         out=path_of(given.out, place("out")),
         key=path_of(given.key, place("key")),
         allow=path_of(given.allow, place("allow")),
+        names=path_of(given.names, place("names")),
         open=given.open,
         tls=given.tls,
         seed=whole_number(given.seed, place("seed"), 0, 2**32 - 1),
@@ -179,6 +191,12 @@ def _add_meeting(group: Options) -> None:
         "starts only with --allow, with every peer pinned, or with --open. Default: no list",
     )
     group.add_argument(
+        "--names",
+        metavar="FILE",
+        help="names for the keys of peers, NAME = KEY on each line, # for comments: what you read shows them "
+        "in place of the first digits of a key. Default: none",
+    )
+    group.add_argument(
         "--open", action="store_true", help="learn with anyone who connects, off loopback too. Default: no"
     )
     add_tls(group)
@@ -220,6 +238,19 @@ def _add_running(group: Options) -> None:
     """Adds the options about this run."""
     group.add_argument(
         "--rounds", metavar="N", help="the last round to take part in. Default: the task's train.rounds"
+    )
+    group.add_argument(
+        "--wait",
+        default="0",
+        metavar="SECONDS|forever",
+        help="how long to wait for the others before the first group, at least; meanwhile no round is spent, "
+        "and the node says who is missing. Default: 0, so that each round waits for "
+        "aggregation.group_timeout_s and then goes on with this node's own update",
+    )
+    group.add_argument(
+        "--require-aggregation",
+        action="store_true",
+        help="end with exit status 1 if not one round was aggregated with others. Default: no",
     )
     group.add_argument(
         "--out",
@@ -351,6 +382,18 @@ def whole_number(written: str, option: str, low: int, high: int) -> int:
             f"{option} {shown(written)} is refused; allowed: a whole number from {low} to {high}"
         )
     return int(written)
+
+
+def _wait_s(written: str, place: str) -> float:
+    """Returns how long to wait for the first group (s); infinite for `forever`."""
+    if written == FOREVER:
+        return math.inf
+    if re.fullmatch(r"[0-9]{1,18}", written) is None or int(written) > _LONGEST_WAIT_S:
+        raise ConfigError(
+            f"{place} {shown(written)} is refused; allowed: a whole number of seconds from 0 to "
+            f"{_LONGEST_WAIT_S}, or {FOREVER}"
+        )
+    return float(written)
 
 
 def _shard(written: str | None, place: str) -> tuple[int, int] | None:

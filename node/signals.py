@@ -56,14 +56,16 @@ async def until_over(peer: Engine, show: Show | None = None) -> None:
     """Runs the peer until it is done or told to end, then says goodbye. Raises the peer's error, if any."""
     life = asyncio.create_task(peer.run(show))
     await asyncio.wait((life,))
-    _raise_first_error(life)
+    error = _first_error(life)
+    if error is not None:
+        await peer.give_up(error)
+        raise error
     await peer.leave()
 
 
-def _raise_first_error(life: asyncio.Task[None]) -> None:
-    """Raises the error that ended the peer, unwrapped from the exception groups of its tasks."""
+def _first_error(life: asyncio.Task[None]) -> BaseException | None:
+    """Returns the error that ended the peer, unwrapped from the exception groups of its tasks."""
     error = life.exception()
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    if error is not None:
-        raise error
+    return error

@@ -17,6 +17,7 @@ from protocol.wire.messages import (
     Group,
     Key,
     Message,
+    Parting,
     PieceRequest,
     Sid,
     Sum,
@@ -239,15 +240,23 @@ class Note(StrEnum):
     """A group made a base without a quorum of the electors."""
     QUORUM = "quorum"
     """A quorum made a base, after a notice that there was none."""
+    SLOW = "slow"
+    """The last rounds waited for this peer."""
+    BEHIND = "behind"
+    """This peer's last round is lower than this node's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notice to the user; nothing depends on it. `who`: the subject, `text`: what happened to it."""
+    """A notice to the user; nothing depends on it. `who`: the subject, `text`: what happened to it.
+
+    `parting`: why it left, if it said so.
+    """
 
     kind: Note
     who: str
     text: str = ""
+    parting: Parting | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from protocol.wire.messages import (
     Announce,
     Base,
     CertificateRequest,
+    Goodbye,
     Group,
     Hello,
     Key,
@@ -203,7 +204,7 @@ def speaker(message: Message) -> Key | None:
     match message:
         case Hello() | Ready():
             return message.announce.key
-        case Roster():
+        case Roster() | Goodbye():
             return message.key
         case Group():
             return message.coordinator

@@ -119,6 +119,7 @@ RECORD = {
     "epsilon_alone": "Where members share noise: the epsilon spent so far if all others work together.",
     "swarm": "With `aggregation.swarm_metric`: a metric of all members' rows for the model that the round "
     "began with, and `mine` on this node's own rows; null in rounds without it.",
+    "names": "The names that `--names` gives to the keys in `missing`.",
     "without": "Electors of the previous model that counted as gone for good when this one was made.",
 }
 SUMMARY = {
@@ -147,6 +148,7 @@ SUMMARY = {
     "sums": "What the sums of the last group withstand.",
     "epsilon_alone": "Where members share noise: the epsilon spent if all others work together.",
     "swarm": "The last metric of all members' rows, as in the history.",
+    "generation": "How many agreed models led to the last one; 0 if the node trained alone.",
 }
 REASONS = {
     "group-timeout": "No group formed in time.",

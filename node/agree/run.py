@@ -28,11 +28,11 @@ from mechanisms.record_sums import FINEST, RecordSums, record_sums
 from node.agree.outcome import Agreed, agreed, totals
 from node.agree.survey import Sums, norm, parts, survey
 from node.agree.task_file import agreed_text
-from node.app import Prepared, allowed, check_others, run_as
+from node.app import Prepared, allowed, check_others, nicknames, run_as
 from node.cli.sigint import INTERRUPTED
 from node.data.report import Report
 from node.errors import ConfigError, UserError, reason, shown
-from node.observe.lines import JsonOutput, TextOutput, event_texts
+from node.observe.lines import JsonOutput, TextOutput, event_texts, missing_text
 from node.options import NodeOptions
 from node.runtime.artifacts import Folder, Record
 from node.runtime.engine import Engine
@@ -140,7 +140,7 @@ def agreement_texts(event: NodeEvent) -> tuple[str, ...]:
 
 def _try_text(record: Record, rounds: int) -> str:
     """Returns the line on whether a try led to an agreement."""
-    missing = f" (missing {', '.join(key[:8] for key in record.missing)})" if record.missing else ""
+    missing = f" (missing {missing_text(record)})" if record.missing else ""
     came = f"{record.participants} peers agreed" if record.reason is None else f"none ({record.reason})"
     return f"agreement, try {record.round} of up to {rounds}: {came}{missing}"
 
@@ -234,6 +234,7 @@ def prepare_agreement(options: NodeOptions) -> Prepared:
         offered=len(sums),
         bound=bound,
         allow=allowed(options),
+        nicknames=nicknames(options),
         last_round=lambda done: done + (options.rounds or ROUNDS),
         generations=1,
     )

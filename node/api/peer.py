@@ -49,6 +49,8 @@ class Peer:
         listen: "HOST:PORT" where others reach this node. None: the one of `peers` that can be bound here.
         shard: (i, n) takes part i of n, from 0, of the task's own data, or of rows in memory.
         rounds: the last round to take part in. None: the task's train.rounds.
+        wait: how long to wait for the others before the first group, in whole seconds, or "forever"; no round
+            is spent meanwhile. 0: as long as before any other group.
         out: the folder of the run. None: runs/<task>-<first digits of the key>.
         key: the file of the private key. None: node.key in `out`.
         allow: a file of public keys; the node learns only with these.
@@ -73,6 +75,7 @@ class Peer:
         listen: str | None = None,
         shard: tuple[int, int] | None = None,
         rounds: int | None = None,
+        wait: int | str = 0,
         out: str | Path | None = None,
         key: str | Path | None = None,
         allow: str | Path | None = None,
@@ -88,6 +91,7 @@ class Peer:
             "tracker": tracker,
             "listen": listen,
             "rounds": rounds,
+            "wait": wait,
             "out": out,
             "key": key,
             "allow": allow,

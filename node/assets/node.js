@@ -155,7 +155,7 @@ export class NodePage {
       cells: [
         { text: peer.endpoint, className: "mono" },
         { text: CONTACTS[peer.contact] ?? peer.contact, className: `state ${peer.contact.replace(" ", "-")}`, dot: true, tag: peer.is_awaited ? "waited for" : "" },
-        { text: peer.key?.slice(0, 8) ?? NONE, className: "mono" },
+        peer.name ? { text: peer.name } : { text: peer.key?.slice(0, 8) ?? NONE, className: "mono" },
         { text: count(peer.round), className: "number" },
         { text: note(peer), className: "why" },
       ],

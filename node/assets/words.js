@@ -126,7 +126,7 @@ export const outcome = (round, bySteps = false) => {
   if (round.reason === FOLLOWED) return "Followed the others";
   if (round.rolled_back) return "Rolled back";
   if (round.without?.length) return `Aggregated without ${list(round.without)}, gone for good`;
-  const missing = round.missing.length ? `; missing ${round.missing.map((key) => key.slice(0, 8)).join(", ")}` : "";
+  const missing = round.missing.length ? `; missing ${round.missing.map((key) => round.names?.[key] ?? key.slice(0, 8)).join(", ")}` : "";
   if (round.reason == null) return bySteps ? stepsIn(round, missing) : "Aggregated";
   return `${bySteps ? "No step" : "Own update"}: ${REASONS[round.reason] ?? round.reason}${missing}`;
 };

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from node.data.csv_head import Head, header_of, read_head
 from node.data.formats import kind_of
+from node.data.remedies import without_columns
 from node.errors import ConfigError, one_line, reason, shown
 from node.storage.regular_files import check_regular
 from node.task.dialect import PLAIN, Dialect
@@ -152,14 +153,10 @@ def _chosen(path: Path, header: Sequence[str], wanted: Sequence[str] | None) -> 
 
 
 def check_columns(path: Path, header: Sequence[str], wanted: Sequence[str]) -> None:
-    """Raises ConfigError for a column that a schema requires and the file lacks."""
-    for name in wanted:
-        if name not in header:
-            fail(
-                path,
-                f" has no column {shown(name)}, which the task's schema asks for; it has "
-                f"{shown(', '.join(header))}; add the column, or rename the one that it is",
-            )
+    """Raises ConfigError for columns that a schema requires and the file lacks."""
+    missing = [name for name in wanted if name not in header]
+    if missing:
+        fail(path, without_columns(missing, header))
 
 
 def _read_workbook(path: Path, wanted: Sequence[str] | None, dialect: Dialect, limits: Limits) -> Frame:

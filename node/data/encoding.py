@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from node.data.cells import a_number, number, number_reader
 from node.data.columns import Bad, Floats, Words, days_of, hours_of, numbers_of, truths_of, words_of
 from node.data.csv_and_parquet import Frame, fail
+from node.data.remedies import other_class
 from node.data.report import Entry, counted
 from node.data.shapes import shapes_of
 from node.errors import ConfigError, shown
@@ -151,8 +152,7 @@ def _classes(
         row, word = int(unknown[0]), words.words[words.codes[unknown[0]]]
         fail(
             frame.path,
-            f", row {row + 1}, column {shown(target.name)}: {shown(word)} is no class of the task; allowed: "
-            f"{shown(', '.join(target.values))}; mend it, or have it added to the schema by all",
+            f", row {row + 1}, column {shown(target.name)}: {shown(word)} {other_class(target.values)}",
         )
     kept = np.flatnonzero(labels >= 0)
     _enough(frame, len(kept), target.name)

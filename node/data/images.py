@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from node.data.encoding import Encoded, check_size, class_counts, standardise
+from node.data.remedies import other_class
 from node.data.report import Entry, counted
 from node.errors import ConfigError, reason, shown
 from node.task.schema import ArraySchema, ClassTarget
@@ -94,10 +95,9 @@ def read_images(schema: ArraySchema, path: Path) -> Encoded:
 def _check_classes(folder: Folder, target: ClassTarget) -> None:
     for name in folder.classes:
         if name not in target.values:
-            allowed = shown(", ".join(target.values))
             raise ConfigError(
-                f"data folder {shown(str(folder.path))}: the folder {shown(name)} is no class of the task; "
-                f"allowed: {allowed}; rename it, or have it added to the schema by all"
+                f"data folder {shown(str(folder.path))}: the folder {shown(name)} "
+                f"{other_class(target.values)}"
             )
     if folder.count > MOST_IMAGES:
         raise ConfigError(f"data folder {shown(str(folder.path))} has more than {MOST_IMAGES} images")

@@ -26,6 +26,7 @@ from node.data.encoding import (
 from node.data.formats import TABLES, kind_of
 from node.data.images import read_images
 from node.data.npz import array_names, finite, labels, read_arrays
+from node.data.remedies import other_class
 from node.data.report import Entry
 from node.errors import ConfigError, shown
 from node.task.schema import ArraySchema, ClassTarget, Schema, TableSchema
@@ -154,8 +155,7 @@ def _labels(
         bad = label_word(words[table.index(-1)])
         fail(
             path,
-            f", array {shown(name)}: {shown(bad)} is no class of the task; allowed: "
-            f"{shown(', '.join(target.values))}; mend it, or have it added to the schema by all",
+            f", array {shown(name)}: {shown(bad)} {other_class(target.values)}",
         )
     numbers = np.array(table, np.int64)[places]
     return numbers, class_counts(target, numbers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from node.storage.records import SwarmFigure
@@ -47,6 +47,7 @@ class Round:
     beside: float | None = None
     """The value of the metric that is shown beside the headline (node.training.headline.COMPANION)."""
     swarm: SwarmFigure | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 class Rounds:
@@ -131,6 +132,7 @@ def _round(values: Mapping[str, object]) -> Round:
         only_class=_text(values, "only_class"),
         beside=_beside(values),
         swarm=SwarmFigure.from_json(values.get("swarm")),
+        names=_texts(values, "names"),
     )
 
 
@@ -147,6 +149,11 @@ def _beside(values: Mapping[str, object]) -> float | None:
 def _words(values: Mapping[str, object], name: str) -> tuple[str, ...]:
     value = values.get(name)
     return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _texts(values: Mapping[str, object], name: str) -> Mapping[str, str]:
+    value = values.get(name)
+    return {str(key): str(text) for key, text in value.items()} if isinstance(value, dict) else {}
 
 
 def _number(values: Mapping[str, object], name: str) -> float | None:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from node.observe.lines import alone_text
 from node.runtime import events
 from node.runtime.events import NodeEvent
 
@@ -49,3 +50,5 @@ class Journal:
                 self._remarks.append(Remark(at=self._now(), is_warning=False, text=event.text))
             case events.Warned() | events.RolledBack():
                 self._remarks.append(Remark(at=self._now(), is_warning=True, text=event.text))
+            case events.Finished(summary) if alone := alone_text(summary):
+                self._remarks.append(Remark(at=self._now(), is_warning=True, text=alone))

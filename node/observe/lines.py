@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from node.data.report import counted
+from node.nicknames import DIGITS
 from node.runtime import events
 from node.runtime.artifacts import Record, Summary
 from node.runtime.events import NodeEvent
@@ -27,13 +28,18 @@ def round_text(record: Record, rounds: int) -> str:
     return f"round {record.round}/{rounds}: {_outcome_text(record)}{back}; {good}; {together}{spent}{times}"
 
 
+def missing_text(record: Record) -> str:
+    """Returns whose silence ended a round: the owner's names, or the first digits of keys."""
+    return ", ".join(record.names.get(key, key[:DIGITS]) for key in record.missing)
+
+
 def _outcome_text(record: Record) -> str:
     if record.reason is None:
         without = f", WITHOUT {', '.join(record.without)} (gone for good)" if record.without else ""
         return f"aggregated with {record.participants} peers{_steps_text(record)}{without}"
     if record.reason == Reason.BUDGET_SPENT:
         return "offered nothing (the privacy budget is spent), followed the others"
-    missing = f", missing {', '.join(key[:8] for key in record.missing)}" if record.missing else ""
+    missing = f", missing {missing_text(record)}" if record.missing else ""
     return f"own update kept ({record.reason}{missing})"
 
 
@@ -41,7 +47,7 @@ def _steps_text(record: Record) -> str:
     """Returns the steps of a round that has several; "" for a round that is one sum of updates."""
     if not record.steps:
         return ""
-    missing = f", missing {', '.join(key[:8] for key in record.missing)}" if record.missing else ""
+    missing = f", missing {missing_text(record)}" if record.missing else ""
     failed = f" and {record.steps_failed} more failed{missing}" if record.steps_failed else ""
     return f", {counted(record.steps, 'step')}{failed}"
 
@@ -56,6 +62,19 @@ def summary_text(summary: Summary) -> str:
         f"aggregated, {summary.fallbacks} on its own; {good}; {together}"
         f"base {summary.base_digest[:16]}; "
         f"{summary.bytes_sent / 1e6:.1f} MB sent in {summary.seconds:.0f} s{ledger}"
+    )
+
+
+def alone_text(summary: Summary) -> str:
+    """Returns the last line of a run without one aggregated round; empty for any other run."""
+    rounds = summary.aggregated + summary.fallbacks
+    if summary.aggregated or not rounds:
+        return ""
+    if summary.generation:
+        return f"0 of {rounds} rounds were aggregated with you: the model is the work of others"
+    return (
+        f"you trained alone: 0 of {rounds} rounds were aggregated; start the nodes together, or let each "
+        "wait for the others: --wait forever"
     )
 
 
@@ -75,7 +94,8 @@ def event_texts(event: NodeEvent) -> tuple[str, ...]:
         case events.Warned(text) | events.RolledBack(text):
             return (f"warning: {text}",)
         case events.Finished(summary):
-            return (summary_text(summary),)
+            alone = alone_text(summary)
+            return (summary_text(summary), *([f"warning: {alone}"] if alone else []))
 
 
 def event_values(event: NodeEvent) -> dict[str, object]:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from node.data.report import counted
-from node.observe.lines import summary_text
+from node.observe.lines import alone_text, summary_text
 from node.runtime import events
 from node.runtime.artifacts import Record
 from node.runtime.events import NodeEvent
@@ -62,6 +62,8 @@ class LiveView:
                 self._console.print(Text(f"warning: {text}", style="yellow"))
             case events.Finished(summary):
                 self._console.print(Text(summary_text(summary), style="bold"))
+                if alone := alone_text(summary):
+                    self._console.print(Text(f"warning: {alone}", style="bold yellow"))
 
     async def show(self, take: Take) -> None:
         """Redraws the panel a few times a second until it is cancelled."""

@@ -9,21 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from node.logs import Log
+from node.nicknames import NO_NICKNAMES, Nicknames
 from node.observe.journal import PAGE
+from node.observe.lines import alone_text
 from node.runtime import events
 from node.runtime.artifacts import Record, Summary
 from node.runtime.events import NodeEvent
+from node.runtime.notices import parting_words
 from protocol.actions import Note, Notice
 
 _UNWELCOME = frozenset({Note.REFUSED, Note.NOT_ALLOWED, Note.WRONG_PIN, Note.OTHER_SWARM})
 _ODD = frozenset({Note.CLOCK, Note.EPOCH})
 _OF_THE_SWARM = frozenset({Note.WAITING, Note.WEAK, Note.QUORUM})
-_EXPLAINED = frozenset({*_UNWELCOME, *_ODD, Note.LOST, Note.UNREACHABLE, Note.COORDINATOR})
+_EXPLAINED = frozenset(
+    {*_UNWELCOME, *_ODD, Note.LOST, Note.UNREACHABLE, Note.COORDINATOR, Note.SLOW, Note.BEHIND}
+)
 KEY_DIGITS = 16
 
 
-def log_notice(log: Log, notice: Notice, text: str) -> None:
+def log_notice(log: Log, notice: Notice, text: str, name: str = "") -> None:
     """Logs a notice about a peer as the event `peer-KIND`; `text` is the complete notice in words.
+
+    `name`: the owner's name of the peer's key.
 
     A notice about the swarm is logged as the event `KIND`.
     """
@@ -32,14 +39,19 @@ def log_notice(log: Log, notice: Notice, text: str) -> None:
         return
     say = log.warning if notice.kind in _UNWELCOME | _ODD else log.info
     about = {"why": text} if notice.kind in _EXPLAINED else {"key": notice.text}
+    if notice.parting is not None:
+        about["why"] = parting_words(notice.parting)
+    if name:
+        about["name"] = name
     say(f"peer-{notice.kind}", peer=notice.who, **about)
 
 
 class LogObserver:
     """Writes a node's events as lines of its log."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, nicknames: Nicknames = NO_NICKNAMES) -> None:
         self._log = log
+        self._nicknames = nicknames
 
     def handle(self, event: NodeEvent) -> None:
         """Writes one line."""
@@ -56,7 +68,8 @@ class LogObserver:
             case events.CaughtUp(base, how):
                 log.info("caught-up", generation=base.generation, base_digest=base.digest.hex(), how=how)
             case events.Noticed(notice, text):
-                log_notice(log, notice, text)
+                is_of_a_key = notice.kind in (Note.JOINED, Note.LEFT)
+                log_notice(log, notice, text, self._nicknames.of(notice.text) if is_of_a_key else "")
             case events.RolledBack():
                 log.warning("rolled-back")  # its text contains two losses
             case events.Warned(text):
@@ -66,6 +79,8 @@ class LogObserver:
             case events.Lingering(for_s):
                 log.info("lingering", for_s=for_s)
             case events.Finished(summary):
+                if alone := alone_text(summary):
+                    log.warning("alone", text=alone)
                 log.info("finished" if summary.finished else "stopped", **_summary_fields(summary))
 
 
@@ -101,6 +116,7 @@ def _round_fields(record: Record, rounds: int) -> dict[str, object]:
         "clipped": record.clipped,
         "rolled_back": record.rolled_back is not None,
         "without": list(record.without),
+        **({"names": dict(record.names)} if record.names else {}),
         "base_digest": record.base_digest,
     }
 

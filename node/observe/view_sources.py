@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 
 from mechanisms.accounting.ledger import Ledger
 from node.net.traffic import Counts
+from node.nicknames import Nicknames
 from node.observe.history_reader import Rounds
 from node.observe.journal import KEPT, Journal, Remark
 from node.observe.run_folder import MODEL, size_of
 from node.observe.views import NodeView, Peer, Swarm, TrackerView, Visitor
+from node.runtime.notices import parting_words
 from node.runtime.privacy_budget import facts, steps_charged
 from node.runtime.shell import Shell
 from node.runtime.snapshot import Inspector
@@ -77,7 +79,7 @@ class NodeViewSource:
             phase=status.phase,
             phase_since=parts.shell.clock.at(parts.meter.since),
             spent_s=parts.meter.spent_s,
-            waiting_for=status.waiting_for,
+            waiting_for=parts.called(status.waiting_for),
             until=status.deadline,
             base_digest=parts.state.base.digest.hex(),
             generation=parts.state.base.generation,
@@ -88,6 +90,7 @@ class NodeViewSource:
                 parts.node.known_peers,
                 status.waiting_for,
                 lambda sums: parts.plan.peers_round(sums, parts.node.round, parts.state.base),
+                parts.plan.nicknames,
             ),
             privacy=_with_steps(self._privacy, parts.state.ledger),
             accuracy_of=parts.plan.accuracy_of,
@@ -110,7 +113,10 @@ def _with_steps(privacy: Mapping[str, object] | None, ledger: Ledger) -> Mapping
 
 
 def _peers(
-    known_peers: tuple[KnownPeer, ...], awaited: tuple[str, ...], round_of: Callable[[int], int]
+    known_peers: tuple[KnownPeer, ...],
+    awaited: tuple[str, ...],
+    round_of: Callable[[int], int],
+    nicknames: Nicknames,
 ) -> tuple[Peer, ...]:
     """`round_of`: the round of a peer that has announced so many sums."""
     return tuple(
@@ -122,7 +128,12 @@ def _peers(
             follows=found.follows,
             is_tracker=found.is_tracker,
             is_awaited=found.endpoint in awaited,
-            why="; ".join(part for part in (found.why, clock_words(found.ahead_s)) if part),
+            name="" if found.key is None else nicknames.of(found.key.hex()),
+            why="; ".join(
+                filter(
+                    None, (found.why, parting_words(found.parting), found.late, clock_words(found.ahead_s))
+                )
+            ),
         )
         for found in known_peers[:MAX_PEERS]
     )

@@ -29,6 +29,8 @@ class Peer:
     is_tracker: bool
     is_awaited: bool
     why: str
+    name: str = ""
+    """The owner's name of the key; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from node.storage.records import SwarmFigure, Traffic
@@ -60,6 +60,8 @@ class Record:
     """Where members share noise: what `epsilon` would be if all others worked together."""
     swarm: SwarmFigure | None = None
     """A metric of all members' rows, for the base that the round began with; None if the sum had none."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The owner's names of the keys in `missing`, as far as there are any."""
 
     @property
     def headline(self) -> Headline:
@@ -118,6 +120,8 @@ class Summary:
     """As in history.jsonl."""
     swarm: SwarmFigure | None = None
     """The last metric of all members' rows, as in history.jsonl."""
+    generation: int = 0
+    """How many agreed models led to the last one; 0: this is no agreed model."""
 
     @property
     def headline(self) -> Headline:

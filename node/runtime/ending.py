@@ -2,17 +2,19 @@
 
 | why | before the goodbye | last event | status |
 |---|---|---|---|
-| its last round is over, or it has enough agreed bases | the closing: all have the last base | finished | 0 |
+| its last round is over, or it has enough bases | the closing: all have the last base | finished | 0 (4) |
 | told to end while others count on it | the session or the closing, within a bound | stopped (1) | 130 |
 | told to end while nobody does | nothing: it says goodbye in the same event | stopped (1) | 130 |
 | told twice | nothing | stopped (1) | 130 |
 | it came back, and its swarm is gone | one round of its own | failed (2) | 1 |
-| others refuse it, or it cannot go on | (there is no goodbye) | failed (2) | 1 or 2 (3) |
+| it diverged, is refused, or cannot go on | nothing: it says goodbye, and why (5) | failed (2) | 1 or 2 (3) |
 | Ctrl-C before it has begun (node.cli.sigint) | (there is no goodbye) | none | 130 |
 
 (1) `finished` if its last round has ended nevertheless.
 (2) In a JSON log; otherwise a line on standard error (node.logs).
 (3) The status of the error (node.errors); 1 for a fault of the program (node.cli.error_handling).
+(4) 1 if the owner requires an aggregated round (--require-aggregation) and there was none.
+(5) Nothing, if the error came with an action of the machine: others refuse the node, or a disk fails.
 
 After the goodbye a node handles no more messages. Stored data stays, whatever the end.
 """
@@ -58,9 +60,17 @@ def others_count_on(phase: str) -> bool:
     return phase in _COUNTED_ON
 
 
-def exit_status(end: End, plan: Plan, round: int) -> int:
-    """Returns the exit status of a node whose last round was `round`. Raises UserError if it is deserted."""
+def exit_status(end: End, plan: Plan, round: int, aggregated: int, must_aggregate: bool) -> int:
+    """Returns the exit status of a node whose last round was `round`, after `aggregated` rounds with others.
+
+    Raises UserError if it is deserted, or if it `must_aggregate` and no round was aggregated.
+    """
     match end:
+        case End.DONE if must_aggregate and not aggregated:
+            raise UserError(
+                f"no round up to {round} of {plan.rounds} was aggregated, and --require-aggregation asks for "
+                "one; start the nodes together, or let each wait for the others: --wait forever"
+            )
         case End.DONE:
             return 0
         case End.TOLD:

@@ -42,7 +42,7 @@ from node.runtime.weighting import WRONG_WEIGHTS
 from node.storage.records import Ending, SwarmFigure
 from node.storage.state import Kept, State
 from node.storage.vector_files import Floats
-from node.training.trainer import Interrupted, Learner
+from node.training.trainer import Diverged, Interrupted, Learner
 from protocol.actions import (
     Action,
     Adopted,
@@ -66,10 +66,11 @@ from protocol.actions import (
     WrongTracker,
 )
 from protocol.crypto.node_key import NodeKey
+from protocol.errors import NotFiniteError
 from protocol.quorum.lineage import FIRST, Line
 from protocol.swarm.node import Node
 from protocol.vectors.pieces import base_digest
-from protocol.wire.messages import Base, Group, Sid
+from protocol.wire.messages import Base, Group, Key, Parting, Sid
 from protocol.wire.signing import parameters_hash
 
 T = TypeVar("T")
@@ -209,9 +210,22 @@ class Engine:
         A round that ended when no task waited for it any more gets its line of history, too. From then on,
         messages from others change nothing.
         """
-        await self._shell.finish(self._node.leave)
+        await self._shell.finish(partial(self._node.leave, why=self._parting))
         await self._history.catch_up()
         await self._history.save_models()
+
+    @property
+    def _parting(self) -> Parting:
+        return Parting.STOPPED if self.stopping.asked else Parting.ENDED
+
+    async def give_up(self, error: BaseException) -> None:
+        """Tells the others that this node cannot go on, and why, unless its machine may be broken, too."""
+        diverged = isinstance(error, Diverged | NotFiniteError)
+        if self._shell.broken.done() and not diverged:
+            return
+        why = Parting.DIVERGED if diverged else Parting.FAILED
+        with suppress(NotFiniteError):  # known: it is `error`
+            await self._shell.finish(partial(self._node.leave, why=why))
 
     async def drain(self, within_s: float) -> None:
         """Ends the node soon: a session or closing that has begun may still finish within `within_s` s."""
@@ -225,7 +239,7 @@ class Engine:
         if others_count_on(self._node.status.phase):
             return []
         self.stopping.at_once()
-        return self._shell.last(self._node.leave)(now)
+        return self._shell.last(partial(self._node.leave, why=self._parting))(now)
 
     async def _round(self) -> None:
         self._meter.begin()
@@ -316,7 +330,7 @@ class Engine:
                 self._serving.ask(action.to, action.request)
             case Evidence():
                 await asyncio.to_thread(self._state.ban, action.sender, action.records)
-                self._warn(f"banned {action.sender.hex()[:16]}...: {action.what}")
+                self._warn(f"banned {self._called(action.sender)}: {action.what}")
             case Notice():
                 self._observer.handle(Noticed(action, self._words_of(action)))
             case Fatal() | WrongTracker():
@@ -332,7 +346,10 @@ class Engine:
         """Returns a notice in words. An obstacle that still stands comes with what the owner can do."""
         if notice.kind is Note.WAITING:
             return self.inspector.waiting or notice.text
-        return notice_text(notice, self._plan.parameters)
+        return notice_text(notice, self._plan.parameters, self._plan.nicknames)
+
+    def _called(self, key: Key) -> str:
+        return self._plan.nicknames.called(key.hex())
 
     def _store(self, action: Spend | Vote | Unbind | Keep | RaiseEpoch | TrackerKnown) -> None:
         """Stores what must be on disk before the node carries out any later action."""
@@ -423,10 +440,10 @@ class Engine:
             case Completed():
                 self._settle(why)
             case Healed():
-                how = f"proved by a certificate from {why.source.hex()[:8]}"
+                how = f"proved by a certificate from {self._called(why.source)}"
                 self._observer.handle(CaughtUp(base, how))
             case Adopted():
-                trusted = ", ".join(key.hex()[:8] for key in why.trusted)
+                trusted = ", ".join(map(self._called, why.trusted))
                 how = f"on the word of {trusted}" if trusted else "proved by the sessions that led to it"
                 self._observer.handle(CaughtUp(base, how))
         return self._node.adopted(base, self._shell.clock.now())

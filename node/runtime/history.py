@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from mechanisms.accounting.ledger import Ledger, Spent
 from mechanisms.mechanism import Mechanism
 from node.net.traffic import Counts
+from node.nicknames import Nicknames
 from node.runtime.artifacts import Folder, Record, Summary, total_of
 from node.runtime.contribution import Training
 from node.runtime.events import Observer, RolledBack, RoundEnded
@@ -137,6 +138,7 @@ class RoundHistory:
             spent=spent,
             refused=self._refused,
             epsilon_alone=alone,
+            nicknames=self._plan.nicknames,
         )
         self._written = number  # this process does not retry a line that fails half-way
         await asyncio.to_thread(self._folder.append, record)
@@ -197,6 +199,7 @@ def round_record(
     spent: Spent | None,
     refused: Refused | None,
     epsilon_alone: float | None,
+    nicknames: Nicknames,
 ) -> Record:
     """Returns a round's line of history; `spent` and `epsilon_alone` are the run's privacy cost so far."""
     return Record(
@@ -229,6 +232,7 @@ def round_record(
         steps_failed=ending.steps_failed,
         epsilon_alone=epsilon_alone,
         swarm=ending.swarm,
+        names={digits: name for digits in ending.missing if (name := nicknames.of(digits))},
     )
 
 
@@ -274,6 +278,7 @@ def run_summary(
         only_class=evaluation.headline.only_class,
         epsilon_alone=_number(privacy, "epsilon_alone"),
         swarm=_last_swarm(history),
+        generation=state.base.generation,
     )
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from node.nicknames import Nicknames
 from node.task.parameters import describe_difference
 from protocol.actions import Fatal, Note, Notice
+from protocol.wire.messages import Parting
 
 
-def notice_text(notice: Notice, parameters: str) -> str:
-    """Returns a notice in words; `parameters` are this node's own."""
+def notice_text(notice: Notice, parameters: str, nicknames: Nicknames) -> str:
+    """Returns a notice in words; `parameters` are this node's own, `nicknames` its owner's."""
     who, text = notice.who, notice.text
     match notice.kind:
-        case Note.JOINED:
-            return f"{who} is here (key {text})"
-        case Note.LEFT:
-            return f"{who} has left (key {text})"
+        case Note.JOINED | Note.LEFT:
+            return _coming_or_going_text(notice, nicknames)
         case Note.LOST:
             return f"{who} is gone: {text}"
         case Note.COORDINATOR:
@@ -24,6 +24,8 @@ def notice_text(notice: Notice, parameters: str) -> str:
             return f"{who} refuses this node: {text}"
         case Note.NOT_ALLOWED | Note.WRONG_PIN:
             return f"{who} is not let in: {text}"
+        case Note.SLOW | Note.BEHIND:
+            return f"{who} {'is ' * (notice.kind is Note.SLOW)}{text}"
         case Note.CLOCK:
             return f"{who}: {text}"
         case Note.WAITING | Note.WEAK | Note.QUORUM:
@@ -35,6 +37,30 @@ def notice_text(notice: Notice, parameters: str) -> str:
             )
         case Note.OTHER_SWARM:
             return f"{who} is in another swarm: {describe_difference(parameters, text)}"
+
+
+def _coming_or_going_text(notice: Notice, nicknames: Nicknames) -> str:
+    """Returns who is here or has left, why, and whose key that is."""
+    key = nicknames.of(notice.text) or f"key {notice.text}"
+    if notice.kind is Note.JOINED:
+        return f"{notice.who} is here ({key})"
+    why = parting_words(notice.parting)
+    return f"{notice.who} has left{f': {why}' if why else ''} ({key})"
+
+
+def parting_words(parting: Parting | None) -> str:
+    """Returns why a peer left; empty if it did not say."""
+    match parting:
+        case None:
+            return ""
+        case Parting.ENDED:
+            return "its last round is over"
+        case Parting.STOPPED:
+            return "its owner stopped it"
+        case Parting.DIVERGED:
+            return "its training diverged, to a loss or an update that is not finite"
+        case Parting.FAILED:
+            return "it cannot go on"
 
 
 def fatal_text(fatal: Fatal, parameters: str) -> str:

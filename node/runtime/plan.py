@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from node.nicknames import NO_NICKNAMES, Nicknames
 from node.task.sections import AggregationSection, StepPlan
 from protocol.wire.messages import Base
 
@@ -32,6 +33,8 @@ class Plan:
     """The steps in a round; None: each round is one sum. The protocol counts sums."""
     honest: int | None = None
     """How many of a node's others are taken to be honest where members share noise; None: they share none."""
+    nicknames: Nicknames = NO_NICKNAMES
+    """The owner's names of keys."""
 
     def over(self, sums: int, base: Base) -> bool:
         """Returns whether the node is done after `sums` sums, with this base."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from node.runtime.shell import Shell
 from node.runtime.waiting import waiting_text
 from node.storage.state import State
 from protocol.swarm.node import Node
+from protocol.wire.ids import Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,15 @@ class Inspector:
         found = self.node.obstacle
         return "" if found is None else found.nameless
 
+    def called(self, endpoints: Sequence[str]) -> tuple[str, ...]:
+        """Returns endpoints with the owner's names of the keys there. Call it between two events."""
+        keys = {known.endpoint: known.key for known in self.node.known_peers}
+        return tuple(self._called(endpoint, keys.get(endpoint)) for endpoint in endpoints)
+
+    def _called(self, endpoint: str, key: Key | None) -> str:
+        name = self.plan.nicknames.names.get(key) if key is not None else None
+        return f"{name} ({endpoint})" if name else endpoint
+
     async def take(self) -> Snapshot:
         """Takes a snapshot between two events of the machine."""
         return await self.shell.look(self._now)
@@ -73,7 +83,7 @@ class Inspector:
             round=self.plan.round(self.node.round, self.state.base),
             rounds=self.plan.rounds,
             phase=status.phase,
-            waiting_for=status.waiting_for,
+            waiting_for=self.called(status.waiting_for),
             left_s=left_s(status.deadline, self.shell.clock.now()),
             waiting=self.waiting,
         )

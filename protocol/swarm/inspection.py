@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import isinf
 
 from protocol.aggregation.session_machine import SessionMachine
+from protocol.swarm.lateness import Lateness
 from protocol.swarm.meeting.clock_skew import Clocks
 from protocol.swarm.meeting.discovery import Discovery, Greeting
 from protocol.swarm.meeting.group_seeker import Offer
 from protocol.swarm.meeting.membership import Member
 from protocol.swarm.recovery.catch_up import CatchUp
-from protocol.wire.messages import Key
+from protocol.wire.messages import Key, Parting
 
 
 class Contact(StrEnum):
@@ -46,9 +48,15 @@ class KnownPeer:
     """Why it cannot be reached, or why it refuses this node; empty if not known."""
     ahead_s: float | None
     """By how much its clock is ahead of this machine's; None if not known or below TOLERANCE_S."""
+    parting: Parting | None
+    """Why it left, if it did and said so."""
+    late: str
+    """Whether it is slow or has fallen behind, in words; empty if it is on time."""
 
 
-def known_peers_of(discovery: Discovery, round: int, tracker: str | None) -> tuple[KnownPeer, ...]:
+def known_peers_of(
+    discovery: Discovery, lateness: Lateness, round: int, tracker: str | None
+) -> tuple[KnownPeer, ...]:
     """The members in the order of their keys, then the endpoints only greeted so far, the tracker first.
 
     The result leaves out an endpoint that answered once and that no node announces any more.
@@ -58,7 +66,7 @@ def known_peers_of(discovery: Discovery, round: int, tracker: str | None) -> tup
     members = discovery.members.every
     ends = {member.announce.endpoint for member in members}
     clocks = discovery.clocks
-    met = (_met(each, each.announce.key in known, greetings, clocks) for each in members)
+    met = (_met(each, each.announce.key in known, greetings, clocks, lateness) for each in members)
     ahead_s = clocks.ahead_s(discovery.tracker_key or b"")
     asked = (end for end, greeting in greetings.items() if end == tracker or not greeting.answered)
     others = sorted(set(asked) - ends, key=lambda end: (end != tracker, end))
@@ -66,7 +74,9 @@ def known_peers_of(discovery: Discovery, round: int, tracker: str | None) -> tup
     return (*met, *(replace(each, ahead_s=ahead_s) if each.is_tracker else each for each in greeted))
 
 
-def _met(member: Member, is_known: bool, greetings: dict[str, Greeting], clocks: Clocks) -> KnownPeer:
+def _met(
+    member: Member, is_known: bool, greetings: dict[str, Greeting], clocks: Clocks, lateness: Lateness
+) -> KnownPeer:
     announce = member.announce
     greeting = greetings.get(announce.endpoint)
     contact = Contact.REACHABLE
@@ -86,6 +96,8 @@ def _met(member: Member, is_known: bool, greetings: dict[str, Greeting], clocks:
         is_tracker=False,
         why=why,
         ahead_s=clocks.ahead_s(announce.key),
+        parting=member.parting if announce.leaving else None,
+        late=lateness.words(announce) if contact is Contact.REACHABLE else "",
     )
 
 
@@ -105,6 +117,8 @@ def _greeted(endpoint: str, greeting: Greeting, is_tracker: bool) -> KnownPeer:
         is_tracker=is_tracker,
         why=why,
         ahead_s=None,
+        parting=None,
+        late="",
     )
 
 
@@ -134,7 +148,7 @@ def status_of(
     if discovery.joining:
         return Status("joining", discovery.awaited(), discovery.deadline)
     if offer is not None:
-        return Status("group", discovery.awaited(), offer.deadline)
+        return Status("group", discovery.awaited(), None if isinf(offer.until) else offer.until)
     if following_until is not None:
         return Status("following", (), following_until)
     return Status("idle" if closing_until is None else "closing", (), closing_until)

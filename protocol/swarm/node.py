@@ -43,6 +43,7 @@ from protocol.quorum.lineage import Line, after
 from protocol.swarm.addressing import Addresses
 from protocol.swarm.inspection import KnownPeer, Status, known_peers_of, status_of
 from protocol.swarm.last_rounds import Closing, Follower, SwarmEnd
+from protocol.swarm.lateness import Awaited, Lateness
 from protocol.swarm.meeting.clock_skew import THIS_MACHINE
 from protocol.swarm.meeting.coordination import Coordination
 from protocol.swarm.meeting.discovery import Discovery
@@ -72,11 +73,13 @@ from protocol.wire.messages import (
     Announce,
     Base,
     Electors,
+    Goodbye,
     Group,
     Hello,
     Key,
     Link,
     Message,
+    Parting,
     Ready,
     Redirect,
     Refused,
@@ -97,7 +100,7 @@ class Node:
         self._members = self._discovery.members
         self.addresses = Addresses(settings, state, self._members)
         self._patience = Patience(settings, state, self._members)
-        self._watch = Watch(settings, state, self._members, self._patience, self.addresses.named)
+        self._watch = Watch(settings, state, self._members, self._patience, self.addresses.called)
         self._voting = Voting(settings, state, self._members, self._patience)
         self._late = LateFinishes(settings, state.votes, self._voting.ballot)
         self._catch_up = CatchUp(settings, state, self._members, self._patience)
@@ -111,6 +114,7 @@ class Node:
         self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
         self._machine: SessionMachine | None = None
         self._runs = Runs(state, self._voting)
+        self._lateness = Lateness(settings, state, self._members)
         self._early = ReorderBuffer()
         self._storing = False
         self._result_of: Sid | None = None
@@ -190,6 +194,7 @@ class Node:
 
         `by`: the key that the peer proved on the link that brought the message; None: no key was proved.
         """
+        self._lateness.heard(now, self._awaited)
         machine = self._machine
         actions = self._dispatch(message, by, now)
         if machine is not None and self._machine is machine and isinstance(message, MaskedMessage):
@@ -218,17 +223,28 @@ class Node:
 
     def tick(self, now: float) -> list[Action]:
         """Carry out what is due at `now`."""
-        actions = [*self._discovery.tick(now), *self._discovery.clock_news()]
+        self._lateness.heard(now, self._awaited)
+        actions = [*self._discovery.tick(now), *self._discovery.clock_news(), *self._lateness.news()]
         self._catch_up.tick(now)
         if self._machine is not None:
             actions += self._of_machine(self._machine.tick(now), now)
         actions += self._coordination.tick(now)
-        if self._coordination.expired(now):
+        if self._coordination.waits_on(now):
+            self._watch.look(now)
+            actions += self._watch.remind()
+        elif self._coordination.expired(now):
             self._course.step(Event.NO_GROUP)
             actions += self._alone(Reason.GROUP_TIMEOUT, self.round + 1, now)
         if self._discovery.announcing_due(now):
             actions += self._broadcast(now)
         return self._after([*actions, *self._watched(now)], now)
+
+    def _awaited(self) -> Awaited:
+        """The peers that the running sum waits for; while none runs, those whose READYs are missing here."""
+        if self._machine is not None:
+            return Awaited(self._machine.waiting_for(), len(self._machine.participant.others))
+        seeks = self._seeker.offer is not None
+        return Awaited(self._coordination.unready if seeks else (), len(self._members.live(self.round)))
 
     def _watched(self, now: float) -> list[Action]:
         """Update the obstacle to a group; notify the owner once an offer has waited for TOLD_AFTER_S."""
@@ -283,10 +299,10 @@ class Node:
         self._coordination.announce(self._state.announce(self._settings), now)
         return self._discovery.broadcast(now)
 
-    def leave(self, now: float) -> list[Action]:
-        """Announce that this node leaves, so that no peer waits for it."""
+    def leave(self, now: float, why: Parting | None = None) -> list[Action]:
+        """Announce that this node leaves, so that no peer waits for it, and `why`."""
         self._runs.end()
-        return self._discovery.broadcast(now, leaving=True)
+        return self._discovery.broadcast(now, leaving=True, why=why)
 
     @property
     def deadline(self) -> float | None:
@@ -322,7 +338,7 @@ class Node:
     @property
     def known_peers(self) -> tuple[KnownPeer, ...]:
         """The peers that this node knows or has greeted."""
-        return known_peers_of(self._discovery, self.round, self._settings.tracker)
+        return known_peers_of(self._discovery, self._lateness, self.round, self._settings.tracker)
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -331,10 +347,8 @@ class Node:
             case Hello():
                 heard = [*self._hello(message, by, now), *self._gave_up(message.announce, False, now)]
                 return [*heard, *self._discovery.clock_news()]
-            case Roster():
-                return [*self._discovery.roster(message, now), *self._discovery.clock_news()]
-            case Refused():
-                return self._discovery.refused(message, now)
+            case Roster() | Refused() | Goodbye():
+                return self._introduction(message, by, now)
             case Ready():
                 taken = self._coordination.ready(message, by, now)
                 return [*taken, *self._gave_up(message.announce, True, now)]
@@ -354,6 +368,15 @@ class Node:
                 return self._fetched(message, now)
             case _:
                 return self._catch_up.serve(message, by, self._discovery.accepts)
+
+    def _introduction(self, message: Roster | Refused | Goodbye, by: Key | None, now: float) -> list[Action]:
+        match message:
+            case Roster():
+                return [*self._discovery.roster(message, now), *self._discovery.clock_news()]
+            case Refused():
+                return self._discovery.refused(message, now)
+            case Goodbye():
+                return self._discovery.goodbye(message, by)
 
     def _hello(self, hello: Hello, by: Key | None, now: float) -> list[Action]:
         actions = self._discovery.hello(hello, by, now)
@@ -467,7 +490,7 @@ class Node:
         if ballot is None:
             return ()
         are_keys = self._state.line.electors is not None or self._settings.electorate is None
-        return names_of(ballot.gone, are_keys, self.addresses.named)
+        return names_of(ballot.gone, are_keys, self.addresses.called)
 
     # -- rounds ------------------------------------------------------------------------------------
 
@@ -578,6 +601,7 @@ class Node:
         """Set this node's last round; rounds that it missed make no peer silent."""
         self._members.skipped(round - self._state.round - 1)
         self._state.round = round
+        self._lateness.ended()
 
     def _alone(self, reason: Reason, round: int, now: float) -> list[Action]:
         """End the round with this node's own update: no group came, or none will."""

@@ -60,6 +60,10 @@ class Settings:
     """Whether this node joins groups without a quorum of electors, once its patience is over."""
     amnesty_s: float | None = None
     """After this long without a strong base, silent electors count as gone for good; None: never."""
+    wait_s: float = 0.0
+    """How long this start's first offer waits for a group at least (s); infinite: for ever."""
+    nicknames: Mapping[Key, str] = field(default_factory=dict)
+    """The owner's names of keys, for texts alone."""
 
     @property
     def summed(self) -> int:

@@ -71,6 +71,7 @@ from protocol.wire.messages import (
     Electors,
     Enlist,
     Enlisted,
+    Goodbye,
     Group,
     Hello,
     LineagePiece,
@@ -209,6 +210,7 @@ _READERS: dict[type, tuple[Reader, ...]] = {
     ModelPiece: (_ROUND, _INDEX, _KEY),
     UploadPiece: (_NONCE, _ROUND, _ROUND, _INDEX, _KEY),
     Done: (_NONCE, _KEY),
+    Goodbye: (_KEY, _NONCE, integer(0, 255), _SIGNATURE),
 }
 _TYPES: tuple[type, ...] = (
     *(Hello, Roster, Refused, Accepted, Redirect, Ready, Group, Share, Sum),
@@ -216,6 +218,7 @@ _TYPES: tuple[type, ...] = (
     *(Join, Joined, JoinCertificate, Masked, Total, Check, Dispute, Ack, Release, ViewChange, Propose),
     *(TotalPiece, ResultCertificate),
     *(Enlist, Enlisted, Order, ModelPiece, UploadPiece, Done),
+    Goodbye,
 )
 _BULK = (Share, Sum, BasePiece, Join, Masked, Total, TotalPiece, ModelPiece, UploadPiece)
 PACKED = {kind: tuple(field.name for field in fields(kind) if field.name != "payload") for kind in _READERS}

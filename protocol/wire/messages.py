@@ -7,6 +7,7 @@ compare the clocks of two machines only to tell people that they differ.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import IntEnum
 
 from protocol.wire.ids import NO_ELECTORS, NOBODY
 from protocol.wire.ids import NO_SID as NO_SID  # noqa: PLC0414 - they belong to the messages
@@ -131,6 +132,32 @@ class Hello:
     known: tuple[Announce, ...] = ()
     age_ms: int = 0
     clock_ms: int = 0
+
+
+class Parting(IntEnum):
+    """Why a node leaves, for the owners of the others; nothing depends on it."""
+
+    ENDED = 1
+    """Its last round is over."""
+    STOPPED = 2
+    """Its owner, or the program that it runs in, ended it."""
+    DIVERGED = 3
+    """Its loss or its update was not finite."""
+    FAILED = 4
+    """It cannot go on, for another reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goodbye:
+    """Why the sender leaves, on a link of its own, just before its leaving Hello. Signed.
+
+    `instance`: that of the start that ends. `why`: a Parting, or a number of a later version.
+    """
+
+    key: Key
+    instance: bytes
+    why: int
+    signature: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,4 +458,5 @@ Message = (
     | ModelPiece
     | UploadPiece
     | Done
+    | Goodbye
 )

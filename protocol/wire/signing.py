@@ -27,7 +27,17 @@ from protocol.wire.masked_messages import (
     TotalHead,
     ViewVote,
 )
-from protocol.wire.messages import Announce, CertificateRequest, Group, Key, PieceRequest, Ready, Roster, Sum
+from protocol.wire.messages import (
+    Announce,
+    CertificateRequest,
+    Goodbye,
+    Group,
+    Key,
+    PieceRequest,
+    Ready,
+    Roster,
+    Sum,
+)
 
 MaskedRecord = (
     JoinHead
@@ -41,12 +51,13 @@ MaskedRecord = (
     | ViewVote
     | ProposalHead
 )
-Signed = Announce | Ready | Roster | Group | Sum | CertificateRequest | PieceRequest | MaskedRecord
+Signed = Announce | Ready | Roster | Goodbye | Group | Sum | CertificateRequest | PieceRequest | MaskedRecord
 Record = TypeVar("Record", bound=Signed)
 _LABELS: dict[type, bytes] = {
     Announce: b"announce",
     Ready: b"ready",
     Roster: b"roster",
+    Goodbye: b"goodbye",
     Group: b"group",
     Sum: b"sum",
     CertificateRequest: b"certificate-request",

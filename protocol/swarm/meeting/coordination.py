@@ -10,7 +10,7 @@ from protocol.actions import Action, Note, Notice, Send
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import Electorate
 from protocol.swarm.meeting.discovery import Discovery
-from protocol.swarm.meeting.group_seeker import MAX_TRIES, GroupSeeker
+from protocol.swarm.meeting.group_seeker import GroupSeeker
 from protocol.swarm.meeting.matchmaker import Matchmaker
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.node_state import NodeState, Settings
@@ -43,6 +43,13 @@ class Coordination:
         1 with a tracker, which itself counts the peers announced to it.
         """
         return 1 + (len(self._members.offering(self._state.round)) if self._matchmaker else 0)
+
+    @property
+    def unready(self) -> frozenset[Key]:
+        """The peers whose READYs this node waits for as coordinator; none while another coordinates."""
+        if self._matchmaker is None or self.seeker.coordinator != self._me:
+            return frozenset()
+        return self._matchmaker.unready((self._settings.task, self._settings.parameters_hash)) - {self._me}
 
     @property
     def deadline(self) -> float | None:
@@ -125,7 +132,7 @@ class Coordination:
     def seek(self, now: float) -> list[Action]:
         """Send READY to the first candidate, if an offer waits and its current READY is not there."""
         offer = self.seeker.offer
-        if offer is None or offer.tries >= MAX_TRIES:
+        if offer is None or offer.tries >= offer.most_tries:
             return []
         if self._settings.tracker:
             return self._seek_at_tracker(self._settings.tracker, now)
@@ -209,6 +216,13 @@ class Coordination:
 
     def _others(self, group: Group) -> list[Announce]:
         return [ready.announce for ready in group.readys if ready.key != self._me]
+
+    def waits_on(self, now: float) -> bool:
+        """Whether T_group is over and the owner's wait is not; if so, the offer needs a new READY."""
+        if not self.seeker.waits_on(now):
+            return False
+        self.drop(self._me)
+        return True
 
     def expired(self, now: float) -> bool:
         """Whether T_group is over; if so, drop the offer and its READY."""

@@ -6,7 +6,7 @@ refused this node and none accepted it, this node is misconfigured and ends with
 
 A peer's announcement shows that the peer is present only on a link on which it proved its key; announcements
 passed on by others are merely ordered by (epoch, counter). A refusal goes back on the link of the refused
-message.
+message. A node that leaves says why in a GOODBYE, for the others' owners, and then leaves by a HELLO.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S, NodeState, Settings
 from protocol.transitions import Course, Step, Table
 from protocol.wire import signing
 from protocol.wire.limits import MAX_KNOWN
-from protocol.wire.messages import Announce, Hello, Key, Refused, Roster
+from protocol.wire.messages import Announce, Goodbye, Hello, Key, Parting, Refused, Roster
 
 JOIN_S = 5.0
 ANNOUNCE_EVERY_S = ANNOUNCE_LIFETIME_S / 3
@@ -173,16 +173,27 @@ class Discovery:
     def _age_ms(self, now: float) -> int:
         return max(0, int((now - self._opened_at) * 1000))
 
-    def broadcast(self, now: float, leaving: bool = False) -> list[Action]:
-        """Announce this node's state to every live peer, and to the tracker."""
+    def broadcast(self, now: float, leaving: bool = False, why: Parting | None = None) -> list[Action]:
+        """Announce this node's state to every live peer, and to the tracker; tell peers `why` it leaves."""
         self._again_at = now + ANNOUNCE_EVERY_S
         announce = self._state.announce(self._settings, leaving)
         hello = self._introduction(announce, bytes(16), False, "", (), now)
         live = (self.members.get(key) for key in self.members.live(self._state.round))
-        endpoints = {announce.endpoint for announce in live if announce}
-        if self._settings.tracker:
-            endpoints.add(self._settings.tracker)
-        return [Send(endpoint, (hello,)) for endpoint in sorted(endpoints)]
+        endpoints = {announce.endpoint for announce in live if announce} | (
+            self._asked() if leaving else set()
+        )
+        told = (hello,) if why is None else (self._goodbye(why), hello)
+        tracker = [Send(self._settings.tracker, (hello,))] if self._settings.tracker else []
+        return [*(Send(endpoint, told) for endpoint in sorted(endpoints)), *tracker]
+
+    def _asked(self) -> set[str]:
+        """The peers that were greeted and have not answered yet: they may know this node by now."""
+        open_ones = (end for end, g in self._greetings.items() if not (g.answered or g.refused or g.why))
+        return {endpoint for endpoint in open_ones if endpoint != self._settings.tracker}
+
+    def _goodbye(self, why: Parting) -> Goodbye:
+        key = self._settings.key
+        return signing.sign(Goodbye(key.public, self._settings.instance, int(why)), key)
 
     def show(self, endpoint: str, announces: tuple[Announce, ...], now: float) -> list[Action]:
         """Pass announcements on to the node at an endpoint."""
@@ -216,6 +227,14 @@ class Discovery:
             answer = self._hello(now, hello.nonce, wants_reply=False, first=first)
             actions.append(Send(announce.endpoint, (answer,)))
         return [*actions, *self.news(hello.known, now), *self.settle(now)]
+
+    def goodbye(self, goodbye: Goodbye, by: Key | None) -> list[Action]:
+        """Note why a peer is about to leave. Raises RemoteProtocolError unless it says so on its own link."""
+        if by != goodbye.key:
+            raise RemoteProtocolError("a GOODBYE on the link of another")
+        signing.verify(goodbye, goodbye.key)
+        self.members.parts(goodbye)
+        return []
 
     def _myself(self, hello: Hello, now: float) -> list[Action]:
         """Process a Hello with this node's own key: from itself, or from another node that holds the key.
@@ -283,7 +302,8 @@ class Discovery:
         if is_known == was_known:
             return []
         kind = Note.JOINED if is_known else Note.LEFT
-        return [Notice(kind, announce.endpoint, announce.key.hex()[:8])]
+        parting = self.members.parting(announce.key)
+        return [Notice(kind, announce.endpoint, announce.key.hex()[:8], parting)]
 
     def news(self, known: tuple[Announce, ...], now: float) -> list[Action]:
         """Process announcements that a peer passed on; greet the new endpoints among them."""

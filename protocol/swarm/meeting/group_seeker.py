@@ -65,14 +65,17 @@ STEPS: Table[Phase, Event] = {
     ),
     (Phase.ASKED, Event.VOID): Step(
         Phase.WAITING,
-        "another base, or a coordinator that is lost, or silent for T_ack: the next one is asked",
+        "another base, a new T_group of the owner's wait, or a coordinator that is lost, or silent for "
+        "T_ack: the next one is asked",
     ),
     (Phase.ASKED, Event.GROUP): Step(Phase.IDLE, "a session starts: the Group overtook the Accepted"),
     (Phase.ASKED, Event.EXPIRED): Step(Phase.IDLE, _OWN),
     (Phase.ACCEPTED, Event.ASK): Step(
         Phase.ASKED, "a peer with a lower key came, perhaps by a Redirect: Ready to it, and to the one before"
     ),
-    (Phase.ACCEPTED, Event.VOID): Step(Phase.WAITING, "another base, or a coordinator that is lost"),
+    (Phase.ACCEPTED, Event.VOID): Step(
+        Phase.WAITING, "another base, a new T_group of the owner's wait, or a coordinator that is lost"
+    ),
     (Phase.ACCEPTED, Event.GROUP): Step(Phase.IDLE, "a session starts: the Ready is used up"),
     (Phase.ACCEPTED, Event.EXPIRED): Step(Phase.IDLE, _OWN),
 }
@@ -91,14 +94,19 @@ class Try:
 
 @dataclass
 class Offer:
-    """A vector (d,) float32 that waits for a group; the node has sent nothing that depends on it."""
+    """A vector (d,) float32 that waits for a group; the node has sent nothing that depends on it.
+
+    `started`, `deadline`: its T_group. `until`: when the owner's wait ends, if that is later.
+    """
 
     vector: Floats
     rand: bytes
     started: float
     deadline: float
+    until: float
     skipped: set[Key] = field(default_factory=set)
     tries: int = 0
+    most_tries: int = MAX_TRIES
     current: Try | None = None
     regrouped: int = 0
 
@@ -125,7 +133,8 @@ class GroupSeeker:
         """
         self._course.step(Event.OFFER)
         least_s = min(others_need_s, self._settings.group_timeout_s)
-        self.offer = Offer(vector, rand, now, now + max(least_s, self._group_pace.allowed_s))
+        deadline = now + max(least_s, self._group_pace.allowed_s)
+        self.offer = Offer(vector, rand, now, deadline, max(deadline, self._patience.offered(now)))
 
     def ask(self, coordinator: Key, now: float) -> Ready:
         """A new READY for this coordinator; it voids the one before."""
@@ -199,6 +208,8 @@ class GroupSeeker:
             raise RemoteProtocolError("a GROUP without a READY")
         self._course.step(Event.GROUP)
         self._group_pace.observe(now - offer.started)
+        self._patience.grouped()
+        offer.until = offer.deadline
         self.offer, self._in_session = None, offer
         return offer, offer.current.ephemeral
 
@@ -215,6 +226,18 @@ class GroupSeeker:
         offer.regrouped += 1
         offer.current = None
         self.offer = offer
+        return True
+
+    def waits_on(self, now: float) -> bool:
+        """Whether T_group is over and the owner's wait is not; if so, another T_group begins."""
+        offer = self.offer
+        if offer is None or now < offer.deadline or not self._patience.waits(now):
+            return False
+        self._patience.failed(now)
+        offer.started, offer.deadline = now, min(now + self._group_pace.allowed_s, offer.until)
+        offer.most_tries = offer.tries + MAX_TRIES
+        offer.skipped.clear()
+        self.void()  # the next READY says that this node would join a weak group, if it would by now
         return True
 
     def expired(self, now: float) -> bool:

@@ -139,6 +139,11 @@ class Matchmaker:
             groups=room.attempt,
         )
 
+    def unready(self, swarm: tuple[str, bytes]) -> frozenset[Key]:
+        """The announced peers of a swarm that offer, can be reached, and are not READY yet."""
+        room = self._rooms.get(swarm)
+        return frozenset() if room is None else room.offering - room.gone - room.readys.keys()
+
     def is_full(self, announce: Announce) -> bool:
         """Whether the peer is new to a swarm that already has as many peers as a group can have."""
         room = self._rooms.get(announce.swarm)

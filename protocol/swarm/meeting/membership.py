@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from protocol.errors import RemoteProtocolError
 from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S, NodeState
-from protocol.wire.messages import Announce, Base, Key
+from protocol.wire.messages import Announce, Base, Goodbye, Key, Parting
 
 REMEMBERED_ROUNDS = 5
 MAX_MEMBERS_KNOWN = 1024
@@ -39,6 +39,8 @@ class Member:
     suspect: bool = False
     is_hearsay: bool = False
     """Whether only others named it, and that too long ago for it to count."""
+    parting: Parting | None = None
+    """Why it left, as it said in its GOODBYE."""
 
     @property
     def counts_no_more(self) -> bool:
@@ -66,6 +68,7 @@ class Members:
         later = announce.order > member.announce.order
         if later:
             member.announce, member.learned_at, member.is_hearsay = announce, now, False
+            member.parting = member.parting if announce.leaving else None
             self._members[announce.key] = self._members.pop(announce.key)
         return later
 
@@ -97,6 +100,21 @@ class Members:
         """This peer could not be reached or did not answer: it is not live until it is heard again."""
         if key in self._members:
             self._members[key].suspect = True
+
+    def parts(self, goodbye: Goodbye) -> None:
+        """This peer says why it is about to leave; a reason that this version does not know is none.
+
+        Raises RemoteProtocolError if the peer, or the start that ends, is not known.
+        """
+        member = self._members.get(goodbye.key)
+        if member is None or member.announce.instance != goodbye.instance:
+            raise RemoteProtocolError("a GOODBYE of nobody who is here")
+        member.parting = Parting(goodbye.why) if goodbye.why in set(Parting) else None
+
+    def parting(self, key: Key) -> Parting | None:
+        """Why a peer left, if it said so."""
+        member = self._members.get(key)
+        return member.parting if member else None
 
     def skipped(self, rounds: int) -> None:
         """This node missed this many rounds: they do not count as the peers' silence."""

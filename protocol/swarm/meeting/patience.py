@@ -1,11 +1,16 @@
 """How long a node has waited for its electors, and what follows: weak groups, then, if enabled, an amnesty.
 
+the first offer of a start --the owner's wait is over--> from now on, T_group ends a round
 a strong base --5 of its own rounds failed, and 30 s--> it would join a weak group
 a weak base --at once-->                                it would join a weak group
 no strong base for `aggregation.amnesty_s`              silent electors count as gone for good
+
+While the owner's wait lasts, a T_group without a group counts as a failed round, but no round ends.
 """
 
 from __future__ import annotations
+
+import math
 
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import NodeState, Settings
@@ -26,9 +31,26 @@ class Patience:
         self.failed_rounds = 0
         self._failed_since = 0.0
         self._waits_since: float | None = None
+        self._first_until: float | None = None
+        """When the owner's wait for the first group ends (Unix s); None before the first offer."""
+
+    def offered(self, now: float) -> float:
+        """An offer begins; the first one begins the owner's wait. Returns when that ends, or has ended."""
+        if self._first_until is None:
+            self._first_until = now + self._settings.wait_s
+        return self._first_until
+
+    def grouped(self) -> None:
+        """A group came: the owner's wait is over."""
+        self._first_until = -math.inf
+
+    def waits(self, now: float) -> bool:
+        """Whether the owner waits for the first group, however many T_group it takes."""
+        until = now + self._settings.wait_s if self._first_until is None else self._first_until
+        return now < until
 
     def failed(self, now: float) -> None:
-        """A round ended without a base."""
+        """A round, or a T_group of the owner's wait, ended without a base."""
         if self.failed_rounds == 0:
             self._failed_since = now
         self.failed_rounds += 1

@@ -1,14 +1,14 @@
 """Why no group forms that may make a strong base: the missing electors and what follows. For people.
 
 An elector counts as present if it is live, offers, and its vote is free. If the present electors are a
-quorum, there is no obstacle. Otherwise the obstacle gives the least number of missing electors that would
-complete one, and their names.
+quorum, and enough peers for a group are here, there is no obstacle. Otherwise the obstacle gives the least
+number of missing electors that would complete one, and their names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from protocol.actions import Action, Note, Notice
@@ -68,7 +68,7 @@ class Obstacle:
         shown = ", ".join(self.names[:MAX_NAMED])
         rest = len(self.names) - MAX_NAMED
         more = f" and {rest} more" if rest > 0 else ""
-        some = "" if len(self.names) == 1 else f"{self.missing} of: "
+        some = f"{self.missing} of: " if 0 < self.missing < len(self.names) else ""
         tie = f" ({self.tie[0]} among them, else {self.tie[1]})" if self.tie else ""
         return f"{some}{shown}{more}{tie}"
 
@@ -99,12 +99,27 @@ def obstacle(
 ) -> Obstacle | None:
     """The obstacle as this node sees it; None if there is none, or if this node makes no offers.
 
-    None also if only the tracker knows the electors.
+    If only the tracker knows the electors, the obstacle is that too few peers are here, without names.
     """
-    electorate = state.electorate(settings)
-    if electorate is None or state.following:
+    if state.following:
         return None
+    electorate = state.electorate(settings)
+    if electorate is None:
+        here = len(members.candidates(state.round)) + 1
+        return _too_few_here(settings.min_participants, here)
     return _Look(settings, state, members, patience, name, electorate).found(now)
+
+
+def _too_few_here(least: int, here: int) -> Obstacle | None:
+    """The obstacle that fewer peers are `here` than the `least` that make a group; None if enough are."""
+    if here >= least:
+        return None
+    return Obstacle(least - here, (), "", Stage.TOO_FEW, _too_few(least, here))
+
+
+def _too_few(least: int, here: int) -> str:
+    is_here = "1 is" if here == 1 else f"{here} are"
+    return f"a model takes at least {least} peers, and {is_here} here"
 
 
 class _Look:
@@ -133,7 +148,7 @@ class _Look:
         electorate, voters = self._electorate, self._voters()
         resigned, gone = self._resigned() - voters, frozenset(self._patience.gone(now)) - voters
         if electorate.is_quorum(voters, resigned):
-            return None
+            return self._too_few_for_a_group(voters, resigned | gone, now)
         if electorate.is_quorum(voters, resigned | gone):
             return self._said(gone) if self._patience.failed_rounds else None
         if electorate.least:
@@ -158,9 +173,21 @@ class _Look:
             stage is not Stage.TOO_FEW and bool(absent),
         )
 
+    def _too_few_for_a_group(
+        self, voters: frozenset[bytes], without: frozenset[bytes], now: float
+    ) -> Obstacle | None:
+        """The obstacle where a quorum is here, but no group; None where a group is."""
+        nameless = _too_few_here(self._least, self._here)
+        if nameless is None:
+            return None
+        found = self._missing(voters, without, now)
+        if not found.names:
+            return nameless
+        return replace(found, stage=nameless.stage, then=nameless.then, can_be_gone=False)
+
     def _fewest(self, voters: frozenset[bytes], without: frozenset[bytes], order: list[bytes]) -> int:
-        """The least number, in this order, that makes a quorum with those present; 0 if all are too few."""
-        counts = range(1, len(order) + 1)
+        """The least number, in this order, that makes a quorum and a group; 0 if all are too few."""
+        counts = range(max(1, self._least - self._here), len(order) + 1)
         enough = (n for n in counts if self._electorate.is_quorum({*voters, *order[:n]}, without))
         return next(enough, 0)
 
@@ -183,6 +210,15 @@ class _Look:
         return frozenset(one for one in resigned if one is not None)
 
     @property
+    def _here(self) -> int:
+        """How many peers that offer are here, this node included."""
+        return len(self._live) + 1
+
+    @property
+    def _least(self) -> int:
+        return self._settings.min_participants
+
+    @property
     def _is_first(self) -> bool:
         return self._state.line.electors is None
 
@@ -194,10 +230,17 @@ class _Look:
 
     def _named(self, elector: bytes) -> str:
         """The name of an elector for people."""
-        name = elector.decode("ascii", "replace") if self._is_first else self._name(elector)
+        name = self._named_at(elector.decode("ascii", "replace")) if self._is_first else self._name(elector)
         if elector == self._me:
             return "this node (whose vote is bound)"
         return f"{name} (whose vote is bound)" if _is_bound(self._announced(elector)) else name
+
+    def _named_at(self, endpoint: str) -> str:
+        """The name of an elector that is known by its endpoint: the owner's for the key there, if known."""
+        there = self._members.at(endpoint)
+        key = self._settings.pins.get(endpoint) if there is None else there.key
+        nickname = self._settings.nicknames.get(key or b"")
+        return f"{nickname} ({endpoint})" if nickname else endpoint
 
     def _announced(self, elector: bytes) -> Announce | None:
         if self._is_first:
@@ -214,21 +257,21 @@ class _Look:
         return stage, f"{then}; after {after_s:g} s {silent}"
 
     def _stage(self, now: float) -> tuple[Stage, str]:
-        settings, patience, here = self._settings, self._patience, len(self._live) + 1
-        least = settings.min_participants
+        settings, patience = self._settings, self._patience
         if not settings.weak:
             return Stage.NEVER, "nothing goes on without them (aggregation.weak = false)"
-        if here < least:
-            is_here = "1 is" if here == 1 else f"{here} are"
-            return Stage.TOO_FEW, f"a model takes at least {least} peers, and {is_here} here"
+        if self._here < self._least:
+            return Stage.TOO_FEW, _too_few(self._least, self._here)
         if not self._state.base.is_strong:
             return Stage.WEAK, "until they are back, models are agreed without them"
         if patience.is_willing(now):
             return Stage.WILLING, "goes on without them as soon as the others here have waited as long"
         rounds = PATIENT_ROUNDS - patience.failed_rounds
         if rounds > 0:
-            more = f"{rounds} more failed round{'' if rounds == 1 else 's'}"
-            return Stage.PATIENT, f"goes on without them after {more}"
+            several = "" if rounds == 1 else "s"
+            wait = f"wait{several} of {settings.group_timeout_s:g} s"
+            more = wait if patience.waits(now) else f"failed round{several}"
+            return Stage.PATIENT, f"goes on without them after {rounds} more {more}"
         return Stage.PATIENT, f"goes on without them {PATIENT_S:.0f} s after the first failed round"
 
 
@@ -268,7 +311,11 @@ class Watch:
 
     def tell(self) -> list[Action]:
         """A notice of the obstacle, unless the last notice was the same."""
-        if self.obstacle is None or self._told == self._key:
+        return [] if self._told == self._key else self.remind()
+
+    def remind(self) -> list[Action]:
+        """A notice of the obstacle, even if the last notice was the same."""
+        if self.obstacle is None:
             return []
         self._told = self._key
         return [Notice(Note.WAITING, "", self.obstacle.text)]

@@ -138,6 +138,7 @@ EVERYTHING = (
     events.Finished(SUMMARY),
     events.Finished(replace(SUMMARY, finished=False)),
     events.Lingering(60.0),
+    events.Finished(replace(SUMMARY, aggregated=0, fallbacks=2)),
 )
 """All events of a node."""
 
@@ -173,7 +174,10 @@ FIELDS = {
     "peer-unreachable": {"peer", "why"},
     "peer-clock": {"peer", "why"},
     "peer-epoch": {"peer", "why"},
+    "peer-slow": {"peer", "why"},
+    "peer-behind": {"peer", "why"},
     "waiting": {"text"},
+    "alone": {"text"},
     "weak": {"text"},
     "quorum": {"text"},
     "rolled-back": set(),
@@ -224,7 +228,7 @@ def test_what_an_owner_should_look_at_is_a_warning():
             "peer-clock",
             "peer-epoch",
         ),
-        *("waiting", "weak", "rolled-back", "warning"),
+        *("waiting", "weak", "rolled-back", "warning", "alone"),
     ]
 
 

@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,8 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
     options = told.partition("examples:")[0].split("\n  --")[1:]
     names = " ".join(entry.split()[0] for entry in options)
     assert names == (
-        "peers tracker listen allow open tls task set data shard rounds out key seed json log log-level "
+        "peers tracker listen allow names open tls task set data shard rounds wait require-aggregation "
+        "out key seed json log log-level "
         "drain-timeout linger report config debug"
     )
     assert [entry for entry in options[2:] if "Default:" not in entry] == []
@@ -99,6 +101,12 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
             ["--peers", PEERS, "--seed", "x"],
             "--seed 'x' is refused; allowed: a whole number from 0 to 4294967295",
         ),
+        (
+            ["--peers", PEERS, "--wait", "long"],
+            "--wait 'long' is refused; allowed: a whole number of seconds",
+        ),
+        (["--peers", PEERS, "--wait", "2592001"], "seconds from 0 to 2592000, or forever"),
+        (["--peers", PEERS, "--wait", "-1"], "--wait '-1' is refused; allowed"),
         (["--peers", PEERS, "--out", ""], "--out '' is refused; allowed: a path"),
         (["--peers", PEERS, "--linger", "x"], "--linger 'x' is refused; allowed: a whole number from 0"),
         (["--peers", PEERS, "--report", "x:tb"], "allowed: NAME:DIR, NAME being tensorboard or mlflow"),
@@ -260,3 +268,14 @@ def test_an_error_is_one_line_whatever_it_quotes():
     error = UserError("a\nb\t\x1b[31mc\r\n")
     assert str(error) == "a b ?[31mc"
     assert (error.status, ConfigError("x").status) == (1, 2)
+
+
+@pytest.mark.parametrize(("written", "wait_s"), [("0", 0.0), ("600", 600.0), ("forever", math.inf)])
+def test_the_wait_for_the_first_group(written, wait_s):
+    assert parse_arguments(["--peers", PEERS, "--wait", written]).wait_s == wait_s
+
+
+def test_by_default_a_node_neither_waits_nor_requires_others():
+    options = parse_arguments(["--peers", PEERS])
+    assert (options.wait_s, options.require_aggregation) == (0.0, False)
+    assert parse_arguments(["--peers", PEERS, "--require-aggregation"]).require_aggregation

@@ -1,5 +1,7 @@
 """The journal keeps notices for the page: what the run is, and the last remarks."""
 
+from dataclasses import replace
+
 from node.observe.journal import KEPT, PAGE, Journal, Remark
 from node.runtime import events
 from node.runtime.group_guarantees import withstands
@@ -47,6 +49,14 @@ def test_what_the_run_is_is_kept_but_not_where_the_page_is():
     started = events.Started({"task": "digits", "sums": "as expected", PAGE: "http://h:1/#token=secret"})
 
     assert told(started, events.GroupResized(SUMS)).about == {"task": "digits", "sums": SUMS.text}
+
+
+def test_a_run_alone_is_kept_as_a_warning():
+    (kept,) = told(events.Finished(replace(SUMMARY, aggregated=0, fallbacks=3))).remarks
+    assert (kept.is_warning, kept.text.partition(";")[0]) == (
+        True,
+        "you trained alone: 0 of 3 rounds were aggregated",
+    )
 
 
 def test_rounds_stand_in_the_history_and_are_no_remarks():

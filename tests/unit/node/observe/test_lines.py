@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from mechanisms.accounting.ledger import Ledger
-from node.observe.lines import JsonOutput, TextOutput, round_text, summary_text
+from node.observe.lines import JsonOutput, TextOutput, alone_text, round_text, summary_text
 from node.observe.live import LiveView
 from node.runtime import events
 from node.runtime.artifacts import Record, Summary
@@ -220,6 +220,29 @@ def test_a_person_without_a_terminal_reads_the_same_lines():
     observer.handle(events.Finished(replace(SUMMARY, privacy=LEDGER)))
     assert out.getvalue().splitlines()[0] == round_text(PRIVATE, 2)
     assert out.getvalue().splitlines()[-1].startswith("privacy spent")
+
+
+@pytest.mark.parametrize(
+    ("aggregated", "generation", "told"),
+    [
+        (0, 0, "you trained alone: 0 of 20 rounds were aggregated; start the nodes together, or"),
+        (0, 4, "0 of 20 rounds were aggregated with you: the model is the work of others"),
+        (1, 1, ""),
+    ],
+)
+def test_the_last_line_of_a_run_alone_says_so_loudly(aggregated, generation, told):
+    ended = replace(SUMMARY, aggregated=aggregated, fallbacks=20 - aggregated, generation=generation)
+    out, live = io.StringIO(), LiveView()
+    live._console = Console(file=io.StringIO(), width=160)
+    for observer in (TextOutput(out), live):
+        observer.handle(events.Finished(replace(ended, privacy=LEDGER)))
+    for shown in (out, live._console.file):
+        last = shown.getvalue().splitlines()[-1]
+        assert last.startswith(f"warning: {told}") if told else last.startswith("privacy spent")
+
+
+def test_a_run_without_a_round_was_not_alone():
+    assert alone_text(replace(SUMMARY, aggregated=0, fallbacks=0)) == ""
 
 
 def test_each_event_has_its_words():

@@ -54,11 +54,19 @@ def test_why_a_node_ended(is_deserted, is_told, end):
     assert end_of(is_deserted, is_told) is end
 
 
-def test_each_end_has_its_exit_status():
-    assert exit_status(End.DONE, PLAN, 20) == 0
-    assert exit_status(End.TOLD, PLAN, 7) == 130
+@pytest.mark.parametrize("must_aggregate", [False, True])
+def test_each_end_has_its_exit_status(must_aggregate):
+    assert exit_status(End.DONE, PLAN, 20, aggregated=1, must_aggregate=must_aggregate) == 0
+    assert exit_status(End.TOLD, PLAN, 7, aggregated=0, must_aggregate=must_aggregate) == 130
     with pytest.raises(UserError, match=r"nobody .* after round 7 of 20: start the same") as told:
-        exit_status(End.DESERTED, PLAN, 7)
+        exit_status(End.DESERTED, PLAN, 7, aggregated=0, must_aggregate=must_aggregate)
+    assert told.value.status == 1
+
+
+def test_a_run_without_an_aggregated_round_fails_only_if_its_owner_requires_one():
+    assert exit_status(End.DONE, PLAN, 20, aggregated=0, must_aggregate=False) == 0
+    with pytest.raises(UserError, match="no round up to 20 of 20 was aggregated, and --require-") as told:
+        exit_status(End.DONE, PLAN, 20, aggregated=0, must_aggregate=True)
     assert told.value.status == 1
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from node.app import _gone_words
+from node.nicknames import NO_NICKNAMES
 from node.observe.health import missing_of
 from node.observe.history_reader import Rounds
 from node.observe.journal import Journal
@@ -42,7 +43,7 @@ def test_the_owner_is_told_what_can_be_done_where_something_can():
 
 @pytest.mark.parametrize("kind", [Note.WEAK, Note.QUORUM, Note.WAITING])
 def test_what_the_swarm_does_is_told_in_its_own_words(kind):
-    assert notice_text(Notice(kind, "", "in words"), "{}") == "in words"
+    assert notice_text(Notice(kind, "", "in words"), "{}", NO_NICKNAMES) == "in words"
 
 
 async def test_a_waiting_node_says_so_to_all_who_look(alone):

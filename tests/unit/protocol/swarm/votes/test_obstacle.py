@@ -121,16 +121,45 @@ def test_who_resigned_on_this_anchor_is_not_waited_for():
     assert place.text.startswith(f"waiting for 1 of: {short(KEYS[0])}, {endpoint(KEYS[2])}, {MADE}")
     place.hear(KEYS[8], open=(RESIGNED,), following=True)
     place.hear(KEYS[0], open=(RESIGNED,), following=True)
-    assert place.look() is None
+    assert place.text.startswith(f"waiting for {endpoint(KEYS[2])}, {MADE}; a model takes at least 3 peers")
+    assert place.hear(KEYS[7]).look() is None
 
 
-def test_who_follows_and_who_does_not_know_the_electors_says_nothing():
+def test_who_follows_says_nothing():
     place = Place(KEYS[:5])
     place.state.following = True
     assert place.look() is None
+
+
+def test_who_does_not_know_the_electors_counts_who_is_here():
     unnamed = Place(KEYS[:5], held=base(), electorate=None)
     unnamed.state.line = Line()
-    assert unnamed.look() is None
+    text = "waiting for 2 peers more; a model takes at least 3 peers, and 1 is here"
+    found = unnamed.look()
+    assert (found.text, found.nameless, found.missing, found.can_be_gone) == (text, text, 2, False)
+    assert unnamed.hear(*KEYS[1:3]).look() is None
+
+
+def test_a_quorum_that_is_no_group_waits_for_who_is_missing():
+    named = of_names(endpoint(key) for key in KEYS[:3])
+    place = Place(named, held=base(), weak=False).hear(KEYS[1])
+    found = place.look()
+    whose, then = "who were named for the first model", "a model takes at least 3 peers, and 2 are here"
+    assert found.text == f"waiting for {endpoint(KEYS[2])}, {whose}; {then}"
+    assert (found.missing, found.stage, found.can_be_gone) == (1, Stage.TOO_FEW, False)
+    assert place.hear(KEYS[2]).look() is None
+
+
+def test_where_all_that_are_missing_are_needed_no_number_is_told():
+    named = of_names(endpoint(key) for key in KEYS[:3])
+    place = Place(named, held=base())
+    others = ", ".join(sorted(endpoint(key) for key in KEYS[1:3]))
+    assert place.text.startswith(f"waiting for {others}, who were named for the first model; a model takes")
+
+
+def test_a_quorum_of_the_last_ones_that_are_left_waits_for_anybody():
+    place = Place(KEYS[:3]).hear(KEYS[1]).hear(KEYS[2], open=(RESIGNED,), following=True)
+    assert place.text == "waiting for 1 peer more; a model takes at least 3 peers, and 2 are here"
 
 
 def test_of_a_first_model_those_are_waited_for_that_were_named():

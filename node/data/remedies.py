@@ -1,0 +1,33 @@
+"""What to do about data that lack a column or have a class more than the task: in words, all remedies.
+
+A task is one file for all peers. What changes a schema changes the width of the model, so whoever wrote the
+task changes it, and everybody learns with the new file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from node.errors import shown
+
+
+def without_columns(missing: Sequence[str], header: Sequence[str]) -> str:
+    """Returns the rest of a line about a file, with this `header`, that lacks columns of the schema."""
+    is_one = len(missing) == 1
+    what, it = ("column", "it") if is_one else ("columns", "them")
+    left_out = shown(missing[0]) if is_one else "for each"
+    return (
+        f" has no {what} {shown(', '.join(missing))}, which the task's schema asks for; it has "
+        f"{shown(', '.join(header))}; rename a column, or add {it} (empty cells are missing values), or "
+        f"learn without {it}: whoever wrote the task runs node.init again with --leave-out {left_out} and "
+        "sends all the new file (a narrower model)"
+    )
+
+
+def other_class(classes: Sequence[str]) -> str:
+    """Returns the rest of a line about a label that is none of the task's `classes`."""
+    return (
+        f"is no class of the task; allowed: {shown(', '.join(classes))}; mend it, or leave its rows out, or "
+        "learn it: whoever wrote the task adds it to data.schema.target.values, gives the model one more "
+        "output in model.args, and sends all the new file"
+    )

@@ -1,0 +1,104 @@
+"""Who is slow and who fell behind, for people: what is noticed, when, and that it is told once."""
+
+import pytest
+
+from protocol.actions import Note, Notice
+from protocol.swarm.lateness import FEWEST_ROUNDS, SILENCE_S, Awaited, Lateness
+from protocol.swarm.meeting.membership import Members
+from tests.parts import NOW, announce, endpoint, members, settings, state
+from tests.wires import Wires
+
+KEYS = members(4)
+ONE, TWO, THREE, FOUR = (key.public for key in KEYS)
+
+
+def lateness(round: int = 0, **changes) -> tuple[Lateness, Members]:
+    there = Members()
+    found = Lateness(settings(KEYS[0], **changes), state(round), there)
+    found.heard(NOW, lambda: Awaited((), 0))
+    return found, there
+
+
+def rounds(found: Lateness, waits_s: list[float], awaited: Awaited) -> None:
+    now = found._last
+    for wait_s in waits_s:
+        now += wait_s
+        found.heard(now, lambda: awaited)
+        found.ended()
+
+
+def test_who_keeps_the_others_waiting_in_several_rounds_is_slow():
+    found, there = lateness()
+    there.learn(announce(KEYS[1]), 0, NOW, live=True)
+    for_two = Awaited((TWO,), 2)
+    rounds(found, [2.0] * (FEWEST_ROUNDS - 1), for_two)
+    assert found.news() == []
+    rounds(found, [2.0], for_two)
+    told = "slow: the last 3 sums waited 2.0 s for it"
+    assert found.news() == [Notice(Note.SLOW, endpoint(KEYS[1]), told)]
+    assert found.words(announce(KEYS[1])) == told
+    assert found.news() == [], "once"
+
+
+def test_who_is_on_time_again_is_not_slow_any_more_and_is_told_of_again_later():
+    found, there = lateness()
+    there.learn(announce(KEYS[1]), 0, NOW, live=True)
+    for_two = Awaited((TWO,), 2)
+    rounds(found, [5.0] * 3, for_two)
+    assert len(found.news()) == 1
+    rounds(found, [0.0] * 5, for_two)
+    assert found.news() == []
+    assert found.words(announce(KEYS[1])) == ""
+    rounds(found, [5.0] * 5, for_two)
+    assert len(found.news()) == 1
+
+
+@pytest.mark.parametrize(
+    ("awaited", "wait_s"),
+    [
+        (Awaited((TWO, THREE), 2), 9.0),  # most others: perhaps this node itself is slow
+        (Awaited((), 2), 9.0),
+        (Awaited((TWO,), 2), SILENCE_S / 2),
+    ],
+)
+def test_what_is_nobody_s_fault_counts_for_nobody(awaited, wait_s):
+    found, there = lateness()
+    there.learn(announce(KEYS[1]), 0, NOW, live=True)
+    rounds(found, [wait_s] * 5, awaited)
+    assert found.news() == []
+
+
+def test_who_announces_a_round_long_past_fell_behind():
+    found, there = lateness(round=6)
+    for key, round in zip(KEYS[1:], (4, 5, 0), strict=True):
+        there.learn(announce(key, round=round), 6, NOW, live=True)
+    told = "fell behind: its last round is 4, this node's 6"
+    assert found.news() == [Notice(Note.BEHIND, endpoint(KEYS[1]), told)]
+    by_steps, there = lateness(round=6, last_generation=9)
+    there.learn(announce(KEYS[1], round=4), 6, NOW, live=True)
+    assert by_steps.news() == []
+
+
+def test_a_node_notices_who_is_slow_in_sums_and_says_so():
+    wires = Wires(KEYS[:3]).open()
+    late = endpoint(KEYS[2])
+    for _ in range(FEWEST_ROUNDS):
+        wires.dropped = lambda here, _to, _message: here == late
+        wires.offer(*KEYS[:2])
+        wires.dropped = lambda _from, _to, _message: False
+        wires.now += 3.0
+        wires.offer(KEYS[2])
+        wires.tick(0.5)
+    notices = [a for w, a in wires.told if isinstance(a, Notice) and a.kind is Note.SLOW and a.who == late]
+    assert [notice.text for notice in notices] == ["slow: the last 3 sums waited 3.0 s for it"]
+    (found,) = (peer for peer in wires[KEYS[0]].known_peers if peer.endpoint == late)
+    assert found.late == notices[0].text
+
+
+def test_a_coordinator_alone_waits_for_readys():
+    wires = Wires(KEYS[:3]).open().offer(*KEYS[:2])
+    assert wires[KEYS[0]]._coordination.unready == {THREE}
+    assert wires[KEYS[1]]._coordination.unready == frozenset()
+    assert wires[KEYS[0]]._coordination._matchmaker.unready(("another", b"")) == frozenset()
+    wires.follow(KEYS[2])
+    assert wires[KEYS[0]]._coordination.unready == frozenset()
