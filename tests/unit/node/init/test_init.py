@@ -339,7 +339,7 @@ def test_private_images_get_features_that_need_no_training():
     grey = schema(shaped([1, 28, 28]))
     model = propose_model(grey, 2000, "auto", private=True)
     assert (model.cls, model.body, model.size) == ("node.models:Scattering", "body", 39_700 // 10 * 2)
-    training = propose_training(2000, 5, True, model.body)
+    training = propose_training(2000, 5, model.body)
     privacy = propose_privacy(training, 2000, model.size, None, model.body)
     assert (training.learning_rate, privacy.clipping_radius, privacy.epsilon) == (2.5, 0.1, 1.0)
     assert not privacy.loud
@@ -353,7 +353,7 @@ def test_private_images_get_features_that_need_no_training():
 
 def test_a_budget_that_suits_rows_and_rounds():
     def privacy(rows, rounds, epsilon=None):
-        return propose_privacy(propose_training(rows, rounds, True), rows, 1000, epsilon)
+        return propose_privacy(propose_training(rows, rounds), rows, 1000, epsilon)
 
     few, many, long = privacy(500, 20), privacy(20_000, 20), privacy(20_000, 2000)
     assert (few.epsilon, many.epsilon) == (8.0, 1.0)

@@ -91,7 +91,7 @@ def test_a_logit_a_row_is_enough_for_two_classes():
             3,
             (
                 "train.loss = 'mse' is refused: the targets are classes 0 to 2; allowed: 'auto', "
-                "'cross-entropy', "
+                "'cross-entropy', 'balanced-softmax', "
                 "'bce' or 'package.module:Name'"
             ),
         ),
