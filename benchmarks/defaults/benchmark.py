@@ -2,7 +2,8 @@
 
 Each split of a data set becomes three sites' files and a file of test rows. node.init makes a task of the
 first site's file, without privacy; the three train in one process with a node's own code. scikit-learn learns
-from the rows of all three files, in its own encoding. `--nodes` lets real nodes learn the first split of one set.
+from the rows of all three files, in its own encoding. `--nodes` lets real nodes learn the first split of one
+set.
 """
 
 from __future__ import annotations
