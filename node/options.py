@@ -77,6 +77,8 @@ class NodeOptions:
     log: LogOptions
     drain_timeout_s: float
     debug: bool
+    privacy_note: str = ""
+    """A line about privacy that was switched off on a task made for it."""
 
 
 def parse_arguments(argv: Sequence[str]) -> NodeOptions:
@@ -92,12 +94,13 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
     asked = layered(command_line(), argv, environ, ENVIRONMENT)
     given, place = asked.values, asked.place
     tracker = _tracker(given.tracker, place("tracker"))
+    loaded = load_changed_task(given.task, asked.overrides)
     options = NodeOptions(
         peers=_peers(given.peers, place("peers")),
         tracker=None if tracker is None else tracker.endpoint,
         tracker_key=None if tracker is None else tracker.key,
         listen=None if given.listen is None else parse_endpoint(given.listen, place("listen"), any_port=True),
-        task=load_changed_task(given.task, asked.overrides),
+        task=loaded.task,
         data=path_of(given.data, place("data")),
         shard=_shard(given.shard, place("shard")),
         rounds=None if given.rounds is None else whole_number(given.rounds, place("rounds"), 1, 1_000_000),
@@ -111,6 +114,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
         log=log_options(asked),
         drain_timeout_s=float(whole_number(given.drain_timeout, place("drain_timeout"), 0, _LONGEST_DRAIN_S)),
         debug=given.debug,
+        privacy_note=loaded.privacy_note,
     )
     _check_combinations(options, place)
     _check_trust(options, place)

@@ -72,7 +72,7 @@ def _csv(path: Path, table: Table) -> Path:
 
 def _texts(cells: np.ndarray) -> Sequence[str]:
     if cells.dtype.kind == "U":
-        return cells.tolist()
+        return [str(cell) for cell in cells]
     return ["" if np.isnan(cell) else f"{cell:.10g}" for cell in cells]
 
 

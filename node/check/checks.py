@@ -53,6 +53,8 @@ _CLOCK_S = 60
 def check_all(options: NodeOptions, met: bool) -> Iterator[Finding]:
     """Yields the findings one by one. `met`: whether the options name peers or a tracker."""
     yield Finding("ok", "task", f"{options.task.task.name}, {counted(_rounds(options), 'round')}")
+    if options.privacy_note:
+        yield Finding("warning", "noise", options.privacy_note)
     dataset = None
     try:
         dataset, finding = _data(options)

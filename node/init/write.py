@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
+import torch
+
 from node.cli.sigint import begun
 from node.data.dataset import Dataset, own_rows
 from node.data.sources import read_source
@@ -85,7 +87,7 @@ def _with_rows(proposal: Proposal, dataset: Dataset, options: InitOptions) -> Pr
     With an agreement the loss follows from the rows of all.
     """
     if proposal.agreement is None:
-        y = dataset.train_y.numpy()
+        y = torch.cat([dataset.train_y, dataset.test_y]).numpy()
         proposal = replace(proposal, loss=loss_for_rows(proposal.schema.target, y))
     if options.search and isinstance(proposal.training, Training):
         rate = searched_rate(_task(proposal), dataset)

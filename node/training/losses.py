@@ -30,6 +30,8 @@ class BalancedSoftmax(nn.Module):
     rows, so it also suits private gradients. Logits beyond the k-th belong to no row.
     """
 
+    shift: torch.Tensor
+
     def __init__(self, prior: torch.Tensor) -> None:
         super().__init__()
         if prior.dim() != 1 or len(prior) < 2 or not bool((prior > 0).all()):
