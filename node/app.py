@@ -57,7 +57,7 @@ from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, Lock, check_folde
 from node.storage.key_file import new_seed, read_key, write_key
 from node.storage.spend_file import SpendFile
 from node.storage.state import State
-from node.task.parameters import canonical_parameters
+from node.task.parameters import canonical_parameters, former_parameters
 from node.task.sections import Task
 from node.training.build import build_model
 from node.training.devices import thread_count
@@ -226,13 +226,13 @@ def check_others(options: NodeOptions) -> None:
 
 def _check_enough(options: NodeOptions) -> None:
     """Raises ConfigError if --peers names fewer than share the noise; a tracker may introduce any number."""
-    plan, named = options.task.step_plan, {peer.endpoint for peer in options.peers}
+    plan = options.task.step_plan
     if plan is None or options.tracker is not None:
         return
-    members = len(named) + (options.listen not in named)
+    named, members = len(_endpoints(options)), len({options.listen, *_endpoints(options)})
     if members < plan.honest + 1:
         raise ConfigError(
-            f"--peers names {len(named)} peers, {members} with this node, and privacy.honest = {plan.honest} "
+            f"--peers names {named} peers, {members} with this node, and privacy.honest = {plan.honest} "
             f"needs at least {plan.honest + 1}; name more peers, or lower privacy.honest"
         )
 
@@ -330,8 +330,12 @@ def _first_electorate(options: NodeOptions, endpoint: str) -> Electorate | None:
 
 def _expected(options: NodeOptions, endpoint: str) -> int:
     """Returns the expected size of a group: --peers and this node, and at least the minimum that it needs."""
-    least = options.task.aggregation.min_participants
-    return max(least, len({endpoint, *(peer.endpoint for peer in options.peers)}))
+    return max(options.task.aggregation.min_participants, len({endpoint, *_endpoints(options)}))
+
+
+def _endpoints(options: NodeOptions) -> set[str]:
+    """Returns the addresses that --peers names."""
+    return {peer.endpoint for peer in options.peers}
 
 
 def _run_in(
@@ -371,7 +375,9 @@ def _open_state(prepared: Prepared, key: NodeKey, out: Path, key_file: Path) -> 
         spending = SpendFile(key_file, key.public, prepared.spends_for)
         spending.check_writable()
     task, initial = prepared.options.task.task.name, prepared.trainer.vector()
-    return State(out, task, parameters_hash(prepared.parameters), initial, key.public, spending)
+    former = former_parameters(prepared.options.task, prepared.parameters)
+    formerly = {parameters_hash(text): remedy for text, remedy in former.items()}
+    return State(out, task, parameters_hash(prepared.parameters), initial, key.public, spending, formerly)
 
 
 def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, state: State) -> dict[str, str]:

@@ -56,7 +56,9 @@ KEYS = {
     "privacy.clipping_radius": "The L2 norm to which an update, or with `dp-sgd` a row's gradient, is "
     "clipped.",
     "privacy.window": "`aldp`: the radius is the mean norm of this many past updates.",
-    "privacy.window_source": "`aldp`: what the radius follows.",
+    "privacy.window_source": "`aldp`: what the radius follows; unset, `aggregate`.",
+    "privacy.public_radius": "`aldp` with `raw`: declares the norms of your updates public, as the noise "
+    "level shows them.",
     "privacy.honest": "How many of a node's others are taken to be honest. Not set: half of those in the "
     "smallest group.",
     "privacy.sampling_probability": "The probability that a step has a certain row. Not set: the expected "

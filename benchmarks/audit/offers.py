@@ -108,7 +108,7 @@ def _rounds(counted: int) -> Release:
 # -- offers of a node --------------------------------------------------------------------------------
 
 
-def setting(sizes: tuple[int, ...], source: str = "raw") -> Setting:
+def setting(sizes: tuple[int, ...], source: str = "aggregate") -> Setting:
     """The setting of a node that makes one offer, of tensors with these sizes, for EPSILON."""
     return Setting(
         epsilon=EPSILON,
@@ -160,9 +160,9 @@ def copies(mechanism: LocalDP) -> Release:
 def local_cases() -> list[Case]:
     """`ldp`, and `aldp` with a window; the attacker knows its radius, which epsilon does not cover."""
     memory: Memory = ((0.5, 0.6, 0.7),)
-    fixed, window = ldp(setting((2,))), aldp(setting((2,)))
+    fixed, window = ldp(setting((2,))), aldp(setting((2,), "raw"))
     sound = Case("ldp", "", offers(fixed), opposite(2, fixed.rule.radius(())), repeats=1)
-    public = aldp(setting((2,), "aggregate"))  # radius 0.6: twice the mean norm of the last aggregates
+    public = aldp(setting((2,)))  # radius 0.6: twice the mean norm of the last aggregates
     aggregate = Case("aldp, aggregate", "", offers(public, ((0.2, 0.3, 0.4),)), opposite(2, 0.6), repeats=1)
     given = Case("aldp, radius given", "", offers(window, memory), opposite(2, 0.6), repeats=1)
     return [
@@ -172,7 +172,46 @@ def local_cases() -> list[Case]:
         given,
         replace(few(given), fault="noise halved", release=offers(less_noise(window, 0.5), memory)),
         aggregate,
+        *radius_cases(),
     ]
+
+
+LOUDNESS_SIZE = 2048
+"""The number of parameters of an update: with so many the noise level is known within 1.6 %."""
+
+
+def radius_cases() -> list[Case]:
+    """Two offers of `aldp` in a row, by two data sets whose updates differ by a tenth in norm.
+
+    The attacker looks at nothing but how loud the second offer is. A radius of raw norms shows the first
+    update's norm there; one that follows agreed models shows nothing.
+    """
+    end = np.zeros(LOUDNESS_SIZE)
+    end[0] = RADIUS
+    heard = np.array([0.5]), np.array([0.55])
+    pair = Pair(heard[0] * end, heard[1] * end, *heard)
+    raw, covered = (
+        aldp(replace(setting((LOUDNESS_SIZE,), source), rounds=2)) for source in ("raw", "aggregate")
+    )
+    middle = 2 * float(np.mean(heard)) * raw.noise_multiplier
+    case = few(Case("aldp, radius", "", second_offer(covered), pair, score=loudness, threshold=middle))
+    return [case, replace(case, fault="of raw norms, as if they were covered", release=second_offer(raw))]
+
+
+def second_offer(mechanism: LocalDP) -> Release:
+    """A release that offers an update twice, and shows the second offer."""
+
+    def release(x: Array, words: Words) -> Array:
+        fresh = x.astype(np.float32)
+        memory = mechanism.offer(fresh, (), words).memory
+        return mechanism.offer(fresh, memory, words).vector.astype(np.float64)
+
+    return each_row(release)
+
+
+def loudness(released: Array) -> Array:
+    """(n,): the root mean square of each offer's coordinates."""
+    return np.asarray(np.sqrt(np.mean(released**2, axis=1)))
 
 
 def adaptive_cases() -> list[Case]:
@@ -230,7 +269,9 @@ def with_bit(mechanism: LocalDP) -> Release:
 
 def linear_classic_cases() -> list[Case]:
     """The replay keeps its true epsilon but not the stated one: each tensor alone costs all of that."""
-    mechanism = linear_classic("ldp", 0, replace(setting((1,) * TENSORS), calibration="linear-classic"))
+    mechanism = linear_classic(
+        "ldp", 0, replace(setting((1,) * TENSORS, "raw"), calibration="linear-classic")
+    )
     end = np.full(TENSORS, RADIUS)
     sound = Case(
         "linear-classic, true",

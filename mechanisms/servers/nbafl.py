@@ -55,6 +55,21 @@ def delta_of(constant: float) -> float:
     return probability("delta of this constant", 1.25 * math.exp(-(positive("constant", constant) ** 2) / 2))
 
 
+def epsilon_of_clipped_steps(
+    movement: float, steps: int, noise_std: float, rounds: int, delta: float
+) -> float:
+    """Returns an epsilon that holds for uploads which nobody clips: that of clipped steps of training.
+
+    `movement`: the most that one step moves the weights (L2), which is the learning rate times the clip of
+    the gradient, without momentum and weight decay. An upload begins at the broadcast, which all know, and
+    ends at most `steps` movements from it. So those of two data sets of equal size differ by at most twice
+    that, and the noise of `noise_std` makes `rounds` Gaussian releases of them. The unit is `ONE_CLIENT`.
+    """
+    farthest = 2 * positive("movement", movement) * count("steps", steps)
+    release = Gaussian(positive("noise_std", noise_std) / farthest)
+    return spent(Ledger(((release, count("rounds", rounds)),)), delta).epsilon
+
+
 # -- as FederatedScope runs it ---------------------------------------------------------------------------
 
 
@@ -93,8 +108,8 @@ class FederatedScopeNbAFL(Averaging):
     def protects(self) -> str:
         """What the mechanism protects, in one sentence."""
         return (
-            "uploads have noise, but are never clipped: nothing bounds what one client's data can do to its "
-            f"upload, so the stated epsilon of {self.epsilon:g} stands for nothing and no epsilon is true"
+            "uploads have noise, but are never clipped: nothing here bounds what one client's data can do to "
+            f"its upload, so the stated epsilon of {self.epsilon:g} is not proved"
         )
 
     @property

@@ -119,6 +119,8 @@ def aggregate_norm(mean: Floats, noise_stds: tuple[float, ...]) -> float:
 class AggregateWindow:
     """`factor` times the mean debiased norm of the last `window` aggregates, between floor and cap.
 
+    Before there are `window` aggregates the radius is `clipping_radius`.
+
     The factor is public: the mean of clipped updates is never longer than the radius, so without a factor the
     radius could only fall. The rule adapts badly under large noise: the debiased norm is then mostly 0 or far
     too large. It assumes that each member's noise equals this node's, as for all that saw the same
@@ -138,9 +140,9 @@ class AggregateWindow:
         probability("least_share", self.least_share)
 
     def radius(self, memory: Memory) -> float:
-        """The rule's radius; `clipping_radius` before the first aggregate."""
+        """The rule's radius; `clipping_radius` before the window is full."""
         norms = _row(memory)
-        if not norms:
+        if len(norms) < self.window:
             return self.clipping_radius
         wanted = self.factor * math.fsum(norms) / len(norms)
         return max(self.least_share * self.clipping_radius, min(wanted, self.clipping_radius))

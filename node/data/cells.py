@@ -43,6 +43,14 @@ def no_numbers(values: NDArray) -> NDArray[np.bool_]:
     return ~(np.abs(values) <= np.float64(LARGEST))
 
 
+def all_numbers(values: NDArray) -> bool:
+    """Returns whether `no_numbers` is False everywhere, without a second array; True if there are none."""
+    if values.dtype.kind != "f" or not values.size:
+        return True
+    most = np.float64(LARGEST)
+    return bool(-most <= values.min() and values.max() <= most)
+
+
 def is_value(cell: str) -> bool:
     """Returns whether `cell` is a number or a word for a missing value, and so is not a column's name."""
     bare = cell.strip()

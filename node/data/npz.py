@@ -17,7 +17,7 @@ from typing import IO, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from node.data.cells import FINITE, no_numbers
+from node.data.cells import FINITE, all_numbers, no_numbers
 from node.errors import ConfigError, reason, shown
 from node.free_memory import free_bytes
 from node.storage.regular_files import check_regular
@@ -145,9 +145,8 @@ def finite(path: Path, name: str, array: NDArray) -> NDArray:
     """Returns `array`; raises ConfigError unless it holds numbers as defined in node.data.cells."""
     if array.dtype.kind not in _NUMBERS:
         _fail(path, f": array {shown(name)} holds {array.dtype}, not numbers")
-    bad = np.argwhere(no_numbers(array))
-    if len(bad):
-        place = tuple(int(index) for index in bad[0])
+    if not all_numbers(array):
+        place = tuple(int(index) for index in np.argwhere(no_numbers(array))[0])
         _fail(path, f": {name}{list(place)} = {array[place]:g} is not {FINITE}")
     return array
 

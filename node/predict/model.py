@@ -17,7 +17,7 @@ from torch import nn
 from node.errors import ConfigError, shown
 from node.predict.rows import Rows
 from node.task.import_path import told
-from node.task.load import read_task
+from node.task.load import read_kept_task
 from node.task.schema import ClassTarget, NumberTarget
 from node.task.sections import Task
 from node.training.build import make
@@ -52,7 +52,7 @@ def open_model(path: Path) -> SavedModel:
     if file.is_dir():
         raise ConfigError(f"--model {shown(str(file))} is a folder; allowed: a run's --out, or a file")
     about = read_about(file)
-    task, classes, row = read_task(about["task"]), about.get("classes"), about.get("row")
+    task, classes, row = read_kept_task(about["task"]), about.get("classes"), about.get("row")
     if not _are_classes(classes) or not _is_shape(row):
         raise ConfigError(
             f"--model {shown(str(file))} does not say what its rows and classes are; take the file as a node "

@@ -43,7 +43,7 @@ def make_mechanism(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], ro
         delta=task.privacy.delta,
         clipping_radius=task.privacy.clipping_radius,
         window=task.privacy.window,
-        window_source=task.privacy.window_source,
+        window_source=task.privacy.radius_follows,
         calibration=task.privacy.calibration,
         rounds=task.train.rounds,
         sizes=tuple(prod(shape) for _, shape in shapes),
@@ -140,12 +140,20 @@ def epsilon_by_honest(mechanism: Mechanism, ledger: Ledger) -> Mapping[int, floa
         return {}
     levels = sorted({honest, *range(honest, 0, -2 if honest > 2 else -1), 0}, reverse=True)
     most_shown = [*levels[:3], 0] if len(levels) > 4 else levels
-    return {h: spent(at_honest(ledger, honest, h), guarantee.delta).epsilon for h in most_shown}
+    return {h: _with_honest(honest, h, ledger, guarantee.delta) for h in most_shown}
 
 
 def spent_alone(mechanism: Mechanism, ledger: Ledger) -> float | None:
     """Returns the epsilon of a ledger if all others work together; None without shared noise, or a bound."""
-    return _finite(epsilon_by_honest(mechanism, ledger).get(0, math.inf))
+    guarantee = mechanism.guarantee
+    if guarantee is None or guarantee.honest is None:
+        return None
+    return _finite(_with_honest(guarantee.honest, 0, ledger, guarantee.delta))
+
+
+def _with_honest(declared: int, honest: int, ledger: Ledger, delta: float) -> float:
+    """Returns the epsilon of a ledger sized for `declared` honest others if so many are `honest`."""
+    return spent(at_honest(ledger, declared, honest), delta).epsilon
 
 
 def _finite(epsilon: float) -> float | None:

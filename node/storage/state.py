@@ -20,12 +20,13 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 from typing import Concatenate, ParamSpec, TypeVar
 
 import msgpack
@@ -144,11 +145,13 @@ class State:
         initial: Floats,
         key: Key,
         spending: SpendFile | None,
+        formerly: Mapping[bytes, str] = MappingProxyType({}),
     ) -> None:
         """Opens the state, or creates it with `initial` as the first base.
 
-        `spending` is the second record of the key's charges; None if nothing is ever charged. Raises
-        ConfigError for a folder of another task or key.
+        `spending` is the second record of the key's charges; None if nothing is ever charged. `formerly`:
+        parameters of which a folder may be from before, each with what to do. Raises ConfigError for a folder
+        of another task or key.
         """
         self.dimension = len(initial)
         self._lock = threading.RLock()
@@ -164,7 +167,7 @@ class State:
         try:
             if self._database.is_older:
                 self._take_over(folder, key, first)
-            self._check(folder, task, parameters, key)
+            self._check(folder, task, parameters, key, formerly)
             self._files = VectorFiles(folder / "vectors")
             self._certificates.mkdir(exist_ok=True)
             self._load(initial)
@@ -193,17 +196,21 @@ class State:
             raise ConfigError(_other_key(folder, named, key))
         self._database.upgrade({**anchored, "key": key, "epoch": 0})
 
-    def _check(self, folder: Path, task: str, parameters: bytes, key: Key) -> None:
+    def _check(
+        self, folder: Path, task: str, parameters: bytes, key: Key, formerly: Mapping[bytes, str]
+    ) -> None:
         theirs = str(self._database.fact("task"))
         if theirs != task:
             raise ConfigError(f"--out {folder} holds task '{theirs}', not '{task}': name another folder")
         owner = self._blob("key")
         if owner != key:
             raise ConfigError(_other_key(folder, owner.hex(), key))
-        if self._database.fact("parameters") != parameters:
+        found = self._blob("parameters")
+        if found != parameters:
+            remedy = "name another folder, or start with the same --set and task file as before"
             raise ConfigError(
-                f"--out {folder} was made with other parameters of task '{task}': name another folder, or "
-                "start with the same --set and task file as before"
+                f"--out {folder} was made with other parameters of task '{task}': "
+                f"{formerly.get(found, remedy)}"
             )
 
     def _load(self, initial: Floats) -> None:

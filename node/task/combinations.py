@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from node.errors import ConfigError, shown
 
 if TYPE_CHECKING:
-    from node.task.sections import AggregationSection, DataSection, Task
+    from node.task.sections import AggregationSection, DataSection, PrivacySection, Task
 
 
 def check_combinations(task: Task, table: Mapping[str, object]) -> None:
@@ -24,6 +24,7 @@ def check_combinations(task: Task, table: Mapping[str, object]) -> None:
     _check_protocol(task.aggregation)
     _check_weighting(task.aggregation)
     _check_public_weights(task)
+    _check_public_radius(task.privacy)
 
 
 def _check_training(task: Task) -> None:
@@ -114,3 +115,23 @@ def _check_public_weights(task: Task) -> None:
             "noise covers the number of your rows; allowed: aggregation.public_weights=true, which declares "
             "it public, or aggregation.weighting=uniform"
         )
+
+
+def _check_public_radius(section: PrivacySection) -> None:
+    """Requires that a radius which follows raw norms is declared public, as no noise covers it."""
+    if section.public_radius and not section.shows_radius:
+        raise ConfigError(
+            "privacy.public_radius = true has no effect without privacy.mechanism = 'aldp' and "
+            "privacy.window_source = 'raw'; set both, or leave it out"
+        )
+    if section.shows_radius and not section.public_radius:
+        exact = section.calibration == "exact"
+        covered = "privacy.window_source=aggregate" if exact else "privacy.mechanism=ldp"
+        raise ConfigError(
+            f"privacy.window_source = 'raw' is refused with privacy.mechanism = 'aldp'{_CALIBRATED[exact]}: "
+            "the noise level shows the norms of your updates, and no epsilon covers them; allowed: "
+            f"privacy.public_radius=true, which declares them public, or {covered}, which is covered"
+        )
+
+
+_CALIBRATED = {True: "", False: " and privacy.calibration = 'linear-classic'"}

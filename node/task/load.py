@@ -102,6 +102,16 @@ def read_task(table: Mapping[str, object]) -> Task:
     return resolved(task, table)
 
 
+def read_kept_task(table: Mapping[str, Any]) -> Task:
+    """Returns the Task of a file that a node wrote; raises ConfigError.
+
+    Before there was `privacy.public_radius`, a task with a radius of raw norms did not say that it is public.
+    """
+    privacy = table.get("privacy", {})
+    showed = privacy.get("mechanism") == "aldp" and privacy.get("window_source") == "raw"
+    return read_task({**table, "privacy": {"public_radius": True, **privacy}} if showed else table)
+
+
 def _read_table(name_or_path: str) -> dict[str, Any]:
     """Returns the parsed TOML of a built-in task or of a file."""
     built_in = built_in_tasks()

@@ -15,6 +15,7 @@ from node.task.sections import Task
 from node.task.shared_noise import SHARED_NOISE_KEYS, is_distributed
 
 NOTHING_FIXED: Mapping[str, Any] = MappingProxyType({})
+_SOURCE = '"window_source":'
 _MOST_DIFFERENCES = 3
 _LISTS = ("shapes", "data.schema.columns")  # lists that are compared item by item
 _LONGEST_PARAMETERS = 1 << 18  # characters; a few thousand shared tensors
@@ -44,11 +45,24 @@ def canonical_parameters(
     agreed["privacy"] |= computed
     if bound is not None:
         agreed["privacy"]["offer_bound"] = bound
+    agreed["privacy"]["window_source"] = task.privacy.radius_follows
+    del agreed["privacy"]["public_radius"]  # follows from the mechanism and its radius
     if not is_distributed(task):  # as before there were such keys: nodes continue with their folders
         for section, name in SHARED_NOISE_KEYS:
             del agreed[section][name]
     agreed["shapes"] = [[name, list(shape)] for name, shape in shapes]
     return json.dumps(agreed, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def former_parameters(task: Task, parameters: str) -> dict[str, str]:
+    """Returns the parameters with which an earlier version ran this task, each with what continues it."""
+    if task.privacy.mechanism != "aldp" or task.privacy.radius_follows != "aggregate":
+        return {}
+    former = parameters.replace(f'{_SOURCE}"aggregate"', f'{_SOURCE}"raw"')
+    return {
+        former: "its aldp followed the norms of your own updates, which no epsilon covers; to go on with it, "
+        "set privacy.window_source=raw and privacy.public_radius=true at all peers, or name another folder"
+    }
 
 
 def describe_difference(mine: str, theirs: str) -> str:

@@ -117,8 +117,9 @@ class TrainSection:
 class PrivacySection:
     """Privacy. `epsilon` and `delta` are totals over `train.rounds`; with "none" they have no effect.
 
-    Where members share noise, `honest` of a node's others are taken to be honest, and a step has each row
-    with `sampling_probability`.
+    `window_source`: what the clipping radius of `aldp` follows. "raw", the norms of a node's own updates, is
+    a release that no epsilon covers: `public_radius` declares the radius public. Where members share noise,
+    `honest` of a node's others are taken to be honest, and a step has each row with `sampling_probability`.
     """
 
     mechanism: str = key(
@@ -129,10 +130,26 @@ class PrivacySection:
     delta: float = key(real(above=0, below=1), 1e-5)
     clipping_radius: float = key(real(at_least=1e-6, at_most=1e6), 1.0)
     window: int = key(whole(1, 1000), 3)
-    window_source: str = key(choice("raw", "aggregate", "quantile"), "raw")
+    window_source: str | None = key(choice("raw", "aggregate", "quantile"), None)
+    public_radius: bool = key(boolean(), False)
     calibration: str = key(choice("exact", "linear-classic"), "exact")
     honest: int | None = key(whole(1, MAX_MEMBERS - 1), None)
     sampling_probability: float | None = key(real(above=0, at_most=1), None)
+
+    @property
+    def radius_follows(self) -> str:
+        """`window_source`; unset, `aldp` follows agreed models, the replay of an older system raw norms.
+
+        Other mechanisms do not read it: theirs is "raw", as it was before `aldp` had another default.
+        """
+        if self.window_source is not None:
+            return self.window_source
+        return "aggregate" if self.mechanism == "aldp" and self.calibration == "exact" else "raw"
+
+    @property
+    def shows_radius(self) -> bool:
+        """Whether the noise level shows the norms of the node's own updates, which no epsilon covers."""
+        return self.mechanism == "aldp" and self.radius_follows == "raw"
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ class Node:
         self._seeker = self._coordination.seeker
         self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
         self._machine: SessionMachine | None = None
-        self._runs = Runs(settings, state, self._voting)
+        self._runs = Runs(state, self._voting)
         self._early = ReorderBuffer()
         self._storing = False
         self._result_of: Sid | None = None

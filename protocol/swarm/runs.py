@@ -21,7 +21,7 @@ from protocol.aggregation.masked.machine import DoubleMasked
 from protocol.aggregation.session_machine import SessionMachine
 from protocol.errors import LocalProtocolError
 from protocol.quorum.electorate import Ballot
-from protocol.swarm.node_state import NodeState, Settings
+from protocol.swarm.node_state import NodeState
 from protocol.swarm.session_factory import farewell, has_left_run
 from protocol.swarm.votes.voting import Voting
 from protocol.wire.ids import NO_SID
@@ -31,8 +31,7 @@ from protocol.wire.messages import Announce, Base, Key
 class Runs:
     """This node's run, if it is in one; the one owner of `NodeState.run`."""
 
-    def __init__(self, settings: Settings, state: NodeState, voting: Voting) -> None:
-        self._settings = settings
+    def __init__(self, state: NodeState, voting: Voting) -> None:
         self._state = state
         self._voting = voting
         self._last: DoubleMasked | None = None
@@ -53,9 +52,9 @@ class Runs:
 
     def completed(self, machine: SessionMachine) -> None:
         """A step has its result: the run goes on if it has more steps and nobody left."""
-        goes_on = isinstance(machine, DoubleMasked) and machine.steps_left > 0 and not self._has_left
-        self._last = machine if goes_on and isinstance(machine, DoubleMasked) else None
-        if self._last is None:
+        if isinstance(machine, DoubleMasked) and machine.steps_left > 0 and not self._has_left:
+            self._last = machine
+        else:
             self.end()
 
     def adopted(self, base: Base) -> bool:
@@ -88,25 +87,29 @@ class Runs:
 
     # -- the other members -------------------------------------------------------------------------
 
+    def _step(self, running: SessionMachine | None) -> SessionMachine | None:
+        """The machine of the run's step: the running one, or else the last one; None without a run."""
+        return None if self._state.run == NO_SID else running or self._last
+
     def lost(self, key: Key, machine: SessionMachine | None) -> bool:
         """A member cannot be reached. Whether this ended the run; a running step decides for itself."""
-        part = machine if machine is not None else self._last
-        if self._state.run == NO_SID or part is None or key not in part.participant.others:
+        step = self._step(machine)
+        if step is None or key not in step.participant.others:
             return False
         self._has_left = True
         return machine is None and self.end()
 
     def heard(self, announce: Announce, is_ready: bool, machine: SessionMachine | None) -> bool:
         """Note a member that left the run, by its announcement. Whether this ended the run."""
-        part = machine if machine is not None else self._last
-        if self._state.run == NO_SID or part is None:
+        step = self._step(machine)
+        if step is None:
             return False
-        event = farewell(part, announce, is_ready)
-        has_ended = event is not None and event != part.finished
-        has_left = has_ended or has_left_run(part.participant, announce)
+        event = farewell(step, announce, is_ready)
+        has_ended = event is not None and event != step.finished
+        has_left = has_ended or has_left_run(step.participant, announce)
         return has_left and self.lost(announce.key, machine)
 
     def is_ahead(self, by: Key, machine: SessionMachine | None) -> bool:
         """Whether `by` may be in a later step than this node: one of the run's members."""
-        part = machine if machine is not None else self._last
-        return self._state.run != NO_SID and part is not None and by in part.participant.others
+        step = self._step(machine)
+        return step is not None and by in step.participant.others

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import ClassVar, Self
 
+import numpy as np
 from torch import nn
 from torch.nn import functional
 
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.clipping import Floats
+from mechanisms.noise.randomness import Words
 from node.errors import ConfigError
 from node.runtime.privacy_budget import make_mechanism
 from node.task.sections import (
@@ -23,8 +26,9 @@ from node.task.sections import (
     TaskSection,
     TrainSection,
 )
-from node.training.trainer import shapes
+from node.training.trainer import Trainer, read_vector, shapes, write_vector
 from scenarios.clients.training import Rows, train_clients, training_of
+from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.frame.spec import Json
 
@@ -94,10 +98,41 @@ class AttackCell:
         )
         return make_mechanism(task, shapes(model, "*"), rows)
 
-    def trained_in_blocks(
+    def offered(
+        self, dataset: Dataset, model: nn.Module, parts: Sequence[Rows], mechanism: Mechanism, words: Words
+    ) -> Floats:
+        """Return what nodes with `parts` of the rows offer (k, d) after a round, as the mechanism has it."""
+        start = read_vector(model, "*")
+        trained = self.trained(dataset, model, start, parts, mechanism, words)
+        return np.stack([mechanism.offer(vector - start, (), words).vector for vector in trained])
+
+    def trained(
+        self,
+        dataset: Dataset,
+        model: nn.Module,
+        start: Floats,
+        parts: Sequence[Rows],
+        mechanism: Mechanism,
+        words: Words,
+    ) -> Sequence[Floats]:
+        """Return the models (d,) trained from `start` (d,), one on each of `parts`.
+
+        A mechanism with a gradient of its own computes every step, as it does in a node.
+        """
+        if mechanism.gradient is None:
+            return list(self._trained_in_blocks(dataset, model, start, parts))
+        vectors = []
+        for number, part in enumerate(parts):
+            rows, seed = node_rows(dataset, np.asarray(part, np.int64)), (self.seed, number)
+            trainer = Trainer(model, self.train, rows, seed, mechanism.gradient, words)
+            vectors.append(trainer.train(start, 1, threading.Event()).vector)
+            write_vector(model, start, "*")
+        return vectors
+
+    def _trained_in_blocks(
         self, dataset: Dataset, model: nn.Module, start: Floats, parts: Sequence[Rows]
     ) -> Floats:
-        """Return the models (k, d) trained from `start` (d,) without noise, one on each of k `parts`."""
+        """Return the models (k, d) trained without noise."""
         trained, _ = train_clients(
             model=model,
             start=start,

@@ -208,7 +208,9 @@ class InversionCell(AttackCell):
         order = np.random.default_rng([_ROWS, self.seed, target]).permutation(len(dataset.train_y))
         chosen, start = order[: self.updates * self.rows], read_vector(model, "*")
         words = SeededWords(np.random.default_rng([_NOISE, self.seed, salt_of(self.arm), target]))
-        total = self._sum(dataset, model, start, chosen, mechanism, words)
+        parts = np.split(chosen, self.updates)
+        offers = self.offered(dataset, model, parts, mechanism, words)
+        total: NDArray[np.float64] = offers.sum(axis=0, dtype=np.float64)
         gradient = (-total / self.train.learning_rate).astype(np.float32)
         x, y = dataset.train_x[chosen], dataset.train_y[chosen]
         rng = np.random.default_rng([_SEARCH, self.seed, target])
@@ -226,22 +228,6 @@ class InversionCell(AttackCell):
         alike = np.delete(np.arange(len(dataset.train_y)), order[0])
         others = dataset.train_x[alike[dataset.train_y[alike] == y[0]]]
         return judged(x[0], quotient_row(model, gradient).reshape(x[0].shape), rows[y == y[0]], others)
-
-    def _sum(
-        self,
-        dataset: Dataset,
-        model: nn.Module,
-        start: Floats,
-        chosen: NDArray[np.int64],
-        mechanism: Mechanism,
-        words: SeededWords,
-    ) -> NDArray[np.float64]:
-        """The sum (d,) of all clients' offers after a round; clients share the `chosen` rows in order."""
-        parts = np.split(chosen, self.updates)
-        weights = self.trained_in_blocks(dataset, model, start, parts)
-        offers = [mechanism.offer(vector - start, (), words).vector for vector in weights]
-        total: NDArray[np.float64] = np.sum(offers, axis=0, dtype=np.float64)
-        return total
 
 
 def quotient_row(model: nn.Module, gradient: Floats) -> Floats:

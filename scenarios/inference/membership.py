@@ -10,9 +10,8 @@ Victims and shadows are trained alike, by the node's own trainer if gradients ar
 from __future__ import annotations
 
 import math
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -84,7 +83,9 @@ class MembershipCell(AttackCell):
         parts = random_halves(candidates, self.victims, rng)
         parts += [rng.permutation(own)[: self.rows] for _ in range(self.shadows)]
         with one_thread():
-            vectors = self._trained(dataset, model, mechanism, parts)
+            words = SeededWords(np.random.default_rng([_NOISE, self.seed, salt_of(self.arm)]))
+            start = read_vector(model, "*")
+            vectors = self.trained(dataset, model, start, parts, mechanism, words)
             x, y = dataset.train_x[candidates], dataset.train_y[candidates]
             losses = np.stack([row_losses(model, vector, x, y) for vector in vectors])
             judge = Trainer(model, self.train, node_rows(dataset, own[:1]), 0, None, SeededWords(rng))
@@ -98,21 +99,6 @@ class MembershipCell(AttackCell):
 
     def _model(self, dataset: Dataset) -> nn.Module:
         return build(self.model, self.seed, node_rows(dataset, np.arange(1)))
-
-    def _trained(
-        self, dataset: Dataset, model: nn.Module, mechanism: Mechanism, parts: Sequence[Rows]
-    ) -> list[Floats]:
-        """Train a model (d,) on each part, all from the same start."""
-        start = read_vector(model, "*")
-        if mechanism.gradient is None:
-            return list(self.trained_in_blocks(dataset, model, start, parts))
-        words = SeededWords(np.random.default_rng([_NOISE, self.seed, salt_of(self.arm)]))
-        vectors = []
-        for number, part in enumerate(parts):
-            rows, seed = node_rows(dataset, part), (self.seed, number)
-            trainer = Trainer(model, self.train, rows, seed, mechanism.gradient, words)
-            vectors.append(trainer.train(start, 1, threading.Event()).vector)
-        return vectors
 
 
 def attacked(

@@ -25,7 +25,6 @@ from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
 from node.errors import ConfigError
 from node.training.build import build
-from node.training.trainer import read_vector
 from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.federated.rounds import protection_facts
@@ -207,15 +206,9 @@ class PropertyCell(AttackCell):
             )
             for pool, own in zip(pools, has, strict=True)
         ]
-        offers = self._offers(narrowed, model, mechanism, parts)
-        return Clients(offers[:SHADOWS], has[:SHADOWS]), Clients(offers[SHADOWS:], has[SHADOWS:])
-
-    def _offers(self, narrowed: Dataset, model: nn.Module, mechanism: Mechanism, parts: list[Rows]) -> Floats:
-        """The offers (n, d) of clients with these rows after a round."""
-        start = read_vector(model, "*")
-        weights = self.trained_in_blocks(narrowed, model, start, parts)
         words = SeededWords(np.random.default_rng([_NOISE, self.seed, salt_of(self.arm)]))
-        return np.stack([mechanism.offer(vector - start, (), words).vector for vector in weights])
+        offers = self.offered(narrowed, model, parts, mechanism, words)
+        return Clients(offers[:SHADOWS], has[:SHADOWS]), Clients(offers[SHADOWS:], has[SHADOWS:])
 
 
 def without_sex(dataset: Dataset) -> tuple[Dataset, Flags]:

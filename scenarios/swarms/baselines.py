@@ -179,11 +179,13 @@ def replays(plan: SwarmPlan, chosen: str) -> tuple[Replay, ...]:
 
 
 def _with(task: Task, mechanism: str) -> Task:
-    """The task with another mechanism, exact calibration, and no gate, as not all mechanisms allow one.
+    """The task with another mechanism, exact and all covered, and no gate, as not all mechanisms allow one.
 
     All other settings stay the same.
     """
-    privacy = replace(task.privacy, mechanism=mechanism, calibration="exact")
+    privacy = replace(
+        task.privacy, mechanism=mechanism, calibration="exact", window_source=None, public_radius=False
+    )
     return replace(task, privacy=privacy, aggregation=replace(task.aggregation, loss_gate=None))
 
 

@@ -9,7 +9,6 @@ takes the same steps on all rows, with noise for one.
 
 from __future__ import annotations
 
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -258,13 +257,9 @@ def measured(evaluation: Evaluation, measure: str) -> float:
 def honest_facts(ledger: Mapping[str, Any] | None) -> dict[str, Fact]:
     """The epsilon by the number of honest others, for a ledger with shared noise; {} for another one."""
     found = {} if ledger is None else ledger.get("epsilon_by_honest", {})
-    return {with_honest(int(others)): _finite(value) for others, value in found.items()}
+    return {with_honest(int(others)): value for others, value in found.items()}
 
 
 def with_honest(others: int) -> str:
     """The name of the fact that holds epsilon if so many of the others are honest."""
     return f"{_EPSILON_WITH}{others} honest others"
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

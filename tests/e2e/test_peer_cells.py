@@ -50,7 +50,8 @@ def test_real_nodes_weigh_their_updates_as_the_replay_does(tmp_path: Path, peers
 
 
 def test_real_nodes_spend_what_the_replay_says(tmp_path: Path) -> None:
-    one = cell("privacy.mechanism=aldp", "privacy.calibration=linear-classic", "privacy.epsilon=30")
+    classic = ("privacy.calibration=linear-classic", "privacy.public_radius=true")
+    one = cell("privacy.mechanism=aldp", *classic, "privacy.epsilon=30")
     facts = run_nodes(one, tmp_path, lambda number, figure: None).facts
     replay = one.replay(LocalRoom(tmp_path, 1, lambda number, figure: None)).facts
     for name in ("epsilon", "stated", "delta", "unit", "protects", "outside"):

@@ -42,6 +42,7 @@ from tests.openings import after_opening
 ROUNDS, BUDGET, DELTA = 4, 8.0, 1e-5
 SPENT = "budget-spent"
 OWN = "tests.own_mechanisms:Counting"
+RAW = ("privacy.window_source=raw", "privacy.public_radius=true")
 
 
 LONG = 14
@@ -109,11 +110,11 @@ def is_sound(out: Path, within: float = BUDGET) -> list[Charge]:
     [
         ("dp-sgd", ()),
         ("ldp", ()),
-        ("aldp", ()),
-        ("aldp", ("privacy.window_source=aggregate", "privacy.window=2")),
+        ("aldp", RAW),
+        ("aldp", ("privacy.window=2",)),
         ("aldp", ("privacy.window_source=quantile",)),
     ],
-    ids=["dp-sgd", "ldp", "aldp", "aldp-aggregate", "aldp-quantile"],
+    ids=["dp-sgd", "ldp", "aldp-raw", "aldp", "aldp-quantile"],
 )
 def test_every_offer_is_charged_once_and_all_end_alike(
     make_swarm, mechanism: str, more: tuple[str, ...]
@@ -152,9 +153,8 @@ def _memory_is_kept(memory: list[list[float]], mechanism: str, more: tuple[str, 
     if mechanism != "aldp":
         assert memory == []
         return
-    source = more[0].rpartition("=")[2] if more else "raw"
     (row,) = memory
-    assert len(row) == {"raw": 3, "aggregate": 2, "quantile": 1}[source]
+    assert len(row) == {RAW: 3, ("privacy.window=2",): 2}.get(more, 1)
     assert min(row) >= 0
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar
 
 from protocol.actions import Evidence
 from protocol.aggregation.masked import mask_keys
@@ -34,6 +34,7 @@ from protocol.wire.masked_messages import Deal, Join, JoinCertificate, Joined, J
 
 TWO_JOINS = "two different joins in one session"
 _SHARES_BYTES = 2 * shamir.BYTES
+Many = TypeVar("Many", bytes, tuple[bytes, ...])
 
 
 def joins_digest(heads: tuple[JoinHead, ...]) -> bytes:
@@ -100,8 +101,11 @@ class KeySetup:
 
     def _of_step(self, dealer: Key, step: int) -> tuple[bytes, ...]:
         """The 2 n hashes of a dealer's shares for one step."""
-        each = 2 * len(self._participant.members)
-        return self._hashes[dealer][each * step : each * (step + 1)]
+        return _part(self._hashes[dealer], step, self._hashes_a_step)
+
+    @property
+    def _hashes_a_step(self) -> int:
+        return 2 * len(self._participant.members)
 
     def _own_deal(self, step: int) -> Deal:
         participant, drawn = self._participant, self._drawn[step]
@@ -136,7 +140,6 @@ class KeySetup:
         return StepKeys(
             sid=self._participant.sid,
             self_secret=drawn.self_secret,
-            pair_secret=drawn.pair_secret,
             pair_seeds={key: seeds[step] for key, seeds in self._pair_seeds.items()},
             shares={key: self._shares[key][step] for key in members},
             hashes={key: self._of_step(key, step) for key in members},
@@ -185,7 +188,7 @@ class KeySetup:
 
     def _check_deals(self, join: Join) -> None:
         """Check that the JOIN holds what its head names, for all steps of the run."""
-        each, steps = 2 * len(self._participant.members), self._steps
+        each, steps = self._hashes_a_step, self._steps
         if join.recipient != self._participant.me or join.head.steps != steps:
             raise RemoteProtocolError("a JOIN for another member, or for another number of steps")
         if len(join.deals) != steps or len(join.hashes) != each * steps:
@@ -193,7 +196,7 @@ class KeySetup:
         if deals_root(join.deals) != join.head.deals:
             raise RemoteProtocolError("a JOIN whose deals are not what its head names")
         for step, deal in enumerate(join.deals):
-            if mask_keys.shares_digest(join.hashes[each * step : each * (step + 1)]) != deal.shares:
+            if mask_keys.shares_digest(_part(join.hashes, step, each)) != deal.shares:
                 raise RemoteProtocolError("a JOIN whose hashes are not what its deals name")
 
     def _seeds(self, sender: Key, deals: tuple[Deal, ...]) -> tuple[bytes, ...]:
@@ -213,12 +216,12 @@ class KeySetup:
             raise RemoteProtocolError(f"a JOIN with {len(plain)} bytes of shares")
         opened: list[tuple[bytes, bytes]] = []
         for step in range(self._steps):
-            shares = plain[_SHARES_BYTES * step : _SHARES_BYTES * (step + 1)]
+            shares = _part(plain, step, _SHARES_BYTES)
             one, other = shares[: shamir.BYTES], shares[shamir.BYTES :]
             for kind, share, offset in ((Kind.SELF, one, 0), (Kind.PAIR, other, members)):
                 shamir.from_bytes(share)
                 digest = mask_keys.share_digest(share, participant.sid, head.sender, kind, participant.number)
-                if digest != join.hashes[2 * members * step + offset + participant.number]:
+                if digest != _part(join.hashes, step, self._hashes_a_step)[offset + participant.number]:
                     raise RemoteProtocolError("a JOIN with a share that is not the one it hashed")
             opened.append((one, other))
         return tuple(opened)
@@ -308,6 +311,11 @@ class KeySetup:
             if vote != self._votes.get(sender):
                 signing.verify(vote, sender)
         self.certificate = certificate
+
+
+def _part(of_all: Many, step: int, each: int) -> Many:
+    """The part of one step of what a JOIN holds for all steps, `each` items a step."""
+    return of_all[each * step : each * (step + 1)]
 
 
 def _header(head: JoinHead, recipient: Key) -> bytes:

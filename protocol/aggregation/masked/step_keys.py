@@ -49,7 +49,6 @@ class StepKeys:
 
     sid: Sid
     self_secret: int
-    pair_secret: int
     pair_seeds: Mapping[Key, bytes]
     shares: Mapping[Key, tuple[bytes, bytes]]
     hashes: Mapping[Key, tuple[bytes, ...]]

@@ -63,6 +63,8 @@ def floats(power: int) -> str:
 # -- cells -------------------------------------------------------------------------------------------------
 
 _TASK = load_task("digits", ())
+_RAW = {"mechanism": "aldp", "window_source": "raw", "public_radius": True}
+"""The source's rule: the radius follows a node's own norms, which the source takes as public."""
 
 
 def _cell(arm: str, privacy: Mapping[str, object], peers: int = PEERS) -> SwarmCell:
@@ -71,7 +73,7 @@ def _cell(arm: str, privacy: Mapping[str, object], peers: int = PEERS) -> SwarmC
 
 def _over_epsilon() -> Iterable[SwarmCell]:
     for epsilon in STATED:
-        aldp = {"mechanism": "aldp", "epsilon": epsilon}
+        aldp = {**_RAW, "epsilon": epsilon}
         yield _cell(exact(epsilon), aldp)
         yield _cell(linear(epsilon), {**aldp, "calibration": "linear-classic"})
     for epsilon in RECORD_EPSILONS:
@@ -81,17 +83,24 @@ def _over_epsilon() -> Iterable[SwarmCell]:
 def _over_sizes() -> Iterable[SwarmCell]:
     for peers in SWARM_SIZES:
         yield _cell(sized("none", peers), {"mechanism": "none"}, peers)
-        yield _cell(sized("exact", peers), {"mechanism": "aldp", "epsilon": SIZES_EPSILON}, peers)
+        yield _cell(sized("exact", peers), {**_RAW, "epsilon": SIZES_EPSILON}, peers)
 
 
 def _over_caps() -> Iterable[SwarmCell]:
     for cap in CAPS:
         for radius in RADII:
-            rule = (
-                {"mechanism": "ldp"} if radius == "fixed" else {"mechanism": "aldp", "window_source": radius}
-            )
             budget = {"epsilon": CAPS_EPSILON, "clipping_radius": cap}
-            yield _cell(capped(radius, cap), {**rule, **budget})
+            yield _cell(capped(radius, cap), {**_rule(radius), **budget})
+
+
+def _rule(radius: str) -> Mapping[str, object]:
+    """The keys of `[privacy]` for a rule of the radius."""
+    match radius:
+        case "fixed":
+            return {"mechanism": "ldp"}
+        case "raw":
+            return _RAW
+    return {"mechanism": "aldp", "window_source": radius}
 
 
 def _over_shares() -> Iterable[ShareErrorCell]:

@@ -23,6 +23,8 @@ UPDATE_EPSILONS = (1, 8, 100, 1000, 10000)
 """Epsilons of one offer, for one node's whole data set."""
 RECORD_EPSILONS = (1, 8)
 """Epsilons of one training, for one record."""
+RECORD_RADIUS = 1.0
+"""The clipping radius (L2) of a record's gradient."""
 NODE_ROWS = (16, 100, 287)
 """The rows of a node with the default training; 287 is a fifth of the digits."""
 
@@ -55,6 +57,11 @@ def inversion_noise(epsilon: float) -> str:
     return f"inversion-epsilon{epsilon:g}"
 
 
+def inversion_records(epsilon: float) -> str:
+    """The name of the arm with the bare update of one row, whose one step is private for a record."""
+    return f"inversion-dp-sgd-epsilon{epsilon:g}"
+
+
 def property_sum(updates: int) -> str:
     """The name of the arm with a sum of `updates` clients' updates."""
     return "property-bare" if updates == 1 else f"property-sum{updates}"
@@ -63,6 +70,11 @@ def property_sum(updates: int) -> str:
 def property_noise(epsilon: float) -> str:
     """The name of the arm with one client's update, clipped and noised."""
     return f"property-epsilon{epsilon:g}"
+
+
+def property_records(epsilon: float) -> str:
+    """The name of the arm with one client's update, whose steps are private for a record."""
+    return f"property-dp-sgd-epsilon{epsilon:g}"
 
 
 def membership_noise(epsilon: float) -> str:
@@ -76,6 +88,11 @@ def membership_noise(epsilon: float) -> str:
 def local(epsilon: float, clipping_radius: float) -> PrivacySection:
     """Local noise on the update. The radius clips nearly all updates, so the relative noise is least."""
     return PrivacySection("ldp", float(epsilon), DELTA, clipping_radius)
+
+
+def by_record(epsilon: float) -> PrivacySection:
+    """Noise in the training: every step is private for a record."""
+    return PrivacySection("dp-sgd", float(epsilon), DELTA, RECORD_RADIUS)
 
 
 def _inversion(
@@ -92,6 +109,8 @@ def _inversions() -> Iterable[Attack]:
     yield _inversion(inversion_node(100, 3), AS_NODES, NOTHING, 3, 100)
     for epsilon in UPDATE_EPSILONS:
         yield _inversion(inversion_noise(epsilon), ONE_STEP, local(epsilon, INVERSION_RADIUS), 1, 1)
+    for epsilon in RECORD_EPSILONS:
+        yield _inversion(inversion_records(epsilon), ONE_STEP, by_record(epsilon), 1, 1)
 
 
 def _property(arm: str, privacy: PrivacySection, updates: int) -> PropertyCell:
@@ -105,12 +124,14 @@ def _properties() -> Iterable[Attack]:
         yield _property(property_sum(members), NOTHING, members)
     for epsilon in UPDATE_EPSILONS:
         yield _property(property_noise(epsilon), local(epsilon, PROPERTY_RADIUS), 1)
+    for epsilon in RECORD_EPSILONS:
+        yield _property(property_records(epsilon), by_record(epsilon), 1)
 
 
 def _memberships() -> Iterable[Attack]:
     train = TrainSection(rounds=1, epochs=MEMBERSHIP_EPOCHS, batch_size=16, learning_rate=0.1, momentum=0.9)
     for epsilon in (0, *RECORD_EPSILONS):
-        privacy = PrivacySection("dp-sgd", float(epsilon), DELTA, 1.0) if epsilon else NOTHING
+        privacy = by_record(epsilon) if epsilon else NOTHING
         arm = membership_noise(epsilon)
         yield MembershipCell(arm, 0, DIGITS_MODEL, train, privacy, rows=150, victims=4, shadows=8)
 

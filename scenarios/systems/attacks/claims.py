@@ -26,6 +26,7 @@ from scenarios.systems.attacks.arms import (
     UPDATE_EPSILONS,
     inversion_node,
     inversion_noise,
+    inversion_records,
     inversion_sum,
     membership_noise,
     own,
@@ -99,6 +100,11 @@ def noise_prevents_inversion(sweep: Sweep) -> Verdict | None:
     """Up to some epsilon nothing is reconstructed, whatever is sent."""
     epsilons = [epsilon for epsilon in UPDATE_EPSILONS if epsilon <= STRONG_NOISE]
     return _nothing_found(sweep, [inversion_noise(epsilon) for epsilon in epsilons])
+
+
+def private_steps_prevent_inversion(sweep: Sweep) -> Verdict | None:
+    """One private step on one row: all that leaves is its clipped and noised gradient."""
+    return _nothing_found(sweep, [inversion_records(epsilon) for epsilon in RECORD_EPSILONS])
 
 
 def _nothing_found(sweep: Sweep, arms: Sequence[str]) -> Verdict | None:
@@ -256,6 +262,8 @@ CLAIMS: tuple[Claim[Sweep], ...] = (
           "one or a sum of three: no better than a guess (2 SE)", trained_updates_are_not_inverted),
     Claim(f"It does not from a noised update of one row, at an epsilon of at most {STRONG_NOISE} for it",
           noise_prevents_inversion),
+    Claim("It does not from an update whose step is private for a record (dp-sgd), at an epsilon of at most "
+          f"{RECORD_EPSILONS[-1]}", private_steps_prevent_inversion),
     Claim("A bare update tells whether most of a client's rows are women's: AUC at least "
           f"{GIVEN_AWAY:g} (2 SE)", bare_update_tells_the_property),
     Claim("A secure sum tells less of one member the more members it has (2 SE)", sums_hide_the_property),
@@ -320,7 +328,7 @@ STUDY = Study(
         rounds=None,
         arms=(
             *("inversion-bare", "inversion-sum3", "inversion-sum100", "inversion-node100"),
-            *("inversion-epsilon100", "inversion-epsilon10000"),
+            *("inversion-epsilon100", "inversion-epsilon10000", "inversion-dp-sgd-epsilon8"),
             *("property-bare", "property-sum*", "property-epsilon8"),
             *("membership-none", "membership-epsilon1"),
         ),

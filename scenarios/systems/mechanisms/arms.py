@@ -6,6 +6,7 @@ mechanism at several epsilons; a new mechanism is a new line in `LINES`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -124,7 +125,7 @@ def _rpfl(arm: str, epsilon: float) -> Cell:
 class Line:
     """One mechanism at several epsilons: `make` returns the cell for an arm's name and an epsilon.
 
-    name: the prefix of its arms' names; exact: whether its stated epsilon is meant to be true.
+    name: the prefix of its arms' names; exact: whether its stated epsilon is meant to be proved.
     """
 
     name: str
@@ -148,8 +149,10 @@ def _plain_noise(constant: float) -> Callable[[str, float], Cell]:
 
 
 LDP = Line("ldp", True, STATED, _node(mechanism="ldp"))
+_RAW = {"mechanism": "aldp", "window_source": "raw", "public_radius": True}
 ALDP = Line("aldp", True, STATED, _node(mechanism="aldp"))
-LINEAR = Line("aldp-linear", False, STATED, _node(mechanism="aldp", calibration="linear-classic"))
+ALDP_RAW = Line("aldp-raw", False, STATED, _node(**_RAW))
+LINEAR = Line("aldp-linear", False, STATED, _node(**_RAW, calibration="linear-classic"))
 DP_FEDAVG = Line("dp-fedavg", True, STATED, _dp_fedavg)
 NBAFL = Line(
     *("nbafl", False, STATED),
@@ -161,7 +164,7 @@ ROW_NOISE = Line("row-noise", True, STATED, _row_noise)
 RPFL = Line("rpfl", False, STATED, _rpfl)
 LABEL_DP = Line("label-dp", True, LABELS, _central("label-dp", classes=WIDTHS[-1]))
 
-LINES = (LDP, ALDP, LINEAR, DP_FEDAVG, NBAFL, FEDERATEDSCOPE, DP_SGD, ROW_NOISE, RPFL, LABEL_DP)
+LINES = (LDP, ALDP, ALDP_RAW, LINEAR, DP_FEDAVG, NBAFL, FEDERATEDSCOPE, DP_SGD, ROW_NOISE, RPFL, LABEL_DP)
 
 _WEAK_DP = {"norm_bound": CLIP, "noise_std": 0.025}
 
@@ -232,9 +235,9 @@ def by_stated(sweep: Sweep, line: Line) -> dict[str, float]:
     return {arm: epsilon for arm, epsilon in arms.items() if epsilon is not None}
 
 
-def by_true(sweep: Sweep, line: Line) -> dict[str, float]:
-    """The arms of a line that were run and have a true epsilon, each with that epsilon."""
-    spent = {arm: sweep.number(arm, "epsilon") for arm in by_stated(sweep, line)}
+def by_proved(sweep: Sweep, line: Line) -> dict[str, float]:
+    """The arms of a line that were run and have one that is proved, each with that epsilon."""
+    spent = {arm: proved_epsilon(sweep, arm) for arm in by_stated(sweep, line)}
     return {arm: epsilon for arm, epsilon in spent.items() if epsilon == epsilon}
 
 
@@ -243,7 +246,29 @@ def at(sweep: Sweep, line: Line, epsilon: float) -> str | None:
     return next((arm for arm, stated in by_stated(sweep, line).items() if stated == epsilon), None)
 
 
+def proved_epsilon(sweep: Sweep, arm: str) -> float:
+    """The epsilon that covers all that leaves an arm's parties; NaN if there is none.
+
+    A radius of raw norms leaves with the noise level: the epsilon of such an arm holds only given the radius.
+    """
+    return math.nan if shows_radius(cell_of(sweep, arm)) else sweep.number(arm, "epsilon")
+
+
+def shows_radius(cell: Cell) -> bool:
+    """Whether the noise of a cell's offers shows the norms of its parties' updates."""
+    return isinstance(cell, SwarmCell) and cell.task.privacy.shows_radius
+
+
 def keeps(sweep: Sweep, arm: str) -> bool:
-    """Whether an arm spends no more than it states, up to rounding; False if it has no true epsilon."""
+    """Whether an arm spends no more than it states, up to rounding; False if it has no proved epsilon."""
+    return _is_within(sweep, arm, proved_epsilon(sweep, arm))
+
+
+def keeps_given_radius(sweep: Sweep, arm: str) -> bool:
+    """Whether an arm's noise, with its radius taken as public, costs no more than is stated."""
+    return _is_within(sweep, arm, sweep.number(arm, "epsilon"))
+
+
+def _is_within(sweep: Sweep, arm: str, epsilon: float) -> bool:
     stated = asked(cell_of(sweep, arm))
-    return stated is not None and sweep.number(arm, "epsilon") <= stated * ROUNDING
+    return stated is not None and epsilon <= stated * ROUNDING

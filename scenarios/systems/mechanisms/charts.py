@@ -1,4 +1,4 @@
-"""The plots and tables of scenario `mechanisms`: stated epsilon, true epsilon, and protection."""
+"""The plots and tables of scenario `mechanisms`: stated epsilon, proved epsilon, and protection."""
 
 from __future__ import annotations
 
@@ -26,10 +26,13 @@ from scenarios.systems.mechanisms.arms import (
     Line,
     asked,
     at,
+    by_proved,
     by_stated,
-    by_true,
     cell_of,
     keeps,
+    keeps_given_radius,
+    proved_epsilon,
+    shows_radius,
 )
 from scenarios.systems.mechanisms.kinds import (
     DATA_SET,
@@ -55,12 +58,12 @@ NO_LABEL = (
 )
 
 _COLOURS: Mapping[str, str] = {DATA_SET: colour(0), RECORD: colour(1), LABEL: colour(3), NOTHING: colour(7)}
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "pentagon")
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "pentagon", "star")
 _WORDS: Mapping[str, str] = {
     DATA_SET: "protect a whole data set",
     RECORD: "protect one record",
     LABEL: "protects one label",
-    NOTHING: "no epsilon is true",
+    NOTHING: "no epsilon is proved",
 }
 
 
@@ -69,9 +72,9 @@ def charts(sweep: Sweep) -> tuple[Chart, ...]:
     return drawn(
         over_stated(sweep),
         truth(sweep),
-        over_true(sweep, DATA_SET, "data-sets", "A whole data set", SWAPPED),
-        over_true(sweep, RECORD, "records", "One record", NO_LABEL),
-        over_true(sweep, LABEL, "labels", "One label", "label-dp spends what it states, in one draw."),
+        over_proved(sweep, DATA_SET, "data-sets", "A whole data set", SWAPPED),
+        over_proved(sweep, RECORD, "records", "One record", NO_LABEL),
+        over_proved(sweep, LABEL, "labels", "One label", "label-dp spends what it states, in one draw."),
     )
 
 
@@ -91,7 +94,7 @@ def over_stated(sweep: Sweep) -> Chart:
         "stated",
         "Accuracy over the epsilon that is stated",
         "To the right is less privacy, further up a better model. Colour says what epsilon is about; full "
-        "lines have no server, dashed ones have one. Hollow points state an epsilon that is not true. "
+        "lines have no server, dashed ones have one. Hollow points state an epsilon that is not proved. "
         "Different colours are different promises: 10 for a label is not 10 for a whole data set. " + BARS,
         tuple(traces),
         {
@@ -104,11 +107,11 @@ def over_stated(sweep: Sweep) -> Chart:
 
 
 _HEIGHT = 560
-"""The height in pixels, for ten lines and their names."""
+"""The height in pixels, for eleven lines and their names."""
 
 
 def _grouped(sweep: Sweep, line: Line, points: Mapping[str, float]) -> Json:
-    """A trace in the group of what it protects; a point is hollow if its stated epsilon is not true."""
+    """A trace in the group of what it protects; a point is hollow if its stated epsilon is not proved."""
     protects = LINES[line].protects
     group = {"legendgroup": protects, "legendgrouptitle": {"text": _WORDS[protects]}}
     return {**_line(sweep, line, points), **group}
@@ -158,25 +161,25 @@ def _own(sweep: Sweep, ends: tuple[float, float]) -> list[Json]:
     return [series(sweep, "own mechanism", {"own": stated}, 4)]
 
 
-# -- true --------------------------------------------------------------------------------------------------
+# -- proved --------------------------------------------------------------------------------------------------
 
 
 def truth(sweep: Sweep) -> Chart:
-    """The true epsilon behind one stated epsilon, mechanism by mechanism."""
+    """The proved epsilon behind one stated epsilon, mechanism by mechanism."""
     arms = {line: arm for line in LINES if (arm := at(sweep, line, TOLD_AT)) is not None}
-    known = [sweep.number(arm, "epsilon") for arm in arms.values()]
+    known = [proved_epsilon(sweep, arm) for arm in arms.values()]
     end = 30 * max([TOLD_AT, *(epsilon for epsilon in known if not math.isnan(epsilon))])
     names = [LINES[line].title for line in arms]
     rails = [_rail(LINES[line].title, _shown(sweep, arm, end)) for line, arm in arms.items()]
     dots = [_dots(sweep, arms, protects, end) for protects in _COLOURS]
     return Chart(
         "truth",
-        f"What a stated epsilon of {TOLD_AT} truly is",
+        f"What is proved where {TOLD_AT} is stated",
         f"Colours and hollow points as above. The dashed line is {TOLD_AT}, which all of them state: points "
         "to its right spend more than they say, at the same delta, over the whole run.",
         tuple([_stated_line(names), *rails, *(trace for trace in dots if trace["x"])] if arms else ()),
         {
-            "xaxis": {**_powers("true epsilon", end / 30), "range": [0, math.log10(end) + 0.3]},
+            "xaxis": {**_powers("proved epsilon", end / 30), "range": [0, math.log10(end) + 0.3]},
             "yaxis": {"categoryorder": "array", "categoryarray": names[::-1], "type": "category"},
             "height": _TRUTH_HEIGHT,
         },
@@ -197,8 +200,8 @@ def _powers(title: str, most: float) -> Json:
 
 
 def _shown(sweep: Sweep, arm: str, infinite: float) -> float:
-    """The position of a point: its true epsilon, or the right end if it has none."""
-    epsilon = sweep.number(arm, "epsilon")
+    """The position of a point: its proved epsilon, or the right end if it has none."""
+    epsilon = proved_epsilon(sweep, arm)
     return infinite if math.isnan(epsilon) else epsilon
 
 
@@ -212,7 +215,7 @@ def _dots(sweep: Sweep, arms: Mapping[Line, str], protects: str, infinite: float
         "name": protects,
         "x": places,
         "y": list(chosen),
-        "text": [f"  {short(sweep.number(arm, 'epsilon'))}  " for arm in chosen.values()],
+        "text": [f"  {short(proved_epsilon(sweep, arm))}  " for arm in chosen.values()],
         "textposition": ["top left" if place > _FAR else "middle right" for place in places],
         "showlegend": False,
         "marker": {
@@ -224,7 +227,7 @@ def _dots(sweep: Sweep, arms: Mapping[Line, str], protects: str, infinite: float
 
 
 def _rail(title: str, end: float) -> Json:
-    """A line from the stated to the true epsilon."""
+    """A line from the stated to the proved epsilon."""
     return {
         "type": "scatter",
         "mode": "lines",
@@ -246,7 +249,7 @@ def _stated_line(names: list[str]) -> Json:
 
 
 def short(epsilon: float) -> str:
-    """An epsilon as text, to three digits: 3.5, 68, 131,000, 1.2e+09; `none` if no epsilon is true."""
+    """An epsilon as text, to three digits: 3.5, 68, 131,000, 1.2e+09; `none` if no epsilon is proved."""
     if math.isnan(epsilon):
         return "none"
     if epsilon >= 1e7:
@@ -255,19 +258,19 @@ def short(epsilon: float) -> str:
     return f"{rounded:,.0f}" if rounded >= 100 else f"{rounded:.3g}"
 
 
-def over_true(sweep: Sweep, protects: str, key: str, unit: str, words: str) -> Chart:
-    """The mechanisms with one unit of privacy, over their true epsilon."""
-    lines = {line: points for line in lines_of(protects) if (points := by_true(sweep, line))}
+def over_proved(sweep: Sweep, protects: str, key: str, unit: str, words: str) -> Chart:
+    """The mechanisms with one unit of privacy, over their proved epsilon."""
+    lines = {line: points for line in lines_of(protects) if (points := by_proved(sweep, line))}
     traces = [_line(sweep, line, points) for line, points in lines.items()]
     places = sorted(place for points in lines.values() for place in points.values())
     if traces and sweep.has(SERVER_ONLY):
         traces.append(level("no noise", sweep.mean(SERVER_ONLY), (places[0], places[-1])))
     return Chart(
         key,
-        f"{unit}: accuracy over the true epsilon",
+        f"{unit}: accuracy over the proved epsilon",
         f"Only here can mechanisms be compared at one epsilon: all of them are about {protects}. {words}",
         tuple(traces),
-        {"xaxis": _powers("true epsilon", max(places, default=1.0)), "yaxis": SHARE},
+        {"xaxis": _powers("proved epsilon", max(places, default=1.0)), "yaxis": SHARE},
     )
 
 
@@ -283,10 +286,10 @@ _TABLE = "What is protected, and from whom (embedding DP is not drawn: it is for
 
 
 def protection_table(sweep: Sweep) -> Table:
-    """For each mechanism: what it protects, from whom, by which relation, whether it is true, its cost."""
+    """For each mechanism: what it protects, from whom, by which relation, whether it is proved, its cost."""
     headings = (
         *("mechanism", "system", "what is protected", "from whom", "neighbours; norm"),
-        *("stated is true?", f"accuracy, stated {TOLD_AT}", "to know"),
+        *("stated is proved?", f"accuracy, stated {TOLD_AT}", "to know"),
     )
     lines = tuple(_line_row(sweep, line, kind) for line, kind in LINES.items() if by_stated(sweep, line))
     others = tuple(
@@ -305,25 +308,32 @@ def _line_row(sweep: Sweep, line: Line, kind: Kind) -> tuple[str, ...]:
 
 
 def kept_in_words(sweep: Sweep, line: Line) -> str:
-    """Whether the epsilon that a line states is true."""
+    """Whether the epsilon that a line states is proved."""
     arms = by_stated(sweep, line)
-    over = {arm: stated for arm, stated in arms.items() if not keeps(sweep, arm)}
+    given = _kept_given_radius(sweep, line, arms)
+    if any(shows_radius(cell_of(sweep, arm)) for arm in arms):
+        return f"no: no epsilon covers the radius, which the noise shows; given it, {given}"
+    return given
+
+
+def _kept_given_radius(sweep: Sweep, line: Line, arms: Mapping[str, float]) -> str:
+    over = {arm: stated for arm, stated in arms.items() if not keeps_given_radius(sweep, arm)}
     if not over:
         return "yes"
     told = at(sweep, line, TOLD_AT)
     arm = told if told in over else next(iter(over))
-    true = sweep.number(arm, "epsilon")
-    if math.isnan(true):
-        return "no: no epsilon is true"
-    return f"{'no' if len(over) == len(arms) else 'not always'}: {over[arm]:g} is {short(true)}"
+    proved = sweep.number(arm, "epsilon")
+    if math.isnan(proved):
+        return "no: no epsilon is proved"
+    return f"{'no' if len(over) == len(arms) else 'not always'}: {over[arm]:g} is {short(proved)}"
 
 
 def _own_row(sweep: Sweep) -> tuple[tuple[str, ...], ...]:
     if not sweep.has("own"):
         return ()
     unit = str(sweep.fact("own", "unit") or "no epsilon")
-    true = short(sweep.number("own", "epsilon"))
-    told = "yes" if keeps(sweep, "own") else f"no: truly {true}"
+    proved = short(proved_epsilon(sweep, "own"))
+    told = "yes" if keeps(sweep, "own") else f"no: {proved} is"
     if sweep.fact("own", "stated") is None:
         told = "states none"
     protects = str(sweep.fact("own", "protects") or "")

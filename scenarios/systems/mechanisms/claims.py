@@ -1,6 +1,6 @@
 """Scenario `mechanisms`: every mechanism on one axis of stated epsilon, with a server and without.
 
-One data set, one model, ten parties. What is stated and what is true stand side by side, and what each
+One data set, one model, ten parties. What is stated and what is proved stand side by side, and what each
 protects, and from whom, stands in a table under the plot.
 """
 
@@ -30,9 +30,10 @@ from scenarios.systems.mechanisms.arms import (
     SECURE_SUM,
     SERVER_ONLY,
     at,
+    by_proved,
     by_stated,
-    by_true,
     keeps,
+    keeps_given_radius,
     own,
 )
 from scenarios.systems.mechanisms.charts import TOLD_AT
@@ -49,16 +50,16 @@ LARGE_EPSILON = 300
 Numbers = dict[str, float | int | str | None]
 
 
-# -- stated and true ---------------------------------------------------------------------------------------
+# -- stated and proved ---------------------------------------------------------------------------------------
 
 
-def exact_is_true(sweep: Sweep) -> Verdict | None:
+def exact_is_proved(sweep: Sweep) -> Verdict | None:
     """Every mechanism that is meant to be exact spends no more than it states."""
     arms = {arm: stated for line in LINES if line.exact for arm, stated in by_stated(sweep, line).items()}
     if not arms:
         return None
     shares = {arm: sweep.number(arm, "epsilon") / stated for arm, stated in arms.items()}
-    numbers: Numbers = {"arms": len(arms), "largest true / stated": max(shares.values())}
+    numbers: Numbers = {"arms": len(arms), "largest proved / stated": max(shares.values())}
     return Verdict(all(keeps(sweep, arm) for arm in arms), {**numbers, "least": min(shares.values())})
 
 
@@ -69,21 +70,21 @@ def formulas_overspend(sweep: Sweep) -> Verdict | None:
         return None
     numbers: Numbers = {}
     for line in lines:
-        true, stated = by_true(sweep, line), by_stated(sweep, line)
-        factors = [true[arm] / stated[arm] for arm in true]
-        numbers[f"{line.name}, least true / stated"] = min(factors) if factors else "none is true"
+        proved, stated = by_proved(sweep, line), by_stated(sweep, line)
+        factors = [proved[arm] / stated[arm] for arm in proved]
+        numbers[f"{line.name}, least proved / stated"] = min(factors) if factors else "none is proved"
     kept = [arm for line in lines for arm in by_stated(sweep, line) if keeps(sweep, arm)]
     return Verdict(not kept, {**numbers, "arms that keep what they state": len(kept)})
 
 
 def linear_turns(sweep: Sweep) -> Verdict | None:
-    """linear-classic keeps small epsilons, and from some one on spends more than it states."""
+    """Given its radii, linear-classic keeps small epsilons, and from some one on overspends."""
     arms = by_stated(sweep, LINEAR)
     if len(arms) < 2 or max(arms.values()) < LARGE_EPSILON:
         return None
-    over = [not keeps(sweep, arm) for arm in arms]
+    over = [not keeps_given_radius(sweep, arm) for arm in arms]
     numbers: Numbers = {
-        f"stated {stated:g}, true": sweep.number(arm, "epsilon") for arm, stated in arms.items()
+        f"stated {stated:g}, given the radii": sweep.number(arm, "epsilon") for arm, stated in arms.items()
     }
     return Verdict(over == sorted(over) and over[-1] and not over[0], numbers)
 
@@ -160,9 +161,9 @@ def _each_gains(sweep: Sweep, pairs: Sequence[tuple[str, str]]) -> Verdict | Non
 
 
 def few_parties_hide_no_data_set(sweep: Sweep) -> Verdict | None:
-    """At a true epsilon of at most `TOLD_AT` no mechanism for whole data sets gives a model one could use."""
-    true = {arm: spent for line in lines_of(DATA_SET) for arm, spent in by_true(sweep, line).items()}
-    arms = [arm for arm, spent in true.items() if spent <= TOLD_AT * (1 + 1e-6)]
+    """At a proved epsilon of at most `TOLD_AT` no mechanism for whole data sets gives a useful model."""
+    proved = {arm: spent for line in lines_of(DATA_SET) for arm, spent in by_proved(sweep, line).items()}
+    arms = [arm for arm, spent in proved.items() if spent <= TOLD_AT * (1 + 1e-6)]
     if not arms:
         return None
     best = max(arms, key=sweep.mean)
@@ -171,10 +172,10 @@ def few_parties_hide_no_data_set(sweep: Sweep) -> Verdict | None:
 
 
 CLAIMS = (
-    Claim("What exact mechanisms state is true: none spends more", exact_is_true),
-    Claim("What NbAFL and RPFL (its open constants as below) state is true at no epsilon",
+    Claim("What exact mechanisms state is proved: none spends more", exact_is_proved),
+    Claim("What NbAFL and RPFL (its open constants as below) state is proved at no epsilon",
           formulas_overspend),
-    Claim("linear-classic keeps small epsilons and overspends large ones", linear_turns),
+    Claim("linear-classic keeps small epsilons and overspends large ones, given its radii", linear_turns),
     Claim("Secure aggregation costs no accuracy: as FedAvg within 2 SE", secure_sum_is_free),
     Claim("The larger epsilon, the better, for every exact mechanism (neighbours within 2 SE)",
           rises_with_epsilon),
@@ -185,7 +186,7 @@ CLAIMS = (
     Claim("For one record, noise in training beats noise on rows (2 SE)", training_beats_rows),
     Claim("For whole data sets, a trusted server's noise beats each peer's own (2 SE)",
           a_trusted_server_helps),
-    Claim(f"With ten parties, nothing hides a whole data set at a true {TOLD_AT} and reaches 50 %",
+    Claim(f"With ten parties, nothing hides a whole data set at a proved {TOLD_AT} and reaches 50 %",
           few_parties_hide_no_data_set),
 )  # fmt: skip
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from scenarios.systems.mechanisms.arms import (
     ALDP,
+    ALDP_RAW,
     DP_FEDAVG,
     DP_SGD,
     FEDERATEDSCOPE,
@@ -48,11 +49,15 @@ LINES: Mapping[Line, Kind] = {
     ),
     ALDP: Kind(
         *("aldp", PEERS, DATA_SET, EVERYBODY, "replace all of it; L2"),
-        "as ldp; its clipping radius follows the updates, and is not covered",
+        "as ldp; its clipping radius follows the agreed models, which costs nothing",
+    ),
+    ALDP_RAW: Kind(
+        *("aldp, raw norms", PEERS, DATA_SET, EVERYBODY, "replace all of it; L2"),
+        "its radius follows a peer's own updates: the noise level shows them, and no epsilon covers that",
     ),
     LINEAR: Kind(
         *("aldp, linear-classic", PEERS, DATA_SET, EVERYBODY, "replace all of it; L2"),
-        "the noise of an older system: too much below, too little above",
+        "the noise of an older system, radii of raw norms: even given these, too little from 300 on",
     ),
     DP_FEDAVG: Kind(
         *("dp-fedavg", SERVER, DATA_SET, "readers of the models, not the server", "add or remove it; L2"),

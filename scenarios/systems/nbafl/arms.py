@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mechanisms.servers.nbafl import TABLE_CONSTANTS, TABLE_EPSILONS, delta_of
+from mechanisms.servers.nbafl import TABLE_CONSTANTS, TABLE_EPSILONS, delta_of, epsilon_of_clipped_steps
 from node.task.sections import ModelSection, TrainSection
 from scenarios.clients.choices import Clients, MechanismChoice, Rows
 from scenarios.federated.cell import FederatedCell
@@ -61,6 +62,28 @@ def mnist_arm(epsilon: float | None, clients: int = MNIST_CLIENTS, rounds: int =
     protection = "no-noise" if epsilon is None else f"eps{epsilon:g}"
     varied = f"-{clients}clients" if clients != MNIST_CLIENTS else ""
     return f"mnist{varied}-{protection}" + (f"-{rounds}rounds" if rounds != MNIST_ROUNDS else "")
+
+
+def stated_in(sweep: Sweep, arm: str) -> float:
+    """The epsilon that an arm's mechanism is given, whatever it achieves."""
+    return float(_run(sweep, arm).mechanism.parameters["epsilon"])
+
+
+def proved_by_steps(sweep: Sweep, arm: str) -> float | None:
+    """The epsilon that the clipped gradients of a cell of FederatedScope's table prove; None without any.
+
+    Of its clients the largest counts: it takes most steps, and has the least noise.
+    """
+    cell, parameters = _run(sweep, arm), _run(sweep, arm).mechanism.parameters
+    train = cell.train
+    if train.grad_clip is None or train.momentum or train.weight_decay:
+        return None
+    epsilon, constant = float(parameters["epsilon"]), float(parameters["constant"])
+    noise_std = sweep.number(arm, "least upload noise std")
+    rows = round(parameters["clip"] * cell.rounds * constant / (noise_std * epsilon))
+    steps = train.epochs * math.ceil(rows / train.batch_size)
+    movement = train.learning_rate * train.grad_clip
+    return epsilon_of_clipped_steps(movement, steps, noise_std, cell.rounds, delta_of(constant))
 
 
 def by_epsilon(sweep: Sweep) -> dict[str, float]:

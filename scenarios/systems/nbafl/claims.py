@@ -31,6 +31,8 @@ from scenarios.systems.nbafl.arms import (
     by_rounds,
     mnist_arm,
     own,
+    proved_by_steps,
+    stated_in,
     table_arm,
 )
 
@@ -74,8 +76,11 @@ def download_noise_fires_in_the_test_only(sweep: Sweep) -> Verdict | None:
     return Verdict(fired > 0 == most, numbers)
 
 
-def no_stated_epsilon_is_true(sweep: Sweep) -> Verdict | None:
-    """FederatedScope's way has no epsilon, and the paper's true one is above the stated in each arm."""
+def no_stated_epsilon_is_proved(sweep: Sweep) -> Verdict | None:
+    """What is proved is above what is stated, in each arm; FederatedScope's class itself proves nothing.
+
+    Its training does, where gradients are clipped. Nothing here refutes a stated epsilon.
+    """
     theirs = [arm for arm in (*by_ratio(sweep, "federatedscope"), TEST, TEST_SILENT) if sweep.has(arm)]
     papers = _papers(sweep)
     if not theirs or not papers:
@@ -86,8 +91,12 @@ def no_stated_epsilon_is_true(sweep: Sweep) -> Verdict | None:
     counts: Numbers = {"FederatedScope's arms": len(theirs), "of them with an epsilon": given}
     counts |= {"the paper's arms": len(papers), "of them above what they state": above}
     closest: Numbers = {"closest": least, "stated": sweep.number(least, "stated")}
-    true: Numbers = {"true": sweep.number(least, "epsilon")}
-    return Verdict(given == 0 and above == len(papers), {**counts, **closest, **true})
+    proved: Numbers = {"proved": sweep.number(least, "epsilon")}
+    steps = {arm: proved_by_steps(sweep, arm) for arm in by_ratio(sweep, "federatedscope")}
+    by_steps = {arm: epsilon for arm, epsilon in steps.items() if epsilon is not None}
+    shown: Numbers = {f"{arm}, by its clipped steps": epsilon for arm, epsilon in by_steps.items()}
+    exceed = all(epsilon > stated_in(sweep, arm) for arm, epsilon in by_steps.items())
+    return Verdict(given == 0 and exceed and above == len(papers), {**counts, **closest, **proved, **shown})
 
 
 def _papers(sweep: Sweep) -> list[str]:
@@ -151,8 +160,8 @@ CLAIMS = (
     Claim("Cells (50, c = 1) and (100, c = 2), whose noise is one, agree (2 SE)", same_noise_same_accuracy),
     Claim("Download noise fires in FederatedScope's test, and in no cell of its table",
           download_noise_fires_in_the_test_only),
-    Claim("No stated epsilon is true: FederatedScope has none, the paper's is larger",
-          no_stated_epsilon_is_true),
+    Claim("No stated epsilon is proved: what holds by the paper's clip, and by FederatedScope's clipped "
+          "gradients, is larger", no_stated_epsilon_is_proved),
     Claim("MNIST: the smaller epsilon, the less accurate (neighbours within 2 SE)", falls_with_privacy),
     Claim("MNIST: at one epsilon more clients are more accurate (neighbours within 2 SE)",
           gains_with_clients),
@@ -169,7 +178,7 @@ def headline(sweep: Sweep) -> str:
     noised = mnist_arm(MNIST_EPSILON)
     if sweep.has(noised):
         stated, true = sweep.number(noised, "stated"), sweep.number(noised, "epsilon")
-        said.append(f"On MNIST the paper's epsilon of {stated:g} is truly {true:.2g}.")
+        said.append(f"On MNIST the paper's noise at a stated {stated:g} proves {true:.2g}.")
     return " ".join(said) or f"{len(sweep.outcomes)} arms, {len(sweep.seeds)} seeds each."
 
 

@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 from mechanisms.accounting.ledger import Gaussian, Ledger, Relation, spent
 from mechanisms.servers.nbafl import (
@@ -17,6 +19,7 @@ from mechanisms.servers.nbafl import (
     constant_of,
     delta_of,
     download_exposures,
+    epsilon_of_clipped_steps,
 )
 from mechanisms.servers.server import NO_NOISE, Federation, Step
 from tests.unit.mechanisms.settings import vector, words
@@ -337,3 +340,18 @@ def test_what_is_not_finite_is_refused_where_it_would_be_clipped(make):
     bad = vector(1.0, math.nan)
     with pytest.raises(ValueError, match="NaN or an infinity"):
         (arm.broadcast(bad, words()) if make is scope else arm.upload(bad, bad, 50, words()))
+
+
+def test_clipped_steps_prove_an_epsilon_by_the_exact_formula_of_one_gaussian():
+    """T releases of multiplier z cost what one of z / sqrt(T) does (Balle & Wang 2018, Theorem 8)."""
+    movement, steps, noise_std, rounds, delta = 0.015 * 5, 4, 0.045, 60, 0.0139
+    mu = math.sqrt(rounds) * 2 * movement * steps / noise_std
+
+    def excess(epsilon: float) -> float:
+        beyond = norm.logsf(epsilon / mu - mu / 2), epsilon + norm.logsf(epsilon / mu + mu / 2)
+        return math.exp(beyond[0]) - math.exp(beyond[1]) - delta
+
+    by_formula = brentq(excess, 1.0, 2e4)
+    found = epsilon_of_clipped_steps(movement, steps, noise_std, rounds, delta)
+    assert found == pytest.approx(by_formula, rel=1e-6)
+    assert found > epsilon_of_clipped_steps(movement, steps, 2 * noise_std, rounds, delta)

@@ -61,11 +61,11 @@ def test_an_aggregate_with_an_unnoised_member_is_refused(stds):
 
 def test_an_aggregate_window_can_grow_and_has_floor_and_cap():
     rule = AggregateWindow(clipping_radius=1.0, window=2, factor=2.0, least_share=0.05)
-    assert rule.radius(()) == 1.0
+    assert rule.radius(()) == rule.radius(((0.1,),)) == 1.0, "before the window is full"
     assert rule.aggregated(vector(0.3, 0.4), 4, 1e-9, ()) == (pytest.approx((0.5,)),)
     assert rule.radius(((0.1, 0.2),)) == pytest.approx(0.3)
-    assert rule.radius(((0.0,),)) == 0.05
-    assert rule.radius(((0.9,),)) == 1.0
+    assert rule.radius(((0.0, 0.0),)) == 0.05
+    assert rule.radius(((0.9, 0.9),)) == 1.0
     assert rule.aggregated(vector(0.6, 0.8), 4, 1e-9, ((0.1, 0.2),)) == (pytest.approx((0.2, 1.0)),)
     assert rule.offered(3.0, ((0.1,),), words()) == ((0.1,),)
     assert rule.outside == ""

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from node.check import __main__ as check
-from node.data.cells import LARGEST, MISSING_WORDS, is_value, no_numbers, number
+from node.data.cells import LARGEST, MISSING_WORDS, all_numbers, is_value, no_numbers, number
 from node.data.sources import read_source
 from node.errors import ConfigError
 from node.init.look import look
@@ -201,9 +201,12 @@ def test_arrays_have_the_same_rule(kind):
     dtype = np.dtype(kind)
     values = np.array([0, 1], dtype)
     assert no_numbers(values).tolist() == [False, False]
+    assert all_numbers(values)
+    assert all_numbers(values[:0])
     if dtype.kind == "f":
         strange = np.array([np.nan, np.inf, -np.inf], dtype)
         assert no_numbers(strange).all()
+        assert not any(all_numbers(np.array([0, value, 1], dtype)) for value in strange)
     if kind in {"f4", "f8"}:
         assert no_numbers(np.array([1e29, -1e29, 1.1e30, -2e30], dtype)).tolist() == [
             False,
@@ -211,6 +214,9 @@ def test_arrays_have_the_same_rule(kind):
             True,
             True,
         ]
+        assert all_numbers(np.array([1e29, -1e29], dtype))
+        assert not all_numbers(np.array([0, 1.1e30], dtype))
+        assert not all_numbers(np.array([-2e30], dtype))
 
 
 def test_a_first_line_of_values_is_no_header():

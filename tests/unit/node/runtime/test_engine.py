@@ -63,8 +63,11 @@ async def test_rows_that_counted_as_zero_are_reported_to_the_owner(alone):
     assert f"not finite {training.not_finite} times" in node.said.getvalue()
 
 
+RAW = ("privacy.window_source=raw", "privacy.public_radius=true")
+
+
 async def test_what_leaves_is_noised_anew_each_time_and_its_receipt_says_what_it_costs(alone):
-    node = alone("aldp")
+    node = alone("aldp", *RAW)
     node.peer._train(1)
     one, other = node.peer._contribution.offer(), node.peer._contribution.offer()
     noise_std = 2 * node.mechanism.noise_multiplier
@@ -121,7 +124,7 @@ async def test_a_weighted_offer_has_its_weight_behind_it_and_before_the_noise(al
 
 
 async def test_a_mechanism_clips_and_remembers_what_is_weighted_already(alone):
-    node = alone("aldp", "aggregation.public_weights=true", *WEIGHTED)
+    node = alone("aldp", *RAW, "aggregation.public_weights=true", *WEIGHTED)
     node.peer._train(1)
     offer = node.peer._contribution.offer()
     weight = node.rows / 1000

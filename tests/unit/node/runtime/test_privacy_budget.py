@@ -30,13 +30,15 @@ OWN = "tests.own_mechanisms"
 EMPTY = Ledger(())
 QUANTILE = "privacy.window_source=quantile"
 CLASSIC = "privacy.calibration=linear-classic"
+PUBLIC = "privacy.public_radius=true"
+RAW = ("privacy.window_source=raw", PUBLIC)
 
 EVERY = [
     pytest.param(["ldp"], id="ldp"),
     pytest.param(["aldp"], id="aldp"),
-    pytest.param(["aldp", "privacy.window_source=aggregate"], id="aggregate"),
+    pytest.param(["aldp", *RAW], id="raw"),
     pytest.param(["aldp", QUANTILE], id="quantile"),
-    pytest.param(["aldp", CLASSIC], id="linear-classic"),
+    pytest.param(["aldp", CLASSIC, PUBLIC], id="linear-classic"),
     pytest.param(["dp-sgd"], id="dp-sgd"),
 ]
 
@@ -167,7 +169,7 @@ def test_facts_are_the_ledger_in_figures_and_words(arguments):
     assert type(told["neighbours"]) is str
     assert told["unit"] == guarantee.unit.what
     assert told["protects"] == mechanism.protects
-    assert bool(told["outside"]) == (arguments in (["aldp"], ["aldp", CLASSIC]))
+    assert bool(told["outside"]) == (PUBLIC in arguments)
 
 
 def test_before_the_first_offer_nothing_is_spent_and_all_of_it_remains():
@@ -200,13 +202,14 @@ def test_the_owner_reads_what_is_protected_and_what_is_not():
         "sensitivity in the L2 norm"
     )
     assert record["not covered"].startswith("nothing")
-    adaptive = introduction(made("aldp"))
-    assert adaptive["unit"].startswith("one node's whole data set")
-    assert adaptive["not covered"].startswith("the clipping radius")
+    for covered in (introduction(made("aldp")), introduction(made("ldp"))):
+        assert covered["unit"].startswith("one node's whole data set")
+        assert covered["not covered"].startswith("nothing")
+    assert introduction(made("aldp", *RAW))["not covered"].startswith("the clipping radius")
 
 
 def test_a_faulty_calibration_is_told_with_its_true_epsilon():
-    mechanism = made("aldp", CLASSIC)
+    mechanism = made("aldp", CLASSIC, PUBLIC)
     true = mechanism.guarantee.epsilon
     assert true != 2
     told = introduction(mechanism)["privacy"]
@@ -214,7 +217,7 @@ def test_a_faulty_calibration_is_told_with_its_true_epsilon():
 
 
 def test_the_ledger_in_a_line():
-    mechanism = made("aldp", rounds=4)
+    mechanism = made("aldp", *RAW, rounds=4)
     line = ledger_text(facts(mechanism, charged(mechanism, EMPTY, ())))
     so_far = spent(Ledger.of(mechanism.per_offer), 1e-5).epsilon
     told = f"privacy spent: epsilon {so_far:.4g} of 2 at delta 1e-05 ({2 - so_far:.4g} remain), for one"

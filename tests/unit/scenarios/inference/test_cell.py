@@ -27,6 +27,7 @@ from scenarios.systems.attacks.arms import (
     Attack,
     inversion_node,
     inversion_noise,
+    inversion_records,
     inversion_sum,
     membership_noise,
     own,
@@ -93,6 +94,13 @@ def test_a_bare_update_gives_the_picture() -> None:
     assert len(outcome.series[TRUTH]) == 64
     assert np.abs(np.subtract(outcome.series[TRUTH], outcome.series[FOUND])).max() < 0.05
     assert max(outcome.series[TRUTH]) == 1.0
+
+
+def test_a_mechanism_with_a_gradient_of_its_own_computes_the_step_that_is_attacked() -> None:
+    """By its offer alone `dp-sgd` would be a bare update, which gives the picture."""
+    outcome = run(inversion(inversion_records(8)))
+    assert outcome.facts["epsilon"] == pytest.approx(8.0, rel=0.01)
+    assert (outcome.final < 0.5, outcome.facts["recovered"]) == (True, 0.0)
 
 
 def test_arms_of_a_seed_are_after_the_same_pictures() -> None:

@@ -28,6 +28,7 @@ from tests.unit.scenarios.conftest import ROUNDS as SWARM_ROUNDS
 from tests.unit.scenarios.conftest import ledger
 
 PEERS, ROUNDS, TENSORS = 3, 2, 4
+RAW = ("privacy.window_source=raw", "privacy.public_radius=true")
 SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,8,10]", f"train.rounds={ROUNDS}")
 SALT = 7
 
@@ -184,7 +185,7 @@ def test_peers_stop_each_at_the_end_of_its_own_budget() -> None:
 
 
 def test_an_adaptive_radius_is_remembered_from_offer_to_offer() -> None:
-    swarm = swarm_of(private("aldp", "privacy.clipping_radius=100"))
+    swarm = swarm_of(private("aldp", *RAW, "privacy.clipping_radius=100"))
     for number in (1, 2):
         swarm.round(number)
         assert [len(member.memory[0]) for member in swarm.members] == [number] * PEERS
@@ -194,11 +195,9 @@ def test_an_adaptive_radius_is_remembered_from_offer_to_offer() -> None:
 
 
 def test_what_an_aggregate_teaches_is_remembered() -> None:
-    """With a window over aggregates the radius of round 2 follows what round 1 gave."""
-    wide = ("privacy.clipping_radius=100", "privacy.epsilon=100000")
-    raw, aggregate = (
-        swarm_of(private("aldp", f"privacy.window_source={source}", *wide)) for source in ("raw", "aggregate")
-    )
+    """With a window over one aggregate the radius of round 2 follows what round 1 gave."""
+    wide = ("privacy.clipping_radius=100", "privacy.epsilon=100000", "privacy.window=1")
+    raw, aggregate = (swarm_of(private("aldp", *source, *wide)) for source in (RAW, ()))
     for swarm in (raw, aggregate):
         swarm.round(1)
     assert np.array_equal(raw.base, aggregate.base)
@@ -254,7 +253,8 @@ def test_a_cell_says_each_round() -> None:
 
 
 def test_facts_are_those_of_the_ledger_and_of_the_last_offers() -> None:
-    facts = run(private("aldp", "privacy.calibration=linear-classic", "privacy.clipping_radius=0.5")).facts
+    classic = ("privacy.calibration=linear-classic", "privacy.public_radius=true")
+    facts = run(private("aldp", *classic, "privacy.clipping_radius=0.5")).facts
     assert facts["stated"] == 8.0
     epsilon, noise_std = facts["epsilon"], facts["noise_std"]
     assert isinstance(epsilon, float)

@@ -58,10 +58,12 @@ def test_replays_have_no_gate_beside_which_an_epsilon_would_not_be_true(tmp_path
 
 
 def test_a_replay_has_the_peers_and_the_budget_and_is_calibrated_exactly(tmp_path):
-    plan = swarm_plan(tmp_path, "aldp", "privacy.calibration=linear-classic", "privacy.epsilon=3")
+    classic = ("privacy.calibration=linear-classic", "privacy.public_radius=true")
+    plan = swarm_plan(tmp_path, "aldp", *classic, "privacy.epsilon=3")
     for one in replays(plan, plan.task.privacy.mechanism):
         assert (one.peers, one.rounds) == (PEERS, ROUNDS)
         assert (one.task.privacy.calibration, one.task.privacy.epsilon) == ("exact", 3.0)
+        assert not one.task.privacy.public_radius
         assert one.task.train == plan.task.train
 
 

@@ -1,0 +1,99 @@
+"""The radius of `aldp`: covered by default; one of raw norms is declared public, or refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from node.errors import ConfigError
+from node.storage.state import State
+from node.task.load import load_task, read_kept_task, read_task
+from node.task.parameters import canonical_parameters, former_parameters
+from protocol.crypto.node_key import NodeKey
+from protocol.wire.signing import parameters_hash
+
+ALDP, RAW = "privacy.mechanism=aldp", "privacy.window_source=raw"
+PUBLIC, CLASSIC = "privacy.public_radius=true", "privacy.calibration=linear-classic"
+
+
+def refusal(*overrides):
+    with pytest.raises(ConfigError) as caught:
+        load_task("digits", overrides)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def text(*overrides):
+    return canonical_parameters(load_task("digits", overrides), [("w", (2,))], 4.0)
+
+
+def test_aldp_alone_follows_agreed_models():
+    privacy = load_task("digits", [ALDP]).privacy
+    assert (privacy.radius_follows, privacy.shows_radius) == ("aggregate", False)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "covered"),
+    [((ALDP, RAW), "privacy.window_source=aggregate"), ((ALDP, CLASSIC), "privacy.mechanism=ldp")],
+)
+def test_raw_norms_are_refused_unless_they_are_declared_public(overrides, covered):
+    told = refusal(*overrides)
+    assert "privacy.window_source = 'raw' is refused" in told
+    assert "privacy.public_radius=true" in told
+    assert covered in told
+    assert load_task("digits", [*overrides, PUBLIC]).privacy.shows_radius
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        (ALDP,),
+        (ALDP, "privacy.window_source=quantile"),
+        ("privacy.mechanism=ldp",),
+        ("privacy.mechanism=ldp", RAW),
+    ],
+)
+def test_public_radius_without_a_radius_of_raw_norms_has_no_effect(overrides):
+    load_task("digits", overrides)
+    assert refusal(*overrides, PUBLIC).startswith("privacy.public_radius = true has no effect")
+
+
+@pytest.mark.parametrize("mechanism", ["none", "ldp", "dp-sgd", "my.own:Class"])
+def test_swarms_of_other_mechanisms_have_the_parameters_that_they_had(mechanism):
+    privacy = json.loads(text(f"privacy.mechanism={mechanism}"))["privacy"]
+    assert privacy["window_source"] == "raw"
+    assert "public_radius" not in privacy
+
+
+def test_a_folder_of_raw_norms_goes_on_once_both_words_are_said():
+    agreed, raw = text(ALDP), text(ALDP, RAW, PUBLIC)
+    assert json.loads(raw)["privacy"]["window_source"] == "raw"
+    assert list(former_parameters(load_task("digits", [ALDP]), agreed)) == [raw]
+    for other in ((), (ALDP, RAW, PUBLIC), (ALDP, "privacy.window_source=quantile")):
+        assert former_parameters(load_task("digits", other), text(*other)) == {}
+
+
+def test_who_starts_such_a_folder_without_them_is_told_how_to_go_on(tmp_path):
+    key, start = NodeKey(bytes(32)).public, np.zeros(2, np.float32)
+    State(tmp_path, "digits", parameters_hash(text(ALDP, RAW, PUBLIC)), start, key, None).close()
+    former = former_parameters(load_task("digits", [ALDP]), text(ALDP))
+    formerly = {parameters_hash(old): remedy for old, remedy in former.items()}
+    with pytest.raises(
+        ConfigError, match=r"set privacy\.window_source=raw and privacy\.public_radius=true at all"
+    ):
+        State(tmp_path, "digits", parameters_hash(text(ALDP)), start, key, None, formerly)
+    with pytest.raises(ConfigError, match="start with the same --set and task file as before"):
+        State(tmp_path, "digits", parameters_hash(text()), start, key, None)
+
+
+def test_a_model_of_before_can_be_read_and_a_task_of_before_must_say_it():
+    table = {
+        "task": {"name": "digits"},
+        "model": {"class": "node.models:MLP", "args": {"sizes": [64, 10]}},
+        "privacy": {"mechanism": "aldp", "window_source": "raw"},
+    }
+    with pytest.raises(ConfigError, match="public_radius"):
+        read_task(table)
+    assert read_kept_task(table).privacy.shows_radius
+    covered = {**table, "privacy": {"mechanism": "aldp"}}
+    assert not read_kept_task(covered).privacy.public_radius
