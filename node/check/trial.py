@@ -1,7 +1,7 @@
 """Trains for two epochs on a sample of the owner's rows, as the node would, and says what was seen.
 
 Model and figures stay here: they are shown to the owner and thrown away, so they cost no privacy budget. With
-private steps the trial has their noise; with shared noise, two rounds of what the members' steps would be if
+private steps the trial has their noise; with shared noise, five rounds of what the members' steps would be if
 the others' rows were like the owner's.
 """
 
@@ -30,7 +30,7 @@ from node.training.metrics import chosen_labels
 from node.training.step_trainer import StepTrainer
 from node.training.trainer import Diverged, Trainer, Vector, make_trainer
 
-_EPOCHS, _ROUNDS = 2, 2
+_EPOCHS, _ROUNDS = 2, 5
 _MOST_ROWS, _LEAST_ROWS, _MOST_NUMBERS = 4000, 200, 4_000_000
 _SAMPLE = 31  # a stream of random numbers under the task's seed
 _WORSE = 1.5  # times the loss at the start, or of always the same answer
@@ -72,13 +72,20 @@ def verdict(seen: Trial, section: TrainSection) -> Finding:
         return Finding(
             "warning",
             "learning",
-            f"{loss}{same}: it is no better than always saying {shown(seen.chosen)} ({seen.share:.0%} of the "
-            f"rows have the largest class); take another {rate}, more rounds, other columns, or, if a class "
-            "is rare, train.loss = 'balanced-softmax'",
+            f"{loss}{same}: so far it is no better than always saying {shown(seen.chosen)} ({seen.share:.0%} "
+            f"of the rows have the largest class); take another {rate}, more rounds, other columns, or, if a "
+            "class is rare, train.loss = 'balanced-softmax'",
         )
     if not learns:
         return Finding(
             "warning", "learning", f"{loss}{same}: it does not learn yet; take another {rate}, or more rounds"
+        )
+    if seen.chosen is not None:
+        return Finding(
+            "warning",
+            "learning",
+            f"{loss}{same}: it learns, but so far always says {shown(seen.chosen)}; if that lasts, take "
+            "train.loss = 'balanced-softmax' (node.agree chooses it by the rows of all)",
         )
     return Finding("ok", "learning", f"{loss}{same}; {seen.held_back}")
 
