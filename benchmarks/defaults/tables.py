@@ -142,7 +142,7 @@ SETS = {
         DataSet("heavy-tails", heavy),
         DataSet("adult", _adult, train=15_000, test=10_000, splits=5),
         DataSet("loan", _loan, train=15_000, test=10_000, splits=5),
-        DataSet("mnist", _mnist, "images", train=3000, test=2000, splits=3),
+        DataSet("mnist", _mnist, "images", train=2000, test=1000, splits=3),
     )
 }
 

@@ -108,7 +108,7 @@ def agreed(task: Task, found: Totals) -> Agreed:
 def _loss(schema: Schema, found: Totals) -> ChosenLoss | None:
     """Returns the loss that the agreed `schema` and the sums ask for; None for the plain one.
 
-    A class is taken for rare only where the noise leaves no doubt, and for no rarer than the noise shows.
+    No class counts as rarer than one standard error. So the largest must exceed four of them to be too large.
     """
     target = schema.target
     if isinstance(target, NumberTarget):
@@ -117,10 +117,7 @@ def _loss(schema: Schema, found: Totals) -> ChosenLoss | None:
     part = class_part(schema)
     if part is None:
         return None
-    counts = np.maximum(found.sums[part.place], max(1.0, found.doubt))
-    if counts.max() < _SURE * found.doubt:
-        return None
-    return loss_for_classes(target.values, counts)
+    return loss_for_classes(target.values, np.maximum(found.sums[part.place], max(1.0, found.doubt)))
 
 
 def _fitted(task: Task, before: Schema, after: Schema) -> Mapping[str, Any] | None:
