@@ -33,7 +33,10 @@ STARTED = {
     "check": ("digits", "--shard", "0/3"),
     "agree": ("digits", "--shard", "0/3", *PEERS),
     "predict": ("--model", "model.safetensors", "--data", "a.csv"),
+    "doctor": ("--peers", "127.0.0.1:1"),
     "rejoin": ("--out", "."),
+    "show": (".",),
+    "report": (".",),
     "scenarios": ("run", "swarm", "--quick"),
     "bench": ("tls", "--quick"),
 }

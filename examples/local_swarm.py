@@ -8,4 +8,4 @@ from node import Swarm
 results = Swarm.local(5, "digits", rounds=5).run()
 
 print(results)
-print(f"mean accuracy {100 * results.accuracy:.1f} %, one model: {results.agreed}")
+print(f"one model: {results.agreed}")

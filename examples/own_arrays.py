@@ -42,7 +42,7 @@ async def main() -> None:
     ]
     summaries: list[Summary] = await asyncio.gather(*(peer.run_async() for peer in peers))
     for number, summary in enumerate(summaries):
-        print(f"hospital {number}: {summary.accuracy_of} accuracy {100 * summary.accuracy:.1f} %")
+        print(f"hospital {number}: {summary.accuracy_of} {summary.figures}")
     print("everybody has the model", {summary.base_digest[:16] for summary in summaries})
     print("written to", peers[0].out)
 

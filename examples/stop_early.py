@@ -16,8 +16,8 @@ async def main() -> None:
     """Every round of every peer comes as a record, at its end."""
     swarm = Swarm.local(4, "digits")
     async for peer, record in swarm.rounds():
-        print(f"peer {peer}, round {record.round}: {record.outcome}, accuracy {100 * record.accuracy:.1f} %")
-        if record.accuracy >= ENOUGH:
+        print(f"peer {peer}, round {record.round}: {record.outcome}, {record.figures}")
+        if (record.value or 0) >= ENOUGH:
             break  # leaving the loop ends all peers, between two batches at the latest
     print(f"stopped after round {max(summary.rounds for summary in swarm.results.summaries)} of 20")
 

@@ -31,18 +31,21 @@ from node.observe.choose import choose_output
 from node.observe.health import health, missing_of
 from node.observe.history_reader import Rounds
 from node.observe.journal import PAGE, Journal
+from node.observe.kept_view import KeptView
 from node.observe.log_observer import LogObserver
 from node.observe.page import Page
 from node.observe.prometheus import Figures, RoundFigures, new_registry, node_families
+from node.observe.reporters.choose import reporting
+from node.observe.run_folder import MODEL
 from node.observe.sd_notify import READY, notify
 from node.observe.view_sources import NodeViewSource
 from node.options import NodeOptions
 from node.rejoin.electors import elector_name, endpoints_of
 from node.runtime.artifacts import Folder
 from node.runtime.contribution import Contribution
-from node.runtime.ending import exit_status
+from node.runtime.ending import End, exit_status
 from node.runtime.engine import Engine
-from node.runtime.events import Finished, Observer, Observers, Started
+from node.runtime.events import Finished, Lingering, Observer, Observers, Started, Warned
 from node.runtime.group_guarantees import check_length, masked_settings, withstands
 from node.runtime.known_tracker import FILE as TRACKER_FILE
 from node.runtime.known_tracker import KnownTracker
@@ -51,9 +54,9 @@ from node.runtime.loss_gate import check_loss_gate, loss_gate_words, make_loss_g
 from node.runtime.plan import Plan, last_step
 from node.runtime.privacy_budget import introduction, make_mechanism
 from node.runtime.shell import Clock
-from node.signals import until_done_or_told
+from node.signals import until_done_or_told, until_told
 from node.storage.allow_list import read_allow_list
-from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, Lock, check_folder, tidy_folder
+from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, VIEW, Lock, check_folder, tidy_folder
 from node.storage.key_file import new_seed, read_key, write_key
 from node.storage.spend_file import SpendFile
 from node.storage.state import State
@@ -139,11 +142,20 @@ def run_prepared(prepared: Prepared, listener: socket.socket | None) -> int:
     async def live(engine: Engine, _: Agreed) -> None:
         await until_done_or_told(engine, options.drain_timeout_s, output.show)
 
-    return run_as(prepared, listener, output.observer, live)
+    return run_as(prepared, listener, output.observer, live, options.linger_s)
 
 
-def run_as(prepared: Prepared, listener: socket.socket | None, observer: Observer, live: Live) -> int:
-    """Runs a node with `live`, reports its events to `observer`, and returns the exit status."""
+def run_as(
+    prepared: Prepared,
+    listener: socket.socket | None,
+    observer: Observer,
+    live: Live,
+    linger_s: float = 0.0,
+) -> int:
+    """Runs a node with `live`, reports its events to `observer`, and returns the exit status.
+
+    `linger_s`: how long the page stays up after the last round; a signal ends it (the main thread only).
+    """
     options = prepared.options
     begun()
     seed = None if _key_file_exists(options) else new_seed()
@@ -158,7 +170,7 @@ def run_as(prepared: Prepared, listener: socket.socket | None, observer: Observe
             tidy_folder(out, key_file)
             if seed is not None:
                 write_key(key_file, seed)
-            return _run_in(prepared, key, lock, key_file, listening, observer, live)
+            return _run_in(prepared, key, lock, key_file, listening, observer, live, linger_s)
         except ConfigError:
             lock.undo()
             raise
@@ -346,6 +358,7 @@ def _run_in(
     listener: socket.socket,
     observer: Observer,
     live: Live,
+    linger_s: float,
 ) -> int:
     options, out = prepared.options, lock.folder
     endpoint = endpoint_of(listener, options.listen)
@@ -357,11 +370,14 @@ def _run_in(
         access = access_of(endpoint, bound, where, lambda: kept_token(out / PAGE_TOKEN))
         registry = new_registry()
         journal = Journal(Clock().now)
-        observers = Observers((journal, observer, LogObserver(Log("node")), RoundFigures(registry)))
+        owner = Observers((journal, observer, LogObserver(Log("node"))))
         shown = access.shown(out / PAGE_TOKEN, on_terminal=sys.stdout.isatty() and not options.json)
-        observers.handle(Started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown}))
-        watched = Watched(observers=observers, journal=journal, access=access, registry=registry)
-        return asyncio.run(_live(prepared, key, endpoint, state, out, listener, watched, live))
+        name, warn = options.task.task.name, lambda text: owner.handle(Warned(text))
+        with reporting(options.reports, name, key.public.hex(), warn) as reporters:
+            observers = Observers((owner, RoundFigures(registry), *reporters))
+            observers.handle(Started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown}))
+            watched = Watched(observers=observers, journal=journal, access=access, registry=registry)
+            return asyncio.run(_live(prepared, key, endpoint, state, out, listener, watched, live, linger_s))
     finally:
         if state.offers:
             lock.keep()
@@ -452,6 +468,7 @@ async def _live(
     listener: socket.socket,
     watched: Watched,
     live: Live,
+    linger_s: float,
 ) -> int:
     options, access = prepared.options, watched.access
     plan = _plan(prepared, key, endpoint, state)
@@ -477,14 +494,25 @@ async def _live(
         key=key,
     )
     source = NodeViewSource(peer.inspector, watched.journal, Rounds(out / HISTORY))
-    page, figures = Page(source, access), Figures(watched.registry, source.view, node_families, access)
+    page, kept = Page(source, access, out / MODEL), KeptView(source, out / VIEW)
+    figures = Figures(watched.registry, source.view, node_families, access)
     healthy = health(missing_of(peer.inspector, peer.stopping), lambda: peer.inspector.waiting_nameless)
     await peer.transport.start(listener, answers(healthy, figures.routes, page.routes))
     notify(READY)
     try:
-        await live(peer, lambda: prepared.trainer.module(state.base_vector))
+        try:
+            async with kept.while_running():
+                await live(peer, lambda: prepared.trainer.module(state.base_vector))
+        finally:
+            page.tell_end()
+            await peer.transport.leave()
+        watched.observers.handle(Finished(await peer.summarise()))
+        if linger_s and peer.end is End.DONE:
+            watched.observers.handle(Lingering(linger_s))
+            await kept.write()
+            await until_told(linger_s)
     finally:
+        await kept.write()
         await page.close()
         await peer.transport.close()
-    watched.observers.handle(Finished(await peer.summarise()))
     return exit_status(peer.end, plan, peer.round)

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from node.addresses import PeerAddress, is_loopback, parse_endpoint, parse_key, parse_peer
@@ -14,6 +15,7 @@ from node.cli.commands import program
 from node.cli.layers import Place, add_config, layered
 from node.cli.parser import NodeParser, Options
 from node.data.in_memory import Rows
+from node.distribution import NAME
 from node.errors import ConfigError, reason, shown
 from node.logs import LogOptions, add_log_options, log_options
 from node.net.tls import add_tls
@@ -47,6 +49,17 @@ exit status: 0 done, 1 failed at run time, 2 bad arguments or configuration, 130
 
 ENVIRONMENT = "MURMURATION_NODE"
 _LONGEST_DRAIN_S = 3600
+_LONGEST_LINGER_S = 7 * 24 * 3600
+REPORTERS = {"tensorboard": "tensorboard", "mlflow": "mlflow"}
+"""Maps the names of --report to the modules that they need; each is an extra of the same name."""
+
+
+@dataclass(frozen=True)
+class ReportTo:
+    """A program that plots, one of REPORTERS, and the folder where it gets each round's figures."""
+
+    name: str
+    folder: Path
 
 
 @dataclass(frozen=True)
@@ -79,6 +92,9 @@ class NodeOptions:
     debug: bool
     privacy_note: str = ""
     """A line about privacy that was switched off on a task made for it."""
+    linger_s: float = 0.0
+    """How long the page stays up after the end of the run."""
+    reports: tuple[ReportTo, ...] = ()
 
 
 def parse_arguments(argv: Sequence[str]) -> NodeOptions:
@@ -93,10 +109,10 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
     """Reads the options as `parse_arguments` does, with the environment `environ`."""
     asked = layered(command_line(), argv, environ, ENVIRONMENT)
     given, place = asked.values, asked.place
-    tracker = _tracker(given.tracker, place("tracker"))
     loaded = load_changed_task(given.task, asked.overrides)
+    tracker = tracker_of(given.tracker, place("tracker"))
     options = NodeOptions(
-        peers=_peers(given.peers, place("peers")),
+        peers=peers_of(given.peers, place("peers")),
         tracker=None if tracker is None else tracker.endpoint,
         tracker_key=None if tracker is None else tracker.key,
         listen=None if given.listen is None else parse_endpoint(given.listen, place("listen"), any_port=True),
@@ -115,6 +131,8 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
         drain_timeout_s=float(whole_number(given.drain_timeout, place("drain_timeout"), 0, _LONGEST_DRAIN_S)),
         debug=given.debug,
         privacy_note=loaded.privacy_note,
+        linger_s=float(whole_number(given.linger, place("linger"), 0, _LONGEST_LINGER_S)),
+        reports=_reports(given.report, place("report")),
     )
     _check_combinations(options, place)
     _check_trust(options, place)
@@ -233,13 +251,25 @@ def _add_running(group: Options) -> None:
         help="how long the node may take to finish the current round after SIGTERM or Ctrl-C; a second "
         "signal ends it at once. Default: 30",
     )
+    group.add_argument(
+        "--linger",
+        default="0",
+        metavar="SECONDS",
+        help="keep the page up this long after the last round; Ctrl-C ends it. Default: 0",
+    )
+    group.add_argument(
+        "--report",
+        metavar="NAME:DIR[,NAME:DIR...]",
+        help="also write each round's figures into the folder DIR for a program that plots them: "
+        f"{' or '.join(REPORTERS)}. Default: none",
+    )
     add_config(group, ENVIRONMENT)
     group.add_argument(
         "--debug", action="store_true", help="log dropped messages, and tracebacks of errors. Default: no"
     )
 
 
-def _peers(written: str | None, place: str) -> tuple[PeerAddress, ...]:
+def peers_of(written: str | None, place: str) -> tuple[PeerAddress, ...]:
     """Returns the entries of --peers; raises ConfigError if an endpoint or a pinned key occurs twice."""
     if written is None:
         return ()
@@ -261,7 +291,7 @@ def _refuse_twice(place: str, kind: str, values: Sequence[str]) -> None:
             raise ConfigError(f"{place}: the {kind} {value} occurs twice; name each peer once")
 
 
-def _tracker(written: str | None, place: str) -> PeerAddress | None:
+def tracker_of(written: str | None, place: str) -> PeerAddress | None:
     """Returns the tracker's "host:port" and pinned key, from KEY@URL, URL, KEY@HOST:PORT or HOST:PORT."""
     if written is None:
         return None
@@ -274,6 +304,26 @@ def _tracker(written: str | None, place: str) -> PeerAddress | None:
             "KEY@HOST:PORT, KEY being the 64 hex digits of the tracker's public key, needed off this machine"
         )
     return PeerAddress(parse_endpoint(endpoint, place), pinned)
+
+
+def _reports(written: str | None, place: str) -> tuple[ReportTo, ...]:
+    """Returns the entries of --report."""
+    return () if written is None else tuple(_report_to(entry, place) for entry in written.split(","))
+
+
+def _report_to(written: str, place: str) -> ReportTo:
+    """Returns the reporter of NAME:DIR; raises ConfigError if it is unknown or not installed."""
+    name, _, folder = written.partition(":")
+    if name not in REPORTERS or not folder:
+        raise ConfigError(
+            f"{place} {shown(written)} is refused; allowed: NAME:DIR, NAME being {' or '.join(REPORTERS)}"
+        )
+    if find_spec(REPORTERS[name]) is None:
+        raise ConfigError(
+            f"{place} {shown(written)} needs the package {REPORTERS[name]}, which is not installed: "
+            f"pip install '{NAME}[{name}]'"
+        )
+    return ReportTo(name, a_path(folder, place))
 
 
 def path_of(written: str | None, option: str) -> Path | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from contextlib import suppress
 
 from node.observe.sd_notify import STOPPING, notify
 from node.runtime.engine import Engine
@@ -36,6 +37,19 @@ async def until_done_or_told(peer: Engine, drain_timeout_s: float, show: Show | 
         for number in SIGNALS:
             loop.remove_signal_handler(number)
         await asyncio.gather(*drains)
+
+
+async def until_told(within_s: float) -> None:
+    """Waits for SIGINT or SIGTERM, at most `within_s` seconds."""
+    told, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, told.set)
+    try:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(told.wait(), within_s)
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
 
 
 async def until_over(peer: Engine, show: Show | None = None) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
@@ -83,3 +84,10 @@ def _relinked(markdown: str, place: str, files: Files) -> str:
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Name the theme's search dialog: without a name a screen reader would only say `dialog`."""
     return output.replace(_SEARCH, f'{_SEARCH} aria-label="Search"')
+
+
+@event_priority(-100)  # after the search has written its index
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write the search's index as a script, too: a page that is opened from a file may fetch nothing."""
+    index = Path(config.site_dir) / "search" / "search_index.json"
+    index.with_suffix(".js").write_text(f"var __index = {index.read_text('utf-8')}", "utf-8")

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import TracebackType
 
 from aiohttp import web
@@ -54,14 +55,17 @@ class MadeUp:
 
 
 class Served:
-    """A page, served at `url` while the context is entered. `token`: None as on loopback."""
+    """A page, served at `url` while the context is entered. `token`: None as on loopback.
 
-    def __init__(self, shown: View, token: str | None = None) -> None:
+    `model`: the file that the owner may download; None: there is none.
+    """
+
+    def __init__(self, shown: View, token: str | None = None, model: Path | None = None) -> None:
         self.source = MadeUp(shown)
         self._listener = listen("127.0.0.1:0")
         self.endpoint = endpoint_of(self._listener, None)
         self.url = f"http://{self.endpoint}/"
-        self._page = Page(self.source, Access("127.0.0.1", token, self.url))
+        self._page = Page(self.source, Access("127.0.0.1", token, self.url), model)
         self._loop = asyncio.new_event_loop()
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -135,6 +139,9 @@ def _round(number: int) -> Round:
         aggregate_s=0.1,
         missing=("6d3c0ff1a2b3c4d5",) if alone else (),
         rolled_back=False,
+        metric="accuracy",
+        value=0.1 + 0.85 * learned + 0.01 * (number % 3),
+        baseline=0.1,
     )
 
 

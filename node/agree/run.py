@@ -38,6 +38,7 @@ from node.runtime.artifacts import Folder, Record
 from node.runtime.engine import Engine
 from node.runtime.events import Finished, NodeEvent, Observer, RoundEnded
 from node.runtime.privacy_budget import offer_bound
+from node.runtime.swarm_metric import NoMetric
 from node.runtime.updates import Updates
 from node.runtime.weighting import Uniform
 from node.signals import until_done_or_told
@@ -49,6 +50,7 @@ from node.task.rules import shared_values
 from node.task.schema import Schema
 from node.task.sections import Task
 from node.task.shared_noise import DISTRIBUTED
+from node.training.headline import Headline
 from node.training.local_tensors import Array
 from node.training.model_file import Card, Tensors
 from node.training.trainer import Evaluation, Trained, Vector
@@ -85,7 +87,8 @@ class Surveyor:
 
     def evaluate(self, vector: Vector) -> Evaluation:
         """Returns accuracy 1 if the peers have agreed on sums, else 0; the loss is 0."""
-        return Evaluation(float(vector.any()), 0.0, {})
+        agreed = float(vector.any())
+        return Evaluation(agreed, 0.0, {}, Headline("accuracy", agreed, None))
 
     def own_loss(self, vector: Vector) -> float:
         """Returns 0: sums have no loss."""
@@ -211,6 +214,7 @@ def prepare_agreement(options: NodeOptions) -> Prepared:
     unit = FINEST if private is None else private.unit
     sums = survey(path, schema, unit, section.records)
     plain = replace(task.aggregation, clip=1.0, weighting="uniform", sample_cap=None, loss_gate=None)
+    plain = replace(plain, swarm_metric="none")
     bound = offer_bound(replace(task, aggregation=plain), mechanism)
     surveyor = Surveyor(sums, section.records, private)
     return Prepared(
@@ -226,7 +230,7 @@ def prepare_agreement(options: NodeOptions) -> Prepared:
         mechanism=mechanism,
         # Not the task's own name: the agreed task gets the remaining budget and starts a new ledger.
         spends_for=f"agreement on {task.task.name}",
-        contribution=lambda state: Updates(state, surveyor, mechanism, Uniform()),
+        contribution=lambda state: Updates(state, surveyor, mechanism, Uniform(), NoMetric()),
         offered=len(sums),
         bound=bound,
         allow=allowed(options),

@@ -30,8 +30,8 @@ class Peer:
     ```python
     peer = Peer("ward.toml", "mine.csv", peers=["10.0.0.5:9001", "10.0.0.7:9001", "10.0.0.9:9001"])
     async for round in peer.rounds():
-        print(round.round, round.outcome, round.accuracy)
-    peer.summary.accuracy
+        print(round.round, round.outcome, round.figures)
+    peer.summary.figures
     peer.model(x)
     ```
 

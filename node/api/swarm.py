@@ -38,9 +38,10 @@ class Results:
     model: nn.Module
 
     @property
-    def accuracy(self) -> float:
-        """The mean of the peers' accuracies; peers with shards test on the same rows."""
-        return mean(summary.accuracy for summary in self.summaries)
+    def accuracy(self) -> float | None:
+        """The mean of the peers' accuracies; peers with shards test on the same rows. None for numbers."""
+        known = [summary.accuracy for summary in self.summaries if summary.accuracy is not None]
+        return mean(known) if known else None
 
     @property
     def agreed(self) -> bool:
@@ -51,7 +52,7 @@ class Results:
         """Returns a line for each peer."""
         lines = [
             f"peer {number}: {summary.aggregated} of {summary.rounds} rounds aggregated, "
-            f"{summary.accuracy_of} accuracy {100 * summary.accuracy:.1f} %, base {summary.base_digest[:16]}"
+            f"{summary.accuracy_of} {summary.figures}, base {summary.base_digest[:16]}"
             for number, summary in enumerate(self.summaries)
         ]
         return "\n".join(lines)

@@ -13,8 +13,16 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 export const ROUNDS = { label: "Round", place: (round) => round.round };
 export const stepsOf = (every, last) => ({ label: "Step", place: (round) => Math.min(round.round * every, last) });
 
-// `series`: [{ label, colour (a variable of the style sheet), value (of a round), points }]; `mark` writes a value
-// at an axis, `format` in the legend.
+// How wide the widest of some texts is.
+const pen = document.createElement("canvas").getContext("2d");
+const widest = (texts, font) => {
+  pen.font = font;
+  return Math.max(0, ...texts.map((text) => pen.measureText(text).width));
+};
+
+// `series`: [{ label, colour (a variable of the style sheet), value (of a round), points, dash, optional (named only
+// where it has values) }]; `mark` writes a value
+// at an axis whose marks are `step` apart, `format` in the legend.
 export class Chart {
   constructor(box, series, { mark, format, range }) {
     Object.assign(this, { box, series, mark, format, range, rounds: [], across: ROUNDS });
@@ -28,8 +36,9 @@ export class Chart {
     Object.assign(this, { rounds, across });
     if (renamed) return this.#make();
     this.plot.setData(this.#data());
-    this.series.forEach(({ points, value }, position) => {
-      if (points) this.#name(position + 1, rounds.some((round) => value(round) != null));
+    this.box.classList.toggle("empty", !rounds.length);
+    this.series.forEach(({ points, optional, value }, position) => {
+      if (points || optional) this.#name(position + 1, rounds.some((round) => value(round) != null));
     });
     latest(this.plot);
   }
@@ -53,39 +62,46 @@ export class Chart {
 
   #make() {
     this.plot?.destroy();
+    const font = `12px ${getComputedStyle(document.body).fontFamily}`;
     const axis = {
       stroke: colour("--muted"),
-      font: `12px ${getComputedStyle(document.body).fontFamily}`,
+      font,
       grid: { stroke: colour("--rule"), width: 1 },
       ticks: { show: false },
     };
     const whole = (plot, splits) => splits.map((split) => (Number.isInteger(split) ? String(split) : ""));
+    const steps = [...Array(7).keys()].flatMap((power) => [1, 2, 5].map((factor) => factor * 10 ** power));
     const options = {
       ...this.#size(),
       scales: { x: { time: false }, y: { range: this.range } },
       series: [{ label: this.across.label, value: (_, value) => (value == null ? "–" : String(value)) }, ...this.series.map((one) => this.#line(one))],
       axes: [
-        { ...axis, grid: { show: false }, values: whole, size: 30 },
-        { ...axis, values: (plot, splits) => splits.map(this.mark), size: 58 },
+        { ...axis, grid: { show: false }, values: whole, incrs: steps, size: 30 },
+        {
+          ...axis,
+          values: (plot, splits, _, space, step) => splits.map((split) => this.mark(split, step)),
+          size: (plot, marks) => Math.ceil(widest(marks ?? [], font)) + 14,
+        },
       ],
       cursor: { drag: { x: false, y: false }, points: { size: 7 } },
       legend: { live: true },
-      padding: [8, 8, 0, 0],
+      padding: [8, Math.ceil(widest(["10,000"], font) / 2), 0, 0],
       hooks: { setCursor: [latest] },
     };
     this.plot = new uPlot(options, this.#data(), this.box);
     this.show(this.rounds);
   }
 
-  #line({ label, colour: name, points = false }) {
+  #line({ label, colour: name, points = false, dash }) {
     const stroke = colour(name);
     return {
       label,
       stroke,
       width: points ? 0 : 2,
+      dash,
       spanGaps: !points,
       paths: points ? () => null : undefined,
-      points: points ? { show: true, size: 8, fill: stroke } : { show: (plot) => plot.data[0].length < 40, size: 5, fill: stroke },
+      points: dash ? { show: false } : points ? { show: true, size: 8, fill: stroke } : { show: (plot) => plot.data[0].length < 40, size: 5, fill: stroke },
       value: (_, value) => (value == null ? "–" : this.format(value)),
     };
   }

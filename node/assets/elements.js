@@ -27,12 +27,16 @@ export const children = (parent, values, make, update) => {
   });
 };
 
-// Rows of cells; a cell is a text or { text, className, dot, tag }. The first one heads its row.
+// Rows of cells; a cell is a text or { text, className, dot, tag, link, swatch }. The first one heads its row. On a
+// phone a row becomes a card, in which each cell has its heading beside it; the roles keep it a table for all that.
 export const rows = (body, table) => {
+  const headings = body.parentElement.tHead.rows[0].cells;
   const make = (row) => {
     const made = element("tr");
+    made.setAttribute("role", "row");
     row.cells.forEach((_, position) => {
       const cell = element(position ? "td" : "th");
+      cell.setAttribute("role", position ? "cell" : "rowheader");
       if (!position) cell.scope = "row";
       made.append(cell);
     });
@@ -40,36 +44,49 @@ export const rows = (body, table) => {
   };
   children(body, table, make, (made, row) => {
     setClass(made, row.className ?? "");
-    row.cells.forEach((value, position) => fill(made.children[position], value));
+    row.cells.forEach((value, position) => {
+      made.children[position].dataset.label = headings[position].textContent;
+      fill(made.children[position], value);
+    });
   });
 };
 
 const fill = (cell, value) => {
-  const { text, className = "", dot = false, tag = "" } = typeof value === "string" ? { text: value } : value;
+  const { text, className = "", dot = false, tag = "", link, swatch } = typeof value === "string" ? { text: value } : value;
   setClass(cell, className);
-  if (!dot && !tag && !cell.firstElementChild) return say(cell, text);
+  if (!dot && !tag && !link && !cell.firstElementChild) return say(cell, text);
   const written = `${text}|${tag}`;
   if (cell.dataset.written === written) return;
   cell.dataset.written = written;
-  cell.replaceChildren(...(dot ? [mark()] : []), text, ...(tag ? [element("span", "tag", tag)] : []));
+  const before = [...(dot ? [mark("dot")] : []), ...(swatch ? [mark("swatch", swatch)] : [])];
+  cell.replaceChildren(...before, link ? anchor(text, link) : text, ...(tag ? [element("span", "tag", tag)] : []));
 };
 
-const mark = () => {
-  const made = element("span", "dot");
-  made.setAttribute("aria-hidden", "true");
+const anchor = (text, link) => {
+  const made = element("a", "", text);
+  made.href = link;
   return made;
 };
 
-// Terms and what is said of each: { term, text, more }.
-export const terms = (parent, pairs) => {
-  const make = () => {
+const mark = (className, colour) => {
+  const made = element("span", className);
+  made.setAttribute("aria-hidden", "true");
+  if (colour) made.style.background = `var(${colour})`;
+  return made;
+};
+
+// Terms and what is said of each: { term, text, more }. `behind` puts something behind a new term.
+export const terms = (parent, pairs, behind = () => {}) => {
+  const make = (pair) => {
     const made = element("div");
     made.append(element("dt"), element("dd"));
+    made.firstElementChild.append(element("span"));
+    behind(made.firstElementChild, pair.term);
     made.lastElementChild.append(element("span"), element("span", "more"));
     return made;
   };
   children(parent, pairs, make, (made, { term, text, more = "" }) => {
-    say(made.firstElementChild, term);
+    say(made.firstElementChild.firstElementChild, term);
     const [first, second] = made.lastElementChild.children;
     say(first, text);
     say(second, more);
@@ -92,7 +109,7 @@ export const remarks = (parent, told, ofDay) => {
   children(parent, shown, make, (made, remark) => {
     setClass(made, remark.is_warning ? "warning" : "");
     const [time, text] = made.children;
-    say(time, remark.at == null ? "" : ofDay(remark.at));
+    say(time, remark.at == null ? (remark.when ?? "") : ofDay(remark.at));
     say(text.firstElementChild, remark.is_warning ? "Warning: " : "");
     say(text.lastElementChild, remark.text);
   });

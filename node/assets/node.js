@@ -2,8 +2,10 @@
 
 import { Chart, ROUNDS, stepsOf, summary } from "./charts.js";
 import { byId, children, element, remarks, rows, say, terms } from "./elements.js";
+import { explain } from "./glossary.js";
 import { RoundsTable } from "./rounds.js";
-import { ACCOUNTANTS, bytes, count, counted, figure, fixed, kindOf, list, NONE, ofDay, outcome, outcomes, percent, PHASES, seconds, STEPS, total } from "./words.js";
+import { Download } from "./stream.js";
+import { ACCOUNTANTS, besideText, bytes, count, counted, decimals, figure, fixed, inSentence, kindOf, list, metricOf, NONE, ofAll, ofAllText, ofDate, ofDay, outcome, outcomes, PHASES, seconds, STEPS, total, valueOf } from "./words.js";
 
 const CONTACTS = {
   reachable: "Reachable",
@@ -19,22 +21,25 @@ export const title = (view) => view.task;
 
 export const identity = (view) => `key ${view.key.slice(0, 16)}`;
 
-const accuracy = (round) => round.accuracy;
 const loss = (round) => round.loss;
 const short = (value) => fixed(value);
-const axis = (value) => figure(value, 3);
+const TERMS = { Rounds: "fallback", "Epsilon spent": "epsilon", sums: "additive shares", model: "base" };
+const STEP_TERMS = { group: "group", shares: "additive shares" };
+const explained = (made, term) => TERMS[term] && explain(made, TERMS[term]);
 
 export class NodePage {
   constructor() {
+    this.metric = metricOf();
     const alone = (value) => (round) => (kindOf(round) === "alone" ? value(round) : null);
     const lines = [
-      [{ label: "Common model", colour: "--series-1", value: accuracy }],
+      [{ label: "Common model", colour: "--series-1", value: valueOf }, { label: "A constant answer", colour: "--muted", value: (round) => round.baseline, dash: [4, 4] }, { label: "All peers", colour: "--series-4", value: ofAll, optional: true }],
       [{ label: "Common model", colour: "--series-1", value: loss }, { label: "Own training", colour: "--series-3", value: (round) => round.train_loss }],
     ];
     const lonely = (value) => ({ label: "Round on its own", colour: "--series-2", value: alone(value), points: true });
-    this.accuracy = new Chart(byId("accuracy-plot"), [...lines[0], lonely(accuracy)], { mark: (value) => percent(value, 0), format: (value) => percent(value), range: share });
-    this.loss = new Chart(byId("loss-plot"), [...lines[1], lonely(loss)], { mark: axis, format: short });
+    this.accuracy = new Chart(byId("accuracy-plot"), [...lines[0], lonely(valueOf)], { mark: (value, step) => this.metric.axis(value, step), format: (value) => this.metric.text(value), range: (plot, low, high) => rangeOf(this.metric, low, high) });
+    this.loss = new Chart(byId("loss-plot"), [...lines[1], lonely(loss)], { mark: (value, step) => fixed(value, decimals(step)), format: short });
     this.table = new RoundsTable();
+    this.download = new Download(byId("model-download"), byId("model-why"));
   }
 
   show(view, now) {
@@ -43,32 +48,34 @@ export class NodePage {
     this.#privacy(view);
     this.#peers(view);
     this.#traffic(view);
-    remarks(byId("remarks"), view.remarks, ofDay);
+    remarks(byId("remarks"), [...view.remarks, ...standing(view)], ofDay);
+    this.download.offer(view.kept ? null : view.model_bytes, `${view.task}-model.safetensors`);
     const about = Object.entries(view.about).filter(([term]) => !IN_PRIVACY.has(term));
-    terms(byId("about"), [...about.map(([term, text]) => ({ term, text })), { term: "model", text: model(view) }]);
+    terms(byId("about"), [...about.map(([term, text]) => ({ term, text })), { term: "model", text: model(view) }], explained);
   }
 
   // What moves with the clock alone.
   tick(view, now) {
-    const over = view.ended || view.round >= view.rounds;
+    const over = isOver(view);
     const step = bySteps(view) ? `, step ${count(Math.min(view.generation + 1, view.steps))} of ${count(view.steps)}` : "";
     say(byId("now-title"), over ? `${count(view.round)} of ${counted(view.rounds, "round")} are over` : `Round ${count(view.round + 1)} of ${count(view.rounds)}${step}`);
-    const left = view.until == null || view.phase === "idle" || view.ended ? "" : `at most ${count(Math.max(0, Math.ceil(view.until - now)))} s more`;
+    const left = view.until == null || view.phase === "idle" || view.ended || view.silent_since != null ? "" : `at most ${count(Math.max(0, Math.ceil(view.until - now)))} s more`;
     say(byId("now-left"), left);
     byId("now-progress").max = view.rounds;
     byId("now-progress").value = bySteps(view) && !over ? view.generation / view.report_every : view.round;
     say(byId("now-sentence"), sentence(view));
     say(byId("now-waiting"), capital(view.waiting));
     byId("now-waiting").hidden = !view.waiting;
-    byId("now-steps").hidden = over;
-    children(byId("now-steps"), over ? [] : steps(view, now), makeStep, updateStep);
+    const still = over || view.silent_since != null;
+    byId("now-steps").hidden = still;
+    children(byId("now-steps"), still ? [] : steps(view, now), makeStep, updateStep);
   }
 
   // For the live region: rounds and warnings, not every phase.
   news(view) {
     const last = view.history[view.history.length - 1];
     const warned = view.remarks.filter((remark) => remark.is_warning).pop();
-    const round = last ? `Round ${last.round}: ${outcome(last, bySteps(view))}; ${view.accuracy_of} accuracy ${percent(last.accuracy)}.` : "";
+    const round = last ? `Round ${last.round}: ${outcome(last, bySteps(view))}; ${view.accuracy_of} ${inSentence(metricOf(last))} ${metricOf(last).text(valueOf(last))}.` : "";
     return warned && warned.text !== this.warned?.text ? `Warning: ${(this.warned = warned).text}` : `${round} ${capital(view.waiting)}`.trim();
   }
 
@@ -76,30 +83,39 @@ export class NodePage {
     this.drawn = view.history;
     const rounds = view.history;
     const across = bySteps(view) ? stepsOf(view.report_every, view.steps) : ROUNDS;
+    const last = rounds[rounds.length - 1];
+    this.metric = metricOf(last);
+    say(byId("accuracy-title"), this.metric.name);
     this.accuracy.show(rounds, across);
     this.loss.show(rounds, across);
     const of = `${view.accuracy_of} rows`;
-    picture("accuracy", summary("Accuracy", rounds, accuracy, percent, across), `Of the common model on the ${of}. It stays on this node.`);
+    picture("accuracy", summary(this.metric.name, rounds, valueOf, this.metric.text, across), `Of the common model on the ${of}. ${rounds.some((round) => round.swarm) ? "Others see your rows only inside the sum of all peers." : "It stays on this node."} ${constant(last)}`);
+    say(byId("only-class"), last?.only_class == null ? "" : `The model says “${last.only_class}” to every row: it does not tell the classes apart.`);
+    byId("only-class").hidden = last?.only_class == null;
     picture("loss", summary("Loss", rounds, loss, short, across), `Of the common model on the ${of}, and of this node's own training.`);
     this.table.show(rounds, view.privacy != null, bySteps(view));
-    const { aggregated, rest } = outcomes(rounds);
+    const { aggregated, rest } = view.whole ?? outcomes(rounds);
     say(byId("rounds-sum"), rounds.length ? `${count(aggregated)} aggregated, ${rest}` : "none is over yet");
+    const left = view.whole ? view.whole.rounds - rounds.length : 0;
+    say(byId("rounds-left-out"), left ? `${count(rounds.length)} of ${count(view.whole.rounds)} rounds are shown, evenly spaced; python -m node.report --csv writes all of them.` : "");
   }
 
   #figures(view) {
     const rounds = view.history;
     const last = rounds[rounds.length - 1];
-    const { aggregated, rest } = outcomes(rounds);
+    const { aggregated, rest } = view.whole ?? outcomes(rounds);
+    const told = rounds.findLast((round) => round.swarm);
     const spent = view.privacy;
-    const reachable = view.peers.filter((peer) => peer.contact === "reachable" && !peer.is_tracker).length;
+    const measured = last ? `on the ${view.accuracy_of} rows` : "measured when the first round is over";
     terms(byId("figures"), [
-      { term: "Accuracy", text: percent(last?.accuracy), more: `on the ${view.accuracy_of} rows` },
-      { term: "Loss", text: short(last?.loss), more: `on the ${view.accuracy_of} rows` },
+      { term: this.metric.name, text: last ? this.metric.text(valueOf(last)) : NOT_YET, more: [measured, last ? besideText(last) : ""].filter(Boolean).join("; ") },
+      ...(told ? [{ term: "All peers", ...ofAllText(told) }] : []),
+      { term: "Loss", text: last ? short(last.loss) : NOT_YET, more: measured },
       { term: "Rounds", text: count(aggregated), more: `aggregated, ${rest}` },
-      { term: "Peers", text: count(reachable), more: `reachable, of ${count(view.peers.filter((peer) => !peer.is_tracker).length)} known` },
+      { term: "Peers", ...company(view) },
       { term: "Sent", text: bytes(total(view.sent)), more: `${bytes(total(view.received))} received` },
       { term: "Epsilon spent", text: spent ? figure(spent.epsilon_spent) : "none", more: spent ? `of ${figure(spent.epsilon_budget)}${spent.honest ? `; ${figure(spent.epsilon_alone, 3)} if all others collude` : ""}` : "no differential privacy" },
-    ]);
+    ], explained);
   }
 
   #privacy(view) {
@@ -144,25 +160,62 @@ export class NodePage {
         { text: note(peer), className: "why" },
       ],
     })));
-    const peers = view.peers.filter((peer) => !peer.is_tracker);
-    const reachable = peers.filter((peer) => peer.contact === "reachable").length;
-    say(byId("peers-sum"), peers.length ? `${count(reachable)} of ${count(peers.length)} reachable` : "nobody is known yet");
+    const { text, more } = company(view);
+    say(byId("peers-sum"), view.peers.length ? `${text} ${more}` : "");
+    byId("peers-none").hidden = view.peers.length > 0;
+    byId("peers-none").nextElementSibling.hidden = !view.peers.length;
+    say(byId("peers-none"), isOver(view) ? "No peer is known from this run." : "Nobody is known yet.");
   }
 
   #traffic(view) {
     const names = { group: "Meeting, finding groups, catching up", shares: "Shares", sums: "Sums" };
-    const lines = Object.entries(names).map(([phase, name]) => ({ cells: [name, bytes(view.sent[phase] ?? 0), bytes(view.received[phase] ?? 0)] }));
+    const there = Object.entries(names).filter(([phase]) => !("all" in view.sent) || phase in view.sent);
+    const lines = there.map(([phase, name]) => ({ cells: [name, bytes(view.sent[phase] ?? 0), bytes(view.received[phase] ?? 0)] }));
     rows(byId("traffic"), [...lines, { cells: ["All", bytes(total(view.sent)), bytes(total(view.received))] }]);
     const dropped = Object.entries(view.dropped).sort((a, b) => b[1] - a[1]);
     say(byId("dropped"), dropped.length ? `Dropped: ${list(dropped.map(([why, times]) => `${count(times)} × ${why}`), 4)}` : "Nothing that came in was dropped.");
   }
 }
 
-const share = (plot, low, high) => {
+const NOT_YET = "not yet";
+const MISSING = {
+  unreachable: "cannot be reached",
+  silent: "has not been heard for a while",
+  refuses: "refuses this node",
+};
+
+const isOver = (view) => view.ended || view.round >= view.rounds;
+
+const others = (view) => view.peers.filter((peer) => !peer.is_tracker);
+
+// Who learns with this node: whom it reaches now, and once the run is over, with how many it last summed up.
+const company = (view) => {
+  const known = others(view).length;
+  if (!isOver(view)) {
+    const reachable = others(view).filter((peer) => peer.contact === "reachable").length;
+    return { text: count(reachable), more: `reachable, of ${count(known)} known` };
+  }
+  const last = view.history.findLast((round) => round.participants > 1);
+  if (!last) return { text: "0", more: `took part, of ${count(known)} known: this node learned alone` };
+  return { text: count(last.participants - 1), more: `took part in the last common round (${count(last.round)})` };
+};
+
+// Who is missing at this moment, as warnings above those that came before.
+const standing = (view) => {
+  if (isOver(view) || view.silent_since != null) return [];
+  const warning = (text) => ({ at: null, when: "now", is_warning: true, text });
+  return view.peers
+    .filter((peer) => peer.contact in MISSING || (peer.contact === "not met" && peer.is_awaited))
+    .map((peer) => warning(`${peer.is_tracker ? "the tracker " : ""}${peer.endpoint} ${MISSING[peer.contact] ?? "has not come yet"}${peer.why ? `: ${peer.why}` : ""}`));
+};
+
+const rangeOf = (metric, low, high) => {
   if (low == null) return [0, 1];
   const room = Math.max(0.01, (high - low) * 0.08);
-  return [Math.max(0, low - room), Math.min(1, high + room)];
+  return metric.isShare ? [Math.max(0, low - room), Math.min(1, high + room)] : [low - room, high + room];
 };
+
+const constant = (round) => (round?.baseline == null ? "" : `${metricOf(round).constant}: ${metricOf(round).text(round.baseline)}.`);
 
 const picture = (name, text, caption) => {
   byId(`${name}-plot`).setAttribute("aria-label", `${text} Each round stands in the table of rounds.`);
@@ -195,6 +248,7 @@ const note = (peer) => {
 const isStoring = (view) => view.phase === "idle" && (view.spent_s.group ?? 0) > 0;
 
 const sentence = (view) => {
+  if (view.silent_since != null) return `The node has written nothing since ${ofDate(view.silent_since)}: it was killed, or it hangs. The same command goes on from here.`;
   if (view.ended) return view.round >= view.rounds ? "The run is over." : "The node was stopped; the same command goes on from here.";
   if (view.phase === "idle" && view.round >= view.rounds) return "Storing the model.";
   const what = isStoring(view) ? "Judging and storing the new model" : PHASES[view.phase] ?? view.phase;
@@ -206,14 +260,16 @@ const capital = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}` : "
 const steps = (view, now) => STEPS.map(([phase, name], position) => {
   const at = isStoring(view) ? STEPS.length : STEPS.findIndex(([other]) => other === view.phase);
   const spent = view.spent_s[phase] ?? 0;
-  if (position === at) return { name, className: "now", text: `now, ${count(Math.floor(spent + Math.max(0, now - view.phase_since)))} s` };
-  if (spent > 0 && (at < 0 || position < at)) return { name, className: "done", text: `done in ${seconds(spent)}` };
-  return { name, className: "", text: "to come" };
+  if (position === at) return { phase, name, className: "now", text: `now, ${count(Math.floor(spent + Math.max(0, now - view.phase_since)))} s` };
+  if (spent > 0 && (at < 0 || position < at)) return { phase, name, className: "done", text: `done in ${seconds(spent)}` };
+  return { phase, name, className: "", text: "to come" };
 });
 
-const makeStep = () => {
+const makeStep = ({ phase }) => {
   const made = element("li");
   made.append(element("span", "name"), element("span", "state"));
+  if (STEP_TERMS[phase]) explain(made.firstElementChild, STEP_TERMS[phase]);
+  made.firstElementChild.prepend(element("span"));
   return made;
 };
 
@@ -221,6 +277,6 @@ const updateStep = (made, { name, className, text }) => {
   made.className = className;
   if (className === "now") made.setAttribute("aria-current", "step");
   else made.removeAttribute("aria-current");
-  say(made.firstElementChild, name);
+  say(made.firstElementChild.firstElementChild, name);
   say(made.lastElementChild, text);
 };

@@ -1,13 +1,18 @@
-// One page for nodes and trackers: what comes in is kept, and drawn once a frame.
+// One page for nodes, trackers and runs from their folders: what comes in is kept, and drawn once a frame. In a
+// report the views stand in the page itself, and nothing comes in.
 
-import { byId, say } from "./elements.js";
+import { ComparisonPage, identity as comparisonIdentity, title as comparisonTitle } from "./comparison.js";
+import { byId, element, say } from "./elements.js";
+import { explainAll } from "./glossary.js";
 import { NodePage, identity as nodeIdentity, title as nodeTitle } from "./node.js";
 import { Stream, tokens } from "./stream.js";
 import { identity as trackerIdentity, title as trackerTitle, TrackerPage } from "./tracker.js";
+import { ofDate } from "./words.js";
 
 const KINDS = {
   node: { Page: NodePage, identity: nodeIdentity, title: nodeTitle, overline: "Murmuration node" },
   tracker: { Page: TrackerPage, identity: trackerIdentity, title: trackerTitle, overline: "Murmuration tracker" },
+  comparison: { Page: ComparisonPage, identity: comparisonIdentity, title: comparisonTitle, overline: "Murmuration runs" },
 };
 const QUIET_MS = 10000; // so long the live region holds its tongue after it has spoken
 
@@ -24,8 +29,9 @@ const draw = () => {
   asked = false;
   say(byId("kind"), kind.overline);
   say(byId("title"), kind.title(view));
-  say(byId("identity"), `${location.host}, ${kind.identity(view)}`);
-  document.title = `${kind.title(view)} · ${location.host} · Murmuration`;
+  const place = view.folder || location.host;
+  say(byId("identity"), [place, kind.identity(view)].filter(Boolean).join(", "));
+  document.title = [kind.title(view), place, "Murmuration"].filter(Boolean).join(" · ");
   page.show(view, now());
   page.tick(view, now());
 };
@@ -39,6 +45,7 @@ const begin = (values) => {
   if (kind !== KINDS[values.kind]) {
     kind = KINDS[values.kind];
     byId("content").replaceChildren(byId(`${values.kind}-page`).content.cloneNode(true));
+    explainAll(byId("content"));
     page = new kind.Page();
   }
   view = values;
@@ -55,8 +62,8 @@ const on = {
     over = name === "end";
     if (name === "view") begin(values);
     if (name === "change") change(values);
-    if (over) return state("ended", "The run is over; this is how it ended");
-    state("live", "Live");
+    if (over) return state("ended", isRead() ? "The command that showed this has ended" : "The run is over; this is how it ended");
+    state(...connection());
     drawSoon();
     announce(page.news(view));
   },
@@ -65,6 +72,14 @@ const on = {
     if (over && name === "lost") return;
     state(name, why);
   },
+};
+
+// Whether the view was read from a folder, and not from the node itself.
+const isRead = () => Boolean(view?.folder) || view?.kind === "comparison";
+
+const connection = () => {
+  if (!isRead()) return view?.ended ? ["ended", "The run is over"] : ["live", "Live"];
+  return view.ended ? ["live", "A run that is over, from its folder"] : ["live", "From its folder, as it grows"];
 };
 
 const state = (name, text) => {
@@ -92,14 +107,43 @@ const announce = (text, atOnce = false) => {
   }, wait);
 };
 
-const stream = new Stream(on);
-
-byId("unlock").addEventListener("submit", (event) => {
-  event.preventDefault();
-  tokens.set(byId("token").value.trim());
-  byId("token").value = "";
+const live = () => {
+  const stream = new Stream(on);
+  byId("unlock").addEventListener("submit", (event) => {
+    event.preventDefault();
+    tokens.set(byId("token").value.trim());
+    byId("token").value = "";
+    stream.open();
+  });
+  window.addEventListener("hashchange", () => stream.open());
+  setInterval(() => view && !document.hidden && page.tick(view, now()), 1000);
+  const isBelow = /\/\d+\/$/.test(location.pathname); // a run below the comparison of several
+  if (isBelow) links([["All runs", "../"]]);
   stream.open();
-});
-window.addEventListener("hashchange", () => stream.open());
-setInterval(() => view && !document.hidden && page.tick(view, now()), 1000);
-stream.open();
+};
+
+// The views of a report: that of the comparison, and one for each run, which the end of the address chooses.
+const still = ({ at, runs, comparison }) => {
+  clock = at - Date.now() / 1000;
+  if (comparison) comparison.runs.forEach((run, position) => (run.path = `#${position + 1}`));
+  const choose = () => {
+    const chosen = runs[Number(location.hash.slice(1)) - 1] ?? comparison ?? runs[0];
+    kind = null;
+    begin({ ...chosen, kept: true });
+    draw();
+    byId("links").hidden = !comparison || chosen === comparison;
+    state("kept", `A report of ${ofDate(at)}`);
+  };
+  if (comparison) links([["All runs", "#0"]]);
+  window.addEventListener("hashchange", choose);
+  choose();
+};
+
+const links = (pairs) => {
+  byId("links").hidden = false;
+  byId("links").replaceChildren(...pairs.map(([text, href]) => Object.assign(element("a", "", text), { href })));
+};
+
+const kept = byId("kept");
+if (kept) still(JSON.parse(kept.textContent));
+else live();

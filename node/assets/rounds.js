@@ -1,11 +1,12 @@
 // The table of rounds, the latest first, a page at a time: a thousand rows are never in the document at once.
 
 import { byId, element, rows, say } from "./elements.js";
-import { bytes, count, figure, fixed, kindOf, NONE, outcome, percent, seconds } from "./words.js";
+import { bytes, count, figure, fixed, kindOf, metricOf, NONE, outcome, seconds, valueOf } from "./words.js";
 
 const A_PAGE = 12;
 const ALONE = "If all collude";
-const HEADINGS = ["Round", "Outcome", "Peers", "Accuracy", "Loss", "Own loss", "Train", "Aggregate", "Sent", "Received"];
+const HEADLINE = ""; // the name of the metric
+const HEADINGS = ["Round", "Outcome", "Peers", HEADLINE, "Loss", "Own loss", "Train", "Aggregate", "Sent", "Received"];
 
 export class RoundsTable {
   constructor() {
@@ -35,6 +36,8 @@ export class RoundsTable {
     const end = this.rounds.length - this.page * A_PAGE;
     const shown = this.rounds.slice(Math.max(0, end - A_PAGE), end).reverse();
     this.#head();
+    byId("rounds-none").hidden = this.rounds.length > 0;
+    byId("rounds-none").nextElementSibling.hidden = !this.rounds.length;
     rows(byId("rounds"), shown.map((round) => ({ className: kindOf(round), cells: this.#cells(round) })));
     say(byId("rounds-page"), `Page ${count(this.page + 1)} of ${count(this.#pages)}`);
     byId("rounds-newer").disabled = this.page === 0;
@@ -43,12 +46,14 @@ export class RoundsTable {
   }
 
   #head() {
-    const headings = [...HEADINGS, ...(this.isPrivate ? ["Epsilon"] : []), ...(this.bySteps ? [ALONE] : [])];
+    const name = metricOf(this.rounds[this.rounds.length - 1]).name;
+    const headings = [...HEADINGS.map((heading) => heading || name), ...(this.isPrivate ? ["Epsilon"] : []), ...(this.bySteps ? [ALONE] : [])];
     const row = byId("rounds-head");
-    if (row.children.length === headings.length) return;
+    if (row.children.length === headings.length && [...row.children].every((cell, place) => cell.textContent === headings[place])) return;
     row.replaceChildren(...headings.map((heading) => {
       const cell = element("th", heading === "Outcome" ? "text" : "", heading);
       cell.scope = "col";
+      cell.setAttribute("role", "columnheader");
       return cell;
     }));
   }
@@ -58,7 +63,7 @@ export class RoundsTable {
       count(round.round),
       { text: outcome(round, this.bySteps), className: "text outcome" },
       round.participants ? count(round.participants) : NONE,
-      percent(round.accuracy),
+      metricOf(round).text(valueOf(round)),
       fixed(round.loss),
       fixed(round.train_loss),
       seconds(round.train_s),

@@ -1,6 +1,9 @@
 // The node's events. Not an EventSource, for that can send no token but in a cookie or an address, and a
 // cookie goes to every port of a host. Comes back by itself, later each time, also after a restart.
 
+import { element, say } from "./elements.js";
+import { bytes } from "./words.js";
+
 const SILENT_MS = 15000; // the node says something every five seconds
 const FIRST_MS = 400;
 const LAST_MS = 4000;
@@ -17,6 +20,37 @@ export const tokens = {
     return sessionStorage.getItem("token");
   },
   set: (token) => sessionStorage.setItem("token", token),
+};
+
+// The button that saves the model's file. It asks with the token, which a link could not send.
+export class Download {
+  constructor(button, why) {
+    Object.assign(this, { button, why });
+    button.addEventListener("click", () => this.#save().catch(() => say(why, "The node cannot be reached.")));
+  }
+
+  // `size` in bytes; null if there is nothing to save.
+  offer(size, name) {
+    this.name = name;
+    this.button.hidden = size == null;
+    if (size != null) say(this.button, `Download the common model (${bytes(size)})`);
+  }
+
+  async #save() {
+    say(this.why, "");
+    const answer = await fetch("v1/model", { headers: authorization(), cache: "no-store" });
+    if (!answer.ok) return say(this.why, `The model cannot be had: ${(await answer.text()).trim()}`);
+    const link = element("a");
+    link.href = URL.createObjectURL(await answer.blob());
+    link.download = this.name;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+}
+
+const authorization = () => {
+  const token = tokens.get();
+  return token ? { Authorization: `Bearer ${token}` } : {};
 };
 
 // `on`: { event(name, values), state(name, why) }, states being connecting, live, lost, locked, paused.
@@ -57,12 +91,11 @@ export class Stream {
   async #read() {
     this.locked = false;
     this.abort = new AbortController();
-    const token = tokens.get();
-    const headers = token ? { Authorization: `Bearer ${token}` } : {};
+    const headers = authorization();
     const answer = await fetch("v1/events", { headers, cache: "no-store", signal: this.abort.signal });
     if (answer.status === 401) {
       this.locked = true;
-      return this.on.state("locked", token ? "This is not the token of this node" : "");
+      return this.on.state("locked", headers.Authorization ? "This is not the token of this node" : "");
     }
     if (!answer.ok) return this.#lost(answer.status === 503 ? "Too many watch this node" : `It answers ${answer.status}`);
     this.wait = FIRST_MS;

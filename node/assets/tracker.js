@@ -54,13 +54,17 @@ const makeSwarm = () => {
   scroll.setAttribute("role", "region");
   const table = element("table", "words");
   const head = element("tr");
+  table.setAttribute("role", "table");
+  head.setAttribute("role", "row");
   for (const name of COLUMNS) {
     const cell = element("th", name === "Round" ? "number" : "", name);
     cell.scope = "col";
+    cell.setAttribute("role", "columnheader");
     head.append(cell);
   }
   table.append(element("caption", "unseen"), element("thead"), element("tbody"));
   table.tHead.append(head);
+  for (const part of [table.tHead, table.tBodies[0]]) part.setAttribute("role", "rowgroup");
   scroll.append(table);
   made.append(element("h3"), element("p", "sentence"), scroll);
   return made;

@@ -5,6 +5,36 @@ export const NONE = "–";
 export const percent = (value, digits = 1) =>
   value == null ? NONE : `${(100 * value).toFixed(digits)} %`;
 
+// The metrics of a model: their names, how a value is written at an axis and in words, what reaches the baseline.
+const share = { axis: (value, step) => percent(value, decimals(100 * step)), text: (value) => percent(value), isShare: true };
+const number = { axis: (value, step) => fixed(value, decimals(step)), text: (value) => (value == null ? NONE : value.toFixed(3)) };
+const METRICS = {
+  accuracy: { ...share, name: "Accuracy", constant: "Always the largest class" },
+  "balanced-accuracy": { ...share, name: "Balanced accuracy", constant: "Guessing" },
+  auc: { ...number, name: "AUC", constant: "Guessing", beside: "balanced-accuracy" },
+  r2: { ...number, name: "R²", constant: "Always the mean", beside: "mae" },
+  mae: { ...number, name: "MAE", constant: "Always the median", text: (value) => figure(value) },
+};
+
+// Rounds of earlier versions have no metric: their figure is the accuracy.
+export const metricOf = (round) => METRICS[round?.metric] ?? METRICS.accuracy;
+export const valueOf = (round) => (round.metric == null ? round.accuracy : round.value);
+
+// The metric of all members' rows, for the model that a round began with, where it is the round's own one; in words
+// beside mine for the same model.
+export const ofAll = (round) => (round.swarm?.metric === round.metric ? round.swarm?.value ?? null : null);
+export const ofAllText = ({ swarm }) => {
+  const metric = metricOf(swarm);
+  return { text: metric.text(swarm.value), more: `${inSentence(metric)} on ${counted(swarm.rows, "row")} of ${counted(swarm.peers, "peer")}; mine ${metric.text(swarm.mine)}` };
+};
+export const inSentence = (metric) => (metric.isShare ? metric.name.toLowerCase() : metric.name);
+
+// The metric beside the headline, such as the balanced accuracy beside an AUC; "" if there is none.
+export const besideText = (round) => {
+  const beside = METRICS[metricOf(round).beside];
+  return beside && round.beside != null ? `${inSentence(beside)} ${beside.text(round.beside)}` : "";
+};
+
 export const figure = (value, digits = 4) =>
   value == null ? NONE : value === 0 ? "0" : String(Number(value.toPrecision(digits)));
 
@@ -35,6 +65,27 @@ export const bytes = (value) => {
 const OF_DAY = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 export const ofDay = (unix) => OF_DAY.format(new Date(unix * 1000));
+
+const OF_DATE = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
+
+export const ofDate = (unix) => OF_DATE.format(new Date(unix * 1000));
+
+// The fewest decimals with which numbers that are `step` apart differ.
+export const decimals = (step) => {
+  for (let digits = 0; digits < 6; digits += 1) {
+    const scaled = step * 10 ** digits;
+    if (Math.abs(scaled - Math.round(scaled)) < 1e-6 * scaled) return digits;
+  }
+  return 6;
+};
+
+export const named = (metric) => metric.replaceAll("_", " ").replaceAll("-", " ");
+
+// How a metric is written: its values, and the marks of an axis that are `step` apart.
+export const shown = (metric) => {
+  const { text, axis } = METRICS[metric] ?? METRICS.accuracy;
+  return { format: text, mark: axis };
+};
 
 export const total = (byPhase) => Object.values(byPhase).reduce((sum, value) => sum + value, 0);
 

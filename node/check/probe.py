@@ -7,15 +7,14 @@ import json
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 
 from node.addresses import split_endpoint
 from node.errors import reason
+from node.net.date_header import ahead_s
 from node.net.tls import Dialling, WrongPeer, not_met
 
 PATIENCE_S = 3.0
@@ -78,7 +77,7 @@ def meet(endpoint: str, tls: Dialling) -> Meeting | str:
             return f"{not_met(under_tls=context is not None)}, unless it is another program"
         finally:
             end.cancel()
-    return Meeting(_said(body, "task"), _said(body, "key"), _ahead(date))
+    return Meeting(_said(body, "task"), _said(body, "key"), ahead_s(date))
 
 
 def _under_tls(
@@ -97,10 +96,3 @@ def _said(body: bytes, name: str) -> str | None:
         return None
     value = status.get(name) if isinstance(status, dict) else None
     return value if isinstance(value, str) else None
-
-
-def _ahead(date: str | None) -> float | None:
-    try:
-        return None if date is None else parsedate_to_datetime(date).timestamp() - time.time()
-    except ValueError:
-        return None

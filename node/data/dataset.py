@@ -14,6 +14,7 @@ from node.data.in_memory import Rows
 from node.data.report import Report
 from node.data.sources import Source, read_source, source_of
 from node.errors import ConfigError, one_line, shown
+from node.task.schema import ClassTarget, NumberTarget, Schema
 from node.task.sections import BUILT_IN_SOURCES, Task
 
 _LABEL_SKEW = 0.5  # the Dirichlet parameter of the partition into shards
@@ -28,6 +29,7 @@ class Dataset:
     `train_x` and `test_x` are float32 (n, ...). With `classes` the targets are int64 (n,) in 0..classes-1,
     otherwise float32 (n,) for regression. `accuracy_name` says what the test rows are: the swarm's common
     "test" rows, or a "validation" part of the node's own. `description` describes the data in one line.
+    `class_names` are those of a schema, `unit` is the standard deviation by which it scales numeric targets.
     """
 
     train_x: torch.Tensor
@@ -37,6 +39,8 @@ class Dataset:
     accuracy_name: Literal["test", "validation"]
     classes: int | None
     description: str
+    class_names: tuple[str, ...] = ()
+    unit: float = 1.0
 
 
 def load_dataset(task: Task, data: Path | Rows | None, shard: tuple[int, int] | None) -> Dataset:
@@ -105,7 +109,7 @@ def _shard(source: Source, task: Task, part: int, parts: int) -> Dataset:
         f"{source.label}: {len(source.y)} rows, {source.content}; part {part} of {parts} has {len(own)} to "
         f"train on, {len(held_out)} test rows are common to all"
     )
-    return _dataset(source, own, held_out, "test", line)
+    return _dataset(source, task, own, held_out, "test", line)
 
 
 def _parts(
@@ -126,11 +130,12 @@ def own_rows(source: Source, task: Task) -> Dataset:
         f"{source.label}: {len(source.y)} rows, {source.content}; {len(kept)} to train on, "
         f"{len(held_out)} held back for validation"
     )
-    return _dataset(source, kept, held_out, "validation", line)
+    return _dataset(source, task, kept, held_out, "validation", line)
 
 
 def _dataset(
     source: Source,
+    task: Task,
     train: partition.Rows,
     test: partition.Rows,
     accuracy_name: Literal["test", "validation"],
@@ -139,5 +144,26 @@ def _dataset(
     """Returns the chosen rows as tensors."""
     train_x, test_x = (torch.from_numpy(source.x[rows]) for rows in (train, test))
     train_y, test_y = (torch.from_numpy(source.y[rows]) for rows in (train, test))
-    line = one_line(description)
-    return Dataset(train_x, train_y, test_x, test_y, accuracy_name, source.classes, line)
+    names, unit = target_words(task.data.schema)
+    return Dataset(
+        train_x=train_x,
+        train_y=train_y,
+        test_x=test_x,
+        test_y=test_y,
+        accuracy_name=accuracy_name,
+        classes=source.classes,
+        description=one_line(description),
+        class_names=names,
+        unit=unit,
+    )
+
+
+def target_words(schema: Schema | None) -> tuple[tuple[str, ...], float]:
+    """Returns the names of a schema's classes and the unit of its numeric target; () and 1 if it has none."""
+    match schema.target if schema is not None else None:
+        case ClassTarget(values=names):
+            return names, 1.0
+        case NumberTarget(std=unit):
+            return (), unit
+        case _:
+            return (), 1.0

@@ -59,7 +59,7 @@ def source_of(rows: Rows) -> Source:
 def _understood(what: str, label: str, table: Table) -> Source:
     """Returns a table's rows as a source; `what` names it in errors, `label` in its description."""
     y, classes = _targets(what, table)
-    kind = f"classes 0 to {classes - 1}" if classes else "any number, accuracy is R^2"
+    kind = f"classes 0 to {classes - 1}" if classes else "any number"
     content = f"{_features(table)}, target {shown(table.target)} ({kind})"
     headline = f"{label}: {counted(len(y), 'row')}, numbers as they are (the task has no schema)"
     entries = [Entry(name, _shape_of(table), "") for name in table.features]
@@ -101,7 +101,7 @@ def _with_schema(path: Path, schema: Schema) -> Source:
     encoded = read_with_schema(path, schema)
     target = schema.target
     classes = len(target.values) if isinstance(target, ClassTarget) else None
-    kind = f"{classes} classes" if classes else "any number, accuracy is R^2"
+    kind = f"{classes} classes" if classes else "any number"
     content = f"{_encoded(schema)}, {_target_words(schema)} ({kind})"
     headline = f"{path.name}: {counted(len(encoded.y), 'row')}, {content}"
     report = Report(headline, encoded.entries, encoded.remarks)

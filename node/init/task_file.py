@@ -22,7 +22,7 @@ from node.task.schema import (
     TableSchema,
     Target,
 )
-from node.task.sections import AgreementSection, TrainSection
+from node.task.sections import EVERY, MOST_CONFUSED, AgreementSection, TrainSection
 
 MARK = "# FROM YOUR DATA"
 _COMMENT_WIDTH = 100
@@ -57,7 +57,7 @@ def task_text(proposal: Proposal) -> str:
         _model(proposal.model),
         _train(proposal),
     )
-    rest = (_privacy(proposal), _agreement(proposal.agreement), _data(proposal))
+    rest = (_privacy(proposal), _aggregation(proposal), _agreement(proposal.agreement), _data(proposal))
     return "\n".join(line for part in (*parts, *rest) for line in part) + "\n"
 
 
@@ -171,7 +171,7 @@ def _judging(target: Target) -> dict[str, tuple[object, str]]:
     if isinstance(target, NumberTarget):
         return {
             "loss": ("auto", "mean squared error"),
-            "metrics": (("r2", "mae"), "on this node's own validation rows; mae in standard deviations"),
+            "metrics": (("r2", "mae"), "on this node's own validation rows; mae in the target's own unit"),
         }
     named = ("accuracy", "balanced-accuracy", "auc")
     kept = named if len(target.values) <= _MOST_AREAS else named[:2]
@@ -205,6 +205,26 @@ def _shared_privacy(privacy: Privacy, training: SharedTraining) -> Iterator[str]
     yield f"honest = {training.honest}                # of a peer's others: they add noise and tell nobody"
     yield "# With fewer honest peers epsilon is larger: python -m node.check has figures."
     yield f"# A step's noise is {privacy.noise:.2g} times what one row can move it.    {MARK}: rows"
+
+
+def _aggregation(proposal: Proposal) -> Iterator[str]:
+    """Lets members measure the model on the rows of all; with privacy nothing may be counted."""
+    training, target = proposal.training, proposal.schema.target
+    if proposal.privacy is not None or not isinstance(training, Training):
+        return
+    kind = _swarm_metric(target)
+    yield "[aggregation]"
+    yield f"swarm_metric = {toml(kind)}    # all peers learn how good the model is on the test rows of all,"
+    yield '#   from a sum of counts; nobody sees those of one peer. Without it: "none"'
+    if training.rounds < EVERY:
+        yield f"swarm_metric_every = {training.rounds}"
+    yield ""
+
+
+def _swarm_metric(target: Target) -> str:
+    if isinstance(target, NumberTarget) or len(target.values) > MOST_CONFUSED:
+        return "sums"
+    return "scores" if len(target.values) == 2 else "confusion"
 
 
 def _agreement(section: AgreementSection | None) -> Iterator[str]:

@@ -28,7 +28,7 @@ from node.addresses import parse_endpoint
 from node.errors import ConfigError
 from node.net.bulk_client import Pass
 from node.net.intake import HEARTBEAT_S, MAX_CONTROL_BYTES
-from node.net.tls import Tls, WrongPeer, not_met
+from node.net.tls import Dialling, Tls, WrongPeer, not_met
 from node.net.versions import SUBPROTOCOL, UPGRADE_REQUIRED, OtherVersion, difference, of_answer
 from protocol.adaptive_timeouts import Pace
 from protocol.crypto.node_key import NodeKey
@@ -63,12 +63,7 @@ class Dialler:
 
     async def start(self) -> None:
         """Creates the HTTP client; links can be opened from now on."""
-        self._client = ClientSession(
-            connector=TCPConnector(limit=0),
-            timeout=ClientTimeout(total=None, sock_connect=CONNECT_CAP_S),
-            cookie_jar=DummyCookieJar(),
-            middlewares=(_no_redirect,),
-        )
+        self._client = new_client()
 
     async def close(self) -> None:
         """Closes the HTTP client; no link can be opened any more."""
@@ -95,39 +90,76 @@ class Dialler:
     async def _connect(self, endpoint: str) -> ClientWebSocketResponse:
         if self._client is None:
             raise ConnectionError("the transport is closed")
-        try:
-            where = parse_endpoint(endpoint, "a peer's address")
-        except ConfigError as error:  # the peer announced this address itself
-            raise ConnectionError(str(error)) from error
-        context = self._tls.dialling(endpoint) if self._tls else None
-        try:
-            return await self._client.ws_connect(
-                f"{'http' if context is None else 'https'}://{where}/v1/link",
-                protocols=(SUBPROTOCOL,),
-                timeout=ClientWSTimeout(ws_close=CLOSE_S),
-                max_msg_size=MAX_CONTROL_BYTES,
-                heartbeat=HEARTBEAT_S,
-                ssl=context or False,
-            )
-        except (ServerDisconnectedError, ClientSSLError) as error:
-            raise ConnectionError(not_met(under_tls=context is not None)) from error
-        except WSServerHandshakeError as error:
-            raise _refused(error) from error
+        return await connect(self._client, endpoint, self._tls)
 
     async def _introduced(self, ws: ClientWebSocketResponse, endpoint: str) -> Pass:
-        """Runs the dialler's part of the handshake; it sends nothing to a peer with a wrong key."""
-        node = self._tls.check(endpoint, ws.get_extra_info("ssl_object")) if self._tls else None
-        if ws.protocol is None:
-            raise OtherVersion(difference("an older version"))
+        """Runs the dialler's part of the handshake."""
         mine = os.urandom(NONCE_BYTES)
+        challenged = await meet(ws, endpoint, self._tls, mine)
         try:
-            await ws.send_bytes(handshake.knock(mine))
-            challenged = handshake.read_challenge(_data(await ws.receive()), mine)
-            _check_same(challenged.key, node)
             await ws.send_bytes(handshake.proof(self._key, mine, challenged))
             return Pass(challenged.key, handshake.read_ticket(_data(await ws.receive())))
         except RemoteProtocolError as error:
-            raise WrongPeer(f"the far end does not prove its key: {error}") from error
+            raise _unproved(error) from error
+
+
+def new_client() -> ClientSession:
+    """Returns an HTTP client that follows no redirect, keeps no cookie and uses no proxy."""
+    return ClientSession(
+        connector=TCPConnector(limit=0),
+        timeout=ClientTimeout(total=None, sock_connect=CONNECT_CAP_S),
+        cookie_jar=DummyCookieJar(),
+        middlewares=(_no_redirect,),
+    )
+
+
+async def connect(client: ClientSession, endpoint: str, tls: Dialling | None) -> ClientWebSocketResponse:
+    """Opens the websocket of a link, without its handshake.
+
+    Raises OtherVersion, ConnectionError with a sentence, or the error of the network.
+    """
+    try:
+        where = parse_endpoint(endpoint, "a peer's address")
+    except ConfigError as error:  # the peer announced this address itself
+        raise ConnectionError(str(error)) from error
+    context = tls.dialling(endpoint) if tls else None
+    try:
+        return await client.ws_connect(
+            f"{'http' if context is None else 'https'}://{where}/v1/link",
+            protocols=(SUBPROTOCOL,),
+            timeout=ClientWSTimeout(ws_close=CLOSE_S),
+            max_msg_size=MAX_CONTROL_BYTES,
+            heartbeat=HEARTBEAT_S,
+            ssl=context or False,
+        )
+    except (ServerDisconnectedError, ClientSSLError) as error:
+        raise ConnectionError(not_met(under_tls=context is not None)) from error
+    except WSServerHandshakeError as error:
+        raise _refused(error) from error
+
+
+async def meet(
+    ws: ClientWebSocketResponse, endpoint: str, tls: Dialling | None, nonce: bytes
+) -> handshake.Challenge:
+    """Runs the handshake until the far end has proved its key; the dialler has not shown its own yet.
+
+    It sends nothing to a peer with a wrong key under TLS. `nonce`: NONCE_BYTES random bytes. Raises
+    WrongPeer, OtherVersion or ConnectionResetError.
+    """
+    node = tls.check(endpoint, ws.get_extra_info("ssl_object")) if tls else None
+    if ws.protocol is None:
+        raise OtherVersion(difference("an older version"))
+    try:
+        await ws.send_bytes(handshake.knock(nonce))
+        challenged = handshake.read_challenge(_data(await ws.receive()), nonce)
+    except RemoteProtocolError as error:
+        raise _unproved(error) from error
+    _check_same(challenged.key, node)
+    return challenged
+
+
+def _unproved(error: RemoteProtocolError) -> WrongPeer:
+    return WrongPeer(f"the far end does not prove its key: {error}")
 
 
 def _check_same(shown: Key, node: Key | None) -> None:

@@ -62,6 +62,7 @@ class Server:
         self._tls = tls
         self._bounds = bounds
         self._incoming: set[web.WebSocketResponse] = set()
+        self._takes_links = True
         self._runner: web.AppRunner | None = None
         self._doors: Doors | None = None
 
@@ -110,7 +111,8 @@ class Server:
         return self._doors
 
     async def close_links(self) -> None:
-        """Says goodbye on every incoming websocket."""
+        """Says goodbye on every incoming websocket, and answers further links and bulk with 503."""
+        self._takes_links = False
         for ws in list(self._incoming):
             with suppress(ConnectionError, asyncio.TimeoutError, RuntimeError):
                 await asyncio.wait_for(ws.close(), 1.0)
@@ -126,6 +128,7 @@ class Server:
             await asyncio.sleep(0)  # an aborted connection is closed in the loop's next turn
 
     async def _link(self, request: web.Request) -> web.StreamResponse:
+        self._check_open()
         theirs = versions.of_request(request)
         if theirs is not None:
             self._intake.drop(versions.OTHER)
@@ -149,7 +152,13 @@ class Server:
             self._incoming.discard(ws)
         return ws
 
+    def _check_open(self) -> None:
+        """Raises 503 once the node has left the swarm: it may still show its page."""
+        if not self._takes_links:
+            raise web.HTTPServiceUnavailable(text="this node has left the swarm\n")
+
     async def _bulk(self, request: web.Request) -> web.StreamResponse:
+        self._check_open()
         guest = self.doors.guest_of(request)
         length = request.content_length
         if length is None or length > MAX_FRAME_BYTES:

@@ -88,8 +88,8 @@ class Transport:
         await self._server.start(listener, routes)
         await self._dialler.start()
 
-    async def close(self) -> None:
-        """Sends queued messages for a moment, then closes every link and the server."""
+    async def leave(self) -> None:
+        """Sends queued messages for a moment, then closes every link; the other routes are still served."""
         await asyncio.gather(*(link.close() for link in list(self._links.values())))
         if self._tasks:
             _, slow = await asyncio.wait(self._tasks, timeout=ENDING_S)
@@ -97,6 +97,10 @@ class Transport:
                 task.cancel()
         await self._server.close_links()
         await self._dialler.close()
+
+    async def close(self) -> None:
+        """Leaves, and closes the server."""
+        await self.leave()
         await self._server.close()
 
     def send(self, endpoint: str, messages: Iterable[Message], bulk: bool = False) -> None:

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from node.storage.records import SwarmFigure
+from node.training.headline import COMPANION
+
 MAX_ROUNDS = 5000
 _LINE_BYTES = 1600
 """More bytes than a line of history takes; the first read covers at most MAX_ROUNDS times as many."""
@@ -34,6 +37,16 @@ class Round:
     steps: int | None = None
     steps_failed: int | None = None
     epsilon_alone: float | None = None
+    metric: str | None = None
+    """The name of the headline metric; None in lines of earlier versions, whose headline is `accuracy`."""
+    value: float | None = None
+    """The headline metric."""
+    baseline: float | None = None
+    """The headline metric of a model that has learned nothing."""
+    only_class: str | None = None
+    beside: float | None = None
+    """The value of the metric that is shown beside the headline (node.training.headline.COMPANION)."""
+    swarm: SwarmFigure | None = None
 
 
 class Rounds:
@@ -112,7 +125,23 @@ def _round(values: Mapping[str, object]) -> Round:
         steps=_whole(values, "steps"),
         steps_failed=_whole(values, "steps_failed"),
         epsilon_alone=_number(values, "epsilon_alone"),
+        metric=_text(values, "metric"),
+        value=_number(values, "value"),
+        baseline=_number(values, "baseline"),
+        only_class=_text(values, "only_class"),
+        beside=_beside(values),
+        swarm=SwarmFigure.from_json(values.get("swarm")),
     )
+
+
+def _text(values: Mapping[str, object], name: str) -> str | None:
+    value = values.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _beside(values: Mapping[str, object]) -> float | None:
+    metric, metrics = COMPANION.get(str(values.get("metric"))), values.get("metrics")
+    return _number(metrics, metric) if metric is not None and isinstance(metrics, dict) else None
 
 
 def _words(values: Mapping[str, object], name: str) -> tuple[str, ...]:

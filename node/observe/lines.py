@@ -11,18 +11,20 @@ from node.runtime import events
 from node.runtime.artifacts import Record, Summary
 from node.runtime.events import NodeEvent
 from node.runtime.privacy_budget import ledger_text
+from node.training.metric_words import swarm_text
 from protocol.actions import Reason
 
 
 def round_text(record: Record, rounds: int) -> str:
     """Returns a round in one line."""
-    accuracy = f"{record.accuracy_of} accuracy {100 * record.accuracy:.1f} %"
+    good = f"{record.accuracy_of} {record.figures}"
     times = f"train {record.train_s:.2f} s, aggregate {record.aggregate_s:.2f} s"
     alone = record.epsilon_alone
-    together = "" if alone is None else f" ({alone:.3g} if all others work together)"
-    spent = "" if record.epsilon is None else f"epsilon {record.epsilon:.3f} spent{together}; "
+    colluding = "" if alone is None else f" ({alone:.3g} if all others work together)"
+    spent = "" if record.epsilon is None else f"epsilon {record.epsilon:.3f} spent{colluding}; "
     back = "; rolled back" if record.rolled_back else ""
-    return f"round {record.round}/{rounds}: {_outcome_text(record)}{back}; {accuracy}; {spent}{times}"
+    together = "" if record.swarm is None else f"{swarm_text(record.swarm)}; "
+    return f"round {record.round}/{rounds}: {_outcome_text(record)}{back}; {good}; {together}{spent}{times}"
 
 
 def _outcome_text(record: Record) -> str:
@@ -46,11 +48,13 @@ def _steps_text(record: Record) -> str:
 
 def summary_text(summary: Summary) -> str:
     """Returns a run in one line, and its privacy ledger, if there is one, in another."""
+    good = f"{summary.accuracy_of} {summary.figures}"
+    together = "" if summary.swarm is None else f"{swarm_text(summary.swarm)}; "
     ledger = f"\n{ledger_text(summary.privacy)}" if summary.privacy else ""
     return (
         f"{'finished' if summary.finished else 'stopped'} after round {summary.rounds}: {summary.aggregated} "
-        f"aggregated, {summary.fallbacks} on its own; {summary.accuracy_of} accuracy "
-        f"{100 * summary.accuracy:.1f} %; base {summary.base_digest[:16]}; "
+        f"aggregated, {summary.fallbacks} on its own; {good}; {together}"
+        f"base {summary.base_digest[:16]}; "
         f"{summary.bytes_sent / 1e6:.1f} MB sent in {summary.seconds:.0f} s{ledger}"
     )
 
@@ -66,7 +70,7 @@ def event_texts(event: NodeEvent) -> tuple[str, ...]:
             return ()  # a round's line comes at its end
         case events.RoundEnded(record, rounds):
             return (round_text(record, rounds),)
-        case events.Noticed() | events.CaughtUp() | events.Draining():
+        case events.Noticed() | events.CaughtUp() | events.Draining() | events.Lingering():
             return (event.text,)
         case events.Warned(text) | events.RolledBack(text):
             return (f"warning: {text}",)
@@ -96,6 +100,8 @@ def event_values(event: NodeEvent) -> dict[str, object]:
             return {"event": "draining", "within_s": within_s}
         case events.Finished(summary):
             return {"event": "finished", **summary.as_json()}
+        case events.Lingering(for_s):
+            return {"event": "lingering", "for_s": for_s}
 
 
 class TextOutput:

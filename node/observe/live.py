@@ -17,6 +17,7 @@ from node.runtime import events
 from node.runtime.artifacts import Record
 from node.runtime.events import NodeEvent
 from node.runtime.snapshot import Snapshot, Take
+from node.training.metric_words import METRIC_NAMES, value_text
 from protocol.actions import Reason
 
 REFRESH_S = 0.25
@@ -55,7 +56,7 @@ class LiveView:
                 self._console.print(Text(event.text, style="green"))
             case events.Noticed(text=text):
                 self._console.print(Text(text, style="dim"))
-            case events.Draining():
+            case events.Draining() | events.Lingering():
                 self._console.print(Text(event.text, style="yellow"))
             case events.Warned(text) | events.RolledBack(text):
                 self._console.print(Text(f"warning: {text}", style="yellow"))
@@ -89,20 +90,42 @@ class LiveView:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         private = any(row.record.epsilon is not None for row in self._rounds)
         shared = any(row.record.epsilon_alone is not None for row in self._rounds)
-        names = ("round", "outcome", "with", "accuracy", "train s", "aggregate s", "kB sent")
-        costs = (*(["epsilon spent"] if private else []), *(["if all collude"] if shared else []))
+        metric = self._rounds[-1].record.metric if self._rounds else "accuracy"
+        names = ("round", "outcome", "with", METRIC_NAMES[metric], "train s", "aggregate s", "kB sent")
+        swarm = any(row.record.swarm is not None for row in self._rounds)
+        costs = (
+            *(["all, mine"] if swarm else []),
+            *(["epsilon spent"] if private else []),
+            *(["if all collude"] if shared else []),
+        )
         for name in (*names, *costs):
             table.add_column(name, justify="left" if name == "outcome" else "right")
         for row in self._rounds:
             record = row.record
             table.add_row(
                 *(f"{record.round}/{row.rounds}", _outcome(record), str(record.participants or "-")),
-                *(f"{100 * record.accuracy:.1f} %", f"{record.train_s:.2f}", f"{record.aggregate_s:.2f}"),
+                *(_headline(record), f"{record.train_s:.2f}", f"{record.aggregate_s:.2f}"),
                 f"{record.bytes_sent / 1e3:.0f}",
+                *([_of_all(record)] if swarm else []),
                 *([] if record.epsilon is None else [f"{record.epsilon:.3f}"]),
                 *([] if record.epsilon_alone is None else [f"{record.epsilon_alone:.3g}"]),
             )
         return table
+
+
+def _headline(record: Record) -> Text:
+    """Returns the value, in yellow where the model gives all rows one class."""
+    constant = record.only_class is not None
+    only = f" (only {record.only_class!r})" if constant else ""
+    return Text(f"{value_text(record.metric, record.value)}{only}", "yellow" if constant else "")
+
+
+def _of_all(record: Record) -> str:
+    """Returns the metric of all members' rows, and mine for the same model."""
+    found = record.swarm
+    if found is None:
+        return ""
+    return ", ".join(value_text(found.metric, value) for value in (found.value, found.mine))
 
 
 def _outcome(record: Record) -> Text:

@@ -1,7 +1,7 @@
 """A node's events in its log, with stable field names.
 
 The log contains no loss, row, update, share or private key, because other people may collect logs. It does
-contain accuracy, because the log is the owner's own; a public key is cut to its first digits.
+contain the headline metric, because the log is the owner's own; a public key is cut to its first digits.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ class LogObserver:
                 log.warning("warning", text=text)
             case events.Draining(within_s):
                 log.info("draining", within_s=within_s)
+            case events.Lingering(for_s):
+                log.info("lingering", for_s=for_s)
             case events.Finished(summary):
                 log.info("finished" if summary.finished else "stopped", **_summary_fields(summary))
 
@@ -84,8 +86,11 @@ def _round_fields(record: Record, rounds: int) -> dict[str, object]:
         "reason": record.reason,
         "participants": record.participants,
         "missing": list(record.missing),
-        "accuracy": round(record.accuracy, 6),
+        "accuracy": _rounded(record.accuracy),
         "accuracy_of": record.accuracy_of,
+        "metric": record.metric,
+        "value": _rounded(record.value),
+        "baseline": _rounded(record.baseline),
         "epsilon": record.epsilon,
         **({} if record.epsilon_alone is None else {"epsilon_alone": record.epsilon_alone}),
         "delta": record.delta,
@@ -106,8 +111,11 @@ def _summary_fields(summary: Summary) -> dict[str, object]:
         "rounds": summary.rounds,
         "aggregated": summary.aggregated,
         "fallbacks": summary.fallbacks,
-        "accuracy": round(summary.accuracy, 6),
+        "accuracy": _rounded(summary.accuracy),
         "accuracy_of": summary.accuracy_of,
+        "metric": summary.metric,
+        "value": _rounded(summary.value),
+        "baseline": _rounded(summary.baseline),
         "epsilon": summary.epsilon,
         **({} if summary.epsilon_alone is None else {"epsilon_alone": summary.epsilon_alone}),
         "delta": summary.delta,
@@ -116,3 +124,7 @@ def _summary_fields(summary: Summary) -> dict[str, object]:
         "seconds": round(summary.seconds, 3),
         "base_digest": summary.base_digest,
     }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)

@@ -4,6 +4,7 @@
 /page/NAME   its parts
 /v1/status   the contents of the page as JSON: for the owner (node.observe.access)
 /v1/events   the same, followed by changes, as server-sent events: for the owner
+/v1/model    the common model as a safetensors file: for the owner
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from __future__ import annotations
 import asyncio
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Protocol
 
 from aiohttp import web
 
 from node.net.routes import Shared
 from node.observe.access import Access
+from node.observe.download import send_file
 from node.observe.sse import Feed
 from node.observe.views import NodeView, View, as_json, document
 from node.runtime.snapshot import left_s
@@ -37,7 +40,8 @@ FRONT = "page.html"
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 PARTS = (
     *("tokens.css", "page.css", "icon.svg"),
-    *("page.js", "node.js", "tracker.js", "stream.js", "charts.js", "rounds.js", "elements.js", "words.js"),
+    *("page.js", "node.js", "tracker.js", "comparison.js", "stream.js", "charts.js", "rounds.js"),
+    *("elements.js", "glossary.js", "words.js"),
     *("uPlot.iife.min.js", "uPlot.min.css"),
 )
 """The parts that the page may request; nothing else in the package is served."""
@@ -58,9 +62,11 @@ class ViewSource(Protocol):
 class Page:
     """One node's page: its routes, and the feed behind them."""
 
-    def __init__(self, source: ViewSource, access: Access) -> None:
+    def __init__(self, source: ViewSource, access: Access, model: Path | None = None) -> None:
+        """`model` is the file of the common model, which need not exist yet; None: there is none to serve."""
         self._source = source
         self._access = access
+        self._model = model
         self._described = Shared(self._describe)
         self._feed = Feed(source.view, source.now)
 
@@ -72,7 +78,12 @@ class Page:
             web.get("/page/{name}", self._part),
             web.get("/v1/status", self._status),
             web.get("/v1/events", self._events),
+            web.get("/v1/model", self._download),
         ]
+
+    def tell_end(self) -> None:
+        """Shows from now on that the run is over; the page goes on."""
+        self._source.ended = True
 
     async def close(self) -> None:
         """Ends the page with the run: sends its watchers a last view and an end event."""
@@ -101,6 +112,13 @@ class Page:
         view = await self._source.view()
         return await asyncio.to_thread(_status_body, view, self._source.now())
 
+    async def _download(self, request: web.Request) -> web.StreamResponse:
+        self._access.check(request)
+        if self._model is None:
+            raise web.HTTPNotFound
+        named = {"Content-Disposition": f'attachment; filename="{self._model.name}"'}
+        return await send_file(request, self._model, {**HEADERS, "Cache-Control": "no-store", **named})
+
     async def _events(self, request: web.Request) -> web.StreamResponse:
         self._access.check(request)
         return await self._feed.stream(request, HEADERS)
@@ -114,9 +132,10 @@ def _status_body(view: View, now: float) -> bytes:
 def _asset(name: str) -> web.Response:
     kind = KINDS[name.rpartition(".")[2]]
     headers = {**HEADERS, "Cache-Control": "no-cache", "Content-Type": f"{kind}; charset=utf-8"}
-    return web.Response(body=_bytes(name), headers=headers)
+    return web.Response(body=asset(name), headers=headers)
 
 
 @cache
-def _bytes(name: str) -> bytes:
+def asset(name: str) -> bytes:
+    """Returns the content of the page itself, FRONT, or of one of its PARTS."""
     return resources.files("node").joinpath("assets", name).read_bytes()

@@ -120,12 +120,12 @@ class Feed:
             if not text and loop.time() - heard_at >= BEAT_S:
                 text = ": \n\n"
             if text:
-                await _write(request, response, text)
+                await write(request, response, text.encode())
                 sent, heard_at = seen, loop.time()
             if sent is not view:  # the shared view was a little older
                 continue
             if is_last:
-                await _write(request, response, _event("end", {"at": self._now()}))
+                await write(request, response, _event("end", {"at": self._now()}).encode())
                 return
             with suppress(TimeoutError):
                 await asyncio.wait_for(news.wait(), LISTEN_S)
@@ -155,10 +155,10 @@ def _is_gone(request: web.Request) -> bool:
     return request.transport is None or request.transport.is_closing()
 
 
-async def _write(request: web.Request, response: web.StreamResponse, text: str) -> None:
-    """Sends `text`; closes the connection of a watcher that does not read."""
+async def write(request: web.Request, response: web.StreamResponse, content: bytes) -> None:
+    """Sends `content`. Raises ConnectionResetError and closes the connection if the watcher does not read."""
     try:
-        await asyncio.wait_for(response.write(text.encode()), SLOW_S)
+        await asyncio.wait_for(response.write(content), SLOW_S)
     except TimeoutError:
         if request.transport is not None:
             request.transport.abort()

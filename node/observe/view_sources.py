@@ -11,6 +11,7 @@ from mechanisms.accounting.ledger import Ledger
 from node.net.traffic import Counts
 from node.observe.history_reader import Rounds
 from node.observe.journal import KEPT, Journal, Remark
+from node.observe.run_folder import MODEL, size_of
 from node.observe.views import NodeView, Peer, Swarm, TrackerView, Visitor
 from node.runtime.privacy_budget import facts, steps_charged
 from node.runtime.shell import Shell
@@ -37,6 +38,7 @@ class NodeViewSource:
         self._ledger: Ledger | None = None
         self._privacy: Mapping[str, object] | None = None
         self._counted_at: float | None = None
+        self._model_bytes: int | None = None
         self.ended = False
 
     def now(self) -> float:
@@ -45,10 +47,14 @@ class NodeViewSource:
 
     async def view(self) -> NodeView:
         """Returns the current view. Reading the disk and computing run in threads."""
-        if self._rounds.grown:
-            await asyncio.to_thread(self._rounds.read)
+        if self._rounds.grown or self._model_bytes is None:
+            await asyncio.to_thread(self._read)
         await self._count()
         return await self._inspector.shell.look(self._now)
+
+    def _read(self) -> None:
+        self._rounds.read()
+        self._model_bytes = size_of(self._inspector.out / MODEL)
 
     async def _count(self) -> None:
         """Computes what is spent, at most once in COUNTED_S: with steps the ledger changes more often."""
@@ -92,6 +98,7 @@ class NodeViewSource:
             electors_missing=0 if found is None or self.ended else found.missing,
             report_every=parts.plan.report_every,
             steps=None if parts.plan.report_every is None else parts.plan.generations,
+            model_bytes=self._model_bytes,
         )
 
 

@@ -69,6 +69,12 @@ class NodeView:
     """The steps in a round; None: each round is one sum of updates."""
     steps: int | None = None
     """The run's last step; None as above."""
+    model_bytes: int | None = None
+    """The size of the common model's file, which the owner may download; None if there is none yet."""
+    folder: str = ""
+    """The folder that the view was read from; empty for a node that shows itself."""
+    silent_since: float | None = None
+    """Where the view was read from a folder that nobody writes any more, although the run is not over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,56 @@ class TrackerView:
     ended: bool
 
 
-View = NodeView | TrackerView
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A round of a run in a comparison; None for a number that its line lacks."""
+
+    round: int
+    value: float | None
+    loss: float | None
+    epsilon: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One of several runs that are compared."""
+
+    folder: str
+    path: str
+    """The address of the run's own page, below that of the comparison."""
+    task: str
+    key: str
+    round: int
+    rounds: int
+    ended: bool
+    silent_since: float | None
+    aggregated: int
+    fallbacks: int
+    metric: str
+    """The name of the metric of `value`."""
+    accuracy_of: str
+    value: float | None
+    loss: float | None
+    epsilon: float | None
+    mechanism: str | None
+    bytes_sent: int
+    train_s: float
+    aggregate_s: float
+    base_digest: str
+    points: tuple[Point, ...]
+    """The curves, thinned out for a long run."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonView:
+    """Several runs side by side, read from their folders."""
+
+    kind: str
+    runs: tuple[Run, ...]
+    ended: bool
+
+
+View = NodeView | TrackerView | ComparisonView
 
 
 def document(view: View) -> dict[str, object]:
@@ -129,6 +184,11 @@ def changes(old: View, new: View) -> dict[str, object]:
 def as_json(values: Mapping[str, object]) -> str:
     """Returns JSON for a browser. Raises ValueError for NaN and infinity."""
     return json.dumps(values, allow_nan=False, separators=(",", ":"))
+
+
+def script_json(value: object) -> str:
+    """Returns JSON that is safe inside a script element: nothing in it can end the element."""
+    return json.dumps(value).replace("<", "\\u003c")
 
 
 def _fields(view: View) -> dict[str, object]:

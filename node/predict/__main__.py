@@ -6,7 +6,9 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from node.cli.commands import program
 from node.cli.error_handling import guarded, print_error
@@ -14,6 +16,9 @@ from node.cli.parser import NodeParser
 from node.cli.sigint import begun, leave
 from node.errors import ConfigError, one_line, reason, shown
 from node.options import reachable_path
+
+if TYPE_CHECKING:  # loads torch
+    from node.training.trainer import Evaluation
 
 _BEGINNING = b"row,prediction"
 """How a file that this command wrote begins; such a file may be replaced."""
@@ -68,7 +73,7 @@ def _main(argv: Sequence[str]) -> int:
     saved = open_model(model)
     rows = read_rows(data, saved.task, saved.classes, saved.row)
     outputs = answer(saved, rows)
-    found = {} if rows.y is None else figures(saved, outputs, rows.y)
+    found = None if rows.y is None else figures(saved, outputs, rows.y)
     say = _as_json if given.json else _as_text
     text = say(len(outputs), given.out, found, saved.about)
     begun()
@@ -101,24 +106,39 @@ def _write(path: Path, content: bytes) -> None:
         raise ConfigError(f"--out {shown(str(path))} cannot be written: {reason(error)}") from error
 
 
-def _as_json(rows: int, out: str, found: Mapping[str, float | None], about: Mapping[str, object]) -> str:
+def _as_json(rows: int, out: str, found: Evaluation | None, about: Mapping[str, object]) -> str:
     model = {key: about.get(key) for key in ("base_digest", "generation", "participants", "privacy")}
-    return json.dumps(
-        {"event": "predicted", "rows": rows, "out": out, "metrics": found or None, "model": model}
-    )
+    said = {"event": "predicted", "rows": rows, "out": out, "metrics": None, "model": model}
+    if found is not None:
+        said |= {"metrics": {**_metrics(found), "loss": found.loss}, **asdict(found.headline)}
+    return json.dumps(said)
 
 
-def _as_text(rows: int, out: str, found: Mapping[str, float | None], about: Mapping[str, object]) -> str:
+def _metrics(found: Evaluation) -> Mapping[str, float | None]:
+    """Returns the metrics, with the accuracy where targets are classes."""
+    return found.metrics if found.accuracy is None else {**found.metrics, "accuracy": found.accuracy}
+
+
+def _as_text(rows: int, out: str, found: Evaluation | None, about: Mapping[str, object]) -> str:
     privacy = about.get("privacy")
     told_of = ("base_digest", "generation", "participants")
     base, generation, updates = (one_line(str(about.get(key)))[:16] for key in told_of)
-    told = (f"{name} {'not defined' if value is None else f'{value:.4f}'}" for name, value in found.items())
     lines = [f"model: base {base} of generation {generation}, the mean of {updates} updates"]
     if isinstance(privacy, dict):
         lines.append(_spent(privacy))
     lines.append(f"predictions: {rows} rows in {out}")
-    lines.append(f"metrics: {', '.join(told) if found else 'none, as the data has no target'}")
+    lines.extend(["metrics: none, as the data has no target"] if found is None else _measured(found))
     return "\n".join(lines)
+
+
+def _measured(found: Evaluation) -> list[str]:
+    from node.training.metric_words import headline_text, metric_text  # noqa: PLC0415
+
+    told = (metric_text(name, value) for name, value in _metrics(found).items())
+    return [
+        f"result: {headline_text(found.headline, found.metrics)}",
+        f"metrics: {', '.join(told)}, loss {found.loss:.4f}",
+    ]
 
 
 def _spent(privacy: Mapping[str, object]) -> str:

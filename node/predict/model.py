@@ -14,18 +14,28 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from node.data.dataset import target_words
 from node.errors import ConfigError, shown
 from node.predict.rows import Rows
 from node.task.import_path import told
 from node.task.load import read_kept_task
-from node.task.schema import ClassTarget, NumberTarget
+from node.task.schema import NumberTarget
 from node.task.sections import Task
 from node.training.build import make
 from node.training.initial_weights import load_weights
 from node.training.losses import make_loss
-from node.training.metrics import accuracy_of, chosen_labels, chosen_metrics, measured, probabilities
+from node.training.metrics import (
+    accuracy_of,
+    chosen_labels,
+    chosen_metrics,
+    class_name,
+    headline_of,
+    measured,
+    probabilities,
+)
 from node.training.model_file import read_about
 from node.training.parameter_scope import plain_tensors
+from node.training.trainer import Evaluation
 
 MODEL = "model.safetensors"
 _AT_ONCE = 4096
@@ -100,22 +110,20 @@ def _check_answer(saved: SavedModel, count: int, shape: tuple[int, ...]) -> None
         )
 
 
-def figures(saved: SavedModel, outputs: torch.Tensor, targets: torch.Tensor) -> dict[str, float | None]:
+def figures(saved: SavedModel, outputs: torch.Tensor, targets: torch.Tensor) -> Evaluation:
     """Returns loss, accuracy and metrics of outputs (n, ...) for targets (n,), as in summary.json."""
     section = saved.task.train
     loss = make_loss(section, saved.classes, torch.device("cpu"))
-    return {
-        "loss": float(loss(outputs, targets)),
-        **measured(chosen_metrics(section.metrics, saved.classes), outputs, targets),
-        "accuracy": accuracy_of(outputs, targets),
-    }
+    names, unit = target_words(saved.task.data.schema)
+    found = measured(chosen_metrics(section.metrics, saved.classes), outputs, targets, unit)
+    headline = headline_of(found, outputs, targets, names, unit)
+    return Evaluation(accuracy_of(outputs, targets), float(loss(outputs, targets)), found, headline)
 
 
 def class_names(saved: SavedModel, count: int) -> list[str]:
     """Returns the names of the model's `count` classes; numbers for those that the task does not name."""
-    schema = saved.task.data.schema
-    known = schema.target.values if schema is not None and isinstance(schema.target, ClassTarget) else ()
-    return [known[label] if label < len(known) else str(label) for label in range(count)]
+    known, _ = target_words(saved.task.data.schema)
+    return [class_name(known, label) for label in range(count)]
 
 
 def in_own_units(saved: SavedModel, values: NDArray[np.float32]) -> NDArray[np.float64]:

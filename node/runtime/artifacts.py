@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from node.storage.records import Traffic
+from node.storage.records import SwarmFigure, Traffic
 from node.storage.vector_files import Floats
 from node.storage.whole_files import replace_file
+from node.training.headline import Headline
+from node.training.metric_words import headline_text
 from node.training.model_file import Card, Tensors, read_tensors, write_model
 from protocol.wire.messages import Base
 
@@ -23,7 +25,7 @@ class Record:
     reason: str | None
     participants: int
     loss: float
-    accuracy: float
+    accuracy: float | None
     epsilon: float | None
     delta: float | None
     bytes_sent: int
@@ -38,6 +40,14 @@ class Record:
     phases: Mapping[str, Traffic]
     metrics: Mapping[str, float | None]
     """The metrics of train.metrics; None for one that is undefined on these rows."""
+    metric: str
+    """The headline: the metric that says most on these rows (node.training.headline)."""
+    value: float | None
+    """The headline's value."""
+    baseline: float | None
+    """What the best constant answer reaches on these rows."""
+    only_class: str | None = None
+    """The class that the base gives every row, though they have several."""
     rolled_back: tuple[float | None, float | None] | None = None
     """If the loss gate refused a base: the lowest loss on the owner's rows so far, and the base's loss."""
     without: tuple[str, ...] = ()
@@ -48,12 +58,25 @@ class Record:
     """The sums of this round that failed: each cost a step's charge."""
     epsilon_alone: float | None = None
     """Where members share noise: what `epsilon` would be if all others worked together."""
+    swarm: SwarmFigure | None = None
+    """A metric of all members' rows, for the base that the round began with; None if the sum had none."""
+
+    @property
+    def headline(self) -> Headline:
+        """The headline as a value."""
+        return Headline(self.metric, self.value, self.baseline, self.only_class)
+
+    @property
+    def figures(self) -> str:
+        """How good the base is, in words, such as `accuracy 95.8 % (largest class 10.2 %)`."""
+        return headline_text(self.headline, self.metrics)
 
     def as_json(self) -> dict[str, object]:
         """Returns plain values for JSON, floats rounded to six digits."""
         plain = asdict(self)
         plain["phases"] = {name: _rounded(asdict(traffic)) for name, traffic in self.phases.items()}
         plain["metrics"] = _rounded(dict(self.metrics))
+        plain["swarm"] = None if self.swarm is None else _rounded(asdict(self.swarm))
         return _rounded(plain)
 
 
@@ -68,7 +91,7 @@ class Summary:
     rounds: int
     aggregated: int
     fallbacks: int
-    accuracy: float
+    accuracy: float | None
     epsilon: float | None
     delta: float | None
     base_digest: str
@@ -87,12 +110,29 @@ class Summary:
     """What the sums of the last group withstand, or those of the expected group if there was none."""
     metrics: Mapping[str, float | None]
     """The metrics of the last base, as in history.jsonl."""
+    metric: str
+    value: float | None
+    baseline: float | None
+    only_class: str | None = None
     epsilon_alone: float | None = None
     """As in history.jsonl."""
+    swarm: SwarmFigure | None = None
+    """The last metric of all members' rows, as in history.jsonl."""
+
+    @property
+    def headline(self) -> Headline:
+        """The headline as a value."""
+        return Headline(self.metric, self.value, self.baseline, self.only_class)
+
+    @property
+    def figures(self) -> str:
+        """How good the base is, in words, such as `accuracy 95.8 % (largest class 10.2 %)`."""
+        return headline_text(self.headline, self.metrics)
 
     def as_json(self) -> dict[str, object]:
         """Returns plain values for JSON, floats rounded to six digits."""
-        return _rounded({**asdict(self), "metrics": _rounded(dict(self.metrics))})
+        swarm = None if self.swarm is None else _rounded(asdict(self.swarm))
+        return _rounded({**asdict(self), "metrics": _rounded(dict(self.metrics)), "swarm": swarm})
 
 
 class Folder:
@@ -105,11 +145,7 @@ class Folder:
 
     def history(self) -> list[dict[str, object]]:
         """Returns the lines so far, without a last line that a crash cut off."""
-        try:
-            lines = (self.path / "history.jsonl").read_text("utf-8", "replace").splitlines()
-        except FileNotFoundError:
-            return []
-        return [parsed for line in lines if (parsed := _parsed(line)) is not None]
+        return read_history(self.path)
 
     def append(self, record: Record) -> None:
         """Appends a line of history."""
@@ -146,6 +182,15 @@ class Folder:
         """Writes summary.json, replacing it in one step."""
         text = json.dumps(summary.as_json(), indent=1, allow_nan=False)
         replace_file(self.path / "summary.json", (text.encode() + b"\n",), durable=True)
+
+
+def read_history(folder: Path) -> list[dict[str, object]]:
+    """Returns the lines of the history in a run's folder, without a last line that a crash cut off."""
+    try:
+        lines = (folder / "history.jsonl").read_text("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return []
+    return [parsed for line in lines if (parsed := _parsed(line)) is not None]
 
 
 def _parsed(line: str) -> dict[str, object] | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mechanisms.mechanism import Memory
+from node.storage.records import SwarmFigure
 from node.storage.vector_files import Floats
 from protocol.actions import Completed, Healed, Spend
 from protocol.vectors.pieces import Vector
@@ -40,10 +41,14 @@ NO_TRAINING = Training(None, 0.0, False)
 
 @dataclass(frozen=True)
 class Following:
-    """A new base's vector, as long as the one before, and the mechanism's memory with it."""
+    """A new base's vector, as long as the one before, and the mechanism's memory with it.
+
+    `swarm`: a metric of all members' rows for the base before, if the sum had one.
+    """
 
     vector: Floats
     memory: Memory
+    swarm: SwarmFigure | None = None
 
 
 class Contribution(Protocol):

@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -38,7 +39,7 @@ from node.runtime.shell import Shell, is_heavy
 from node.runtime.snapshot import Inspector, Show
 from node.runtime.waiting import without_text
 from node.runtime.weighting import WRONG_WEIGHTS
-from node.storage.records import Ending
+from node.storage.records import Ending, SwarmFigure
 from node.storage.state import Kept, State
 from node.storage.vector_files import Floats
 from node.training.trainer import Interrupted, Learner
@@ -246,12 +247,12 @@ class Engine:
             if by_steps and isinstance(outcome, Failed) and outcome.reason is Reason.SWARM_FINISHED:
                 self._without_others = True
 
-    def _ending(self, outcome: Completed | Failed) -> Ending:
+    def _ending(self, outcome: Completed | Failed, swarm: SwarmFigure | None = None) -> Ending:
         """Returns the ending to store with what the sum changes; called once for each sum."""
         part_of = None if self._plan.report_every is None else self._number
         aggregate_s = time.monotonic() - self._aggregating_since
         ending = ending_of(outcome, self._training, aggregate_s, self._meter, part_of)
-        return self._history.tallied(ending)
+        return self._history.tallied(replace(ending, swarm=swarm))
 
     def _train(self, number: int) -> Training:
         """Has the loss gate judge the base, then prepares an offer, in a thread."""
@@ -301,7 +302,13 @@ class Engine:
                 return await self._take_mean(action)
             case Adopted():
                 return await self._take_base(
-                    action.base, action.vector, None, self._state.memory, action.line, action
+                    action.base,
+                    action.vector,
+                    None,
+                    self._state.memory,
+                    action.line,
+                    action,
+                    self._node.round,
                 )
             case Failed():
                 await self._fall_back(action)
@@ -377,7 +384,8 @@ class Engine:
         members = len(action.contributors)
         base = self._named(before.generation + 1, following.vector, members, action.sid, line.anchor)
         kept = Kept(action.group, before, action.certificate)
-        return await self._take_base(base, following.vector, kept, following.memory, line, action)
+        ended = self._ending(action, following.swarm) if isinstance(action, Completed) else self._node.round
+        return await self._take_base(base, following.vector, kept, following.memory, line, action, ended)
 
     def _named(self, generation: int, vector: Floats, members: int, sid: Sid, anchor: int) -> Base:
         digest = base_digest(parameters_hash(self._plan.parameters), generation, vector)
@@ -404,8 +412,9 @@ class Engine:
         memory: Memory,
         line: Line,
         why: Completed | Healed | Adopted,
+        round: int | Ending,
     ) -> list[Action]:
-        round = self._ending(why) if isinstance(why, Completed) else self._node.round
+        """`round`: the ending of the round that made the base, or only the last round's number."""
         durable = self._plan.report_every is None or kept is None
         await asyncio.to_thread(self._state.adopt, base, vector, round, kept, memory, line, durable)
         if not isinstance(why, Adopted) and why.without:

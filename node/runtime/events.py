@@ -94,6 +94,18 @@ class Draining:
 
 
 @dataclass(frozen=True, slots=True)
+class Lingering:
+    """The run is over, and the page stays up for `for_s` seconds."""
+
+    for_s: float
+
+    @property
+    def text(self) -> str:
+        """The event in one line, with how to end at once."""
+        return f"the page stays up for {self.for_s:.0f} s; interrupt to end it"
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The run is over, after its last round or earlier."""
 
@@ -111,6 +123,7 @@ NodeEvent = (
     | Warned
     | Draining
     | Finished
+    | Lingering
 )
 
 

@@ -21,7 +21,7 @@ from node.runtime.loss_gate import NodeLossGate, Refused
 from node.runtime.meter import Meter
 from node.runtime.plan import Plan
 from node.runtime.privacy_budget import facts, spent_alone, spent_by
-from node.storage.records import Ending, Traffic
+from node.storage.records import Ending, SwarmFigure, Traffic
 from node.storage.state import State
 from node.training.trainer import Evaluation, Learner
 from protocol.actions import Completed, Failed
@@ -145,7 +145,7 @@ class RoundHistory:
         self._observer.handle(RoundEnded(record, self._plan.rounds))
 
     async def _evaluate(self) -> Evaluation:
-        """Returns the base's accuracy and loss; computes them once per base."""
+        """Returns the base's metrics and loss; computes them once per base."""
         digest, vector = self._state.base.digest, self._state.base_vector
         if self._evaluation is None or self._evaluation[0] != digest:
             self._evaluation = digest, await asyncio.to_thread(self._trainer.evaluate, vector)
@@ -219,11 +219,16 @@ def round_record(
         clipped=ending.clipped,
         phases=ending.phases,
         metrics=evaluation.metrics,
+        metric=evaluation.headline.metric,
+        value=evaluation.headline.value,
+        baseline=evaluation.headline.baseline,
+        only_class=evaluation.headline.only_class,
         rolled_back=refused.losses if refused else None,
         without=ending.without,
         steps=ending.steps,
         steps_failed=ending.steps_failed,
         epsilon_alone=epsilon_alone,
+        swarm=ending.swarm,
     )
 
 
@@ -263,8 +268,19 @@ def run_summary(
         privacy=privacy,
         sums=sums,
         metrics=evaluation.metrics,
+        metric=evaluation.headline.metric,
+        value=evaluation.headline.value,
+        baseline=evaluation.headline.baseline,
+        only_class=evaluation.headline.only_class,
         epsilon_alone=_number(privacy, "epsilon_alone"),
+        swarm=_last_swarm(history),
     )
+
+
+def _last_swarm(history: list[dict[str, object]]) -> SwarmFigure | None:
+    """Returns the last metric of all members' rows in a history."""
+    found = (SwarmFigure.from_json(line.get("swarm")) for line in reversed(history))
+    return next((figure for figure in found if figure is not None), None)
 
 
 def _number(privacy: Mapping[str, object] | None, name: str) -> float | None:

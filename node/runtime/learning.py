@@ -13,11 +13,13 @@ from node.data.dataset import Dataset
 from node.runtime.contribution import Contribution
 from node.runtime.privacy_budget import offer_bound
 from node.runtime.steps import Steps
+from node.runtime.swarm_metric import Counted, NoMetric, SwarmMetric, swarm_metric_words
 from node.runtime.updates import Updates
 from node.runtime.weighting import make_weighting
 from node.storage.state import State
 from node.task.sections import Task
 from node.training.step_trainer import StepTrainer
+from node.training.tallies import make_tally
 from node.training.trainer import Trainer, make_trainer
 
 
@@ -49,14 +51,24 @@ def make_learning(
     trainer = make_trainer(task, model, dataset, seed, mechanism.gradient)
     weighting = make_weighting(task.aggregation, len(dataset.train_y), bound)
     size = len(trainer.vector())
+    metric = make_swarm_metric(task, trainer, dataset, bound)
     return Learning(
         trainer=trainer,
-        contribution=lambda state: Updates(state, trainer, mechanism, weighting),
+        contribution=lambda state: Updates(state, trainer, mechanism, weighting, metric),
         dimension=size,
-        offered=size + weighting.slots,
+        offered=size + weighting.slots + metric.slots,
         bound=bound,
-        words=weighting.words,
+        words={**weighting.words, **swarm_metric_words(task.aggregation)},
     )
+
+
+def make_swarm_metric(task: Task, trainer: Trainer, dataset: Dataset, bound: float) -> SwarmMetric:
+    """Returns what `aggregation.swarm_metric` names; raises ConfigError if it does not fit the targets."""
+    section = task.aggregation
+    if section.swarm_metric == "none":
+        return NoMetric()
+    tally = make_tally(section.swarm_metric, dataset, has_schema=task.data.schema is not None)
+    return Counted(tally, section.swarm_metric_every, bound, trainer.outputs)
 
 
 def _steps(task: Task, model: nn.Module, dataset: Dataset, seed: int, mechanism: DistributedDP) -> Learning:

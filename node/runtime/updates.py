@@ -1,6 +1,7 @@
 """Contributions of updates: a node trains its own copy of the model, and a mean of updates moves the base.
 
     fresh ──▶ the weight ──▶ the mechanism's clipping and noise ──▶ offer        base += mean, spent := 0
+                                       how the base does on own rows ──▶ more words of the offer
 
 The working model is base + spent + fresh (node.storage.state). Progress that no sum has taken in stays fresh.
 """
@@ -17,6 +18,7 @@ from mechanisms.noise.randomness import SystemWords
 from node.errors import UserError
 from node.runtime.contribution import Following, Training
 from node.runtime.privacy_budget import can_offer, can_train, receipt_of
+from node.runtime.swarm_metric import SwarmMetric
 from node.runtime.weighting import Weighting
 from node.storage.records import NOTHING
 from node.storage.state import State
@@ -29,11 +31,14 @@ from protocol.wire.messages import Base
 class Updates:
     """A node's updates. It remembers what the last offer costs until it is spent."""
 
-    def __init__(self, state: State, learner: Learner, mechanism: Mechanism, weighting: Weighting) -> None:
+    def __init__(
+        self, state: State, learner: Learner, mechanism: Mechanism, weighting: Weighting, metric: SwarmMetric
+    ) -> None:
         self._state = state
         self._learner = learner
         self._mechanism = mechanism
         self._weighting = weighting
+        self._metric = metric
         self._words = SystemWords()
         self.receipt = NOTHING
         """What the last offer costs, and the mechanism's memory after it."""
@@ -62,7 +67,9 @@ class Updates:
         progress = fresh if back is None else np.add(fresh, back, out=back)
         offer = self._mechanism.offer(self._weighting.weighed(progress), state.memory, self._words)
         self.receipt = receipt_of(self._mechanism, state.ledger, state.pending, offer.memory)
-        return self._weighting.with_slots(offer.vector)
+        counts = self._metric.words(state.base, state.base_vector, is_first=state.spent is None)
+        weighted = self._weighting.with_slots(offer.vector)
+        return np.concatenate([weighted, counts]) if len(counts) else weighted
 
     def spend(self, spend: Spend, at_ms: int) -> None:
         """Charges the offer and moves `fresh` to `spent`."""
@@ -71,10 +78,12 @@ class Updates:
     def following(self, before: Base, vector: Floats, proof: Completed | Healed) -> Following | None:
         """Adds the mean to the base; None if the sum of weights is one that honest members cannot have."""
         learn, members = self._mechanism.aggregated, len(proof.contributors)
-        offers = self._weighting.offers(proof.result)
+        summed, counts = np.split(proof.result, [len(proof.result) - self._metric.slots])
+        offers = self._weighting.offers(summed)
         offered, memory = (learn(offers, members, each) for each in (self.receipt.memory, self._state.memory))
-        mean = self._weighting.mean(proof.result)
+        mean = self._weighting.mean(summed)
         if mean is None:
             return None
         self.receipt = replace(self.receipt, memory=offered)
-        return Following(np.add(vector, mean, out=mean), memory)  # in place, without another copy
+        swarm = self._metric.read(before, counts, members)
+        return Following(np.add(vector, mean, out=mean), memory, swarm)  # in place, without another copy

@@ -97,9 +97,8 @@ class BySamples:
 
     @property
     def _one(self) -> np.float32:
-        """The word for weight 1: the largest float32 within the bound, so that it is not clipped."""
-        one = np.float32(self.bound)
-        return np.nextafter(one, np.float32(0)) if float(one) > self.bound else one
+        """The word for weight 1."""
+        return largest_word(self.bound)
 
     def weighed(self, progress: Floats) -> Floats:
         """Returns w * progress (d,), a new vector."""
@@ -127,6 +126,12 @@ class BySamples:
             "weight": f"min(rows / {self.cap}, 1) = {self.weight:.4g}; the number of rows leaves this node "
             "only inside the sum of all weights"
         }
+
+
+def largest_word(bound: float) -> np.float32:
+    """Returns the largest float32 within the bound of an offer, so that it is not clipped."""
+    one = np.float32(bound)
+    return np.nextafter(one, np.float32(0)) if float(one) > bound else one
 
 
 def make_weighting(section: AggregationSection, rows: int, bound: float) -> Weighting:

@@ -27,10 +27,11 @@ HISTORY = "history.jsonl"
 STATE = "state.db"
 MODELS = ("model.safetensors", "private.safetensors")
 SUMMARY = "summary.json"
+VIEW = "view.json"
 PAGE_TOKEN = "page.token"  # noqa: S105 - the name of a file
 _NEEDS_STATE = (HISTORY, *MODELS, SUMMARY, "vectors", "certificates", f"{STATE}-wal", KEY + SUFFIX)
 """Files that a node writes only beside a `state.db`. A key, a token and foreign files do not need one."""
-_WRITTEN_WHOLE = (KEY, PAGE_TOKEN, STATE, *MODELS, SUMMARY)
+_WRITTEN_WHOLE = (KEY, PAGE_TOKEN, STATE, *MODELS, SUMMARY, VIEW)
 
 
 class Lock:

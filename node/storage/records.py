@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 
 from mechanisms.accounting.ledger import Event, Spent
 from mechanisms.mechanism import Memory
@@ -25,6 +25,30 @@ class Traffic:
             self.bytes_sent + other.bytes_sent,
             self.bytes_received + other.bytes_received,
         )
+
+
+@dataclass(frozen=True)
+class SwarmFigure:
+    """A metric of all members' rows together (node.training.headline), for the base that a round began with.
+
+    `mine`: this node's own value of the same metric, for the same base; None if it is not known. `rows`: of
+    all `peers`. `generation`: that of the base.
+    """
+
+    metric: str
+    value: float | None
+    baseline: float | None
+    only_class: str | None
+    mine: float | None
+    rows: int
+    peers: int
+    generation: int
+
+    @classmethod
+    def from_json(cls, values: object) -> SwarmFigure | None:
+        """Reads the figure of a line of history; None if it has none, or a damaged one."""
+        names = {field.name for field in fields(cls)}
+        return cls(**values) if isinstance(values, dict) and values.keys() == names else None
 
 
 @dataclass(frozen=True)
@@ -53,6 +77,8 @@ class Ending:
     """The sums of the round so far that were steps."""
     steps_failed: int = 0
     """The sums of the round so far that failed."""
+    swarm: SwarmFigure | None = None
+    """The metric of all members' rows, if the sum had one."""
 
     def after(self, earlier: Ending) -> Ending:
         """Returns this ending with what the sums of the same round before it cost."""
@@ -85,6 +111,7 @@ class Ending:
         values = json.loads(text)
         values["missing"] = tuple(values["missing"])
         values["without"] = tuple(values.get("without", ()))
+        values["swarm"] = SwarmFigure.from_json(values.get("swarm"))
         values["phases"] = {name: Traffic(**traffic) for name, traffic in values["phases"].items()}
         return cls(**values)
 

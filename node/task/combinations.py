@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from node.errors import ConfigError, shown
+from node.task.sections import EVERY
 
 if TYPE_CHECKING:
     from node.task.sections import AggregationSection, DataSection, PrivacySection, Task
@@ -24,6 +25,7 @@ def check_combinations(task: Task, table: Mapping[str, object]) -> None:
     _check_protocol(task.aggregation)
     _check_weighting(task.aggregation)
     _check_public_weights(task)
+    _check_swarm_metric(task)
     _check_public_radius(task.privacy)
 
 
@@ -114,6 +116,29 @@ def _check_public_weights(task: Task) -> None:
             f"aggregation.weighting = 'samples' is refused with privacy.mechanism = {shown(mechanism)}: no "
             "noise covers the number of your rows; allowed: aggregation.public_weights=true, which declares "
             "it public, or aggregation.weighting=uniform"
+        )
+
+
+def _check_swarm_metric(task: Task) -> None:
+    """Refuses counts of rows that noise should cover, counts that are not exact, and a period of nothing."""
+    section, mechanism = task.aggregation, task.privacy.mechanism
+    if section.swarm_metric == "none":
+        if section.swarm_metric_every != EVERY:  # a model file has all keys, set or not
+            raise ConfigError(
+                f"aggregation.swarm_metric_every = {section.swarm_metric_every} has no effect without "
+                "aggregation.swarm_metric; set that or leave it out"
+            )
+        return
+    here = f"aggregation.swarm_metric = {section.swarm_metric!r} is refused with "
+    if mechanism != "none":
+        raise ConfigError(
+            f"{here}privacy.mechanism = {shown(mechanism)}: no noise covers the counts of your rows; set "
+            "aggregation.swarm_metric=none"
+        )
+    if section.shares == "float":
+        raise ConfigError(
+            f"{here}aggregation.shares = 'float', whose sums are not exact; allowed: aggregation.shares=seed "
+            "or ring"
         )
 
 

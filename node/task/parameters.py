@@ -15,6 +15,7 @@ from node.task.sections import Task
 from node.task.shared_noise import SHARED_NOISE_KEYS, is_distributed
 
 NOTHING_FIXED: Mapping[str, Any] = MappingProxyType({})
+SWARM_METRIC_KEYS = ("swarm_metric", "swarm_metric_every")
 _SOURCE = '"window_source":'
 _MOST_DIFFERENCES = 3
 _LISTS = ("shapes", "data.schema.columns")  # lists that are compared item by item
@@ -50,6 +51,9 @@ def canonical_parameters(
     if not is_distributed(task):  # as before there were such keys: nodes continue with their folders
         for section, name in SHARED_NOISE_KEYS:
             del agreed[section][name]
+    if task.aggregation.swarm_metric == "none":  # likewise
+        for name in SWARM_METRIC_KEYS:
+            del agreed["aggregation"][name]
     agreed["shapes"] = [[name, list(shape)] for name, shape in shapes]
     return json.dumps(agreed, sort_keys=True, separators=(",", ":"), allow_nan=False)
 

@@ -12,6 +12,10 @@ from protocol.wire.limits import MAX_MEMBERS
 
 BUILT_IN_SOURCES = ("digits",)
 METRICS = ("accuracy", "balanced-accuracy", "auc", "r2", "mae")
+EVERY = 5
+"""The rounds between two metrics of all members' rows, unless a task says otherwise."""
+MOST_CONFUSED = 32
+"""The most classes of a confusion matrix that members add up."""
 _LARGEST_SEED = 2**32 - 1
 _TASK_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"  # it becomes part of a folder's name
 _DOTTED = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
@@ -157,11 +161,13 @@ class AggregationSection:
     """Secure aggregation. Each node chooses its own three timeouts, which are caps, and its own loss gate.
 
     `dropouts`: how many members of a masked sum may fall silent; None: a fifth of them. With `weighting`
-    "samples" a peer's update has the weight min(rows / `sample_cap`, 1). `loss_gate`: how far the mean loss
-    on this node's own training rows may rise above its lowest value. `quorum`: the number of nodes, of any
-    identity, that make the first base; None: the named peers make it. `weak`: whether the node continues,
-    after a while, without a quorum of the electors of the last base. `amnesty_s`: the time after which silent
-    electors count as gone for good; None: only the owner declares them gone.
+    "samples" a peer's update has the weight min(rows / `sample_cap`, 1). With a `swarm_metric`, every
+    `swarm_metric_every`-th sum has the members' counts on their test rows, too (node.runtime.swarm_metric).
+    `loss_gate`: how far the mean loss on this node's own training rows may rise above its lowest value.
+    `quorum`: the number of nodes, of any identity, that make the first base; None: the named peers make it.
+    `weak`: whether the node continues, after a while, without a quorum of the electors of the last base.
+    `amnesty_s`: the time after which silent electors count as gone for good; None: only the owner declares
+    them gone.
     """
 
     protocol: str = key(choice("masked", "additive"), "masked")
@@ -180,6 +186,8 @@ class AggregationSection:
     weighting: str = key(choice("uniform", "samples"), "uniform")
     sample_cap: int | None = key(whole(1, 1_000_000), None)
     public_weights: bool = key(boolean(), False)
+    swarm_metric: str = key(choice("none", "confusion", "scores", "sums"), "none")
+    swarm_metric_every: int = key(whole(1, 1_000_000), EVERY)
     group_timeout_s: float = key(_seconds, 120.0, shared=False)
     shares_timeout_s: float = key(_seconds, 15.0, shared=False)
     sums_timeout_s: float = key(_seconds, 15.0, shared=False)

@@ -1,6 +1,6 @@
 """The metrics of predictions, for the `metrics` of `history.jsonl` and `summary.json`, and for node.predict.
 
-Training does not use them, and they never leave a node.
+Training does not use them, and they never leave a node; `swarm_metrics` has those of a whole swarm.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from node.errors import ConfigError
+from node.training.headline import Headline, headline_of_classes, headline_of_numbers
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -38,25 +39,51 @@ def chosen_metrics(asked: Sequence[str] | None, classes: int | None) -> tuple[st
 
 
 def measured(
-    names: Sequence[str], outputs: torch.Tensor, targets: torch.Tensor
+    names: Sequence[str], outputs: torch.Tensor, targets: torch.Tensor, unit: float = 1.0
 ) -> Mapping[str, float | None]:
-    """Returns the metrics of outputs (n, ...) for targets (n,), labels or floats; None if undefined."""
+    """Returns the metrics of outputs (n, ...) for targets (n,), labels or floats; None if undefined.
+
+    `unit`: the size of one unit of numeric targets in the unit that the owner's data has.
+    """
     if not torch.isfinite(outputs).all():
         return dict.fromkeys(names)
     if targets.is_floating_point():
         answers, wanted = outputs.reshape(targets.shape).double().numpy(), targets.double().numpy()
-        return {name: _OF_NUMBERS[name](answers, wanted) for name in names}
+        return {name: _OF_NUMBERS[name](answers * unit, wanted * unit) for name in names}
     chances, labels = probabilities(outputs), targets.numpy()
     return {name: _OF_CLASSES[name](chances, labels) for name in names}
 
 
-def accuracy_of(outputs: torch.Tensor, targets: torch.Tensor) -> float:
-    """Returns the share of correct rows, or R^2 for numeric targets."""
-    if not targets.is_floating_point():
-        return float((chosen_labels(outputs) == targets).float().mean())
-    spread = float(((targets - targets.mean()) ** 2).mean())
-    error = float(((outputs.reshape(targets.shape) - targets) ** 2).mean())
-    return 1 - error / max(spread, 1e-12)
+def accuracy_of(outputs: torch.Tensor, targets: torch.Tensor) -> float | None:
+    """Returns the share of correct rows; None for numeric targets."""
+    if targets.is_floating_point():
+        return None
+    return float((chosen_labels(outputs) == targets).float().mean())
+
+
+def headline_of(
+    metrics: Mapping[str, float | None],
+    outputs: torch.Tensor,
+    targets: torch.Tensor,
+    names: Sequence[str],
+    unit: float = 1.0,
+) -> Headline:
+    """Returns the headline among `metrics`, which are `measured` of outputs (n, ...) for targets (n,).
+
+    `names`: those of the classes, as far as they have any.
+    """
+    if targets.is_floating_point():
+        wanted = targets.double().numpy() * unit
+        return headline_of_numbers(metrics, mean_absolute_error(np.median(wanted), wanted))
+    chosen = chosen_labels(outputs)
+    first = int(chosen[0])
+    only = class_name(names, first) if bool((chosen == first).all()) else None
+    return headline_of_classes(metrics, np.bincount(targets.numpy()), only)
+
+
+def class_name(names: Sequence[str], label: int) -> str:
+    """Returns the name of class `label`: its number if it has no name."""
+    return names[label] if label < len(names) else str(label)
 
 
 def is_one_logit(outputs: torch.Tensor) -> bool:
@@ -118,7 +145,7 @@ def r_squared(answers: Array, wanted: Array) -> float | None:
     return None if spread == 0 else 1 - float(((answers - wanted) ** 2).sum()) / spread
 
 
-def mean_absolute_error(answers: Array, wanted: Array) -> float:
+def mean_absolute_error(answers: Array | np.float64, wanted: Array) -> float:
     """The mean absolute error, in the unit of the targets."""
     return float(np.abs(answers - wanted).mean())
 

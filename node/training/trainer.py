@@ -28,9 +28,10 @@ from node.training.batch_norm import BatchNorms
 from node.training.devices import find_device, within_memory
 from node.training.frozen_body import FrozenBody
 from node.training.gradient_steps import GradientSteps, PlainSteps, PrivateSteps
+from node.training.headline import Headline
 from node.training.local_tensors import Array, LocalTensors, whole_model
 from node.training.losses import check_loss, make_loss
-from node.training.metrics import accuracy_of, chosen_metrics, measured
+from node.training.metrics import accuracy_of, chosen_metrics, headline_of, measured
 from node.training.optimizers import Stepping, check_optimizer, make_optimizer
 from node.training.parameter_scope import choose_trained, digest_of, fixed_parameters, matching
 from node.training.proximal import Held, ProximalTerm
@@ -67,13 +68,18 @@ class Trained:
 class Evaluation:
     """The results on the test rows: accuracy (share of correct rows), mean loss, and the requested metrics.
 
-    For numeric targets accuracy is the coefficient of determination, R^2. A metric that is undefined for
-    these rows is None.
+    For numeric targets accuracy is None. A metric that is undefined for these rows is None.
     """
 
-    accuracy: float
+    accuracy: float | None
     loss: float
     metrics: Mapping[str, float | None]
+    headline: Headline
+
+    @property
+    def score(self) -> float:
+        """The accuracy; for numeric targets the headline, 0 if it is not defined."""
+        return (self.headline.value or 0.0) if self.accuracy is None else self.accuracy
 
 
 class Learner(Protocol):
@@ -273,7 +279,16 @@ class Trainer:
             outputs = self._outputs(self._dataset.test_x)
             loss = float(self._loss(outputs, targets))
         answers, wanted = outputs.cpu(), targets.cpu()
-        return Evaluation(accuracy_of(answers, wanted), loss, measured(self._metrics, answers, wanted))
+        found = measured(self._metrics, answers, wanted, self._dataset.unit)
+        headline = headline_of(found, answers, wanted, self._dataset.class_names, self._dataset.unit)
+        return Evaluation(accuracy_of(answers, wanted), loss, found, headline)
+
+    def outputs(self, vector: Vector) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns the outputs (n, ...) of `vector` (d,) for the test rows, and their targets (n,)."""
+        with self._busy, self._within_memory():
+            self._load_features()
+            self._put(vector)
+            return self._outputs(self._dataset.test_x).cpu(), self._dataset.test_y.cpu()
 
     def own_loss(self, vector: Vector) -> float:
         """Returns the mean loss of `vector` (d,) on the training rows, which all belong to this node."""

@@ -9,6 +9,7 @@ import torch
 
 from node.data.dataset import Dataset, load_dataset
 from node.training.build import build_model
+from node.training.metric_words import metric_text
 from node.training.trainer import make_trainer, read_vector
 from scenarios.frame.folder import write_json
 from scenarios.swarms.baselines import Curve, Job
@@ -23,20 +24,20 @@ def train_baseline(job: Job) -> int:
 
 
 def train_curve(job: Job) -> Curve:
-    """The accuracy after every round of local training, from the task's initial model."""
+    """The headline metric after every round of local training, from the task's initial model."""
     dataset = union_of_shards(job)
     model = build_model(job.task, dataset)
     trainer = make_trainer(job.task, model, dataset, job.batch_seed, None)
     working = read_vector(model, job.task.train.parameters)  # (d,)
-    accuracy, seconds, never = [], 0.0, threading.Event()
+    found, seconds, never = [], 0.0, threading.Event()
     for number in range(1, job.rounds + 1):
         trained = trainer.train(working, number, never)
         working = trained.vector
         seconds += trained.seconds
-        accuracy.append(trainer.evaluate(working).accuracy)
-        print(f"round {number}: accuracy {accuracy[-1]:.4f}", flush=True)
-    most = float(dataset.test_y.bincount().max() / len(dataset.test_y))
-    return Curve(job.name, len(dataset.train_y), tuple(accuracy), most, seconds)
+        found.append(trainer.evaluate(working).headline)
+        print(f"round {number}: {metric_text(found[-1].metric, found[-1].value)}", flush=True)
+    values, last = tuple(headline.value or 0.0 for headline in found), found[-1]
+    return Curve(job.name, len(dataset.train_y), values, last.baseline or 0.0, seconds, last.metric)
 
 
 def union_of_shards(job: Job) -> Dataset:

@@ -21,16 +21,17 @@ def run_replay(job: Replay) -> int:
 
 
 def replay(job: Replay) -> PrivateCurve:
-    """Replay the swarm; return the accuracy and the largest epsilon after every round."""
-    accuracy, ledgers = [], []
+    """Replay the swarm; return the headline metric and the largest epsilon after every round."""
+    values, ledgers = [], []
     with one_thread():
         swarm = Swarm(job.task, datasets_of(job.task, job.peers), salt_of(job.name))
         for number in range(1, job.rounds + 1):
-            accuracy.append(swarm.round(number))
+            swarm.round(number)
+            values.append(swarm.evaluated().headline.value or 0.0)
             ledgers.append(_ledger(swarm))
-            print(f"round {number}: accuracy {accuracy[-1]:.4f}", flush=True)
+            print(f"round {number}: value {values[-1]:.4f}", flush=True)
     epsilon = tuple(amount(ledger, "epsilon_spent") for ledger in ledgers)
-    return PrivateCurve(job.name, tuple(accuracy), epsilon, dict(ledgers[-1]))
+    return PrivateCurve(job.name, tuple(values), epsilon, dict(ledgers[-1]))
 
 
 def _ledger(swarm: Swarm) -> Mapping[str, object]:

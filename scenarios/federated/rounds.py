@@ -45,7 +45,7 @@ def rounds_of(work: ClientWork, crew: Crew, words: Words, room: Room) -> Outcome
         missing += len(chosen) - len(sent)
         rows = [len(parts[client]) for client in sent]
         model = mechanism.combine(model, list(sent.values()), rows, words)
-        figures.append(judge.evaluate(model).accuracy)
+        figures.append(judge.evaluate(model).score)
         room.say(number, figures[-1])
     counted: dict[str, Fact] = {"missing uploads": missing, "model sha256": digest_of(model)}
     measured = measures_of(work, model)

@@ -15,6 +15,7 @@ from typing import Any
 
 from plotly.offline import get_plotlyjs
 
+from node.observe.views import script_json
 from scenarios.frame.spec import Chart, Judged, Table, Verdict, is_figures
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
@@ -129,11 +130,6 @@ def _configuration(configuration: Mapping[str, Any]) -> str:
     return (_definitions(flatten(rest)) if rest else "") + folded
 
 
-def script_json(value: object) -> str:
-    """JSON that is safe inside a script element: nothing in it can end the element."""
-    return json.dumps(value).replace("<", "\\u003c")
-
-
 def flatten(value: Any, key: str = "") -> dict[str, str]:
     """Nested JSON as dotted keys with readable values."""
     if isinstance(value, dict) and value:
@@ -202,20 +198,26 @@ def _table(table: Table) -> str:
 def _bare(table: Table) -> str:
     prose = [not is_figures(table, column) for column in range(len(table.headings))]
     head = "".join(
-        f"<th scope='col'{_class(is_prose)}>{escape(heading)}</th>"
+        f"<th scope='col' role='columnheader'{_class(is_prose)}>{escape(heading)}</th>"
         for heading, is_prose in zip(table.headings, prose, strict=True)
     )
-    body = "".join(f"<tr>{_cells(row, prose)}</tr>" for row in table.rows)
+    body = "".join(f"<tr role='row'>{_cells(row, table.headings, prose)}</tr>" for row in table.rows)
     return (
-        f"<table><caption>{escape(table.title)}</caption>"
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"<table role='table'><caption>{escape(table.title)}</caption>"
+        f"<thead role='rowgroup'><tr role='row'>{head}</tr></thead>"
+        f"<tbody role='rowgroup'>{body}</tbody></table>"
     )
 
 
-def _cells(row: Sequence[str], prose: Sequence[bool]) -> str:
-    first, *others = zip(row, prose, strict=True)
-    cells = "".join(f"<td{_class(is_prose)}>{escape(cell)}</td>" for cell, is_prose in others)
-    return f"<th scope='row'>{escape(first[0])}</th>{cells}"
+def _cells(row: Sequence[str], headings: Sequence[str], prose: Sequence[bool]) -> str:
+    """The cells of a row. On a phone a row is a card, in which each cell has its heading beside it."""
+    first, *others = zip(row, headings, prose, strict=True)
+    cells = "".join(
+        f"<td role='cell' data-label='{escape(heading)}'{_class(is_prose)}>{escape(cell)}</td>"
+        for cell, heading, is_prose in others
+    )
+    heads = f"<th scope='row' role='rowheader' data-label='{escape(first[1])}'>{escape(first[0])}</th>"
+    return heads + cells
 
 
 def _class(is_prose: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from node.training.metric_words import METRIC_NAMES, SHARES
 from scenarios.frame.spec import Chart, Json, Table
 from scenarios.study.sweep import FINAL, Sweep
 
@@ -13,7 +14,17 @@ BAND = 2.0
 BARS = "Bars are two standard errors over the seeds, either way."
 """A sentence for captions."""
 
-ACCURACY: Json = {"title": {"text": "test accuracy"}, "tickformat": ".0%"}
+PERCENT = "~%"
+"""A format of ticks: as many decimals as tell neighbours apart."""
+ACCURACY: Json = {"title": {"text": "test accuracy"}, "tickformat": PERCENT}
+MAX_TICKS = 10
+
+
+def whole_numbers(last: int) -> Json:
+    """Ticks on an axis of whole numbers up to `last`: at most MAX_TICKS, and none between two numbers."""
+    steps = (factor * 10**power for power in range(10) for factor in (1, 2, 5))
+    step = next(step for step in steps if last <= MAX_TICKS * step)
+    return {"tickformat": "d", "tick0": 0, "dtick": step}
 
 
 def drawn(*charts: Chart) -> tuple[Chart, ...]:
@@ -63,6 +74,23 @@ def level(name: str, value: float, between: Sequence[float | str]) -> Json:
         "y": [value] * len(between),
         "line": {"color": "var(--faint)", "width": 2, "dash": "dash"},
     }
+
+
+def metric_axis(metric: str) -> Json:
+    """The y axis of a metric of `node.training.metrics` on test rows."""
+    share: Json = {"tickformat": PERCENT} if metric in SHARES else {}
+    return {"title": {"text": f"test {METRIC_NAMES[metric]}"}, **share}
+
+
+def sentence(metric: str) -> str:
+    """The name of a metric at the beginning of a sentence."""
+    name = METRIC_NAMES[metric]
+    return name[0].upper() + name[1:]
+
+
+def metric_hover(metric: str) -> str:
+    """How a chart writes a value of a metric."""
+    return "%{y:.1%}" if metric in SHARES else "%{y:.3f}"
 
 
 def axes(x: str, y: Json = ACCURACY, log_x: bool = False) -> Json:

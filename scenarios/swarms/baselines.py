@@ -49,21 +49,22 @@ class Job:
 
 @dataclass(frozen=True)
 class Curve:
-    """Accuracy on the common test split after each round, in order, and the number of training rows.
+    """The headline metric on the common test split after each round, and the number of training rows.
 
-    `guessing`: the accuracy of always predicting the most frequent class of the test rows.
+    `guessing`: what the best constant answer reaches on the test rows. `metric`: its name.
     """
 
     name: str
     rows: int
-    accuracy: tuple[float, ...]
+    values: tuple[float, ...]
     guessing: float
     seconds: float
+    metric: str = "accuracy"
 
     @property
     def final(self) -> float:
-        """The accuracy after the last round."""
-        return self.accuracy[-1]
+        """The value after the last round."""
+        return self.values[-1]
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def work(queue: Sequence[Work], display: Display) -> None:
 
 def _finished(job: Job) -> Curve:
     fields = json.loads(job.path.read_text())
-    return Curve(**{**fields, "accuracy": tuple(fields["accuracy"])})
+    return Curve(**{**fields, "values": tuple(fields["values"])})
 
 
 @dataclass(frozen=True)
@@ -143,18 +144,18 @@ class Replay:
 
 @dataclass(frozen=True)
 class PrivateCurve:
-    """After each round, the base's accuracy on the common test split and the largest epsilon of any peer."""
+    """After each round, the base's headline metric on the test split and the largest epsilon of any peer."""
 
     mechanism: str
-    accuracy: tuple[float, ...]
+    values: tuple[float, ...]
     epsilon: tuple[float, ...]
     privacy: dict[str, object]
     """The ledger of the peer that has spent the most, as in summary.json."""
 
     @property
     def final(self) -> float:
-        """The accuracy after the last round."""
-        return self.accuracy[-1]
+        """The value after the last round."""
+        return self.values[-1]
 
 
 def run_replays(plan: SwarmPlan, chosen: str, display: Display) -> tuple[PrivateCurve, ...]:
@@ -192,5 +193,5 @@ def _with(task: Task, mechanism: str) -> Task:
 def _read(path: Path) -> PrivateCurve:
     fields = json.loads(path.read_text())
     return PrivateCurve(
-        fields["mechanism"], tuple(fields["accuracy"]), tuple(fields["epsilon"]), fields["privacy"]
+        fields["mechanism"], tuple(fields["values"]), tuple(fields["epsilon"]), fields["privacy"]
     )

@@ -29,7 +29,7 @@ from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json
 from scenarios.study.cells import Fact, Outcome, Room
 from scenarios.study.threads import one_thread
-from scenarios.swarms.history import amount, most_spent
+from scenarios.swarms.history import Round, amount, most_spent
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
 from scenarios.swarms.progress import PeerProgress
 from scenarios.swarms.replay import Swarm, datasets_of
@@ -201,10 +201,15 @@ def run_nodes(cell: SwarmCell, folder: Path, say: Say) -> Outcome:
 
 def lowest_figures(peers: Sequence[PeerRun], rounds: int) -> tuple[float, ...]:
     """For each round the lowest accuracy of the peers that were in it; if there were none, the one before."""
-    lowest, figures = lowest_by_round(peers), [0.0]
+    lowest, figures = lowest_by_round(peers, _score), [0.0]
     for number in range(1, rounds + 1):
         figures.append(lowest.get(number, figures[-1]))
     return tuple(figures[1:])
+
+
+def _score(entry: Round) -> float | None:
+    """The accuracy after a round; for numbers the headline."""
+    return entry.value if entry.accuracy is None else entry.accuracy
 
 
 def first_mechanism(cell: SwarmCell) -> Mechanism:

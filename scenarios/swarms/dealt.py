@@ -250,7 +250,7 @@ def parts_of(dataset: Dataset, parties: int, seed: int) -> list[np.ndarray]:
 def measured(evaluation: Evaluation, measure: str) -> float:
     """A figure of an evaluation; NaN is never returned: an undefined AUC counts as 0."""
     if measure == ACCURACY:
-        return evaluation.accuracy
+        return evaluation.score
     return evaluation.metrics.get(measure) or 0.0
 
 

@@ -38,6 +38,12 @@ class Round:
     """The steps that the round had; 0 where a round is one sum."""
     steps_failed: int = 0
     metrics: Mapping[str, float | None] = field(default_factory=dict)
+    metric: str = "accuracy"
+    """The headline; "accuracy" in lines of earlier versions."""
+    value: float | None = None
+    baseline: float | None = None
+    of_all: float | None = None
+    """The same metric on all members' rows, for the model before the round, where a task counts them."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,9 @@ class Summary:
     seconds: float
     privacy: Mapping[str, object] | None
     """The ledger; None without privacy."""
+    metric: str
+    value: float | None
+    baseline: float | None
 
 
 def parse_round(line: str) -> Round | None:
@@ -77,7 +86,15 @@ def parse_round(line: str) -> Round | None:
         steps=int(fields.get("steps", 0)),
         steps_failed=int(fields.get("steps_failed", 0)),
         metrics=dict(fields.get("metrics", {})),
+        metric=fields.get("metric", "accuracy"),
+        value=fields.get("value", fields.get("accuracy")),
+        baseline=fields.get("baseline"),
+        of_all=_of_all(fields.get("swarm"), fields.get("metric")),
     )
+
+
+def _of_all(swarm: Mapping[str, Any] | None, metric: str | None) -> float | None:
+    return swarm["value"] if swarm is not None and swarm["metric"] == metric else None
 
 
 def _cost(fields: Mapping[str, Any]) -> PhaseCost:

@@ -74,8 +74,8 @@ class Swarm:
         return self.accuracy(self.base)
 
     def accuracy(self, model: Floats) -> float:
-        """The accuracy of any model (d,) on the common test rows."""
-        return self._judge.evaluate(model).accuracy
+        """The accuracy of any model (d,) on the common test rows; R^2 for numbers."""
+        return self._judge.evaluate(model).score
 
     def evaluated(self) -> Evaluation:
         """The evaluation of the base on the common test rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,23 +28,28 @@ class SwarmResults:
     swarm_s: float
 
     @property
-    def swarm_accuracy(self) -> float:
-        """The lowest of the peers' final accuracies: every peer reaches at least this figure."""
-        return min(peer.summary.accuracy or 0.0 for peer in self.peers)
+    def metric(self) -> str:
+        """The headline metric of the common test rows (node.training.headline)."""
+        return self.baselines.pooled.metric
 
     @property
-    def alone_accuracy(self) -> float:
-        """The mean of the final accuracies of the peers training alone."""
+    def together(self) -> float:
+        """The lowest of the peers' final values: every peer reaches at least this figure."""
+        return min(peer.summary.value or 0.0 for peer in self.peers)
+
+    @property
+    def alone(self) -> float:
+        """The mean of the final values of the peers training alone."""
         return mean([curve.final for curve in self.baselines.alone])
 
     @property
-    def pooled_accuracy(self) -> float:
-        """The final accuracy of the model trained on all data."""
+    def pooled(self) -> float:
+        """The final value of the model trained on all data."""
         return self.baselines.pooled.final
 
     @property
     def guessing(self) -> float:
-        """The accuracy of always predicting the most frequent class of the test rows."""
+        """What the best constant answer reaches on the test rows, such as always the most frequent class."""
         return self.baselines.pooled.guessing
 
 
@@ -58,10 +63,11 @@ def phase_mean(rounds: Sequence[Round], phase: str, quantity: Quantity) -> float
     return mean([float(getattr(entry.phases.get(phase, NOTHING), quantity)) for entry in rounds])
 
 
-def lowest_by_round(peers: Sequence[PeerRun]) -> dict[int, float]:
-    """The lowest accuracy of all peers after each round, by its number."""
+def lowest_by_round(peers: Sequence[PeerRun], figure: Callable[[Round], float | None]) -> dict[int, float]:
+    """The lowest figure of all peers after each round, by its number; `figure`: that of a round, if any."""
     lowest: dict[int, float] = {}
     for entry in (entry for peer in peers for entry in peer.rounds):
-        if entry.accuracy is not None:
-            lowest[entry.round] = min(entry.accuracy, lowest.get(entry.round, 1.0))
+        found = figure(entry)
+        if found is not None:
+            lowest[entry.round] = min(found, lowest.get(entry.round, found))
     return dict(sorted(lowest.items()))

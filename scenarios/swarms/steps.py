@@ -86,7 +86,7 @@ class StepSwarm:
         last = min(plan.steps, number * plan.report_every)
         for step in range(self._steps + 1, last + 1):
             self.take(step)
-        return self.evaluated().accuracy
+        return self.evaluated().score
 
     def take(self, step: int) -> None:
         """Take step number `step`, from 1. Raises UserError."""

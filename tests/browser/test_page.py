@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -11,11 +12,33 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.page.server import Served, node_view, rounds, step_view, tracker_view
 from node.observe.journal import Remark
+from node.observe.views import NodeView
+from node.storage.records import SwarmFigure
 from tests.browser.pages import PHONE, Window
 
 TOKEN = "fe" * 32
 NODE, TRACKER, STEPS = node_view(peers=8, ended=40), tracker_view(), step_view(ended=7)
-SHOWN = {"node": NODE, "tracker": TRACKER, "steps": STEPS}
+
+
+def of_rare_events() -> NodeView:
+    """A node whose model says no to every row; every fifth round has the metric of all."""
+    of_all = SwarmFigure("auc", 0.61, 0.5, None, 0.58, 540, 3, 34)
+    rounds = tuple(
+        replace(
+            one,
+            metric="auc",
+            value=0.5 + one.round / 400,
+            baseline=0.5,
+            beside=0.5,
+            only_class="no",
+            swarm=of_all if one.round % 5 == 0 else None,
+        )
+        for one in NODE.history
+    )
+    return replace(NODE, history=rounds, accuracy_of="validation")
+
+
+SHOWN = {"node": NODE, "tracker": TRACKER, "steps": STEPS, "rare events": of_rare_events()}
 GRAVE = {"serious", "critical"}
 
 
@@ -28,6 +51,25 @@ def grave(page: Page) -> list[str]:
         if one["impact"] in GRAVE
         for node in one["nodes"]
     ]
+
+
+SIDEWAYS = """[...document.querySelectorAll('.wide')].filter(box => box.scrollWidth > box.clientWidth)
+    .map(box => box.getAttribute('aria-labelledby'))"""
+"""The tables that scroll sideways."""
+
+DRAWN = """
+window.drawn = [];
+const fill = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+  const at = this.getTransform().transformPoint({ x, y }), wide = this.measureText(text).width;
+  const left = at.x - { right: wide, center: wide / 2 }[this.textAlign] || 0;
+  const box = this.canvas.closest('[id]').id;
+  const upright = this.textAlign === 'right', whole = this.canvas.width;
+  window.drawn.push({ box, text, left, right: left + wide, whole, upright });
+  fill.apply(this, arguments);
+};
+"""
+"""Records each text that is drawn into a chart, and where it begins and ends."""
 
 
 def connection(page: Page):
@@ -53,13 +95,62 @@ def test_a_node_shows_its_round_its_peers_its_rounds_and_its_privacy(window: Win
         expect(page.locator("#rounds-sum")).to_have_text("36 aggregated, 4 on its own")
         expect(page.locator("#privacy-sentence")).to_contain_text("Epsilon 1.25 of 4 is spent, 2.75 remain")
         expect(page.locator("#privacy-sentence")).to_contain_text("for one record (row)")
-        expect(page.locator("#remarks .warning")).to_contain_text("Warning: 12 of 4810 coordinates")
+        expect(page.locator("#remarks .warning").last).to_contain_text("Warning: 12 of 4810 coordinates")
         expect(page.locator("#accuracy-plot canvas")).to_be_visible()
         expect(page.locator("#accuracy-plot")).to_have_attribute(
             "aria-label",
             "Accuracy from 20.4 % after round 1 to 81.8 % after round 40. "
             "Each round stands in the table of rounds.",
         )
+
+
+def test_a_model_of_rare_events_is_shown_by_its_auc_beside_that_of_all(window: Window):
+    with Served(of_rare_events()) as served:
+        page = window.open(served.url)
+        expect(page.locator("#accuracy-title")).to_have_text("AUC")
+        expect(page.locator("#accuracy-plot")).to_have_attribute(
+            "aria-label",
+            "AUC from 0.502 after round 1 to 0.600 after round 40. Each round stands in the table of rounds.",
+        )
+        expect(page.locator("#accuracy-caption")).to_contain_text(
+            "only inside the sum of all peers. Guessing: 0.500."
+        )
+        expect(page.locator("#only-class")).to_contain_text("The model says “no” to every row")
+        figures = page.locator("#figures")
+        expect(figures).to_contain_text("on the validation rows; balanced accuracy 50.0 %")
+        expect(figures).to_contain_text("0.610")
+        expect(figures).to_contain_text("AUC on 540 rows of 3 peers; mine 0.580")
+        expect(page.locator("#rounds-head th").nth(3)).to_have_text("AUC")
+        expect(page.locator("#rounds tr").first).to_contain_text("0.600")
+        legend = page.locator("#accuracy-plot .u-legend")
+        expect(legend).to_contain_text("All peers")
+        expect(legend).to_contain_text("A constant answer")
+
+
+def test_classes_of_like_size_are_shown_by_accuracy_and_nothing_more(window: Window):
+    with Served(NODE) as served:
+        page = window.open(served.url)
+        expect(page.locator("#accuracy-title")).to_have_text("Accuracy")
+        expect(page.locator("#accuracy-caption")).to_contain_text(
+            "It stays on this node. Always the largest class: 10.0 %."
+        )
+        expect(page.locator("#only-class")).to_be_hidden()
+        expect(page.locator("#rounds-head th").nth(3)).to_have_text("Accuracy")
+        expect(page.locator("#accuracy-plot .u-series", has_text="All peers")).to_be_hidden()
+        assert "All peers" not in page.locator("#figures").inner_text()
+
+
+def test_numbers_have_no_accuracy(window: Window):
+    rounds = tuple(
+        replace(one, accuracy=None, metric="r2", value=-0.5 + one.round / 40, baseline=0.0, beside=1234.5)
+        for one in NODE.history
+    )
+    with Served(replace(NODE, history=rounds)) as served:
+        page = window.open(served.url)
+        expect(page.locator("#accuracy-title")).to_have_text("R²")
+        expect(page.locator("#figures")).to_contain_text("MAE 1235")
+        expect(page.locator("#accuracy-caption")).to_contain_text("Always the mean: 0.000.")
+        assert "Accuracy" not in page.locator("main").inner_text()
 
 
 def test_a_node_says_why_no_group_forms_and_whom_a_model_went_on_without(window: Window):
@@ -151,6 +242,135 @@ def test_a_tracker_shows_who_is_here_and_nothing_that_comes_from_data(window: Wi
         expect(page.locator("#swarms tbody tr")).to_have_count(5)
 
 
+def narrow(low: float, high: float) -> NodeView:
+    """Returns a view whose accuracy and loss lie between two values."""
+    lines = tuple(
+        replace(
+            one,
+            accuracy=min(1.0, low + (high - low) * place / 7),
+            loss=low + (high - low) * place / 7,
+            train_loss=None,
+        )
+        for place, one in enumerate(rounds(8))
+    )
+    return replace(NODE, history=lines)
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+@pytest.mark.parametrize(("low", "high"), [(0.9701, 0.9723), (0.1, 0.9), (0.98, 0.98), (123456.0, 987654.0)])
+def test_the_labels_of_an_axis_differ_and_are_whole(window: Window, low: float, high: float, width: int):
+    with Served(narrow(low, high)) as served:
+        page = window.raw("about:blank", size={"width": width, "height": 800})
+        page.add_init_script(DRAWN)
+        page.goto(served.url)
+        expect(page.locator("#rounds tr")).to_have_count(8)
+        page.wait_for_function("window.drawn.some(({ box }) => box === 'loss-plot')")
+        drawn = page.evaluate("window.drawn")
+    for box in ("accuracy-plot", "loss-plot"):
+        of_box = [one for one in drawn if one["box"] == box]
+        assert not [one for one in of_box if one["left"] < 0 or one["right"] > one["whole"]]
+        last: list[str] = []  # the chart may be drawn more than once: the last time counts
+        for one in of_box:
+            last = [*last, one["text"]] if one["upright"] else []
+        assert len(last) >= 2
+        assert len(set(last)) == len(last), last
+
+
+def test_before_the_first_round_nothing_is_blank(window: Window):
+    begun = replace(NODE, history=(), round=0, generation=0, peers=(), remarks=(), privacy=None)
+    with Served(begun) as served:
+        page = window.open(served.url)
+        expect(page.locator("#figures dd").first).to_contain_text("not yet")
+        assert "\u2013" not in page.locator("#figures").inner_text()
+        for name in ("accuracy", "loss"):
+            said = page.locator(f"#{name}-plot").evaluate("box => getComputedStyle(box, '::before').content")
+            assert said == '"The curve begins when the first round is over."'
+        expect(page.locator("#rounds-none")).to_be_visible()
+        expect(page.locator("#peers-none")).to_have_text("Nobody is known yet.")
+        expect(page.locator("#model-download")).to_be_hidden()
+        for heading in page.locator("section.card:visible, figure:visible").all():
+            assert len(heading.inner_text().split("\n")) > 1, heading.inner_text()
+        assert grave(page) == []
+        served.show(NODE)
+        expect(page.locator("#rounds-none")).to_be_hidden()
+        expect(page.locator("#accuracy-plot")).not_to_have_class(re.compile("empty"))
+
+
+def test_a_missing_peer_is_among_the_warnings_at_once_and_until_it_is_back(window: Window):
+    here = replace(NODE.peers[0], endpoint="10.0.0.9:9001", contact="reachable", why="")
+    gone = replace(here, contact="unreachable", why="connection refused")
+    with Served(replace(NODE, peers=(here,), remarks=())) as served:
+        page = window.open(served.url)
+        expect(page.locator("#remarks")).to_have_text("Nothing so far.")
+        served.show(replace(NODE, peers=(gone,), remarks=()))
+        warning = page.locator("#remarks .warning")
+        expect(warning).to_have_text("nowWarning: 10.0.0.9:9001 cannot be reached: connection refused")
+        served.show(replace(NODE, peers=(here,), remarks=()))
+        expect(page.locator("#remarks")).to_have_text("Nothing so far.")
+
+
+def test_the_last_word_of_a_run_is_who_took_part_and_not_who_is_left(window: Window):
+    window.may_lose_the_node = True
+    left = tuple(replace(peer, contact="left") for peer in NODE.peers)
+    over = replace(NODE, peers=left, round=NODE.rounds, history=rounds(40))
+    with Served(over) as served:
+        page = window.open(served.url)
+        expect(page.locator("#figures")).to_contain_text("4took part in the last common round (40)")
+        expect(page.locator("#peers-sum")).to_have_text("4 took part in the last common round (40)")
+        assert "reachable" not in page.locator("#figures").inner_text()
+        expect(page.locator("#remarks .warning")).to_have_count(1)
+    alone = tuple(replace(one, participants=0) for one in over.history)
+    with Served(replace(over, history=alone)) as served:
+        page = window.open(served.url)
+        expect(page.locator("#peers-sum")).to_have_text("0 took part, of 8 known: this node learned alone")
+
+
+@pytest.mark.parametrize("token", [None, TOKEN])
+def test_the_owner_downloads_the_common_model(window: Window, tmp_path: Path, token: str | None):
+    model = tmp_path / "model.safetensors"
+    model.write_bytes(b"\x08safetensors" * 1000)
+    with Served(replace(NODE, model_bytes=12_000), token, model) as served:
+        page = window.open(f"{served.url}#token={token}" if token else served.url)
+        button = page.locator("#model-download")
+        expect(button).to_have_text("Download the common model (12.0 kB)")
+        with page.expect_download() as waiting:
+            button.click()
+        assert waiting.value.suggested_filename == "digits-model.safetensors"
+        assert Path(waiting.value.path()).read_bytes() == model.read_bytes()
+
+
+def test_a_model_that_is_gone_is_told(window: Window, tmp_path: Path):
+    window.may_lose_the_node = True  # Chromium logs a 404 on the console
+    with Served(replace(NODE, model_bytes=12_000), None, tmp_path / "model.safetensors") as served:
+        page = window.open(served.url)
+        page.locator("#model-download").click()
+        expect(page.locator("#model-why")).to_contain_text("The model cannot be had: there is no model yet")
+
+
+TERMS = ("group", "additive shares", "fallback", "epsilon", "base")
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_a_term_is_explained_behind_it(window: Window, term: str):
+    with Served(NODE) as served:
+        page = window.open(served.url, size={**PHONE, "width": 390})
+        button = page.get_by_role("button", name=f"What does “{term}” mean?").first
+        card = page.locator("#term")
+        expect(card).to_be_hidden()
+        button.focus()
+        page.keyboard.press("Enter")
+        expect(card).to_be_visible()
+        expect(card.locator("strong")).to_have_text(term)
+        box = card.bounding_box()
+        assert box
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+        assert grave(page) == []
+        page.keyboard.press("Escape")
+        expect(card).to_be_hidden()
+        expect(button).to_be_focused()
+
+
 def test_what_others_say_is_text_and_no_markup(window: Window):
     evil = "<img src=x onerror=alert(1)>"
     peer = replace(NODE.peers[0], endpoint=evil, why=evil)
@@ -240,10 +460,27 @@ def test_axe_finds_nothing_grave(window: Window, kind: str, scheme: str):
 
 
 @pytest.mark.parametrize("kind", SHOWN)
-def test_a_phone_scrolls_one_way_alone(window: Window, kind: str):
+@pytest.mark.parametrize("width", [PHONE["width"], 390, 620])
+def test_a_phone_scrolls_one_way_alone(window: Window, kind: str, width: int):
     with Served(SHOWN[kind]) as served:
-        page = window.open(served.url, size=PHONE)
-        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        page = window.open(served.url, size={**PHONE, "width": width})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("kind", SHOWN)
+def test_on_a_phone_a_table_is_a_row_of_cards_and_still_a_table(window: Window, kind: str):
+    with Served(SHOWN[kind]) as served:
+        page = window.open(served.url, size={**PHONE, "width": 390})
+        assert page.evaluate(SIDEWAYS) == []
+        cell = page.locator(".wide tbody tr:visible > :is(td, th)").nth(1)
+        label, left = cell.evaluate(
+            "cell => [getComputedStyle(cell, '::before').content, cell.getBoundingClientRect().left]"
+        )
+        assert label == f'"{cell.get_attribute("data-label")}"'
+        assert left < 60, "a card has its cells below each other"
+        for table in page.get_by_role("table").all():
+            assert table.get_by_role("row").count() == 0 or table.get_by_role("cell").count()
+        assert grave(page) == []
 
 
 def test_the_keyboard_reaches_all_and_one_sees_where_it_is(window: Window):
@@ -253,11 +490,12 @@ def test_the_keyboard_reaches_all_and_one_sees_where_it_is(window: Window):
         reached = []
         for _ in range(wanted):
             page.keyboard.press("Tab")
-            reached.append(page.evaluate("document.activeElement.outerHTML.slice(0, 120)"))
+            place = "[...document.querySelectorAll('*')].indexOf(document.activeElement)"
+            reached.append((page.evaluate(place), page.evaluate("document.activeElement.outerHTML")))
             outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
             assert outline == "solid", reached[-1]
         assert len(set(reached)) == wanted
-        assert "To the content" in reached[0]
+        assert "To the content" in reached[0][1]
         page.locator("#rounds-older").focus()
         page.keyboard.press("Enter")
         expect(page.locator("#rounds-page")).to_have_text("Page 2 of 4")

@@ -6,8 +6,11 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import Browser
 
 from tests.browser.pages import PHONE, Window
 from tests.browser.test_page import grave
@@ -30,11 +33,17 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serves the built site; returns its address."""
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Builds the site; returns its folder."""
     folder = tmp_path_factory.mktemp("site")
     assert build_site(folder).returncode == 0
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(built: Path) -> Iterator[str]:
+    """Serves the built site; returns its address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(built))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
@@ -89,3 +98,27 @@ def test_the_first_tab_leads_to_the_content(window: Window, site: str):
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.url.endswith("#states-and-messages")
+
+
+@pytest.mark.parametrize("name", ["index.html", "reference/configuration.html"])
+def test_the_search_finds_a_page_where_the_site_is_opened_from_a_file(
+    browser: Browser, built: Path, name: str
+):
+    """A browser fetches nothing for such a page and starts no worker."""
+    page = browser.new_page()
+    said: list[str] = []
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto((built / name).as_uri())
+    page.get_by_role("textbox", name="Search").press_sequentially("amnesty")
+    found = page.locator(".md-search-result__item a").first
+    found.wait_for()
+    address = urlsplit(found.get_attribute("href"))
+    assert (address.scheme, Path(address.path).is_file()) == ("file", True)
+    page.close()
+    assert said == []
+
+
+def test_the_search_finds_a_page_where_the_site_is_served(window: Window, site: str):
+    page = window.raw(site)
+    page.get_by_role("textbox", name="Search").press_sequentially("amnesty")
+    page.locator(".md-search-result__item a").first.wait_for()

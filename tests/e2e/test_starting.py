@@ -19,6 +19,7 @@ CHECK = ("node.check", "digits", "--shard", "0/3")
 AGREE = ("node.agree", "digits", "--shard", "0/3", "--peers", "127.0.0.1:1")
 PREDICT = ("node.predict", "--model", "model.safetensors", "--data", "a.csv")
 TRACKER = ("node.tracker", "--listen", "127.0.0.1:0")
+DOCTOR = ("node.doctor", "--peers", "127.0.0.1:1")
 LIST = ("scenarios", "list")
 LABELS = ("scenarios", "run", "label-dp")
 WARM = """
@@ -38,6 +39,7 @@ MOMENTS = [
     *((PREDICT, module) for module in ("argparse", "numpy", "node.predict.model")),
     *((("node.key", "node.key"), module) for module in ("node.cli.error_handling", "numpy")),
     *((TRACKER, module) for module in ("asyncio", "aiohttp", "node.net.routes")),
+    *((DOCTOR, module) for module in ("argparse", "aiohttp")),
     *((LIST, module) for module in ("argparse", "rich")),
     *((LABELS, module) for module in ("torch.nn", "scenarios.vertical.wide_deep")),
     (("node.agree", "--data", "a.csv", "--peers", "127.0.0.1:1"), "numpy"),
@@ -50,7 +52,10 @@ OPENINGS = [
     (("node.init", "--data", "a.csv"), "pyarrow", "starting: a look at a.csv"),
     (AGREE, "torch", "starting: an agreement for digits-agreed.toml"),
     (PREDICT, "torch", "starting: predictions for a.csv with the model in model.safetensors"),
+    (("node.show", "."), "aiohttp", "starting: a page for ."),
+    (("node.report", "."), "numpy", "starting: a report of ."),
     (("node.rejoin", "--out", "."), "scipy", "starting: a look into ."),
+    (DOCTOR, "aiohttp", "starting: an examination of the way to 1 peer"),
     (LABELS, "torch", f"scenario label-dp: {SCENARIOS['label-dp'].summary}"),
     (("scenarios", "data", "mnist", "--data-dir", "."), "aiohttp", "data set mnist, in ."),
     *(
@@ -71,6 +76,7 @@ HELPS = [
     (("node.predict", "--help"), NOBODY),
     (("node.key", "--help"), NOBODY),
     (("node.tracker", "--help"), NOBODY),
+    (("node.doctor", "--help"), NOBODY),
     (("scenarios", "list"), ""),  # what prints tables says nothing by itself
 ]
 

@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scenarios.frame.spec import Chart, Json, Table
-from scenarios.study.charts import BARS, amount, axes, colour, drawn, level, marked, protection_table, series
+from scenarios.study.charts import (
+    BARS,
+    PERCENT,
+    amount,
+    axes,
+    colour,
+    drawn,
+    level,
+    marked,
+    protection_table,
+    series,
+)
 from scenarios.study.sweep import FINAL, Sweep
 from scenarios.systems.label_dp.arms import (
     CLEAN,
@@ -23,7 +34,7 @@ from scenarios.systems.label_dp.arms import (
 from scenarios.vertical.cell import LOSS, READ, TRUE_LOSS
 from scenarios.vertical.choices import DELTA
 
-AUC: Json = {"title": {"text": "test AUC"}, "tickformat": ".2f"}
+AUC: Json = {"title": {"text": "test AUC"}, "tickformat": "~f"}
 CHANCE = 0.5
 MARKS = (0.5, 1, 2, 5, 10, 20, 50)
 ONCE, AFRESH = "drawn once", "drawn afresh"
@@ -88,7 +99,7 @@ def reading(sweep: Sweep) -> Chart:
         "Balanced accuracy over the training rows of a follower that does nothing but look at the signs of "
         f"the gradients it is sent, added up over the epochs. Without label privacy it is 100 %. {BARS}",
         (*lines, allowed) if lines else (),
-        axes("stated epsilon", {"title": {"text": "labels read"}, "tickformat": ".0%"}),
+        axes("stated epsilon", {"title": {"text": "labels read"}, "tickformat": PERCENT}),
     )
 
 

@@ -11,6 +11,7 @@ from scenarios.study.charts import (
     ACCURACY,
     BAND,
     BARS,
+    PERCENT,
     accuracy_text,
     amount,
     arms_table,
@@ -85,8 +86,8 @@ TALL_PX = 480
 """The height of plots with long names under their bars."""
 PLACES: Mapping[str, int] = {defence: place % 7 for place, defence in enumerate(DEFENCES)}
 """The positions of colours: eleven lines share seven, and those that share one differ in their dashes."""
-SHARE_OF_SUCCESS: Json = {"title": {"text": "backdoor success"}, "tickformat": ".0%", "range": [0, 1.02]}
-ATTACK_ACCURACY: Json = {"title": {"text": "share told right"}, "tickformat": ".0%"}
+SHARE_OF_SUCCESS: Json = {"title": {"text": "backdoor success"}, "tickformat": PERCENT, "range": [0, 1.02]}
+ATTACK_ACCURACY: Json = {"title": {"text": "share told right"}, "tickformat": PERCENT}
 
 
 def charts(sweep: Sweep) -> tuple[Chart, ...]:
@@ -128,7 +129,7 @@ def backdoors(sweep: Sweep) -> Chart:
 def accuracies(sweep: Sweep, attack: str, key: str, title: str) -> Chart:
     """Balanced accuracy over the share of attackers."""
     lines = _lines(sweep, attack, BALANCED)
-    y: Json = {"title": {"text": "balanced accuracy"}, "tickformat": ".0%"}
+    y: Json = {"title": {"text": "balanced accuracy"}, "tickformat": PERCENT}
     found = (*lines, level("guessing", 0.5, [0.0, SHARES[-1]])) if lines else ()
     caption = (
         "Adult, the mean of the two classes' accuracies: three quarters of the rows are of class 0, "
@@ -157,7 +158,7 @@ def trade(sweep: Sweep) -> Chart:
         for defence, words, clean, attacked in places
         if sweep.has(clean, attacked)
     ]
-    x = {"title": {"text": "test accuracy when nobody attacks"}, "tickformat": ".0%"}
+    x = {"title": {"text": "test accuracy when nobody attacks"}, "tickformat": PERCENT}
     return Chart(
         "trade",
         "What a defence prevents, and what it costs",

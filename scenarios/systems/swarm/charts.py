@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from scenarios.frame.spec import Chart, Json
+from scenarios.study.charts import metric_axis, metric_hover, sentence, whole_numbers
 from scenarios.swarms.history import AGGREGATED, PHASES, Round
 from scenarios.swarms.nodes import PeerRun
 from scenarios.swarms.results import Quantity, SwarmResults, lowest_by_round, mean, phase_mean
@@ -21,8 +22,8 @@ REASONS = {"group-timeout": "no group", "shares-timeout": "shares missing", "sum
            "wrong-count": "a wrong masked vector", "wrong-weights": "a wrong weight",
            "budget-spent": "privacy budget spent", "swarm-finished": "too late",
            "outdated": "a newer model came"}  # fmt: skip
+BASE_RATE = "the best constant answer"
 MAIN, POOLED, FAINT = "var(--series-1)", "var(--series-2)", "var(--faint)"
-ACCURACY_AXIS = {"title": {"text": "test accuracy"}, "tickformat": ".0%"}
 
 
 def charts(results: SwarmResults) -> tuple[Chart, ...]:
@@ -30,7 +31,7 @@ def charts(results: SwarmResults) -> tuple[Chart, ...]:
     return (
         *privacy.over_epsilon(results),
         comparison(results),
-        accuracy_by_peer(results),
+        value_by_peer(results),
         by_phase(results, "seconds"),
         by_phase(results, "bytes_sent"),
         outcomes(results),
@@ -40,46 +41,69 @@ def charts(results: SwarmResults) -> tuple[Chart, ...]:
 def comparison(results: SwarmResults) -> Chart:
     """The swarm against every peer alone and against pooled training."""
     alone = results.baselines.alone
-    steps = list(range(1, results.rounds + 1))
+    steps, hover = list(range(1, results.rounds + 1)), metric_hover(results.metric)
     traces: list[Json] = [
-        _line(f"peer {peer} alone", steps, curve.accuracy, FAINT, 1.5, group="alone", legend=False)
+        _line(f"peer {peer} alone", steps, curve.values, FAINT, 1.5, hover, group="alone", legend=False)
         for peer, curve in enumerate(alone)
     ]
-    alone_mean = [mean(column) for column in zip(*(curve.accuracy for curve in alone), strict=True)]
-    traces.append(_line("alone, mean", steps, alone_mean, "var(--muted)", 2.5, dash="dash", group="alone"))
-    traces.append(_line("pooled data", steps, results.baselines.pooled.accuracy, POOLED, 2.5, dash="dot"))
-    lowest = lowest_by_round(results.peers)
-    traces.append(_line("the swarm", list(lowest), list(lowest.values()), MAIN, 3.5))
+    alone_mean = [mean(column) for column in zip(*(curve.values for curve in alone), strict=True)]
+    grey = "var(--muted)"
+    traces.append(_line("alone, mean", steps, alone_mean, grey, 2.5, hover, dash="dash", group="alone"))
+    traces.append(
+        _line("pooled data", steps, results.baselines.pooled.values, POOLED, 2.5, hover, dash="dot")
+    )
+    lowest = lowest_by_round(results.peers, lambda entry: entry.value)
+    traces.append(_line("the swarm", list(lowest), list(lowest.values()), MAIN, 3.5, hover))
+    traces.append(_base_rate(results))
     return Chart(
         "comparison",
         "Together, alone, and on pooled data",
-        "Accuracy on the common test split after each round. Thin lines: each peer training on its own data "
-        "only. The swarm's line is its least accurate peer.",
+        f"{sentence(results.metric)} on the common test split after each round. Thin lines: each peer "
+        "training on its own data only. The swarm's line is its worst peer. Dotted at the bottom: "
+        "what the best constant answer reaches.",
         tuple(traces),
-        _layout(ACCURACY_AXIS),
+        _layout(results, metric_axis(results.metric)),
     )
 
 
-def accuracy_by_peer(results: SwarmResults) -> Chart:
+def value_by_peer(results: SwarmResults) -> Chart:
     """One line for each peer. If peers agree, their lines coincide: the first are wide, the last narrow."""
     count = len(results.peers)
     traces = [
         _line(
             f"peer {peer.peer}",
             [entry.round for entry in peer.rounds],
-            [entry.accuracy for entry in peer.rounds],
+            [entry.value for entry in peer.rounds],
             f"var(--series-{peer.peer % SERIES + 1})",
             2 + 12 * (count - 1 - position) / max(1, count - 1),
+            metric_hover(results.metric),
         )
         for position, peer in enumerate(results.peers)
     ]
     return Chart(
-        "accuracy",
-        "Accuracy by round, for each peer",
+        "headline",
+        f"{sentence(results.metric)} by round, for each peer",
         "Where the peers hold the same model their lines lie inside one another, from wide to narrow.",
-        tuple(traces),
-        _layout(ACCURACY_AXIS),
+        (*traces, *_of_all(results), _base_rate(results)),
+        _layout(results, metric_axis(results.metric)),
     )
+
+
+def _of_all(results: SwarmResults) -> tuple[Json, ...]:
+    """The line of all members' rows together, where the task counts them; it is that of the model before."""
+    found = {entry.round - 1: entry.of_all for peer in results.peers for entry in peer.rounds if entry.of_all}
+    if not found:
+        return ()
+    rounds, hover = sorted(found), metric_hover(results.metric)
+    values = [found[number] for number in rounds]
+    return (_line("all rows, by secure sum", rounds, values, "var(--faint)", 2, hover, "dash"),)
+
+
+def _base_rate(results: SwarmResults) -> Json:
+    """The line of the best constant answer."""
+    rounds = [1, max(results.rounds, 1)]
+    hover = metric_hover(results.metric)
+    return _line(BASE_RATE, rounds, [results.guessing] * 2, "var(--muted)", 1.5, hover, "dot")
 
 
 def by_phase(results: SwarmResults, quantity: Quantity) -> Chart:
@@ -99,7 +123,8 @@ def by_phase(results: SwarmResults, quantity: Quantity) -> Chart:
         else {"title": {"text": "bytes"}, "tickformat": "~s", "ticksuffix": "B"}
     )
     caption = _seconds_caption(results.peers) if seconds else _bytes_caption(results.peers)
-    return Chart(quantity.replace("_", "-"), title, caption, tuple(traces), _layout(axis, barmode="stack"))
+    layout = _layout(results, axis, barmode="stack")
+    return Chart(quantity.replace("_", "-"), title, caption, tuple(traces), layout)
 
 
 def outcomes(results: SwarmResults) -> Chart:
@@ -117,13 +142,13 @@ def outcomes(results: SwarmResults) -> Chart:
         )
         for position, name in enumerate(names)
     ]
-    axis = {"title": {"text": "peers"}, "tickformat": "d", "dtick": max(1, len(results.peers) // 5)}
+    axis = {"title": {"text": "peers"}, **whole_numbers(len(results.peers))}
     return Chart(
         "outcomes",
         "Outcomes by round",
         "How many peers took in the aggregate of a round, and how many fell back on their own update.",
         tuple(traces),
-        _layout(axis, barmode="stack"),
+        _layout(results, axis, barmode="stack"),
     )
 
 
@@ -184,6 +209,7 @@ def _line(
     y: Sequence[float | None],
     colour: str,
     width: float,
+    hover: str,
     dash: str = "solid",
     group: str | None = None,
     legend: bool = True,
@@ -197,7 +223,7 @@ def _line(
         "line": {"color": colour, "width": width, "dash": dash},
         "marker": {"color": colour, "size": 6 + width},
         "showlegend": legend,
-        "hovertemplate": "%{y:.1%}",
+        "hovertemplate": hover,
         **({"legendgroup": group} if group else {}),
     }
 
@@ -213,5 +239,6 @@ def _bar(name: str, x: Sequence[int], y: Sequence[float], colour: str, hover: st
     }
 
 
-def _layout(y_axis: Json, **more: object) -> Json:
-    return {"xaxis": {"title": {"text": "round"}, "tickformat": "d"}, "yaxis": dict(y_axis), **more}
+def _layout(results: SwarmResults, y_axis: Json, **more: object) -> Json:
+    rounds = {"title": {"text": "round"}, **whole_numbers(results.rounds)}
+    return {"xaxis": rounds, "yaxis": dict(y_axis), **more}

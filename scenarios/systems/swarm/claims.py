@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -17,13 +18,14 @@ from node.errors import ConfigError
 from node.task.load import load_task
 from node.task.sections import Task
 from node.task.shared_noise import is_distributed
+from node.training.metric_words import METRIC_NAMES, value_text
 from protocol.wire.limits import MAX_MEMBERS
 from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Json, Request, Scenario, Table, Verdict
 from scenarios.swarms.baselines import Curve, run_baselines, run_replays
 from scenarios.swarms.history import AGGREGATED, PHASES
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
-from scenarios.swarms.progress import percent, shown
+from scenarios.swarms.progress import shown
 from scenarios.swarms.results import SwarmResults, mean, phase_mean
 from scenarios.systems.swarm import charts, privacy
 
@@ -149,7 +151,7 @@ def all_aggregated(results: SwarmResults) -> Verdict:
 
 def accurate(results: SwarmResults) -> Verdict:
     """The least accurate peer reaches what the task is known to allow."""
-    lowest = results.swarm_accuracy
+    lowest = min(peer.summary.accuracy or 0.0 for peer in results.peers)
     return Verdict(
         lowest >= ACCURACY_AT_LEAST, {"lowest of all peers": lowest, "at least": ACCURACY_AT_LEAST}
     )
@@ -157,8 +159,8 @@ def accurate(results: SwarmResults) -> Verdict:
 
 def better_than_alone(results: SwarmResults) -> Verdict:
     """The swarm gains on the mean of its peers training alone."""
-    gain = 100 * (results.swarm_accuracy - results.alone_accuracy)
-    numbers = {"swarm": results.swarm_accuracy, "mean alone": results.alone_accuracy}
+    gain = 100 * (results.together - results.alone)
+    numbers = {"swarm": results.together, "mean alone": results.alone}
     return Verdict(
         gain >= GAIN_AT_LEAST_POINTS, {**numbers, "gain in points": gain, "at least": GAIN_AT_LEAST_POINTS}
     )
@@ -166,8 +168,8 @@ def better_than_alone(results: SwarmResults) -> Verdict:
 
 def near_pooled(results: SwarmResults) -> Verdict:
     """The swarm loses little against training on all data in one place."""
-    loss = 100 * (results.pooled_accuracy - results.swarm_accuracy)
-    numbers = {"swarm": results.swarm_accuracy, "pooled": results.pooled_accuracy}
+    loss = 100 * (results.pooled - results.together)
+    numbers = {"swarm": results.together, "pooled": results.pooled}
     return Verdict(
         loss <= LOSS_AT_MOST_POINTS, {**numbers, "loss in points": loss, "at most": LOSS_AT_MOST_POINTS}
     )
@@ -185,10 +187,11 @@ CLAIMS = (
 
 def headline(results: SwarmResults) -> str:
     """The main figures in one sentence."""
+    name, said = METRIC_NAMES[results.metric], partial(value_text, results.metric)
     return (
-        f"{len(results.peers)} peers reached {percent(results.swarm_accuracy)} test accuracy together; "
-        f"alone they reach {percent(results.alone_accuracy)} on average, "
-        f"one model on pooled data {percent(results.pooled_accuracy)}. "
+        f"{len(results.peers)} peers reached {said(results.together)} test {name} together; "
+        f"alone they reach {said(results.alone)} on average, "
+        f"one model on pooled data {said(results.pooled)}. "
         f"{privacy.verdict_in_words(results)}"
     ).rstrip()
 
@@ -196,7 +199,7 @@ def headline(results: SwarmResults) -> str:
 def swarm_arm(results: SwarmResults) -> Json:
     """The peers' figures."""
     return {
-        "accuracy": results.swarm_accuracy,
+        results.metric: results.together,
         "seconds": results.swarm_s,
         "peers": [_peer_figures(peer) for peer in results.peers],
     }
@@ -212,6 +215,9 @@ def _peer_figures(peer: PeerRun) -> Json:
                 "outcome": entry.outcome,
                 "reason": entry.reason,
                 "accuracy": entry.accuracy,
+                "metric": entry.metric,
+                "value": entry.value,
+                "baseline": entry.baseline,
             }
             for entry in peer.rounds
         ],
@@ -229,7 +235,7 @@ def _peer_figures(peer: PeerRun) -> Json:
 def alone_arm(results: SwarmResults) -> Json:
     """The figures of every peer alone."""
     curves = results.baselines.alone
-    return {"accuracy": results.alone_accuracy, "peers": [_curve_figures(curve) for curve in curves]}
+    return {results.metric: results.alone, "peers": [_curve_figures(curve) for curve in curves]}
 
 
 def pooled_arm(results: SwarmResults) -> Json:
@@ -240,18 +246,19 @@ def pooled_arm(results: SwarmResults) -> Json:
 def _curve_figures(curve: Curve) -> Json:
     return {
         "rows": curve.rows,
-        "accuracy": curve.final,
+        curve.metric: curve.final,
         "seconds": curve.seconds,
-        "accuracy_by_round": list(curve.accuracy),
+        f"{curve.metric}_by_round": list(curve.values),
     }
 
 
 def tables(results: SwarmResults) -> tuple[Table, ...]:
     """A row for each peer, then what the swarm is compared with."""
-    headings = ("peer", "rounds", "aggregated", "fallbacks", "accuracy", "model", "MB sent", "seconds")
+    name = METRIC_NAMES[results.metric]
+    headings = ("peer", "rounds", "aggregated", "fallbacks", name, "model", "MB sent", "seconds")
     return (
         Table("Peers", headings, tuple(_peer_row(peer) for peer in results.peers)),
-        Table("Test accuracy", ("trained", "rows", "accuracy"), _comparison(results)),
+        Table(f"Test {name}", ("trained", "rows", name), _comparison(results)),
         *privacy.tables(results),
     )
 
@@ -263,7 +270,7 @@ def _peer_row(peer: PeerRun) -> tuple[str, ...]:
         str(summary.rounds),
         str(summary.aggregated),
         str(summary.fallbacks),
-        percent(summary.accuracy),
+        value_text(summary.metric, summary.value),
         summary.base_digest[:10],
         f"{summary.bytes_sent / MEGABYTE:.2f}",
         f"{summary.seconds:.1f}",
@@ -272,11 +279,13 @@ def _peer_row(peer: PeerRun) -> tuple[str, ...]:
 
 def _comparison(results: SwarmResults) -> tuple[tuple[str, ...], ...]:
     alone, pooled = results.baselines.alone, results.baselines.pooled
+    said = partial(value_text, results.metric)
     rows_mean = f"{mean([curve.rows for curve in alone]):.0f} on average"
     return (
-        ("together, as a swarm", rows_mean, percent(results.swarm_accuracy)),
-        ("alone, mean of the peers", rows_mean, percent(results.alone_accuracy)),
-        ("on pooled data", str(pooled.rows), percent(results.pooled_accuracy)),
+        ("together, as a swarm", rows_mean, said(results.together)),
+        ("alone, mean of the peers", rows_mean, said(results.alone)),
+        ("on pooled data", str(pooled.rows), said(results.pooled)),
+        ("not at all: the best constant answer", "0", said(results.guessing)),
     )
 
 

@@ -1,14 +1,15 @@
-"""The privacy part of scenario `swarm`: accuracy over epsilon, and a sentence about each protection."""
+"""The privacy part of scenario `swarm`: the headline over epsilon, and a sentence on each protection."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from node.training.metric_words import METRIC_NAMES, value_text
 from scenarios.frame.spec import Chart, Json, Table, Verdict
+from scenarios.study.charts import metric_axis, metric_hover, sentence
 from scenarios.swarms.baselines import PrivateCurve
 from scenarios.swarms.history import Round, amount, most_spent
 from scenarios.swarms.nodes import PeerRun
-from scenarios.swarms.progress import percent
 from scenarios.swarms.results import SwarmResults
 
 COLOURS = {"dp-sgd": "var(--series-1)", "aldp": "var(--series-2)", "ldp": "var(--series-3)"}
@@ -17,15 +18,15 @@ USEFUL_POINTS = 10.0
 
 
 def curve_of(peers: Sequence[PeerRun]) -> PrivateCurve | None:
-    """The real peers' curve: each round's lowest accuracy and largest epsilon; None without privacy."""
+    """The real peers' curve: each round's lowest value and largest epsilon; None without privacy."""
     most = most_spent([peer.summary.privacy for peer in peers])
     if most is None:
         return None
     numbers = sorted({entry.round for peer in peers for entry in peer.rounds})
     rounds = [_at(peers, number) for number in numbers]
-    accuracy = tuple(min(entry.accuracy or 0.0 for entry in entries) for entries in rounds)
+    values = tuple(min(entry.value or 0.0 for entry in entries) for entries in rounds)
     epsilon = tuple(max(entry.epsilon or 0.0 for entry in entries) for entries in rounds)
-    return PrivateCurve(str(most["mechanism"]), accuracy, epsilon, dict(most))
+    return PrivateCurve(str(most["mechanism"]), values, epsilon, dict(most))
 
 
 def _at(peers: Sequence[PeerRun], number: int) -> list[Round]:
@@ -39,49 +40,50 @@ def curves(results: SwarmResults) -> tuple[PrivateCurve, ...]:
 
 
 def over_epsilon(results: SwarmResults) -> tuple[Chart, ...]:
-    """Accuracy over the epsilon spent so far; no chart without privacy."""
-    found = curves(results)
+    """The headline metric over the epsilon spent so far; no chart without privacy."""
+    found, metric = curves(results), results.metric
     if not found:
         return ()
-    traces = [_trace(curve, position == 0) for position, curve in enumerate(found)]
+    traces = [_trace(curve, metric, position == 0) for position, curve in enumerate(found)]
     last = max(curve.epsilon[-1] for curve in found)
     guessing: Json = {
         "type": "scatter",
         "mode": "lines",
-        "name": "always the most frequent class",
+        "name": "the best constant answer",
         "x": [0, last],
         "y": [results.guessing] * 2,
         "line": {"color": "var(--faint)", "width": 2, "dash": "dash"},
-        "hovertemplate": "%{y:.1%}",
+        "hovertemplate": metric_hover(metric),
     }
     delta = amount(found[0].privacy, "delta")
     return (
         Chart(
             "epsilon",
-            "Accuracy over epsilon",
-            f"Test accuracy of the common model against the epsilon spent so far (delta {delta:g}; the peer "
-            f"that spent most). {found[0].mechanism} ran on the real peers, the others are replays over the "
-            "same data without a network. Their epsilons protect different things: see the table below.",
+            f"{sentence(metric)} over epsilon",
+            f"Test {METRIC_NAMES[metric]} of the common model against the epsilon spent so far "
+            f"(delta {delta:g}; the peer that spent most). {found[0].mechanism} ran on the real peers, "
+            "the others are replays over the same data without a network. "
+            "Their epsilons protect different things: see the table below.",
             (*traces, guessing),
             {
                 "xaxis": {"title": {"text": "epsilon spent"}, "rangemode": "tozero"},
-                "yaxis": {"title": {"text": "test accuracy"}, "tickformat": ".0%", "range": [0, 1]},
+                "yaxis": {**metric_axis(metric), "range": [0, 1]},
             },
         ),
     )
 
 
-def _trace(curve: PrivateCurve, is_real: bool) -> Json:
+def _trace(curve: PrivateCurve, metric: str, is_real: bool) -> Json:
     colour = COLOURS.get(curve.mechanism, "var(--series-4)")
     return {
         "type": "scatter",
         "mode": "lines+markers",
         "name": curve.mechanism if is_real else f"{curve.mechanism} (replay)",
         "x": list(curve.epsilon),
-        "y": list(curve.accuracy),
+        "y": list(curve.values),
         "line": {"color": colour, "width": 3.5 if is_real else 2, "dash": "solid" if is_real else "dot"},
         "marker": {"color": colour, "size": 6},
-        "hovertemplate": "epsilon %{x:.3f}: %{y:.1%}",
+        "hovertemplate": "epsilon %{x:.3f}: " + metric_hover(metric),
     }
 
 
@@ -90,19 +92,19 @@ def tables(results: SwarmResults) -> tuple[Table, ...]:
     found = curves(results)
     if not found:
         return ()
-    figures = ("mechanism", "accuracy", "epsilon spent", "of", "delta", "for")
+    figures = ("mechanism", METRIC_NAMES[results.metric], "epsilon spent", "of", "delta", "for")
     words = ("mechanism", "what is protected", "what epsilon does not cover")
     return (
-        Table("Privacy", figures, tuple(_figures(curve) for curve in found)),
+        Table("Privacy", figures, tuple(_figures(curve, results.metric) for curve in found)),
         Table("What is protected", words, tuple(_words(curve) for curve in found)),
     )
 
 
-def _figures(curve: PrivateCurve) -> tuple[str, ...]:
+def _figures(curve: PrivateCurve, metric: str) -> tuple[str, ...]:
     privacy = curve.privacy
     return (
         curve.mechanism,
-        percent(curve.final),
+        value_text(metric, curve.final),
         f"{privacy['epsilon_spent']:.3f}",
         f"{privacy['epsilon_budget']:.3g}",
         f"{privacy['delta']:g}",
@@ -116,17 +118,18 @@ def _words(curve: PrivateCurve) -> tuple[str, ...]:
 
 def verdict_in_words(results: SwarmResults) -> str:
     """A sentence on how useful each mechanism was; "" without privacy."""
-    return " ".join(_judgement(curve, results.guessing) for curve in curves(results))
+    return " ".join(_judgement(curve, results) for curve in curves(results))
 
 
-def _judgement(curve: PrivateCurve, guessing: float) -> str:
+def _judgement(curve: PrivateCurve, results: SwarmResults) -> str:
+    said, guessing = value_text(results.metric, curve.final), results.guessing
     epsilon = amount(curve.privacy, "epsilon_spent")
     if 100 * (curve.final - guessing) < USEFUL_POINTS:
         return (
-            f"{curve.mechanism} at epsilon {epsilon:.3g} is useless here: {percent(curve.final)}, where "
-            f"always guessing the most frequent class gives {percent(guessing)}."
+            f"{curve.mechanism} at epsilon {epsilon:.3g} is useless here: {said}, where "
+            f"the best constant answer gives {value_text(results.metric, guessing)}."
         )
-    return f"{curve.mechanism} reached {percent(curve.final)} at epsilon {epsilon:.3g}."
+    return f"{curve.mechanism} reached {said} at epsilon {epsilon:.3g}."
 
 
 def within_budget(results: SwarmResults) -> Verdict:
@@ -148,8 +151,8 @@ def arm(results: SwarmResults) -> Json:
     """The figures of every mechanism as JSON."""
     return {
         curve.mechanism: {
-            "accuracy": curve.final,
-            "accuracy_by_round": list(curve.accuracy),
+            results.metric: curve.final,
+            f"{results.metric}_by_round": list(curve.values),
             "epsilon_by_round": list(curve.epsilon),
             **curve.privacy,
         }

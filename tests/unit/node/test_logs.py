@@ -137,6 +137,7 @@ EVERYTHING = (
     events.Draining(30.0),
     events.Finished(SUMMARY),
     events.Finished(replace(SUMMARY, finished=False)),
+    events.Lingering(60.0),
 )
 """All events of a node."""
 
@@ -156,6 +157,7 @@ FIELDS = {
     "training": {"round"},
     "round": {
         *("round", "rounds", "outcome", "reason", "participants", "missing", "accuracy", "accuracy_of"),
+        *("metric", "value", "baseline"),
         *("epsilon", "delta", "bytes_sent", "bytes_received", "train_s", "aggregate_s", "clipped"),
         *("rolled_back", "without", "base_digest"),
     },
@@ -177,8 +179,10 @@ FIELDS = {
     "rolled-back": set(),
     "warning": {"text"},
     "draining": {"within_s"},
+    "lingering": {"for_s"},
     "finished": {
         *("rounds", "aggregated", "fallbacks", "accuracy", "accuracy_of", "epsilon", "delta"),
+        *("metric", "value", "baseline"),
         *("bytes_sent", "bytes_received", "seconds", "base_digest"),
     },
 }
@@ -240,7 +244,18 @@ def test_each_observer_is_told_everything_in_the_same_order():
 def test_a_program_reads_every_event_by_its_name():
     names = [event_values(event)["event"] for event in EVERYTHING]
     assert list(dict.fromkeys(names)) == [
-        *("started", "sums", "training", "round", "caught-up", "notice", "warning", "draining", "finished"),
+        *(
+            "started",
+            "sums",
+            "training",
+            "round",
+            "caught-up",
+            "notice",
+            "warning",
+            "draining",
+            "finished",
+            "lingering",
+        ),
     ]
 
 

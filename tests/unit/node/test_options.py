@@ -4,7 +4,7 @@ import pytest
 
 from node.addresses import is_loopback, split_endpoint
 from node.errors import ConfigError, UserError, shown
-from node.options import PeerAddress, parse_arguments, read_options
+from node.options import REPORTERS, PeerAddress, ReportTo, parse_arguments, read_options
 from node.storage.allow_list import read_allow_list
 
 KEY = "ab" * 32
@@ -43,6 +43,17 @@ def test_everything_given():
     assert (options.json, options.debug) == (True, True)
 
 
+def test_a_reporter_whose_library_is_missing_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(REPORTERS, "tensorboard", "no_such_module")
+    monkeypatch.setitem(REPORTERS, "mlflow", "json")
+    assert refused("--peers", PEERS, "--report", "mlflow:runs,tensorboard:tb") == (
+        "--report 'tensorboard:tb' needs the package no_such_module, which is not installed: "
+        "pip install 'murmuration-node[tensorboard]'"
+    )
+    options = parse_arguments(["--peers", PEERS, "--report", "mlflow:runs", "--linger", "60"])
+    assert (options.reports, options.linger_s) == ((ReportTo("mlflow", Path("runs")),), 60.0)
+
+
 def test_pins():
     options = parse_arguments(["--peers", f"{KEY}@10.0.0.1:9001, {OTHER.upper()}@host.example:9002"])
     assert options.peers[0] == PeerAddress("10.0.0.1:9001", bytes.fromhex(KEY))
@@ -59,7 +70,7 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
     names = " ".join(entry.split()[0] for entry in options)
     assert names == (
         "peers tracker listen allow open tls task set data shard rounds out key seed json log log-level "
-        "drain-timeout config debug"
+        "drain-timeout linger report config debug"
     )
     assert [entry for entry in options[2:] if "Default:" not in entry] == []
 
@@ -89,6 +100,10 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
             "--seed 'x' is refused; allowed: a whole number from 0 to 4294967295",
         ),
         (["--peers", PEERS, "--out", ""], "--out '' is refused; allowed: a path"),
+        (["--peers", PEERS, "--linger", "x"], "--linger 'x' is refused; allowed: a whole number from 0"),
+        (["--peers", PEERS, "--report", "x:tb"], "allowed: NAME:DIR, NAME being tensorboard or mlflow"),
+        (["--peers", PEERS, "--report", "mlflow"], "--report 'mlflow' is refused; allowed: NAME:DIR"),
+        (["--peers", PEERS, "--report", "mlflow:"], "--report 'mlflow:' is refused; allowed: NAME:DIR"),
         (["--peers", f"{PEERS},127.0.0.1:9001"], "the address 127.0.0.1:9001 occurs twice"),
         (["--peers", f"{KEY}@127.0.0.1:1,{KEY}@127.0.0.1:2"], f"the pinned key {KEY} occurs twice"),
         (["--peers", "abcd@127.0.0.1:1"], "the pinned key 'abcd' is refused; allowed: KEY@HOST:PORT"),

@@ -59,6 +59,9 @@ def line(
         "participants": PEERS,
         "loss": 0.3,
         "accuracy": accuracy_after(number),
+        "metric": "accuracy",
+        "value": accuracy_after(number),
+        "baseline": GUESSING,
         "epsilon": spent_after(number, peer) if private else None,
         "delta": 1e-5 if private else None,
         "bytes_sent": sum(sent.values()),
@@ -84,6 +87,7 @@ def write_peer(
         "aggregated": ROUNDS - fell_back,
         "fallbacks": fell_back,
         "accuracy": lines[-1]["accuracy"],
+        **{name: lines[-1][name] for name in ("metric", "value", "baseline")},
         "epsilon": lines[-1]["epsilon"],
         "delta": lines[-1]["delta"],
         "base_digest": digest,
@@ -126,8 +130,8 @@ def make_results(tmp_path_factory: pytest.TempPathFactory) -> MakeResults:
 
 
 def curve(name: str, limit: float) -> Curve:
-    accuracy = tuple(accuracy_after(number, limit, 0.8) for number in range(1, ROUNDS + 1))
-    return Curve(name, 287, accuracy, GUESSING, 1.5)
+    values = tuple(accuracy_after(number, limit, 0.8) for number in range(1, ROUNDS + 1))
+    return Curve(name, 287, values, GUESSING, 1.5)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from node.task.rules import key_name
 from node.task.sections import TrainSection
 from node.task.step_defaults import step_defaults
 from node.training.build import build_model
+from node.training.tallies import make_tally
 from tests.openings import after_opening
 from tests.own_data import IMAGES, TABLE, picture, schema, told, toml, ward
 
@@ -208,6 +209,27 @@ def test_a_search_leaves_a_rate_that_diverges_and_keeps_one_that_is_as_good(data
 
 def changed_rate(task, optimizer, rate):
     return replace(task, train=replace(task.train, optimizer=optimizer, learning_rate=rate))
+
+
+@pytest.mark.parametrize(
+    ("argv", "kind"),
+    [
+        (("--target", "outcome", "--privacy", "none"), "scores"),
+        (("--target", "age", "--privacy", "none"), "sums"),
+        (("--target", "age", "--target-kind", "classes", "--privacy", "none"), "sums"),
+        (("--target", "outcome"), None),
+    ],
+)
+def test_without_privacy_the_file_has_a_metric_of_all(data, capsys, argv, kind):
+    """It fits the targets, comes at least once in a run, and is absent with privacy."""
+    assert run(capsys, "--data", str(data), *argv)[0] == 0
+    assert toml(data.parent / "task.toml").get("aggregation", {}).get("swarm_metric") == kind
+    assert run(capsys, "--data", str(data), *argv, "--rounds", "3", "--force")[0] == 0
+    task = load_task("task.toml", [])
+    assert task.aggregation.swarm_metric_every == (5 if kind is None else 3)
+    dataset = load_dataset(task, data, None)
+    if kind is not None:
+        make_tally(kind, dataset, has_schema=True)
 
 
 def test_images_and_arrays(tmp_path, monkeypatch, capsys):

@@ -7,6 +7,7 @@ import pytest
 
 from node.observe import history_reader
 from node.observe.history_reader import Rounds
+from node.storage.records import SwarmFigure
 
 
 def line(number: int, **more: object) -> str:
@@ -65,6 +66,32 @@ def test_a_round_of_steps_has_them_and_both_epsilons(path):
 
     assert (first.steps, first.steps_failed, first.epsilon_alone) == (None, None, None)
     assert (second.steps, second.steps_failed, second.epsilon, second.epsilon_alone) == (10, 1, 1.0, 6.5)
+
+
+def test_a_headline_and_the_metric_of_all_are_read(path):
+    metrics = {"auc": 0.7, "balanced-accuracy": 0.5, "accuracy": 0.98}
+    swarm = {"metric": "auc", "value": 0.75, "baseline": 0.5, "only_class": None, "mine": 0.7}
+    counted = {"rows": 540, "peers": 3, "generation": 4}
+    path.write_text(
+        line(1)
+        + line(2, metric="auc", value=0.7, baseline=0.5, only_class="no", metrics=metrics)
+        + line(
+            3,
+            metric="r2",
+            value=None,
+            metrics={**metrics, "r2": None, "mae": 3.5},
+            swarm={**swarm, **counted},
+        )
+        + line(4, metric=7, metrics=[1], swarm={"rows": 3})
+    )
+    old, skewed, numbers, damaged = Rounds(path).read()
+
+    assert (old.metric, old.value, old.accuracy, old.swarm) == (None, None, 0.5, None)
+    assert (skewed.metric, skewed.value, skewed.baseline, skewed.beside) == ("auc", 0.7, 0.5, 0.5)
+    assert skewed.only_class == "no"
+    assert (numbers.metric, numbers.value, numbers.beside) == ("r2", None, 3.5)
+    assert numbers.swarm == SwarmFigure(**swarm, **counted)
+    assert (damaged.metric, damaged.beside, damaged.swarm) == (None, None, None)
 
 
 def test_a_line_that_is_still_being_written_waits(path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from rich.console import Console
@@ -18,6 +18,7 @@ from node.runtime.artifacts import Record, Summary
 from node.runtime.group_guarantees import withstands
 from node.runtime.privacy_budget import facts, make_mechanism
 from node.runtime.snapshot import Snapshot
+from node.storage.records import SwarmFigure
 from node.task.load import load_task
 from protocol.actions import Note, Notice, Reason
 from tests.parts import base
@@ -47,6 +48,9 @@ RECORD = Record(
     clipped=0,
     phases={},
     metrics={"accuracy": 0.9, "auc": None},
+    metric="accuracy",
+    value=0.9,
+    baseline=0.1,
 )
 SUMMARY = Summary(
     rounds=2,
@@ -68,7 +72,12 @@ SUMMARY = Summary(
     privacy=None,
     sums=SUMS.facts,
     metrics={"accuracy": 0.9, "auc": None},
+    metric="accuracy",
+    value=0.9,
+    baseline=0.1,
 )
+HEADLINE = ("metric", "value", "baseline", "only_class", "metrics")
+OF_ALL = SwarmFigure("accuracy", 0.85, 0.6, None, 0.8, 540, 3, 4)
 PRIVATE = replace(RECORD, epsilon=1.23456, delta=1e-5)
 FOLLOWED = replace(
     PRIVATE, outcome="fallback", reason=str(Reason.BUDGET_SPENT), participants=0, train_loss=None
@@ -78,16 +87,16 @@ LEDGER = facts(LDP, Ledger.of(LDP.per_offer))
 
 def test_a_round_without_privacy_says_nothing_of_it():
     assert round_text(RECORD, 20) == (
-        "round 1/20: aggregated with 3 peers; test accuracy 90.0 %; train 0.50 s, aggregate 0.25 s"
+        "round 1/20: aggregated with 3 peers; test accuracy 90.0 % (largest class 10.0 %); "
+        "train 0.50 s, aggregate 0.25 s"
     )
 
 
 def test_a_round_says_what_is_spent_so_far():
-    assert "; test accuracy 90.0 %; epsilon 1.235 spent; train" in round_text(PRIVATE, 20)
+    good = "test accuracy 90.0 % (largest class 10.0 %)"
+    assert f"; {good}; epsilon 1.235 spent; train" in round_text(PRIVATE, 20)
     nothing_yet = replace(PRIVATE, epsilon=0.0, outcome="fallback", reason="group-timeout", participants=0)
-    assert "own update kept (group-timeout); test accuracy 90.0 %; epsilon 0.000 spent" in (
-        round_text(nothing_yet, 20)
-    )
+    assert f"own update kept (group-timeout); {good}; epsilon 0.000 spent" in (round_text(nothing_yet, 20))
 
 
 def test_a_round_of_steps_says_how_many_failed_and_what_is_left_if_all_collude():
@@ -98,6 +107,60 @@ def test_a_round_of_steps_says_how_many_failed_and_what_is_left_if_all_collude()
     failed = replace(steps, steps_failed=2, missing=("abcdef0123456789",))
     assert "3 peers, 10 steps and 2 more failed, missing abcdef01; " in round_text(failed, 20)
     assert "10 steps and 2 more failed; " in round_text(replace(failed, missing=()), 20)
+
+
+def test_a_skewed_task_is_told_by_auc_and_a_constant_model_by_name():
+    skewed = replace(
+        RECORD,
+        metric="auc",
+        value=0.5123,
+        baseline=0.5,
+        only_class="no",
+        metrics={"accuracy": 0.985, "balanced-accuracy": 0.5, "auc": 0.5123},
+    )
+    told = round_text(skewed, 20)
+    words = "test AUC 0.512 (guessing 0.500), balanced accuracy 50.0 %; the model says 'no' to every row"
+    assert f"; {words}; train" in told
+    assert "98.5" not in told
+    of_run = replace(SUMMARY, **{name: getattr(skewed, name) for name in HEADLINE})
+    assert f"; {words}; base" in summary_text(of_run)
+
+
+def test_numbers_are_never_called_accurate():
+    numbers = replace(
+        RECORD, accuracy=None, metric="r2", value=0.4, baseline=0.0, metrics={"r2": 0.4, "mae": 12.25}
+    )
+    assert "; test R2 0.400 (the mean 0.000), MAE 12.25; train" in round_text(numbers, 20)
+    assert "accuracy" not in round_text(numbers, 20)
+    assert json.loads(json.dumps(numbers.as_json()))["accuracy"] is None
+
+
+def test_a_round_with_a_metric_of_all_shows_it_beside_mine():
+    shown = replace(RECORD, swarm=OF_ALL)
+    told = "all 540 rows of 3 peers (generation 4): accuracy 85.0 % (largest class 60.0 %), mine 80.0 %"
+    assert round_text(shown, 20) == round_text(RECORD, 20).replace("; train", f"; {told}; train")
+    last = summary_text(replace(SUMMARY, swarm=OF_ALL))
+    assert last == summary_text(SUMMARY).replace("; base", f"; {told}; base")
+    unknown = round_text(replace(RECORD, swarm=replace(OF_ALL, mine=None)), 20)
+    assert "mine" not in unknown
+    assert shown.as_json()["swarm"] == asdict(OF_ALL)
+    assert RECORD.as_json()["swarm"] is None
+
+
+def test_the_live_table_has_a_column_for_all_only_where_there_is_one():
+    live, out = LiveView(), io.StringIO()
+    live._console = Console(file=out, width=130)
+    live.handle(events.RoundEnded(RECORD, 20))
+    live._console.print(live._table())
+    assert "all, mine" not in out.getvalue()
+    live.handle(events.RoundEnded(replace(RECORD, round=2, swarm=OF_ALL, only_class="no"), 20))
+    live._console.print(live._table())
+    header, first, second = out.getvalue().splitlines()[-3:]
+    assert "accuracy" in header
+    assert "all, mine" in header
+    assert "85.0 %" not in first
+    assert "85.0 %, 80.0 %" in second
+    assert "90.0 % (only 'no')" in second
 
 
 def test_a_round_whose_base_was_refused_says_so():

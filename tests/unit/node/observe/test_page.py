@@ -124,17 +124,39 @@ def test_nothing_else_in_the_package_can_be_had(served, path):
     assert ask(served, path)[0] == 404
 
 
-@pytest.mark.parametrize("path", ["/", "/v1/status", "/v1/events", "/page/page.js"])
+@pytest.mark.parametrize("path", ["/", "/v1/status", "/v1/events", "/v1/model", "/page/page.js"])
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
 def test_there_is_nothing_to_change(served, path, method):
     assert ask(served, path, method)[0] == 405
 
 
-@pytest.mark.parametrize("path", ["/", "/page/page.js", "/v1/status", "/v1/events"])
+@pytest.mark.parametrize("path", ["/", "/page/page.js", "/v1/status", "/v1/events", "/v1/model"])
 def test_a_rebound_name_is_told_nothing(served, path):
     status, _, body = ask(served, path, Host="evil.example")
 
     assert (status, body) == (421, b"this node has another name\n")
+
+
+def test_the_owner_gets_the_model_and_nobody_else(tmp_path):
+    model = tmp_path / "model.safetensors"
+    with Served(VIEW, TOKEN, model) as server:
+        owner = {"Authorization": f"Bearer {TOKEN}"}
+        assert ask(server, "/v1/model", **owner)[0] == 404
+        model.write_bytes(b"weights")
+        status, headers, body = ask(server, "/v1/model", **owner)
+        assert (status, body, headers["Content-Disposition"]) == (
+            200,
+            b"weights",
+            'attachment; filename="model.safetensors"',
+        )
+        assert (headers["X-Content-Type-Options"], headers["Cache-Control"]) == ("nosniff", "no-store")
+        model.write_bytes(bytes(range(256)) * 10_000)  # in many pieces
+        assert ask(server, "/v1/model", **owner)[2] == model.read_bytes()
+        for refused in ({}, {"Authorization": "Bearer x"}):
+            assert ask(server, "/v1/model", **refused)[0] == 401
+        assert ask(server, "/v1/model", **owner, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
+    with Served(VIEW) as server:
+        assert ask(server, "/v1/model")[0] == 404
 
 
 @pytest.mark.parametrize("path", ["/v1/status", "/v1/events"])

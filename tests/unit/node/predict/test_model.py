@@ -108,6 +108,8 @@ def test_predictions_and_metrics_of_classes_are_those_of_the_run(run, classes):
     assert (status, err) == (0, "")
     said = json.loads(out)
     assert said["metrics"] == pytest.approx({**found.metrics, "accuracy": found.accuracy, "loss": found.loss})
+    headline = {"metric": "accuracy", "value": found.accuracy, "baseline": found.headline.baseline}
+    assert {name: said[name] for name in headline} == pytest.approx(headline)
     assert said["model"] == {
         "base_digest": BASE.digest.hex(), "generation": 3, "participants": 4, "privacy": LEDGER
     }  # fmt: skip
@@ -129,7 +131,9 @@ def test_predictions_of_numbers(run):
     assert lines[0] == f"model: base {BASE.digest.hex()[:16]} of generation 3, the mean of 4 updates"
     assert lines[1].startswith("privacy spent: epsilon 1.5 of 8 at delta 1e-05 (6.5 remain), for one record")
     assert lines[2] == f"predictions: {len(node.dataset.test_y)} rows in {node.folder / 'predictions.csv'}"
-    assert f"r2 {found.metrics['r2']:.4f}, mae {found.metrics['mae']:.4f}" in lines[3]
+    both = f"R2 {found.metrics['r2']:.3f}{{}}, MAE {found.metrics['mae']:.4g}"
+    assert lines[3] == "result: " + both.format(" (the mean 0.000)")
+    assert lines[4] == "metrics: " + both.format("") + f", loss {found.loss:.4f}"
     assert written[0] == ["row", "prediction"]
     answers = np.array([line[1] for line in written[1:]], float)
     assert np.abs(answers - node.dataset.test_y.numpy()).mean() == pytest.approx(

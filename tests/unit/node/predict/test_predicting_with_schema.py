@@ -86,9 +86,10 @@ def test_numbers_come_in_their_own_units(tmp_path, capsys):
     said, lines = predicted(tmp_path, capsys, data)
     answers = np.array([float(line["prediction"]) for line in lines])
     wanted = np.array([line[3] for line in LINES[1:]])
-    assert said["metrics"]["mae"] == pytest.approx(np.abs(answers - wanted).mean() / 2, rel=1e-4)
+    assert said["metrics"]["mae"] == pytest.approx(np.abs(answers - wanted).mean(), rel=1e-4)
     error = ((answers - wanted) ** 2).sum() / ((wanted - wanted.mean()) ** 2).sum()
     assert said["metrics"]["r2"] == pytest.approx(1 - error, rel=1e-4)
+    assert (said["metric"], said["baseline"], "accuracy" in said["metrics"]) == ("r2", 0.0, False)
     assert trainer.own_names == ()
 
 

@@ -42,6 +42,9 @@ def record(round: int) -> Record:
         clipped=0,
         phases={"train": Traffic(0.5), "group": Traffic(0.1, 4, 5)},
         metrics={"accuracy": 0.9, "auc": 0.87654321, "balanced-accuracy": None},
+        metric="accuracy",
+        value=0.9,
+        baseline=0.654321987,
     )
 
 
@@ -54,6 +57,7 @@ def test_history_is_a_line_for_each_round(tmp_path):
     assert lines[0]["phases"]["group"] == {"s": 0.1, "bytes_sent": 4, "bytes_received": 5}
     assert lines[0]["loss"] == 0.123457
     assert lines[0]["metrics"] == {"accuracy": 0.9, "auc": 0.876543, "balanced-accuracy": None}
+    assert [lines[0][name] for name in ("metric", "value", "baseline")] == ["accuracy", 0.9, 0.654322]
     assert folder.history() == lines
 
 
@@ -117,7 +121,7 @@ def test_a_working_model_that_is_not_there_or_damaged(tmp_path):
 
 def test_the_summary_is_replaced_whole(tmp_path):
     few = (3, 2, 1, 0.9, None, None, "ab", 1, 2, 3.0, "test", "digits", "k", True, 3, {}, None, {})
-    Folder(tmp_path, CARD).summary(Summary(*few, {"auc": 1 / 3}))
+    Folder(tmp_path, CARD).summary(Summary(*few, {"auc": 1 / 3}, "auc", 1 / 3, 0.5))
     written = json.loads((tmp_path / "summary.json").read_text())
     assert (written["aggregated"], written["metrics"]) == (2, {"auc": 0.333333})
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]

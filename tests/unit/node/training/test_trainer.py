@@ -217,8 +217,16 @@ def test_numbers_are_regressed_on():
     subject = Trainer(model, section, rows, 0, None, SystemWords())
     trained = subject.train(np.zeros(2, np.float32), 1, NEVER)
     assert trained.vector == pytest.approx([3, 0.5], abs=0.01)
-    assert subject.evaluate(trained.vector).accuracy > 0.999
-    assert subject.evaluate(np.array([0, 0.5], np.float32)).accuracy == pytest.approx(0, abs=1e-5)
+    found = subject.evaluate(trained.vector)
+    assert (found.accuracy, found.headline.metric, found.headline.baseline) == (None, "r2", 0.0)
+    assert found.headline.value > 0.999
+    constant = subject.evaluate(np.array([0, 0.5], np.float32))
+    assert constant.headline.value == pytest.approx(0, abs=1e-5)
+    own_unit = Trainer(model, section, replace(rows, unit=20.0), 0, None, SystemWords())
+    in_own_unit = own_unit.evaluate(np.array([0, 0.5], np.float32))
+    assert in_own_unit.headline == constant.headline
+    assert in_own_unit.metrics["mae"] == pytest.approx(20 * constant.metrics["mae"])
+    assert found.score == found.headline.value
 
 
 def test_a_module_for_use_has_the_vector_and_is_a_copy(dataset):

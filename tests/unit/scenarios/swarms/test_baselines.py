@@ -46,9 +46,9 @@ def test_pooled_is_every_row_of_every_shard_once(tmp_path: Path) -> None:
 
 def test_pooled_learns_more_than_a_peer_alone_and_twice_the_same(tmp_path: Path) -> None:
     pooled, alone, again = (train_curve(job(tmp_path, name)) for name in ("pooled", "alone 0", "alone 0"))
-    assert len(pooled.accuracy) == 2
+    assert len(pooled.values) == 2
     assert pooled.final > alone.final
-    assert alone.accuracy == again.accuracy
+    assert alone.values == again.values
 
 
 def test_the_curve_is_left_as_json(tmp_path: Path) -> None:
@@ -57,4 +57,4 @@ def test_the_curve_is_left_as_json(tmp_path: Path) -> None:
     assert train_baseline(entry) == 0
     curve = Curve(**json.loads(entry.path.read_text()))
     assert curve.name == "alone 2"
-    assert len(curve.accuracy) == 2
+    assert len(curve.values) == 2

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from node.errors import ConfigError
+from node.training.headline import Headline
 from node.training.trainer import Evaluation
 from scenarios.engines.room import LocalRoom
 from scenarios.study.cells import Outcome
@@ -179,7 +180,7 @@ def test_figures_may_be_areas_under_the_curve() -> None:
     accuracy = run(peers().changed(easy).lasting(8))
     assert outcome.final > 0.9 > accuracy.final - 0.1
     assert outcome.final > accuracy.final
-    undefined = Evaluation(0.5, 1.0, {"auc": None})
+    undefined = Evaluation(0.5, 1.0, {"auc": None}, Headline("auc", None, 0.5))
     assert (measured(undefined, AUC), measured(undefined, ACCURACY)) == (0.0, 0.5)
 
 

@@ -44,3 +44,15 @@ def test_of_a_round_written_twice_the_later_counts() -> None:
 def test_no_files_is_no_rounds_and_no_summary(tmp_path: Path) -> None:
     assert read_history(tmp_path / "history.jsonl") == ()
     assert read_summary(tmp_path / "summary.json") is None
+
+
+def test_the_metric_of_all_rows_is_read_where_it_is_the_headline():
+    swarm = {"metric": "auc", "value": 0.75}
+    same, other, none = (
+        parse_round(json.dumps({**LINE, "metric": metric, "value": 0.7, "swarm": found}))
+        for metric, found in (("auc", swarm), ("accuracy", swarm), ("auc", None))
+    )
+    assert [one.of_all for one in (same, other, none)] == [0.75, None, None]
+    assert (same.metric, same.value) == ("auc", 0.7)
+    old = parse_round(json.dumps(LINE))
+    assert (old.metric, old.value) == ("accuracy", 0.5)

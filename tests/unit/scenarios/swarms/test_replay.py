@@ -71,8 +71,8 @@ def test_a_replay_has_the_peers_and_the_budget_and_is_calibrated_exactly(tmp_pat
 def test_a_replay_spends_what_real_peers_would_and_is_the_same_twice(tmp_path, mechanism):
     curve, again = (replay(job(tmp_path, mechanism)) for _ in range(2))
     assert curve == again
-    assert (curve.mechanism, len(curve.accuracy), len(curve.epsilon)) == (mechanism, ROUNDS, ROUNDS)
-    assert curve.final == curve.accuracy[-1]
+    assert (curve.mechanism, len(curve.values), len(curve.epsilon)) == (mechanism, ROUNDS, ROUNDS)
+    assert curve.final == curve.values[-1]
     assert 0 < curve.epsilon[0] < curve.epsilon[1] <= 8.0 * (1 + 1e-9)
     assert curve.epsilon[1] == pytest.approx(8.0, rel=0.01)
     assert curve.privacy["epsilon_spent"] == curve.epsilon[-1]
@@ -81,7 +81,7 @@ def test_a_replay_spends_what_real_peers_would_and_is_the_same_twice(tmp_path, m
 
 def test_rounds_beyond_the_budget_leave_the_model_and_epsilon_as_they_are(tmp_path):
     curve = replay(job(tmp_path, "ldp", rounds=ROUNDS + 2))
-    assert curve.accuracy[1:] == (curve.accuracy[1],) * 3
+    assert curve.values[1:] == (curve.values[1],) * 3
     assert curve.epsilon[1:] == (curve.epsilon[1],) * 3
 
 
@@ -100,7 +100,7 @@ def test_no_two_mechanisms_have_the_same_noise(tmp_path):
     loud = ("privacy.epsilon=0.1", "privacy.clipping_radius=0.01")
     aldp, ldp = (replay(job(tmp_path, name, *loud)) for name in ("aldp", "ldp"))
     assert aldp.epsilon == pytest.approx(ldp.epsilon)
-    assert aldp.accuracy != ldp.accuracy
+    assert aldp.values != ldp.values
 
 
 def test_what_gives_no_guarantee_is_not_compared(tmp_path):
@@ -116,11 +116,11 @@ def test_a_curve_is_left_as_json_and_read_again_instead_of_replayed(tmp_path, ca
         one.path.parent.mkdir(exist_ok=True)
         assert run_replay(one) == 0
     written = json.loads((tmp_path / "baselines" / "ldp.json").read_text())
-    assert capsys.readouterr().out.count("round 2: accuracy") == 2
+    assert capsys.readouterr().out.count("round 2: value") == 2
     curves = run_replays(plan, plan.task.privacy.mechanism, silent())
     assert [curve.mechanism for curve in curves] == ["aldp", "ldp"]
     assert all(isinstance(curve, PrivateCurve) for curve in curves)
-    assert list(curves[1].accuracy) == written["accuracy"]
+    assert list(curves[1].values) == written["values"]
 
 
 def test_without_privacy_nothing_is_replayed(tmp_path):

@@ -3,7 +3,8 @@ from dataclasses import replace
 
 from protocol.actions import Reason
 from scenarios.swarms.results import SwarmResults
-from scenarios.systems.swarm.charts import REASONS, accuracy_by_peer, by_phase, comparison, outcomes
+from scenarios.systems.swarm.charts import BASE_RATE, REASONS, by_phase, comparison, outcomes, value_by_peer
+from scenarios.systems.swarm.claims import tables
 
 MakeResults = Callable[..., SwarmResults]
 
@@ -11,11 +12,40 @@ MakeResults = Callable[..., SwarmResults]
 def test_the_swarm_is_shown_against_every_peer_alone_and_pooled(results: SwarmResults) -> None:
     names = [trace["name"] for trace in comparison(results).traces]
     alone = [f"peer {peer} alone" for peer in range(5)]
-    assert names == [*alone, "alone, mean", "pooled data", "the swarm"]
+    assert names == [*alone, "alone, mean", "pooled data", "the swarm", BASE_RATE]
+
+
+def test_the_base_rate_is_drawn_in_under_the_curves(results: SwarmResults) -> None:
+    for chart in (comparison(results), value_by_peer(results)):
+        assert (chart.traces[-1]["name"], chart.traces[-1]["x"]) == (BASE_RATE, [1, 20])
+        assert chart.traces[-1]["y"] == [results.guessing] * 2 == [0.1, 0.1]
+
+
+def test_the_metric_of_all_rows_stands_at_the_model_that_it_measures(results: SwarmResults) -> None:
+    assert "all rows, by secure sum" not in {trace["name"] for trace in value_by_peer(results).traces}
+    first = results.peers[0]
+    counted = tuple(replace(entry, of_all=0.9 if entry.round % 5 == 0 else None) for entry in first.rounds)
+    shown = value_by_peer(replace(results, peers=(replace(first, rounds=counted), *results.peers[1:])))
+    trace = shown.traces[-2]
+    assert (trace["name"], trace["x"], trace["y"]) == ("all rows, by secure sum", [4, 9, 14, 19], [0.9] * 4)
+
+
+def test_charts_and_tables_name_the_metric_that_the_rows_chose(results: SwarmResults) -> None:
+    pooled = replace(results.baselines.pooled, metric="auc")
+    skewed = replace(results, baselines=replace(results.baselines, pooled=pooled))
+    assert value_by_peer(results).title == "Accuracy by round, for each peer"
+    assert value_by_peer(results).layout["yaxis"] == {
+        "title": {"text": "test accuracy"}, "tickformat": ".0%"
+    }  # fmt: skip
+    assert value_by_peer(skewed).title == "AUC by round, for each peer"
+    assert value_by_peer(skewed).layout["yaxis"] == {"title": {"text": "test AUC"}}
+    assert comparison(skewed).traces[0]["hovertemplate"] == "%{y:.3f}"
+    assert tables(skewed)[1].headings == ("trained", "rows", "AUC")
+    assert tables(skewed)[1].rows[-1] == ("not at all: the best constant answer", "0", "0.100")
 
 
 def test_lines_that_coincide_stay_visible(results: SwarmResults) -> None:
-    widths = [trace["line"]["width"] for trace in accuracy_by_peer(results).traces]
+    widths = [trace["line"]["width"] for trace in value_by_peer(results).traces[:-1]]
     assert widths == sorted(widths, reverse=True)
     assert len(set(widths)) == len(widths)
 

@@ -42,21 +42,21 @@ def test_the_real_curve_has_each_rounds_lowest_accuracy_and_largest_epsilon(priv
     curve = curve_of(private.peers)
     assert curve is not None
     assert curve.mechanism == "dp-sgd"
-    assert curve.accuracy == tuple(accuracy_after(number) for number in range(1, ROUNDS + 1))
+    assert curve.values == tuple(accuracy_after(number) for number in range(1, ROUNDS + 1))
     assert curve.epsilon == tuple(spent_after(number, 3) for number in range(1, ROUNDS + 1))
     assert curve.privacy["epsilon_spent"] == 8.0, "the ledger of the peer that has spent most"
-    worse = replace(private.peers[1].rounds[4], accuracy=0.01)
+    worse = replace(private.peers[1].rounds[4], value=0.01)
     peers = list(private.peers)
     peers[1] = replace(peers[1], rounds=(*peers[1].rounds[:4], worse, *peers[1].rounds[5:]))
     lower = curve_of(peers)
     assert lower is not None
-    assert lower.accuracy[4] == 0.01
+    assert lower.values[4] == 0.01
 
 
 def test_the_chart_shows_the_real_peers_the_replays_and_guessing(private: SwarmResults) -> None:
     (chart,) = over_epsilon(private)
     assert [trace["name"] for trace in chart.traces] == [
-        *("dp-sgd", "aldp (replay)", "ldp (replay)", "always the most frequent class")
+        *("dp-sgd", "aldp (replay)", "ldp (replay)", "the best constant answer")
     ]
     assert chart.traces[0]["x"] == [spent_after(number, 3) for number in range(1, ROUNDS + 1)]
     assert chart.traces[1]["x"] == list(EPSILONS)
@@ -70,7 +70,7 @@ def test_the_tables_have_a_row_for_each_mechanism(private: SwarmResults) -> None
     figures, words = tables(private)
     assert [row[0] for row in figures.rows] == [row[0] for row in words.rows] == ["dp-sgd", "aldp", "ldp"]
     assert figures.rows[0] == (
-        *("dp-sgd", "96.5%", "8.000", "8", "1e-05"),
+        *("dp-sgd", "96.5 %", "8.000", "8", "1e-05"),
         "the unit of dp-sgd (replace)",
     )
     assert words.rows[0] == ("dp-sgd", "what dp-sgd protects", "nothing")
@@ -85,10 +85,10 @@ def test_less_than_ten_points_above_guessing_is_useless(
 ) -> None:
     results = make_results(mechanism="dp-sgd", replays=(replayed("ldp", final),))
     said = verdict_in_words(results)
-    assert said.startswith("dp-sgd reached 96.5% at epsilon 8.")
+    assert said.startswith("dp-sgd reached 96.5 % at epsilon 8.")
     assert ("ldp at epsilon 8 is useless here: " in said) == useless
-    assert ("always guessing the most frequent class gives 10.0%." in said) == useless
-    assert (f"ldp reached {final:.1%} at epsilon 8." in said) == (not useless)
+    assert ("the best constant answer gives 10.0 %." in said) == useless
+    assert (f"ldp reached {100 * final:.1f} % at epsilon 8." in said) == (not useless)
     assert said in headline(results)
 
 
@@ -116,7 +116,7 @@ def test_without_privacy_nothing_is_said_of_it(results: SwarmResults) -> None:
     assert (over_epsilon(results), tables(results), arm(results)) == ((), (), {})
     assert verdict_in_words(results) == ""
     assert within_budget(results).holds
-    assert headline(results).endswith("one model on pooled data 97.0%.")
+    assert headline(results).endswith("one model on pooled data 97.0 %.")
     assert len(results.peers) == PEERS
 
 

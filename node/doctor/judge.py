@@ -1,0 +1,80 @@
+"""What the answers of a peer mean: pure functions from answers and times to findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from node.doctor.finding import Finding
+from node.doctor.reach import milliseconds
+from node.doctor.requests import Answer
+from node.errors import one_line, shown
+from node.net.doors import BODY_LEAST_BYTES_PER_S
+from protocol.swarm.meeting.clock_skew import TOLERANCE_S
+
+SLOW_BYTES_PER_S = 8 * BODY_LEAST_BYTES_PER_S
+"""Below this rounds take long; a node gives up bodies that are slower than an eighth of it."""
+SLOW_ROUND_TRIP_S = 1.0
+_WORDS = 60
+_SERVER = "aiohttp"
+"""What the Server header of every node contains."""
+
+
+def is_healthy(answer: Answer) -> bool:
+    """Returns whether this is a node's answer to /healthz."""
+    return answer.said.get("status") == "ok"
+
+
+def between(headers: Mapping[str, str]) -> str:
+    """Returns the HTTP proxy that answers, as it names itself in the headers; "" if none does."""
+    via = headers.get("Via", "")
+    server = headers.get("Server", "")
+    named = via or ("" if _SERVER in server or not server else server)
+    return one_line(named)[:_WORDS]
+
+
+def state(health: Answer, ready: Answer) -> Finding:
+    """Says whether the far end is ready for a round. A node that only waits for others is fine."""
+    why = ready.said.get("why")
+    waits = health.said.get("waiting")
+    said = [*(why if isinstance(why, list) else []), *([waits] if waits else [])]
+    if ready.said.get("ready") is True and not waits:
+        return Finding("state", "ready")
+    text = "; ".join(shown(each).strip("'\"") for each in said[:2]) or "it does not say why"
+    return Finding("state", "waits", "ok", f"it waits ({text})")
+
+
+def clock(ahead_s: float | None) -> Finding:
+    """Shows how far a clock is ahead; `node.doctor.table` compares the clocks and says which one is wrong."""
+    if ahead_s is None:
+        return Finding("clock", "unknown")
+    return Finding("clock", "agrees" if abs(ahead_s) < TOLERANCE_S else f"{ahead_s:+.0f} s")
+
+
+def round_trip(seconds: float) -> Finding:
+    """Shows a round trip, and warns of one that slows down every step of a round."""
+    if seconds < SLOW_ROUND_TRIP_S:
+        return Finding("round trip", milliseconds(seconds))
+    advice = (
+        "a question and its answer take long: each round takes dozens of them; is the machine overloaded?"
+    )
+    return Finding("round trip", milliseconds(seconds), "warning", advice)
+
+
+def throughput(bytes_per_s: float | None) -> Finding:
+    """Shows a throughput, and warns of one that a model takes long to pass."""
+    if bytes_per_s is None:
+        return Finding("throughput", "not measured")
+    cell = f">= {_rate(bytes_per_s)}"
+    if bytes_per_s >= SLOW_BYTES_PER_S:
+        return Finding("throughput", cell)
+    advice = (
+        f"a million parameters take {4_000_000 / bytes_per_s:.0f} s on this way: take a smaller model, or "
+        "raise aggregation.sums_timeout_s"
+    )
+    return Finding("throughput", cell, "warning", advice)
+
+
+def _rate(bytes_per_s: float) -> str:
+    if bytes_per_s >= 1e6:
+        return f"{bytes_per_s / 1e6:.{0 if bytes_per_s >= 1e7 else 1}f} MB/s"
+    return f"{bytes_per_s / 1e3:.0f} kB/s"

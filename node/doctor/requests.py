@@ -1,0 +1,101 @@
+"""HTTP requests of the doctor: only for what a node shows to everybody, and never more than is allowed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from aiohttp import ClientSession, StreamReader
+
+from node.net.date_header import ahead_s
+
+HEALTH, READY = "/healthz", "/readyz"
+LARGEST_PART = "/page/uPlot.iife.min.js"
+"""The largest file of the page, some 50 kB: the largest answer that a node gives to everybody."""
+_PARTS_AT_ONCE, _PARTS = 4, 16
+_ROUND_TRIPS = 5
+_MOST_BYTES = 64 * 1024
+_MOST_PART_BYTES = 1024 * 1024
+ANSWER_S = 5.0
+"""Time limit of one small answer."""
+PARTS_S = 20.0
+"""Time limit for all that a throughput is measured by."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer: its JSON object (empty for any other body), headers, and how far the clock is ahead (s)."""
+
+    said: Mapping[str, object]
+    headers: Mapping[str, str]
+    ahead_s: float | None
+
+
+@dataclass(frozen=True)
+class Way:
+    """Where requests go: a client, "http://host:port" or "https://...", and the context for TLS."""
+
+    client: ClientSession
+    url: str
+    context: ssl.SSLContext | None
+
+    async def get(self, path: str) -> Answer:
+        """Returns the answer to a GET. Raises aiohttp's ClientError, OSError or TimeoutError."""
+        async with (
+            asyncio.timeout(ANSWER_S),
+            self.client.get(self.url + path, ssl=self.context or False) as answer,
+        ):
+            body = await _at_most(answer.content, _MOST_BYTES)
+            return Answer(_json(body), dict(answer.headers), ahead_s(answer.headers.get("Date")))
+
+    async def round_trip_s(self) -> float:
+        """Returns the median time of a short question on an open connection, in seconds."""
+        loop = asyncio.get_running_loop()
+        times = []
+        for _ in range(_ROUND_TRIPS):
+            begun = loop.time()
+            await self.get(HEALTH)
+            times.append(loop.time() - begun)
+        return median(times)
+
+    async def bytes_per_s(self) -> float | None:
+        """Returns the rate at which large answers come, at least: TCP has hardly sped up by their end.
+
+        None if the far end does not give out its page under this name. Raises as `get` does.
+        """
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(PARTS_S), asyncio.TaskGroup() as lanes:
+            begun = loop.time()
+            reading = [lanes.create_task(self._parts()) for _ in range(_PARTS_AT_ONCE)]
+        counts = [lane.result() for lane in reading]
+        return None if 0 in counts else sum(counts) / (loop.time() - begun)
+
+    async def _parts(self) -> int:
+        """Reads the largest part several times on one connection; returns its bytes, 0 if it is refused."""
+        count = 0
+        for _ in range(_PARTS // _PARTS_AT_ONCE):
+            async with self.client.get(self.url + LARGEST_PART, ssl=self.context or False) as answer:
+                if answer.status != 200:
+                    return 0
+                count += len(await _at_most(answer.content, _MOST_PART_BYTES))
+        return count
+
+
+async def _at_most(content: StreamReader, count: int) -> bytes:
+    """Returns the first `count` bytes of a body, or all of a shorter one."""
+    body = bytearray()
+    while len(body) < count and (piece := await content.read(count - len(body))):
+        body += piece
+    return bytes(body)
+
+
+def _json(body: bytes) -> Mapping[str, object]:
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}

@@ -1,0 +1,1 @@
+"""`python -m node.report`: a run, or several, as one HTML file or as a table."""

@@ -1,0 +1,74 @@
+"""Writes a report's files once all of them are made: if a run cannot be read, no file changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from node.errors import ConfigError, one_line, reason, shown
+from node.observe.run_folder import RunFolder, found_runs
+from node.report.single_file import MARK, single_file
+from node.report.tables import Rows, as_csv, as_parquet, table
+from node.storage.whole_files import replace_file
+
+NAME = "report.html"
+TABLES: Mapping[str, Callable[[Rows], bytes]] = {"--csv": as_csv, "--parquet": as_parquet}
+_BEGINNING = f"<!DOCTYPE html>\n{MARK}".encode()
+
+
+def write(folders: Sequence[Path], wanted: Mapping[str, Path], *, force: bool) -> list[str]:
+    """Writes the files that are `wanted`, by option; an HTML file if none is. Returns a line for each.
+
+    Raises ConfigError for a folder without a run and for a file that exists and is no report, unless `force`.
+    """
+    runs = found_runs(folders)
+    files = dict(wanted) or {"--html": (runs[0] / NAME if len(runs) == 1 else Path(NAME))}
+    for option, path in files.items():
+        _check_free(option, path, force=force)
+    made = {option: _made(option, runs) for option in files}
+    for option, path in files.items():
+        _write(option, path, made[option])
+    return [
+        f"{_KINDS[option]}: {one_line(str(path))}, {_size(made[option])}" for option, path in files.items()
+    ]
+
+
+_KINDS = {"--html": "report", "--csv": "table", "--parquet": "table"}
+
+
+def _made(option: str, runs: Sequence[Path]) -> bytes:
+    if option in TABLES:
+        return TABLES[option](table(runs))
+    return single_file([RunFolder(run).read() for run in runs], time.time()).encode()
+
+
+def _check_free(option: str, path: Path, *, force: bool) -> None:
+    try:
+        if not path.exists() or (path.is_file() and (force or _begins(path) == _BEGINNING)):
+            return
+    except OSError as error:
+        raise ConfigError(
+            f"{option} {shown(str(path))} cannot be read: {reason(error)}; give another"
+        ) from error
+    raise ConfigError(
+        f"{option} {shown(str(path))} exists and is no earlier report; give another, or --force to replace it"
+    )
+
+
+def _begins(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(_BEGINNING))
+
+
+def _write(option: str, path: Path, content: bytes) -> None:
+    try:
+        replace_file(path, (content,), durable=False)
+    except OSError as error:
+        raise ConfigError(
+            f"{option} {shown(str(path))} cannot be written: {reason(error)}; give another"
+        ) from error
+
+
+def _size(content: bytes) -> str:
+    return f"{len(content) / 1000:.0f} kB"

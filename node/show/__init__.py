@@ -1,0 +1,1 @@
+"""`python -m node.show`: the page of a run, or of several side by side, from their folders."""

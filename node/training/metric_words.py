@@ -1,0 +1,60 @@
+"""Metrics in words, for the terminal; `assets/words.js` has the same for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from node.storage.records import SwarmFigure
+from node.training.headline import COMPANION, Headline
+
+METRIC_NAMES = {
+    "accuracy": "accuracy",
+    "balanced-accuracy": "balanced accuracy",
+    "auc": "AUC",
+    "r2": "R2",
+    "mae": "MAE",
+}
+SHARES = ("accuracy", "balanced-accuracy")
+_BASELINES = {
+    "accuracy": "largest class {}",
+    "balanced-accuracy": "guessing {}",
+    "auc": "guessing {}",
+    "r2": "the mean {}",
+    "mae": "the median {}",
+}
+"""What reaches the baseline of a metric."""
+
+
+def value_text(metric: str, value: float | None) -> str:
+    """Returns a value as its metric is written; an error is in the target's own unit."""
+    if value is None:
+        return "not defined"
+    if metric in SHARES:
+        return f"{100 * value:.1f} %"
+    if metric == "mae":
+        return f"{value:.4g}" if value < 10_000 else f"{value:,.0f}"
+    return f"{value:.3f}"
+
+
+def metric_text(metric: str, value: float | None) -> str:
+    """Returns a metric and its value."""
+    return f"{METRIC_NAMES.get(metric, metric)} {value_text(metric, value)}"
+
+
+def swarm_text(found: SwarmFigure) -> str:
+    """Returns the metric of all members' rows beside one's own, and of which model it is."""
+    headline = Headline(found.metric, found.value, found.baseline, found.only_class)
+    mine = "" if found.mine is None else f", mine {value_text(found.metric, found.mine)}"
+    where = f"all {found.rows} rows of {found.peers} peers (generation {found.generation})"
+    return f"{where}: {headline_text(headline, {})}{mine}"
+
+
+def headline_text(found: Headline, metrics: Mapping[str, float | None]) -> str:
+    """Returns how good a model is: the headline, its baseline, the metric beside it, and a warning."""
+    metric, only = found.metric, found.only_class
+    base = found.baseline
+    than = "" if base is None else f" ({_BASELINES[metric].format(value_text(metric, base))})"
+    beside = COMPANION.get(metric)
+    more = "" if beside is None or beside not in metrics else f", {metric_text(beside, metrics[beside])}"
+    says = "" if only is None else f"; the model says {only!r} to every row"
+    return f"{metric_text(metric, found.value)}{than}{more}{says}"

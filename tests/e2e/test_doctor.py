@@ -1,0 +1,54 @@
+"""The doctor as a user starts it, against real nodes and a real tracker that run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.e2e.dying_peer import Orders, WrongClock
+from tests.e2e.processes import Nursery, Process, free_endpoint
+
+
+def told(doctor: Process, status: int) -> dict[str, dict]:
+    """Returns the objects that the doctor printed, by whom they are about."""
+    assert doctor.status() == status, doctor.told()
+    doctor.out.join()
+    return {each["who"]: each for each in map(json.loads, doctor.out.all())}
+
+
+@pytest.mark.parametrize("tls", ["off", "on"])
+def test_nodes_that_run_one_with_a_wrong_clock_one_that_is_missing(make_swarm, nursery: Nursery, tls) -> None:
+    swarm = make_swarm(4, 1_000_000)
+    clocks = {1: Orders(clock=WrongClock(100.0))}
+    nodes = [swarm.start(number, "--tls", tls, orders=clocks.get(number)) for number in range(3)]
+    for node in nodes:
+        node.event("round", outcome="aggregated")
+
+    named = [f"{key.hex()}@{each}" for key, each in zip(swarm.keys, swarm.endpoints, strict=True)]
+    wrong = f"{swarm.keys[0].hex()}@{swarm.endpoints[2]}"
+    peers = ",".join([*named[:2], swarm.endpoints[2], named[3]])
+    found = told(nursery.module("node.doctor.__main__", "--peers", peers, "--tls", tls, "--json"), 1)
+    levels = [found[endpoint]["level"] for endpoint in swarm.endpoints]
+    assert levels == ["ok", "warning", "ok", "problem"], found
+    assert found[swarm.endpoints[0]]["text"] == "nothing to do"
+    assert found[swarm.endpoints[1]]["text"].startswith("its clock is ")
+    assert swarm.keys[2].hex() in found[swarm.endpoints[2]]["text"]
+    assert found[swarm.endpoints[2]]["steps"]["throughput"].startswith(">= ")
+    assert found[swarm.endpoints[3]]["steps"]["port"] == "refused"
+
+    found = told(nursery.module("node.doctor.__main__", "--peers", wrong, "--tls", tls, "--json"), 1)
+    assert "correct --peers, or find out who listens there" in found[swarm.endpoints[2]]["text"]
+
+
+def test_a_tracker_under_tls(nursery: Nursery) -> None:
+    where = free_endpoint()
+    said = nursery.tracker("--listen", where, "--tls", "on").line("nodes come with: --tracker ")
+    option = said.rpartition(" ")[2]
+
+    doctor = nursery.module("node.doctor.__main__", "--tracker", option, "--tls", "on", "--json")
+    found = told(doctor, 0)[where]
+    assert (found["level"], found["text"]) == ("ok", "nothing to do")
+    assert found["steps"]["TLS"] == "1.3"
+    assert found["steps"]["state"] == "ready"
+    assert found["steps"]["throughput"].startswith(">= ")

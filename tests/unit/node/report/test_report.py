@@ -1,0 +1,66 @@
+"""The command: which files it writes, and what it never overwrites."""
+
+import pytest
+
+from node.report.__main__ import main
+from node.storage.folder_lock import VIEW
+from tests.unit.node.observe.folders import run_in
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return run_in(tmp_path / "runs" / "a")
+
+
+def test_a_run_gets_its_report_and_gets_it_again(run, capsys):
+    assert main([str(run)]) == main([str(run)]) == 0
+
+    assert (run / "report.html").read_text().startswith("<!DOCTYPE html>")
+    assert f"report: {run / 'report.html'}, " in capsys.readouterr().out
+
+
+def test_several_runs_get_one_report_here(run, tmp_path):
+    run_in(tmp_path / "runs" / "b")
+
+    assert main([str(tmp_path / "runs")]) == 0
+    assert (tmp_path / "report.html").exists()
+    assert not (run / "report.html").exists()
+
+
+def test_tables_alone_are_written_where_they_alone_are_asked_for(run, tmp_path, capsys):
+    assert main([str(run), "--csv", "a.csv", "--parquet", "a.parquet"]) == 0
+
+    assert (tmp_path / "a.csv").read_text().startswith("run,round,")
+    assert (tmp_path / "a.parquet").read_bytes()[:4] == b"PAR1"
+    assert not (run / "report.html").exists()
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+@pytest.mark.parametrize("option", ["--html", "--csv", "--parquet"])
+def test_a_file_that_is_no_report_is_kept_unless_forced(run, tmp_path, capsys, option):
+    path = tmp_path / "data"
+    path.write_text("somebody's rows")
+
+    assert main([str(run), option, str(path)]) == 2
+    assert "exists and is no earlier report; give another, or --force" in capsys.readouterr().err
+    assert path.read_text() == "somebody's rows"
+    assert main([str(run), option, str(path), "--force"]) == 0
+    assert path.read_text("latin-1") != "somebody's rows"
+
+
+def test_a_damaged_run_changes_no_file(run, tmp_path, capsys):
+    other = run_in(tmp_path / "runs" / "b")
+    (other / VIEW).write_text("{")
+
+    assert main([str(run), str(other), "--csv", "a.csv", "--html", "a.html"]) == 1
+    assert f"{other / VIEW} is damaged" in capsys.readouterr().err
+    assert not (tmp_path / "a.csv").exists()
+
+
+def test_a_folder_without_a_run_and_one_that_cannot_be_written_are_one_line(run, tmp_path, capsys):
+    assert main([str(tmp_path / "nowhere")]) == 2
+    assert main([str(run), "--csv", str(tmp_path / "no" / "a.csv")]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2
+    assert "cannot be written" in said[1]

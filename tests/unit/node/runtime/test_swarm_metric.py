@@ -1,0 +1,250 @@
+"""Counts in offers: exact through the sums of real sessions, each member's once, and never a wrong figure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from node.errors import ConfigError
+from node.runtime.swarm_metric import DIGIT, Counted, NoMetric, digits_for, digits_of, numbers_of
+from node.storage.records import SwarmFigure
+from node.task.load import load_task, read_kept_task
+from node.training.model_file import task_table
+from node.training.tallies import Confusion, Errors, Scores
+from protocol.actions import Spend
+from protocol.aggregation.additive.shares import ShareSettings
+from protocol.wire.limits import MAX_MEMBERS
+from protocol.wire.messages import Base
+from tests.unit.node.alone import Alone, ended
+
+EVERY = 5
+BASE = Base(9, bytes(32), 3, bytes(32))
+METRIC = ("aggregation.swarm_metric=confusion", "aggregation.swarm_metric_every=1")
+
+
+def summed(offers, bound):
+    """Returns the result of a group's session: the mean of its members' words."""
+    shares = ShareSettings("ring", bound, 100.0).for_group(len(offers))
+    total = shares.empty(len(offers[0]))
+    for number, offer in enumerate(offers):
+        encoded, clipped = shares.encode(offer, bytes([number]) * 32)
+        assert clipped == 0
+        shares.add(total, 0, encoded.tobytes())
+    return shares.decode(total)
+
+
+def rows(seed, count, classes=3):
+    """Returns outputs (count, classes) and labels (count,)."""
+    rng = np.random.default_rng(seed)
+    labels = torch.from_numpy(rng.integers(classes, size=count))
+    noise = torch.from_numpy(rng.normal(size=(count, classes)).astype(np.float32))
+    return noise + torch.nn.functional.one_hot(labels, classes), labels
+
+
+def member(seed, count=50, bound=4.0, every=EVERY):
+    return Counted(Confusion(3, ()), every, bound, lambda _: rows(seed, count))
+
+
+def words_of(members, base=BASE):
+    return [one.words(base, np.zeros(1, np.float32), is_first=True) for one in members]
+
+
+@pytest.mark.parametrize("bound", [4.0, 0.1, 7.3, 1e4])
+@pytest.mark.parametrize("count", [3, 7, MAX_MEMBERS])
+def test_all_members_read_the_metric_of_all_rows_and_their_own(count, bound):
+    members = [member(seed, 20 + 3 * seed, bound) for seed in range(count)]
+    mean = summed(words_of(members), bound)
+    outputs, labels = zip(*(rows(seed, 20 + 3 * seed) for seed in range(count)), strict=True)
+    right = [float((one.argmax(1) == y).double().mean()) for one, y in zip(outputs, labels, strict=True)]
+    for position, one in enumerate(members):
+        found = one.read(BASE, mean, count)
+        every = torch.cat(labels)
+        assert (found.rows, found.peers, found.generation) == (len(every), count, 9)
+        assert found.metric == "accuracy"
+        assert found.value == pytest.approx(float((torch.cat(outputs).argmax(1) == every).double().mean()))
+        assert found.baseline == pytest.approx(float(every.bincount().max() / len(every)))
+        assert found.mine == pytest.approx(right[position])
+
+
+@pytest.mark.parametrize("tally", [Confusion(2, ()), Scores(()), Errors(1.0)])
+@pytest.mark.parametrize("bound", [4.0, 0.3])
+def test_the_largest_counts_of_the_largest_group_are_exact(tally, bound):
+    """Every digit is the largest one, which is the worst case for float32 and for fixed point."""
+    digits = digits_for(tally.largest)
+    counts = np.full(tally.size, tally.largest)
+    one = Counted(tally, EVERY, bound, lambda _: (torch.zeros(1), torch.zeros(1)))
+    assert digits_of(counts, digits).max() == DIGIT - 1
+    word = np.float32((DIGIT - 1) / DIGIT * float(one._one))
+    mean = summed([np.full(digits * tally.size, word)] * MAX_MEMBERS, bound)
+    exact = mean.astype(np.float64) * (MAX_MEMBERS * DIGIT / float(one._one))
+    assert np.abs(exact - np.rint(exact)).max() < 0.2
+    assert (numbers_of(np.rint(exact).astype(np.int64), digits) == MAX_MEMBERS * counts).all()
+
+
+def test_digits_and_numbers():
+    assert [digits_for(largest) for largest in (4095, 4096, 2**24 - 1, 2**48 - 1)] == [1, 2, 2, 4]
+    numbers = np.array([0, 1, 4095, 4096, 2**24 - 1])
+    assert digits_of(numbers, 2).tolist() == [0, 0, 1, 0, 4095, 0, 0, 1, 4095, 4095]
+    assert (numbers_of(digits_of(numbers, 2) * 3, 2) == 3 * numbers).all()
+
+
+def test_only_sums_that_are_due_have_counts():
+    one = member(1)
+    due = [
+        generation
+        for generation in range(12)
+        if words_of([one], replace(BASE, generation=generation))[0].any()
+    ]
+    assert due == [4, 9], "the sums that make generations 5 and 10"
+    mean = summed(words_of([member(seed) for seed in range(3)]), 4.0)
+    assert one.read(replace(BASE, generation=8), mean, 3) is None
+
+
+def test_counts_are_sent_once_for_a_base():
+    one = member(1)
+    assert not one.words(BASE, np.zeros(1, np.float32), is_first=False).any()
+
+
+def test_there_is_no_figure_if_a_member_did_not_count_for_this_base():
+    members = [member(seed) for seed in range(3)]
+    offers = words_of(members)
+    silent = [*offers[:2], np.zeros_like(offers[0])]
+    late = [*offers[:2], members[2].words(replace(BASE, generation=4), np.zeros(1, np.float32), True)]
+    assert members[0].read(BASE, summed(silent, 4.0), 3) is None
+    assert members[0].read(BASE, summed(late, 4.0), 3) is None
+    assert members[0].read(BASE, summed(offers, 4.0), 3) is not None
+    assert members[0].read(BASE, summed(offers, 4.0), 4) is None
+
+
+@pytest.mark.parametrize("word", [-0.5, 0.5 / DIGIT, -1.0])
+def test_words_that_no_honest_member_sends_give_no_figure(word):
+    """A negative count, and half a row."""
+    members = [member(seed) for seed in range(3)]
+    offers = words_of(members)
+    offers[2][5] += np.float32(4 * word)
+    assert members[0].read(BASE, summed(offers, 4.0), 3) is None
+
+
+def test_a_member_that_did_not_count_itself_has_no_own_figure():
+    offers = words_of([member(seed) for seed in range(3)])
+    assert member(0).read(BASE, summed(offers, 4.0), 3).mine is None
+
+
+def test_without_a_metric_an_offer_has_no_words_for_it():
+    nothing = NoMetric()
+    assert nothing.slots == 0
+    assert len(nothing.words(BASE, np.zeros(1, np.float32), True)) == 0
+    assert nothing.read(BASE, np.empty(0, np.float32), 3) is None
+
+
+# -- a node ------------------------------------------------------------------------------------------------
+
+
+async def test_a_node_offers_counts_and_stores_the_figure_of_a_sum(tmp_path):
+    node = Alone(tmp_path, "none", *METRIC)
+    contribution = node.peer._contribution
+    size, slots = node.state.dimension, node.prepared.offered - node.state.dimension
+    assert slots == 2 + 2 * 100
+    contribution.prepare(1, node.peer.stopping.training)
+    offer = contribution.offer()
+    assert offer.shape == (size + slots,)
+    before = node.state.base_vector.copy()
+    mine = node.prepared.trainer.evaluate(before)
+    await node.peer._perform(ended(node, offer.copy()))
+    assert np.array_equal(node.state.base_vector, before + offer[:size])
+    found = node.state.ending.swarm
+    rows = len(node.prepared.trainer.outputs(before)[1])
+    assert (found.metric, found.peers, found.rows, found.generation) == ("accuracy", 3, 3 * rows, 0)
+    assert found.value == found.mine == pytest.approx(mine.accuracy)
+    await node.peer._history.catch_up()
+    line = node.prepared.folder(tmp_path).history()[-1]
+    assert line["swarm"] == {**vars(found), "value": round(found.value, 6), "mine": round(found.mine, 6)} | {
+        "baseline": round(found.baseline, 6)
+    }
+
+
+async def test_a_weight_stands_between_update_and_counts(tmp_path):
+    node = Alone(tmp_path, "none", *METRIC, "aggregation.weighting=samples", "aggregation.sample_cap=1000")
+    contribution, size = node.peer._contribution, node.state.dimension
+    contribution.prepare(1, node.peer.stopping.training)
+    fresh, before = node.state.fresh.copy(), node.state.base_vector.copy()
+    offer = contribution.offer()
+    assert offer.shape == (node.prepared.offered,) == (size + 1 + 2 + 2 * 100,)
+    await node.peer._perform(ended(node, offer.copy()))
+    assert node.state.base_vector == pytest.approx(before + fresh, abs=1e-6)
+    assert node.state.ending.swarm.value == node.state.ending.swarm.mine
+
+
+async def test_after_an_offer_was_spent_on_a_base_its_counts_are_not_offered_again(tmp_path):
+    """Two sums for one base, of members that differ by one, would show that one's counts."""
+    node = Alone(tmp_path, "none", *METRIC)
+    contribution, size = node.peer._contribution, node.state.dimension
+    contribution.prepare(1, node.peer.stopping.training)
+    assert contribution.offer()[size:].any()
+    contribution.spend(Spend(b"s" * 32, 1, 0), at_ms=0)
+    contribution.prepare(2, node.peer.stopping.training)
+    assert not contribution.offer()[size:].any()
+
+
+async def test_a_folder_without_a_metric_goes_on_with_its_parameters(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    plain, metric = (Alone(tmp_path / name, "none", *more) for name, more in (("a", ()), ("b", METRIC)))
+    assert "swarm_metric" not in plain.prepared.parameters
+    assert '"swarm_metric":"confusion","swarm_metric_every":1' in metric.prepared.parameters
+    assert plain.prepared.offered == plain.state.dimension
+
+
+async def test_an_ending_of_before_has_no_figure(tmp_path):
+    found = SwarmFigure("auc", 0.7, 0.5, None, None, 30, 3, 4)
+    node = Alone(tmp_path, "none")
+    ending = node.peer._ending(ended(node, np.zeros(node.state.dimension, np.float32)), found)
+    assert type(ending).from_text(ending.to_text()) == ending
+    text = replace(ending, swarm=None).to_text().replace(', "swarm": null', "")
+    assert "swarm" not in text
+    assert type(ending).from_text(text) == replace(ending, swarm=None)
+
+
+REFUSED = "aggregation.swarm_metric = 'sums' is refused with "
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        (
+            ("aggregation.swarm_metric=sums", "privacy.mechanism=dp-sgd"),
+            (
+                f"{REFUSED}privacy.mechanism = 'dp-sgd': no noise covers the counts of your rows; set "
+                "aggregation.swarm_metric=none"
+            ),
+        ),
+        (
+            ("aggregation.swarm_metric=sums", "aggregation.protocol=additive", "aggregation.shares=float"),
+            (
+                f"{REFUSED}aggregation.shares = 'float', whose sums are not exact; allowed: "
+                "aggregation.shares=seed or ring"
+            ),
+        ),
+        (
+            ("aggregation.swarm_metric_every=3",),
+            (
+                "aggregation.swarm_metric_every = 3 has no effect without aggregation.swarm_metric; "
+                "set that or leave it out"
+            ),
+        ),
+    ],
+)
+def test_what_cannot_be_counted_is_refused_in_one_line(overrides, told):
+    with pytest.raises(ConfigError) as caught:
+        load_task("digits", overrides)
+    assert str(caught.value) == told
+
+
+@pytest.mark.parametrize("overrides", [(), METRIC])
+def test_a_model_file_has_all_keys_and_its_task_can_be_read_again(overrides):
+    task = load_task("digits", overrides)
+    kept = read_kept_task(task_table(task))
+    assert kept.aggregation == task.aggregation
