@@ -51,6 +51,11 @@ _ENTRIES = (
         "benchmarks.clients.benchmark:CLIENTS",
     ),
     Entry(
+        "defaults",
+        "tasks as node.init proposes them, learned by three sites, beside scikit-learn on all their rows",
+        "benchmarks.defaults.benchmark:DEFAULTS",
+    ),
+    Entry(
         "floor",
         "a masked round's arithmetic alone, without any message",
         "benchmarks.floor:FLOOR",

@@ -207,6 +207,7 @@ def prepared_on(options: NodeOptions, dataset: Dataset) -> Prepared:
         accuracy_of=dataset.accuracy_name,
         what=f"{sum(prod(shape) for _, shape in named)} parameters",
         notes={
+            **({"noise": options.privacy_note} if options.privacy_note else {}),
             **learning.words,
             **_schema_words(task),
             **own_words(trainer.own_names, trainer.device),

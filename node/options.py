@@ -99,6 +99,8 @@ class NodeOptions:
     log: LogOptions
     drain_timeout_s: float
     debug: bool
+    privacy_note: str = ""
+    """A line about privacy that was switched off on a task made for it."""
     linger_s: float = 0.0
     """How long the page stays up after the end of the run."""
     reports: tuple[ReportTo, ...] = ()
@@ -116,13 +118,14 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
     """Reads the options as `parse_arguments` does, with the environment `environ`."""
     asked = layered(command_line(), argv, environ, ENVIRONMENT)
     given, place = asked.values, asked.place
+    loaded = load_changed_task(given.task, asked.overrides)
     tracker = tracker_of(given.tracker, place("tracker"))
     options = NodeOptions(
         peers=peers_of(given.peers, place("peers")),
         tracker=None if tracker is None else tracker.endpoint,
         tracker_key=None if tracker is None else tracker.key,
         listen=None if given.listen is None else parse_endpoint(given.listen, place("listen"), any_port=True),
-        task=load_changed_task(given.task, asked.overrides),
+        task=loaded.task,
         data=path_of(given.data, place("data")),
         shard=_shard(given.shard, place("shard")),
         rounds=None if given.rounds is None else whole_number(given.rounds, place("rounds"), 1, 1_000_000),
@@ -139,6 +142,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
         log=log_options(asked),
         drain_timeout_s=float(whole_number(given.drain_timeout, place("drain_timeout"), 0, _LONGEST_DRAIN_S)),
         debug=given.debug,
+        privacy_note=loaded.privacy_note,
         linger_s=float(whole_number(given.linger, place("linger"), 0, _LONGEST_LINGER_S)),
         reports=_reports(given.report, place("report")),
     )

@@ -19,8 +19,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from node.agree.survey import Part, array_ranges, parts, range_of
+from node.agree.survey import Part, array_ranges, class_part, parts, range_of
 from node.data.report import Entry, counted
+from node.init.loss_choice import ChosenLoss, loss_for_classes, loss_for_numbers
 from node.init.scaling import Range, rounded_scale
 from node.task.schema import (
     ArraySchema,
@@ -89,16 +90,34 @@ def agreed(task: Task, found: Totals) -> Agreed:
         chosen, entries = _schema(schema, found, task.agreement.least_records, wider=False)
         arguments = task.model.args
     share = task.agreement.share if task.privacy.mechanism != "none" else 0.0
+    loss = _loss(chosen, found) if task.train.loss == "auto" else None
     left = replace(
         task,
         model=replace(task.model, args=arguments),
         data=replace(task.data, schema=chosen),
+        train=task.train if loss is None else replace(task.train, loss=loss.name, loss_args=loss.args),
         privacy=replace(
             task.privacy, epsilon=task.privacy.epsilon * (1 - share), delta=task.privacy.delta * (1 - share)
         ),
         agreement=AgreementSection(),
     )
-    return Agreed(left, (_rows(found), *entries))
+    told = () if loss is None else (Entry("", f"loss {loss.name}", loss.why),)
+    return Agreed(left, (_rows(found), *entries, *told))
+
+
+def _loss(schema: Schema, found: Totals) -> ChosenLoss | None:
+    """Returns the loss that the agreed `schema` and the sums ask for; None for the plain one.
+
+    No class counts as rarer than one standard error. So the largest must exceed four of them to be too large.
+    """
+    target = schema.target
+    if isinstance(target, NumberTarget):
+        extent = range_of(target)
+        return loss_for_numbers(max(extent.high - target.mean, target.mean - extent.low) / target.std)
+    part = class_part(schema)
+    if part is None:
+        return None
+    return loss_for_classes(target.values, np.maximum(found.sums[part.place], max(1.0, found.doubt)))
 
 
 def _fitted(task: Task, before: Schema, after: Schema) -> Mapping[str, Any] | None:

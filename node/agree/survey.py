@@ -10,6 +10,7 @@ sums of two data sets that differ in one row differ by exactly that row's vector
 - yes or no: 1 if there is a value
 - category: 1 for its value, if the list has it
 - an array's values: the row's means of u and of u^2, for each number of mean and std
+- a target of up to 100 classes, at the end: 1 for its class
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ from node.data.encoding import (
     truth_values,
 )
 from node.data.npz import finite
-from node.data.reading import Y, read_npz, read_table
+from node.data.reading import Y, read_npz, read_table, read_with_schema
 from node.errors import ConfigError, shown
 from node.init.scaling import Range
 from node.task.schema import (
     ArraySchema,
     BooleanColumn,
     CategoryColumn,
+    ClassTarget,
     Column,
     NumberColumn,
     NumberTarget,
@@ -48,6 +50,7 @@ from node.task.schema import (
 
 Sums = NDArray[np.int64]
 Ranged = NumberColumn | NumberTarget
+_MOST_CLASSES = 100  # beyond that a class has few rows, and there are as many sums as classes
 _NUMBER = 3  # sums of a column of numbers: how many there are, u, u^2
 
 
@@ -77,6 +80,15 @@ def parts(schema: Schema) -> tuple[Part, ...]:
     if len(found) == 1:
         raise ConfigError("data.schema has no number and no category to agree on: learn with it as it is")
     return tuple(found)
+
+
+def class_part(schema: Schema) -> Part | None:
+    """Returns the part with the rows of each class, after all others; None for other targets."""
+    target = schema.target
+    if not isinstance(target, ClassTarget) or len(target.values) > _MOST_CLASSES:
+        return None
+    last = parts(schema)[-1]
+    return Part(last.start + last.width, len(target.values), 1)
 
 
 def _sizes(schema: Schema) -> Iterator[tuple[int, int]]:
@@ -127,7 +139,8 @@ def array_ranges(schema: ArraySchema) -> tuple[Range, ...]:
 
 def norm(schema: Schema) -> float:
     """Returns the largest L2 norm of a row's vector."""
-    return math.sqrt(sum(part.moved for part in parts(schema)))
+    classes = class_part(schema)
+    return math.sqrt(sum(part.moved for part in parts(schema)) + (0 if classes is None else classes.moved))
 
 
 def survey(path: Path, schema: Schema, unit: float, most: int) -> Sums:
@@ -136,6 +149,11 @@ def survey(path: Path, schema: Schema, unit: float, most: int) -> Sums:
     Raises ConfigError for a file that does not fit the schema or has more than `most` rows.
     """
     sums = _table(path, schema, unit) if isinstance(schema, TableSchema) else _array(path, schema, unit)
+    classes = class_part(schema)
+    if classes is not None:
+        labels = read_with_schema(path, schema).y
+        counts = np.bincount(labels, minlength=classes.width) * round(1 / unit)
+        sums = np.concatenate([sums, counts.astype(np.int64)])
     rows = int(sums[0] * unit)
     if rows > most:
         raise ConfigError(

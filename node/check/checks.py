@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from math import prod, sqrt
 from pathlib import Path
-from typing import Literal
 
 from torch import nn
 
 from mechanisms.accounting.ledger import Ledger, spent
 from mechanisms.mechanism import Mechanism
 from mechanisms.updates.distributed import DistributedDP
+from node.check.finding import Finding, Level
 from node.check.probe import Meeting, meet_all
+from node.check.trial import tried
 from node.data.dataset import Dataset, load_dataset, own_rows
 from node.data.report import Report, counted
 from node.data.sources import read_source
-from node.errors import UserError, one_line, shown
+from node.errors import UserError, shown
 from node.free_memory import free_bytes
 from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
 from node.net.listening import listen
@@ -40,8 +40,6 @@ from protocol.swarm.meeting.discovery import OTHER_KEY
 from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_PARAMETERS_CHARS
 
-Level = Literal["ok", "warning", "problem"]
-
 _VECTORS = 14
 """Vectors of d parameters that a node holds at its peak: models, offer, masks, totals, optimiser state."""
 _CHUNK_BYTES = 16 << 24
@@ -52,23 +50,11 @@ _TORCH_BYTES = 400 << 20
 _CLOCK_S = 60
 
 
-@dataclass(frozen=True)
-class Finding:
-    """The result of one check, a line for the user: level, subject, and advice; with a table of details."""
-
-    level: Level
-    what: str
-    text: str
-    table: list[str] = field(default_factory=list)
-
-    def lines(self) -> list[str]:
-        """Returns the line, followed by the table."""
-        return [f"{self.level:<8} {self.what}: {one_line(self.text)}", *(f"  {line}" for line in self.table)]
-
-
 def check_all(options: NodeOptions, met: bool) -> Iterator[Finding]:
     """Yields the findings one by one. `met`: whether the options name peers or a tracker."""
     yield Finding("ok", "task", f"{options.task.task.name}, {counted(_rounds(options), 'round')}")
+    if options.privacy_note:
+        yield Finding("warning", "noise", options.privacy_note)
     dataset = None
     try:
         dataset, finding = _data(options)
@@ -133,12 +119,18 @@ def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:
         yield Finding("problem", "model", str(error))
         return
     yield _model(task, named, mechanism)
-    yield from _training(options, dataset, model, mechanism)
+    ready = True
+    for finding in _training(options, dataset, model, mechanism):
+        ready = ready and finding.level != "problem"
+        yield finding
     yield _budget(options, mechanism)
     if isinstance(mechanism, DistributedDP):
         yield _steps(options, mechanism)
     yield from _noise(task, named, mechanism)
-    yield _memory(options, named, dataset, mechanism)
+    memory = _memory(options, named, dataset, mechanism)
+    yield memory
+    if ready and memory.level != "problem":
+        yield _trial(options, dataset, mechanism)
 
 
 def _training(
@@ -156,6 +148,19 @@ def _training(
         yield Finding("warning", "gradients", f"slow: {trainer.slow}")
     else:
         yield Finding("ok", "gradients", "of single rows by book-keeping, whatever other rows are in a batch")
+
+
+def _trial(options: NodeOptions, dataset: Dataset, mechanism: Mechanism) -> Finding:
+    """Trains for two epochs on a sample of the rows."""
+    try:
+        return tried(options.task, dataset, options.seed, mechanism, _members(options))
+    except (UserError, ValueError) as error:
+        return Finding("warning", "learning", f"it could not be tried: {error}")
+
+
+def _members(options: NodeOptions) -> int:
+    """Returns how many members a group has, as far as is known."""
+    return max(options.task.aggregation.min_participants, len(options.peers))
 
 
 def _model(task: Task, named: Shapes, mechanism: Mechanism) -> Finding:
@@ -194,7 +199,7 @@ def _budget(options: NodeOptions, mechanism: Mechanism) -> Finding:
 def _steps(options: NodeOptions, mechanism: DistributedDP) -> Finding:
     """Says what was chosen for the steps of all members, and warns if their noise is large."""
     train, rule = options.task.train, mechanism.shared
-    members = max(options.task.aggregation.min_participants, len(options.peers))
+    members = _members(options)
     noise = rule.share_std / rule.gradient.clipping_radius * sqrt(members * rule.size) / rule.expected_batch
     text = (
         f"{train.steps} of them, a round is {train.report_every}; each has {rule.expected_batch:g} of about "
@@ -238,8 +243,7 @@ def _noise(task: Task, named: Shapes, mechanism: Mechanism) -> Iterator[Finding]
 
 
 def _memory(options: NodeOptions, named: Shapes, dataset: Dataset, mechanism: Mechanism) -> Finding:
-    section = options.task.aggregation
-    members = max(section.min_participants, len(options.peers))
+    section, members = options.task.aggregation, _members(options)
     size = sum(prod(shape) for _, shape in named)
     tensors = (dataset.train_x, dataset.train_y, dataset.test_x, dataset.test_y)
     rows = sum(part.numel() * part.element_size() for part in tensors)

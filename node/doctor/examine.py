@@ -130,8 +130,8 @@ class _Trip:
                 return f"the node there answers {how}: use the same --tls at both ends (here: --tls {other})"
         what = "does not speak TLS 1.3" if covered else "does not answer HTTP"
         return (
-            f"the program there {what}: a node that starts or ends, so try again in a minute; else no node, so "
-            "correct the address, or end that program"
+            f"the program there {what}: a node that starts or ends, so try again in a minute; else no node, "
+            "so correct the address, or end that program"
         )
 
     async def _who_ends_it(self, certificate: bytes) -> str:

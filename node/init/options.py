@@ -60,6 +60,7 @@ class InitOptions:
     privacy: str
     epsilon: float | None
     agree: bool
+    search: bool
     out: Path
     force: bool
 
@@ -84,6 +85,12 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
     out = reachable_path(given.out, "--out")
     if out.exists() and not given.force:
         raise ConfigError(f"--out {shown(str(out))} exists already; give another, or --force to replace it")
+    privacy = _privacy(given.privacy, peers)
+    if given.search and privacy != "none":
+        raise ConfigError(
+            f"--search is refused with --privacy {privacy}: a rate that was found on your rows tells about "
+            "them, and no noise covers it; leave it out, or give --privacy none"
+        )
     return InitOptions(
         data=data,
         target=target,
@@ -94,9 +101,10 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
         model=given.model,
         peers=peers,
         rounds=whole_number(given.rounds, "--rounds", 1, 1_000_000),
-        privacy=_privacy(given.privacy, peers),
+        privacy=privacy,
         epsilon=_epsilon(given.epsilon),
         agree=given.agree,
+        search=given.search,
         out=out,
         force=given.force,
     )
@@ -215,6 +223,11 @@ def _add_task(add: Callable[..., object]) -> None:
         action="store_true",
         help="write public ranges instead of means and spreads of your rows; python -m node.agree then "
         "computes means, spreads and common categories over the rows of all peers",
+    )
+    add(
+        "--search",
+        action="store_true",
+        help="without privacy: try a third and three times the proposed learning rate on your own rows",
     )
     add("--force", action="store_true", help="replace the task file if it is there")
     add("--debug", action="store_true", help="show where an error came from")

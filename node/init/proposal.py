@@ -14,6 +14,7 @@ from typing import Any, Literal
 from mechanisms.accounting.ledger import sampled_noise_multiplier
 from mechanisms.updates.distributed import charged_steps
 from node.errors import ConfigError, shown
+from node.task.plain_defaults import plain_defaults, power_of_two
 from node.task.schema import ArraySchema, ClassTarget, Schema
 from node.task.sections import AgreementSection
 from node.task.step_defaults import StepDefaults, step_defaults
@@ -46,6 +47,10 @@ class Training:
     batch_size: int
     learning_rate: float
     momentum: float
+    optimizer: str = "sgd"
+    schedule: str = "constant"
+    searched: bool = False
+    """Whether the rate was found on the owner's rows."""
 
 
 @dataclass(frozen=True)
@@ -154,24 +159,32 @@ def _features(schema: Schema) -> int:
     return channels * _PATHS * (height // 4) * (width // 4)
 
 
-def propose_training(rows: int, rounds: int, private: bool, body: str | None = None) -> Training:
-    """Returns the training for so many `rows`: privacy takes larger batches, which do not add noise.
+def propose_training(rows: int, rounds: int, body: str | None = None) -> Training:
+    """Returns the training with noise for so many `rows`: in larger batches, which do not add noise.
 
     On scattering features gradients are clipped to a tenth, so the step is ten times as long.
     """
-    if not private:
-        return Training(rounds, 1, _batch(rows / 50, 8, 64), 0.05, 0.9)
-    return Training(rounds, 1, _batch(rows / 20, 16, 1024), 0.25 / clipping_radius(body), 0.5)
+    return Training(rounds, 1, power_of_two(rows / 20, 16, 1024), 0.25 / clipping_radius(body), 0.5)
+
+
+def propose_plain_training(model: Model, schema: Schema, rows: int, rounds: int) -> Training:
+    """Returns the training without privacy, by the table of node.task.plain_defaults."""
+    width = _features(schema) if model.body is not None else prod(schema.shape)
+    found = plain_defaults(model.cls, width, rows, rounds)
+    return Training(
+        rounds=rounds,
+        epochs=found.epochs,
+        batch_size=found.batch_size,
+        learning_rate=found.learning_rate,
+        momentum=found.momentum,
+        optimizer=found.optimizer,
+        schedule=found.schedule,
+    )
 
 
 def clipping_radius(body: str | None) -> float:
     """Returns privacy.clipping_radius: rows of normalised features have alike and small gradients."""
     return 1.0 if body is None else 0.1
-
-
-def _batch(wanted: float, low: int, high: int) -> int:
-    """Returns the largest power of two up to `wanted`, from `low` to `high`."""
-    return min(high, max(low, 2 ** int(math.log2(max(1.0, wanted)))))
 
 
 def propose_privacy(

@@ -9,6 +9,7 @@ from typing import Any
 
 from node.errors import one_line
 from node.init.guess import LEAST_ROWS
+from node.init.loss_choice import ChosenLoss
 from node.init.proposal import TEST_FRACTION, Model, Privacy, SharedTraining, Training
 from node.task.rules import key_name, toml_name
 from node.task.schema import (
@@ -44,6 +45,8 @@ class Proposal:
     privacy: Privacy | None
     agreement: AgreementSection | None
     """The agreement on scales and lists; None: the file has those of the inspected rows."""
+    loss: ChosenLoss | None = None
+    """The loss that the inspected rows ask for; None: the plain one."""
 
 
 def task_text(proposal: Proposal) -> str:
@@ -52,7 +55,7 @@ def task_text(proposal: Proposal) -> str:
         _head(proposal),
         _task(proposal),
         _model(proposal.model),
-        _train(proposal.training, proposal.schema.target),
+        _train(proposal),
     )
     rest = (_privacy(proposal), _aggregation(proposal), _agreement(proposal.agreement), _data(proposal))
     return "\n".join(line for part in (*parts, *rest) for line in part) + "\n"
@@ -67,12 +70,13 @@ def _head(proposal: Proposal) -> Iterator[str]:
     yield "# BEFORE YOU SHARE IT: lines with the mark"
     yield f"#   {MARK}"
     yield "# reveal something about the data that it was made from, and no noise covers them. They contain:"
-    yield from (f"# - {what}" for what in _told(proposal.schema, proposal.agreement is not None))
+    yield from (f"# - {what}" for what in _told(proposal))
     yield "# Replace what must stay secret by public values (a published code list, ranges from a textbook)."
     yield ""
 
 
-def _told(schema: Schema, ranges: bool) -> Iterator[str]:
+def _told(proposal: Proposal) -> Iterator[str]:
+    schema, ranges = proposal.schema, proposal.agreement is not None
     scales, digits = ("ranges", "outward to one digit") if ranges else ("means and spreads", "to two digits")
     match schema:
         case TableSchema():
@@ -89,6 +93,11 @@ def _told(schema: Schema, ranges: bool) -> Iterator[str]:
         yield "names of classes"
     else:
         yield f"{scales} of the target, {digits}"
+    if proposal.loss is not None:
+        classes = isinstance(schema.target, ClassTarget)
+        yield "the share of each class, to two digits" if classes else "how far off the farthest targets are"
+    if isinstance(proposal.training, Training) and proposal.training.searched:
+        yield "which learning rate suits your rows"
     yield "how many rows there are, to one digit"
 
 
@@ -108,11 +117,18 @@ def _model(model: Model) -> Iterator[str]:
     yield ""
 
 
-def _train(training: Training | SharedTraining, target: Target) -> Iterator[str]:
+def _train(proposal: Proposal) -> Iterator[str]:
+    training, target = proposal.training, proposal.schema.target
     yield "[train]"
     yield from _passes(training) if isinstance(training, Training) else _steps(training)
     known = {key_name(entry) for entry in fields(TrainSection)}
-    for name, (value, why) in _judging(target).items():
+    judging = _judging(target)
+    if proposal.loss is not None:
+        yield from _chosen_loss(proposal.loss)
+        del judging["loss"]
+    elif proposal.agreement is not None:
+        judging["loss"] = ("auto", "node.agree replaces it if a class is rare, or numbers have heavy tails")
+    for name, (value, why) in judging.items():
         if name in known:  # keys of later versions
             yield f"{name} = {toml(value)}    # {why}"
     yield ""
@@ -122,9 +138,18 @@ def _passes(training: Training) -> Iterator[str]:
     yield f"rounds = {training.rounds}"
     yield f"epochs = {training.epochs}                # over one's own rows, in a round"
     yield f"batch_size = {training.batch_size}"
-    yield 'optimizer = "sgd"'
-    yield f"learning_rate = {toml(training.learning_rate)}"
+    yield f"optimizer = {toml(training.optimizer)}"
+    found = f"    {MARK}: the best of three on rows held back" if training.searched else ""
+    yield f"learning_rate = {toml(training.learning_rate)}{found}"
     yield f"momentum = {toml(training.momentum)}"
+    yield f"schedule = {toml(training.schedule)}    # of the learning rate, over the rounds"
+
+
+def _chosen_loss(loss: ChosenLoss) -> Iterator[str]:
+    yield f"# {_comment(loss.why[0].upper() + loss.why[1:])}    {MARK}"
+    yield f"loss = {toml(loss.name)}    {MARK}"
+    if loss.args:
+        yield f"loss_args = {toml(loss.args)}    {MARK}: the shares of the classes"
 
 
 def _steps(training: SharedTraining) -> Iterator[str]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
+import torch
+
 from node.cli.sigint import begun
-from node.data.dataset import own_rows
+from node.data.dataset import Dataset, own_rows
 from node.data.sources import read_source
 from node.errors import ConfigError, reason, shown
 from node.init.look import Look
+from node.init.loss_choice import loss_for_rows
 from node.init.options import InitOptions
 from node.init.proposal import (
     TEST_FRACTION,
@@ -21,10 +25,12 @@ from node.init.proposal import (
     Training,
     propose_agreement,
     propose_model,
+    propose_plain_training,
     propose_privacy,
     propose_shared,
     propose_training,
 )
+from node.init.rate_search import searched_rate
 from node.init.task_file import MARK, Proposal, task_text
 from node.runtime.privacy_budget import make_mechanism
 from node.task.load import read_task
@@ -42,8 +48,12 @@ _LOUD = (
 def write_task(options: InitOptions, found: Look) -> list[str]:
     """Writes a task file for the inspected data; returns the lines to print. ConfigError: no file."""
     proposal = _proposal(options, found)
+    task = _task(proposal)
+    dataset = own_rows(read_source(options.data, task), task)
+    if options.privacy == "none":
+        proposal = _with_rows(proposal, dataset, options)
+    _try_out(_task(proposal), dataset)
     text = task_text(proposal)
-    _try_out(read_task(tomllib.loads(text)), options)
     save(options.out, text)
     marked = sum(MARK in line for line in text.splitlines()) - 1
     return [*found.report.lines(), "", *_summary(options, proposal, marked)]
@@ -54,7 +64,7 @@ def _proposal(options: InitOptions, found: Look) -> Proposal:
     shared, private = options.privacy == DISTRIBUTED, options.privacy != "none"
     learned = rows * options.peers if shared and options.peers is not None else rows
     model = propose_model(found.schema, learned, cast("ModelKind", options.model), private)
-    training, privacy = _learning(options, rows, model)
+    training, privacy = _learning(options, rows, model, found)
     return Proposal(
         name=options.name,
         rows=rows,
@@ -67,22 +77,38 @@ def _proposal(options: InitOptions, found: Look) -> Proposal:
     )
 
 
+def _task(proposal: Proposal) -> Task:
+    return read_task(tomllib.loads(task_text(proposal)))
+
+
+def _with_rows(proposal: Proposal, dataset: Dataset, options: InitOptions) -> Proposal:
+    """Returns the proposal with what the owner's rows say of loss and rate: without privacy alone.
+
+    With an agreement the loss follows from the rows of all.
+    """
+    if proposal.agreement is None:
+        y = torch.cat([dataset.train_y, dataset.test_y]).numpy()
+        proposal = replace(proposal, loss=loss_for_rows(proposal.schema.target, y))
+    if options.search and isinstance(proposal.training, Training):
+        rate = searched_rate(_task(proposal), dataset)
+        proposal = replace(proposal, training=replace(proposal.training, learning_rate=rate, searched=True))
+    return proposal
+
+
 def _learning(
-    options: InitOptions, rows: int, model: Model
+    options: InitOptions, rows: int, model: Model, found: Look
 ) -> tuple[Training | SharedTraining, Privacy | None]:
     """Returns training and privacy for `rows` of this owner's own."""
     if options.privacy == DISTRIBUTED and options.peers is not None:
         return propose_shared(options.peers, rows, model.size, options.rounds, options.epsilon, model.body)
-    private = options.privacy != "none"
-    training = propose_training(rows, options.rounds, private, model.body)
-    if not private:
-        return training, None
+    if options.privacy == "none":
+        return propose_plain_training(model, found.schema, rows, options.rounds), None
+    training = propose_training(rows, options.rounds, model.body)
     return training, propose_privacy(training, rows, model.size, options.epsilon, model.body)
 
 
-def _try_out(task: Task, options: InitOptions) -> None:
+def _try_out(task: Task, dataset: Dataset) -> None:
     """Runs a node's steps before the first round; raises ConfigError if the task does not suit the data."""
-    dataset = own_rows(read_source(options.data, task), task)
     model = build_model(task, dataset)
     make_mechanism(task, shapes(model, task.train.parameters), len(dataset.train_y))
 

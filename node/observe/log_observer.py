@@ -68,8 +68,7 @@ class LogObserver:
             case events.CaughtUp(base, how):
                 log.info("caught-up", generation=base.generation, base_digest=base.digest.hex(), how=how)
             case events.Noticed(notice, text):
-                is_of_a_key = notice.kind in (Note.JOINED, Note.LEFT)
-                log_notice(log, notice, text, self._nicknames.of(notice.text) if is_of_a_key else "")
+                log_notice(log, notice, text, _name_of(notice, self._nicknames))
             case events.RolledBack():
                 log.warning("rolled-back")  # its text contains two losses
             case events.Warned(text):
@@ -79,9 +78,18 @@ class LogObserver:
             case events.Lingering(for_s):
                 log.info("lingering", for_s=for_s)
             case events.Finished(summary):
-                if alone := alone_text(summary):
-                    log.warning("alone", text=alone)
-                log.info("finished" if summary.finished else "stopped", **_summary_fields(summary))
+                _log_end(log, summary)
+
+
+def _name_of(notice: Notice, nicknames: Nicknames) -> str:
+    """Returns the owner's name of the key that a notice is about; "" if it is about none, or has none."""
+    return nicknames.of(notice.text) if notice.kind in (Note.JOINED, Note.LEFT) else ""
+
+
+def _log_end(log: Log, summary: Summary) -> None:
+    if alone := alone_text(summary):
+        log.warning("alone", text=alone)
+    log.info("finished" if summary.finished else "stopped", **_summary_fields(summary))
 
 
 def _started_fields(lines: Mapping[str, str]) -> dict[str, object]:

@@ -6,6 +6,7 @@ import copy
 import importlib.resources
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -14,9 +15,18 @@ from node.cli.overrides import Override, apply_override, parse_override
 from node.errors import ConfigError, reason, shown
 from node.storage.regular_files import check_regular
 from node.task.combinations import check_combinations
+from node.task.privacy_off import privacy_note, without_noise
 from node.task.rules import read_section, unknown_name
 from node.task.sections import BUILT_IN_SOURCES, Task
 from node.task.shared_noise import resolved
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A task, and a line about its privacy if that was switched off; "" if there is nothing to say."""
+
+    task: Task
+    privacy_note: str
 
 
 def built_in_tasks() -> dict[str, Traversable]:
@@ -30,16 +40,18 @@ def load_task(name_or_path: str, overrides: Sequence[str]) -> Task:
     """Returns the task `name_or_path` (a built-in name or FILE.toml) with `overrides` applied.
 
     Overrides are `section.key=value`, the value in TOML syntax or a bare word. A relative `data.source` is
-    relative to the task file, in an override to the working directory. Raises ConfigError.
+    relative to the task file, in an override to the working directory. If one of them switches privacy off,
+    keys that suit its noise change too (node.task.privacy_off). Raises ConfigError.
     """
-    return load_changed_task(name_or_path, [parse_override(override, "--set") for override in overrides])
+    return load_changed_task(name_or_path, [parse_override(override, "--set") for override in overrides]).task
 
 
-def load_changed_task(name_or_path: str, overrides: Sequence[Override]) -> Task:
+def load_changed_task(name_or_path: str, overrides: Sequence[Override]) -> Loaded:
     """Does the same with overrides from several places; later ones win, and an error names the place."""
     table = _read_table(name_or_path)
     try:
-        return read_task(_changed(table, overrides))
+        changed = _changed(table, overrides)
+        return Loaded(read_task(changed), privacy_note(table, changed))
     except ConfigError as error:
         place = _to_blame(table, overrides, str(error))
         if place in (None, "--set"):
@@ -48,11 +60,11 @@ def load_changed_task(name_or_path: str, overrides: Sequence[Override]) -> Task:
 
 
 def _changed(table: Mapping[str, Any], overrides: Sequence[Override]) -> dict[str, Any]:
-    """Returns a copy of `table` with the overrides applied."""
+    """Returns a copy of `table` with the overrides applied, and what follows if they switch privacy off."""
     changed = copy.deepcopy(dict(table))
     for override in overrides:
         apply_override(changed, override)
-    return changed
+    return without_noise(table, changed, {override.path[:2] for override in overrides})
 
 
 def _to_blame(table: Mapping[str, Any], overrides: Sequence[Override], complaint: str) -> str | None:

@@ -94,8 +94,8 @@ class TrainSection:
     schedule_args: Mapping[str, Any] = key(_arguments, factory=dict)
     loss: str = key(
         text(
-            f"'auto', 'cross-entropy', 'bce', 'mse', 'mae', 'huber' {_OR_PATH}",
-            rf"auto|cross-entropy|bce|mse|mae|huber|{_PATH}",
+            f"'auto', 'cross-entropy', 'balanced-softmax', 'bce', 'mse', 'mae', 'huber' {_OR_PATH}",
+            rf"auto|cross-entropy|balanced-softmax|bce|mse|mae|huber|{_PATH}",
         ),
         "auto",
     )

@@ -20,8 +20,33 @@ from node.task.sections import TrainSection
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """Maps outputs (n, ...) and targets (n,) to a scalar."""
 
+
+class BalancedSoftmax(nn.Module):
+    """Cross-entropy that makes every class weigh the same in decisions, however rare its rows are.
+
+    It adds the logarithm of `prior` (k,), the share of each class, to the logits in training alone: the
+    logits themselves then answer as if all classes were equally frequent (Ren et al. 2020, "Balanced
+    Meta-Softmax", equation 4; Menon et al. 2021, equation 10). Unlike class weights it is a mean over single
+    rows, so it also suits private gradients. Logits beyond the k-th belong to no row.
+    """
+
+    shift: torch.Tensor
+
+    def __init__(self, prior: torch.Tensor) -> None:
+        super().__init__()
+        if prior.dim() != 1 or len(prior) < 2 or not bool((prior > 0).all()):
+            raise ValueError("prior is a list with the share of each class, all above 0")
+        self.register_buffer("shift", torch.log(prior / prior.sum()).float())
+
+    def forward(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Returns the mean loss of logits (n, k) for labels (n,)."""
+        shares = torch.log_softmax(outputs[:, : len(self.shift)] + self.shift, 1)
+        return -shares.gather(1, targets.unsqueeze(1)).mean()
+
+
 _FOR_CLASSES: Mapping[str, type[nn.Module]] = {
     "cross-entropy": nn.CrossEntropyLoss,
+    "balanced-softmax": BalancedSoftmax,
     "bce": nn.BCEWithLogitsLoss,
 }
 _FOR_NUMBERS: Mapping[str, type[nn.Module]] = {
@@ -44,7 +69,11 @@ def make_loss(section: TrainSection, classes: int | None, device: torch.device) 
         return own if classes is not None else partial(_shaped, own)
     _check_kind(section.loss, classes)
     made = _made(section.loss, section.loss_args, device)
-    return made if section.loss == "cross-entropy" else partial(_shaped, made)
+    if isinstance(made, BalancedSoftmax) and len(made.shift) != classes:
+        raise ConfigError(
+            f"train.loss_args.prior has {len(made.shift)} shares; allowed: {classes}, one for each class"
+        )
+    return made if section.loss in ("cross-entropy", "balanced-softmax") else partial(_shaped, made)
 
 
 def _shaped(loss: Loss, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -16,7 +16,19 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
     listed = capsys.readouterr().out
     names = {
         *("aggregators", "allocation", "audit", "calibration", "clients", "memory", "noise", "rates"),
-        *("floor", "gradients", "page", "rounds", "secagg", "shares", "siege", "starting", "steps", "tls"),
+        *(
+            "defaults",
+            "floor",
+            "gradients",
+            "page",
+            "rounds",
+            "secagg",
+            "shares",
+            "siege",
+            "starting",
+            "steps",
+            "tls",
+        ),
     }
     assert set(BENCHMARKS) == names
     assert all(name in helped and name in listed for name in BENCHMARKS)
@@ -31,6 +43,9 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
         ("shares --repeats few", "few"),
         ("shares --repeats 0", "--repeats 0: allowed are 1"),
         ("rates --cases digits,letters", "--cases letters: allowed are digits, adult, adult-few, mnist-mlp"),
+        ("defaults --sets wine,beer", "--sets beer: allowed are digits, breast-cancer, diabetes, wine,"),
+        ("defaults --splits 0", "--splits 0: allowed are 1 and more"),
+        ("defaults --jobs 0", "--jobs 0: allowed are 1 and more"),
         ("rates --seeds 0", "--seeds 0: allowed are 1 and more"),
         ("rates --epsilons 1,0", "--epsilons 1,0: allowed are numbers above 0, with commas"),
         ("rates --factors some", "--factors some: allowed are numbers above 0"),

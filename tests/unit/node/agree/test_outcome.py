@@ -85,8 +85,9 @@ def test_how_cells_are_written_stays_as_the_task_says(tmp_path):
     assert agreed_schema.columns[0].decimal == "point"
 
 
-def totals_of(values, doubt=0.01):
-    return Totals(np.array(values, np.float64), doubt, 3)
+def totals_of(values, doubt=0.01, classes=None):
+    """The totals of these values, and after them the rows of each class: by default half of all each."""
+    return Totals(np.array([*values, *(classes or [values[0] / 2] * 2)], np.float64), doubt, 3)
 
 
 def test_noise_and_rounding_add_up_to_the_doubt():
@@ -182,6 +183,42 @@ def test_targets_and_arrays():
     assert scaled.task.data.schema.mean == (1.5, 0.0)
     assert scaled.task.data.schema.std == (0.22, 0.2)
     assert [entry.kind for entry in scaled.entries] == ["all rows", "2 scales"]
+
+
+def chosen_loss(found):
+    return found.task.train.loss, dict(found.task.train.loss_args)
+
+
+def test_a_loss_for_a_rare_class_follows_from_the_counts_of_all():
+    table = {**TABLE, "columns": COLUMNS[2:3]}
+    found = agreed(draft(table), totals_of([1000, 1000], 5.0, [50, 950]))
+    assert chosen_loss(found) == ("balanced-softmax", {"prior": [0.05, 0.95]})
+    assert found.entries[-1].kind == "loss balanced-softmax"
+    assert found.entries[-1].remark.startswith("'well' has 95% of the rows")
+    for classes in ([300, 700], [200, 800]):
+        assert chosen_loss(agreed(draft(table), totals_of([1000, 1000], 5.0, classes))) == ("auto", {})
+
+
+def test_no_class_is_rarer_than_the_noise_shows_and_noise_alone_makes_none():
+    table = {**TABLE, "columns": COLUMNS[2:3]}
+    hidden = agreed(draft(table), totals_of([1000, 1000], 50.0, [-20, 950]))
+    assert chosen_loss(hidden)[1] == {"prior": [0.05, 0.95]}, "as many as one standard error"
+    drowned = agreed(draft(table), totals_of([100, 100], 50.0, [2, 98]))
+    assert chosen_loss(drowned) == ("auto", {})
+
+
+def test_a_loss_for_heavy_tails_follows_from_range_and_spread():
+    wide = {**NUMBER, "low": -100.0, "high": 100.0}
+    table = {**TABLE, "target": wide, "columns": COLUMNS[2:3]}
+    narrow, even = (totals_of([1000, 1000, 0, squares, 1000]) for squares in (10, 300))
+    assert chosen_loss(agreed(draft(table), narrow)) == ("huber", {}), "the range is 10 spreads wide"
+    assert chosen_loss(agreed(draft(table), even)) == ("auto", {})
+
+
+def test_a_loss_that_the_task_names_stays():
+    table = {**TABLE, "columns": COLUMNS[2:3]}
+    task = draft(table, train={"loss": "cross-entropy"})
+    assert chosen_loss(agreed(task, totals_of([1000, 1000], 5.0, [50, 950]))) == ("cross-entropy", {})
 
 
 PRIVATE = {"privacy": {"mechanism": "dp-sgd", "epsilon": 4.0, "delta": 1e-5}, "agreement": {"share": 0.25}}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from node.agree.survey import norm, parts, survey
+from node.agree.survey import class_part, norm, parts, survey
 from tests.own_data import schema, told
 
 UNIT = 2.0**-20
@@ -46,6 +46,7 @@ def test_every_kind_of_column_by_hand(tmp_path):
         *(1, 1, 0),  # one of east that counts, one of west; south is not on the list
         2,
         *(2, 0.5 - 1.0, 0.25 + 1.0),  # days 5 and -10
+        *(1, 2),  # one is ill, two are well
     ]
 
 
@@ -91,7 +92,7 @@ def test_the_norm_is_reached(tmp_path):
     far = "100,east,yes,1970-01-11,ill"
     one, two = (np.array(of(tmp_path, [far] * count)) for count in (2, 3))
     assert np.linalg.norm(two - one) == pytest.approx(norm(schema(TABLE)))
-    assert norm(schema(TABLE)) == math.sqrt(1 + 3 + 1 + 1 + 3)
+    assert norm(schema(TABLE)) == math.sqrt(1 + 3 + 1 + 1 + 3 + 1)
 
 
 def test_against_plain_loops(tmp_path):
@@ -133,6 +134,22 @@ def test_arrays(tmp_path, own):
         expected += [part.mean(axis=1).sum(), (part * part).mean(axis=1).sum()]
     assert found == pytest.approx(expected, abs=50 * UNIT)
     assert norm(schema(table)) == math.sqrt(1 + 3 + 2 * places)
+
+
+def test_classes_of_arrays_and_too_many_classes(tmp_path):
+    names = [f"c{number}" for number in range(101)]
+    array = {"kind": "array", "shape": [1], "mean": [0.0], "std": [1.0], "low": [-1.0], "high": [1.0]}
+    np.savez(tmp_path / "rows.npz", x=np.zeros((4, 1)), outcome=np.array(["c0", "c2", "c2", "c2"]))
+
+    def of_classes(count):
+        target = {"kind": "classes", "values": names[:count], "name": "outcome"}
+        return schema({**array, "target": target})
+
+    found = survey(tmp_path / "rows.npz", of_classes(3), UNIT, 100) * UNIT
+    assert found.tolist() == [4, 0, 0, 1, 0, 3]
+    assert class_part(of_classes(100)).width == 100
+    assert class_part(of_classes(101)) is None
+    assert norm(of_classes(101)) ** 2 == pytest.approx(norm(of_classes(100)) ** 2 - 1)
 
 
 def test_parts_cover_all_sums_once():

@@ -69,7 +69,7 @@ def test_everything_is_fine(task, run):
     status, found, lines, errors = run(task(), "--data", "ward.csv", "--out", "out")
     assert (status, errors, lines[-1]) == (0, [], "nothing found that would fail")
     assert {what: level for what, (level, _) in found.items()} == dict.fromkeys(
-        ("task", "data", "model", "budget", "memory", "key"), "ok"
+        ("task", "data", "model", "budget", "memory", "learning", "key"), "ok"
     )
     assert found["task"][1] == "task: ward, 20 rounds"
     assert found["data"][1] == (

@@ -1,6 +1,6 @@
 import builtins
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -9,7 +9,9 @@ from node.data.dataset import load_dataset
 from node.errors import ConfigError
 from node.init.__main__ import main, parse_init
 from node.init.proposal import propose_model, propose_privacy, propose_shared, propose_training
+from node.init.rate_search import candidates, searched_rate
 from node.task.load import load_task
+from node.task.plain_defaults import plain_defaults
 from node.task.rules import key_name
 from node.task.sections import TrainSection
 from node.task.step_defaults import step_defaults
@@ -141,6 +143,87 @@ def test_loss_and_metrics_stand_in_the_file_where_a_task_has_such_keys(data, cap
         name: value for name, value in wanted.items() if name in known
     }
     assert set(train) <= known
+
+
+def rare(rows, share):
+    """Makes a CSV in which a share of the rows, the oldest, say yes."""
+    ages = np.random.default_rng(1).integers(20, 80, rows)
+    places = np.argsort(np.argsort(ages, kind="stable"))
+    words = np.where(places >= rows * (1 - share), "ja", "nein")
+    return "age,sick\n" + "".join(f"{age},{word}\n" for age, word in zip(ages, words, strict=True))
+
+
+def test_training_without_privacy_is_adam_from_the_table(data, capsys):
+    assert run(capsys, "--data", str(data), "--privacy", "none")[0] == 0
+    train = toml(data.parent / "task.toml")["train"]
+    found = plain_defaults("node.models:Linear", 6, 240, 20)
+    written = {
+        name: train[name] for name in ("optimizer", "learning_rate", "schedule", "batch_size", "epochs")
+    }
+    assert written == {name: getattr(found, name) for name in written}
+
+
+def test_a_rare_class_gets_a_balanced_loss_that_is_marked(data, capsys):
+    data.write_text(rare(400, 0.08))
+    assert run(capsys, "--data", str(data), "--privacy", "none", "--peers", "3")[0] == 0
+    train = toml(data.parent / "task.toml")["train"]
+    assert (train["loss"], train["loss_args"]) == ("balanced-softmax", {"prior": [0.08, 0.92]})
+    lines = (data.parent / "task.toml").read_text().splitlines()
+    assert all("# FROM YOUR DATA" in line for line in lines if "prior" in line or "92%" in line)
+    assert "# - the share of each class, to two digits" in lines
+    task = load_task("task.toml", [])
+    build_model(task, load_dataset(task, data, None))
+
+
+@pytest.mark.parametrize("privacy", [("dp-sgd",), ("distributed-dp-sgd", "--peers", "3")])
+@pytest.mark.parametrize("agree", [(), ("--agree",)])
+def test_with_privacy_no_share_of_a_class_gets_into_the_file(data, capsys, privacy, agree):
+    """The same file for rows with one rare class and with another share of it."""
+    texts = set()
+    for share in (0.08, 0.3):
+        data.write_text(rare(400, share))
+        assert run(capsys, "--data", str(data), "--privacy", *privacy, *agree, "--force")[0] == 0
+        texts.add((data.parent / "task.toml").read_text())
+    assert len(texts) == 1
+    assert ('loss = "auto"    # node.agree replaces it if a class is rare' in texts.pop()) == bool(agree)
+
+
+def test_heavy_tails_get_a_robust_loss_unless_node_agree_is_to_choose(data, capsys):
+    y = [100.5 + row % 7 for row in range(300)]
+    y[17] = 1e6
+    data.write_text("x,y\n" + "".join(f"{row % 7},{value}\n" for row, value in enumerate(y)))
+    assert run(capsys, "--data", str(data), "--privacy", "none")[0] == 0
+    assert toml(data.parent / "task.toml")["train"]["loss"] == "huber"
+    assert "# - how far off the farthest targets are" in (data.parent / "task.toml").read_text()
+    assert run(capsys, "--data", str(data), "--privacy", "none", "--agree", "--force")[0] == 0
+    assert toml(data.parent / "task.toml")["train"]["loss"] == "auto"
+
+
+def test_a_search_for_the_rate_is_marked_and_needs_no_privacy(data, capsys):
+    assert run(capsys, "--data", str(data), "--privacy", "none", "--search")[0] == 0
+    (line,) = (
+        line
+        for line in (data.parent / "task.toml").read_text().splitlines()
+        if line.startswith("learning_rate")
+    )
+    assert line.endswith("# FROM YOUR DATA: the best of three on rows held back")
+    assert toml(data.parent / "task.toml")["train"]["learning_rate"] in (0.01, 0.03, 0.09)
+    status, _, errors = run(capsys, "--data", str(data), "--search", "--force")
+    assert (status, errors[0][:40]) == (2, "error: --search is refused with --privac")
+
+
+def test_a_search_leaves_a_rate_that_diverges_and_keeps_one_that_is_as_good(data, capsys):
+    run(capsys, "--data", str(data), "--privacy", "none")
+    task = load_task("task.toml", [])
+    dataset = load_dataset(task, data, None)
+    assert candidates(0.03) == (0.01, 0.03, 0.09)
+    assert searched_rate(changed_rate(task, "adam", 1e-3), dataset) == 3e-3, "the longest step of short ones"
+    assert searched_rate(changed_rate(task, "adam", 1e-9), dataset) == 1e-9, "all learn nothing"
+    assert searched_rate(changed_rate(task, "adam", 30.0), dataset) == 10.0
+
+
+def changed_rate(task, optimizer, rate):
+    return replace(task, train=replace(task.train, optimizer=optimizer, learning_rate=rate))
 
 
 @pytest.mark.parametrize(
@@ -396,7 +479,7 @@ def test_private_images_get_features_that_need_no_training():
     grey = schema(shaped([1, 28, 28]))
     model = propose_model(grey, 2000, "auto", private=True)
     assert (model.cls, model.body, model.size) == ("node.models:Scattering", "body", 39_700 // 10 * 2)
-    training = propose_training(2000, 5, True, model.body)
+    training = propose_training(2000, 5, model.body)
     privacy = propose_privacy(training, 2000, model.size, None, model.body)
     assert (training.learning_rate, privacy.clipping_radius, privacy.epsilon) == (2.5, 0.1, 1.0)
     assert not privacy.loud
@@ -410,7 +493,7 @@ def test_private_images_get_features_that_need_no_training():
 
 def test_a_budget_that_suits_rows_and_rounds():
     def privacy(rows, rounds, epsilon=None):
-        return propose_privacy(propose_training(rows, rounds, True), rows, 1000, epsilon)
+        return propose_privacy(propose_training(rows, rounds), rows, 1000, epsilon)
 
     few, many, long = privacy(500, 20), privacy(20_000, 20), privacy(20_000, 2000)
     assert (few.epsilon, many.epsilon) == (8.0, 1.0)

@@ -129,8 +129,8 @@ def test_a_section_that_is_a_value(task_file):
         (
             "train.loss=hinge",
             (
-                "train.loss = 'hinge' is refused; allowed: 'auto', 'cross-entropy', 'bce', 'mse', 'mae', "
-                "'huber' or "
+                "train.loss = 'hinge' is refused; allowed: 'auto', 'cross-entropy', "
+                "'balanced-softmax', 'bce', 'mse', 'mae', 'huber' or "
                 "'package.module:Name'"
             ),
         ),

@@ -77,6 +77,38 @@ def test_a_loss_for_numbers_takes_outputs_of_either_shape(values, expected):
         assert loss(outputs, WANTED).item() == pytest.approx(expected)
 
 
+def test_a_balanced_loss_adds_the_shares_of_the_classes_in_training_alone():
+    prior = [0.7, 0.2, 0.1]
+    loss = make_loss(section(loss="balanced-softmax", loss_args={"prior": prior}), 3, CPU)
+    by_hand = functional.cross_entropy(LOGITS + torch.log(torch.tensor(prior)), LABELS)
+    assert loss(LOGITS, LABELS) == pytest.approx(float(by_hand), rel=1e-6)
+    whole = make_loss(section(loss="balanced-softmax", loss_args={"prior": [7, 2, 1]}), 3, CPU)
+    assert whole(LOGITS, LABELS) == pytest.approx(float(by_hand), rel=1e-6), "counts are shares, too"
+    wider = torch.cat([LOGITS, torch.full((2, 1), 9.0)], 1)
+    assert loss(wider, LABELS) == pytest.approx(float(by_hand), rel=1e-6), "a logit that no class has"
+    one = torch.stack([loss(LOGITS[row : row + 1], LABELS[row : row + 1]) for row in range(2)])
+    assert one.mean() == pytest.approx(float(by_hand), rel=1e-6), "a mean over single rows, as privacy needs"
+
+
+def test_a_balanced_loss_finds_a_rare_class_that_a_plain_one_never_chooses():
+    generator = torch.Generator().manual_seed(0)
+    y = (torch.rand(4000, generator=generator) < 0.05).long()
+    x = torch.randn(4000, 1, generator=generator) + 1.5 * y[:, None]
+    found = {}
+    for name, arguments in (("auto", {}), ("balanced-softmax", {"prior": [0.95, 0.05]})):
+        loss = make_loss(section(loss=name, loss_args=arguments), 2, CPU)
+        weights, bias = torch.zeros(1, 2, requires_grad=True), torch.zeros(2, requires_grad=True)
+        optimizer = torch.optim.Adam([weights, bias], 0.1)
+        for _ in range(200):
+            optimizer.zero_grad()
+            loss(x @ weights + bias, y).backward()
+            optimizer.step()
+        chosen = (x @ weights + bias).argmax(1)
+        found[name] = [float((chosen[y == label] == label).float().mean()) for label in (0, 1)]
+    assert found["auto"][1] < 0.2
+    assert min(found["balanced-softmax"]) > 0.7
+
+
 def test_a_logit_a_row_is_enough_for_two_classes():
     loss = make_loss(section(loss="bce"), 2, CPU)
     expected = -(math.log(1 / (1 + math.exp(-1))) + math.log(1 - 1 / (1 + math.exp(-4)))) / 2
@@ -91,7 +123,7 @@ def test_a_logit_a_row_is_enough_for_two_classes():
             3,
             (
                 "train.loss = 'mse' is refused: the targets are classes 0 to 2; allowed: 'auto', "
-                "'cross-entropy', "
+                "'cross-entropy', 'balanced-softmax', "
                 "'bce' or 'package.module:Name'"
             ),
         ),
@@ -121,6 +153,21 @@ def test_a_logit_a_row_is_enough_for_two_classes():
             {"loss": "huber", "loss_args": {"slope": 1}},
             None,
             "train.loss_args = {'slope': 1} do not suit train.loss = 'huber': TypeError: ",
+        ),
+        (
+            {"loss": "balanced-softmax", "loss_args": {"prior": [0.5, 0.5]}},
+            3,
+            "train.loss_args.prior has 2 shares; allowed: 3, one for each class",
+        ),
+        (
+            {"loss": "balanced-softmax", "loss_args": {"prior": [0.5, 0.5, 0.0]}},
+            3,
+            "train.loss_args = {'prior': [0.5, 0.5, 0.0]} do not suit train.loss = 'balanced-softmax': ",
+        ),
+        (
+            {"loss": "balanced-softmax"},
+            3,
+            "train.loss_args = {} do not suit train.loss = 'balanced-softmax': TypeError",
         ),
         (
             {"loss": "tests.own_training:nope"},

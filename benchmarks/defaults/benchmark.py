@@ -1,0 +1,113 @@
+"""Whether a task as node.init proposes it learns as much as scikit-learn on the rows of all sites together.
+
+Each split of a data set becomes three sites' files and a file of test rows. node.init makes a task of the
+first site's file, without privacy; the three train in one process with a node's own code. scikit-learn learns
+from the rows of all three files, in its own encoding. `--nodes` lets real nodes learn the first split of one
+set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.spec import Benchmark, Row
+from node.errors import ConfigError
+
+if TYPE_CHECKING:
+    from benchmarks.defaults.comparison import Found, Verdict
+
+NAMES = ("digits", "breast-cancer", "diabetes", "wine", "heavy-tails", "adult", "loan", "mnist")
+QUICK, QUICK_SPLITS = ("wine", "diabetes"), 2
+NODES = "breast-cancer"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    add = parser.add_argument
+    add("--data-dir", type=Path, metavar="DIR", help="the data sets' folder (default: as for scenarios)")
+    add("--sets", help=f"with commas, of {', '.join(NAMES)} (default all; with --quick {','.join(QUICK)})")
+    add("--splits", type=int, help="of each set (default: 20 of a small one, 5 or 3 of a large one)")
+    add("--jobs", type=int, default=2, help="processes at once (default 2)")
+    add("--nodes", action="store_true", help=f"also three real nodes on {NODES}")
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Row]:
+    """Yield a row for each metric of each data set."""
+    names = arguments.sets.split(",") if arguments.sets else QUICK if arguments.quick else NAMES
+    for name in names:
+        if name not in NAMES:
+            raise ConfigError(f"--sets {name}: allowed are {', '.join(NAMES)}")
+    for option, value in (("--splits", arguments.splits), ("--jobs", arguments.jobs)):
+        if value is not None and value < 1:
+            raise ConfigError(f"{option} {value}: allowed are 1 and more")
+    from scenarios.data.sources import data_folder  # noqa: PLC0415 - loads pyarrow
+
+    splits = arguments.splits or (QUICK_SPLITS if arguments.quick else None)
+    folder = data_folder(arguments.data_dir, os.environ)
+    return _rows(names, splits, folder, arguments.jobs, nodes=arguments.nodes)
+
+
+def _rows(names: Sequence[str], splits: int | None, folder: Path, jobs: int, nodes: bool) -> Iterator[Row]:
+    from benchmarks.defaults.comparison import by_nodes, compare, verdicts  # noqa: PLC0415 - loads torch
+    from benchmarks.defaults.tables import SETS  # noqa: PLC0415
+
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        waiting = {
+            name: [
+                pool.submit(compare, name, number, folder) for number in range(splits or SETS[name].splits)
+            ]
+            for name in names
+        }
+        for name, each in waiting.items():
+            found = [one.result() for one in each]
+            for verdict in verdicts(found):
+                yield _row(name, found, verdict)
+    if nodes:
+        yield _of_nodes(by_nodes(NODES, 0, folder), compare(NODES, 0, folder).swarm)
+
+
+def _row(name: str, found: Sequence[Found], verdict: Verdict) -> Row:
+    """Return a metric of a data set beside scikit-learn's."""
+    first, difference = found[0], f"{verdict.difference:+.4f} ± {verdict.standard_error:.4f}"
+    text = (
+        f"{name:14} {first.model:8} {verdict.metric:18} {verdict.swarm:.4f}  {first.beside:20} "
+        f"{verdict.reference:.4f}  difference {difference}  {'✓' if verdict.holds else '✗'} "
+        f"at least {-verdict.allowed:.4f}"
+    )
+    judged = {
+        "difference": verdict.difference,
+        "at_least": -verdict.allowed,
+        "holds": verdict.holds,
+    }
+    return Row(text, {"set": name, **asdict(verdict), **judged, **_shared_facts(found)})
+
+
+def _shared_facts(found: Sequence[Found]) -> dict[str, object]:
+    """Return what all metrics of a data set have in common."""
+    return {
+        "model": found[0].model,
+        "training": sorted({one.training for one in found}),
+        "beside": found[0].beside,
+        "splits": len(found),
+        "train_rows": found[0].train_rows,
+        "test_rows": found[0].test_rows,
+        "seconds_swarm": round(sum(one.swarm_s for one in found), 1),
+        "seconds_reference": round(sum(one.reference_s for one in found), 1),
+        "values": [[dict(one.swarm), dict(one.reference)] for one in found],
+    }
+
+
+def _of_nodes(nodes: Mapping[str, float], replayed: Mapping[str, float]) -> Row:
+    pairs = ", ".join(f"{metric} {nodes[metric]:.4f} (replayed {replayed[metric]:.4f})" for metric in nodes)
+    record = {"set": NODES, "kind": "three real nodes", "nodes": dict(nodes), "replayed": dict(replayed)}
+    return Row(f"{NODES:14} three real nodes: {pairs}", record)
+
+
+DEFAULTS = Benchmark(add_options, run)

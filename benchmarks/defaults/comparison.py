@@ -1,0 +1,176 @@
+"""One split: a swarm with the defaults and scikit-learn on the same rows; and many splits: who is ahead."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from statistics import mean, stdev
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
+from threadpoolctl import threadpool_limits
+
+from benchmarks.defaults.reference import NAMES, Kind, fitted_answers
+from benchmarks.defaults.sites import Split, split_of
+from benchmarks.defaults.swarm import answers, answers_of_nodes, made_task, rows_of
+from benchmarks.defaults.tables import SETS, table
+from node.data.dataset import Dataset
+from node.init.loss_choice import RARE
+from node.task.schema import ClassTarget
+from node.task.sections import Task
+from scenarios.study.threads import one_thread
+
+POINTS = 0.02
+"""How far below scikit-learn a swarm may stay, if that is more than two standard errors."""
+WITHOUT_PRIVACY = ("--privacy", "none")
+
+Scores = Mapping[str, float]
+"""Metrics by name."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The figures of one split: the swarm's, and those of scikit-learn's model `beside`."""
+
+    name: str
+    split: int
+    model: str
+    training: str
+    beside: str
+    swarm: Scores
+    reference: Scores
+    train_rows: int
+    test_rows: int
+    swarm_s: float
+    reference_s: float
+
+
+def compare(name: str, number: int, folder: Path) -> Found:
+    """Return the figures of split `number` of a data set. Raises UserError if node.init or training fails."""
+    data = SETS[name]
+    whole = table(name, folder)
+    split = split_of(data, whole, number)
+    with one_thread(), threadpool_limits(1), tempfile.TemporaryDirectory() as files:
+        begun = time.perf_counter()
+        task, sites, test = made_task(Path(files), split, data.file, WITHOUT_PRIVACY)
+        rows = rows_of(task, sites, test)
+        swarm = of_swarm(task, rows[0], answers(task, rows))
+        middle = time.perf_counter()
+        kind: Kind = "linear" if task.model.cls == "node.models:Linear" else "boosting"
+        reference = of_sklearn(kind, split)
+    return Found(
+        name=name,
+        split=number,
+        model=task.model.cls.rpartition(":")[2],
+        training=training_of(task),
+        beside=NAMES[kind, whole.is_classes],
+        swarm=swarm,
+        reference=reference,
+        train_rows=sum(map(len, split.sites)),
+        test_rows=len(split.test),
+        swarm_s=middle - begun,
+        reference_s=time.perf_counter() - middle,
+    )
+
+
+def training_of(task: Task) -> str:
+    """Return the training of a task in words."""
+    train = task.train
+    return (
+        f"{train.optimizer} {train.learning_rate:g} {train.schedule}, {train.rounds} x {train.epochs} "
+        f"epochs, batch {train.batch_size}, loss {train.loss}"
+    )
+
+
+def by_nodes(name: str, number: int, folder: Path) -> Scores:
+    """Return the metrics of three real nodes on split `number` of a data set. Raises UserError."""
+    data = SETS[name]
+    split = split_of(data, table(name, folder), number)
+    with one_thread(), tempfile.TemporaryDirectory() as files:
+        task, sites, test = made_task(Path(files), split, data.file, WITHOUT_PRIVACY)
+        first = rows_of(task, sites, test)[0]
+        return of_swarm(task, first, answers_of_nodes(task, sites, first))
+
+
+def of_swarm(task: Task, dataset: Dataset, found: NDArray[np.float64]) -> Scores:
+    """Return the metrics of a swarm's answers for the test rows of `dataset`."""
+    wanted = dataset.test_y.numpy()  # images are read in another order than they were written in
+    match task.data.schema:
+        case None:
+            raise ValueError("node.init writes a schema")
+        case schema if isinstance(schema.target, ClassTarget):
+            names = np.array(schema.target.values)
+            return class_scores(names[wanted], found, names)
+        case _:
+            return {"r2": float(r2_score(wanted, found))}
+
+
+def of_sklearn(kind: Kind, split: Split) -> Scores:
+    """Return the metrics of scikit-learn's model; balanced accuracy where it weighs classes the same."""
+    pooled, test = split.pooled, split.test
+    plain = fitted_answers(kind, pooled, test, balanced=False)
+    if not test.is_classes:
+        return {"r2": float(r2_score(test.y, plain))}
+    names = np.unique(pooled.y)
+    found = class_scores(test.y, plain, names)
+    if len(found) == 1:
+        return found
+    weighed = fitted_answers(kind, pooled, test, balanced=True)
+    return {**class_scores(test.y, weighed, names), "auc": found["auc"]}
+
+
+def class_scores(
+    wanted: NDArray[np.generic], chances: NDArray[np.float64], names: NDArray[np.generic]
+) -> Scores:
+    """Return the metrics of probabilities (n, k) of the classes `names` for the right ones (n,).
+
+    For two classes the AUC, and balanced accuracy too if one is rare; for more classes balanced accuracy.
+    """
+    balanced = {"balanced-accuracy": float(balanced_accuracy_score(wanted, names[chances.argmax(axis=1)]))}
+    if len(names) > 2:
+        return balanced
+    auc = {"auc": float(roc_auc_score(wanted == names[1], chances[:, 1]))}
+    _, counts = np.unique(wanted, return_counts=True)
+    return auc | balanced if counts.max() > RARE * len(wanted) else auc
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The paired difference of a metric over all splits: swarm minus scikit-learn."""
+
+    metric: str
+    swarm: float
+    reference: float
+    standard_error: float
+
+    @property
+    def difference(self) -> float:
+        """The mean difference."""
+        return self.swarm - self.reference
+
+    @property
+    def allowed(self) -> float:
+        """The largest shortfall that is allowed."""
+        return max(POINTS, 2 * self.standard_error)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the shortfall is allowed."""
+        return -self.difference <= self.allowed
+
+
+def verdicts(found: Sequence[Found]) -> list[Verdict]:
+    """Return one for each metric of the splits."""
+    made = []
+    for metric in found[0].reference:
+        pairs = [(one.swarm[metric], one.reference[metric]) for one in found]
+        differences = [swarm - reference for swarm, reference in pairs]
+        error = stdev(differences) / sqrt(len(pairs)) if len(pairs) > 1 else 0.0
+        swarm, reference = (mean(side) for side in zip(*pairs, strict=True))
+        made.append(Verdict(metric, swarm, reference, error))
+    return made

@@ -1,0 +1,85 @@
+"""A split of a data set as its users have it: three sites' files and a file of test rows."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from benchmarks.defaults.tables import DataSet, Table
+from node.data.partition import even, hold_out
+
+SITES = 3
+_TEST_SHARE = 0.2
+_SPLIT = 41  # a stream of random numbers: [this, the split's number]
+TARGET = "target"
+
+
+@dataclass(frozen=True)
+class Split:
+    """The rows of each site, and the test rows that no site has."""
+
+    sites: tuple[Table, ...]
+    test: Table
+
+    @property
+    def pooled(self) -> Table:
+        """The rows of all sites together."""
+        columns = {
+            name: np.concatenate([site.columns[name] for site in self.sites]) for name in self.test.columns
+        }
+        images = [site.images for site in self.sites if site.images is not None]
+        y = np.concatenate([site.y for site in self.sites])
+        return Table(y, columns, np.concatenate(images) if images else None)
+
+
+def split_of(data: DataSet, whole: Table, number: int) -> Split:
+    """Return split `number` of a data set, divided evenly among the sites; classes are stratified."""
+    rng = np.random.default_rng([_SPLIT, number])
+    # For numbers, all different, hold_out would hold out the same rows in every split.
+    strata = whole.y if whole.is_classes else np.zeros(len(whole))
+    kept, held_out = hold_out(strata, _TEST_SHARE, rng)
+    kept = rng.permutation(kept)[: data.train or len(kept)]
+    held_out = rng.permutation(held_out)[: data.test or len(held_out)]
+    return Split(tuple(whole.at(kept[part]) for part in even(len(kept), SITES, rng)), whole.at(held_out))
+
+
+def write(folder: Path, name: str, kind: str, table: Table) -> Path:
+    """Write a site's rows to `folder` as a file, or a folder of images, of this kind; return its path."""
+    match kind:
+        case "csv":
+            return _csv(folder / f"{name}.csv", table)
+        case "npz":
+            path = folder / f"{name}.npz"
+            np.savez(path, x=np.stack(list(table.columns.values()), axis=1), y=table.y)
+            return path
+        case _:
+            return _images(folder / name, table)
+
+
+def _csv(path: Path, table: Table) -> Path:
+    columns = [_texts(cells) for cells in (*table.columns.values(), table.y)]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow((*table.columns, TARGET))
+        writer.writerows(zip(*columns, strict=True))
+    return path
+
+
+def _texts(cells: np.ndarray) -> Sequence[str]:
+    if cells.dtype.kind == "U":
+        return [str(cell) for cell in cells]
+    return ["" if np.isnan(cell) else f"{cell:.10g}" for cell in cells]
+
+
+def _images(folder: Path, table: Table) -> Path:
+    if table.images is None:
+        raise ValueError("a table without images")
+    for number, (pixels, label) in enumerate(zip(table.images, table.y, strict=True)):
+        (folder / str(label)).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(folder / str(label) / f"{number}.png", compress_level=1)
+    return folder

@@ -1,0 +1,153 @@
+"""The data sets: rows as their publishers have them, before anybody encodes them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scenarios.data import sources
+from scenarios.data.tabular import ADULT, ADULT_FILES, LOAN, LOAN_FILE, Layout
+
+Column = NDArray[np.float64] | NDArray[np.str_]
+"""Cells (n,): numbers, NaN where there is none, or words, "" where there is none."""
+
+_HEAVY_ROWS, _HEAVY_SEED = 10_000, 19
+_FEATURES = 8
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of named columns, or images (n, height, width) of grey from 0 to 255 in place of columns.
+
+    `y` (n,): the names of classes, or numbers.
+    """
+
+    y: Column
+    columns: Mapping[str, Column]
+    images: NDArray[np.uint8] | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def is_classes(self) -> bool:
+        """Whether the target is a class."""
+        return self.y.dtype.kind == "U"
+
+    def at(self, rows: NDArray[np.int64]) -> Table:
+        """Return these rows."""
+        columns = {name: cells[rows] for name, cells in self.columns.items()}
+        return Table(self.y[rows], columns, None if self.images is None else self.images[rows])
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set, how many of its rows are drawn for training and testing (0: all), and how many splits.
+
+    `file`: the kind of file that each site has: "csv", "npz" or "images".
+    """
+
+    name: str
+    read: Callable[[Path], Table]
+    file: str = "csv"
+    train: int = 0
+    test: int = 0
+    splits: int = 20
+
+
+def _of_sklearn(name: str) -> Callable[[Path], Table]:
+    """Return a reader of one of scikit-learn's own data sets."""
+
+    def read(_: Path) -> Table:
+        import sklearn.datasets  # noqa: PLC0415 - a slow import
+
+        found = getattr(sklearn.datasets, f"load_{name}")()
+        names = [str(part).replace(" ", "_") for part in found.feature_names]
+        y = found.target
+        if "target_names" in found:
+            y = np.array([str(found.target_names[label]) for label in y])
+        columns = dict(zip(names, found.data.T.astype(np.float64), strict=True))
+        return Table(y, columns)
+
+    return read
+
+
+def _adult(folder: Path) -> Table:
+    parts = [_cells(folder / name, ADULT, header_is_there=False) for name in ADULT_FILES]
+    cells = {name: [*parts[0][name], *parts[1][name]] for name in ADULT.header}
+    classes = np.array([label.rstrip(".") for label in cells[ADULT.target]])
+    numbers = {name: _numbers(cells[name]) for name in ("fnlwgt", *ADULT.numbers)}
+    words = {name: _words(cells[name]) for name in ADULT.categories}
+    return Table(classes, {**numbers, **words})
+
+
+def _loan(folder: Path) -> Table:
+    """The columns as the publisher has them, but for the sign of a percentage and 823 ZIP codes."""
+    cells = _cells(folder / LOAN_FILE, LOAN, header_is_there=True)
+    cells["revol_util"] = [cell.removesuffix("%") for cell in cells["revol_util"]]
+    words = {"term", "emp_length", "home_ownership", "verification_status", "addr_state"}
+    columns = {
+        name: _words(cells[name]) if name in words else _numbers(cells[name])
+        for name in LOAN.header
+        if name not in (LOAN.target, "zip_code")
+    }
+    return Table(np.array(cells[LOAN.target]), columns)
+
+
+def _cells(path: Path, layout: Layout, header_is_there: bool) -> dict[str, list[str]]:
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        rows = [[cell.strip() for cell in line] for line in csv.reader(file, skipinitialspace=True)]
+    rows = [row for row in rows[int(header_is_there) :] if len(row) == len(layout.header)]
+    return dict(zip(layout.header, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def _numbers(cells: list[str]) -> NDArray[np.float64]:
+    return np.array([float(cell) if cell not in ("", "?", "n/a") else np.nan for cell in cells])
+
+
+def _words(cells: list[str]) -> NDArray[np.str_]:
+    return np.array(["" if cell in ("?", "n/a") else cell for cell in cells])
+
+
+def _mnist(folder: Path) -> Table:
+    found = sources.load("mnist", folder, np.random.default_rng(0))
+    pixels = np.concatenate([found.train_x, found.test_x]).reshape(-1, 28, 28)
+    labels = np.concatenate([found.train_y, found.test_y])
+    return Table(labels.astype(str), {}, np.rint(pixels * 255).astype(np.uint8))
+
+
+def heavy(_: Path) -> Table:
+    """A target of eight numbers whose noise has a variance without bound: Student's t, two degrees."""
+    rng = np.random.default_rng(_HEAVY_SEED)
+    x = rng.normal(size=(_HEAVY_ROWS, _FEATURES))
+    signal = 3 * x[:, 0] - 2 * x[:, 1] + x[:, 2] * x[:, 3] + 2 * np.abs(x[:, 4])
+    y = 1000 + 100 * (signal + rng.standard_t(2, _HEAVY_ROWS))
+    return Table(y, {f"x{place}": cells for place, cells in enumerate(x.T)})
+
+
+SETS = {
+    one.name: one
+    for one in (
+        DataSet("digits", _of_sklearn("digits"), "npz"),
+        DataSet("breast-cancer", _of_sklearn("breast_cancer")),
+        DataSet("diabetes", _of_sklearn("diabetes")),
+        DataSet("wine", _of_sklearn("wine")),
+        DataSet("heavy-tails", heavy),
+        DataSet("adult", _adult, train=15_000, test=10_000, splits=5),
+        DataSet("loan", _loan, train=15_000, test=10_000, splits=5),
+        DataSet("mnist", _mnist, "images", train=2000, test=1000, splits=3),
+    )
+}
+
+
+@lru_cache(maxsize=1)
+def table(name: str, folder: Path) -> Table:
+    """Return all rows of a data set. Raises ConfigError, OSError."""
+    return SETS[name].read(folder)
