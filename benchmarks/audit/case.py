@@ -28,6 +28,8 @@ class Case:
     threshold: float = 0.5
     trials: int = MANY
     repeats: int = REPEATS
+    least_found: float = 0.3
+    """The least share of the claim that the audit of a sound mechanism finds; 0: there is nothing to find."""
 
 
 def few(case: Case) -> Case:

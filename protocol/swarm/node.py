@@ -375,7 +375,7 @@ class Node:
                 return [*self._discovery.roster(message, now), *self._discovery.clock_news()]
             case Refused():
                 return self._discovery.refused(message, now)
-            case Goodbye():
+            case _:
                 return self._discovery.goodbye(message, by)
 
     def _hello(self, hello: Hello, by: Key | None, now: float) -> list[Action]:

@@ -27,8 +27,8 @@ ROOT = Path(__file__).resolve().parents[3]
 LONG = "x" * 300
 IMAGES_ALLOWED = "a folder for each class, with two images or more in all (.bmp, .jpeg, .jpg, .png, .webp)"
 FILES_ALLOWED = (
-    ".csv, .tsv or .txt (each also .gz), .parquet, .npz, or a folder of images with a task that has a schema "
-    "(python -m node.init makes one)"
+    ".csv, .tsv or .txt (each also .gz), .xlsx, .parquet, .npz, or a folder of images with a task that has "
+    "a schema (python -m node.init makes one)"
 )
 
 
@@ -181,7 +181,7 @@ def test_arrays_for_a_model_of_tables(here, capsys):
     line = told(capsys, predict, "--model", "model.safetensors", "--data", "rows.npz")
     assert line == (
         "error: data 'rows.npz' does not fit data.schema.kind = 'table'; "
-        "allowed: .csv, .tsv, .txt or .parquet"
+        "allowed: .csv, .tsv, .txt, .xlsx or .parquet"
     )
 
 

@@ -77,14 +77,15 @@ def test_every_plot_has_its_place_and_its_data(page: Page, results: SwarmResults
     assert {f"chart-{chart['key']}" for chart in drawn} == places
     assert {chart["key"] for chart in drawn} == {
         "comparison",
-        "accuracy",
+        "headline",
         "seconds",
         "bytes-sent",
         "outcomes",
     }
     assert all(chart["traces"] for chart in drawn)
-    accuracy = next(chart for chart in drawn if chart["key"] == "accuracy")
-    assert [trace["name"] for trace in accuracy["traces"]] == [f"peer {peer.peer}" for peer in results.peers]
+    accuracy = next(chart for chart in drawn if chart["key"] == "headline")
+    peers = [f"peer {peer.peer}" for peer in results.peers]
+    assert [trace["name"] for trace in accuracy["traces"]] == [*peers, "the best constant answer"]
 
 
 def test_plots_come_first_then_claims_then_configuration(page: Page, results: SwarmResults) -> None:
