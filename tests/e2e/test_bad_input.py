@@ -293,7 +293,7 @@ def test_peers_and_trackers_that_can_not_be_reached(nursery: Nursery, tmp_path: 
         assert [line["reason"] for line in history(tmp_path / name)] == ["group-timeout"] * 2
         told = [event["text"] for event in nodes[name].events("notice")]
         waiting = [text for text in told if text.startswith("waiting for ")]
-        assert len(waiting) == (1 if name == "peers" else 0), "and one line says why no model is made"
+        assert len(waiting) == 1, "and one line says why no model is made"
         assert sorted(set(told) - set(waiting)) == sorted(
             f"{endpoint} cannot be reached (connection refused); trying again" for endpoint in gone
         )

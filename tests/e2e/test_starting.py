@@ -53,7 +53,7 @@ OPENINGS = [
     (AGREE, "torch", "starting: an agreement for digits-agreed.toml"),
     (PREDICT, "torch", "starting: predictions for a.csv with the model in model.safetensors"),
     (("node.show", "."), "aiohttp", "starting: a page for ."),
-    (("node.report", "."), "numpy", "starting: a report of ."),
+    (("node.report", "."), "node.report.write", "starting: a report of ."),
     (("node.rejoin", "--out", "."), "scipy", "starting: a look into ."),
     (DOCTOR, "aiohttp", "starting: an examination of the way to 1 peer"),
     (LABELS, "torch", f"scenario label-dp: {SCENARIOS['label-dp'].summary}"),

@@ -44,8 +44,9 @@ class Clocks:
         return None if ahead_s is None or abs(ahead_s) < TOLERANCE_S else ahead_s
 
     def most_heard(self, keys: Collection[Key]) -> bool:
-        """Whether more than half of these peers sent their clocks; a single one proves nothing."""
-        return not keys or 2 * sum(key in self._ahead for key in keys) > len(keys)
+        """Whether more than half of these peers sent their clocks; one clock does not show whose is wrong."""
+        heard = sum(key in self._ahead for key in keys)
+        return not keys or (2 * heard > len(keys) and len(self._ahead) >= _FEWEST)
 
     def keep(self, keys: Collection[Key]) -> None:
         """Forget the clocks of all other peers."""

@@ -146,3 +146,12 @@ def test_this_machines_clock_is_named_so():
         found.hello(hello, key.public, NOW)
 
     assert [notice.who for notice in found.clock_news()] == ["this machine"]
+
+
+def test_two_clocks_are_needed_before_a_peer_is_named_and_more_than_half_of_all():
+    """Of two clocks nobody can tell which one is wrong: the peer's, or this machine's."""
+    assert not shown(two=100).most_heard([b"two"])
+    assert shown(two=100, three=0).most_heard([b"two", b"three"])
+    assert shown(tracker=0, two=100).most_heard([b"two"])
+    assert not shown(two=100, three=0).most_heard([b"two", b"three", b"four", b"five"])
+    assert shown(tracker=100).most_heard([])
