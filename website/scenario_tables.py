@@ -36,7 +36,7 @@ from website.tables import code, table
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 COMMAND = "python -m website.scenario_tables"
-_BLOCK = re.compile(r"<!-- (?P<kind>table|figure): (?P<name>.+?) -->(?P<inside>.*?)<!-- end -->", re.DOTALL)
+BLOCK = re.compile(r"<!-- (?P<kind>table|figure): (?P<name>.+?) -->(?P<inside>.*?)<!-- end -->", re.DOTALL)
 _WORDS: Mapping[str, tuple[str, str, str]] = {
     "source": ("reproduced", "reproduced in part", "not reproduced"),
     "own": ("holds", "holds in part", "does not hold"),
@@ -249,10 +249,10 @@ def filled_page(text: str, page: Page, figures: Figures) -> str:
             return f"{opening}{figures.filled(f'{{{name}}}')}<!-- end -->"
         return f"{opening}\n\n{_table(name, page, figures, tables)}\n\n<!-- end -->"
 
-    outside = _BLOCK.sub("", text)
+    outside = BLOCK.sub("", text)
     if "<!-- table:" in outside or "<!-- figure:" in outside or "<!-- end -->" in outside:
         raise SpecificationError("a table or figure has no <!-- end -->, or no beginning; write both")
-    return _BLOCK.sub(made, text)
+    return BLOCK.sub(made, text)
 
 
 def _table(name: str, page: Page, figures: Figures, tables: Mapping[str, Table]) -> str:
