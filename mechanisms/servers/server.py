@@ -5,7 +5,8 @@ Every engine runs a round like this:
     before the first: x, y = examples(x, y, client, words) of each client that has rows
     chosen = sample(clients, rng)
     model = broadcast(model, words)                 # where the clients of this round start
-    each chosen client, from `model`: after every batch weights = after_batch(weights, start, step);
+    each chosen client, from `model`: x, y = examples_of_round(x, y, client, words), for this round;
+                                      after every batch weights = after_batch(weights, start, step);
                                       at the end sent = upload(weights, start, rows, words)
     model = combine(model, all uploads, their rows, words)
 
@@ -101,6 +102,9 @@ class ServerMechanism(Protection, Protocol):
     def examples(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
         """Makes the examples that `client` trains on in all rounds, from its x (n, ...) and y (n,)."""
 
+    def examples_of_round(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
+        """Makes the examples that `client` trains on in one round, from what `examples` returned."""
+
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
         """Samples this round's clients: (k,) numbers in 0 to `clients` - 1, ascending; k may be 0."""
 
@@ -150,6 +154,10 @@ class Averaging:
 
     def examples(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
         """The rows and labels themselves."""
+        return x, y
+
+    def examples_of_round(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
+        """The rows and labels themselves: every round has the same."""
         return x, y
 
     def broadcast(self, model: Floats, words: Words) -> Floats:

@@ -25,6 +25,7 @@ from mechanisms.noise.randomness import Words
 from mechanisms.servers.server import Indices, Step
 from node.errors import UserError
 from node.training.trainer import Trainer
+from scenarios.clients.preparation import taught_in_round
 from scenarios.clients.training import train_clients
 from scenarios.clients.work import SAMPLE, ClientWork, Crew, node_rows
 from scenarios.federated.measures import measures_of
@@ -71,7 +72,8 @@ def train_block(work: ClientWork, number: int, model: Floats, members: Indices) 
     mechanism, training, clients = work.mechanism, work.training, members.tolist()
     parts = [work.parts[client] for client in clients]
     seeds = [work.order_seed(client, number) for client in clients]
-    dataset, loss = work.taught, functional.cross_entropy
+    words = {client: work.upload_words(client, number) for client in clients}
+    dataset, loss = taught_in_round(work, words), functional.cross_entropy
 
     def after_batch(weights: torch.Tensor, start: torch.Tensor, places: Indices) -> torch.Tensor:
         return mechanism.after_batch(weights, start, Step(members[places], training.learning_rate))
@@ -89,7 +91,7 @@ def train_block(work: ClientWork, number: int, model: Floats, members: Indices) 
         block=len(members),
     )
     return [
-        upload_of(work, client, number, model, weights, work.upload_words(client, number))
+        upload_of(work, client, number, model, weights, words[client])
         for client, weights in zip(clients, trained, strict=True)
     ]
 

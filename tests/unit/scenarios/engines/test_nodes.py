@@ -71,6 +71,10 @@ CELLS = {
     "regularised, rows noised": replace(
         made("rpfl", RPFL, learning_rate=0.02), rows=Rows("breast-cancer", None, 1.0)
     ),
+    "rows noised in each round": replace(
+        made("rpfl", {**RPFL, "draw": "each-round"}, learning_rate=0.02),
+        rows=Rows("breast-cancer", None, 1.0),
+    ),
     "a user's own": made(SHRINKING, {"clients_per_round": 3}),
 }
 
