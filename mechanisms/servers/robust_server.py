@@ -17,7 +17,16 @@ from mechanisms.noise.randomness import Words
 from mechanisms.servers import robust
 from mechanisms.servers.group_median import group_median, lies_withstood
 from mechanisms.servers.robust import Updates
-from mechanisms.servers.server import ALL_AT_STAKE, Federation, Indices, PlainTraining, among, fixed_sample
+from mechanisms.servers.server import (
+    ALL_AT_STAKE,
+    Federation,
+    Indices,
+    PlainTraining,
+    State,
+    Upload,
+    among,
+    fixed_sample,
+)
 
 Aggregate = Callable[..., Floats]
 
@@ -121,17 +130,19 @@ class Robust(PlainTraining):
         """Samples `clients_per_round` of them."""
         return fixed_sample(clients, self.clients_per_round, rng)
 
-    def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
-        """Returns the model plus the aggregate of the updates; the model itself if no upload is finite."""
+    def combine(
+        self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
+    ) -> tuple[Floats, State]:
+        """Returns the model plus the aggregate of the updates; the model itself if none is finite."""
         if not len(uploads):
-            return model
-        sent = np.stack(uploads)
+            return model, state
+        sent = np.stack([own.vector for own in uploads])
         finite = robust.finite_rows(sent)
         if not finite.any():
-            return model
+            return model, state
         updates = (sent[finite].astype(np.float64) - model).astype(np.float32)
         moved: Floats = (model.astype(np.float64) + self._aggregated(updates, words)).astype(np.float32)
-        return moved
+        return moved, state
 
     def _aggregated(self, updates: Updates, words: Words) -> Floats:
         return AGGREGATORS[self.aggregator](updates, words, **self.parameters)

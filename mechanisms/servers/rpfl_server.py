@@ -31,7 +31,7 @@ from mechanisms.noise.randomness import Words
 from mechanisms.servers import rpfl
 from mechanisms.servers.robust_server import Robust
 from mechanisms.servers.row_noise import RECORD_FEATURES, NoisyRows
-from mechanisms.servers.server import FedAvg, Federation, Labels, Step, among
+from mechanisms.servers.server import FedAvg, Federation, Labels, State, Step, Upload, among
 
 MEAN = "mean"
 FIRST_STEP = "epsilon of one step from zero, exact, T = 1"
@@ -188,9 +188,11 @@ class Rpfl(NoisyRows):
         own = np.array(self.radii)[step.clients] * (self.weight / self._mean_radius)
         return self.regulariser.step(weights, torch.as_tensor(step.learning_rate * own, dtype=weights.dtype))
 
-    def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
+    def combine(
+        self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
+    ) -> tuple[Floats, State]:
         """Returns the mean weighted by rows, or the robust aggregate of the uploads."""
-        return self.server.combine(model, uploads, rows, words)
+        return self.server.combine(model, state, uploads, words)
 
 
 @dataclass(frozen=True, slots=True)

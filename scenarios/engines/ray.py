@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import ray
 from ray.exceptions import RayTaskError
 
 from mechanisms.noise.clipping import Floats
-from mechanisms.servers.server import Indices
+from mechanisms.servers.server import Indices, Sent
 from scenarios.clients.work import ClientWork, Crew
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
@@ -27,7 +27,7 @@ from scenarios.engines.choice import RaySection
 from scenarios.engines.engine import Place, SweepDisplay, one_line
 from scenarios.engines.ray_cluster import connected
 from scenarios.engines.room import LocalRoom
-from scenarios.federated.rounds import in_order, train_block
+from scenarios.federated.rounds import in_order, remembered, train_block
 from scenarios.study.cells import Cell, Outcome
 from scenarios.study.threads import one_thread
 
@@ -169,20 +169,31 @@ class RayRoom:
 
 @dataclass(frozen=True)
 class RayCrew:
-    """A crew that trains blocks as tasks."""
+    """A crew that trains blocks as tasks; `kept`: what each client remembers, by its number."""
 
     work: ClientWork
     shipped: Ref
     task: Any
+    kept: dict[int, Floats] = field(default_factory=dict)
 
-    def uploads(self, number: int, model: Floats, chosen: Indices) -> Mapping[int, Floats]:
+    def uploads(self, number: int, given: Floats, chosen: Indices) -> Mapping[int, Floats]:
         """See Crew.uploads."""
-        blocks, start = self.work.blocks(chosen), ray.put(model)
-        sent = got([self.task.remote(self.shipped, number, start, members) for members in blocks])
-        return in_order(chosen, blocks, sent)
+        blocks, shipped = self.work.blocks(chosen), ray.put(given)
+        sent = got(
+            [
+                self.task.remote(self.shipped, number, shipped, members, self._kept_by(members))
+                for members in blocks
+            ]
+        )
+        return remembered(in_order(chosen, blocks, sent), self.kept)
+
+    def _kept_by(self, members: Indices) -> dict[int, Floats]:
+        return {client: self.kept[client] for client in members.tolist() if client in self.kept}
 
 
-def train_alone(work: ClientWork, number: int, model: Floats, members: Indices) -> list[Floats]:
+def train_alone(
+    work: ClientWork, number: int, given: Floats, members: Indices, kept: Mapping[int, Floats]
+) -> list[Sent]:
     """Train one block in one thread, as a task."""
     with one_thread():
-        return train_block(work, number, model, members)
+        return train_block(work, number, given, members, kept)

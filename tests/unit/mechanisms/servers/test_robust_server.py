@@ -9,6 +9,7 @@ from mechanisms.noise.randomness import SeededWords
 from mechanisms.servers import robust
 from mechanisms.servers.robust_server import AGGREGATORS, Robust, breakdown_point
 from mechanisms.servers.server import Federation, ServerMechanism
+from tests.unit.mechanisms.settings import combined
 
 FEDERATION = Federation((5,) * 11, 3, (4, 2))
 MODEL = np.arange(6, dtype=np.float32)
@@ -41,7 +42,7 @@ def test_the_model_moves_by_the_aggregate_of_the_updates(name: str) -> None:
     mechanism: ServerMechanism = made(name)
     updates = (np.stack(uploads()).astype(np.float64) - MODEL).astype(np.float32)
     expected = AGGREGATORS[name](updates, words(), **PARAMETERS.get(name, {}))
-    found = mechanism.combine(MODEL, uploads(), [5] * 11, words())
+    found = combined(mechanism, MODEL, uploads(), [5] * 11)
     np.testing.assert_allclose(found, MODEL + expected, atol=1e-6)
     assert found.dtype == np.float32
     assert mechanism.name == name
@@ -64,10 +65,8 @@ def test_names_stand_for_what_they_say() -> None:
 
 
 def test_stated_rows_do_not_count() -> None:
-    found = made("coordinate-median").combine(MODEL, uploads(), [1] * 10 + [1000], words())
-    np.testing.assert_array_equal(
-        found, made("coordinate-median").combine(MODEL, uploads(), [5] * 11, words())
-    )
+    found = combined(made("coordinate-median"), MODEL, uploads(), [1] * 10 + [1000])
+    np.testing.assert_array_equal(found, combined(made("coordinate-median"), MODEL, uploads(), [5] * 11))
 
 
 def test_who_sends_no_numbers_is_left_out() -> None:
@@ -76,10 +75,10 @@ def test_who_sends_no_numbers_is_left_out() -> None:
     others = sent[:3] + sent[4:]
     mechanism = made("coordinate-median")
     np.testing.assert_array_equal(
-        mechanism.combine(MODEL, sent, [5] * 11, words()), mechanism.combine(MODEL, others, [5] * 10, words())
+        combined(mechanism, MODEL, sent, [5] * 11), combined(mechanism, MODEL, others, [5] * 10)
     )
-    assert mechanism.combine(MODEL, [sent[3]], [5], words()) is MODEL
-    assert mechanism.combine(MODEL, [], [], words()) is MODEL
+    assert combined(mechanism, MODEL, [sent[3]], [5]) is MODEL
+    assert combined(mechanism, MODEL, [], []) is MODEL
 
 
 def test_a_sample_of_the_clients() -> None:

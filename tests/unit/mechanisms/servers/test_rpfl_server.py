@@ -21,7 +21,7 @@ from mechanisms.servers.rpfl_server import (
     rpfl_of,
 )
 from mechanisms.servers.server import Federation, Step, weighted_mean
-from tests.unit.mechanisms.settings import words
+from tests.unit.mechanisms.settings import combined, words
 
 ROWS = (100, 50, 200)
 LINEAR = Federation(ROWS, 5, (4, 1))
@@ -221,10 +221,10 @@ def test_uploads_become_their_mean_by_rows_or_what_an_aggregator_makes_of_them()
     rng = np.random.default_rng(1)
     uploads = list(rng.standard_normal((3, 5)).astype(np.float32))
     model = np.zeros(5, np.float32)
-    assert np.array_equal(made().combine(model, uploads, ROWS, words()), weighted_mean(uploads, ROWS))
+    assert np.array_equal(combined(made(), model, uploads, ROWS), weighted_mean(uploads, ROWS))
     median = made(aggregator="coordinate-median", parameters={})
     expected = robust.coordinate_median(np.stack(uploads))
-    assert median.combine(model, uploads, ROWS, words()) == pytest.approx(expected)
+    assert combined(median, model, uploads, ROWS) == pytest.approx(expected)
     assert (made().withstands, median.withstands) == (None, 1)
 
 

@@ -191,10 +191,11 @@ def test_attackers_forge_what_they_trained(forgery: Forgery, times: float, datas
     honest = client_work(PLAIN, dataset)
     lying = client_work(replace(PLAIN, attackers=Attackers(0.4, None, forgery)), dataset)
     clients = np.arange(5)
-    before, after = (train_block(work, 1, work.start, clients) for work in (honest, lying))
+    before, after = (train_block(work, 1, work.start, clients, {}) for work in (honest, lying))
     for client, one, other in zip(clients, before, after, strict=True):
         expected = times if client in lying.attackers else 1.0
-        assert other - honest.start == pytest.approx(expected * (one - honest.start), abs=1e-5)
+        moved = one.vector - honest.start
+        assert other.vector - honest.start == pytest.approx(expected * moved, abs=1e-5)
 
 
 def test_a_free_rider_s_noise_is_another_each_round(dataset: Dataset) -> None:
