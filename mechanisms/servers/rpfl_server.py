@@ -154,6 +154,7 @@ class Rpfl(NoisyRows):
         """Noise, budget and radii; of logistic regression also what one step costs, exactly."""
         return {
             "least noise std on rows": min(self.noise_stds),
+            "largest noise std on rows": max(self.noise_stds),
             "least epsilon dealt": min(self.epsilons),
             "mean radius": self._mean_radius,
             "factor on the radii": self.weight / self._mean_radius,

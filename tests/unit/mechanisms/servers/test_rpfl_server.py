@@ -88,6 +88,7 @@ def test_radii_are_the_formula_s() -> None:
     assert mechanism.figures["factor on the radii"] == pytest.approx(0.1 / mean)
     assert mechanism.figures["least epsilon dealt"] == 0.5
     assert mechanism.figures["least noise std on rows"] == min(mechanism.noise_stds)
+    assert mechanism.figures["largest noise std on rows"] == max(mechanism.noise_stds)
 
 
 def test_rows_get_their_own_client_s_noise() -> None:
