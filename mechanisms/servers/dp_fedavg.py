@@ -237,7 +237,7 @@ class DPFedAvg(PlainTraining):
     ) -> tuple[Floats, State]:
         """theta + estimate + N(0, sigma^2); with noise even for an empty sample, which must not show."""
         std, d = self.noise_std, self.federation.dimension
-        spacing = _spacing(std, self.clip.radius)
+        spacing = spacing_of(std, self.clip.radius)
         updates = [(update, self.weight(own)) for update, own in paired(uploads, d)]
         units = self.estimator.estimate(updates, d, self.sampling_probability, spacing)
         return moved(model, units, std, spacing, words), state
@@ -316,7 +316,7 @@ def paired(uploads: Sequence[Upload], d: int) -> list[tuple[Floats, int]]:
     return pairs
 
 
-def _spacing(noise_std: float, radius: float) -> float:
+def spacing_of(noise_std: float, radius: float) -> float:
     """The grid that `noise_std` alone requires, as sums are kept in doubles; very fine without noise."""
     return grid(noise_std or radius * 2.0**-20, 0.0)
 

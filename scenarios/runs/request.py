@@ -43,13 +43,16 @@ def _patterns() -> Rule:
     return Rule("names of arms, or patterns such as 'eps10-*', separated by commas", accept)
 
 
+_MECHANISM = "the name of a mechanism, such as 'fedadam', or 'package.module:Class'"
+
+
 @dataclass(frozen=True)
 class StudySection:
-    """The keys of `scenario.`. `mechanism` adds an arm of the user's own, made with `parameters`."""
+    """The keys of `scenario.`. `mechanism` adds the arm "own", made with `parameters`."""
 
     arms: tuple[str, ...] | None = key(_patterns(), None)
     seeds: int | None = key(whole(2, 1000, because=", as a mean needs its standard error"), None)
-    mechanism: str | None = key(text("'package.module:Class'", r"[\w.]+:[\w.]+"), None)
+    mechanism: str | None = key(text(_MECHANISM, r"[\w-]+|[\w.]+:[\w.]+"), None)
     parameters: Mapping[str, Any] = key(
         plain_table("a table of text, numbers, booleans, lists"), factory=dict
     )

@@ -174,6 +174,12 @@ def test_plain_averaging_changes_and_promises_nothing():
 
 PLAIN_VALUES = {
     "fedavg": {"clients_per_round": 2},
+    "fedavgm": {"clients_per_round": 2},
+    "fedadam": {"clients_per_round": 2, "learning_rate": 0.1, "beta1": 0.9, "beta2": 0.99, "tau": 0.01},
+    "fedyogi": {"clients_per_round": 2, "learning_rate": 0.1},
+    "fedprox": {"clients_per_round": 2, "proximal": 0.1},
+    "scaffold": {"clients_per_round": 2, "learning_rate": 1.0},
+    "dp-fedavg-adaptive": {"sampling_probability": 0.5, "noise_multiplier": 0.1, "delta": 1e-5},
     "nbafl": {
         "clients_per_round": 2, "epsilon": 50.0, "delta": 0.01, "clip": 5.0, "exposures": 1, "proximal": 0.01,
         "grad_clip": None,

@@ -38,6 +38,7 @@ LAYERED = {
 }
 BOOK = {"clients_per_round": 2, "scale": 0.5, "clip_radius": 0.05, "noise_std": 0.001, "delta": 1e-5}
 
+ADAPTIVE = {"sampling_probability": 0.5, "noise_multiplier": 0.0, "delta": 1e-5}
 RPFL = {
     "clients_per_round": 3,
     "widths": [30, 8, 2],
@@ -76,6 +77,9 @@ CELLS = {
         rows=Rows("breast-cancer", None, 1.0),
     ),
     "remembering": REMEMBERING,
+    "proximal": made("fedprox", {"clients_per_round": 3, "proximal": 2.0}),
+    "control variates": made("scaffold", {"clients_per_round": 3}),
+    "clipped to what the server says": made("dp-fedavg-adaptive", ADAPTIVE),
     "a user's own": made(SHRINKING, {"clients_per_round": 3}),
 }
 

@@ -159,8 +159,10 @@ def test_an_arm_of_ones_own_takes_keys_of_privacy() -> None:
     mine = own("tests.own_mechanisms:Counting", {"epsilon": 3, "mechanism": "none"})
     assert (mine.arm, mine.peers, mine.task.privacy.epsilon) == ("own", 10, 3.0)
     assert mine.task.privacy.mechanism == "tests.own_mechanisms:Counting"
+    assert own("ldp", {"epsilon": 3}).task.privacy.mechanism == "ldp"
     for path, parameters, said in (
         ("nowhere:Class", {}, "nowhere:Class"),
+        ("fedadam", {}, r"privacy\.mechanism = 'fedadam' is refused"),
         ("tests.own_mechanisms:Counting", {"lambda": 3}, "privacy.lambda"),
     ):
         with pytest.raises(ConfigError, match=said):

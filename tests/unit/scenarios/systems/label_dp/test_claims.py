@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from node.errors import ConfigError
 from scenarios.catalogue import SCENARIOS
 from scenarios.data.criteo import FILES
 from scenarios.frame.report import Ended, render
@@ -146,6 +147,8 @@ def test_a_label_mechanism_of_one_s_own_gets_the_usual_parties() -> None:
     cell = own("tests.own_labels:Halving", {"share": 0.5})
     assert (cell.arm, cell.train, cell.sizes) == ("own", PLAIN.train, PLAIN.sizes)
     assert protection_of(cell)["epsilon"] is None
+    with pytest.raises(ConfigError, match=r"'fedadam' is no import path; allowed: 'package\.module:Class'"):
+        protection_of(own("fedadam", {}))
 
 
 def test_what_flips_keep_and_hide() -> None:

@@ -228,6 +228,18 @@ def test_a_server_s_mechanism_and_a_node_s_are_told_apart() -> None:
     assert (node.arm, node.peers, node.task.privacy.epsilon) == ("own", PARTIES, 4.0)
 
 
+def test_names_of_the_registry_are_told_apart_too() -> None:
+    server, node = own("scaffold", {"clients_per_round": 10}), own("ldp", {"epsilon": 4.0})
+    assert isinstance(server, FederatedCell)
+    assert server.mechanism.path == "scaffold"
+    assert isinstance(node, SwarmCell)
+    assert node.task.privacy.mechanism == "ldp"
+    with pytest.raises(
+        ConfigError, match=r"'fedsgd' is unknown; .* and no node's \(privacy.mechanism = 'fedsgd'"
+    ):
+        own("fedsgd", {})
+
+
 @pytest.mark.parametrize(
     ("path", "parameters"),
     [
