@@ -189,6 +189,10 @@ class Rpfl(NoisyRows):
         own = np.array(self.radii)[step.clients] * (self.weight / self._mean_radius)
         return self.regulariser.step(weights, torch.as_tensor(step.learning_rate * own, dtype=weights.dtype))
 
+    def start(self) -> State:
+        """What its aggregator remembers."""
+        return self.server.start()
+
     def combine(
         self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
     ) -> tuple[Floats, State]:

@@ -21,7 +21,7 @@ from mechanisms.servers.rpfl_server import (
     rpfl_of,
 )
 from mechanisms.servers.server import Federation, Step, weighted_mean
-from tests.unit.mechanisms.settings import combined, words
+from tests.unit.mechanisms.settings import combined, uploads_of, words
 
 ROWS = (100, 50, 200)
 LINEAR = Federation(ROWS, 5, (4, 1))
@@ -227,6 +227,20 @@ def test_uploads_become_their_mean_by_rows_or_what_an_aggregator_makes_of_them()
     expected = robust.coordinate_median(np.stack(uploads))
     assert combined(median, model, uploads, ROWS) == pytest.approx(expected)
     assert (made().withstands, median.withstands) == (None, 1)
+
+
+def test_what_its_aggregator_remembers_goes_through_its_rounds() -> None:
+    mechanism, model = (
+        made(aggregator="centred-clipping", parameters={"radius": 1.0}),
+        np.zeros(5, np.float32),
+    )
+    sent = uploads_of(list(np.full((3, 5), 9, np.float32)), ROWS)
+    lengths, state = [], mechanism.start()
+    for _ in range(3):
+        _, state = mechanism.combine(model, state, sent, words())
+        lengths.append(float(np.linalg.norm(state)))
+    assert lengths == pytest.approx([1, 2, 3])
+    assert made().start() is None
 
 
 @pytest.mark.parametrize(
