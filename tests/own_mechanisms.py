@@ -10,7 +10,16 @@ import numpy as np
 from mechanisms.accounting.ledger import Gaussian, Relation, Unit
 from mechanisms.mechanism import Floats, Guarantee, Memory, Offer, Quiet, Setting, Unprotected
 from mechanisms.noise.randomness import Words
-from mechanisms.servers.server import FedAvg, Indices, Sent, Trained, Upload, fixed_sample
+from mechanisms.servers.server import (
+    FedAvg,
+    Federation,
+    Indices,
+    Labels,
+    Sent,
+    Trained,
+    Upload,
+    fixed_sample,
+)
 
 Counts = tuple[int, float, tuple[int, ...], tuple[float, ...]]
 
@@ -107,6 +116,18 @@ class Breaking(FedAvg):
 
     def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
         raise RuntimeError("the scales\nare stuck")
+
+
+class Unreadable(FedAvg):
+    """Fails when it is to make the rows of a round."""
+
+    __slots__ = ()
+
+    def __init__(self, federation: Federation) -> None:
+        super().__init__(federation, 1)
+
+    def examples_of_round(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
+        raise RuntimeError("not today")
 
 
 class Remembering(FedAvg):

@@ -31,39 +31,44 @@ from mechanisms.servers.server import (
 Aggregate = Callable[..., Floats]
 
 
-def _weak_dp(updates: Updates, words: Words, norm_bound: float, noise_std: float) -> Floats:
+def _weak_dp(
+    updates: Updates, last: Floats | None, words: Words, norm_bound: float, noise_std: float
+) -> Floats:
     return robust.weak_dp(updates, norm_bound, noise_std, words)
 
 
-def _group_median(updates: Updates, words: Words, groups: int) -> Floats:
+def _group_median(updates: Updates, last: Floats | None, words: Words, groups: int) -> Floats:
     return group_median(updates, groups, words)
 
 
-def _without_words(aggregate: Callable[..., Floats]) -> Aggregate:
-    def without(updates: Updates, words: Words, **parameters: object) -> Floats:
+def _of_updates(aggregate: Callable[..., Floats]) -> Aggregate:
+    def of_updates(updates: Updates, last: Floats | None, words: Words, **parameters: object) -> Floats:
         return aggregate(updates, **parameters)
 
-    return without
+    return of_updates
 
 
-def _centred_clipping(updates: Updates, radius: float, steps: int = 1) -> Floats:
-    """Clips around zero: the server keeps no state from round to round."""
-    return robust.centred_clipping(updates, np.zeros(updates.shape[1], np.float32), radius, steps)
+def _centred_clipping(updates: Updates, last: Floats, words: Words, radius: float, steps: int = 1) -> Floats:
+    """Clips around the last round's aggregate, as Karimireddy et al. 2021 do; around zero at first."""
+    return robust.centred_clipping(updates, last, radius, steps)
 
+
+CENTRED_CLIPPING = "centred-clipping"
 
 AGGREGATORS: Mapping[str, Aggregate] = {
-    "norm-bound": _without_words(robust.norm_bounded_mean),
+    "norm-bound": _of_updates(robust.norm_bounded_mean),
     "weak-dp": _weak_dp,
-    "coordinate-median": _without_words(robust.coordinate_median),
-    "trimmed-mean": _without_words(robust.trimmed_mean),
-    "geometric-median": _without_words(robust.geometric_median),
-    "krum": _without_words(robust.krum),
-    "multi-krum": _without_words(robust.multi_krum),
-    "bulyan": _without_words(robust.bulyan),
-    "centred-clipping": _without_words(_centred_clipping),
+    "coordinate-median": _of_updates(robust.coordinate_median),
+    "trimmed-mean": _of_updates(robust.trimmed_mean),
+    "geometric-median": _of_updates(robust.geometric_median),
+    "krum": _of_updates(robust.krum),
+    "multi-krum": _of_updates(robust.multi_krum),
+    "bulyan": _of_updates(robust.bulyan),
+    CENTRED_CLIPPING: _centred_clipping,
     "group-median": _group_median,
 }
-"""Aggregators by name; each takes updates (k, d), words, and its own parameters as named in `robust`."""
+"""Aggregators by name; each takes updates (k, d), the last aggregate (d,) if the server remembers it, words,
+and its own parameters as named in `robust`."""
 
 
 def breakdown_point(aggregator: str, clients: int, parameters: Mapping[str, object]) -> int | None:
@@ -109,7 +114,7 @@ class Robust(PlainTraining):
         if self.aggregator not in AGGREGATORS:
             allowed = ", ".join(map(repr, AGGREGATORS))
             raise ValueError(f"aggregator = {self.aggregator!r} is not allowed: {allowed}")
-        self._aggregated(np.zeros((chosen, 1), np.float32), _NoWords())
+        self._aggregated(np.zeros((chosen, 1), np.float32), np.zeros(1, np.float32), _NoWords())
 
     @property
     def name(self) -> str:
@@ -130,10 +135,17 @@ class Robust(PlainTraining):
         """Samples `clients_per_round` of them."""
         return fixed_sample(clients, self.clients_per_round, rng)
 
+    def start(self) -> Floats | None:
+        """Zeros (d,) as the aggregate before the first, for centred clipping; others remember nothing."""
+        return np.zeros(self.federation.dimension, np.float32) if self._remembers else None
+
     def combine(
         self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
     ) -> tuple[Floats, State]:
-        """Returns the model plus the aggregate of the updates; the model itself if none is finite."""
+        """Returns the model plus the aggregate of the updates; the model itself if none is finite.
+
+        state: the last aggregate (d,), for centred clipping; a round without an aggregate keeps it.
+        """
         if not len(uploads):
             return model, state
         sent = np.stack([own.vector for own in uploads])
@@ -141,8 +153,13 @@ class Robust(PlainTraining):
         if not finite.any():
             return model, state
         updates = (sent[finite].astype(np.float64) - model).astype(np.float32)
-        moved: Floats = (model.astype(np.float64) + self._aggregated(updates, words)).astype(np.float32)
-        return moved, state
+        aggregate = self._aggregated(updates, state, words)
+        moved: Floats = (model.astype(np.float64) + aggregate).astype(np.float32)
+        return moved, aggregate if self._remembers else state
 
-    def _aggregated(self, updates: Updates, words: Words) -> Floats:
-        return AGGREGATORS[self.aggregator](updates, words, **self.parameters)
+    @property
+    def _remembers(self) -> bool:
+        return self.aggregator == CENTRED_CLIPPING
+
+    def _aggregated(self, updates: Updates, last: Floats | None, words: Words) -> Floats:
+        return AGGREGATORS[self.aggregator](updates, last, words, **self.parameters)

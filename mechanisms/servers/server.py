@@ -7,6 +7,7 @@ Every engine runs a round like this:
     chosen = sample(clients, rng)
     model = broadcast(model, words)                 # where the clients of this round start
     each chosen client, from `model` and told(state):
+                      x, y = examples_of_round(x, y, client, words), for this round
                       after every batch weights = after_batch(weights, start, step)
                       at the end sent = send(trained, words), which calls upload(weights, start, rows, words)
     model, state = combine(model, state, all uploads, words)
@@ -173,6 +174,9 @@ class ServerMechanism(Protection, Protocol):
     def examples(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
         """Makes the examples that `client` trains on in all rounds, from its x (n, ...) and y (n,)."""
 
+    def examples_of_round(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
+        """Makes the examples that `client` trains on in one round, from what `examples` returned."""
+
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
         """Samples this round's clients: (k,) numbers in 0 to `clients` - 1, ascending; k may be 0."""
 
@@ -244,6 +248,10 @@ class Averaging:
 
     def examples(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
         """The rows and labels themselves."""
+        return x, y
+
+    def examples_of_round(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
+        """The rows and labels themselves: every round has the same."""
         return x, y
 
     def broadcast(self, model: Floats, words: Words) -> Floats:

@@ -107,7 +107,7 @@ class ClientWork:
         return (_ORDER, self.cell.seed, client, number)
 
     def upload_words(self, client: int, number: int) -> SeededWords:
-        """The random words of a client's noise in a round."""
+        """The random words of a client's noise in a round: on its rows first, then on what it sends."""
         return SeededWords(np.random.default_rng([_UPLOAD, self.cell.seed, self.salt, client, number]))
 
     def example_words(self, client: int) -> SeededWords:

@@ -23,7 +23,7 @@ from node.federation import ClientNode, Gather, ServerGone, ServerNode
 from node.training.build import build
 from node.training.proximal import ProximalTerm
 from node.training.trainer import Trainer
-from scenarios.clients.preparation import prepared
+from scenarios.clients.preparation import prepared, taught_in_round
 from scenarios.clients.work import ClientWork, FederatedArm, node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts
@@ -139,7 +139,7 @@ def trained_upload(
         mechanism.proximal, lambda weights, start: mechanism.after_batch(weights, start, step)
     )
     *seed, _ = work.order_seed(client, number)
-    rows = node_rows(work.taught, part)
+    rows = node_rows(taught_in_round(work, {client: words}), part)
     trainer = Trainer(work.model, section, rows, tuple(seed), None, words, proximal)
     weights = trainer.train(model, number, stop).vector
     return sent_by(work, client, number, model, weights, told, memory[0], words)

@@ -25,6 +25,7 @@ from mechanisms.noise.randomness import Words
 from mechanisms.servers.server import Indices, Sent, Step, Trained, Upload
 from node.errors import UserError
 from node.training.trainer import Trainer
+from scenarios.clients.preparation import taught_in_round
 from scenarios.clients.training import steps_of, train_clients
 from scenarios.clients.work import SAMPLE, ClientWork, Crew, node_rows
 from scenarios.federated.measures import measures_of
@@ -79,7 +80,8 @@ def train_block(
     memory = work.kept_by(clients, kept)
     parts = [work.parts[client] for client in clients]
     seeds = [work.order_seed(client, number) for client in clients]
-    dataset, loss = work.taught, functional.cross_entropy
+    words = {client: work.upload_words(client, number) for client in clients}
+    dataset, loss = taught_in_round(work, words), functional.cross_entropy
 
     def after_batch(weights: torch.Tensor, start: torch.Tensor, places: Indices) -> torch.Tensor:
         step = Step(members[places], training.learning_rate, told, memory[places])
@@ -98,7 +100,7 @@ def train_block(
         block=len(members),
     )
     return [
-        sent_by(work, client, number, model, weights, told, own, work.upload_words(client, number))
+        sent_by(work, client, number, model, weights, told, own, words[client])
         for client, weights, own in zip(clients, trained, memory, strict=True)
     ]
 

@@ -88,6 +88,9 @@ class Own:
     def examples(self, x, y, client, words):
         return x, y
 
+    def examples_of_round(self, x, y, client, words):
+        return x, y
+
     def broadcast(self, model, words):
         return model
 
@@ -165,6 +168,7 @@ def test_plain_averaging_changes_and_promises_nothing():
     assert plain.withstands is None
     x, y = np.ones((2, 3), np.float32), np.zeros(2, np.int64)
     assert plain.examples(x, y, 0, words()) == (x, y), "the very same"
+    assert plain.examples_of_round(x, y, 0, words()) == (x, y), "in every round"
     assert math.isinf(spent(Ledger.of(plain.events(1)), 1e-5).epsilon), "no noise is not nothing spent"
 
 

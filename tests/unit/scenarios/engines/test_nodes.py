@@ -72,6 +72,10 @@ CELLS = {
     "regularised, rows noised": replace(
         made("rpfl", RPFL, learning_rate=0.02), rows=Rows("breast-cancer", None, 1.0)
     ),
+    "rows noised in each round": replace(
+        made("rpfl", {**RPFL, "draw": "each-round"}, learning_rate=0.02),
+        rows=Rows("breast-cancer", None, 1.0),
+    ),
     "remembering": REMEMBERING,
     "proximal": made("fedprox", {"clients_per_round": 3, "proximal": 2.0}),
     "control variates": made("scaffold", {"clients_per_round": 3}),
