@@ -24,6 +24,7 @@ from scenarios.clients.work import ClientWork, Crew
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
 from scenarios.engines.choice import RaySection
+from scenarios.engines.clock import clocked
 from scenarios.engines.engine import Place, SweepDisplay, one_line
 from scenarios.engines.ray_cluster import connected
 from scenarios.engines.room import LocalRoom
@@ -139,7 +140,7 @@ def run_cell(cell: Cell, data_dir: Path, data: Mapping[str, Ref], news: Any) -> 
         news.told.remote(cell.arm, cell.seed, number, figure)
 
     with one_thread():
-        return cell.replay(RayRoom(data_dir, data, say))
+        return clocked(lambda tell: cell.replay(RayRoom(data_dir, data, tell)), say)
 
 
 @dataclass(frozen=True)

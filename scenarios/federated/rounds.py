@@ -28,6 +28,7 @@ from node.training.trainer import Trainer
 from scenarios.clients.training import train_clients
 from scenarios.clients.work import SAMPLE, ClientWork, Crew, node_rows
 from scenarios.federated.measures import measures_of
+from scenarios.federated.reported import server_facts, server_series
 from scenarios.frame.digests import digest_of
 from scenarios.study.cells import Fact, Outcome, Room
 
@@ -37,20 +38,23 @@ def rounds_of(work: ClientWork, crew: Crew, words: Words, room: Room) -> Outcome
     begun, mechanism, parts = time.perf_counter(), work.mechanism, work.parts
     judge = Trainer(work.model, work.cell.train, node_rows(work.dataset, parts[0][:1]), 0, None, words)
     rng = np.random.default_rng([SAMPLE, work.cell.seed])
-    model, figures, missing = work.start, [], 0
+    model, figures, exchanged = work.start, [], []
     for number in range(1, work.cell.rounds + 1):
         chosen = mechanism.sample(len(parts), rng)
         model = mechanism.broadcast(model, words)
         sent = _sent(crew, number, model, chosen)
-        missing += len(chosen) - len(sent)
+        exchanged.append((len(chosen), len(sent)))
         rows = [len(parts[client]) for client in sent]
         model = mechanism.combine(model, list(sent.values()), rows, words)
         figures.append(judge.evaluate(model).score)
         room.say(number, figures[-1])
+    missing = sum(chosen - sent for chosen, sent in exchanged)
     counted: dict[str, Fact] = {"missing uploads": missing, "model sha256": digest_of(model)}
     measured = measures_of(work, model)
-    facts = {**protection_facts(mechanism), **mechanism.figures, **measured, **counted}
-    return Outcome(tuple(figures), facts, time.perf_counter() - begun)
+    common = server_facts(mechanism, work.cell.rounds, len(model))
+    facts = {**protection_facts(mechanism), **mechanism.figures, **measured, **counted, **common}
+    series = server_series(judge.outputs(model), work.dataset.classes, exchanged, len(model))
+    return Outcome(tuple(figures), facts, time.perf_counter() - begun, series)
 
 
 def _sent(crew: Crew, number: int, model: Floats, chosen: Indices) -> Mapping[int, Floats]:
