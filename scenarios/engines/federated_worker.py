@@ -20,6 +20,7 @@ from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import SystemWords, Words
 from mechanisms.servers.server import Federation, Indices, Sent, Step
 from node.federation import ClientNode, Gather, ServerGone, ServerNode
+from node.net.traffic import Counts
 from node.training.build import build
 from node.training.proximal import ProximalTerm
 from node.training.trainer import Trainer
@@ -27,7 +28,9 @@ from scenarios.clients.preparation import prepared, taught_in_round
 from scenarios.clients.work import ClientWork, FederatedArm, node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts
+from scenarios.engines.clock import clocked
 from scenarios.engines.room import LocalRoom
+from scenarios.federated.reported import Exchange, as_measured
 from scenarios.federated.rounds import parted, remembered, rounds_of, sent_by
 from scenarios.frame.work import round_line
 from scenarios.study.cells import Outcome, Shelf
@@ -62,25 +65,38 @@ class Post:
 
 @dataclass(frozen=True)
 class NodeCrew:
-    """A crew whose clients train on real nodes; see Crew."""
+    """A crew whose clients train on real nodes; see Crew. It counts the bytes that the server moves."""
 
     gather: Gather
+    counts: Counts
+    exchanges: list[Exchange]
 
     def uploads(self, number: int, given: Floats, chosen: Indices) -> Mapping[int, Floats]:
         """See Crew.uploads."""
-        return self.gather(number, given, chosen.tolist())
+        sent, received = self.counts.sent.total(), self.counts.received.total()
+        uploads = self.gather(number, given, chosen.tolist())
+        down, up = self.counts.sent.total() - sent, self.counts.received.total() - received
+        self.exchanges.append(Exchange(number, down, up, len(chosen), len(uploads)))
+        return uploads
 
 
 def serve(post: Post, listener: socket.socket, folder: Path) -> int:
     """Run the server's node: print a line per round, write the outcome to `folder`; return the status."""
     torch.set_num_threads(1)
-    work, room = post.work(), LocalRoom(folder, 1, lambda number, figure: say(round_line(number, figure)))
-
-    def rounds(gather: Gather) -> Outcome:
-        return rounds_of(work, NodeCrew(gather), SystemWords(), room)
+    work = post.work()
 
     async def run() -> Outcome:
-        return await ServerNode(post.run, work.width, post.nodes, say).run(listener, rounds)
+        node = ServerNode(post.run, work.width, post.nodes, say)
+        exchanges: list[Exchange] = []
+
+        def rounds(gather: Gather) -> Outcome:
+            crew = NodeCrew(gather, node.transport.counts, exchanges)
+            return clocked(
+                lambda tell: rounds_of(work, crew, SystemWords(), LocalRoom(folder, 1, tell)),
+                lambda number, figure: say(round_line(number, figure)),
+            )
+
+        return as_measured(await node.run(listener, rounds), exchanges)
 
     with listener:
         Shelf(folder).put(post.cell, asyncio.run(run()))

@@ -2,6 +2,8 @@
 
     driver: data sets ──put──▶ object store ──▶ run_cell ──put──▶ ClientWork ──▶ train_block, block by block
 
+Cells are spread over the machines. A cell with a server waits for its blocks, which take one core each; a
+cell of any other kind, such as a whole swarm of peers, is one task that takes one core of one machine.
 The driver loads the data, so the machines of a cluster need no data folder. Blocks are the same as in engine
 `inline`; a task with one core trains each in one thread, so both engines give the same figures, bit for bit.
 """
@@ -20,10 +22,11 @@ from ray.exceptions import RayTaskError
 
 from mechanisms.noise.clipping import Floats
 from mechanisms.servers.server import Indices, Sent
-from scenarios.clients.work import ClientWork, Crew
+from scenarios.clients.work import ClientWork, Crew, FederatedArm
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
 from scenarios.engines.choice import RaySection
+from scenarios.engines.clock import clocked
 from scenarios.engines.engine import Place, SweepDisplay, one_line
 from scenarios.engines.ray_cluster import connected
 from scenarios.engines.room import LocalRoom
@@ -59,7 +62,7 @@ class _Sweep:
     def __init__(self, place: Place, display: SweepDisplay) -> None:
         self._place, self._display = place, display
         self._news: Any = ray.remote(num_cpus=0)(News).remote()
-        self._task = ray.remote(num_cpus=0)(run_cell)
+        self._task = ray.remote(run_cell)
         self._library = LocalRoom(place.data_dir, 1, lambda number, figure: None)
         self._shipped: dict[tuple[str, int], Ref] = {}
         self._running: dict[Ref, Cell] = {}
@@ -81,7 +84,8 @@ class _Sweep:
 
     def _start(self, cell: Cell) -> None:
         data = {name: self._ship(name, cell.seed) for name in cell.data_sets}
-        self._running[self._task.remote(cell, self._place.data_dir, data, self._news)] = cell
+        task = self._task.options(num_cpus=own_cores(cell), scheduling_strategy="SPREAD")
+        self._running[task.remote(cell, self._place.data_dir, data, self._news)] = cell
 
     def _ship(self, name: str, seed: int) -> Ref:
         """Put a data set into the object store, once. A new one releases the earlier ones."""
@@ -101,6 +105,11 @@ class _Sweep:
             outcome: Outcome = got(ref)
         self._place.shelf.put(cell, outcome)
         self._display.cell_ended(cell, outcome)
+
+
+def own_cores(cell: Cell) -> int:
+    """The cores of a cell's task: none if it only waits for the blocks of its clients."""
+    return 0 if isinstance(cell, FederatedArm) else 1
 
 
 def got(ref: Ref | Sequence[Ref]) -> Any:
@@ -139,7 +148,7 @@ def run_cell(cell: Cell, data_dir: Path, data: Mapping[str, Ref], news: Any) -> 
         news.told.remote(cell.arm, cell.seed, number, figure)
 
     with one_thread():
-        return cell.replay(RayRoom(data_dir, data, say))
+        return clocked(lambda tell: cell.replay(RayRoom(data_dir, data, tell)), say)
 
 
 @dataclass(frozen=True)

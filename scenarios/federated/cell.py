@@ -13,6 +13,7 @@ from node.task.rules import read_section, shared_values
 from node.task.sections import ModelSection, TrainSection
 from scenarios.clients.preparation import check_attackers, prepared
 from scenarios.clients.work import SAMPLE, FederatedArm, client_work
+from scenarios.federated.reported import census_of, with_clients
 from scenarios.federated.rounds import rounds_of
 from scenarios.frame.spec import Json
 from scenarios.study.cells import Outcome, Room
@@ -85,4 +86,4 @@ class FederatedCell(FederatedArm):
         work = prepared(bare, bare.example_words)
         words = SeededWords(np.random.default_rng([_SERVER, self.seed, work.salt]))
         with room.crew(work) as crew:
-            return rounds_of(work, crew, words, room)
+            return with_clients(rounds_of(work, crew, words, room), census_of(bare))

@@ -29,6 +29,7 @@ from scenarios.clients.preparation import taught_in_round
 from scenarios.clients.training import steps_of, train_clients
 from scenarios.clients.work import SAMPLE, ClientWork, Crew, node_rows
 from scenarios.federated.measures import measures_of
+from scenarios.federated.reported import server_facts, server_series
 from scenarios.frame.digests import digest_of
 from scenarios.study.cells import Fact, Outcome, Room
 
@@ -38,21 +39,24 @@ def rounds_of(work: ClientWork, crew: Crew, words: Words, room: Room) -> Outcome
     begun, mechanism, parts = time.perf_counter(), work.mechanism, work.parts
     judge = Trainer(work.model, work.cell.train, node_rows(work.dataset, parts[0][:1]), 0, None, words)
     rng = np.random.default_rng([SAMPLE, work.cell.seed])
-    model, state, figures, missing = work.start, mechanism.start(), [], 0
+    model, state, figures, exchanged = work.start, mechanism.start(), [], []
     for number in range(1, work.cell.rounds + 1):
         chosen = mechanism.sample(len(parts), rng)
         model = mechanism.broadcast(model, words)
         sent = _sent(crew, number, np.concatenate([model, mechanism.told(state)]), chosen)
-        missing += len(chosen) - len(sent)
+        exchanged.append((len(chosen), len(sent)))
         uploads = [Upload(client, len(parts[client]), vector) for client, vector in sent.items()]
         model, state = mechanism.combine(model, state, uploads, words)
         figures.append(judge.evaluate(model).score)
         room.say(number, figures[-1])
+    missing = sum(chosen - sent for chosen, sent in exchanged)
     counted: dict[str, Fact] = {"missing uploads": missing, "model sha256": digest_of(model)}
     measured = measures_of(work, model)
     learned = {**mechanism.figures, **mechanism.state_figures(state)}
-    facts = {**protection_facts(mechanism), **learned, **measured, **counted}
-    return Outcome(tuple(figures), facts, time.perf_counter() - begun)
+    common = server_facts(mechanism, work.cell.rounds, work.width)
+    facts = {**protection_facts(mechanism), **learned, **measured, **counted, **common}
+    series = server_series(judge.outputs(model), work.dataset.classes, exchanged, work.width)
+    return Outcome(tuple(figures), facts, time.perf_counter() - begun, series)
 
 
 def _sent(crew: Crew, number: int, given: Floats, chosen: Indices) -> Mapping[int, Floats]:

@@ -6,6 +6,7 @@ key of a task and goes to all arms.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,9 +47,24 @@ def _patterns() -> Rule:
 _MECHANISM = "the name of a mechanism, such as 'fedadam', or 'package.module:Class'"
 
 
+def _figure() -> Rule:
+    def accept(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise ValueError
+        figure = float(value)  # TOML takes ".9" for text
+        if not (math.isfinite(figure) and figure > 0):
+            raise ValueError
+        return figure
+
+    return Rule("a number above 0, such as 0.9", accept)
+
+
 @dataclass(frozen=True)
 class StudySection:
-    """The keys of `scenario.`. `mechanism` adds the arm "own", made with `parameters`."""
+    """The keys of `scenario.`. `mechanism` adds the arm "own", made with `parameters`.
+
+    `target`: a figure; the report says when each arm reaches it.
+    """
 
     arms: tuple[str, ...] | None = key(_patterns(), None)
     seeds: int | None = key(whole(2, 1000, because=", as a mean needs its standard error"), None)
@@ -56,6 +72,7 @@ class StudySection:
     parameters: Mapping[str, Any] = key(
         plain_table("a table of text, numbers, booleans, lists"), factory=dict
     )
+    target: float | None = key(_figure(), None)
 
 
 @dataclass(frozen=True)
@@ -63,7 +80,7 @@ class StudyRun:
     """A study that can be run: what the command line asked for, judged.
 
     arms: templates, changed as asked; seeds: one after the other from the first; given: the arguments that
-    ask for the same again.
+    ask for the same again; target: see `Sweep`.
     """
 
     study: Study
@@ -72,6 +89,7 @@ class StudyRun:
     engine: EngineChoice
     data_dir: Path
     given: tuple[str, ...]
+    target: float | None = None
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -93,7 +111,7 @@ def judged(study: Study, request: Request) -> StudyRun:
         room.either(name, seeds[0])
     for arm in arms:
         _check(arm.seeded(seeds[0]), room)
-    return StudyRun(study, arms, seeds, engine, data_dir, _given(request))
+    return StudyRun(study, arms, seeds, engine, data_dir, _given(request), own.target)
 
 
 def _check(cell: Cell, room: Room) -> None:
@@ -175,7 +193,7 @@ def _given(request: Request) -> tuple[str, ...]:
 
 
 def described(run: StudyRun) -> Json:
-    """The configuration as JSON; two runs with the same may share a folder, whatever their --jobs."""
+    """The configuration as JSON; two runs with the same may share a folder, whatever --jobs and target."""
     return {
         "seed": run.seeds[0],
         "seeds": len(run.seeds),

@@ -63,12 +63,16 @@ class Study:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The results of a study: for each arm that was run one outcome per seed, in the order of `seeds`."""
+    """The results of a study: for each arm that was run one outcome per seed, in the order of `seeds`.
+
+    target: the figure that the user asks when each arm reaches; None: not asked.
+    """
 
     study: Study
     seeds: tuple[int, ...]
     arms: tuple[Cell, ...]
     outcomes: Mapping[str, tuple[Outcome, ...]]
+    target: float | None = None
 
     def has(self, *arms: str) -> bool:
         """Whether all of these arms were run."""
@@ -122,6 +126,7 @@ def arms_json(sweep: Sweep) -> dict[str, Json]:
                     "seconds": outcome.seconds,
                     **outcome.facts,
                     **{name: list(row) for name, row in outcome.series.items()},
+                    "clock": list(outcome.clock),
                 }
                 for seed, outcome in zip(sweep.seeds, outcomes, strict=True)
             ],
@@ -152,11 +157,15 @@ def _outcome(figures: Mapping[str, Any]) -> Outcome:
 
 
 def collect(
-    study: Study, arms: Sequence[Cell], seeds: Sequence[int], get: Callable[[Cell], Outcome]
+    study: Study,
+    arms: Sequence[Cell],
+    seeds: Sequence[int],
+    get: Callable[[Cell], Outcome],
+    target: float | None = None,
 ) -> Sweep:
     """Collect the outcomes of all cells, which `get` returns."""
     outcomes = {cell.arm: tuple(get(cell.seeded(seed)) for seed in seeds) for cell in arms}
-    return Sweep(study, tuple(seeds), tuple(arms), outcomes)
+    return Sweep(study, tuple(seeds), tuple(arms), outcomes, target)
 
 
 def substitutions(study: Study) -> Table:

@@ -125,6 +125,7 @@ def test_the_arms_of_result_json(sweep: Sweep) -> None:
         "seconds": 1.5,
         **FACTS[4],
         "loss": [1.0, pytest.approx(0.2)],
+        "clock": [],
     }
 
 
