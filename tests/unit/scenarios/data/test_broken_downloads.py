@@ -1,5 +1,6 @@
 """Broken connections, and mirrors with wrong answers."""
 
+import asyncio
 import gzip
 import hashlib
 from dataclasses import replace
@@ -8,12 +9,16 @@ from pathlib import Path
 import pytest
 
 from scenarios.data import downloads
-from scenarios.data.downloads import TRIES, Published
+from scenarios.data.downloads import TRIES
+from scenarios.data.published import Digest, Published
 from tests.unit.scenarios.publisher import (
     CONTENT,
     FILE,
     NAME,
     PROXIES,
+    SHA256,
+    UNKNOWN,
+    UNSIZED,
     UNSUMMED,
     Publisher,
     get,
@@ -109,13 +114,52 @@ async def test_a_partial_file_of_something_else_does_no_harm(left: bytes, tmp_pa
     assert there(tmp_path) == {NAME: CONTENT}
 
 
+@pytest.mark.parametrize("left", [CONTENT[:50_000], CONTENT, bytes(len(CONTENT))])
+async def test_a_file_of_unknown_size_goes_on_by_its_digest(left: bytes, tmp_path: Path) -> None:
+    """What is whole is only judged; foreign bytes are found out, and the file begins again."""
+    put(tmp_path, f"{NAME}.partial", left)
+    publisher = Publisher()
+    async with publishing(publisher) as published:
+        await get(replace(published, files=(UNSIZED,)), tmp_path)
+    asked = {50_000: ["bytes=50000-"], len(CONTENT): [] if left == CONTENT else [f"bytes={len(left)}-", None]}
+    assert publisher.asked == asked[len(left)]
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
+async def test_a_file_of_unknown_size_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "MOST_BYTES", 70_000)
+    async with publishing(Publisher()) as published:
+        said = await refusal(replace(published, files=(UNKNOWN,)), tmp_path)
+    assert "sent more than the 70000 bytes that are allowed" in said
+    assert there(tmp_path) == {}
+
+
+async def test_an_interrupted_download_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    """A task that is cancelled is what Ctrl-C does to `asyncio.run`."""
+    publisher = Publisher(cuts=[40_000])
+    publisher.silent.clear()
+    partial = tmp_path / "set" / f"{NAME}.partial"
+    async with publishing(publisher) as published:
+        fetching = asyncio.create_task(get(published, tmp_path))
+        while not partial.exists() or partial.stat().st_size < 40_000:  # noqa: ASYNC110 - nobody could set an Event
+            await asyncio.sleep(0)  # only the disk shows what has arrived
+        fetching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await fetching
+        assert there(tmp_path) == {f"{NAME}.partial": CONTENT[:40_000]}
+        await get(published, tmp_path)
+        publisher.silent.set()
+    assert publisher.asked == [None, "bytes=40000-"]
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
 async def test_without_a_checksum_nothing_is_gone_on_with(tmp_path: Path) -> None:
     put(tmp_path, f"{NAME}.partial", CONTENT[:100])
     publisher = Publisher(cuts=[50_000])
     async with publishing(publisher) as published:
         await get(replace(published, files=(UNSUMMED,)), tmp_path)
     assert publisher.asked == [None, None]
-    assert there(tmp_path) == {NAME: CONTENT}
+    assert there(tmp_path)[NAME] == CONTENT
 
 
 # ---- Wrong bytes, wrong answers
@@ -133,7 +177,7 @@ async def test_a_wrong_checksum_is_one_line_and_nothing_is_kept(tmp_path: Path) 
     publisher = Publisher(wrong)
     async with publishing(publisher) as published:
         said = await refusal(published, tmp_path)
-    assert f"sha256 {hashlib.sha256(wrong).hexdigest()}, not {FILE.sha256} as published" in said
+    assert f"sha256 {hashlib.sha256(wrong).hexdigest()}, not {SHA256} as published" in said
     assert there(tmp_path) == {}
     assert len(publisher.asked) == 1
 
@@ -188,7 +232,7 @@ async def test_another_range_than_was_asked_for_is_not_taken(tmp_path: Path) -> 
 
 
 async def test_without_a_network_one_line_says_what_to_do(tmp_path: Path) -> None:
-    published = Published("set", (nobody_there(), nobody_there()), (FILE,))
+    published = Published("set", (nobody_there(), nobody_there()), (FILE,), ())
     said = await refusal(published, tmp_path)
     assert said.count("cannot be reached") == 2
     assert "Run the command again when there is a network" in said
@@ -197,7 +241,7 @@ async def test_without_a_network_one_line_says_what_to_do(tmp_path: Path) -> Non
 
 
 async def test_files_fetched_before_a_failure_stay(tmp_path: Path) -> None:
-    missing = replace(FILE, name="missing.gz", sha256="0" * 64)
+    missing = replace(FILE, name="missing.gz", digest=Digest("sha256", "0" * 64, "published"))
     async with publishing(Publisher()) as published:
         await refusal(replace(published, files=(FILE, missing)), tmp_path)
     assert there(tmp_path) == {NAME: CONTENT}
