@@ -284,7 +284,8 @@ async def _transfer(
     try:
         async with session.get(url, headers=headers) as response:
             answered = True
-            _still_private(url, response)
+            if not stays_private(url, str(response.url)):
+                raise _Failed(f"leads to {response.url.host} without https", again=False)
             with _opened(partial, _start(response, partial, resumed)) as out:
                 await _receive(response, file, out, bar)
     except (ClientError, OSError) as error:  # TimeoutError is an OSError
@@ -308,10 +309,9 @@ def _start(response: ClientResponse, partial: Path, resumed: int) -> int:
     return 0
 
 
-def _still_private(url: str, response: ClientResponse) -> None:
-    """Raise _Failed if a redirection leads from https to an address that anybody on the way can change."""
-    if urlsplit(url).scheme == "https" and response.url.scheme != "https":
-        raise _Failed(f"leads to {response.url.scheme}://{response.url.host}, not https", again=False)
+def stays_private(url: str, final: str) -> bool:
+    """Whether redirections from `url` led to no answer that anybody on the way can change."""
+    return urlsplit(url).scheme != "https" or urlsplit(final).scheme == "https"
 
 
 async def _receive(response: ClientResponse, file: PublishedFile, out: FileIO, bar: Bar) -> None:

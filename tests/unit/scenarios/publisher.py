@@ -21,7 +21,7 @@ from scenarios.data.images import read_labels
 from scenarios.data.published import Digest, Published, PublishedFile
 
 LABELS = np.random.default_rng(5).integers(0, 10, 300_000, dtype=np.uint8)
-CONTENT = gzip.compress(bytes((0, 0, 8, 1)) + len(LABELS).to_bytes(4, "big") + LABELS.tobytes())
+CONTENT = gzip.compress(bytes((0, 0, 8, 1)) + len(LABELS).to_bytes(4, "big") + LABELS.tobytes(), mtime=0)
 NAME = "labels.gz"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 FILE = PublishedFile(NAME, len(CONTENT), Digest("sha256", SHA256, "published"), read_labels)
@@ -51,6 +51,8 @@ class Publisher:
     """How far the answer to a range request begins from the requested byte."""
     silent: asyncio.Event = field(default_factory=asyncio.Event)
     """What an answer that was cut waits for before it closes."""
+    sent: asyncio.Event = field(default_factory=asyncio.Event)
+    """That the first answer that breaks off is on its way."""
     asked: list[str | None] = field(default_factory=list)
     encodings: set[str | None] = field(default_factory=set)
     url: str = ""
@@ -86,6 +88,7 @@ class Publisher:
         await response.prepare(request)
         await response.write(body[:cut])
         if cut is not None:
+            self.sent.set()
             await self.silent.wait()
             assert request.transport is not None
             request.transport.close()

@@ -3,6 +3,8 @@
 import asyncio
 import gzip
 import hashlib
+import signal
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +30,9 @@ from tests.unit.scenarios.publisher import (
     refusal,
     there,
 )
+
+ROOT = Path(__file__).resolve().parents[4]
+INTERRUPTED = "scenarios: interrupted; what was done is kept\n"
 
 
 @pytest.fixture(autouse=True)
@@ -134,6 +139,49 @@ async def test_a_file_of_unknown_size_has_an_end(tmp_path: Path, monkeypatch: py
     assert there(tmp_path) == {}
 
 
+FETCH = """
+import sys
+from dataclasses import replace
+from node.cli.sigint import leave
+from scenarios.__main__ import main
+from scenarios.data.published import PUBLISHED
+from tests.unit.scenarios.publisher import FILE
+
+mirror, folder = sys.argv[1:]
+PUBLISHED["mnist"] = replace(PUBLISHED["mnist"], folder="set", mirrors=(mirror,), files=(FILE,))
+leave(main(["data", "mnist", "--data-dir", folder]))
+"""
+
+
+async def test_a_command_that_ctrl_c_ends_goes_on_where_it_ended(tmp_path: Path) -> None:
+    publisher = Publisher(cuts=[40_000])
+    publisher.silent.clear()
+    async with publishing(publisher):
+        command = (sys.executable, "-c", FETCH, publisher.url, str(tmp_path))
+        first = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stderr=asyncio.subprocess.PIPE)
+        await arrived(publisher, tmp_path / "set" / f"{NAME}.partial", 40_000)
+        first.send_signal(signal.SIGINT)
+        _, said = await first.communicate()
+        assert (first.returncode, said.decode()) == (130, INTERRUPTED)
+        assert there(tmp_path) == {f"{NAME}.partial": CONTENT[:40_000]}
+        again = await asyncio.create_subprocess_exec(*command, cwd=ROOT)
+        assert await again.wait() == 0
+        publisher.silent.set()
+    assert publisher.asked == [None, "bytes=40000-"]
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
+async def arrived(publisher: Publisher, partial: Path, size_bytes: int) -> None:
+    """Waits until the bytes that were sent are on the disk, which alone shows it."""
+    await publisher.sent.wait()
+    while size(partial) < size_bytes:  # noqa: ASYNC110 - another process writes the file
+        await asyncio.sleep(0)
+
+
+def size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 async def test_an_interrupted_download_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     """A task that is cancelled is what Ctrl-C does to `asyncio.run`."""
     publisher = Publisher(cuts=[40_000])
@@ -141,8 +189,7 @@ async def test_an_interrupted_download_goes_on_where_it_was_interrupted(tmp_path
     partial = tmp_path / "set" / f"{NAME}.partial"
     async with publishing(publisher) as published:
         fetching = asyncio.create_task(get(published, tmp_path))
-        while not partial.exists() or partial.stat().st_size < 40_000:  # noqa: ASYNC110 - nobody could set an Event
-            await asyncio.sleep(0)  # only the disk shows what has arrived
+        await arrived(publisher, partial, 40_000)
         fetching.cancel()
         with pytest.raises(asyncio.CancelledError):
             await fetching
@@ -245,3 +292,15 @@ async def test_files_fetched_before_a_failure_stay(tmp_path: Path) -> None:
     async with publishing(Publisher()) as published:
         await refusal(replace(published, files=(FILE, missing)), tmp_path)
     assert there(tmp_path) == {NAME: CONTENT}
+
+
+@pytest.mark.parametrize(
+    ("url", "final", "private"),
+    [
+        ("https://a/file", "https://b/file", True),
+        ("https://a/file", "http://a/file", False),
+        ("http://127.0.0.1/file", "http://127.0.0.1/other", True),
+    ],
+)
+def test_redirections_do_not_leave_https(url: str, final: str, private: bool) -> None:
+    assert downloads.stays_private(url, final) is private

@@ -1,16 +1,22 @@
 import gzip
 import io
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from node.errors import ConfigError
+from node.task.sections import ModelSection
+from scenarios.clients.choices import Rows
 from scenarios.data import cifar
 from scenarios.data.cifar import CIFAR_FILE, RECORD_BYTES
 from scenarios.data.dataset import Dataset
 from scenarios.data.sources import load
+from scenarios.engines.room import LocalRoom
+from scenarios.study.threads import one_thread
+from tests.own_studies import PLAIN
 
 TEST = "cifar-10-batches-bin/test_batch.bin"
 TRAIN = [f"cifar-10-batches-bin/data_batch_{number}.bin" for number in range(1, 6)]
@@ -65,6 +71,16 @@ def test_images_have_three_colours_and_the_batches_keep_their_order(tmp_path: Pa
     np.testing.assert_array_equal(found.test_y, records(5, 4)[:, 0])
     assert found.description.startswith("cifar-10: 20 training and 4 test images")
     assert found.clients is None
+
+
+def test_a_scenario_trains_on_the_images_in_colour(tmp_path: Path) -> None:
+    load_from(tmp_path, packed(batches(rows=8)))
+    model = ModelSection("node.models:ConvNet", {"shape": [3, 32, 32], "outputs": 10, "channels": [4, 4]})
+    cell = replace(PLAIN, rows=Rows("cifar-10", 30), model=model).lasting(2)
+    with one_thread():
+        outcome = cell.replay(LocalRoom(tmp_path, 1, lambda number, figure: None))
+    assert len(outcome.figures) == 2
+    assert 0 <= outcome.final <= 1
 
 
 def test_a_batch_that_is_missing_is_named(tmp_path: Path) -> None:
