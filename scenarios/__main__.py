@@ -82,10 +82,10 @@ def _data(arguments: argparse.Namespace, console: Console) -> None:
         begun()
         console.print(data_overview(folder))
     else:
-        from scenarios.data import downloads  # noqa: PLC0415 - loads aiohttp
+        from scenarios.data.getting import get  # noqa: PLC0415 - loads aiohttp
 
         begun()
-        downloads.get(name, folder, console)
+        get(name, folder, console)
 
 
 def _say(console: Console, text: str) -> None:

@@ -1,4 +1,4 @@
-"""`scenarios data NAME`: downloads published files into the data folder, each completely or not at all.
+"""Downloads published files into the data folder, each completely or not at all.
 
 A file is downloaded as `NAME.partial`, checked, and then renamed in one step. An interrupted transfer resumes
 from the partial file (HTTP Range, RFC 9110 sec. 14). Mirrors are tried in turn.
@@ -9,7 +9,6 @@ NAME.sha256, in the format of `sha256sum`, and a later download must have it.
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import hashlib
 import os
@@ -19,10 +18,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from io import FileIO
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
@@ -31,8 +28,7 @@ from rich.progress import TransferSpeedColumn as SpeedColumn
 from node.errors import UserError, reason
 from scenarios.data.dataset import Damaged
 from scenarios.data.disk import megabytes, refused
-from scenarios.data.published import PUBLISHED, Digest, Published, PublishedFile, Recipe
-from scenarios.data.sources import Source, source
+from scenarios.data.published import Digest, Published, PublishedFile
 
 CONNECT_S, SILENCE_S = 20.0, 30.0
 TRIES = 4
@@ -45,65 +41,6 @@ MOST_BYTES = 300_000_000
 OK, PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE = 200, 206, 416
 
 _PIN = re.compile(r"([0-9a-f]{64})\s")
-
-
-def get(name: str, folder: Path, console: Console) -> None:
-    """Make sure that `folder` has the data set `name`. Raises ConfigError, UserError."""
-    found, published = source(name), PUBLISHED.get(name)
-    origin = found.origin
-    licence = f"{origin.licence.name} {origin.licence.address}".strip()
-    _say(console, f"{name}: {found.summary}; {origin.publisher}, {origin.address}")
-    _say(console, f"licence: {licence}; cite: {origin.citation}")
-    with refused(f"data folder {folder} cannot be used"):
-        if published is None:
-            _say(console, f"{name}: {found.remedy}")
-        elif not published.recipes:
-            asyncio.run(fetch(published, folder, console))
-        elif not _is_made(found, folder, console):
-            asyncio.run(fetch(published, folder, console))
-            for recipe in published.recipes:
-                _make(recipe, folder / published.folder, folder, console)
-            _read(found, folder)
-
-
-def _is_made(found: Source[Any], folder: Path, console: Console) -> bool:
-    """Whether the files that are read are there and whole; prints what it found."""
-    if not all((folder / name).exists() for name in found.files):
-        return False
-    try:
-        found.read(folder, np.random.default_rng(0))
-    except Damaged as error:
-        _say(console, f"{error}: it is made again")
-        return False
-    paths = " and ".join(str(folder / name) for name in found.files)
-    _say(console, f"{paths}: there; no checksum is known, the structure is whole")
-    return True
-
-
-def _make(recipe: Recipe, raw: Path, folder: Path, console: Console) -> None:
-    """Make the files of `recipe`, each completely or not at all. Raises UserError."""
-    targets = [folder / name for name in recipe.files]
-    partials = [target.with_name(f"{target.name}.partial") for target in targets]
-    with refused(f"{targets[0].parent} cannot be written"), _held(raw):
-        targets[0].parent.mkdir(parents=True, exist_ok=True)
-        try:
-            recipe.make(raw, *partials)
-        except Damaged as error:
-            raise UserError(f"{error}; remove that file and run the command again") from None
-        for partial, target in zip(partials, targets, strict=True):
-            partial.replace(target)
-            _say(console, f"{target}: {megabytes(target.stat().st_size)}, made by {recipe.words}")
-
-
-def _read(found: Source[Any], folder: Path) -> None:
-    """Read a data set that was just made. Raises UserError."""
-    try:
-        found.read(folder, np.random.default_rng(0))
-    except Damaged as error:
-        raise UserError(f"data set {found.name}: {error}, as made from the publisher's file") from None
-
-
-# ---- Getting files
 
 
 async def fetch(published: Published, folder: Path, console: Console) -> None:
@@ -125,12 +62,12 @@ async def fetch(published: Published, folder: Path, console: Console) -> None:
         TimeRemainingColumn(),
     )
     timeout = ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENCE_S)
-    with _held(at), Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+    with held(at), Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         # The files are gzipped themselves and are checked as published, so the session must not unpack them.
         async with ClientSession(timeout=timeout, trust_env=True, auto_decompress=False) as session:
             for file in missing:
                 said = await _obtain(session, published.mirrors, file, at, Bar(bars, file))
-                _say(console, f"{at / file.name}: {megabytes(_size(at / file.name))}, {said}")
+                say(console, f"{at / file.name}: {megabytes(_size(at / file.name))}, {said}")
 
 
 def _left_alone(file: PublishedFile, path: Path, console: Console) -> bool:
@@ -140,11 +77,11 @@ def _left_alone(file: PublishedFile, path: Path, console: Console) -> bool:
     try:
         file.check(path)
     except Damaged as error:
-        _say(console, f"{error}: it is fetched again")
+        say(console, f"{error}: it is fetched again")
         return False
     known = file.digest is None or _digits(path, file.digest.algorithm) == file.digest.digits
     whose = _judged(file) if known else "whole, not the publisher's bytes, kept"
-    _say(console, f"{path}: is there, {whose}")
+    say(console, f"{path}: is there, {whose}")
     return True
 
 
@@ -165,7 +102,7 @@ def _pinned(file: PublishedFile, at: Path) -> PublishedFile:
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
+def held(folder: Path) -> Iterator[None]:
     """Make the folder and lock it for one download. Raises UserError."""
     with refused(f"{folder} cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -370,5 +307,6 @@ def _digits(path: Path, algorithm: str) -> str:
         return hashlib.file_digest(file, algorithm).hexdigest()
 
 
-def _say(console: Console, text: str) -> None:
+def say(console: Console, text: str) -> None:
+    """Print a line as it is, without colours."""
     console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -51,6 +51,20 @@ def make_femnist(raw: Path, target: Path) -> None:
     Arrays: images (n, 28, 28) uint8, labels (n,) and client (n,) int64, writer (clients,) text.
     Raises Damaged.
     """
+    writers, rows = _drawn_rows(raw)
+    client, labels, images = zip(*rows, strict=True)
+    with target.open("wb") as file:
+        np.savez_compressed(
+            file,
+            images=np.stack(images),
+            labels=np.array(labels, np.int64),
+            client=np.array(client, np.int64),
+            writer=np.array(writers),
+        )
+
+
+def _drawn_rows(raw: Path) -> tuple[list[str], list[tuple[int, int, Pixels]]]:
+    """The drawn writers, and (client, label, pixels) of each image whose class is known. Raises Damaged."""
     digits = read_classes(raw / CLASSES)
     path = raw / ARCHIVE
     try:
@@ -66,15 +80,7 @@ def make_femnist(raw: Path, target: Path) -> None:
     asked = sum(map(len, drawn.values()))
     if len(rows) < LEAST_KNOWN * asked:
         raise Damaged(f"{raw / CLASSES} has a class for {len(rows)} of {asked} images of {path}")
-    client, labels, images = zip(*rows, strict=True)
-    with target.open("wb") as file:
-        np.savez_compressed(
-            file,
-            images=np.stack(images),
-            labels=np.array(labels, np.int64),
-            client=np.array(client, np.int64),
-            writer=np.array(list(drawn)),
-        )
+    return list(drawn), rows
 
 
 def check_archive(path: Path) -> None:

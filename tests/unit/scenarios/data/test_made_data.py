@@ -373,3 +373,23 @@ def test_a_file_from_elsewhere_of_which_nothing_can_be_made_is_one_line(
     assert "has a column loan_status; remove that file and run the command again" in said
     assert said.count("\n") == 1
     assert not (tmp_path / LOAN_FILE).exists()
+
+
+@pytest.mark.parametrize("name", ["adult", "femnist-digits", "loan"])
+async def test_a_full_disk_is_not_taken_for_a_damaged_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    published = PUBLISHED[name]
+    (tmp_path / "raw").mkdir()
+    offered = OFFERED[name](tmp_path / "raw")
+    (tmp_path / published.folder).mkdir(exist_ok=True)
+    for file in published.files:
+        (offered / file.name).rename(tmp_path / published.folder / file.name)
+    made = tmp_path / ALL[name].files[0]
+    made.parent.mkdir(exist_ok=True)
+    made.with_name(f"{made.name}.partial").symlink_to("/dev/full")
+    assert await asyncio.to_thread(main, ["data", name, "--data-dir", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert f"{made.parent} cannot be written (No space left on device); make room" in said
+    assert said.count("\n") == 1
+    assert not made.exists()
