@@ -146,8 +146,7 @@ def noise_raises_then_lowers(sweep: Sweep) -> Verdict | None:
     holds, numbers = False, Numbers()
     for attack, names in found.items():
         best = max(names, key=sweep.mean)
-        if best not in (names[0], names[-1]):
-            holds |= min(rise(sweep, end, best) for end in (names[0], names[-1])) > CLOSE
+        holds |= min(rise(sweep, end, best) for end in (names[0], names[-1])) > CLOSE
         numbers[f"most accurate, {attack}"] = best
         for name in (names[0], best, names[-1]):
             numbers[name] = sweep.mean(name)

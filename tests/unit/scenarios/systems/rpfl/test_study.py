@@ -167,7 +167,11 @@ def test_every_defence_meets_every_attack_on_adult_and_the_literal_one_has_no_we
     for defence in DEFENCES:
         assert arm(ADULT, "backdoor", 0.4, defence) in BY_NAME
         assert arm(ADULT, FLIP_SCALED, 0.2, defence) in BY_NAME
-    assert BY_NAME[arm(ADULT, CLEAN, 0.0, "rpfl-literal")].mechanism.parameters["weight"] == 0.0
+    literal, redrawn = (
+        BY_NAME[arm(ADULT, CLEAN, 0.0, one)].mechanism.parameters for one in ("rpfl-literal", REDRAWN)
+    )
+    assert literal["weight"] == 0.0
+    assert redrawn == {**literal, "draw": "each-round"}
 
 
 @pytest.mark.skipif("MURMURATION_DATA" not in os.environ, reason="MURMURATION_DATA is not set")
