@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 
 from mechanisms.audits.membership import advantage_at_most
 from scenarios.federated.measures import BACKDOOR as SUCCESS
 from scenarios.federated.measures import BALANCED, MAJORITY
 from scenarios.frame.spec import Verdict
-from scenarios.study.comparison import CLOSE, rise
+from scenarios.study.comparison import CLOSE, difference, level, rise
+from scenarios.study.estimates import Estimate, estimate
 from scenarios.study.sweep import FINAL, Sweep
 from scenarios.systems.rpfl.arms import (
     ADULT,
@@ -82,8 +83,13 @@ def falls_with_weight(sweep: Sweep) -> Verdict | None:
     arms = [attacked(BACKDOOR, defence) for defence in (FEDAVG, *RPFLS)]
     if not sweep.has(*arms):
         return None
-    found = [sweep.mean(name, SUCCESS) for name in arms]
-    return Verdict(all(one > other for one, other in pairwise(found)), _values(sweep, arms, SUCCESS))
+    least = _least_fall(sweep, pairwise(arms))
+    return Verdict(least > CLOSE, {"least fall in margins": least, **_values(sweep, arms, SUCCESS)})
+
+
+def _least_fall(sweep: Sweep, pairs: Iterable[tuple[str, str]]) -> float:
+    """The least fall of backdoor success from the first to the second arm of a pair, in margins."""
+    return min(rise(sweep, other, one, SUCCESS) for one, other in pairs)
 
 
 def aggregators_are_below(sweep: Sweep) -> Verdict | None:
@@ -92,10 +98,9 @@ def aggregators_are_below(sweep: Sweep) -> Verdict | None:
     worse += [attacked(BACKDOOR, defence) for defence in RPFLS]
     if not sweep.has(*better, *worse):
         return None
-    holds = max(sweep.mean(name, SUCCESS) for name in better) < min(
-        sweep.mean(name, SUCCESS) for name in worse
-    )
-    return Verdict(holds, _values(sweep, (*better, *worse), SUCCESS))
+    least = _least_fall(sweep, product(worse, better))
+    told: Numbers = {"least fall in margins": least}
+    return Verdict(least > CLOSE, {**told, **_values(sweep, (*better, *worse), SUCCESS)})
 
 
 def rpfl_is_best(sweep: Sweep) -> Verdict | None:
@@ -107,8 +112,11 @@ def rpfl_is_best(sweep: Sweep) -> Verdict | None:
     learning = [defence for defence, name in clean.items() if sweep.mean(name, BALANCED) > LEARNED]
     arms = [attacked(BACKDOOR, defence) for defence in learning]
     best = min(arms, key=lambda name: sweep.mean(name, SUCCESS))
-    holds = best in [attacked(BACKDOOR, defence) for defence in RPFLS[1:]]
-    return Verdict(holds, {"least": best, **_values(sweep, arms, SUCCESS)})
+    weighted = [attacked(BACKDOOR, defence) for defence in RPFLS[1:]]
+    ahead = _least_fall(sweep, ((name, best) for name in arms if name not in weighted and name != best))
+    holds = best in weighted and ahead > CLOSE
+    told: Numbers = {"least": best, "below the others by margins": ahead}
+    return Verdict(holds, {**told, **_values(sweep, arms, SUCCESS)})
 
 
 def together_is_better(sweep: Sweep) -> Verdict | None:
@@ -117,7 +125,8 @@ def together_is_better(sweep: Sweep) -> Verdict | None:
     if not sweep.has(both, gm, alone):
         return None
     found = {name: sweep.mean(name, SUCCESS) for name in (both, gm, alone)}
-    return Verdict(found[both] < min(found[gm], found[alone]), {**found})
+    least = _least_fall(sweep, ((gm, both), (alone, both)))
+    return Verdict(least > CLOSE, {"least fall in margins": least, **found})
 
 
 def costs_accuracy(sweep: Sweep) -> Verdict | None:
@@ -172,7 +181,9 @@ def _times(sweep: Sweep, pairs: Sequence[tuple[str, str]], stated: float) -> Ver
         return None
     base, own = max(there, key=lambda pair: sweep.mean(pair[1]) / sweep.mean(pair[0]))
     most = sweep.mean(own) / sweep.mean(base)
-    return Verdict(most >= stated, {"arm": own, "beside": base, "times": most, "the document": stated})
+    more = estimate(sweep.values(own) - stated * sweep.values(base))
+    numbers: Numbers = {"arm": own, "beside": base, "times": most, "the document": stated}
+    return Verdict(more.low >= 0, {**numbers, "above that, in margins": more.margins})
 
 
 def redrawn_is_alike(sweep: Sweep) -> Verdict | None:
@@ -186,10 +197,16 @@ def redrawn_is_alike(sweep: Sweep) -> Verdict | None:
     if not sweep.has(*(name for name, _ in facts)):
         return None
     found = {f"{name}, {fact}": sweep.mean(name, fact) for name, fact in facts}
-    values = list(found.values())
-    pairs = [(values[0], values[1]), *zip(values[2:5], values[5:], strict=True)]
-    most = max(100 * abs(one - other) for one, other in pairs)
-    return Verdict(most <= ALIKE_POINTS, {"points apart": most, "allowed": ALIKE_POINTS, **found})
+    pairs = [(facts[0], facts[1]), *zip(facts[2:5], facts[5:], strict=True)]
+    most = max(100 * _apart(difference(sweep, one, other, fact)) for (one, fact), (other, _) in pairs)
+    return Verdict(
+        most <= ALIKE_POINTS, {"points apart, with margin": most, "allowed": ALIKE_POINTS, **found}
+    )
+
+
+def _apart(found: Estimate) -> float:
+    """The largest distance from zero within an interval."""
+    return abs(found.mean) + found.margin
 
 
 def stays_high(sweep: Sweep) -> Verdict | None:
@@ -198,8 +215,8 @@ def stays_high(sweep: Sweep) -> Verdict | None:
     arms = [attacked(attack, RPFLS[1]) for attack in (BACKDOOR, FLIP)]
     if not sweep.has(base, *arms):
         return None
-    lost = max(100 * (sweep.mean(base) - sweep.mean(name)) for name in arms)
-    numbers = {"most points lost": lost, "allowed": HIGH_POINTS, **_values(sweep, (base, *arms))}
+    lost = max(100 * difference(sweep, name, base).high for name in arms)
+    numbers = {"most points lost, with margin": lost, "allowed": HIGH_POINTS, **_values(sweep, (base, *arms))}
     return Verdict(lost <= HIGH_POINTS, numbers)
 
 
@@ -211,9 +228,8 @@ def scaling_needs_an_aggregator(sweep: Sweep) -> Verdict | None:
     )
     if not sweep.has(*open_, *closed):
         return None
-    least, most = (
-        choose(sweep.mean(name, SUCCESS) for name in arms) for choose, arms in ((min, open_), (max, closed))
-    )
+    least = min(level(sweep, name, SUCCESS).low for name in open_)
+    most = max(level(sweep, name, SUCCESS).high for name in closed)
     return Verdict(most < NO_DEFENCE <= least, _values(sweep, (*open_, *closed), SUCCESS))
 
 
@@ -231,9 +247,9 @@ def membership_is_chance(sweep: Sweep) -> Verdict | None:
     if not arms or not sweep.has(f"{PRIVACY}-{FEDAVG}"):
         return None
     found = {f"{name}, {fact}": sweep.mean(name, fact) for name in arms for fact in MEMBERSHIPS}
-    most = max(abs(value - 0.5) for value in found.values())
+    most = max(_apart(estimate(sweep.values(name, fact) - 0.5)) for name in arms for fact in MEMBERSHIPS)
     ceiling = 0.5 + advantage_at_most(RECORD_EPSILON, DELTA) / 2
-    numbers: Numbers = {"largest distance from chance": most, "no attack can exceed": ceiling}
+    numbers: Numbers = {"largest distance from chance, with margin": most, "no attack can exceed": ceiling}
     return Verdict(most <= NEAR_CHANCE, {**numbers, **found})
 
 
@@ -243,8 +259,9 @@ def averaging_leaks(sweep: Sweep) -> Verdict | None:
     if not sweep.has(name):
         return None
     fact = MEMBERSHIPS[0]
-    mean, error = sweep.mean(name, fact), sweep.standard_error(name, fact)
-    return Verdict(mean - CLOSE * error > 0.5, {"attack accuracy": mean, "SE": error, "the document": 0.82})
+    found = level(sweep, name, fact)
+    numbers: Numbers = {"attack accuracy": found.mean, "margin": found.margin, "the document": 0.82}
+    return Verdict(found.low > 0.5, numbers)
 
 
 def order_of_the_table(sweep: Sweep) -> Verdict | None:
@@ -280,7 +297,8 @@ def times_attack(sweep: Sweep) -> Verdict | None:
     )
     numbers: Numbers = {"arm": least[1], "beside": most[1], "times": least[0] / most[0]}
     numbers |= {"times, for guessing": 0.5 / most[0], "the document": TIMES_ATTACK}
-    return Verdict(least[0] / most[0] <= TIMES_ATTACK, numbers)
+    above = estimate(sweep.values(least[1], attack) - TIMES_ATTACK * sweep.values(most[1], attack))
+    return Verdict(above.high <= 0, {**numbers, "above that, in margins": above.margins})
 
 
 def majority_rate(sweep: Sweep) -> Verdict | None:
@@ -290,4 +308,6 @@ def majority_rate(sweep: Sweep) -> Verdict | None:
         return None
     accuracy, rate = sweep.mean(name), sweep.mean(name, MAJORITY)
     numbers: Numbers = {"accuracy": accuracy, "majority rate": rate, BALANCED: sweep.mean(name, BALANCED)}
-    return Verdict(abs(accuracy - rate) <= NEAR_MAJORITY, {**numbers, "AUC": sweep.mean(name, "AUC")})
+    apart = _apart(estimate(sweep.values(name) - sweep.values(name, MAJORITY)))
+    numbers |= {"apart, with margin": apart, "allowed": NEAR_MAJORITY}
+    return Verdict(apart <= NEAR_MAJORITY, {**numbers, "AUC": sweep.mean(name, "AUC")})

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mechanisms.servers.group_median import lies_withstood
 from node.task.load import load_task
 from scenarios.frame.spec import Claim, Verdict
+from scenarios.study.comparison import difference, level
+from scenarios.study.estimates import estimate
 from scenarios.study.sweep import Sweep
 from scenarios.swarms.cells import SwarmCell, changed_task
 from scenarios.swarms.lying import HONEST, MEMBERS, OWN, ROLLED_BACK, Lie, LyingSwarmCell
@@ -66,8 +71,12 @@ ARMS: tuple[LyingSwarmCell, ...] = tuple(cells())
 
 LITTLE = 0.02
 """The accuracy that a defence may cost without liars."""
+KEPT = 0.8
+"""The accuracy from which on an owner's model counts as kept."""
 HELD = 0.08
 """The accuracy that liars may cost with a defence that withstands them."""
+AHEAD = 0.1
+"""The accuracy by which a swarm with gates is ahead after a single lie."""
 LOST = 0.5
 """A swarm with an accuracy below this counts as lost."""
 _AFTER = slice(ONCE, ONCE + 3)
@@ -81,7 +90,8 @@ def defences_cost_little(sweep: Sweep) -> Verdict | None:
         return None
     accuracy = {name: sweep.mean(arms[name]) for name in DEFENCES}
     refused = {name: sweep.mean(arms[name], ROLLED_BACK) for name in (GATE, BOTH)}
-    holds = min(accuracy.values()) >= accuracy[SUM] - LITTLE and not any(refused.values())
+    least = min(difference(sweep, arms[SUM], one).low for one in arms.values())
+    holds = least >= -LITTLE and not any(refused.values())
     told = {f"rolled-back rounds, {name}": value for name, value in refused.items()}
     return Verdict(holds, {f"accuracy, {name}": value for name, value in accuracy.items()} | told)
 
@@ -99,7 +109,8 @@ def groups_withstand_few(sweep: Sweep) -> Verdict | None:
         "members in the smallest sum, groups": sweep.number(arms[0], MEMBERS),
         "members in the smallest sum, one sum": sweep.number(arms[2], MEMBERS),
     }
-    return Verdict(withstood >= honest - HELD and carried < LOST, numbers)
+    kept = difference(sweep, arms[0], arms[1]).low >= -HELD
+    return Verdict(kept and level(sweep, arms[2]).high < LOST, numbers)
 
 
 def groups_break_beyond(sweep: Sweep) -> Verdict | None:
@@ -109,7 +120,7 @@ def groups_break_beyond(sweep: Sweep) -> Verdict | None:
         return None
     accuracy = {name: sweep.mean(one) for name, one in arms.items()}
     numbers = {f"accuracy, {name}, {TOO_MANY} liars": value for name, value in accuracy.items()}
-    return Verdict(max(accuracy.values()) < LOST, numbers)
+    return Verdict(max(level(sweep, one).high for one in arms.values()) < LOST, numbers)
 
 
 def gates_undo_a_single_lie(sweep: Sweep) -> Verdict | None:
@@ -124,7 +135,14 @@ def gates_undo_a_single_lie(sweep: Sweep) -> Verdict | None:
     }
     numbers |= {"accuracy at the end, gate": ended, "accuracy at the end, gate, nobody lies": honest}
     numbers |= {"rolled-back rounds": sweep.mean(arms[GATE], ROLLED_BACK)}
-    return Verdict(after[GATE] >= after[SUM] + 0.1 and ended >= honest - LITTLE, numbers)
+    ahead = estimate(_after(sweep, arms[GATE]) - _after(sweep, arms[SUM]))
+    as_before = difference(sweep, arm(GATE, NOBODY), arms[GATE]).low >= -LITTLE
+    return Verdict(ahead.low >= AHEAD and as_before, {**numbers, "ahead, margin": ahead.margin})
+
+
+def _after(sweep: Sweep, name: str) -> NDArray[np.float64]:
+    """(seeds,) mean accuracies of the three rounds after the single lie."""
+    return np.array([np.mean(outcome.figures[_AFTER]) for outcome in sweep.outcomes[name]])
 
 
 def gates_keep_the_owners_model(sweep: Sweep) -> Verdict | None:
@@ -136,7 +154,8 @@ def gates_keep_the_owners_model(sweep: Sweep) -> Verdict | None:
     own = {name: sweep.mean(one, OWN) for name, one in arms.items()}
     numbers = {"accuracy, common model, gate": common}
     numbers |= {f"accuracy of what honest peers go on from, {name}": value for name, value in own.items()}
-    return Verdict(common < LOST and own[SUM] < LOST and own[GATE] >= 0.8, numbers)
+    lost = max(level(sweep, arms[GATE]).high, level(sweep, arms[SUM], OWN).high)
+    return Verdict(lost < LOST and level(sweep, arms[GATE], OWN).low >= KEPT, numbers)
 
 
 CLAIMS: tuple[Claim[Sweep], ...] = (
