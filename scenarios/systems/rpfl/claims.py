@@ -249,7 +249,7 @@ def membership_is_chance(sweep: Sweep) -> Verdict | None:
     found = {f"{name}, {fact}": sweep.mean(name, fact) for name in arms for fact in MEMBERSHIPS}
     most = max(_apart(estimate(sweep.values(name, fact) - 0.5)) for name in arms for fact in MEMBERSHIPS)
     ceiling = 0.5 + advantage_at_most(RECORD_EPSILON, DELTA) / 2
-    numbers: Numbers = {"largest distance from chance, with margin": most, "no attack can exceed": ceiling}
+    numbers: Numbers = {"largest distance from chance with its margin": most, "no attack can exceed": ceiling}
     return Verdict(most <= NEAR_CHANCE, {**numbers, **found})
 
 
