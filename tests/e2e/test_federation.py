@@ -89,6 +89,16 @@ def test_real_nodes_remember_as_clients_of_engine_inline_do(place: Place, tmp_pa
     compared([REMEMBERING], place, tmp_path)
 
 
+def test_control_variates_stay_with_their_nodes(place: Place, tmp_path: Path) -> None:
+    """Over real nodes the server's control is that of engine inline: each node kept its clients' controls."""
+    cell = replace(PLAIN, arm="drift", mechanism=MechanismChoice("scaffold", {"clients_per_round": 3}))
+    told, control = Told(), "norm of the server's control"
+    ProcessesEngine(1).run([cell], place, told)
+    found, expected = told.ended["drift"], inline(cell, tmp_path)
+    assert found.facts[control] == pytest.approx(expected.facts[control], rel=1e-4)
+    assert found.final == pytest.approx(expected.final, abs=TOLERANCE)
+
+
 def test_attackers_poison_their_rows_and_forge_their_weights_in_their_own_nodes(
     place: Place, tmp_path: Path
 ) -> None:
