@@ -120,8 +120,8 @@ def curves(sweep: Sweep, key: str, title: str, caption: str, arms: Mapping[str, 
 
 
 def arms_table(sweep: Sweep, title: str = "Arms") -> Table:
-    """A row for each arm: its figure with standard error, the stated epsilon and the true one."""
-    headings = ("arm", "accuracy", "± SE", "epsilon stated", "true epsilon", "delta", "s a cell")
+    """A row for each arm: its figure with standard error, the stated epsilon and the proved one."""
+    headings = ("arm", "accuracy", "± SE", "epsilon stated", "epsilon proved", "delta", "s a cell")
     return Table(title, headings, tuple(_arm_row(sweep, arm) for arm in sweep.outcomes))
 
 
