@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Yield the noise and the true epsilon of both calibrations, then times."""
+    """Yield the noise and the proved epsilon of both calibrations, then times."""
     if arguments.repeats is not None and arguments.repeats < 1:
         raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
     repeats = arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS)
@@ -54,8 +54,8 @@ def compared(epsilon: float, releases: int) -> Iterator[Figure]:
     yield figure("calibration", case, "noise, exact", "", [SENSITIVITY * exact], note=note)
     yield figure("calibration", case, "linear-classic / exact", "", [classic / exact], at_least=at_least)
     for name, each in (("linear-classic", classic), ("exact", exact)):
-        true = gaussian.epsilon(DELTA, gaussian.compose([each] * releases))
-        yield figure("calibration", case, f"true eps, {name}", "", [true], note=f"delta {DELTA:g}")
+        proved = gaussian.epsilon(DELTA, gaussian.compose([each] * releases))
+        yield figure("calibration", case, f"proved eps, {name}", "", [proved], note=f"delta {DELTA:g}")
 
 
 def _seconds(repeats: int, sampled: Sequence[tuple[float, int]]) -> Iterator[Figure]:

@@ -76,4 +76,4 @@ class Benchmark:
     """
 
     add_options: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], Iterator[Figure] | Iterator[Row]]
+    run: Callable[[argparse.Namespace], Iterator[Figure | Row]]

@@ -88,9 +88,9 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """The guarantee of a run: its true total (epsilon, delta), the unit of privacy, and what is not covered.
+    """The guarantee of a run: the total (epsilon, delta) that is proved, its unit, and what is not covered.
 
-    `stated` is the requested epsilon; it differs from `epsilon` only in the replay of a faulty calibration.
+    `stated` is the requested epsilon; it differs from `epsilon` only in replays of faulty calibrations.
     `outside` is a phrase for what epsilon does not cover, "" if it covers everything.
     """
 

@@ -1,8 +1,9 @@
 """Audits of what a node offers: Gaussian noise, `ldp`, `aldp`, and the replay of a faulty calibration.
 
-Neighbours are any two data sets of one node (replace); the inputs are two updates at opposite ends of the
-clipping ball. Outputs are projected on their difference. A claim is epsilon = 4 at delta = 1e-5 unless the
-case states another one.
+Neighbours are any two data sets of one node (replace). No training is run: the inputs are two updates at
+opposite ends of the clipping ball, 2 r apart, which is as far as clipped updates can be. The noise has the
+same std in every coordinate and is independent of the update, so the projection on the difference of the
+two is a sufficient statistic: other coordinates would tell nothing more, and two are enough.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.audit.case import DELTA, EPSILON, REPEATS, Case, few
+from benchmarks.audit.case import DELTA, EPSILON, MANY, Case, Claim, Standing, proved, stated
 from mechanisms.accounting import gaussian
 from mechanisms.accounting.ledger import Gaussian, Ledger, releases_noise_multiplier, spent
-from mechanisms.audits.audit import Array, Pair, Release, each_row
+from mechanisms.audits.audit import Array, Method, Pair, Release, each_row
 from mechanisms.mechanism import Memory, Setting
 from mechanisms.noise.noise import noised
 from mechanisms.noise.randomness import Words
@@ -26,11 +27,20 @@ from mechanisms.updates.local import LocalDP, aldp, ldp
 RADIUS, ROUNDS, TENSORS = 1.0, 5, 4
 BEFORE = 0.5
 """The radius of the quantile rule before the offer: below its cap, so that it can grow and shrink."""
+EXACT = "Balle & Wang 2018, Theorem 8"
+TOGETHER = f"{EXACT}; Dong, Roth & Su 2022, Corollary 3.3"
 
 
 def offer_cases() -> list[Case]:
     """Return the cases of all mechanisms, mechanism by mechanism."""
-    return [*gaussian_cases(), *local_cases(), *adaptive_cases(), *linear_classic_cases()]
+    return [
+        *gaussian_cases(),
+        *ldp_cases(),
+        *aldp_cases(),
+        *quantile_cases(),
+        *radius_cases(),
+        *linear_classic_cases(),
+    ]
 
 
 def opposite(d: int, radius: float = RADIUS) -> Pair:
@@ -73,19 +83,26 @@ def half_noised(noise_std: float) -> Release:
 
 
 def gaussian_cases() -> list[Case]:
-    """One release; and five releases, audited together against the epsilon that the ledger gives for them."""
+    """One release; and five releases, audited together against the epsilon that the ledger gives for them.
+
+    Neighbours: two vectors at opposite ends of the ball of RADIUS, in each release the same.
+    """
     std = gaussian.noise_std(EPSILON, DELTA, 2 * RADIUS)
+    unit = "one vector; neighbours: replace one; sensitivity in the L2 norm"
     pair = opposite(2)
-    sound = Case("gaussian", "", gaussian_rows(std), pair)
+    sound = Case(
+        mechanism="gaussian",
+        fault="",
+        release=gaussian_rows(std),
+        pair=pair,
+        claim=Claim(EPSILON, DELTA, unit, "a vector, once", EXACT),
+        quick_trials=MANY,
+    )
     many = replace(
         sound,
         mechanism=f"gaussian, {ROUNDS} rounds",
-        pair=Pair(
-            x0=pair.x0,
-            x1=pair.x1,
-            y0=np.tile(pair.y0, ROUNDS),
-            y1=np.tile(pair.y1, ROUNDS),
-        ),
+        pair=Pair(x0=pair.x0, x1=pair.x1, y0=np.tile(pair.y0, ROUNDS), y1=np.tile(pair.y1, ROUNDS)),
+        claim=Claim(EPSILON, DELTA, unit, f"a vector, {ROUNDS} times", TOGETHER),
     )
     return [
         sound,
@@ -137,7 +154,7 @@ def less_noise(mechanism: LocalDP, share: float) -> LocalDP:
     return replace(mechanism, noise_multiplier=share * mechanism.noise_multiplier)
 
 
-def copies(mechanism: LocalDP) -> Release:
+def copies(mechanism: LocalDP, radius: float = RADIUS) -> Release:
     """A release that makes many offers as one: n inputs of norm r are one update of norm sqrt(n) r.
 
     The radius is larger and the noise multiplier smaller by sqrt(n), so each coordinate gets the same noise
@@ -147,9 +164,7 @@ def copies(mechanism: LocalDP) -> Release:
     def release(inputs: Array, words: Words) -> Array:
         more = math.sqrt(len(inputs))
         joint = replace(
-            mechanism,
-            rule=Fixed(mechanism.clipping_radius * more),
-            noise_multiplier=mechanism.noise_multiplier / more,
+            mechanism, rule=Fixed(radius * more), noise_multiplier=mechanism.noise_multiplier / more
         )
         offered = joint.offer(inputs.astype(np.float32).ravel(), (), words)
         return offered.vector.reshape(inputs.shape).astype(np.float64)
@@ -157,23 +172,72 @@ def copies(mechanism: LocalDP) -> Release:
     return release
 
 
-def local_cases() -> list[Case]:
-    """`ldp`, and `aldp` with a window; the attacker knows its radius, which epsilon does not cover."""
-    memory: Memory = ((0.5, 0.6, 0.7),)
-    fixed, window = ldp(setting((2,))), aldp(setting((2,), "raw"))
-    sound = Case("ldp", "", offers(fixed), opposite(2, fixed.rule.radius(())), repeats=1)
-    public = aldp(setting((2,)))  # radius 0.6: twice the mean norm of the last aggregates
-    aggregate = Case("aldp, aggregate", "", offers(public, ((0.2, 0.3, 0.4),)), opposite(2, 0.6), repeats=1)
-    given = Case("aldp, radius given", "", offers(window, memory), opposite(2, 0.6), repeats=1)
+def without_clip(mechanism: LocalDP) -> Release:
+    """A release with a planted fault: noise for the clipping radius, but nothing is clipped."""
+    return gaussian_rows(2 * mechanism.clipping_radius * mechanism.noise_multiplier)
+
+
+def beyond(pair: Pair, times: float) -> Pair:
+    """The pair with updates `times` as long, which a sound mechanism clips to the same release."""
+    return Pair(times * pair.x0, times * pair.x1, pair.y0, pair.y1)
+
+
+def ldp_cases() -> list[Case]:
+    """`ldp`; neighbours: two updates twice as long as the radius, in opposite directions."""
+    mechanism = ldp(setting((2,)))
+    sound = Case(
+        mechanism="ldp",
+        fault="",
+        release=offers(mechanism),
+        pair=beyond(opposite(2), 2.0),
+        claim=proved(mechanism.guarantee, "the offer of a run of one round", EXACT),
+        subject=mechanism,
+        covers=("ldp",),
+    )
+    faulty = replace(sound, quick_trials=MANY)
+    at_radius = replace(faulty, pair=opposite(2))
     return [
         sound,
-        replace(sound, fault="noise 10 % low", release=copies(less_noise(fixed, 0.9)), repeats=REPEATS),
-        replace(few(sound), fault="noise halved", release=offers(less_noise(fixed, 0.5))),
-        given,
-        replace(few(given), fault="noise halved", release=offers(less_noise(window, 0.5), memory)),
-        aggregate,
-        *radius_cases(),
+        replace(at_radius, fault="noise 10 % low", release=copies(less_noise(mechanism, 0.9))),
+        replace(at_radius, fault="noise halved", release=copies(less_noise(mechanism, 0.5))),
+        replace(faulty, fault="no clip", release=without_clip(mechanism)),
     ]
+
+
+def aldp_cases() -> list[Case]:
+    """`aldp` with a window; neighbours: opposite updates at the radius of the next offer, .6.
+
+    "aggregate" has the radius from aggregates: twice their mean norm. "raw" has it from this node's norms,
+    for the owner who declares it public: the guarantee is for the noise given the radius.
+    """
+    public, raw = aldp(setting((2,))), aldp(setting((2,), "raw"))
+    aggregate = Case(
+        mechanism="aldp, aggregate",
+        fault="",
+        release=offers(public, ((0.2, 0.3, 0.4),)),
+        pair=opposite(2, 0.6),
+        claim=proved(public.guarantee, "the offer of a run of one round", EXACT),
+        subject=public,
+        covers=("aldp:aggregate",),
+    )
+    given = replace(
+        aggregate,
+        mechanism="aldp, raw, radius public",
+        release=offers(raw, ((0.5, 0.6, 0.7),)),
+        claim=proved(raw.guarantee, "the offer of a run of one round, given the radius", EXACT),
+        subject=raw,
+        covers=("aldp:raw",),
+    )
+    faults = [
+        replace(
+            case,
+            fault="noise halved",
+            release=copies(less_noise(mechanism, 0.5), 0.6),
+            quick_trials=MANY,
+        )
+        for case, mechanism in ((aggregate, public), (given, raw))
+    ]
+    return [aggregate, faults[0], given, faults[1]]
 
 
 LOUDNESS_SIZE = 2048
@@ -181,10 +245,11 @@ LOUDNESS_SIZE = 2048
 
 
 def radius_cases() -> list[Case]:
-    """Two offers of `aldp` in a row, by two data sets whose updates differ by a tenth in norm.
+    """The second of two offers of `aldp`; neighbours: two data sets whose updates differ by a tenth in norm.
 
     The attacker looks at nothing but how loud the second offer is. A radius of raw norms shows the first
-    update's norm there; one that follows agreed models shows nothing.
+    update's norm there; one that follows agreed models shows nothing. Loudness is not Gaussian with a fixed
+    std, so the bound is from the ratio of rates.
     """
     end = np.zeros(LOUDNESS_SIZE)
     end[0] = RADIUS
@@ -193,10 +258,28 @@ def radius_cases() -> list[Case]:
     raw, covered = (
         aldp(replace(setting((LOUDNESS_SIZE,), source), rounds=2)) for source in ("raw", "aggregate")
     )
-    middle = 2 * float(np.mean(heard)) * raw.noise_multiplier
-    case = few(Case("aldp, radius", "", second_offer(covered), pair, score=loudness, threshold=middle))
-    silent = replace(case, least_found=0.0)
-    return [silent, replace(case, fault="of raw norms, as if they were covered", release=second_offer(raw))]
+    silent = Case(
+        mechanism="aldp, aggregate, its loudness",
+        fault="",
+        release=second_offer(covered),
+        pair=pair,
+        claim=proved(covered.guarantee, "the offers of a run of two rounds", TOGETHER),
+        subject=covered,
+        method=Method.RATIO,
+        score=loudness,
+        quick_trials=400,
+        least_found=0.0,
+    )
+    loud = replace(
+        silent,
+        mechanism="aldp, raw, its loudness",
+        release=second_offer(raw),
+        claim=stated(raw.guarantee, "the offers of a run of two rounds, whose radius nobody declared public"),
+        subject=raw,
+        quick_trials=5_000,
+        wanted=Standing.REFUTED,
+    )
+    return [silent, loud]
 
 
 def second_offer(mechanism: LocalDP) -> Release:
@@ -215,11 +298,11 @@ def loudness(released: Array) -> Array:
     return np.asarray(np.sqrt(np.mean(released**2, axis=1)))
 
 
-def adaptive_cases() -> list[Case]:
-    """`aldp` with a quantile: an update within the radius against an opposite one beyond it, with the bit.
+def quantile_cases() -> list[Case]:
+    """`aldp` with a quantile; neighbours: an update within the radius, an opposite one beyond it.
 
-    The next radius shows the clamped bit. The score adds the update and the bit, each weighted by its signal
-    over its variance.
+    The bit of the first is 1, that of the second 0, and the next radius shows the clamped bit. The score
+    adds the update and the bit, each weighted by its signal over its variance.
     """
     mechanism = aldp(setting((2,), "quantile"))
     end = np.array([BEFORE, 0.0])
@@ -231,17 +314,30 @@ def adaptive_cases() -> list[Case]:
         toward = (pair.y1 - pair.y0) * weights
         return np.asarray((released - (pair.y0 + pair.y1) / 2) @ toward)
 
-    sound = Case("aldp, quantile", "", with_bit(mechanism), pair, score=score, threshold=0.0, repeats=1)
+    sound = Case(
+        mechanism="aldp, quantile",
+        fault="",
+        release=with_bit(mechanism),
+        pair=pair,
+        claim=proved(
+            mechanism.guarantee,
+            "the offer of a run of one round, and the next radius",
+            f"{TOGETHER}; Andrew et al. 2021, Theorem 1",
+        ),
+        subject=mechanism,
+        covers=("aldp:quantile",),
+        score=score,
+    )
     bare = replace(mechanism, rule=replace(_quantile(mechanism), bit_noise_std=1e-3))
     return [
         sound,
-        replace(few(sound), fault="noise halved", release=with_bit(less_noise(mechanism, 0.5))),
+        replace(sound, fault="noise halved", release=with_bit(less_noise(mechanism, 0.5))),
         replace(
-            few(sound),
+            sound,
             fault="the bit without noise",
             release=with_bit(bare),
+            method=Method.RATIO,
             score=bit_only,
-            threshold=-0.5,
         ),
     ]
 
@@ -269,18 +365,39 @@ def with_bit(mechanism: LocalDP) -> Release:
 
 
 def linear_classic_cases() -> list[Case]:
-    """The replay keeps its true epsilon but not the stated one: each tensor alone costs all of that."""
-    mechanism = linear_classic(
-        "ldp", 0, replace(setting((1,) * TENSORS, "raw"), calibration="linear-classic")
-    )
+    """The replay of a faulty calibration; neighbours: updates opposite in each of TENSORS tensors.
+
+    Its guarantee charges every tensor. The epsilon that it states, all of it for each tensor, is refuted.
+    With a window the memory is such that this update makes the radius .6 in both data sets.
+    """
+    given = replace(setting((1,) * TENSORS, "raw"), calibration="linear-classic")
+    fixed, window = linear_classic("ldp", 0, given), linear_classic("aldp", 3, given)
     end = np.full(TENSORS, RADIUS)
     sound = Case(
-        "linear-classic, true",
-        "",
-        offers(mechanism),
-        Pair.of(-end, end),
-        claim=mechanism.guarantee.epsilon,
-        repeats=1,
+        mechanism="ldp, linear-classic",
+        fault="",
+        release=offers(fixed),
+        pair=Pair.of(-end, end),
+        claim=proved(fixed.guarantee, f"the offer of a run of one round, {TENSORS} tensors", TOGETHER),
+        subject=fixed,
+        covers=("ldp:linear-classic",),
     )
-    stated = replace(sound, mechanism="linear-classic, stated", claim=mechanism.guarantee.stated)
-    return [sound, replace(few(stated), fault="the budget for each tensor")]
+    adaptive = replace(
+        sound,
+        mechanism="aldp, linear-classic, radii public",
+        release=offers(window, ((0.5, 0.6),) * TENSORS),
+        pair=Pair(-0.7 * end, 0.7 * end, -0.6 * end, 0.6 * end),
+        claim=proved(
+            window.guarantee, f"the offer of a run of one round, {TENSORS} tensors, given the radii", TOGETHER
+        ),
+        subject=window,
+        covers=("aldp:linear-classic",),
+    )
+    wrong = replace(
+        sound,
+        mechanism="ldp, linear-classic, as stated",
+        claim=stated(fixed.guarantee, f"the offer of a run of one round, {TENSORS} tensors"),
+        covers=(),
+        wanted=Standing.REFUTED,
+    )
+    return [sound, adaptive, wrong]

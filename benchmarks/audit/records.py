@@ -1,111 +1,35 @@
-"""Audits of mechanisms that protect one record: private gradient steps, noisy labels, noisy embeddings."""
+"""Audits of mechanisms that noise single records once: labels, embeddings, and sums of an agreement."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import nn
 
-from benchmarks.audit.case import DELTA, EPSILON, Case
-from mechanisms.accounting import gaussian
-from mechanisms.accounting.ledger import Ledger, spent
-from mechanisms.audits.audit import Array, Method, Pair, Release
-from mechanisms.gradients.dp_sgd import GradientRule, PrivateGradient, poisson_rows, record_events
-from mechanisms.gradients.objective import Objective
+from benchmarks.audit.case import DELTA, EPSILON, MANY, Case, Claim, proved
+from benchmarks.audit.offers import EXACT
+from mechanisms.audits.audit import Array, Method, Pair, Release, each_row
 from mechanisms.labels.embeddings import EmbeddingDP
-from mechanisms.labels.flips import LabelDP
+from mechanisms.labels.flips import LabelDP, MemoisedLabelDP
 from mechanisms.noise.randomness import Words
+from mechanisms.record_sums import RecordSums, record_sums
+from node.agree.survey import Sums, norm, survey
+from node.task.schema import CategoryColumn, ClassTarget, NumberColumn, TableSchema
 
-RADIUS, STEPS, COORDINATES = 1.0, 5, 4
-ABREAST = 1_000
-SAMPLED_DELTA = 0.1
+COORDINATES = 4
+ONE_LABEL = "the label of one example; neighbours: replace one; pure, no norm"
+ONE_EMBEDDING = "the embedding of one example; neighbours: replace one by any; pure, no norm"
+RESPONSE = "Ghazi et al. 2021, Algorithm 1"
+SIGNS = "Wang et al. 2017, section 4.3; Dwork & Roth 2014, Corollary 3.15"
 
 
 def record_cases() -> list[Case]:
     """Return the cases of all mechanisms, mechanism by mechanism."""
-    return [*gradient_cases(), *label_cases(), *embedding_cases()]
-
-
-# -- gradient steps ----------------------------------------------------------------------------------
-
-
-def steps(rule: GradientRule, number: int) -> Release:
-    """A release of (n, `number`) private gradients for data sets (n, 1) that hold a canary (1) or no row (0).
-
-    A canary is a record whose gradient is far longer than the radius and always has the same direction. One
-    call makes `ABREAST` runs; each has a parameter of its own that only its canary moves. Rows are sampled
-    and clipped, and parameters are noised, independently and on the same grid, as in separate runs.
-    """
-    model = nn.Linear(ABREAST, 1, bias=False)
-    parameters = dict(model.named_parameters())
-    canaries = torch.eye(ABREAST)
-    gradient_of = PrivateGradient(
-        objective=Objective(model, parameters, _steep, (canaries[:1], torch.ones(1, 1))),
-        rule=rule,
-        most_rows=ABREAST,
-        expected_rows=1.0,
-    )
-
-    def gradient(present: NDArray[np.int64], words: Words) -> Array:
-        sampled = poisson_rows(len(present), rule.sampling_probability, words) if len(present) else present
-        batch = canaries[torch.from_numpy(present[sampled])]
-        gradient_of(batch, torch.ones(len(batch), 1), words)
-        return np.asarray(torch.as_tensor(model.weight.grad)[0], dtype=np.float64)
-
-    def release(inputs: Array, words: Words) -> Array:
-        seen = np.empty((len(inputs), number))
-        for start in range(0, len(inputs), ABREAST):
-            block = inputs[start : start + ABREAST, 0]
-            for step in range(number):
-                seen[start : start + ABREAST, step] = gradient(np.flatnonzero(block), words)[: len(block)]
-        return seen
-
-    return release
-
-
-def _likelihood(rule: GradientRule) -> Callable[[Array], Array]:
-    """The most powerful test, from (n, steps) to (n,): ln of the likelihood ratio of canary to no canary."""
-    q, z = rule.sampling_probability, rule.noise_multiplier
-    return lambda seen: np.log(1 - q + q * np.exp((2 * seen - 1) / (2 * z * z))).sum(axis=1)
-
-
-def _steep(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    return 100 * (outputs * targets).mean()
-
-
-def gradient_cases() -> list[Case]:
-    """dp-sgd: one step on all rows, and `STEPS` steps on Poisson samples; neighbours: add or remove a record.
-
-    A rule keeps its claim at every delta. At delta = 0.1 the rates of few runs say most about the sampling.
-    """
-    multiplier = gaussian.noise_multiplier(EPSILON, DELTA)
-    whole, halved = GradientRule(RADIUS, multiplier, 1.0), GradientRule(RADIUS, multiplier / 2, 1.0)
-    rare = GradientRule(RADIUS, 0.5, 0.1)
-    pair = Pair.of(np.zeros(1), np.full(1, RADIUS))
-    sound = Case("dp-sgd, a step", "", steps(whole, 1), pair, repeats=1)
-    sampled = Case(
-        f"dp-sgd, {STEPS} steps",
-        "",
-        steps(rare, STEPS),
-        Pair(pair.x0, pair.x1, np.zeros(STEPS), np.ones(STEPS)),
-        claim=spent(Ledger.of([record_events(rare, STEPS)]), SAMPLED_DELTA).epsilon,
-        delta=SAMPLED_DELTA,
-        method=Method.RATIO,
-        score=_likelihood(rare),
-        threshold=1.0,
-        repeats=1,
-    )
-    always = replace(rare, sampling_probability=1.0)
-    return [
-        sound,
-        replace(sound, fault="noise halved", release=steps(halved, 1)),
-        sampled,
-        replace(sampled, fault="every row in every batch", release=steps(always, STEPS)),
-    ]
+    return [*label_cases(), *embedding_cases(), *agreement_cases()]
 
 
 # -- randomised responses ----------------------------------------------------------------------------
@@ -114,6 +38,16 @@ def gradient_cases() -> list[Case]:
 def labels(epsilon: float, draws: int = 1) -> Release:
     """A release of binary labels, one run each, drawn anew from the true labels `draws` times."""
     return lambda inputs, words: np.hstack([LabelDP(epsilon, words)(inputs) for _ in range(draws)])
+
+
+def labels_kept(epsilon: float, readings: int) -> Release:
+    """A release of binary labels that are drawn once and read `readings` times."""
+
+    def release(inputs: Array, words: Words) -> Array:
+        kept = MemoisedLabelDP.draw(LabelDP(epsilon, words), inputs)
+        return np.hstack([kept[:] for _ in range(readings)])
+
+    return release
 
 
 def one_hot_labels(epsilon: float) -> Release:
@@ -127,14 +61,21 @@ def embeddings(epsilon: float) -> Release:
 
 
 def label_cases() -> list[Case]:
-    """Two and ten classes; the score counts the other label (or, with two draws, the label in both)."""
+    """Randomised response; neighbours: the label 0 or 1, the first or the second of ten classes.
+
+    The score counts how often the other label was released. A label that is drawn twice costs two draws; one
+    that is drawn once and read twice costs one.
+    """
+    drawn = LabelDP(EPSILON)
     binary = Case(
-        "label DP, binary",
-        "",
-        labels(EPSILON),
-        Pair.of(np.zeros(1), np.ones(1)),
-        delta=0.0,
+        mechanism="label DP, binary",
+        fault="",
+        release=labels(EPSILON),
+        pair=Pair.of(np.zeros(1), np.ones(1)),
+        claim=Claim(drawn.total_epsilon(1), 0.0, ONE_LABEL, "a label, drawn once", RESPONSE),
+        subject=drawn,
         method=Method.RATIO,
+        quick_trials=MANY,
     )
     classes = np.eye(10)
     ten = replace(
@@ -144,31 +85,119 @@ def label_cases() -> list[Case]:
         pair=Pair.of(classes[0], classes[1]),
         score=lambda released: released[:, 1],
     )
-    twice = replace(binary, score=lambda released: released.min(axis=1))
+    half = LabelDP(EPSILON / 2)
+    twice = replace(
+        binary,
+        mechanism="label DP, drawn twice",
+        release=labels(half.epsilon, draws=2),
+        claim=Claim(
+            half.total_epsilon(2),
+            0.0,
+            ONE_LABEL,
+            "a label, drawn twice",
+            f"{RESPONSE}; Dwork & Roth 2014, Corollary 3.15",
+        ),
+        subject=half,
+        score=lambda released: released.sum(axis=1),
+    )
+    kept = replace(
+        binary,
+        mechanism="label DP, read twice",
+        release=labels_kept(EPSILON, readings=2),
+        claim=Claim(drawn.epsilon, 0.0, ONE_LABEL, "a label, drawn once, read twice", RESPONSE),
+        subject=MemoisedLabelDP.draw(drawn, np.zeros(1)),
+        score=lambda released: released.sum(axis=1),
+    )
     return [
         binary,
         replace(binary, fault="epsilon doubled", release=labels(2 * EPSILON)),
-        replace(twice, fault="drawn twice, counted once", release=labels(EPSILON, draws=2)),
         ten,
         replace(ten, fault="epsilon doubled", release=one_hot_labels(2 * EPSILON)),
+        twice,
+        kept,
+        replace(kept, fault="drawn twice, counted once", release=labels(EPSILON, draws=2)),
     ]
 
 
 def embedding_cases() -> list[Case]:
     """Two embeddings that differ in every sign: d coordinates cost d epsilon / 2, which is EPSILON here."""
-    epsilon = 2 * EPSILON / COORDINATES
+    mechanism = EmbeddingDP(2 * EPSILON / COORDINATES)
+    epsilon = 2 * mechanism.coordinate_epsilon
+    claim = Claim(mechanism.total_epsilon(COORDINATES), 0.0, ONE_EMBEDDING, "all signs, once", SIGNS)
     sound = Case(
-        "embedding DP",
-        "",
-        embeddings(epsilon),
-        Pair.of(np.full(COORDINATES, -1.0), np.ones(COORDINATES)),
-        claim=EmbeddingDP(epsilon).total_epsilon(COORDINATES),
-        delta=0.0,
+        mechanism="embedding DP",
+        fault="",
+        release=embeddings(epsilon),
+        pair=Pair.of(np.full(COORDINATES, -1.0), np.ones(COORDINATES)),
+        claim=claim,
+        subject=mechanism,
         method=Method.RATIO,
-        score=lambda released: released.min(axis=1),
+        score=lambda released: released.sum(axis=1),
+        quick_trials=MANY,
     )
     return [
         sound,
         replace(sound, fault="epsilon doubled", release=embeddings(2 * epsilon)),
-        replace(sound, fault="the cost of two coordinates", claim=epsilon),
+        replace(sound, fault="the cost of two coordinates", claim=replace(claim, epsilon=epsilon)),
     ]
+
+
+# -- the sums of an agreement --------------------------------------------------------------------------
+
+_NUMBERS = tuple(
+    NumberColumn(name=name, kind="number", mean=0.0, std=1.0, low=-1.0, high=1.0) for name in ("a", "b")
+)
+SCHEMA = TableSchema(
+    kind="table",
+    target=ClassTarget(kind="classes", values=("no", "yes"), name="c"),
+    columns=(*_NUMBERS, CategoryColumn(name="d", kind="category", values=("x", "y"))),
+)
+FARTHEST = ("7", "7", "x", "yes")
+"""A record beyond the upper ends of the ranges, to which it is clipped: it moves nine sums by 1 each."""
+OTHERS = (("-1", "0.5", "y", "no"), ("0", "0", "y", "yes"))
+
+
+def agreement_cases() -> list[Case]:
+    """The noised counts and sums of `node.agree`; neighbours: OTHERS with the FARTHEST record, or without.
+
+    The sums are surveyed from tables as a node does it, so a record that moves them farther than the norm
+    that the noise is for would be seen.
+    """
+    mechanism = record_sums(EPSILON, DELTA, releases=1, record_norm=norm(SCHEMA), records=100)
+    for_one_sum = replace(mechanism, noise_multiplier=mechanism.noise_multiplier / norm(SCHEMA))
+    sound = Case(
+        mechanism="record-sums of node.agree",
+        fault="",
+        release=noised_sums(mechanism),
+        pair=records_apart(mechanism),
+        claim=proved(mechanism.guarantee, "all counts and sums of an agreement, once", EXACT),
+        subject=mechanism,
+    )
+    faulty = replace(
+        sound,
+        fault="noise for one sum alone",
+        release=noised_sums(for_one_sum),
+        pair=records_apart(for_one_sum),
+    )
+    return [sound, faulty]
+
+
+def records_apart(mechanism: RecordSums) -> Pair:
+    """The sums with and without the FARTHEST record, in whole units of the mechanism, and as numbers."""
+    unit = mechanism.unit
+    without, joined = (surveyed(rows, unit).astype(np.float64) for rows in (OTHERS, (*OTHERS, FARTHEST)))
+    return Pair(without, joined, without * unit, joined * unit)
+
+
+def surveyed(rows: Sequence[Sequence[str]], unit: float) -> Sums:
+    """The sums (d,) of a table with these rows, in `unit`, as a node computes them."""
+    with tempfile.TemporaryDirectory(prefix="audit-") as folder:
+        path = Path(folder) / "rows.csv"
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([("a", "b", "d", "c"), *rows])
+        return survey(path, SCHEMA, unit, most=100)
+
+
+def noised_sums(mechanism: RecordSums) -> Release:
+    """A release of sums (d,), one row per run."""
+    return each_row(lambda sums, words: mechanism.released(np.rint(sums).astype(np.int64), words))

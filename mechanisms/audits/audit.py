@@ -1,20 +1,25 @@
 """Audits of a mechanism's code: run it often on two neighbouring inputs and try to distinguish the outputs.
 
-The result is a lower bound on epsilon that exceeds the true epsilon with probability at most alpha. A bound
-above the claim refutes the claim; a bound below it proves nothing. The auditor chooses the two inputs, which
-should be the worst neighbours that the claim allows: the result has the unit, relation and norm of the pair.
+The result is a lower bound on epsilon: with probability at most alpha it exceeds the least epsilon for which
+the mechanism is (epsilon, delta)-DP. A bound above the claim refutes the claim; a bound below it proves
+nothing. The auditor chooses the two inputs, which should be the worst neighbours that the claim allows: the
+result has the unit, relation and norm of the pair.
 
     pair = Pair.of(x0, x1)                                    # a release without noise is the input itself
     scores = distinguish(release, pair, 100_000, words)
     bound = lower_bound(scores, delta=1e-5, alpha=0.05, method=Method.GAUSSIAN)
     print(bound.verdict(claim=1.0).words)
+
+The threshold of `lower_bound` is fixed before anybody looks at a score. `split_bound` chooses it on one half
+of the runs and judges the other. For a family of claims, divide alpha by their number (`level`): then the
+probability that any sound one is refuted is at most alpha.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -181,6 +186,56 @@ def lower_bound(scores: Scores, delta: float, alpha: float, method: Method) -> E
     chosen = Method(method)
     of_rates = gaussian_epsilon if chosen is Method.GAUSSIAN else ratio_epsilon
     return EpsilonBound(of_rates(tpr_low, fpr_high, delta), delta, alpha, tpr_low, fpr_high, chosen)
+
+
+def split_bound(scores: Scores, delta: float, alpha: float, method: Method) -> EpsilonBound:
+    """`lower_bound` on the second halves of the scores, with the threshold that is best on the first halves.
+
+    The halves are independent runs, so the bound holds with confidence 1 - alpha whatever the choice. Raises
+    ValueError with fewer than two runs of an input.
+    """
+    first, second = halves(scores)
+    threshold = best_threshold(first, delta, alpha, method)
+    return lower_bound(replace(second, threshold=threshold), delta, alpha, method)
+
+
+def halves(scores: Scores) -> tuple[Scores, Scores]:
+    """Returns the first and the second halves of the runs, both with the given threshold."""
+    middles = len(scores.of_x0) // 2, len(scores.of_x1) // 2
+    if min(middles) < 1:
+        raise ValueError("scores of fewer than 2 runs of an input are not allowed: there are no halves")
+    return (
+        Scores(scores.of_x0[: middles[0]], scores.of_x1[: middles[1]], scores.threshold),
+        Scores(scores.of_x0[middles[0] :], scores.of_x1[middles[1] :], scores.threshold),
+    )
+
+
+_SHARES = special.expit(np.linspace(-10.0, 10.0, 161))
+"""The shares of scores below a candidate: evenly spaced in log odds, as good tests may be far in a tail."""
+
+
+def best_threshold(scores: Scores, delta: float, alpha: float, method: Method) -> float:
+    """The threshold with the largest `lower_bound` on these scores; it is biased on them: judge others.
+
+    The candidates are quantiles of either input's scores, scores themselves, also where scores are discrete.
+    """
+    of_each = [
+        np.quantile(scores_of, _SHARES, method="inverted_cdf") for scores_of in (scores.of_x0, scores.of_x1)
+    ]
+    candidates = np.unique(np.concatenate(of_each))
+    bounds = [
+        lower_bound(replace(scores, threshold=float(one)), delta, alpha, method).epsilon for one in candidates
+    ]
+    return float(candidates[int(np.argmax(bounds))])
+
+
+def level(alpha: float, claims: int) -> float:
+    """alpha / claims: the error of each of `claims` audits whose family-wise error is alpha (Bonferroni).
+
+    By the union bound, whatever the audits have in common: no sound claim is refuted with probability at
+    least 1 - alpha, and all lower bounds together hold with confidence 1 - alpha (Dunn 1961).
+    """
+    return arguments.probability("alpha", alpha) / arguments.count("claims", claims)
 
 
 def clopper_pearson(hits: int, trials: int, alpha: float) -> tuple[float, float]:

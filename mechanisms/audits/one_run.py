@@ -99,8 +99,8 @@ def p_value(guesses: Guesses, epsilon: float, delta: float) -> float:
 def epsilon_lower_bound(guesses: Guesses, delta: float, alpha: float) -> float:
     """Returns the largest epsilon below which every claim is refuted; 0 if no claim is refuted.
 
-    It exceeds the true epsilon, the least for which the mechanism is (epsilon, delta)-DP, with probability at
-    most `alpha`, which is above 0 and at most 1/2.
+    It exceeds the least epsilon for which the mechanism is (epsilon, delta)-DP with probability at most
+    `alpha`, which is above 0 and at most 1/2.
     """
     if arguments.probability("alpha", alpha) > _LARGEST_TAIL:
         raise ValueError(f"alpha = {alpha!r} is not allowed: a number above 0 and at most {_LARGEST_TAIL}")

@@ -124,7 +124,7 @@ def _normal(name: str, residuals: Residuals, left: Array, toward: Array) -> Stat
 
 
 def size_power(ratio: float, values: int, alpha: float) -> float:
-    """The probability that `size` refutes the claim if the std is really `ratio` times the claimed one.
+    """The probability that `size` refutes the claim if the std is `ratio` times the claimed one.
 
     `values`: T d. alpha: this statistic's share of it.
     """

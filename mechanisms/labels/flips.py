@@ -8,7 +8,7 @@ publishing a loss on the true labels: it is a release of its own.
 Randomised response keeps a class with probability e^eps / (n - 1 + e^eps) and turns it into each other class
 with 1 / (n - 1 + e^eps) (Warner 1965 for two classes; Kairouz, Oh, Viswanath 2014 for n). The probabilities
 are multiples of 2^-64, and each other class gets the same number c of the 2^64 words, rounded up: the ratio
-(2^64 - (n - 1) c) / c never exceeds e^eps. So a very large epsilon truly gives less: 100 gives 44.4. At
+(2^64 - (n - 1) c) / c never exceeds e^eps. So for a very large epsilon less is proved: 44.4 for 100. At
 epsilon 0 (or below 1e-14) the ratio is 1 + n^2 2^-63 at most, as the 2^64 words do not always divide evenly.
 """
 

@@ -71,7 +71,7 @@ class BookDPFedAvg(PlainTraining):
         """What the mechanism protects, in one sentence."""
         return (
             f"no privacy: the noise is {self.noise_multiplier:.2g} times what one user can add to the sum, "
-            f"and the true epsilon over {self.federation.rounds} rounds is {self.guarantee.epsilon:.3g}"
+            f"and the epsilon proved over {self.federation.rounds} rounds is {self.guarantee.epsilon:.3g}"
         )
 
     @property
@@ -81,9 +81,9 @@ class BookDPFedAvg(PlainTraining):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The true epsilon; the stated one is infinite, as the book states none."""
-        true = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
-        return Guarantee(ZEROED_USER, true.epsilon, self.delta, math.inf)
+        """The epsilon that is proved; the stated one is infinite, as the book states none."""
+        proved = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
+        return Guarantee(ZEROED_USER, proved.epsilon, self.delta, math.inf)
 
     @property
     def figures(self) -> Mapping[str, float]:

@@ -192,7 +192,7 @@ class PaperNbAFL(Averaging):
         return (
             "uploads are clipped and noised before they leave: the paper states epsilon "
             f"{self.epsilon:g} for a record, taking it to move the weights by 2 C / m; clipping alone bounds "
-            f"that by 2 C, and so the true epsilon over {self.federation.rounds} rounds is "
+            f"that by 2 C, and so the epsilon proved over {self.federation.rounds} rounds is "
             f"{self.guarantee.epsilon:.4g}"
         )
 
@@ -203,8 +203,8 @@ class PaperNbAFL(Averaging):
         It allows that a client is chosen in every round and that the sampling is public. The download noise
         is added to values that are already private.
         """
-        true = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
-        return Guarantee(ONE_CLIENT, true.epsilon, self.delta, self.epsilon)
+        proved = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
+        return Guarantee(ONE_CLIENT, proved.epsilon, self.delta, self.epsilon)
 
     @property
     def claim(self) -> Guarantee:

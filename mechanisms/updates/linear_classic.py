@@ -1,8 +1,8 @@
-"""A replay of the reference peer-to-peer system's adaptive local noise, faults included, with its true cost.
+"""A replay of the reference peer-to-peer system's adaptive local noise, faults included, and what it proves.
 
 That code treats each weight tensor separately, splits the budget linearly over the rounds (eps/T, delta/T),
 uses the classic Gaussian formula even where it does not hold, and spends the whole budget on every tensor.
-This module charges its true cost, k Gaussian releases per offer. It is for comparison, not for use.
+This module charges what is proved, k Gaussian releases per offer. It is for comparison, not for use.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LinearClassic(Quiet):
     def protects(self) -> str:
         """What the mechanism protects, in one sentence."""
         return (
-            f"a replay of a faulty calibration: stated epsilon {self.guarantee.stated:g}, true epsilon "
+            f"a replay of a faulty calibration: stated epsilon {self.guarantee.stated:g}, proved epsilon "
             f"{self.guarantee.epsilon:.4g}"
         )
 
@@ -85,7 +85,7 @@ class LinearClassic(Quiet):
 
 
 def linear_classic(name: str, window: int, setting: Setting) -> LinearClassic:
-    """Returns the replay for `setting`; its guarantee is the true epsilon of all rounds together."""
+    """Returns the replay for `setting`; its guarantee is the epsilon proved for all rounds together."""
     if setting.window_source != "raw":
         raise ValueError(
             f"window_source = {setting.window_source!r} is not allowed with calibration 'linear-classic': "
@@ -95,7 +95,7 @@ def linear_classic(name: str, window: int, setting: Setting) -> LinearClassic:
         setting.epsilon / setting.rounds, setting.delta / setting.rounds, replay=True
     )
     releases = Ledger(((Gaussian(multiplier), setting.rounds * len(setting.sizes)),))
-    true = spent(releases, setting.delta)
+    proved = spent(releases, setting.delta)
     outside = OUTSIDE if window else ""
-    guarantee = Guarantee(WHOLE_DATA_SET, true.epsilon, setting.delta, setting.epsilon, outside)
+    guarantee = Guarantee(WHOLE_DATA_SET, proved.epsilon, setting.delta, setting.epsilon, outside)
     return LinearClassic(name, setting.sizes, setting.clipping_radius, window, multiplier, guarantee)

@@ -199,10 +199,10 @@ def introduction(mechanism: Mechanism) -> dict[str, str]:
     if guarantee is None:
         return {"privacy": f"{mechanism.name}: {mechanism.protects}"}
     budget = f"epsilon {guarantee.stated:g}, delta {guarantee.delta:g} over the run"
-    true = "" if guarantee.epsilon == guarantee.stated else f", truly {guarantee.epsilon:.4g}"
+    proved = "" if guarantee.epsilon == guarantee.stated else f", proved {guarantee.epsilon:.4g}"
     by_honest = planned_by_honest(mechanism)
     return {
-        "privacy": f"{mechanism.name}, {budget}{true}",
+        "privacy": f"{mechanism.name}, {budget}{proved}",
         **({"trust": trust_text(by_honest)} if by_honest else {}),
         "protects": mechanism.protects,
         "unit": guarantee.unit.words,

@@ -1,4 +1,4 @@
-"""The protection of labels or of the follower's outputs, as plain values of a cell, and its true cost."""
+"""The protection of labels or of the follower's outputs, as plain values of a cell, and what it proves."""
 
 from __future__ import annotations
 

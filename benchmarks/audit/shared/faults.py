@@ -73,7 +73,7 @@ class FaultyNoise(SharedNoise):
 
     @property
     def share_std(self) -> float:
-        """The std that a member really adds."""
+        """The std that a member adds, with the fault."""
         return max(self.share, _NEXT_TO_NONE) * self.right.share_std
 
     @property

@@ -43,7 +43,7 @@ RADIUS_NAMES = {
 def charts(sweep: Sweep) -> tuple[Chart, ...]:
     """All charts that have a line of two or more points, the most informative first."""
     made = (
-        *(over_epsilon(sweep), truly_spent(sweep), over_caps(sweep), over_peers(sweep)),
+        *(over_epsilon(sweep), stated_and_proved(sweep), over_caps(sweep), over_peers(sweep)),
         *(share_errors(sweep), by_round(sweep)),
     )
     return tuple(chart for chart in made if any(map(_shows, chart.traces)))
@@ -55,10 +55,15 @@ def _shows(trace: Json) -> bool:
 
 
 def over_epsilon(sweep: Sweep) -> Chart:
-    """Accuracy over the true epsilon, and over the epsilon that linear-classic states."""
+    """Accuracy over the proved epsilon, and over the epsilon that linear-classic states."""
     lines = (
         ("aldp, exact", by_stated(sweep, map(exact, STATED), "epsilon"), 0, "solid"),
-        ("linear-classic, by its true epsilon", by_stated(sweep, map(linear, STATED), "epsilon"), 1, "solid"),
+        (
+            "linear-classic, by its proved epsilon",
+            by_stated(sweep, map(linear, STATED), "epsilon"),
+            1,
+            "solid",
+        ),
         ("linear-classic, by the epsilon it states", by_stated(sweep, map(linear, STATED)), 1, "dot"),
         ("dp-sgd, for one record", by_stated(sweep, map(record, RECORD_EPSILONS), "epsilon"), 2, "dashdot"),
     )
@@ -76,8 +81,8 @@ def over_epsilon(sweep: Sweep) -> Chart:
     )
 
 
-def truly_spent(sweep: Sweep) -> Chart:
-    """True epsilon over the stated one."""
+def stated_and_proved(sweep: Sweep) -> Chart:
+    """The proved epsilon over the stated one."""
     lines = (("exact", exact, 0), ("linear-classic", linear, 1))
     traces = []
     for name, arm, place in lines:
@@ -87,10 +92,10 @@ def truly_spent(sweep: Sweep) -> Chart:
     return Chart(
         "spent",
         "What is spent, and what is stated",
-        "True epsilon, by an accountant, over the one that was asked for. Below the line of exact noise more "
-        "noise is added than needed; above it the statement is false.",
+        "The epsilon that an accountant proves over the one asked for. Below the line of exact noise "
+        "more noise is added than needed; above it the statement is not proved.",
         tuple(trace for trace in traces if trace["x"]),
-        axes("epsilon stated", _log("true epsilon"), log_x=True),
+        axes("epsilon stated", _log("epsilon proved"), log_x=True),
     )
 
 

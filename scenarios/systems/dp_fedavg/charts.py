@@ -67,7 +67,7 @@ def over_noise(sweep: Sweep) -> Chart:
     return Chart(
         "noise",
         "Accuracy over noise",
-        "z is the noise over what one user can add; below it the true epsilon of a user over the run, which "
+        "z is the noise over what one user can add; below it the epsilon proved for a user over the run: it "
         f"follows from z, q and the rounds, and not from the number of users. {BARS}",
         tuple(lines),
         {"xaxis": {"title": {"text": "noise multiplier z"}, **ticks}, "yaxis": ACCURACY},
@@ -75,7 +75,7 @@ def over_noise(sweep: Sweep) -> Chart:
 
 
 def over_epsilon(sweep: Sweep) -> Chart:
-    """The same arms over the true epsilon, with the result without noise."""
+    """The same arms over the proved epsilon, with the result without noise."""
     lines = [
         series(sweep, _users(sweep, users), points, position)
         for position, users in enumerate(USERS)
@@ -85,7 +85,7 @@ def over_epsilon(sweep: Sweep) -> Chart:
     return Chart(
         "epsilon",
         "Accuracy over privacy",
-        "True epsilon for adding or removing one user with all its data, over all rounds, "
+        "Epsilon proved for adding or removing one user with all its data, over all rounds, "
         f"at delta {DELTA:g}; less is more private. {BARS}",
         tuple(lines),
         axes("epsilon for one user", log_x=True),
@@ -248,8 +248,8 @@ def clip_table(sweep: Sweep) -> Table:
 
 
 def book_table(sweep: Sweep) -> Table:
-    """The results and the true epsilon of the book's settings."""
-    headings = ("settings", "z", "noise std", "true epsilon", "accuracy")
+    """The results and the proved epsilon of the book's settings."""
+    headings = ("settings", "z", "noise std", "epsilon proved", "accuracy")
     names = ("noise multiplier", "noise std", "epsilon")
     rows = tuple(
         (words, *(amount(sweep.fact(arm, name)) for name in names), accuracy_text(sweep, arm))

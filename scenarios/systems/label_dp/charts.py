@@ -45,7 +45,7 @@ def charts(sweep: Sweep) -> tuple[Chart, ...]:
     """The charts that have figures, the most informative first."""
     return drawn(
         over_stated(sweep),
-        over_true(sweep),
+        over_proved(sweep),
         reading(sweep),
         losses(sweep),
         curves(sweep),
@@ -65,7 +65,7 @@ def over_stated(sweep: Sweep) -> Chart:
     )
 
 
-def over_true(sweep: Sweep) -> Chart:
+def over_proved(sweep: Sweep) -> Chart:
     """The same arms over the epsilon of all draws together; this axis cannot show epsilon 0."""
     drawn_once, afresh = (
         {arm: sweep.number(arm, "epsilon") for arm, own in arms.items() if own > 0}
@@ -74,10 +74,10 @@ def over_true(sweep: Sweep) -> Chart:
     lines = _both(sweep, drawn_once, afresh)
     return Chart(
         "true",
-        "AUC over the true epsilon",
+        "AUC over the proved epsilon",
         f"Pure epsilon of one label over the whole run, for replacing it. {BARS}",
         (*lines, *_levels(sweep, lines)),
-        marked("true epsilon for one label", MARKS, AUC),
+        marked("epsilon proved for one label", MARKS, AUC),
     )
 
 
@@ -238,9 +238,9 @@ def figures_table(sweep: Sweep) -> Table:
 
 
 def privacy_table(sweep: Sweep) -> Table:
-    """The stated and the true epsilon of each arm, and the follower's guesses."""
+    """The stated and the proved epsilon of each arm, and the follower's guesses."""
     accountant = f"epsilon at delta {DELTA:g}"
-    headings = ("arm", "stated", "draws", "true epsilon", accountant, "labels read")
+    headings = ("arm", "stated", "draws", "epsilon proved", accountant, "labels read")
     names = ("stated", "draws of a label", "epsilon", accountant)
     rows = tuple(
         (

@@ -51,7 +51,7 @@ def charts(sweep: Sweep) -> tuple[Chart, ...]:
     """The charts that have figures, the most informative first."""
     return drawn(
         over_ratio(sweep),
-        stated_and_true(sweep),
+        stated_and_proved(sweep),
         over_epsilon(sweep),
         over_clients(sweep),
         over_rounds(sweep),
@@ -105,8 +105,8 @@ def _levels(sweep: Sweep) -> list[Json]:
     ]
 
 
-def stated_and_true(sweep: Sweep) -> Chart:
-    """The true epsilon of the paper's mechanism over its stated one."""
+def stated_and_proved(sweep: Sweep) -> Chart:
+    """The proved epsilon of the paper's mechanism over its stated one."""
     lines = {"table's cells": list(by_ratio(sweep, "paper")), "MNIST": list(by_epsilon(sweep))}
     traces = [
         _epsilons(sweep, name, arms, position) for position, (name, arms) in enumerate(lines.items()) if arms
@@ -114,18 +114,18 @@ def stated_and_true(sweep: Sweep) -> Chart:
     if traces:
         stated = [value for trace in traces for value in trace["x"]]
         ends = [min(stated), max(stated)]
-        traces.append({**level("stated is true", 0.0, ends), "y": ends})
+        traces.append({**level("proved is what is stated", 0.0, ends), "y": ends})
     return Chart(
         "epsilon",
-        "The epsilon that is stated, and the true one",
-        "The paper's way. True: what clip and upload noise prove for a client's whole data set, over all "
+        "The epsilon that is stated, and the proved one",
+        "The paper's way. Proved: what clip and upload noise prove for a client's whole data set, over all "
         "rounds, at the same delta. The paper takes one record to move the weights by 2 C / m only, which "
         "training does not ensure. Points above each other state one epsilon at different deltas.",
         tuple(traces),
         marked(
             "epsilon stated",
             sorted({value for trace in traces for value in trace["x"]}),
-            {"title": {"text": "true epsilon"}, "type": "log", "exponentformat": "power"},
+            {"title": {"text": "epsilon proved"}, "type": "log", "exponentformat": "power"},
         ),
     )
 
@@ -166,7 +166,7 @@ def over_epsilon(sweep: Sweep) -> Chart:
         "mnist-epsilon",
         "MNIST: accuracy over the stated epsilon",
         "The paper's way, its model and delta 0.01, every client in every round; both uploads and download "
-        f"are noised. The true epsilons are far larger, as the plot of both shows. {BARS}",
+        f"are noised. The epsilons that are proved are far larger, as the plot of both shows. {BARS}",
         tuple(lines),
         marked("epsilon stated", sorted(set(points.values()))),
     )
@@ -218,7 +218,7 @@ def document_table(sweep: Sweep) -> Table:
     headings = (
         *("epsilon stated", "c", "delta", "c / epsilon", "document"),
         *(f"{name}, here" for name in KINDS.values()),
-        "true epsilon of the paper's",
+        "epsilon proved of the paper's",
     )
     rows = tuple(
         _document_row(sweep, *cell)

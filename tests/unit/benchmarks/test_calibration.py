@@ -14,8 +14,8 @@ def test_the_noise_at_the_same_stated_budget() -> None:
     assert found["linear-classic / exact"].holds
     assert found["noise, exact"].median == pytest.approx(2 * 2.90, abs=0.01)
     assert found["noise, linear-classic"].median == pytest.approx(2 * 28.58, abs=0.01)
-    assert found["true eps, linear-classic"].median == pytest.approx(1.34, abs=0.005)
-    assert found["true eps, exact"].median == pytest.approx(20, rel=1e-9)
+    assert found["proved eps, linear-classic"].median == pytest.approx(1.34, abs=0.005)
+    assert found["proved eps, exact"].median == pytest.approx(20, rel=1e-9)
 
 
 def test_the_ratio_is_asked_for_at_100_releases_only() -> None:

@@ -1,56 +1,195 @@
-"""The audit's figures: sound mechanisms below their claims, faults refuted, and the choice of mechanisms."""
+"""The audit's figures: claims that are not refuted, faults that are, and a case for whatever claims."""
 
+from __future__ import annotations
+
+import ast
+import inspect
 import json
+from importlib import import_module
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
+import mechanisms
 from benchmarks.__main__ import main
-from benchmarks.audit.findings import cases, quicker
+from benchmarks.audit.case import Case, Claim, Standing, proved
+from benchmarks.audit.one_run import OneRun
+from benchmarks.audit.table import FAMILY_ERROR, audits, cases, judged, row, row_level
+from mechanisms.labels.flips import LabelDP
+from mechanisms.mechanism import Guarantee
+from mechanisms.registry import CALIBRATIONS, MECHANISMS, SERVER_MECHANISMS
+from mechanisms.servers.dp_fedavg import ESTIMATORS
+from mechanisms.servers.nbafl import FederatedScopeNbAFL
+from mechanisms.servers.server import FedAvg
+from mechanisms.updates.local import WINDOW_SOURCES
+
+AUDITS = audits()
+CLAIMS = [audit for audit in AUDITS if not audit.fault]
+UNPROVED = {"none": None, "fedavg": FedAvg, "nbafl-federatedscope": FederatedScopeNbAFL}
+"""The mechanisms that promise nothing: their guarantee is None whatever their parameters are."""
+
+
+# -- the command ---------------------------------------------------------------------------------------
 
 
 def test_quick_audits_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "figures.json"
     assert main(["audit", "--quick", "--only", "label DP, binary", "--json", str(file)]) == 0
-    figures = json.loads(file.read_text())
-    assert [figure["figure"] for figure in figures] == [
-        "epsilon is at least",
-        "epsilon doubled",
-        "drawn twice, counted once",
-    ]
-    assert all(figure["holds"] for figure in figures)
-    assert figures[0]["at_most"] == 4.0
-    assert "claim 4 refuted 1/1" in capsys.readouterr().out
+    claim, fault = json.loads(file.read_text())
+    assert claim["case"] == "label DP, binary"
+    assert (claim["claim"], claim["claim_is"], claim["verdict"]) == (4.0, "proved", "not refuted")
+    assert "Ghazi" in claim["proved_by"]
+    assert "one label" in claim["unit"] or "label of one example" in claim["unit"]
+    assert 3.5 < claim["lower_bound"] < 4.0
+    assert claim["confidence"] == pytest.approx(1 - FAMILY_ERROR / len(CLAIMS))
+    assert (claim["draws_a_side"], claim["judged_a_side"]) == (100_000, 50_000)
+    assert claim["holds"]
+    assert (fault["figure"], fault["median"], fault["holds"]) == ("epsilon doubled", 1.0, True)
+    said = capsys.readouterr().out
+    assert f"{len(CLAIMS)} claims, family-wise error 0.01" in said
+    assert "✓ not refuted a label, drawn once" in said
 
 
-def test_canaries_of_one_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["audit", "--quick", "--only", "gaussian, one run"]) == 0
-    sound, faulty = capsys.readouterr().out.splitlines()[-2:]
-    assert "✓ at most 4" in sound
-    assert "refuted 0/1" in sound
-    assert "a quarter of the noise" in faulty
-    assert "refuted 1/1" in faulty
+def test_a_part_is_run_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "--quick", "--only", "gaussian, one run", "--part", "claims"]) == 0
+    assert "an eighth of the noise" not in capsys.readouterr().out
+    assert main(["audit", "--quick", "--only", "gaussian, one run", "--part", "faults"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert "an eighth of the noise" in said[-1]
+    assert "✓ at least 1" in said[-1]
+    assert "verdict" not in said[-2]
 
 
 def test_an_unknown_mechanism_is_answered_with_all_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", "--only", "magic"]) == 2
     said = capsys.readouterr().err
     assert "--only magic" in said
-    assert all(case.mechanism in said for case in cases())
+    assert all(audit.mechanism in said for audit in AUDITS)
     assert said.count("\n") == 1
 
 
-def test_every_mechanism_is_audited_sound_and_faulty() -> None:
-    by_name: dict[str, list[str]] = {}
-    for case in cases():
-        by_name.setdefault(case.mechanism.split(",")[0], []).append(case.fault)
-    wanted = {"gaussian", "ldp", "aldp", "linear-classic", "dp-sgd", "label DP", "embedding DP"}
-    assert set(by_name) == wanted
-    assert all("" in faults and len(faults) > 1 for faults in by_name.values())
+# -- the table -----------------------------------------------------------------------------------------
 
 
-def test_quick_is_once_and_keeps_the_power_against_faults() -> None:
-    for case in cases():
-        quick = quicker(case)
-        assert quick.repeats == 1
-        assert quick.trials == (case.trials if case.fault else min(case.trials, 2_000))
+def test_the_level_of_a_row_is_that_of_the_whole_table() -> None:
+    assert row_level(AUDITS) == pytest.approx(0.01 / len(CLAIMS))
+    assert len({audit.mechanism for audit in CLAIMS}) == len(CLAIMS), "one row a claim"
+
+
+def test_full_audits_make_100_000_runs_of_each_input() -> None:
+    assert {case.trials for case in cases()} == {100_000}
+
+
+def test_a_claim_is_refuted_or_not_and_one_without_a_proof_stays_open() -> None:
+    claim = Claim(4.0, 1e-5, "unit", "an offer", "a theorem")
+    only_stated = Claim(4.0, 1e-5, "unit", "an offer", "")
+    assert claim.standing(4.0) is Standing.NOT_REFUTED
+    assert only_stated.standing(4.0) is Standing.OPEN
+    assert claim.standing(4.001) is only_stated.standing(4.001) is Standing.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "mark"),
+    [
+        ("aldp, raw, its loudness", "refuted", "✓"),
+        ("nbafl, upload, as stated", "open", "✓"),
+        ("ldp", "not refuted", "✓"),
+    ],
+)
+def test_what_must_come_out_is_marked(name: str, verdict: str, mark: str) -> None:
+    (audit,) = (each for each in CLAIMS if each.mechanism == name)
+    found = judged(audit, row_level(AUDITS), quick=True)
+    shown = row(found)
+    assert shown.record is not None
+    assert shown.record["verdict"] == verdict
+    assert f"{mark} {verdict}" in shown.text
+
+
+# -- every proved epsilon has a case -------------------------------------------------------------------
+
+
+def names_that_promise() -> set[str]:
+    """The registered names, each with its options, except for those that promise nothing."""
+    found = set(chain(MECHANISMS, SERVER_MECHANISMS)) - set(UNPROVED)
+    replays = set(CALIBRATIONS) - {"exact"}
+    found |= {f"{name}:{calibration}" for name in ("ldp", "aldp") for calibration in replays}
+    found |= {f"aldp:{source}" for source in WINDOW_SOURCES}
+    found |= {f"dp-fedavg:{estimator}" for estimator in ESTIMATORS}
+    return found - {"aldp", "dp-fedavg"}
+
+
+def uncovered(all_cases: list[Case]) -> set[str]:
+    sound = [case for case in all_cases if not case.fault]
+    return names_that_promise() ^ set(chain.from_iterable(case.covers for case in sound))
+
+
+def test_every_registered_mechanism_that_promises_an_epsilon_has_a_case() -> None:
+    assert not uncovered(cases())
+    for name, of in UNPROVED.items():
+        if of is None:
+            assert name == "none"
+        else:
+            assert isinstance(inspect.getattr_static(of, "guarantee"), property)
+            assert of.guarantee.fget(None) is None, f"{name} promises an epsilon now: give it a case"
+
+
+def test_a_mechanism_without_a_case_is_missed() -> None:
+    left = [case for case in cases() if "row-noise" not in case.covers]
+    assert uncovered(left) == {"row-noise"}
+
+
+def classes_that_promise() -> set[type]:
+    """Every class of `mechanisms` with a guarantee that may be one, or with a ledger of what it spends."""
+    found = set()
+    root = Path(mechanisms.__path__[0])
+    for path in sorted(root.rglob("*.py")):
+        name = ".".join(("mechanisms", *path.relative_to(root).with_suffix("").parts))
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef) and _promises(node):
+                found.add(getattr(import_module(name.removesuffix(".__init__")), node.name))
+    return found
+
+
+def _promises(node: ast.ClassDef) -> bool:
+    """Whether the class has a field or property `guarantee`, not None, or a method `spent`."""
+    if any(ast.unparse(base).startswith("Protocol") for base in node.bases):
+        return False
+    for member in node.body:
+        if isinstance(member, ast.AnnAssign) and ast.unparse(member.target) == "guarantee":
+            return member.value is None or ast.unparse(member.value) != "None"
+        if isinstance(member, ast.FunctionDef) and member.name == "spent":
+            return True
+        if isinstance(member, ast.FunctionDef) and member.name == "guarantee":
+            return ast.unparse(member.body[-1]) != "return None"
+    return False
+
+
+def test_every_class_that_promises_an_epsilon_is_the_subject_of_a_case() -> None:
+    promising = classes_that_promise()
+    audited = {type(audit.subject) for audit in CLAIMS} | {
+        base for audit in CLAIMS for base in type(audit.subject).__mro__
+    }
+    assert {of.__name__ for of in promising} >= {"LocalDP", "RecordSums", "LabelDP", "DPFedAvg"}
+    assert promising <= audited, f"without a case: {promising - audited}"
+
+
+def test_a_claim_is_what_the_mechanism_itself_says() -> None:
+    for audit in CLAIMS:
+        guarantee = getattr(audit.subject, "guarantee", None)
+        if guarantee is not None and audit.claim.by:
+            assert isinstance(guarantee, Guarantee)
+            assert audit.claim.epsilon == guarantee.epsilon
+            assert audit.claim.delta == guarantee.delta
+            assert audit.claim.unit == guarantee.unit.words
+    with pytest.raises(ValueError, match="guarantee = None"):
+        proved(FedAvg.guarantee.fget(None), "a model", "nothing")
+
+
+def test_every_mechanism_with_a_clip_or_noise_of_its_own_has_a_planted_fault() -> None:
+    faulty = {type(audit.subject) for audit in AUDITS if audit.fault}
+    replays = {"LinearClassic", "Rpfl", "DPFedAvg"}
+    sound = {type(audit.subject) for audit in CLAIMS if type(audit.subject).__name__ not in replays}
+    assert sound <= faulty
+    assert any(isinstance(audit, OneRun) and audit.fault for audit in AUDITS)
+    assert LabelDP in faulty

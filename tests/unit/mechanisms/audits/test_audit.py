@@ -10,7 +10,19 @@ from scipy.stats import binom, binomtest, norm
 
 from mechanisms.accounting import gaussian
 from mechanisms.audits import audit
-from mechanisms.audits.audit import EpsilonBound, Method, Pair, Scores, distinguish, each_row, lower_bound
+from mechanisms.audits.audit import (
+    EpsilonBound,
+    Method,
+    Pair,
+    Scores,
+    best_threshold,
+    distinguish,
+    each_row,
+    halves,
+    level,
+    lower_bound,
+    split_bound,
+)
 from mechanisms.noise.randomness import SeededWords
 
 ZERO, ONE = np.zeros(2), np.array([3.0, 4.0])
@@ -185,3 +197,49 @@ def test_impossible_questions_are_refused(delta, alpha, method, said):
     scores = Scores(np.repeat([0.0, 1.0], [9, 1]), np.repeat([0.0, 1.0], [1, 9]))
     with pytest.raises(ValueError, match=said):
         lower_bound(scores, delta, alpha, method)
+
+
+def test_halves_are_the_first_and_the_second_runs():
+    first, second = halves(Scores(np.arange(5.0), np.arange(4.0), 0.25))
+    assert (first.of_x0.tolist(), second.of_x0.tolist()) == ([0, 1], [2, 3, 4])
+    assert (first.of_x1.tolist(), second.of_x1.tolist()) == ([0, 1], [2, 3])
+    assert first.threshold == second.threshold == 0.25
+
+
+@pytest.mark.parametrize("runs", [(1, 9), (9, 1)])
+def test_one_run_has_no_halves(runs):
+    with pytest.raises(ValueError, match="fewer than 2 runs"):
+        halves(Scores(np.zeros(runs[0]), np.zeros(runs[1])))
+
+
+def test_the_best_threshold_has_the_largest_bound_even_far_in_a_tail():
+    """x1 is beyond everything of x0 once in ten runs: only a threshold between 3 and 9 shows it."""
+    usual = np.arange(4.0)
+    scores = Scores(np.tile(usual, 250), np.concatenate((np.tile(usual, 225), np.full(100, 9.0))))
+    assert best_threshold(scores, 1e-5, 0.05, Method.RATIO) == 9.0
+    found = split_bound(scores_of_both_halves(scores), 1e-5, 0.05, Method.RATIO)
+    assert found.epsilon > lower_bound(scores, 1e-5, 0.05, Method.RATIO).epsilon + 2
+
+
+def scores_of_both_halves(scores):
+    return Scores(np.tile(scores.of_x0, 2), np.tile(scores.of_x1, 2), scores.threshold)
+
+
+def test_what_the_first_half_shows_by_chance_is_judged_on_the_second():
+    """The first runs are told apart by any threshold from 1 to 9, the second not at all."""
+    scores = Scores(np.repeat([0.0, 5.0], 100), np.repeat([9.0, 5.0], 100))
+    first, _ = halves(scores)
+    threshold = best_threshold(first, 1e-5, 0.05, Method.RATIO)
+    assert lower_bound(first, 1e-5, 0.05, Method.RATIO).epsilon > 3
+    bound = split_bound(scores, 1e-5, 0.05, Method.RATIO)
+    assert threshold == 9.0
+    assert bound.epsilon == 0.0
+    assert bound.tpr_low == 0.0
+
+
+def test_the_level_of_a_claim_is_divided_evenly():
+    assert level(0.01, 25) == pytest.approx(4e-4)
+    with pytest.raises(ValueError, match="claims = 0"):
+        level(0.01, 0)
+    with pytest.raises(ValueError, match="alpha = 1"):
+        level(1.0, 3)

@@ -259,7 +259,7 @@ def test_paper_noises_what_it_has_averaged():
     assert len(arm.sample(4, np.random.default_rng(0))) == 4
 
 
-def test_paper_s_true_epsilon_takes_two_radii_for_the_sensitivity():
+def test_paper_s_proved_epsilon_takes_two_radii_for_the_sensitivity():
     """z = sigma_U / (2 C) = c L / (m epsilon) = 3.107511 * 5 / (50 * 2) = 0.155376 an upload."""
     arm = paper()
     z = 0.1553755

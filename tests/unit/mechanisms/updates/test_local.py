@@ -145,12 +145,12 @@ def test_a_replay_has_the_classic_noise_of_each_tensor():
     assert cost(mechanism, 10) == pytest.approx(mechanism.guarantee.epsilon)
 
 
-def test_a_replay_s_true_epsilon_stands_beside_the_stated():
+def test_a_replay_s_proved_epsilon_stands_beside_the_stated():
     """disco.md: 8 tensors at a claimed epsilon of 10 in one round are truly 41; T = 100, 20: truly 1.34."""
     eight = replay(epsilon=10.0, rounds=1, sizes=(5,) * 8)
     assert eight.guarantee.stated == 10.0
     assert eight.guarantee.epsilon == pytest.approx(41, abs=0.5)
-    assert "stated epsilon 10, true epsilon 4" in eight.protects
+    assert "stated epsilon 10, proved epsilon 4" in eight.protects
     one = replay(epsilon=20.0, rounds=100, sizes=(5,))
     assert one.guarantee.epsilon == pytest.approx(1.34, abs=0.005)
 

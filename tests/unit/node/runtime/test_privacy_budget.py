@@ -208,12 +208,12 @@ def test_the_owner_reads_what_is_protected_and_what_is_not():
     assert introduction(made("aldp", *RAW))["not covered"].startswith("the clipping radius")
 
 
-def test_a_faulty_calibration_is_told_with_its_true_epsilon():
+def test_a_faulty_calibration_is_told_with_the_epsilon_that_is_proved():
     mechanism = made("aldp", CLASSIC, PUBLIC)
-    true = mechanism.guarantee.epsilon
-    assert true != 2
+    proved = mechanism.guarantee.epsilon
+    assert proved != 2
     told = introduction(mechanism)["privacy"]
-    assert told == f"aldp, epsilon 2, delta 1e-05 over the run, truly {true:.4g}"
+    assert told == f"aldp, epsilon 2, delta 1e-05 over the run, proved {proved:.4g}"
 
 
 def test_the_ledger_in_a_line():

@@ -292,10 +292,10 @@ def test_each_chart_has_its_lines_with_the_epsilons_and_sizes_that_were_run() ->
     drawn = {chart.key: {trace["name"]: trace for trace in chart.traces} for chart in charts(sweep())}
     assert list(drawn) == ["epsilon", "spent", "radius", "peers", "shares", "curves"]
     assert list(drawn["epsilon"]) == [
-        *("aldp, exact", "linear-classic, by its true epsilon", "linear-classic, by the epsilon it states"),
+        *("aldp, exact", "linear-classic, by its proved epsilon", "linear-classic, by the epsilon it states"),
         *("dp-sgd, for one record", "no noise"),
     ]
-    assert drawn["epsilon"]["linear-classic, by its true epsilon"]["x"] == list(TRUE.values())
+    assert drawn["epsilon"]["linear-classic, by its proved epsilon"]["x"] == list(TRUE.values())
     assert drawn["epsilon"]["linear-classic, by the epsilon it states"]["x"] == list(STATED)
     assert drawn["spent"]["linear-classic"]["y"] == list(TRUE.values())
     assert drawn["radius"]["fixed"]["y"] == pytest.approx([0.93, 0.92, 0.72])

@@ -35,7 +35,7 @@ from scenarios.systems.label_dp.charts import (
     charts,
     figures_table,
     losses,
-    over_true,
+    over_proved,
     privacy_table,
     reading,
     tables,
@@ -276,7 +276,7 @@ def test_a_sweep_of_any_arms_can_be_drawn() -> None:
 
 
 def test_the_axis_of_true_epsilon_has_what_is_spent() -> None:
-    once, afresh, *_ = over_true(made()).traces
+    once, afresh, *_ = over_proved(made()).traces
     assert list(once["x"]) == [0.5, 1, 3, 5]
     assert list(afresh["x"]) == [6, 12, 36, 60]
 
