@@ -121,7 +121,7 @@ def _apart(arms: dict[str, float]) -> dict[str, float]:
 
 
 def _on_writers(arm: str, mechanism: MechanismChoice) -> FederatedCell:
-    """An arm on FEMNIST digits: 120 clients, each with about 40 rows of one writer, and 60 rounds.
+    """An arm on FEMNIST digits: 120 clients, each with about 40 rows of one of the file's 12, and 60 rounds.
 
     FederatedScope's upload noise is proportional to rounds over rows per client: 60 / 40 here, 300 / 200
     there.

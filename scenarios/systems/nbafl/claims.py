@@ -197,7 +197,7 @@ STUDY = Study(
     summary=ENTRY.summary,
     stands_in=(
         ("FEMNIST, 62 classes", "its ten digits"),
-        ("about 200 writers of about 200 images", "12 writers cut into 120 clients of about 40 images"),
+        ("about 200 writers of about 200 images", "12 clients cut into 120 of about 40 images"),
         ("300 rounds, 20 % of the clients in each", "60 rounds, 20 %: rounds over rows are as there"),
         ("convnet2: two convolutions, batch norm, 2048 units", "one convolution, 23,466 parameters"),
         ("learning rate 0.01", "0.015, so that it learns within 60 rounds"),
