@@ -19,7 +19,7 @@ from benchmarks.audit.steps import ABREAST, SAMPLED, Present, abreast, likelihoo
 from mechanisms.accounting import gaussian
 from mechanisms.audits.audit import Array, Method, Pair, Release, each_row
 from mechanisms.noise.clipping import Floats
-from mechanisms.noise.randomness import Words
+from mechanisms.noise.randomness import SystemWords, Words
 from mechanisms.servers.dp_fedavg import DPFedAvg, Flat, Layers, dp_fedavg, dp_fedavg_within
 from mechanisms.servers.dp_fedavg_book import BookDPFedAvg
 from mechanisms.servers.estimators import ClippedDenominator
@@ -221,11 +221,16 @@ def _clipped_cases() -> list[Case]:
     start = np.zeros(2, np.float32)
     far = np.array([_FAR * RADIUS, 0.0], np.float32)
 
+    def uploads_of(present: int) -> list[Upload]:
+        """What the users send, which no noise changes: the same in all runs."""
+        weights = enumerate([-far] * LEAST + [far] * present)
+        none = SystemWords()
+        return [Upload(user, ROWS, mechanism.upload(own, start, ROWS, none)) for user, own in weights]
+
+    sent_without, sent_with = uploads_of(0), uploads_of(1)
+
     def release(x: Array, words: Words) -> Array:
-        sent = [
-            Upload(user, ROWS, mechanism.upload(weights, start, ROWS, words))
-            for user, weights in enumerate([-far] * LEAST + [far] * int(x[0]))
-        ]
+        sent = sent_with if x[0] else sent_without
         return mechanism.combine(start, mechanism.start(), sent, words)[0].astype(np.float64)
 
     sound = Case(
