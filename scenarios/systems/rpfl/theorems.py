@@ -150,7 +150,8 @@ def by_noise(sweep: Sweep, attack: str) -> list[str]:
 def noise_raises_then_lowers(sweep: Sweep) -> Verdict | None:
     """Under an attack, accuracy at some noise between none and the most is above both ends."""
     found = {attack: by_noise(sweep, attack) for attack in (BACKDOOR, FLIP)}
-    if any(len(names) < 3 for names in found.values()):
+    ends = [arm(ADULT, attack, SHARES[-1], end) for attack in found for end in (FEDAVG, LDP)]
+    if not sweep.has(*ends) or any(len(names) < 3 for names in found.values()):
         return None
     holds, numbers = False, Numbers()
     for attack, names in found.items():

@@ -92,7 +92,7 @@ def test_a_mechanism_by_its_name_and_by_its_import_path() -> None:
 @pytest.mark.parametrize(
     ("path", "parameters", "said"),
     [
-        ("fedsgd", {}, "mechanism 'fedsgd' is unknown; allowed: fedavg, nbafl,"),
+        ("fedsgd", {}, "mechanism 'fedsgd' is unknown; allowed: fedavg, fedavgm,"),
         ("nowhere.at_all:Thing", {}, "nowhere"),
         ("tests.own_mechanisms:Nothing", {}, "Nothing"),
         ("fedavg", {}, "clients_per_round"),

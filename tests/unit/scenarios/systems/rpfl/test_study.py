@@ -296,6 +296,20 @@ def test_noise_that_only_raises_or_only_lowers_robustness_is_no_balance() -> Non
         assert any("first raises" in name for name in doubtful(made(most)))
 
 
+def test_a_curve_of_robustness_needs_both_of_its_ends() -> None:
+    names = tuple(
+        arm(ADULT, attack, 0.4, defence)
+        for attack in ("flip", "backdoor")
+        for defence in (FEDAVG, *map(noised, NOISES), "ldp")
+    )
+    assert theorems.noise_raises_then_lowers(made(only=names)) is not None
+    for missing in (arm(ADULT, "flip", 0.4, FEDAVG), arm(ADULT, "backdoor", 0.4, "ldp")):
+        kept = tuple(name for name in names if name != missing)
+        assert theorems.noise_raises_then_lowers(made(only=kept)) is None
+    ends = tuple(arm(ADULT, attack, 0.4, end) for attack in ("flip", "backdoor") for end in (FEDAVG, "ldp"))
+    assert theorems.noise_raises_then_lowers(made(only=ends)) is None
+
+
 def test_the_rounds_after_which_theorem_3_would_be_wrong() -> None:
     verdict = theorems.excess_vanishes(made())
     assert verdict is not None
