@@ -62,6 +62,7 @@ def run(scenario: Scenario[Any, Any], request: Request, console: Console) -> Non
             seconds=time.monotonic() - started_s,
         )
         tables = scenario.tables(results)
+        scenario.files(results, folder)
         write_json(folder / "result.json", result(scenario, results, ended, judged))
         write_text(folder / "report.html", render(ended, scenario.charts(results), tables, judged))
     say(console, ended, tables, judged, folder / "report.html")

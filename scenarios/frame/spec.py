@@ -95,6 +95,10 @@ class Chart:
     under: Table | None = None
 
 
+def no_files(results: Any, folder: Path) -> None:
+    """Write nothing besides result.json and report.html."""
+
+
 PROSE_CHARACTERS = 24
 
 
@@ -113,6 +117,7 @@ class Scenario(Generic[Configuration, Results]):
     again: the arguments after `scenarios run NAME` that reproduce this configuration.
     execute: runs a configuration in a folder and shows progress on the console; raises UserError.
     headline: one sentence with the main figures.
+    files: writes further files with the results to the folder, before result.json.
     """
 
     name: str
@@ -129,6 +134,7 @@ class Scenario(Generic[Configuration, Results]):
     claims: tuple[Claim[Results], ...]
     charts: Callable[[Results], tuple[Chart, ...]]
     tables: Callable[[Results], tuple[Table, ...]]
+    files: Callable[[Results, Path], None] = no_files
 
 
 def judge(claims: tuple[Claim[Results], ...], results: Results) -> tuple[Judged, ...]:

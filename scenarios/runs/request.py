@@ -22,6 +22,7 @@ from scenarios.data.sources import data_folder
 from scenarios.engines.choice import EngineChoice, RaySection
 from scenarios.engines.room import LocalRoom
 from scenarios.frame.spec import Json, Request
+from scenarios.study.arms import Arm, as_arm
 from scenarios.study.cells import Cell, Room
 from scenarios.study.sweep import Study
 
@@ -64,7 +65,7 @@ class StudyRun:
     """
 
     study: Study
-    arms: tuple[Cell, ...]
+    arms: tuple[Arm | Cell, ...]
     seeds: tuple[int, ...]
     engine: EngineChoice
     data_dir: Path
@@ -73,7 +74,7 @@ class StudyRun:
     @property
     def cells(self) -> tuple[Cell, ...]:
         """Seed by seed, so that a run that is stopped has whole seeds."""
-        return tuple(arm.seeded(seed) for seed in self.seeds for arm in self.arms)
+        return tuple(as_arm(arm).cell.seeded(seed) for seed in self.seeds for arm in self.arms)
 
 
 def judged(study: Study, request: Request) -> StudyRun:
@@ -89,7 +90,7 @@ def judged(study: Study, request: Request) -> StudyRun:
     for name in study.data_sets:
         room.either(name, seeds[0])
     for arm in arms:
-        _check(arm.seeded(seeds[0]), room)
+        _check(as_arm(arm).cell.seeded(seeds[0]), room)
     return StudyRun(study, arms, seeds, engine, data_dir, _given(request))
 
 
@@ -131,7 +132,7 @@ def _seeds(study: Study, request: Request, own: StudySection) -> tuple[int, ...]
     return tuple(range(first, first + (usual if own.seeds is None else own.seeds)))
 
 
-def _chosen(study: Study, request: Request, own: StudySection) -> tuple[Cell, ...]:
+def _chosen(study: Study, request: Request, own: StudySection) -> tuple[Arm | Cell, ...]:
     """The arms that were asked for by name, else those of the study's form; and the user's own."""
     patterns = own.arms or (study.quick.arms if request.quick else study.usual)
     for pattern in patterns:
@@ -146,7 +147,7 @@ def _chosen(study: Study, request: Request, own: StudySection) -> tuple[Cell, ..
     return (*arms, study.own(own.mechanism, own.parameters))
 
 
-def _changed(arm: Cell, request: Request, table: Mapping[str, Any], study: Study) -> Cell:
+def _changed(arm: Arm | Cell, request: Request, table: Mapping[str, Any], study: Study) -> Arm | Cell:
     rounds = request.rounds
     if rounds is None and request.quick:
         rounds = study.quick.rounds
@@ -177,5 +178,5 @@ def described(run: StudyRun) -> Json:
         "seed": run.seeds[0],
         "seeds": len(run.seeds),
         "engine": run.engine.name,
-        "arms": {arm.arm: arm.describe() for arm in run.arms},
+        "arms": {arm.arm: as_arm(arm).cell.describe() for arm in run.arms},
     }

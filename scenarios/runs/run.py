@@ -34,7 +34,14 @@ def scenario_of(study: Study) -> Scenario[StudyRun, Sweep]:
         claims=study.claims,
         charts=study.charts,
         tables=lambda sweep: (*study.tables(sweep), substitutions(study)),
+        files=_write_frame,
     )
+
+
+def _write_frame(sweep: Sweep, folder: Path) -> None:
+    from scenarios.study.frame import write_frame  # noqa: PLC0415  its writers are slow to load
+
+    write_frame(folder, sweep.frame())
 
 
 def execute(run: StudyRun, folder: Path, console: Console) -> Sweep:
