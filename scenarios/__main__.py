@@ -1,4 +1,4 @@
-"""The command line: `python -m scenarios list`, `... run NAME` and `... data NAME`."""
+"""The command line: `python -m scenarios list`, `... run NAME`, `... data NAME`, `... judge FILE`."""
 
 from __future__ import annotations
 
@@ -31,6 +31,10 @@ DATA_DESCRIPTION = (
     "See that a data set is there: fetch it from its publisher, go on with what was interrupted, check it. "
     "What is there and whole is not fetched again. Without a name: where each data set lies, and its size."
 )
+JUDGE_DESCRIPTION = (
+    "Judge the claims of a stored result.json again, by the claims of this version, without a new run. "
+    "The figures of all arms and seeds stay as they are."
+)
 DATA_DIR_HELP = "where data lies; else $MURMURATION_DATA, else the user's cache folder"
 DEBUG = "--debug"
 ENGINES = ("inline", "processes", "ray")
@@ -57,6 +61,8 @@ def _dispatch(arguments: argparse.Namespace) -> int:
             console.print(overview())
         case "data":
             _data(arguments, console)
+        case "judge":
+            _judge(arguments, console)
         case _:
             _run(arguments, console)
     return 0
@@ -84,6 +90,25 @@ def _data(arguments: argparse.Namespace, console: Console) -> None:
         downloads.get(name, folder, console)
 
 
+def _judge(arguments: argparse.Namespace, console: Console) -> None:
+    _say(console, f"claims of {arguments.result}")
+    from scenarios.frame.folder import write_json  # noqa: PLC0415
+    from scenarios.frame.harness import claim_line  # noqa: PLC0415 - loads plotly
+    from scenarios.frame.spec import holding  # noqa: PLC0415
+    from scenarios.frame.stored import judged_again, read_result  # noqa: PLC0415
+
+    result = read_result(arguments.result)
+    scenario = find(result["scenario"]).load()
+    begun()
+    again, claims = judged_again(scenario, result)
+    for claim in claims:
+        console.print(claim_line(claim), soft_wrap=True)
+    _say(console, f"{holding(claims)}. {again['headline']}")
+    if arguments.write:
+        write_json(arguments.result, again)
+        _say(console, f"written: {arguments.result}")
+
+
 def _say(console: Console, text: str) -> None:
     """What is begun, before what it takes is loaded: that may take seconds."""
     console.print(text, highlight=False, markup=False, soft_wrap=True)
@@ -106,11 +131,12 @@ def command_line() -> Parser:
     """The parser; values are judged by the scenario, once it is loaded."""
     parser = Parser(prog=program("scenarios"), description=DESCRIPTION, allow_abbrev=False)
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="list | run | data", parser_class=Parser
+        dest="command", required=True, metavar="list | run | data | judge", parser_class=Parser
     )
     commands.add_parser("list", help="name, source and one line for every scenario")
     _add_data(commands)
     _add_run(commands)
+    _add_judge(commands)
     for command in commands.choices.values():
         command.add_argument(DEBUG, action="store_true", help="tracebacks of errors")
     return parser
@@ -154,6 +180,19 @@ def _add_run(commands: Any) -> None:
         dest="overrides",
         metavar="SECTION.KEY=VALUE",
         help="a key of the task, repeatable",
+    )
+
+
+def _add_judge(commands: Any) -> None:
+    judge = commands.add_parser(
+        "judge",
+        help="judge the claims of a stored result again",
+        description=JUDGE_DESCRIPTION,
+        allow_abbrev=False,
+    )
+    judge.add_argument("result", type=Path, metavar="FILE", help="a result.json")
+    judge.add_argument(
+        "--write", action="store_true", help="replace the claims and the headline in the file. Default: no"
     )
 
 

@@ -20,7 +20,7 @@ from node.distribution import installed_version
 from node.errors import ConfigError
 from scenarios.frame.folder import claimed, fresh_folder, write_json, write_text
 from scenarios.frame.report import Ended, numbers, render
-from scenarios.frame.spec import Judged, Request, Scenario, Table, is_figures, judge
+from scenarios.frame.spec import Judged, Request, Scenario, Table, claims_json, is_figures, judge
 
 PACKAGES = (
     "torch",
@@ -53,6 +53,7 @@ def run(scenario: Scenario[Any, Any], request: Request, console: Console) -> Non
             source=scenario.source,
             headline=scenario.headline(results),
             note=note(request, len(scenario.claims) - len(judged)),
+            method=scenario.method,
             configuration=described,
             command=shlex.join(
                 ("python", "-m", "scenarios", "run", scenario.name, *scenario.again(configuration))
@@ -121,11 +122,9 @@ def result(
         "seconds": ended.seconds,
         "note": ended.note,
         "headline": ended.headline,
+        "method": ended.method,
         "arms": dict(scenario.arms(results)),
-        "claims": [
-            {"name": claim.name, "holds": claim.verdict.holds, "numbers": dict(claim.verdict.numbers)}
-            for claim in judged
-        ],
+        "claims": claims_json(judged),
     }
 
 
@@ -155,4 +154,5 @@ def terminal_table(table: Table) -> RichTable:
 def claim_line(claim: Judged) -> Text:
     """A claim with a tick or a cross and its numbers, for the terminal."""
     mark, style = ("✓ ", "green") if claim.verdict.holds else ("✗ ", "bold red")
-    return Text.assemble((mark, style), claim.name, (f"  {numbers(claim.verdict)}", "dim"))
+    kind = " (identity)" if claim.kind == "identity" else ""
+    return Text.assemble((mark, style), claim.name, (f"{kind}  {numbers(claim.verdict)}", "dim"))

@@ -16,7 +16,7 @@ from typing import Any
 from plotly.offline import get_plotlyjs
 
 from node.observe.views import script_json
-from scenarios.frame.spec import Chart, Judged, Table, Verdict, is_figures
+from scenarios.frame.spec import Chart, Judged, Table, Verdict, holding, is_figures
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
@@ -34,6 +34,7 @@ class Ended:
     versions: dict[str, str]
     started: str
     seconds: float
+    method: str = ""
 
 
 def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judged: Sequence[Judged]) -> str:
@@ -47,7 +48,8 @@ def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judge
         note=f"<p class='note'>{escape(ended.note)}</p>" if ended.note else "",
         charts="\n".join(_chart(chart) for chart in charts),
         claims="\n".join(_claim(claim) for claim in judged),
-        holding=_holding(judged),
+        holding=holding(judged),
+        method=f"<p class='how'>{escape(ended.method)}</p>" if ended.method else "",
         tables="\n".join(_table(table) for table in tables),
         configuration=_configuration(ended.configuration),
         command=escape(ended.command),
@@ -87,6 +89,7 @@ PAGE = """<!DOCTYPE html>
 <ul class="claims">
 {claims}
 </ul>
+{method}
 </section>
 <section>
 <h2>Figures</h2>
@@ -182,13 +185,13 @@ def _claim(claim: Judged) -> str:
     kind, mark, word = ("holds", "✓", "holds") if claim.verdict.holds else ("fails", "✗", "does not hold")
     return (
         f"<li class='{kind}'><span class='mark' role='img' aria-label='{word}'>{mark}</span>"
-        f"<div><strong>{escape(claim.name)}</strong>"
+        f"<div><strong>{escape(claim.name)}</strong>{_badge(claim)}"
         f"<span class='numbers'>{escape(numbers(claim.verdict))}</span></div></li>"
     )
 
 
-def _holding(judged: Sequence[Judged]) -> str:
-    return f"{sum(claim.verdict.holds for claim in judged)} of {len(judged)} hold"
+def _badge(claim: Judged) -> str:
+    return " <small>identity</small>" if claim.kind == "identity" else ""
 
 
 def _table(table: Table) -> str:

@@ -12,10 +12,10 @@ A new scenario is a new file with one such value, listed in `scenarios.catalogue
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from rich.console import Console
 
@@ -53,21 +53,27 @@ class Verdict:
     numbers: Mapping[str, float | int | str | None]
 
 
+Kind = Literal["finding", "identity"]
+"""A finding could have come out otherwise; an identity follows from formulas, whatever is trained."""
+
+
 @dataclass(frozen=True)
 class Claim(Generic[Results]):
-    """A statement about the results that can be false."""
+    """A statement about the results that can be false, by a wrong system or a wrong replay."""
 
     name: str
     judge: Callable[[Results], Verdict | None]
     """Returns None if the run lacks what the claim is about, such as arms that were left out."""
+    kind: Kind = "finding"
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim's name with its verdict for one run."""
+    """A claim's name and kind with its verdict for one run."""
 
     name: str
     verdict: Verdict
+    kind: Kind = "finding"
 
 
 @dataclass(frozen=True)
@@ -118,6 +124,8 @@ class Scenario(Generic[Configuration, Results]):
     execute: runs a configuration in a folder and shows progress on the console; raises UserError.
     headline: one sentence with the main figures.
     files: writes further files with the results to the folder, before result.json.
+    method: how the claims are judged, in a sentence or two, for a report's reader.
+    stored: the results that a result.json holds; None if it does not hold all of them. Raises ConfigError.
     """
 
     name: str
@@ -135,9 +143,36 @@ class Scenario(Generic[Configuration, Results]):
     charts: Callable[[Results], tuple[Chart, ...]]
     tables: Callable[[Results], tuple[Table, ...]]
     files: Callable[[Results, Path], None] = no_files
+    method: str = ""
+    stored: Callable[[Json], Results] | None = None
 
 
 def judge(claims: tuple[Claim[Results], ...], results: Results) -> tuple[Judged, ...]:
     """The verdicts of all claims that this run can judge, in order."""
-    verdicts = [(claim.name, claim.judge(results)) for claim in claims]
-    return tuple(Judged(name, verdict) for name, verdict in verdicts if verdict is not None)
+    verdicts = [(claim, claim.judge(results)) for claim in claims]
+    return tuple(
+        Judged(claim.name, verdict, claim.kind) for claim, verdict in verdicts if verdict is not None
+    )
+
+
+def holding(judged: Sequence[Judged]) -> str:
+    """How many findings hold, and how many identities, in words."""
+    counts = []
+    for kind, words in (("finding", "hold"), ("identity", "identities hold")):
+        verdicts = [claim.verdict.holds for claim in judged if claim.kind == kind]
+        if verdicts:
+            counts.append(f"{sum(verdicts)} of {len(verdicts)} {words}")
+    return ", ".join(counts)
+
+
+def claims_json(judged: Sequence[Judged]) -> list[Json]:
+    """The claims as result.json has them."""
+    return [
+        {
+            "name": claim.name,
+            "kind": claim.kind,
+            "holds": claim.verdict.holds,
+            "numbers": dict(claim.verdict.numbers),
+        }
+        for claim in judged
+    ]

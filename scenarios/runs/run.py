@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -14,7 +15,8 @@ from scenarios.frame.spec import Scenario
 from scenarios.runs.progress import sweep_shown
 from scenarios.runs.request import ENGINES, OPTIONS, StudyRun, described, judged
 from scenarios.study.cells import Cell, Shelf
-from scenarios.study.sweep import Study, Sweep, arms_json, collect, substitutions
+from scenarios.study.comparison import METHOD
+from scenarios.study.sweep import Study, Sweep, arms_json, collect, stored, substitutions
 
 
 def scenario_of(study: Study) -> Scenario[StudyRun, Sweep]:
@@ -35,6 +37,8 @@ def scenario_of(study: Study) -> Scenario[StudyRun, Sweep]:
         charts=study.charts,
         tables=lambda sweep: (*study.tables(sweep), substitutions(study)),
         files=_write_frame,
+        method=METHOD,
+        stored=partial(stored, study),
     )
 
 

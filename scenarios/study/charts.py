@@ -9,9 +9,7 @@ from scenarios.frame.spec import Chart, Json, Table
 from scenarios.study.sweep import FINAL, Sweep
 
 SERIES = 8
-BAND = 2.0
-"""Error bars reach this many standard errors."""
-BARS = "Bars are two standard errors over the seeds, either way."
+BARS = "Bars are 95 % confidence intervals over the seeds."
 """A sentence for captions."""
 
 PERCENT = "~%"
@@ -45,7 +43,7 @@ def series(
     dash: str = "solid",
     fact: str = FINAL,
 ) -> Json:
-    """A line through arms. `points`: from arms to positions on the x axis; bars are 2 standard errors."""
+    """A line through arms. `points`: from arms to positions on the x axis; bars are 95 % intervals."""
     arms = [arm for arm in points if sweep.has(arm)]
     return {
         "type": "scatter",
@@ -55,7 +53,7 @@ def series(
         "y": [sweep.mean(arm, fact) for arm in arms],
         "error_y": {
             "type": "data",
-            "array": [BAND * sweep.standard_error(arm, fact) for arm in arms],
+            "array": [sweep.margin(arm, fact) for arm in arms],
             "color": colour(position),
             "thickness": 1.5,
         },

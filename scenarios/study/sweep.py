@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from node.errors import ConfigError, shown
 from scenarios.frame.spec import Chart, Claim, Json, Table
 from scenarios.study.arms import Arm, Factors, Line, Where, as_arm, lines, selected
 from scenarios.study.cells import Cell, Fact, Outcome
+from scenarios.study.estimates import estimate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,11 +123,11 @@ class Sweep:
 
     def standard_error(self, arm: str, fact: str = FINAL) -> float:
         """The standard error of `mean`; there are at least two seeds."""
-        return standard_error(self.values(arm, fact))
+        return estimate(self.values(arm, fact)).error
 
-    def error_between(self, one: str, other: str, fact: str = FINAL) -> float:
-        """The standard error of the difference of two arms' means, assuming that they are independent."""
-        return math.hypot(self.standard_error(one, fact), self.standard_error(other, fact))
+    def margin(self, arm: str, fact: str = FINAL) -> float:
+        """Half the width of the 95 % confidence interval of `mean`."""
+        return estimate(self.values(arm, fact)).margin
 
     def curve(self, arm: str, series: str = FINAL) -> tuple[float, ...]:
         """The mean over the seeds, round by round, of the figures or of another series."""
@@ -141,11 +143,6 @@ class Sweep:
         """A numeric fact of an arm for its first seed; NaN if it is no number."""
         value = self.fact(arm, name)
         return float(value) if isinstance(value, int | float) else math.nan
-
-
-def standard_error(values: NDArray[np.float64]) -> float:
-    """The standard error of the mean of two or more values: s / sqrt(n), with n - 1 in s."""
-    return float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
 def arms_json(sweep: Sweep) -> dict[str, Json]:
@@ -167,6 +164,27 @@ def arms_json(sweep: Sweep) -> dict[str, Json]:
         }
         for arm, outcomes in sweep.outcomes.items()
     }
+
+
+def stored(study: Study, result: Json) -> Sweep:
+    """The sweep that a result.json holds. Raises ConfigError for an arm that the study does not have."""
+    cells = {cell.arm: cell for cell in study.arms}
+    for arm in result["arms"]:
+        if arm not in cells:
+            raise ConfigError(f"arm {shown(arm)} of the result is none of {study.name}'s; run it again")
+    seeds = tuple(one["seed"] for one in next(iter(result["arms"].values()))["seeds"])
+    outcomes = {arm: tuple(map(_outcome, figures["seeds"])) for arm, figures in result["arms"].items()}
+    return Sweep(study, seeds, tuple(cells[arm] for arm in outcomes), outcomes)
+
+
+def _outcome(figures: Mapping[str, Any]) -> Outcome:
+    others = {name: value for name, value in figures.items() if name not in ("seed", "figures", "seconds")}
+    return Outcome(
+        figures=tuple(figures["figures"]),
+        facts={name: value for name, value in others.items() if not isinstance(value, list)},
+        seconds=figures["seconds"],
+        series={name: tuple(value) for name, value in others.items() if isinstance(value, list)},
+    )
 
 
 def collect(

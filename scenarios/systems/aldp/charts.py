@@ -68,7 +68,7 @@ def over_epsilon(sweep: Sweep) -> Chart:
     return Chart(
         "epsilon",
         "Accuracy over epsilon",
-        "Test accuracy after the last round; bars are two standard errors over the seeds. For aldp an "
+        "Test accuracy after the last round; bars are 95 % confidence intervals over the seeds. For aldp an "
         "epsilon is about a peer's whole data set, for dp-sgd about one row of it: the same number means "
         "another thing. linear-classic is the source's own calibration, faults included.",
         tuple(traces),

@@ -10,7 +10,7 @@ import numpy as np
 from scenarios.frame.spec import Chart, Json, Table
 from scenarios.inference.inversion import FOUND, RECOVERED, TRUTH
 from scenarios.inference.membership import ATTACKS
-from scenarios.study.charts import BAND, BARS, amount, colour, drawn, marked, protection_table, series
+from scenarios.study.charts import BARS, amount, colour, drawn, marked, protection_table, series
 from scenarios.study.sweep import FINAL, Sweep
 from scenarios.systems.attacks.arms import (
     MEMBERS,
@@ -219,7 +219,7 @@ def membership(sweep: Sweep) -> Chart:
             "y": [sweep.mean(arm, f"{attack} auc") - CHANCE for arm in arms],
             "error_y": {
                 "type": "data",
-                "array": [BAND * sweep.standard_error(arm, f"{attack} auc") for arm in arms],
+                "array": [sweep.margin(arm, f"{attack} auc") for arm in arms],
                 "color": "var(--ink)",
             },
             "marker": {"color": colour(position)},

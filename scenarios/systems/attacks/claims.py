@@ -15,8 +15,9 @@ from scenarios.frame.spec import Claim, Verdict
 from scenarios.inference.inversion import RECOVERED
 from scenarios.inference.membership import ATTACKS
 from scenarios.runs.run import scenario_of
-from scenarios.study.comparison import CLOSE, largest_rise, rise
-from scenarios.study.sweep import FINAL, Quick, Study, Sweep, standard_error
+from scenarios.study.comparison import CLOSE, largest_rise, level, rise
+from scenarios.study.estimates import estimate
+from scenarios.study.sweep import FINAL, Quick, Study, Sweep
 from scenarios.systems.attacks import charts
 from scenarios.systems.attacks.arms import (
     ARMS,
@@ -54,7 +55,7 @@ def bare_update_is_inverted(sweep: Sweep) -> Verdict | None:
     arm = inversion_sum(1)
     if not sweep.has(arm):
         return None
-    recovered, above = sweep.mean(arm) >= RECOVERED, _above_guess(sweep, arm) > CLOSE
+    recovered, above = level(sweep, arm).low >= RECOVERED, _above_guess(sweep, arm) > CLOSE
     return Verdict(recovered and above, _inversion_numbers(sweep, [arm]))
 
 
@@ -74,7 +75,7 @@ def falls_with_the_sum(sweep: Sweep) -> Verdict | None:
     if len(arms) < 2:
         return None
     worst, fall = largest_rise(sweep, arms), rise(sweep, arms[-1], arms[0])
-    numbers = {"largest rise in SE": worst, "fall from first to last in SE": fall}
+    numbers = {"largest rise in margins": worst, "fall from first to last in margins": fall}
     return Verdict(worst <= CLOSE < fall, {**numbers, **_inversion_numbers(sweep, arms)})
 
 
@@ -84,10 +85,10 @@ def quotient_needs_one_row(sweep: Sweep) -> Verdict | None:
     others = run_of(sweep, others)
     if not sweep.has(bare) or not others:
         return None
-    above = [_in_errors(sweep, arm, "quotient above guess") for arm in others]
+    above = [_above(sweep, arm, "quotient above guess") for arm in others]
     numbers: Numbers = {arm: sweep.mean(arm, "quotient") for arm in (bare, *others)}
-    holds = sweep.mean(bare, "quotient") >= RECOVERED and max(above) <= CLOSE
-    return Verdict(holds, {**numbers, "most above one guess in SE": max(above)})
+    holds = level(sweep, bare, "quotient").low >= RECOVERED and max(above) <= CLOSE
+    return Verdict(holds, {**numbers, "most above one guess in margins": max(above)})
 
 
 def trained_updates_are_not_inverted(sweep: Sweep) -> Verdict | None:
@@ -124,15 +125,12 @@ def _inversion_numbers(sweep: Sweep, arms: Sequence[str]) -> Numbers:
 
 
 def _above_guess(sweep: Sweep, arm: str) -> float:
-    return _in_errors(sweep, arm, "above guess")
+    return _above(sweep, arm, "above guess")
 
 
-def _in_errors(sweep: Sweep, arm: str, fact: str, level: float = 0.0) -> float:
-    """How far a fact's mean is above a level, in its standard errors."""
-    return (sweep.mean(arm, fact) - level) / max(sweep.standard_error(arm, fact), _LEAST_ERROR)
-
-
-_LEAST_ERROR = 1e-9
+def _above(sweep: Sweep, arm: str, fact: str, value: float = 0.0) -> float:
+    """How far a fact's mean is above a value, in margins."""
+    return estimate(sweep.values(arm, fact) - value).margins
 
 
 # -- property inference ------------------------------------------------------------------------------------
@@ -143,9 +141,9 @@ def bare_update_tells_the_property(sweep: Sweep) -> Verdict | None:
     arm = property_sum(1)
     if not sweep.has(arm):
         return None
-    auc, error = sweep.mean(arm), sweep.standard_error(arm)
-    numbers: Numbers = {"AUC": auc, "SE": error, "accuracy": sweep.mean(arm, "accuracy")}
-    return Verdict(auc - CLOSE * error >= GIVEN_AWAY, numbers)
+    auc = level(sweep, arm)
+    numbers: Numbers = {"AUC": auc.mean, "margin": auc.margin, "accuracy": sweep.mean(arm, "accuracy")}
+    return Verdict(auc.low >= GIVEN_AWAY, numbers)
 
 
 def sums_hide_the_property(sweep: Sweep) -> Verdict | None:
@@ -155,7 +153,7 @@ def sums_hide_the_property(sweep: Sweep) -> Verdict | None:
         return None
     falls = [rise(sweep, other, one) for one, other in pairwise(arms)]
     numbers: Numbers = {arm: sweep.mean(arm) for arm in arms}
-    return Verdict(min(falls) > CLOSE, {**numbers, "least fall in SE": min(falls)})
+    return Verdict(min(falls) > CLOSE, {**numbers, "least fall in margins": min(falls)})
 
 
 def sums_tell_no_more_than_a_count(sweep: Sweep) -> Verdict | None:
@@ -163,7 +161,7 @@ def sums_tell_no_more_than_a_count(sweep: Sweep) -> Verdict | None:
     arms = run_of(sweep, [property_sum(members) for members in MEMBERS if members > 1])
     if not arms:
         return None
-    above = [_in_errors(sweep, arm, FINAL, sweep.number(arm, "counting auc")) for arm in arms]
+    above = [_above(sweep, arm, FINAL, sweep.number(arm, "counting auc")) for arm in arms]
     numbers: Numbers = {}
     for arm in arms:
         numbers |= {arm: sweep.mean(arm), f"{arm}, by counting": sweep.number(arm, "counting auc")}
@@ -175,7 +173,9 @@ def ten_hide_the_property(sweep: Sweep) -> Verdict | None:
     arm = property_sum(MEMBERS[-1])
     if not sweep.has(arm):
         return None
-    return Verdict(sweep.mean(arm) <= NEAR_CHANCE, {"AUC": sweep.mean(arm), "at most": NEAR_CHANCE})
+    auc = level(sweep, arm)
+    numbers: Numbers = {"AUC": auc.mean, "margin": auc.margin, "at most": NEAR_CHANCE}
+    return Verdict(auc.high <= NEAR_CHANCE, numbers)
 
 
 def noise_hides_the_property(sweep: Sweep) -> Verdict | None:
@@ -185,7 +185,8 @@ def noise_hides_the_property(sweep: Sweep) -> Verdict | None:
     if not arms:
         return None
     numbers: Numbers = {arm: sweep.mean(arm) for arm in arms}
-    return Verdict(max(map(sweep.mean, arms)) <= NEAR_CHANCE, {**numbers, "at most": NEAR_CHANCE})
+    most = max(level(sweep, arm).high for arm in arms)
+    return Verdict(most <= NEAR_CHANCE, {**numbers, "most, with its margin": most, "at most": NEAR_CHANCE})
 
 
 # -- membership inference ----------------------------------------------------------------------------------
@@ -196,8 +197,8 @@ def members_show_without_noise(sweep: Sweep) -> Verdict | None:
     arm = membership_noise(0)
     if not sweep.has(arm):
         return None
-    above = [_in_errors(sweep, arm, f"{attack} auc", CHANCE) for attack in ATTACKS]
-    return Verdict(min(above) > CLOSE, {**_aucs(sweep, arm), "least above chance in SE": min(above)})
+    above = [_above(sweep, arm, f"{attack} auc", CHANCE) for attack in ATTACKS]
+    return Verdict(min(above) > CLOSE, {**_aucs(sweep, arm), "least above chance in margins": min(above)})
 
 
 def calibration_is_no_worse(sweep: Sweep) -> Verdict | None:
@@ -207,12 +208,10 @@ def calibration_is_no_worse(sweep: Sweep) -> Verdict | None:
         return None
     loss = sweep.values(arm, "loss auc")
     gains = {attack: sweep.values(arm, f"{attack} auc") - loss for attack in ATTACKS if attack != "loss"}
-    in_errors = {
-        attack: float(gain.mean() / max(standard_error(gain), _LEAST_ERROR)) for attack, gain in gains.items()
-    }
+    in_margins = {attack: estimate(gain).margins for attack, gain in gains.items()}
     tprs: Numbers = {f"{attack} TPR at FPR .05": sweep.mean(arm, f"{attack} tpr") for attack in ATTACKS}
-    told: Numbers = {f"{attack}, gain in SE": gain for attack, gain in in_errors.items()}
-    return Verdict(min(in_errors.values()) >= -CLOSE, {**_aucs(sweep, arm), **told, **tprs})
+    told: Numbers = {f"{attack}, gain in margins": gain for attack, gain in in_margins.items()}
+    return Verdict(min(in_margins.values()) >= -CLOSE, {**_aucs(sweep, arm), **told, **tprs})
 
 
 def near_chance_at_small_epsilon(sweep: Sweep) -> Verdict | None:
@@ -222,10 +221,11 @@ def near_chance_at_small_epsilon(sweep: Sweep) -> Verdict | None:
     )
     if not arms:
         return None
-    most = max(sweep.mean(arm, f"{attack} auc") for arm in arms for attack in ATTACKS)
+    most = max(level(sweep, arm, f"{attack} auc").high for arm in arms for attack in ATTACKS)
     numbers: Numbers = {name: value for arm in arms for name, value in _aucs(sweep, arm).items()}
     accuracies: Numbers = {f"{arm}, accuracy of the model": sweep.mean(arm, "accuracy") for arm in arms}
-    return Verdict(most <= NEAR_CHANCE, {**numbers, "at most": NEAR_CHANCE, **accuracies})
+    told: Numbers = {"most, with its margin": most, "at most": NEAR_CHANCE}
+    return Verdict(most <= NEAR_CHANCE, {**numbers, **told, **accuracies})
 
 
 def advantages_are_below_the_ceiling(sweep: Sweep) -> Verdict | None:
@@ -236,9 +236,10 @@ def advantages_are_below_the_ceiling(sweep: Sweep) -> Verdict | None:
     numbers: Numbers = {}
     gaps = []
     for arm in arms:
-        most = max(sweep.mean(arm, f"{attack} advantage") for attack in ATTACKS)
-        numbers |= {f"{arm}, largest advantage": most, f"{arm}, ceiling": sweep.mean(arm, "ceiling")}
-        gaps.append(sweep.mean(arm, "ceiling") - most)
+        most = max((level(sweep, arm, f"{attack} advantage") for attack in ATTACKS), key=lambda it: it.high)
+        numbers |= {f"{arm}, largest advantage": most.mean, f"{arm}, margin": most.margin}
+        numbers |= {f"{arm}, ceiling": sweep.mean(arm, "ceiling")}
+        gaps.append(sweep.mean(arm, "ceiling") - most.high)
     return Verdict(min(gaps) >= 0, numbers)
 
 
@@ -253,27 +254,34 @@ CLAIMS: tuple[Claim[Sweep], ...] = (
           f"{RECOVERED:g})", bare_update_is_inverted),
     Claim("Gradient inversion does not recover it from the secure sum of three or more such updates",
           few_are_not_inverted),
-    Claim("It does not from the secure sum of a hundred such updates: no better than a guess (2 SE)",
+    Claim("It does not from the secure sum of a hundred such updates: no better than a guess (within a "
+          "margin)",
           hundred_are_not_inverted),
-    Claim("What is found is less like the row the more updates are in the sum (2 SE)", falls_with_the_sum),
+    Claim("What is found is less like the row the more updates are in the sum (neighbours within a margin)",
+          falls_with_the_sum),
     Claim("The first layer's quotient alone gives a row away, and in a sum of three or more is no better "
-          "than a guess (2 SE)", quotient_needs_one_row),
+          "than a guess (within a margin)", quotient_needs_one_row),
     Claim("Inversion does not recover a row from updates that are trained as nodes do on 100 rows or more, "
-          "one or a sum of three: no better than a guess (2 SE)", trained_updates_are_not_inverted),
+          "one or a sum of three: no better than a guess (within a margin)",
+          trained_updates_are_not_inverted),
     Claim(f"It does not from a noised update of one row, at an epsilon of at most {STRONG_NOISE} for it",
           noise_prevents_inversion),
     Claim("It does not from an update whose step is private for a record (dp-sgd), at an epsilon of at most "
           f"{RECORD_EPSILONS[-1]}", private_steps_prevent_inversion),
     Claim("A bare update tells whether most of a client's rows are women's: AUC at least "
-          f"{GIVEN_AWAY:g} (2 SE)", bare_update_tells_the_property),
-    Claim("A secure sum tells less of one member the more members it has (2 SE)", sums_hide_the_property),
-    Claim("A secure sum tells no more of one member than how many members have the property (2 SE)",
+          f"{GIVEN_AWAY:g}", bare_update_tells_the_property),
+    Claim("A secure sum tells less of one member the more members it has (by more than a margin)",
+          sums_hide_the_property),
+    Claim("A secure sum tells no more of one member than how many members have the property (within "
+          "a margin)",
           sums_tell_no_more_than_a_count),
     Claim(f"A secure sum of ten hides it: AUC at most {NEAR_CHANCE:g}", ten_hide_the_property),
     Claim(f"Noise hides it at an epsilon of at most {PROPERTY_EPSILON} for the update: AUC at most "
           f"{NEAR_CHANCE:g}", noise_hides_the_property),
-    Claim("Membership inference is above chance where there is no noise (2 SE)", members_show_without_noise),
-    Claim("Attacks calibrated by shadow models are at least as good as the loss threshold (AUC, 2 SE)",
+    Claim("Membership inference is above chance where there is no noise (by more than a margin)",
+          members_show_without_noise),
+    Claim("Attacks calibrated by shadow models are at least as good as the loss threshold (AUC, within "
+          "a margin)",
           calibration_is_no_worse),
     Claim(f"Membership inference is near chance at a record-level epsilon of {RECORD_EPSILON}: AUC at most "
           f"{NEAR_CHANCE:g}", near_chance_at_small_epsilon),

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from scenarios.frame.spec import Chart, Json, Table
 from scenarios.study.charts import (
     ACCURACY,
-    BAND,
     BARS,
     accuracy_text,
     amount,
@@ -137,7 +136,7 @@ def estimators(sweep: Sweep) -> Chart:
         "y": [sweep.mean(arm) for arm in there],
         "error_y": {
             "type": "data",
-            "array": [BAND * sweep.standard_error(arm) for arm in there],
+            "array": [sweep.margin(arm) for arm in there],
             "color": "var(--ink)",
         },
         "marker": {"color": colour(0)},

@@ -17,7 +17,8 @@ from scenarios.catalogue import SCENARIOS
 from scenarios.federated.cell import FederatedCell
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
-from scenarios.study.comparison import CLOSE, largest_rise, rise
+from scenarios.study.comparison import CLOSE, difference, largest_rise, rise
+from scenarios.study.estimates import Estimate, estimate
 from scenarios.study.sweep import Quick, Study, Sweep
 from scenarios.systems.dp_fedavg import charts
 from scenarios.systems.dp_fedavg.arms import (
@@ -60,7 +61,7 @@ def falls_with_noise(sweep: Sweep) -> Verdict | None:
     worst = max(largest_rise(sweep, arms) for arms in lines)
     falls = [rise(sweep, arms[-1], arms[0]) for arms in lines]
     ends: Numbers = {arm: sweep.mean(arm) for arms in lines for arm in (arms[0], arms[-1])}
-    numbers = {"largest rise in SE": worst, "smallest fall from first to last in SE": min(falls)}
+    numbers = {"largest rise in margins": worst, "smallest fall from first to last in margins": min(falls)}
     return Verdict(worst <= CLOSE < min(falls), {**numbers, **ends})
 
 
@@ -72,7 +73,7 @@ def gains_with_users(sweep: Sweep) -> Verdict | None:
     worst = max(largest_rise(sweep, arms[::-1]) for arms in lines)
     gains = [rise(sweep, arms[0], arms[-1]) for arms in lines]
     ends: Numbers = {arm: sweep.mean(arm) for arms in lines for arm in (arms[0], arms[-1])}
-    numbers = {"largest fall in SE": worst, "smallest gain from first to last in SE": min(gains)}
+    numbers = {"largest fall in margins": worst, "smallest gain from first to last in margins": min(gains)}
     return Verdict(worst <= CLOSE < min(gains), {**numbers, **ends})
 
 
@@ -81,10 +82,10 @@ def gains_by_less_noise(sweep: Sweep) -> Verdict | None:
     noised, quiet = (list(by_users(sweep, z)) for z in (USUAL.noise_multiplier, 0.0))
     if min(len(noised), len(quiet)) < 2:
         return None
-    gains = [100 * (sweep.mean(arms[-1]) - sweep.mean(arms[0])) for arms in (noised, quiet)]
-    error = 100 * math.hypot(*(sweep.error_between(arms[0], arms[-1]) for arms in (noised, quiet)))
-    numbers: Numbers = {"points gained": gains[0], "without noise": gains[1], "SE of the difference": error}
-    return Verdict(gains[0] - gains[1] > CLOSE * error, numbers)
+    gains = [100 * (sweep.values(arms[-1]) - sweep.values(arms[0])) for arms in (noised, quiet)]
+    more = estimate(gains[0] - gains[1])
+    numbers: Numbers = {"points gained": gains[0].mean(), "without noise": gains[1].mean()}
+    return Verdict(more.above, {**numbers, "margin of the difference": more.margin})
 
 
 def many_pay_little(sweep: Sweep) -> Verdict | None:
@@ -92,9 +93,13 @@ def many_pay_little(sweep: Sweep) -> Verdict | None:
     quiet, noised = (noise_arm(USERS[-1], z) for z in (0.0, USUAL.noise_multiplier))
     if not sweep.has(quiet, noised) or users_of(sweep, noised) != USERS[-1]:
         return None
-    cost, epsilon = 100 * (sweep.mean(quiet) - sweep.mean(noised)), sweep.number(noised, "epsilon")
-    numbers: Numbers = {"epsilon": epsilon, "points lost": cost, "at most": MANY_COST_AT_MOST_POINTS}
-    return Verdict(cost <= MANY_COST_AT_MOST_POINTS and epsilon < MANY_EPSILON, numbers)
+    cost, epsilon = difference(sweep, noised, quiet), sweep.number(noised, "epsilon")
+    numbers: Numbers = {"epsilon": epsilon, **_points_lost(cost), "at most": MANY_COST_AT_MOST_POINTS}
+    return Verdict(100 * cost.high <= MANY_COST_AT_MOST_POINTS and epsilon < MANY_EPSILON, numbers)
+
+
+def _points_lost(cost: Estimate) -> Numbers:
+    return {"points lost": 100 * cost.mean, "margin": 100 * cost.margin}
 
 
 # -- the clip ----------------------------------------------------------------------------------------------
@@ -109,7 +114,7 @@ def best_clip_is_inside(sweep: Sweep) -> Verdict | None:
     best = _best(sweep, list(arms))
     below = min(rise(sweep, first, best), rise(sweep, last, best))
     figures: Numbers = {f"S = {clip:g}": sweep.mean(arm) for arm, clip in arms.items()}
-    return Verdict(below > CLOSE, {**figures, "best S": arms[best], "ends below it by SE": below})
+    return Verdict(below > CLOSE, {**figures, "best S": arms[best], "ends below it by margins": below})
 
 
 def large_clip_is_harmless(sweep: Sweep) -> Verdict | None:
@@ -123,13 +128,26 @@ def large_clip_is_harmless(sweep: Sweep) -> Verdict | None:
 
 
 def noise_shrinks_the_best_clip(sweep: Sweep) -> Verdict | None:
-    """The more noise, the smaller the clip that is best."""
+    """The more noise, the smaller the clip that is best.
+
+    With more noise no larger clip is better by more than a margin than the best of the clips up to the former
+    best; and with most noise the best clip is better than the one that is best with least.
+    """
     lines = {z: by_clip(sweep, z) for z in NOISE_OF_ALL}
     if min(map(len, lines.values())) < 3:
         return None
     best = {z: arms[_best(sweep, list(arms))] for z, arms in lines.items()}
-    falls = all(one >= other for one, other in pairwise(best.values()))
-    return Verdict(falls, {f"best S at z = {z:g}": clip for z, clip in best.items()})
+    gains = []
+    for (_, clip), (z, _) in pairwise(best.items()):
+        smaller = [arm for arm, radius in lines[z].items() if radius <= clip]
+        gains.append(rise(sweep, _best(sweep, smaller), _best(sweep, list(lines[z]))))
+    most, first = lines[max(best)], best[min(best)]
+    now = _best(sweep, list(most))
+    former = [arm for arm, clip in most.items() if clip == first and clip > most[now]]
+    shrinks = any(rise(sweep, arm, now) > CLOSE for arm in former)
+    numbers: Numbers = {f"best S at z = {z:g}": clip for z, clip in best.items()}
+    told: Numbers = {"largest gain of a larger clip in margins": max(gains)}
+    return Verdict(max(gains) <= CLOSE and shrinks, {**numbers, **told})
 
 
 def _best(sweep: Sweep, arms: Sequence[str]) -> str:
@@ -161,19 +179,19 @@ def _at_least(sweep: Sweep, pairs: Sequence[tuple[str, str]]) -> Verdict | None:
     numbers: Numbers = {}
     for arm in (arm for pair in there for arm in pair):
         numbers |= {arm: sweep.mean(arm), f"{arm}, noise std": sweep.number(arm, "noise std")}
-    return Verdict(worst <= CLOSE, {**numbers, "largest gap the wrong way in SE": worst})
+    return Verdict(worst <= CLOSE, {**numbers, "largest gap the wrong way in margins": worst})
 
 
 # -- the book, and what epsilon is -------------------------------------------------------------------------
 
 
 def book_has_no_privacy(sweep: Sweep) -> Verdict | None:
-    """The book's true epsilon is no privacy."""
+    """The epsilon that is proved for the book's settings is no privacy."""
     if not sweep.has(BOOK):
         return None
     epsilon = sweep.number(BOOK, "epsilon")
     z = sweep.number(BOOK, "noise multiplier")
-    return Verdict(epsilon > NO_PRIVACY, {"noise multiplier z": z, "true epsilon": epsilon})
+    return Verdict(epsilon > NO_PRIVACY, {"noise multiplier z": z, "proved epsilon": epsilon})
 
 
 def book_noise_does_not_show(sweep: Sweep) -> Verdict | None:
@@ -184,7 +202,7 @@ def book_noise_does_not_show(sweep: Sweep) -> Verdict | None:
     curves = zip(sweep.curve(BOOK)[:FIRST_ROUNDS], sweep.curve(BOOK_WITHOUT_NOISE), strict=False)
     early = 100 * max(abs(one - other) for one, other in curves)
     numbers: Numbers = {"with noise": sweep.mean(BOOK), "without": sweep.mean(BOOK_WITHOUT_NOISE)}
-    gaps = {"apart in SE": apart, f"largest gap of the first {FIRST_ROUNDS} rounds in points": early}
+    gaps = {"apart in margins": apart, f"largest gap of the first {FIRST_ROUNDS} rounds in points": early}
     return Verdict(apart <= CLOSE, {**numbers, **gaps})
 
 
@@ -192,10 +210,10 @@ def ten_pay_dearly(sweep: Sweep) -> Verdict | None:
     """With ten users, an epsilon that means something costs most of the accuracy."""
     if not sweep.has(TEN_USERS, BOOK_WITHOUT_NOISE) or users_of(sweep, TEN_USERS) != TEN:
         return None
-    cost = 100 * (sweep.mean(BOOK_WITHOUT_NOISE) - sweep.mean(TEN_USERS))
+    cost = difference(sweep, TEN_USERS, BOOK_WITHOUT_NOISE)
     epsilon = sweep.number(TEN_USERS, "epsilon")
-    numbers: Numbers = {"epsilon": epsilon, "points lost": cost, "at least": TEN_COST_AT_LEAST_POINTS}
-    return Verdict(cost >= TEN_COST_AT_LEAST_POINTS and epsilon <= TEN_EPSILON, numbers)
+    numbers: Numbers = {"epsilon": epsilon, **_points_lost(cost), "at least": TEN_COST_AT_LEAST_POINTS}
+    return Verdict(100 * cost.low >= TEN_COST_AT_LEAST_POINTS and epsilon <= TEN_EPSILON, numbers)
 
 
 def epsilons_are_true(sweep: Sweep) -> Verdict | None:
@@ -207,7 +225,7 @@ def epsilons_are_true(sweep: Sweep) -> Verdict | None:
     alike = [arm for arm in noised if math.isclose(true[arm], sweep.number(arm, "epsilon"), rel_tol=1e-9)]
     units = {str(sweep.fact(arm, "unit")) for arm in noised}
     known = units <= {ONE_USER.words, ZEROED_USER.words}
-    numbers: Numbers = {"arms with noise": len(noised), "that say their true epsilon": len(alike)}
+    numbers: Numbers = {"arms with noise": len(noised), "that say what is proved": len(alike)}
     whom: Numbers = {"delta": sweep.number(noised[0], "delta"), "unit": str(sweep.fact(noised[0], "unit"))}
     return Verdict(len(alike) == len(noised) and known, {**numbers, "least": min(true.values()), **whom})
 
@@ -222,21 +240,25 @@ def _accounted(cell: FederatedCell, sweep: Sweep) -> float:
 
 
 CLAIMS = (
-    Claim("Accuracy falls as z rises, for every number of users (neighbours within 2 SE)", falls_with_noise),
-    Claim("At the same q and z, more users are more accurate (neighbours within 2 SE)", gains_with_users),
+    Claim("Accuracy falls as z rises, for every number of users (neighbours within a margin)",
+          falls_with_noise),
+    Claim("At the same q and z, more users are more accurate (neighbours within a margin)", gains_with_users),
     Claim("They gain by less noise, not only by their rows", gains_by_less_noise),
     Claim(f"With {USERS[-1]} users an epsilon below {MANY_EPSILON:g} costs at most "
           f"{MANY_COST_AT_MOST_POINTS:g} points", many_pay_little),
     Claim("The best clip S is neither the smallest nor the largest", best_clip_is_inside),
     Claim("Without noise a large clip does no harm", large_clip_is_harmless),
     Claim("The more noise, the smaller the best clip", noise_shrinks_the_best_clip),
-    Claim("Estimator f_f is at least as accurate as f_c at the same z (2 SE)", fixed_is_better),
-    Claim("A flat clip is at least as accurate as equal clips a layer (2 SE)", flat_is_better),
-    Claim("The book's settings have no privacy: the true epsilon is above a million", book_has_no_privacy),
-    Claim("The book's noise does not show: accuracy is as without it (2 SE)", book_noise_does_not_show),
+    Claim("Estimator f_f is at least as accurate as f_c at the same z (within a margin)", fixed_is_better),
+    Claim("A flat clip is at least as accurate as equal clips a layer (within a margin)", flat_is_better),
+    Claim("The book's settings have no privacy: the proved epsilon is above a million", book_has_no_privacy,
+          "identity"),
+    Claim("The book's noise does not show: accuracy is as without it (within a margin)",
+          book_noise_does_not_show),
     Claim(f"With ten users an epsilon below {TEN_EPSILON:g} costs at least "
           f"{TEN_COST_AT_LEAST_POINTS:g} points", ten_pay_dearly),
-    Claim("Every epsilon is what the accountant proves, for adding or removing one user", epsilons_are_true),
+    Claim("Every epsilon is what the accountant proves, for adding or removing one user", epsilons_are_true,
+          "identity"),
 )  # fmt: skip
 
 
@@ -247,7 +269,9 @@ def headline(sweep: Sweep) -> str:
     said = [_usual_in_words(sweep, there)] if there else []
     if sweep.has(BOOK):
         epsilon = sweep.number(BOOK, "epsilon")
-        said.append(f"The book's settings reach {sweep.mean(BOOK):.1%}, at a true epsilon of {epsilon:.3g}.")
+        said.append(
+            f"The book's settings reach {sweep.mean(BOOK):.1%}, at a proved epsilon of {epsilon:.3g}."
+        )
     return " ".join(said) or f"Arms: {len(sweep.outcomes)}, each with {len(sweep.seeds)} seeds."
 
 

@@ -13,7 +13,8 @@ from mechanisms.labels.flips import LabelDP
 from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
-from scenarios.study.comparison import CLOSE, largest_rise, rise
+from scenarios.study.comparison import CLOSE, largest_rise, level, rise
+from scenarios.study.estimates import Estimate, estimate
 from scenarios.study.sweep import Quick, Study, Sweep
 from scenarios.systems.label_dp import charts
 from scenarios.systems.label_dp.arms import (
@@ -49,18 +50,20 @@ Judge = Callable[[Sweep], Verdict | None]
 # -- accuracy ----------------------------------------------------------------------------------------------
 
 
-def chance_at_zero(arm: Arm, errors: float) -> Judge:
-    """With epsilon 0 labels are coin flips, and nothing is learned: AUC is .5 within .02, or `errors` SE.
+def chance_at_zero(arm: Arm, tolerated: float) -> Judge:
+    """With epsilon 0 labels are coin flips, and nothing is learned: AUC is .5.
 
-    Coin flips drawn afresh leave a network near where it began, and the AUC of that varies with the seed.
+    It is within .02 of it, or within `tolerated` margins, if that is more. Coin flips drawn afresh leave a
+    network near where it began, and the AUC of that varies with the seed.
     """
 
     def judge(sweep: Sweep) -> Verdict | None:
         if not sweep.has(arm(0)):
             return None
-        mean, error = sweep.mean(arm(0)), sweep.standard_error(arm(0))
-        margin = max(NEAR_CHANCE, errors * error)
-        return Verdict(abs(mean - CHANCE) <= margin, {"AUC(0)": mean, "SE": error, "margin": margin})
+        found = level(sweep, arm(0))
+        allowed = max(NEAR_CHANCE, tolerated * found.margin)
+        numbers: Numbers = {"AUC(0)": found.mean, "margin": found.margin, "allowed": allowed}
+        return Verdict(abs(found.mean - CHANCE) <= allowed, numbers)
 
     return judge
 
@@ -75,7 +78,7 @@ def rises_to_clean(arm: Arm) -> Judge:
         gaps = [rise(sweep, zero, one), rise(sweep, one, five)]
         above = rise(sweep, CLEAN, five)
         numbers: Numbers = {each: sweep.mean(each) for each in (zero, one, five, CLEAN)}
-        numbers |= {"smaller gap in SE": min(gaps), "AUC(5) above no noise by SE": above}
+        numbers |= {"smaller gap in margins": min(gaps), "AUC(5) above no noise by margins": above}
         return Verdict(min(gaps) > CLOSE >= above, numbers)
 
     return judge
@@ -89,26 +92,29 @@ def never_falls(sweep: Sweep) -> Verdict | None:
     worst = max(largest_rise(sweep, arms[::-1]) for arms in lines)
     return Verdict(
         worst <= CLOSE,
-        {"largest fall in SE": worst, **{arm: sweep.mean(arm) for arms in lines for arm in arms}},
+        {"largest fall in margins": worst, **{arm: sweep.mean(arm) for arms in lines for arm in arms}},
     )
 
 
 def low_below_one(sweep: Sweep) -> Verdict | None:
     """Below epsilon 1 less than half of the lead over chance is left."""
-    return _lead(sweep, redrawn_arm(0.5), lambda kept: kept < LOW, LOW)
+    return _lead(sweep, redrawn_arm(0.5), LOW, lambda more: more.below)
 
 
 def high_above_five(sweep: Sweep) -> Verdict | None:
     """From epsilon 5 on most of it is left."""
-    return _lead(sweep, redrawn_arm(5), lambda kept: kept >= HIGH, HIGH)
+    return _lead(sweep, redrawn_arm(5), HIGH, lambda more: more.above)
 
 
-def _lead(sweep: Sweep, arm: str, holds: Callable[[float], bool], limit: float) -> Verdict | None:
+def _lead(sweep: Sweep, arm: str, limit: float, holds: Callable[[Estimate], bool]) -> Verdict | None:
+    """Whether what an arm has above `limit` of the lead over chance is as `holds` asks."""
     if not sweep.has(arm, CLEAN):
         return None
     kept = (sweep.mean(arm) - CHANCE) / (sweep.mean(CLEAN) - CHANCE)
     ends: Numbers = {arm: sweep.mean(arm), CLEAN: sweep.mean(CLEAN)}
-    return Verdict(holds(kept), {**ends, "share of the lead over chance": kept, "limit": limit})
+    more = estimate(sweep.values(arm) - CHANCE - limit * (sweep.values(CLEAN) - CHANCE))
+    numbers: Numbers = {"share of the lead over chance": kept, "limit": limit}
+    return Verdict(holds(more), {**ends, **numbers, "AUC above that": more.mean, "margin": more.margin})
 
 
 # -- the log's losses --------------------------------------------------------------------------------------
@@ -120,13 +126,16 @@ def loss_is_higher(sweep: Sweep) -> Verdict | None:
     if not sweep.has(noisy, CLEAN):
         return None
     above = rise(sweep, CLEAN, noisy, LAST_TRUE_LOSS)
-    falls = [sweep.mean(arm, FIRST_TRUE_LOSS) - sweep.mean(arm, LAST_TRUE_LOSS) for arm in (noisy, CLEAN)]
+    falls = [
+        estimate(sweep.values(arm, FIRST_TRUE_LOSS) - sweep.values(arm, LAST_TRUE_LOSS)).low
+        for arm in (noisy, CLEAN)
+    ]
     numbers: Numbers = {
         f"{arm}, {when} epoch": sweep.mean(arm, name)
         for arm in (CLEAN, noisy)
         for when, name in (("first", FIRST_TRUE_LOSS), ("last", LAST_TRUE_LOSS))
     }
-    return Verdict(above > CLOSE and min(falls) > 0, {**numbers, "above in SE": above})
+    return Verdict(above > CLOSE and min(falls) > 0, {**numbers, "above in margins": above})
 
 
 def log_shows_true_labels(sweep: Sweep) -> Verdict | None:
@@ -134,9 +143,14 @@ def log_shows_true_labels(sweep: Sweep) -> Verdict | None:
     arm, least = redrawn_arm(1), entropy_of_flips(1.0)
     if not sweep.has(arm):
         return None
-    true, trained = (sweep.mean(arm, name) for name in (LAST_TRUE_LOSS, LAST_LOSS))
-    numbers: Numbers = {"on true labels": true, "on labels trained on": trained, "entropy of a flip": least}
-    return Verdict(true < least <= trained, numbers)
+    true, trained = (level(sweep, arm, name) for name in (LAST_TRUE_LOSS, LAST_LOSS))
+    numbers: Numbers = {"on true labels": true.mean, "margin": true.margin}
+    numbers |= {
+        "on labels trained on": trained.mean,
+        "its margin": trained.margin,
+        "entropy of a flip": least,
+    }
+    return Verdict(true.high < least <= trained.high, numbers)
 
 
 # -- once or afresh ----------------------------------------------------------------------------------------
@@ -153,18 +167,18 @@ def redrawn_is_no_worse(sweep: Sweep) -> Verdict | None:
         worst <= CLOSE,
         {
             **{arm: sweep.mean(arm) for pair in pairs for arm in pair},
-            "largest gap the wrong way in SE": worst,
+            "largest gap the wrong way in margins": worst,
         },
     )
 
 
 def once_is_better_for_its_cost(sweep: Sweep) -> Verdict | None:
-    """For each fresh arm an arm drawn once that truly spends no more is at least as accurate."""
+    """For each fresh arm an arm drawn once for which no more is proved is at least as accurate."""
     pairs = {arm: best for arm in redrawn(sweep) if (best := _affordable(sweep, arm)) is not None}
     if not pairs:
         return None
     worst = max(rise(sweep, best, arm) for arm, best in pairs.items())
-    numbers: Numbers = {"largest gap the wrong way in SE": worst}
+    numbers: Numbers = {"largest gap the wrong way in margins": worst}
     for arm, best in pairs.items():
         numbers[f"{best} (epsilon {sweep.number(best, 'epsilon'):g})"] = sweep.mean(best)
         numbers[f"{arm} (epsilon {sweep.number(arm, 'epsilon'):g})"] = sweep.mean(arm)
@@ -185,8 +199,10 @@ def gradients_tell_labels(sweep: Sweep) -> Verdict | None:
     arms = [arm for arm in (CLEAN, SIGNS, *noisy_signs(sweep)) if sweep.has(arm)]
     if not arms:
         return None
-    least = min(sweep.mean(arm, READ) for arm in arms)
-    return Verdict(least >= ALL_READ, {f"least {READ}": least, "arms": len(arms), "at least": ALL_READ})
+    least = min(level(sweep, arm, READ).low for arm in arms)
+    return Verdict(
+        least >= ALL_READ, {f"least {READ}, less its margin": least, "arms": len(arms), "at least": ALL_READ}
+    )
 
 
 def once_tells_what_it_may(sweep: Sweep) -> Verdict | None:
@@ -194,10 +210,11 @@ def once_tells_what_it_may(sweep: Sweep) -> Verdict | None:
     arms = once(sweep)
     if not arms:
         return None
-    over = {arm: sweep.mean(arm, READ) - keeping(epsilon) for arm, epsilon in arms.items()}
+    over = {arm: level(sweep, arm, READ).high - keeping(epsilon) for arm, epsilon in arms.items()}
     read: Numbers = {arm: sweep.mean(arm, READ) for arm in arms}
     worst = max(over.values())
-    return Verdict(worst <= READ_MARGIN, {**read, "most above e^eps/(1+e^eps)": worst, "margin": READ_MARGIN})
+    told: Numbers = {"most above e^eps/(1+e^eps), with its margin": worst, "allowed": READ_MARGIN}
+    return Verdict(worst <= READ_MARGIN, {**read, **told})
 
 
 def redrawn_tells_more(sweep: Sweep) -> Verdict | None:
@@ -205,7 +222,7 @@ def redrawn_tells_more(sweep: Sweep) -> Verdict | None:
     arms = {arm: epsilon for arm, epsilon in redrawn(sweep).items() if epsilon > 0}
     if not arms:
         return None
-    over = {arm: sweep.mean(arm, READ) - keeping(epsilon) for arm, epsilon in arms.items()}
+    over = {arm: level(sweep, arm, READ).low - keeping(epsilon) for arm, epsilon in arms.items()}
     numbers: Numbers = {arm: sweep.mean(arm, READ) for arm in arms}
     at_one = {f"allowed by {arm}": keeping(epsilon) for arm, epsilon in arms.items()}
     told = [value for arm, value in over.items() if keeping(arms[arm]) + READ_MARGIN < 1]
@@ -220,7 +237,9 @@ def signs_cost(sweep: Sweep) -> Verdict | None:
     if not sweep.has(CLEAN, SIGNS):
         return None
     below = rise(sweep, SIGNS, CLEAN)
-    return Verdict(below > CLOSE, {SIGNS: sweep.mean(SIGNS), CLEAN: sweep.mean(CLEAN), "below in SE": below})
+    return Verdict(
+        below > CLOSE, {SIGNS: sweep.mean(SIGNS), CLEAN: sweep.mean(CLEAN), "below in margins": below}
+    )
 
 
 def signs_carry_something(sweep: Sweep) -> Verdict | None:
@@ -230,7 +249,7 @@ def signs_carry_something(sweep: Sweep) -> Verdict | None:
         return None
     above = rise(sweep, nothing, SIGNS)
     figures: Numbers = {arm: sweep.mean(arm) for arm in (SIGNS, *noisy_signs(sweep))}
-    return Verdict(above > CLOSE, {**figures, "above coin flips in SE": above})
+    return Verdict(above > CLOSE, {**figures, "above coin flips in margins": above})
 
 
 def epsilons_are_true(sweep: Sweep) -> Verdict | None:
@@ -242,8 +261,8 @@ def epsilons_are_true(sweep: Sweep) -> Verdict | None:
     units |= dict.fromkeys(noisy_signs(sweep), ONE_EMBEDDING)
     alike = [arm for arm, epsilon in true.items() if math.isclose(epsilon, sweep.number(arm, "epsilon"))]
     known = all(sweep.fact(arm, "unit") == unit for arm, unit in units.items())
-    numbers: Numbers = {"arms": len(true), "that say their true epsilon": len(alike)}
-    shown: Numbers = {f"{arm}, true epsilon": true[arm] for arm in redrawn(sweep)}
+    numbers: Numbers = {"arms": len(true), "that say what is proved": len(alike)}
+    shown: Numbers = {f"{arm}, proved": true[arm] for arm in redrawn(sweep)}
     return Verdict(len(alike) == len(true) and known, {**numbers, **shown})
 
 
@@ -259,24 +278,27 @@ def _true_epsilons(sweep: Sweep) -> Mapping[str, float]:
 
 CLAIMS = (
     Claim("With epsilon 0 and flips drawn once, AUC is .5 within .02", chance_at_zero(once_arm, 0)),
-    Claim("The same drawn afresh, within .02 or 2 SE, if that is more", chance_at_zero(redrawn_arm, CLOSE)),
-    Claim("AUC(0) < AUC(1) < AUC(5) <= AUC without noise + 2 SE, drawn once", rises_to_clean(once_arm)),
+    Claim("The same drawn afresh, within .02 or a margin, if that is more",
+          chance_at_zero(redrawn_arm, CLOSE)),
+    Claim("AUC(0) < AUC(1) < AUC(5) <= AUC without noise (and a margin), drawn once",
+          rises_to_clean(once_arm)),
     Claim("The same, drawn afresh", rises_to_clean(redrawn_arm)),
-    Claim("AUC does not fall as epsilon grows (neighbours within 2 SE)", never_falls),
+    Claim("AUC does not fall as epsilon grows (neighbours within a margin)", never_falls),
     Claim("Below epsilon 1: low performance, less than half of the lead over chance", low_below_one),
     Claim("From epsilon 5 on: high performance, nine tenths of it and more", high_above_five),
     Claim("Training loss on true labels falls, and stays higher at epsilon 1 than without", loss_is_higher),
     Claim("The log's loss at epsilon 1 is one on true labels: below .582", log_shows_true_labels),
-    Claim("Drawn afresh is at least as accurate as drawn once at the same stated epsilon (2 SE)",
+    Claim("Drawn afresh is at least as accurate as drawn once at the same stated epsilon (within a margin)",
           redrawn_is_no_worse),
-    Claim("Drawn once is at least as accurate where it truly spends no more (2 SE)",
+    Claim("Drawn once is at least as accurate where no more is proved for it (within a margin)",
           once_is_better_for_its_cost),
     Claim("Without label privacy, gradients tell the follower every label", gradients_tell_labels),
     Claim("With flips drawn once they tell no more than the stated epsilon allows", once_tells_what_it_may),
     Claim("With flips drawn afresh they tell more than the stated epsilon allows", redrawn_tells_more),
     Claim("Signs of the follower's outputs cost accuracy before any noise", signs_cost),
     Claim("Signs without noise are better than coin flips in their place", signs_carry_something),
-    Claim("Every epsilon is what its draws cost: stated once, or times the epochs", epsilons_are_true),
+    Claim("Every epsilon is what its draws cost: stated once, or times the epochs", epsilons_are_true,
+          "identity"),
 )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
-from scenarios.study.comparison import CLOSE, largest_rise, rise
+from scenarios.study.comparison import CLOSE, difference, largest_rise, level, rise
 from scenarios.study.sweep import Quick, Study, Sweep
 from scenarios.swarms.progress import percent
 from scenarios.systems.mechanisms import charts
@@ -99,8 +99,8 @@ def rises_with_epsilon(sweep: Sweep) -> Verdict | None:
         return None
     falls = {line.name: largest_rise(sweep, arms[::-1]) for line, arms in lines.items()}
     gains = [rise(sweep, arms[0], arms[-1]) for arms in lines.values()]
-    numbers: Numbers = {f"{name}, largest fall in SE": fall for name, fall in falls.items()}
-    numbers["least gain from first to last in SE"] = min(gains)
+    numbers: Numbers = {f"{name}, largest fall in margins": fall for name, fall in falls.items()}
+    numbers["least gain from first to last in margins"] = min(gains)
     return Verdict(max(falls.values()) <= CLOSE < min(gains), numbers)
 
 
@@ -110,7 +110,7 @@ def secure_sum_is_free(sweep: Sweep) -> Verdict | None:
         return None
     apart = rise(sweep, SERVER_ONLY, SECURE_SUM)
     numbers: Numbers = {"secure sum": sweep.mean(SECURE_SUM), "fedavg": sweep.mean(SERVER_ONLY)}
-    return Verdict(abs(apart) <= CLOSE, {**numbers, "apart in SE": apart})
+    return Verdict(abs(apart) <= CLOSE, {**numbers, "apart in margins": apart})
 
 
 def records_cost_less(sweep: Sweep) -> Verdict | None:
@@ -118,11 +118,10 @@ def records_cost_less(sweep: Sweep) -> Verdict | None:
     record, data_set = at(sweep, DP_SGD, TOLD_AT), at(sweep, LDP, TOLD_AT)
     if record is None or data_set is None:
         return None
-    gain = 100 * (sweep.mean(record) - sweep.mean(data_set))
-    numbers: Numbers = {"dp-sgd": sweep.mean(record), "ldp": sweep.mean(data_set), "points": gain}
-    return Verdict(
-        gain >= RECORDS_GAIN_AT_LEAST_POINTS, {**numbers, "at least": RECORDS_GAIN_AT_LEAST_POINTS}
-    )
+    gain = difference(sweep, data_set, record)
+    numbers: Numbers = {"dp-sgd": sweep.mean(record), "ldp": sweep.mean(data_set), "points": 100 * gain.mean}
+    numbers |= {"margin": 100 * gain.margin, "at least": RECORDS_GAIN_AT_LEAST_POINTS}
+    return Verdict(100 * gain.low >= RECORDS_GAIN_AT_LEAST_POINTS, numbers)
 
 
 def labels_cost_little(sweep: Sweep) -> Verdict | None:
@@ -130,9 +129,11 @@ def labels_cost_little(sweep: Sweep) -> Verdict | None:
     arm = at(sweep, LABEL_DP, LABEL_EPSILON)
     if arm is None or not sweep.has(SERVER_ONLY):
         return None
-    cost = 100 * (sweep.mean(SERVER_ONLY) - sweep.mean(arm))
-    numbers: Numbers = {"label-dp": sweep.mean(arm), "no noise": sweep.mean(SERVER_ONLY), "points lost": cost}
-    return Verdict(cost <= LABEL_COSTS_AT_MOST_POINTS, {**numbers, "at most": LABEL_COSTS_AT_MOST_POINTS})
+    cost = difference(sweep, arm, SERVER_ONLY)
+    numbers: Numbers = {"label-dp": sweep.mean(arm), "no noise": sweep.mean(SERVER_ONLY)}
+    numbers |= {"points lost": 100 * cost.mean, "margin": 100 * cost.margin}
+    numbers["at most"] = LABEL_COSTS_AT_MOST_POINTS
+    return Verdict(100 * cost.high <= LABEL_COSTS_AT_MOST_POINTS, numbers)
 
 
 def training_beats_rows(sweep: Sweep) -> Verdict | None:
@@ -156,7 +157,7 @@ def _each_gains(sweep: Sweep, pairs: Sequence[tuple[str, str]]) -> Verdict | Non
     if not pairs:
         return None
     gains = {other: rise(sweep, one, other) for one, other in pairs}
-    numbers: Numbers = {f"{arm}, gain in SE": gain for arm, gain in gains.items()}
+    numbers: Numbers = {f"{arm}, gain in margins": gain for arm, gain in gains.items()}
     return Verdict(min(gains.values()) > CLOSE, numbers)
 
 
@@ -166,25 +167,28 @@ def few_parties_hide_no_data_set(sweep: Sweep) -> Verdict | None:
     arms = [arm for arm, spent in proved.items() if spent <= TOLD_AT * (1 + 1e-6)]
     if not arms:
         return None
-    best = max(arms, key=sweep.mean)
+    best = max(arms, key=lambda arm: level(sweep, arm).high)
     numbers: Numbers = {"arms": len(arms), "best of them": best, "its accuracy": sweep.mean(best)}
-    return Verdict(sweep.mean(best) < MEANINGFUL, {**numbers, "below": MEANINGFUL})
+    numbers |= {"margin": sweep.margin(best), "below": MEANINGFUL}
+    return Verdict(level(sweep, best).high < MEANINGFUL, numbers)
 
 
 CLAIMS = (
-    Claim("What exact mechanisms state is proved: none spends more", exact_is_proved),
+    Claim("What exact mechanisms state is proved: none spends more", exact_is_proved, "identity"),
     Claim("What NbAFL and RPFL (its open constants as below) state is proved at no epsilon",
-          formulas_overspend),
-    Claim("linear-classic keeps small epsilons and overspends large ones, given its radii", linear_turns),
-    Claim("Secure aggregation costs no accuracy: as FedAvg within 2 SE", secure_sum_is_free),
-    Claim("The larger epsilon, the better, for every exact mechanism (neighbours within 2 SE)",
+          formulas_overspend, "identity"),
+    Claim("linear-classic keeps small epsilons and overspends large ones, given its radii", linear_turns,
+          "identity"),
+    Claim("Secure aggregation costs no accuracy: as FedAvg, within a margin", secure_sum_is_free),
+    Claim("The larger epsilon, the better, for every exact mechanism (neighbours within a margin)",
           rises_with_epsilon),
     Claim(f"At a stated {TOLD_AT}, dp-sgd (one record) is {RECORDS_GAIN_AT_LEAST_POINTS:g} points above ldp "
           "(whole data sets)", records_cost_less),
     Claim(f"label-dp at {LABEL_EPSILON} is within {LABEL_COSTS_AT_MOST_POINTS:g} points of no noise",
           labels_cost_little),
-    Claim("For one record, noise in training beats noise on rows (2 SE)", training_beats_rows),
-    Claim("For whole data sets, a trusted server's noise beats each peer's own (2 SE)",
+    Claim("For one record, noise in training beats noise on rows (by more than a margin)",
+          training_beats_rows),
+    Claim("For whole data sets, a trusted server's noise beats each peer's own (by more than a margin)",
           a_trusted_server_helps),
     Claim(f"With ten parties, nothing hides a whole data set at a proved {TOLD_AT} and reaches 50 %",
           few_parties_hide_no_data_set),

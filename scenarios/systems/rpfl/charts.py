@@ -9,7 +9,6 @@ from scenarios.federated.measures import BACKDOOR as SUCCESS
 from scenarios.frame.spec import Chart, Json, Table
 from scenarios.study.charts import (
     ACCURACY,
-    BAND,
     BARS,
     PERCENT,
     accuracy_text,
@@ -266,7 +265,7 @@ def members(sweep: Sweep) -> Chart:
 
 def _bars(name: str, arms: Mapping[str, str], sweep: Sweep, place: int, fact: str = FINAL) -> Json:
     there = {words: one for words, one in arms.items() if sweep.has(one)}
-    errors = [BAND * sweep.standard_error(one, fact) for one in there.values()]
+    errors = [sweep.margin(one, fact) for one in there.values()]
     return {
         "type": "bar",
         "name": name,

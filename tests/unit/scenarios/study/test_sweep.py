@@ -1,12 +1,16 @@
 """What a sweep's results show: means, errors, curves and facts."""
 
+import json
 import math
 
 import numpy as np
 import pytest
 
+from node.errors import ConfigError
 from scenarios.study.cells import Cell, Outcome
-from scenarios.study.sweep import Sweep, arms_json, collect, standard_error, substitutions
+from scenarios.study.comparison import difference, level, rise
+from scenarios.study.estimates import Estimate, estimate
+from scenarios.study.sweep import Sweep, arms_json, collect, stored, substitutions
 from tests.own_studies import NOISED, PLAIN, STUDY
 
 FIGURES = {
@@ -36,12 +40,57 @@ def test_the_mean_of_the_last_figures_and_its_standard_error(sweep: Sweep) -> No
     assert sweep.mean("plain") == pytest.approx(0.85)
     assert sweep.standard_error("plain") == pytest.approx(0.05)  # s = 0.0707, n = 2
     assert sweep.standard_error("noised") == pytest.approx(0.2)
-    assert sweep.error_between("plain", "noised") == pytest.approx(math.hypot(0.05, 0.2))
 
 
 def test_the_standard_error_has_n_less_one() -> None:
-    assert standard_error(np.array([1.0, 2.0, 3.0, 4.0])) == pytest.approx(math.sqrt(5 / 3) / 2)
-    assert standard_error(np.array([3.0, 3.0])) == 0
+    assert estimate(np.array([1.0, 2.0, 3.0, 4.0])).error == pytest.approx(math.sqrt(5 / 3) / 2)
+    assert estimate(np.array([3.0, 3.0])).error == 0
+
+
+@pytest.mark.parametrize(("seeds", "quantile"), [(2, 12.7062), (3, 4.3027), (5, 2.7764), (16, 2.1314)])
+def test_margins_are_by_students_t(seeds: int, quantile: float) -> None:
+    """The quantiles are those of a printed table: .975 with n - 1 degrees of freedom."""
+    found = Estimate(0.5, 0.01, seeds)
+    assert found.margin == pytest.approx(0.01 * quantile, rel=1e-4)
+    assert (found.low, found.high) == pytest.approx((0.5 - found.margin, 0.5 + found.margin))
+    assert found.margins == pytest.approx(0.5 / found.margin)
+
+
+def test_an_interval_is_above_or_below_zero_or_neither() -> None:
+    assert [
+        (one.above, one.below) for one in (Estimate(1, 0.1, 5), Estimate(-1, 0.1, 5), Estimate(1, 1, 5))
+    ] == [
+        (True, False),
+        (False, True),
+        (False, False),
+    ]
+
+
+def test_differences_are_taken_seed_by_seed(sweep: Sweep) -> None:
+    """Both arms vary by far more over the seeds than their difference does, as it is .6 and .3."""
+    found = difference(sweep, "noised", "plain")
+    assert found.mean == pytest.approx(0.45)
+    assert found.error == pytest.approx(0.15)  # independent: sqrt(.05^2 + .2^2) = .206
+    assert found.seeds == 2
+    assert rise(sweep, "noised", "plain") == pytest.approx(0.45 / (0.15 * 12.7062), rel=1e-4)
+    assert level(sweep, "plain").error == pytest.approx(0.05)
+    assert sweep.margin("plain") == pytest.approx(0.05 * 12.7062, rel=1e-4)
+
+
+def test_arms_that_are_one_differ_by_nothing(sweep: Sweep) -> None:
+    assert rise(sweep, "plain", "plain") == 0
+
+
+def test_a_stored_result_gives_the_sweep_again(sweep: Sweep) -> None:
+    again = stored(STUDY, json.loads(json.dumps({"arms": arms_json(sweep)})))
+    assert again.seeds == sweep.seeds
+    assert again.arms == sweep.arms
+    assert again.outcomes == sweep.outcomes
+
+
+def test_an_arm_that_the_study_does_not_have_is_refused(sweep: Sweep) -> None:
+    with pytest.raises(ConfigError, match="'gone' of the result is none of"):
+        stored(STUDY, {"arms": {"gone": arms_json(sweep)["plain"]}})
 
 
 def test_the_curve_is_the_mean_round_by_round(sweep: Sweep) -> None:
@@ -59,7 +108,6 @@ def test_other_facts_have_means_and_errors_too(sweep: Sweep) -> None:
     assert sweep.values("plain", "epsilon").tolist() == [2.0, 9.0]
     assert sweep.mean("plain", "epsilon") == pytest.approx(5.5)
     assert sweep.standard_error("plain", "epsilon") == pytest.approx(3.5)
-    assert sweep.error_between("plain", "plain", "epsilon") == pytest.approx(math.hypot(3.5, 3.5))
     assert np.isnan(sweep.values("plain", "unit")).all()  # a text, and in the other seed nothing
     assert sweep.curve("plain", "loss") == pytest.approx((1.0, 0.15))
 
