@@ -123,15 +123,23 @@ class Robust(PlainTraining):
 
     def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
         """Returns the model plus the aggregate of the updates; the model itself if no upload is finite."""
-        if not len(uploads):
-            return model
-        sent = np.stack(uploads)
-        finite = robust.finite_rows(sent)
-        if not finite.any():
-            return model
-        updates = (sent[finite].astype(np.float64) - model).astype(np.float32)
-        moved: Floats = (model.astype(np.float64) + self._aggregated(updates, words)).astype(np.float32)
-        return moved
+        return moved(model, uploads, lambda updates: self._aggregated(updates, words))
 
     def _aggregated(self, updates: Updates, words: Words) -> Floats:
         return AGGREGATORS[self.aggregator](updates, words, **self.parameters)
+
+
+def moved(model: Floats, uploads: Sequence[Floats], aggregate: Callable[[Updates], Floats]) -> Floats:
+    """`model` (d,) plus what `aggregate` makes of the updates (k, d) in those `uploads` that are finite.
+
+    The model itself if there are none.
+    """
+    if not len(uploads):
+        return model
+    sent = np.stack(uploads)
+    finite = robust.finite_rows(sent)
+    if not finite.any():
+        return model
+    updates = (sent[finite].astype(np.float64) - model).astype(np.float32)
+    result: Floats = (model.astype(np.float64) + aggregate(updates)).astype(np.float32)
+    return result

@@ -124,6 +124,7 @@ class Scenario(Generic[Configuration, Results]):
     execute: runs a configuration in a folder and shows progress on the console; raises UserError.
     headline: one sentence with the main figures.
     files: writes further files with the results to the folder, before result.json.
+    target: what `scenarios run` takes for it; "" stands for its name.
     method: how the claims are judged, in a sentence or two, for a report's reader.
     stored: the results that a result.json holds; None if it does not hold all of them. Raises ConfigError.
     """
@@ -143,6 +144,7 @@ class Scenario(Generic[Configuration, Results]):
     charts: Callable[[Results], tuple[Chart, ...]]
     tables: Callable[[Results], tuple[Table, ...]]
     files: Callable[[Results, Path], None] = no_files
+    target: str = ""
     method: str = ""
     stored: Callable[[Json], Results] | None = None
 

@@ -40,30 +40,31 @@ class Quick:
     arms: tuple[str, ...] = ("*",)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Study:
-    """A sweep and its claims.
+    """A sweep and its claims. Name, summary, arms and seeds are enough.
 
-    stands_in: (part of the source, its replacement here), listed in every report.
-    data_sets: the names of the data sets that every run needs; an arm asks for others that it uses.
-    usual: patterns of the arms of a full run; the others run only if the command line names them.
-    own: makes an arm called "own" from the import path and keyword arguments of a user's mechanism. Raises
-    ConfigError.
+    source: whose system it replays. stands_in: (part of the source, its replacement here), listed in every
+    report. data_sets: the names of the data sets that every run needs; an arm asks for others that it uses.
+    own: makes an arm called "own" from the import path and keyword arguments of a user's mechanism, and
+    raises ConfigError; None: the study has no such arm. headline, charts, tables: None stands for those of
+    scenarios.study.plots. usual: patterns of the arms of a full run; the others run only if the command line
+    names them.
     """
 
     name: str
-    source: str
     summary: str
-    stands_in: tuple[tuple[str, str], ...]
-    data_sets: tuple[str, ...]
     arms: tuple[Arm | Cell, ...]
     seeds: int
-    quick: Quick
-    own: Callable[[str, Mapping[str, Any]], Cell]
-    claims: tuple[Claim[Sweep], ...]
-    headline: Callable[[Sweep], str]
-    charts: Callable[[Sweep], tuple[Chart, ...]]
-    tables: Callable[[Sweep], tuple[Table, ...]]
+    source: str = ""
+    stands_in: tuple[tuple[str, str], ...] = ()
+    data_sets: tuple[str, ...] = ()
+    quick: Quick = Quick(seeds=2, rounds=2)
+    own: Callable[[str, Mapping[str, Any]], Cell] | None = None
+    claims: tuple[Claim[Sweep], ...] = ()
+    headline: Callable[[Sweep], str] | None = None
+    charts: Callable[[Sweep], tuple[Chart, ...]] | None = None
+    tables: Callable[[Sweep], tuple[Table, ...]] | None = None
     usual: tuple[str, ...] = ("*",)
 
 
