@@ -28,7 +28,8 @@ check: $(STAMP) ## style, types, and the arrows between the packages
 	@$(PY) -m mypy
 	@$(VENV)/bin/lint-imports
 
-docs: $(STAMP) ## the documentation site, into site/index.html; a broken link is an error
+docs: $(STAMP) ## the documentation site, into site/index.html; a broken link or a stale table is an error
+	@$(PY) -m website.scenario_tables --check
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet $(ARGS)
 	@echo 'site/index.html'
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from mechanisms.mechanism import Mechanism, Setting, Unprotected
+from mechanisms.servers.adaptive_clip import adaptive_clip
 from mechanisms.servers.dp_fedavg import dp_fedavg, dp_fedavg_within
 from mechanisms.servers.dp_fedavg_book import BookDPFedAvg
+from mechanisms.servers.fedprox import FedProx
 from mechanisms.servers.label_server import LabelsOnce
 from mechanisms.servers.nbafl import FederatedScopeNbAFL, PaperNbAFL
 from mechanisms.servers.row_noise import row_noise
 from mechanisms.servers.rpfl_server import rpfl_of
+from mechanisms.servers.scaffold import Scaffold
 from mechanisms.servers.server import FedAvg, ServerMechanism
+from mechanisms.servers.server_optimizers import fedadam, fedavgm, fedyogi
 from mechanisms.updates.distributed import distributed_dp
 from mechanisms.updates.linear_classic import linear_classic
 from mechanisms.updates.local import aldp, ldp
@@ -63,10 +67,16 @@ MECHANISMS: Mapping[str, Maker] = {
 
 SERVER_MECHANISMS: Mapping[str, Callable[..., ServerMechanism]] = {
     "fedavg": FedAvg,
+    "fedavgm": fedavgm,
+    "fedadam": fedadam,
+    "fedyogi": fedyogi,
+    "fedprox": FedProx,
+    "scaffold": Scaffold,
     "nbafl": PaperNbAFL,
     "nbafl-federatedscope": FederatedScopeNbAFL,
     "dp-fedavg": dp_fedavg,
     "dp-fedavg-within": dp_fedavg_within,
+    "dp-fedavg-adaptive": adaptive_clip,
     "dp-fedavg-book": BookDPFedAvg,
     "label-dp": LabelsOnce,
     "row-noise": row_noise,

@@ -29,8 +29,9 @@ RUN_DESCRIPTION = (
     "Options that a scenario does not have are refused."
 )
 DATA_DESCRIPTION = (
-    "See that a data set is there: fetch it from its publisher, go on with what was interrupted, check it. "
-    "What is there and whole is not fetched again. Without a name: where each data set lies, and its size."
+    "See that a data set is there: fetch it from its publisher, go on with what was interrupted, check it, "
+    "and make the files that scenarios read. What is there and whole is not fetched again. Without a name: "
+    "the licence of each data set, where it lies, and its size."
 )
 JUDGE_DESCRIPTION = (
     "Judge the claims of a stored result.json again, by the claims of this version, without a new run. "
@@ -91,13 +92,16 @@ def _run(arguments: argparse.Namespace, console: Console) -> None:
 def _data(arguments: argparse.Namespace, console: Console) -> None:
     folder, name = data_folder(arguments.data_dir, os.environ), arguments.name
     _say(console, f"data in {folder}" if name is None else f"data set {name}, in {folder}")
-    from scenarios.data import downloads  # noqa: PLC0415 - loads aiohttp
-
-    begun()
     if name is None:
-        console.print(downloads.overview(folder))
+        from scenarios.data.overview import overview as data_overview  # noqa: PLC0415 - needed here only
+
+        begun()
+        console.print(data_overview(folder))
     else:
-        downloads.get(name, folder, console)
+        from scenarios.data.getting import get  # noqa: PLC0415 - loads aiohttp
+
+        begun()
+        get(name, folder, console)
 
 
 def _judge(arguments: argparse.Namespace, console: Console) -> None:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from mechanisms.accounting.ledger import Gaussian, Relation, Unit
 from mechanisms.mechanism import Floats, Guarantee, Memory, Offer, Quiet, Setting, Unprotected
 from mechanisms.noise.randomness import Words
-from mechanisms.servers.server import FedAvg, Indices, fixed_sample
+from mechanisms.servers.server import (
+    FedAvg,
+    Federation,
+    Indices,
+    Labels,
+    Sent,
+    Trained,
+    Upload,
+    fixed_sample,
+)
+
+Counts = tuple[int, float, tuple[int, ...], tuple[float, ...]]
 
 UNIT = Unit("one ward", Relation.REPLACE, "L2")
 
@@ -102,3 +116,70 @@ class Breaking(FedAvg):
 
     def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
         raise RuntimeError("the scales\nare stuck")
+
+
+class Unreadable(FedAvg):
+    """Fails when it is to make the rows of a round."""
+
+    __slots__ = ()
+
+    def __init__(self, federation: Federation) -> None:
+        super().__init__(federation, 1)
+
+    def examples_of_round(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
+        raise RuntimeError("not today")
+
+
+class Remembering(FedAvg):
+    """Federated averaging that counts: the server its rounds and uploads, each client its own rounds.
+
+    State: (rounds so far, sum of what clients were told, uploads by client, the last count that each sent).
+    """
+
+    __slots__ = ()
+
+    @property
+    def client_memory(self) -> int:
+        return 1
+
+    def start(self) -> Counts:
+        return 0, 0.0, (0,) * self.federation.clients, (0.0,) * self.federation.clients
+
+    def told(self, state: Counts) -> Floats:
+        return np.array([state[0], 0], np.float32)
+
+    def state_figures(self, state: Counts) -> Mapping[str, float]:
+        _, told, counted, said = state
+        return {
+            "rounds told to clients": told,
+            **{f"uploads of client {client}": float(times) for client, times in enumerate(counted)},
+            **{f"uploads that client {client} remembers": times for client, times in enumerate(said)},
+        }
+
+    def send(self, trained: Trained, words: Words) -> Sent:
+        kept = trained.kept + 1
+        return Sent(np.concatenate([trained.weights, trained.told[:1], kept]), kept)
+
+    def combine(
+        self, model: Floats, state: Counts, uploads: Sequence[Upload], words: Words
+    ) -> tuple[Floats, Counts]:
+        rounds, told, counted, said = state
+        plain = [replace(sent, vector=sent.vector[: len(model)]) for sent in uploads]
+        told += float(np.mean([sent.vector[-2] for sent in uploads]))
+        now = {sent.client: float(sent.vector[-1]) for sent in uploads}
+        new, _ = super().combine(model, None, plain, words)
+        return new, (
+            rounds + 1,
+            told,
+            tuple(times + (client in now) for client, times in enumerate(counted)),
+            tuple(now.get(client, before) for client, before in enumerate(said)),
+        )
+
+
+class Former(FedAvg):
+    """Combines by the hook of version 0.1: rows beside the uploads, and no state."""
+
+    __slots__ = ()
+
+    def combine(self, model, uploads, rows, words):  # type: ignore[no-untyped-def, override]  # the former hook
+        return model

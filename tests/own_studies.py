@@ -39,6 +39,12 @@ PLAIN = FederatedCell(
 )
 NOISED = replace(PLAIN, arm="noised", mechanism=MechanismChoice("nbafl-federatedscope", NOISY))
 
+REMEMBERING = replace(
+    PLAIN,
+    arm="remembering",
+    mechanism=MechanismChoice("tests.own_mechanisms:Remembering", {"clients_per_round": 3}),
+)
+
 
 def own(path: str, parameters: Mapping[str, Any]) -> FederatedCell:
     """Makes the arm of a user's own mechanism."""

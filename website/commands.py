@@ -63,7 +63,7 @@ def page() -> str:
 _INTRODUCTION = """\
 Made from the commands' own parsers: `--help` says the same. Each is started in either of two ways, which are
 the same code ([more on that](../operating.md#one-command-for-all)). `make help` lists what the repository has
-beside them; [scenarios](../scenarios.md) have a page of their own."""
+beside them; [scenarios](../scenarios/README.md) have a page of their own."""
 
 
 def _doors() -> str:

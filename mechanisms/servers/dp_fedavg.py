@@ -43,7 +43,9 @@ from mechanisms.servers.server import (
     Federation,
     Indices,
     PlainTraining,
+    State,
     Step,
+    Upload,
     matched,
     poisson_sample,
 )
@@ -230,13 +232,15 @@ class DPFedAvg(PlainTraining):
         """Returns the update, clipped once more: torch's rounding may have left it above the bound."""
         return self.clip.final(weights - start)
 
-    def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
+    def combine(
+        self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
+    ) -> tuple[Floats, State]:
         """theta + estimate + N(0, sigma^2); with noise even for an empty sample, which must not show."""
         std, d = self.noise_std, self.federation.dimension
-        spacing = _spacing(std, self.clip.radius)
-        updates = [(update, self.weight(own)) for update, own in paired(uploads, rows, d)]
+        spacing = spacing_of(std, self.clip.radius)
+        updates = [(update, self.weight(own)) for update, own in paired(uploads, d)]
         units = self.estimator.estimate(updates, d, self.sampling_probability, spacing)
-        return moved(model, units, std, spacing, words)
+        return moved(model, units, std, spacing, words), state
 
     def weight(self, rows: int) -> float:
         """w_k = min(n_k / w_hat, 1)."""
@@ -300,11 +304,11 @@ def dp_fedavg_within(
 # -- parts -------------------------------------------------------------------------------------------------
 
 
-def paired(uploads: Sequence[Floats], rows: Sequence[int], d: int) -> list[tuple[Floats, int]]:
-    """Pairs each upload (d,) with its rows; both may be empty."""
-    if not len(uploads) and not len(rows):
+def paired(uploads: Sequence[Upload], d: int) -> list[tuple[Floats, int]]:
+    """Pairs the vector (d,) of each upload with its rows; there may be none."""
+    if not len(uploads):
         return []
-    pairs = matched(uploads, rows)
+    pairs = matched([sent.vector for sent in uploads], [sent.rows for sent in uploads])
     if pairs[0][0].shape != (d,):
         raise ValueError(
             f"uploads of shape {pairs[0][0].shape} are not allowed: ({d},), as in the federation"
@@ -312,7 +316,7 @@ def paired(uploads: Sequence[Floats], rows: Sequence[int], d: int) -> list[tuple
     return pairs
 
 
-def _spacing(noise_std: float, radius: float) -> float:
+def spacing_of(noise_std: float, radius: float) -> float:
     """The grid that `noise_std` alone requires, as sums are kept in doubles; very fine without noise."""
     return grid(noise_std or radius * 2.0**-20, 0.0)
 

@@ -17,7 +17,16 @@ from mechanisms.noise.noise import grid
 from mechanisms.noise.randomness import Words
 from mechanisms.servers.dp_fedavg import Flat, moved, paired
 from mechanisms.servers.estimators import FixedDenominator
-from mechanisms.servers.server import Federation, Indices, PlainTraining, Step, among, fixed_sample
+from mechanisms.servers.server import (
+    Federation,
+    Indices,
+    PlainTraining,
+    State,
+    Step,
+    Upload,
+    among,
+    fixed_sample,
+)
 
 ZEROED_USER = Unit(
     "one user's whole data, over the run, its updates set to zero where it is removed",
@@ -104,9 +113,11 @@ class BookDPFedAvg(PlainTraining):
         """The update, clipped."""
         return Flat(self.clip_radius).final(weights - start)
 
-    def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
+    def combine(
+        self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
+    ) -> tuple[Floats, State]:
         """theta + lambda sum Delta_k + N(0, sigma^2): a sum, not a mean."""
         d, spacing = self.federation.dimension, grid(self.noise_std, 0.0)
-        updates = [(update, 1.0) for update, _ in paired(uploads, rows, d)]
+        updates = [(update, 1.0) for update, _ in paired(uploads, d)]
         units = FixedDenominator(1 / self.scale).estimate(updates, d, 1.0, spacing)
-        return moved(model, units, self.noise_std, spacing, words)
+        return moved(model, units, self.noise_std, spacing, words), state

@@ -35,7 +35,7 @@ from mechanisms.mechanism import Guarantee
 from mechanisms.noise.clipping import Floats, clip_elements, clip_l2
 from mechanisms.noise.noise import gaussian, noised
 from mechanisms.noise.randomness import Words
-from mechanisms.servers.server import Averaging, Federation, Indices, among, fixed_sample
+from mechanisms.servers.server import Averaging, Federation, Indices, State, Upload, among, fixed_sample
 
 TABLE_EPSILONS = (100.0, 50.0, 10.0)
 TABLE_CONSTANTS = (1.0, 2.0, 3.0)
@@ -268,10 +268,12 @@ class PaperNbAFL(Averaging):
         """w / max(1, ||w|| / C) plus noise of sigma_U, whatever the client's own number of rows."""
         return noised(clip_l2(weights, self.clip), self.upload_noise_std, self.clip, words)
 
-    def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
+    def combine(
+        self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
+    ) -> tuple[Floats, State]:
         """The mean of the uploads, weighted by rows, plus noise of sigma_D."""
-        mean = Averaging.combine(self, model, uploads, rows, words)
-        return _with_noise(mean, self.download_noise_std, words)
+        mean, state = Averaging.combine(self, model, state, uploads, words)
+        return _with_noise(mean, self.download_noise_std, words), state
 
 
 def download_exposures(epsilon: float, rounds: int, clients: int, chosen: int, exposures: int) -> float:

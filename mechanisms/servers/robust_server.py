@@ -17,44 +17,58 @@ from mechanisms.noise.randomness import Words
 from mechanisms.servers import robust
 from mechanisms.servers.group_median import group_median, lies_withstood
 from mechanisms.servers.robust import Updates
-from mechanisms.servers.server import ALL_AT_STAKE, Federation, Indices, PlainTraining, among, fixed_sample
+from mechanisms.servers.server import (
+    ALL_AT_STAKE,
+    Federation,
+    Indices,
+    PlainTraining,
+    State,
+    Upload,
+    among,
+    fixed_sample,
+)
 
 Aggregate = Callable[..., Floats]
 
 
-def _weak_dp(updates: Updates, words: Words, norm_bound: float, noise_std: float) -> Floats:
+def _weak_dp(
+    updates: Updates, last: Floats | None, words: Words, norm_bound: float, noise_std: float
+) -> Floats:
     return robust.weak_dp(updates, norm_bound, noise_std, words)
 
 
-def _group_median(updates: Updates, words: Words, groups: int) -> Floats:
+def _group_median(updates: Updates, last: Floats | None, words: Words, groups: int) -> Floats:
     return group_median(updates, groups, words)
 
 
-def _without_words(aggregate: Callable[..., Floats]) -> Aggregate:
-    def without(updates: Updates, words: Words, **parameters: object) -> Floats:
+def _of_updates(aggregate: Callable[..., Floats]) -> Aggregate:
+    def of_updates(updates: Updates, last: Floats | None, words: Words, **parameters: object) -> Floats:
         return aggregate(updates, **parameters)
 
-    return without
+    return of_updates
 
 
-def _centred_clipping(updates: Updates, radius: float, steps: int = 1) -> Floats:
-    """Clips around zero: the server keeps no state from round to round."""
-    return robust.centred_clipping(updates, np.zeros(updates.shape[1], np.float32), radius, steps)
+def _centred_clipping(updates: Updates, last: Floats, words: Words, radius: float, steps: int = 1) -> Floats:
+    """Clips around the last round's aggregate, as Karimireddy et al. 2021 do; around zero at first."""
+    return robust.centred_clipping(updates, last, radius, steps)
 
+
+CENTRED_CLIPPING = "centred-clipping"
 
 AGGREGATORS: Mapping[str, Aggregate] = {
-    "norm-bound": _without_words(robust.norm_bounded_mean),
+    "norm-bound": _of_updates(robust.norm_bounded_mean),
     "weak-dp": _weak_dp,
-    "coordinate-median": _without_words(robust.coordinate_median),
-    "trimmed-mean": _without_words(robust.trimmed_mean),
-    "geometric-median": _without_words(robust.geometric_median),
-    "krum": _without_words(robust.krum),
-    "multi-krum": _without_words(robust.multi_krum),
-    "bulyan": _without_words(robust.bulyan),
-    "centred-clipping": _without_words(_centred_clipping),
+    "coordinate-median": _of_updates(robust.coordinate_median),
+    "trimmed-mean": _of_updates(robust.trimmed_mean),
+    "geometric-median": _of_updates(robust.geometric_median),
+    "krum": _of_updates(robust.krum),
+    "multi-krum": _of_updates(robust.multi_krum),
+    "bulyan": _of_updates(robust.bulyan),
+    CENTRED_CLIPPING: _centred_clipping,
     "group-median": _group_median,
 }
-"""Aggregators by name; each takes updates (k, d), words, and its own parameters as named in `robust`."""
+"""Aggregators by name; each takes updates (k, d), the last aggregate (d,) if the server remembers it, words,
+and its own parameters as named in `robust`."""
 
 
 def breakdown_point(aggregator: str, clients: int, parameters: Mapping[str, object]) -> int | None:
@@ -100,7 +114,7 @@ class Robust(PlainTraining):
         if self.aggregator not in AGGREGATORS:
             allowed = ", ".join(map(repr, AGGREGATORS))
             raise ValueError(f"aggregator = {self.aggregator!r} is not allowed: {allowed}")
-        self._aggregated(np.zeros((chosen, 1), np.float32), _NoWords())
+        self._aggregated(np.zeros((chosen, 1), np.float32), np.zeros(1, np.float32), _NoWords())
 
     @property
     def name(self) -> str:
@@ -121,25 +135,31 @@ class Robust(PlainTraining):
         """Samples `clients_per_round` of them."""
         return fixed_sample(clients, self.clients_per_round, rng)
 
-    def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
-        """Returns the model plus the aggregate of the updates; the model itself if no upload is finite."""
-        return moved(model, uploads, lambda updates: self._aggregated(updates, words))
+    def start(self) -> Floats | None:
+        """Zeros (d,) as the aggregate before the first, for centred clipping; others remember nothing."""
+        return np.zeros(self.federation.dimension, np.float32) if self._remembers else None
 
-    def _aggregated(self, updates: Updates, words: Words) -> Floats:
-        return AGGREGATORS[self.aggregator](updates, words, **self.parameters)
+    def combine(
+        self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
+    ) -> tuple[Floats, State]:
+        """Returns the model plus the aggregate of the updates; the model itself if none is finite.
 
+        state: the last aggregate (d,), for centred clipping; a round without an aggregate keeps it.
+        """
+        if not len(uploads):
+            return model, state
+        sent = np.stack([own.vector for own in uploads])
+        finite = robust.finite_rows(sent)
+        if not finite.any():
+            return model, state
+        updates = (sent[finite].astype(np.float64) - model).astype(np.float32)
+        aggregate = self._aggregated(updates, state, words)
+        moved: Floats = (model.astype(np.float64) + aggregate).astype(np.float32)
+        return moved, aggregate if self._remembers else state
 
-def moved(model: Floats, uploads: Sequence[Floats], aggregate: Callable[[Updates], Floats]) -> Floats:
-    """`model` (d,) plus what `aggregate` makes of the updates (k, d) in those `uploads` that are finite.
+    @property
+    def _remembers(self) -> bool:
+        return self.aggregator == CENTRED_CLIPPING
 
-    The model itself if there are none.
-    """
-    if not len(uploads):
-        return model
-    sent = np.stack(uploads)
-    finite = robust.finite_rows(sent)
-    if not finite.any():
-        return model
-    updates = (sent[finite].astype(np.float64) - model).astype(np.float32)
-    result: Floats = (model.astype(np.float64) + aggregate(updates)).astype(np.float32)
-    return result
+    def _aggregated(self, updates: Updates, last: Floats | None, words: Words) -> Floats:
+        return AGGREGATORS[self.aggregator](updates, last, words, **self.parameters)

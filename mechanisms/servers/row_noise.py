@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mechanisms.accounting import gaussian
 from mechanisms.accounting.ledger import Event, Gaussian, Relation, Unit
 from mechanisms.arguments import count
 from mechanisms.mechanism import Guarantee
@@ -32,7 +33,7 @@ class NoisyRows(PlainTraining):
     """Federated averaging of clients that train on noised rows.
 
     epsilons: (clients,), the epsilon intended for each client; noise_stds: (clients,), its noise. `guarantee`
-    is the true one of the smallest noise.
+    is what publishing the rows with the smallest noise would cost; models learned from them cost no more.
     """
 
     federation: Federation
@@ -51,8 +52,13 @@ class NoisyRows(PlainTraining):
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee for records of the client with the least noise; it states the largest epsilon."""
-        epsilon = rpfl.record_epsilon(min(self.noise_stds), self.delta, self.row_norm)
+        epsilon = gaussian.epsilon(self.delta, self.least_multiplier)
         return Guarantee(RECORD_FEATURES, epsilon, self.delta, max(self.epsilons))
+
+    @property
+    def least_multiplier(self) -> float:
+        """The least noise std over the sensitivity, the distance 2 row_norm of two rows."""
+        return min(self.noise_stds) / (2 * self.row_norm)
 
     @property
     def figures(self) -> Mapping[str, float]:
@@ -62,7 +68,7 @@ class NoisyRows(PlainTraining):
     def events(self, rounds: int) -> tuple[Event, ...]:
         """One release of the rows, for any number of rounds."""
         count("rounds", rounds)
-        return (Gaussian(min(self.noise_stds) / (2 * self.row_norm)),)
+        return (Gaussian(self.least_multiplier),)
 
     def examples(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
         """Returns the rows clipped to `row_norm` and noised, with their labels."""

@@ -5,11 +5,17 @@ noise of `noise_std` to its rows once, keeps the labels, and trains on these row
 within a Wasserstein distance rho of them (Lemma 1 there): the mean loss plus rho G(theta), with G a Lipschitz
 constant of the loss in a row. A server divides a budget of epsilon among the clients.
 
-The privacy proved here is that of the noised rows. Unit: one record's features, not its label; neighbours:
-replace; norm: L2, rows scaled to at most `row_norm`. A client draws its noise once and keeps it, so it is
-charged once: all training on the rows is post-processing. Theorem 1's sigma has an unspecified constant; with
-any constant of order 1 it is far below what its epsilon needs (`record_epsilon` says by how much). Theorem 2,
-on composition, leaves its constant open too.
+What is known of its privacy. Unit: one record's features, not its label; neighbours: replace; norm: L2, rows
+scaled to at most `row_norm`.
+
+- Proved: what publishing the noised rows would cost (`record_epsilon`). RPFL publishes models instead, which
+  are post-processing of these rows: they cost no more. Noise that a client draws once and keeps is charged
+  once; noise that it redraws is charged in each round, K Gaussian releases.
+- Refuted: Theorem 1, whatever its unspecified constant c, once a client has enough rows: of a model after
+  one step the exact cost is known (`first_step_epsilon`), and it grows with the rows where the theorem states
+  one epsilon. Theorem 2's factor sqrt(K), for the noised rows: K releases cost more, whatever c0, once K is
+  large.
+- Open: the exact cost of a model after several steps.
 """
 
 from __future__ import annotations
@@ -75,7 +81,7 @@ def theorem_noise_std(
     """Theorem 1: sigma = sqrt(c G^2 T ln(1 / delta) / (d (d - 1) sqrt(mu))) / epsilon.
 
     lipschitz: G; steps: T, of a round; rows: d, at least 2; convexity: mu; constant: c, which the document
-    leaves open. This is the authors' formula; `record_epsilon` computes the epsilon that it truly gives.
+    leaves open. This is the authors' formula; `record_epsilon` and `first_step_epsilon` say what it gives.
     """
     if count("rows", rows) < 2:
         raise ValueError(f"rows = {rows} is not allowed: at least 2")
@@ -94,8 +100,42 @@ def record_noise_std(epsilon: float, delta: float, row_norm: float) -> float:
 
 
 def record_epsilon(noise_std: float, delta: float, row_norm: float) -> float:
-    """The epsilon that noise of `noise_std` truly gives to a row's features; see `record_noise_std`."""
+    """The exact epsilon of publishing a row's features with noise of `noise_std`; see `record_noise_std`.
+
+    For whatever is computed from the noised row it is an upper bound.
+    """
     return gaussian.epsilon(delta, positive("noise_std", noise_std) / (2 * positive("row_norm", row_norm)))
+
+
+def first_step_epsilon(noise_std: float, rows: int, delta: float, row_norm: float) -> float:
+    """The exact epsilon of a row's features, of a logistic regression after one full step from theta = 0.
+
+    Its gradient there is the mean of (1/2 - y_j) x~_j over d `rows`, y_j in {0, 1}: Gaussian, with a standard
+    deviation of sigma / (2 sqrt(d)) in each coordinate. Another row of at most the same norm moves it by up
+    to row_norm / d. The noise multiplier is therefore sigma sqrt(d) / (2 row_norm). With Theorem 1's sigma,
+    which falls as 1 / sqrt(d (d - 1)), it vanishes as d grows, and no constant c keeps epsilon. A term
+    (mu / 2) ||theta||^2, which makes the loss strongly convex, has no gradient at 0.
+    """
+    multiplier = positive("noise_std", noise_std) * math.sqrt(count("rows", rows))
+    return gaussian.epsilon(delta, multiplier / (2 * positive("row_norm", row_norm)))
+
+
+# -- the utility -----------------------------------------------------------------------------------------
+
+
+def theorem_excess(
+    smoothness: float, gradient_bound: float, convexity: float, rounds: int, features: int, noise_std: float
+) -> float:
+    """Theorem 3: L B^2 / (mu^2 K) (1 + p sigma^2), said to bound E[loss(theta^K)] - loss*.
+
+    smoothness: L; gradient_bound: B; convexity: mu; rounds: K; features: p. This is the authors' formula. It
+    vanishes as K grows, and noise on rows does not permit that: for the loss (theta x - 1)^2 / 2 of one row
+    x = 1 with noise of sigma the mean gradient is theta (1 + sigma^2) - 1, and the rounds end at
+    theta = 1 / (1 + sigma^2), an excess of sigma^4 / (2 (1 + sigma^2)^2) above loss* = 0.
+    """
+    above = positive("smoothness", smoothness) * positive("gradient_bound", gradient_bound) ** 2
+    spread = 1 + count("features", features) * at_least_zero("noise_std", noise_std) ** 2
+    return above / (positive("convexity", convexity) ** 2 * count("rounds", rounds)) * spread
 
 
 # -- the radius ------------------------------------------------------------------------------------------

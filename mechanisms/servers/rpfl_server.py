@@ -1,31 +1,50 @@
-"""The complete RPFL: a budget divided among clients, rows noised once, a loss with a radius, and a server.
+"""The complete RPFL: a budget divided among clients, noised rows, a loss with a radius, and a server.
 
 The formulas are in `mechanisms.servers.rpfl`. Line 19 of the printed algorithm has no regulariser; a `weight`
 of 0 gives this "literal" variant. With a weight above 0 the loss includes rho_i G(theta) as in the problem
 DRPri-W, scaled so that the clients' mean radius becomes `weight`: radii of full size make theta = 0 optimal
-(`figures` reports the factor). Privacy: see `mechanisms.servers.row_noise`; the stated epsilon is that of
-Theorem 1.
+(`figures` reports the factor).
+
+A client draws its noise once (`Rpfl`), or in each round as Algorithm 1 has it (`RedrawnRpfl`). Algorithm 1
+also allocates the budget in each round. This gives the same allocation every time, because neither the round
+nor the mean losses that clients send change the optimum (`rpfl.allocate`); so a mechanism computes it once.
+`mechanisms.servers.rpfl` says what is proved of its privacy, what is refuted, and what is open.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 
+from mechanisms.accounting import gaussian
+from mechanisms.accounting.ledger import Event, Gaussian
 from mechanisms.arguments import at_least_zero, count, positive
-from mechanisms.noise.clipping import Floats
+from mechanisms.mechanism import Guarantee
+from mechanisms.noise.clipping import Floats, clip_rows
 from mechanisms.noise.randomness import Words
 from mechanisms.servers import rpfl
 from mechanisms.servers.robust_server import Robust
-from mechanisms.servers.row_noise import NoisyRows
-from mechanisms.servers.server import FedAvg, Federation, Step, among
+from mechanisms.servers.row_noise import RECORD_FEATURES, NoisyRows
+from mechanisms.servers.server import FedAvg, Federation, Labels, State, Step, Upload, among
 
 MEAN = "mean"
+FIRST_STEP = "epsilon of one step from zero, exact, T = 1"
+"""The name of the figure `rpfl.first_step_epsilon`, the largest of a client."""
+MODELS_PROTECTED = (
+    "every record's features are noised once, by their owner, who sends models learned from them: epsilon is "
+    "what publishing the noised rows would cost, an upper bound for the models; labels are used as they are"
+)
+REDRAWN_PROTECTED = (
+    "every record's features are noised by their owner in each round, who sends models learned from them: "
+    "epsilon is what publishing the noised rows of all rounds would cost, an upper bound for the models; "
+    "labels are used as they are"
+)
 
 
 # -- the regulariser -------------------------------------------------------------------------------------
@@ -100,6 +119,22 @@ def regulariser_of(widths: Sequence[int], sizes: Sequence[int]) -> Regulariser:
 
 
 @dataclass(frozen=True, slots=True)
+class Theorem:
+    """The parameters of Theorem 1's noise besides epsilon, delta and rows; the theorem leaves c open."""
+
+    lipschitz: float
+    steps: int
+    convexity: float
+    constant: float
+
+    def noise_std(self, epsilon: float, delta: float, rows: int) -> float:
+        """The noise std of a client with `rows` rows."""
+        return rpfl.theorem_noise_std(
+            epsilon, delta, self.lipschitz, self.steps, rows, self.convexity, self.constant
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Rpfl(NoisyRows):
     """RPFL; `rpfl_of` makes one. radii: rho_i of each client (clients,), in the unit of a row's L2 norm."""
 
@@ -107,16 +142,35 @@ class Rpfl(NoisyRows):
     weight: float
     regulariser: Regulariser
     server: FedAvg | Robust
+    theorem: Theorem
+
+    @property
+    def protects(self) -> str:
+        """What the mechanism protects, in one sentence."""
+        return MODELS_PROTECTED
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """Noise, budget and radii."""
+        """Noise, budget and radii; of logistic regression also what one step costs, exactly."""
         return {
             "least noise std on rows": min(self.noise_stds),
+            "largest noise std on rows": max(self.noise_stds),
             "least epsilon dealt": min(self.epsilons),
             "mean radius": self._mean_radius,
             "factor on the radii": self.weight / self._mean_radius,
+            **({FIRST_STEP: self._first_step} if isinstance(self.regulariser, LinearNorm) else {}),
         }
+
+    @property
+    def _first_step(self) -> float:
+        """The largest exact epsilon of a client after one step, with Theorem 1's noise for T = 1."""
+        formula = replace(self.theorem, steps=1)
+        return max(
+            rpfl.first_step_epsilon(
+                formula.noise_std(epsilon, self.delta, rows), rows, self.delta, self.row_norm
+            )
+            for epsilon, rows in zip(self.epsilons, self.federation.rows, strict=True)
+        )
 
     @property
     def withstands(self) -> int | None:
@@ -135,25 +189,48 @@ class Rpfl(NoisyRows):
         own = np.array(self.radii)[step.clients] * (self.weight / self._mean_radius)
         return self.regulariser.step(weights, torch.as_tensor(step.learning_rate * own, dtype=weights.dtype))
 
-    def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
+    def start(self) -> State:
+        """What its aggregator remembers."""
+        return self.server.start()
+
+    def combine(
+        self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
+    ) -> tuple[Floats, State]:
         """Returns the mean weighted by rows, or the robust aggregate of the uploads."""
-        return self.server.combine(model, uploads, rows, words)
+        return self.server.combine(model, state, uploads, words)
 
 
 @dataclass(frozen=True, slots=True)
-class Theorem:
-    """The parameters of Theorem 1's noise besides epsilon, delta and rows; the theorem leaves c open."""
+class RedrawnRpfl(Rpfl):
+    """RPFL whose clients noise their rows afresh in every round, Algorithm 1, lines 15 to 17."""
 
-    lipschitz: float
-    steps: int
-    convexity: float
-    constant: float
+    @property
+    def protects(self) -> str:
+        """What the mechanism protects, in one sentence."""
+        return REDRAWN_PROTECTED
 
-    def noise_std(self, epsilon: float, delta: float, rows: int) -> float:
-        """The noise std of a client with `rows` rows."""
-        return rpfl.theorem_noise_std(
-            epsilon, delta, self.lipschitz, self.steps, rows, self.convexity, self.constant
-        )
+    @property
+    def guarantee(self) -> Guarantee:
+        """K releases of the rows with the least noise; it states Theorem 2's epsilon with c0 = 1."""
+        rounds = self.federation.rounds
+        epsilon = gaussian.epsilon(self.delta, self.least_multiplier / math.sqrt(rounds))
+        return Guarantee(RECORD_FEATURES, epsilon, self.delta, math.sqrt(rounds) * max(self.epsilons))
+
+    def events(self, rounds: int) -> tuple[Event, ...]:
+        """A release of the rows in each round."""
+        return count("rounds", rounds) * (Gaussian(self.least_multiplier),)
+
+    def examples(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
+        """Returns the rows clipped to `row_norm`, with their labels."""
+        return clip_rows(x, self.row_norm), y
+
+    def examples_of_round(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
+        """Returns the rows with new noise, and their labels."""
+        return NoisyRows.examples(self, x, y, client, words)
+
+
+DRAWS: Mapping[str, type[Rpfl]] = {"once": Rpfl, "each-round": RedrawnRpfl}
+"""From the word for when a client draws its noise to the mechanism."""
 
 
 def rpfl_of(
@@ -169,14 +246,18 @@ def rpfl_of(
     weight: float,
     aggregator: str = MEAN,
     parameters: Mapping[str, object] | None = None,
+    draw: str = "once",
 ) -> Rpfl:
     """Builds RPFL for a federation. Raises ValueError or TypeError for values that are not allowed.
 
     epsilon: the mean budget per client, E = epsilon * clients; caps: b_i, assigned to the clients in turn;
     theorem: the fields of `Theorem`; gamma: 1 less the confidence of the radius; weight: see the module;
-    aggregator: "mean", or one of mechanisms.servers.robust_server with its parameters.
+    aggregator: "mean", or one of mechanisms.servers.robust_server with its parameters; draw: "once", or
+    "each-round".
     """
     among("clients_per_round", clients_per_round, federation)
+    if draw not in DRAWS:
+        raise ValueError(f"draw = {draw!r} is not allowed: {', '.join(map(repr, DRAWS))}")
     features = regulariser_of(widths, federation.sizes), count("widths", widths[0])
     formula, bounds = Theorem(**theorem), [caps[client % len(caps)] for client in range(federation.clients)]
     at_one = [formula.noise_std(1.0, delta, rows) for rows in federation.rows]
@@ -190,7 +271,7 @@ def rpfl_of(
     server: FedAvg | Robust = FedAvg(federation, clients_per_round)
     if aggregator != MEAN:
         server = Robust(federation, clients_per_round, aggregator, parameters or {})
-    return Rpfl(
+    return DRAWS[draw](
         federation=federation,
         clients_per_round=clients_per_round,
         name="rpfl",
@@ -202,4 +283,5 @@ def rpfl_of(
         weight=at_least_zero("weight", weight),
         regulariser=features[0],
         server=server,
+        theorem=formula,
     )

@@ -3,23 +3,28 @@
 Every engine runs a round like this:
 
     before the first: x, y = examples(x, y, client, words) of each client that has rows
+                      state = start()
     chosen = sample(clients, rng)
     model = broadcast(model, words)                 # where the clients of this round start
-    each chosen client, from `model`: after every batch weights = after_batch(weights, start, step);
-                                      at the end sent = upload(weights, start, rows, words)
-    model = combine(model, all uploads, their rows, words)
+    each chosen client, from `model` and told(state):
+                      x, y = examples_of_round(x, y, client, words), for this round
+                      after every batch weights = after_batch(weights, start, step)
+                      at the end sent = send(trained, words), which calls upload(weights, start, rows, words)
+    model, state = combine(model, state, all uploads, words)
 
-The engine evaluates the model that `combine` returns. Hooks change none of their arguments and keep no state,
-so an engine may train clients in blocks, or one per process. The server is trusted to do its part; the
-mechanism's `protects` says what a guarantee means against a curious server.
+The engine evaluates the model that `combine` returns. Hooks change none of their arguments. What the server
+remembers is the value `state`, which the engine hands from round to round. What a client remembers is the
+vector `kept`, which stays where the client trains. An engine may therefore train clients in blocks, or one
+per process. The server is trusted to do its part; the mechanism's `protects` says what a guarantee means
+against a curious server.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -33,6 +38,10 @@ from mechanisms.noise.randomness import Words
 
 Indices = NDArray[np.int64]
 Labels = NDArray[np.int64]
+
+State = Any
+"""What a mechanism's server remembers from round to round: an immutable value, which only the mechanism
+reads."""
 
 NO_NOISE: tuple[Event, ...] = (Gaussian(0.0),)
 """A release without noise, or without a bound on one client's effect: epsilon is infinite."""
@@ -68,16 +77,67 @@ class Federation:
         return sum(self.sizes)
 
 
+def _nothing() -> Floats:
+    return np.zeros(0, np.float32)
+
+
+def _nothing_each() -> Floats:
+    return np.zeros((0, 0), np.float32)
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A completed step of local training: the numbers (k,) of its `clients`, and its learning rate."""
+    """A completed step of local training: the numbers (k,) of its `clients`, and its learning rate.
+
+    told: (e,), what the server told all clients of its state; kept: (k, m), what each client remembers.
+    """
 
     clients: Indices
     learning_rate: float
+    told: Floats = field(default_factory=_nothing)
+    kept: Floats = field(default_factory=_nothing_each)
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """The end of a client's training in a round: `weights` (d,) after `steps` steps from `start` (d,).
+
+    rows: how many it trained on; told (e,) and kept (m,) as in `Step`.
+    """
+
+    client: int
+    weights: Floats
+    start: Floats
+    rows: int
+    steps: int
+    learning_rate: float
+    told: Floats
+    kept: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The `vector` (d + e,) that a client sends, and what it keeps (m,) until its next round."""
+
+    vector: Floats
+    kept: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """The `vector` (d + e,) that arrived from `client`, which has `rows` rows."""
+
+    client: int
+    rows: int
+    vector: Floats
 
 
 class ServerMechanism(Protection, Protocol):
-    """The hooks of the server and its clients around training. A call with a `Federation` makes one."""
+    """The hooks of the server and its clients around training. A call with a `Federation` makes one.
+
+    d is the number of the model's parameters. e numbers more travel in both directions: e is the length of
+    `told`. m numbers are what a client remembers: `client_memory`. Both are 0 for most mechanisms.
+    """
 
     @property
     def proximal(self) -> float:
@@ -95,11 +155,27 @@ class ServerMechanism(Protection, Protocol):
     def figures(self) -> Mapping[str, float]:
         """The mechanism's own figures for results, such as the std of its noise, by name with unit."""
 
+    @property
+    def client_memory(self) -> int:
+        """m, the length of what a client remembers from one of its rounds to the next; at first zeros."""
+
+    def start(self) -> State:
+        """Returns the server's state before the first round."""
+
+    def told(self, state: State) -> Floats:
+        """Returns what all clients of a round are told of `state`: (e,), of one length in all rounds."""
+
+    def state_figures(self, state: State) -> Mapping[str, float]:
+        """Returns the figures of the `state` after the last round, by name with unit."""
+
     def events(self, rounds: int) -> tuple[Event, ...]:
         """The events of `rounds` rounds, for the unit of `guarantee`; `NO_NOISE` if that is None."""
 
     def examples(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
         """Makes the examples that `client` trains on in all rounds, from its x (n, ...) and y (n,)."""
+
+    def examples_of_round(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
+        """Makes the examples that `client` trains on in one round, from what `examples` returned."""
 
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
         """Samples this round's clients: (k,) numbers in 0 to `clients` - 1, ascending; k may be 0."""
@@ -113,8 +189,13 @@ class ServerMechanism(Protection, Protocol):
     def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
         """Returns the (d,) that a client with `rows` rows sends at the end of its training."""
 
-    def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
-        """Returns the new model (d,) from the broadcast `model` (d,) and uploads of clients with `rows`."""
+    def send(self, trained: Trained, words: Words) -> Sent:
+        """Returns what a client sends at the end of its training, and what it keeps."""
+
+    def combine(
+        self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
+    ) -> tuple[Floats, State]:
+        """Returns the new model (d,) and state, from the broadcast `model` (d,) and the round's uploads."""
 
 
 ALL_AT_STAKE = "every upload is what the client learned, without noise: whoever reads it may read its data"
@@ -123,7 +204,7 @@ ALL_AT_STAKE = "every upload is what the client learned, without noise: whoever 
 class Averaging:
     """The hooks of federated averaging (McMahan et al. 2017, Algorithm 1); subclasses override some of them.
 
-    They add no noise, clip nothing and keep no state; the new model is the uploads' mean, weighted by rows.
+    They add no noise, clip nothing and remember nothing. The new model is the mean of the uploads by rows.
     """
 
     __slots__ = ()
@@ -143,6 +224,23 @@ class Averaging:
         """No figures."""
         return {}
 
+    @property
+    def client_memory(self) -> int:
+        """0: a client remembers nothing."""
+        return 0
+
+    def start(self) -> State:
+        """None: the server remembers nothing."""
+        return None
+
+    def told(self, state: State) -> Floats:
+        """Nothing, (0,)."""
+        return _nothing()
+
+    def state_figures(self, state: State) -> Mapping[str, float]:
+        """No figures."""
+        return {}
+
     def events(self, rounds: int) -> tuple[Event, ...]:
         """`NO_NOISE`: epsilon is infinite, however few the rounds."""
         count("rounds", rounds)
@@ -150,6 +248,10 @@ class Averaging:
 
     def examples(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
         """The rows and labels themselves."""
+        return x, y
+
+    def examples_of_round(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
+        """The rows and labels themselves: every round has the same."""
         return x, y
 
     def broadcast(self, model: Floats, words: Words) -> Floats:
@@ -164,9 +266,15 @@ class Averaging:
         """`weights` itself."""
         return weights
 
-    def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
-        """Returns the mean of the uploads; `model` itself if there are none."""
-        return weighted_mean(uploads, rows) if len(uploads) else model
+    def send(self, trained: Trained, words: Words) -> Sent:
+        """Sends what `upload` returns, and keeps what it had."""
+        return Sent(self.upload(trained.weights, trained.start, trained.rows, words), trained.kept)
+
+    def combine(
+        self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
+    ) -> tuple[Floats, State]:
+        """Returns the mean of the uploads, `model` itself if there are none; and the same state."""
+        return mean_of(uploads) if len(uploads) else model, state
 
 
 class PlainTraining(Averaging):
@@ -234,6 +342,11 @@ def poisson_sample(clients: int, sampling_probability: float, rng: np.random.Gen
     """Samples each of `clients` independently with `sampling_probability`; (k,) ascending."""
     probability = share("sampling_probability", sampling_probability)
     return np.flatnonzero(rng.random(count("clients", clients)) < probability).astype(np.int64)
+
+
+def mean_of(uploads: Sequence[Upload]) -> Floats:
+    """The mean of the uploads' vectors weighted by rows; see `weighted_mean`."""
+    return weighted_mean([sent.vector for sent in uploads], [sent.rows for sent in uploads])
 
 
 def weighted_mean(vectors: Sequence[Floats], rows: Sequence[int]) -> Floats:

@@ -11,6 +11,8 @@ from node.errors import ConfigError, reason, shown
 def import_object(path: str) -> object:
     """Returns the object that `path`, "package.module:Name", names; raises ConfigError."""
     module_name, _, name = path.partition(":")
+    if not name:
+        raise ConfigError(f"{shown(path)} is no import path; allowed: 'package.module:Class'")
     try:
         found: object = reduce(getattr, name.split("."), importlib.import_module(module_name))
     except Exception as error:  # a user's module may raise anything

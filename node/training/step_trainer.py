@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import nn
 
@@ -112,6 +113,10 @@ class StepTrainer(Trainer):
     def evaluate(self, vector: Vector) -> Evaluation:
         """Evaluates the average in a base on the dataset's test rows."""
         return super().evaluate(self._optimizer.average(vector))
+
+    def outputs(self, vector: Vector) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns the outputs (n, ...) of the average in a base for the test rows, and their targets (n,)."""
+        return super().outputs(self._optimizer.average(vector))
 
     def own_loss(self, vector: Vector) -> float:
         """Returns the mean loss of the average in a base on this node's own rows."""

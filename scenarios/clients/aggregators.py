@@ -11,8 +11,16 @@ import numpy as np
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import Words
 from mechanisms.servers.robust import Updates
-from mechanisms.servers.robust_server import moved
-from mechanisms.servers.server import ALL_AT_STAKE, Federation, Indices, PlainTraining, among, fixed_sample
+from mechanisms.servers.server import (
+    ALL_AT_STAKE,
+    Federation,
+    Indices,
+    PlainTraining,
+    State,
+    Upload,
+    among,
+    fixed_sample,
+)
 from node.errors import shown
 from node.task.import_path import import_object
 from scenarios.clients.choices import MechanismChoice
@@ -64,9 +72,16 @@ class Aggregated(PlainTraining):
         """Samples `chosen` of them."""
         return fixed_sample(clients, self.chosen, rng)
 
-    def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
-        """Returns the model plus the aggregate of the updates; the model itself if no upload is finite."""
-        return moved(model, uploads, self._aggregated)
+    def combine(
+        self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
+    ) -> tuple[Floats, State]:
+        """Returns the model plus the aggregate of the updates; the model itself if none is finite."""
+        finite = [own.vector for own in uploads if np.isfinite(own.vector).all()]
+        if not finite:
+            return model, state
+        updates = (np.stack(finite).astype(np.float64) - model).astype(np.float32)
+        moved: Floats = (model.astype(np.float64) + self._aggregated(updates)).astype(np.float32)
+        return moved, state
 
     def _aggregated(self, updates: Updates) -> Floats:
         function: Callable[..., Any] | object = import_object(self.path)

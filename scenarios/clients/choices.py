@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -104,11 +105,18 @@ class MechanismChoice:
         try:
             mechanism = found(federation, **self.parameters)
             missing = [part for part in _SERVER_PARTS if not hasattr(mechanism, part)]
+            former = not missing and "rows" in signature(mechanism.combine).parameters
         except Exception as error:  # a user's mechanism may raise anything
             raise ConfigError(f"mechanism {shown(self.path)}: {reason(error)}") from error
         if missing:
             lacks = ", ".join(missing)
             raise ConfigError(f"mechanism {shown(self.path)} is no server-side mechanism: it has no {lacks}")
+        if former:
+            raise ConfigError(
+                f"mechanism {shown(self.path)} has combine(model, uploads, rows, words); allowed: "
+                "combine(model, state, uploads, words), which returns the new model and the new state; an "
+                "upload has client, rows and vector"
+            )
         return mechanism
 
     def _imported(self) -> Callable[..., ServerMechanism]:

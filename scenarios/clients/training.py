@@ -120,6 +120,11 @@ def train_clients(
     return weights, losses
 
 
+def steps_of(rows: int, training: LocalTraining) -> int:
+    """The number of steps of a client with `rows` rows in a round."""
+    return training.epochs * len(_starts(rows, training))
+
+
 def best_block(
     model: nn.Module, start: Floats, x: Floats, y: NDArray, loss: Loss, training: LocalTraining, clients: int
 ) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -82,6 +82,19 @@ class ClientWork:
         """The initial model (d,)."""
         return read_vector(self.model, "*")
 
+    @cached_property
+    def width(self) -> int:
+        """The length d + e of the vectors that travel: the model, and what the server tells besides."""
+        return len(self.start) + len(self.mechanism.told(self.mechanism.start()))
+
+    def kept_by(self, clients: Sequence[int], kept: Mapping[int, Floats]) -> Floats:
+        """What each of `clients` remembers, (k, m); zeros for a client that is not in `kept` yet."""
+        memory = np.zeros((len(clients), self.mechanism.client_memory), np.float32)
+        for place, client in enumerate(clients):
+            if client in kept:
+                memory[place] = kept[client]
+        return memory
+
     @property
     def training(self) -> LocalTraining:
         """The local training that the cell and its mechanism ask for."""
@@ -94,7 +107,7 @@ class ClientWork:
         return (_ORDER, self.cell.seed, client, number)
 
     def upload_words(self, client: int, number: int) -> SeededWords:
-        """The random words of a client's noise in a round."""
+        """The random words of a client's noise in a round: on its rows first, then on what it sends."""
         return SeededWords(np.random.default_rng([_UPLOAD, self.cell.seed, self.salt, client, number]))
 
     def example_words(self, client: int) -> SeededWords:
@@ -156,10 +169,11 @@ def node_rows(dataset: Dataset, rows: NDArray[np.int64]) -> node_data.Dataset:
 
 
 class Crew(Protocol):
-    """The workers that train the clients of one cell."""
+    """The workers that train the clients of one cell; they also keep what each client remembers."""
 
-    def uploads(self, number: int, model: Floats, chosen: Indices) -> Mapping[int, Floats]:
-        """The vectors (d,) that `chosen` clients (k,) send in round `number`, from 1, after training `model`.
+    def uploads(self, number: int, given: Floats, chosen: Indices) -> Mapping[int, Floats]:
+        """The vectors (d + e,) that `chosen` clients (k,) send in round `number`, from 1.
 
-        A client whose node is gone is missing; a crew without real nodes loses no client.
+        given: (d + e,), the model from which they train and what the server tells them. A client whose node
+        is gone is missing; a crew without real nodes loses no client.
         """

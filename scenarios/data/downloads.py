@@ -1,161 +1,46 @@
-"""`scenarios data NAME`: downloads published files into the data folder, each completely or not at all.
+"""Downloads published files into the data folder, each completely or not at all.
 
 A file is downloaded as `NAME.partial`, checked, and then renamed in one step. An interrupted transfer resumes
 from the partial file (HTTP Range, RFC 9110 sec. 14). Mirrors are tried in turn.
+
+A file whose digest nobody states is pinned at its first download: its SHA-256 is written beside it to
+NAME.sha256, in the format of `sha256sum`, and a later download must have it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from io import FileIO
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout
-from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.progress import TransferSpeedColumn as SpeedColumn
-from rich.table import Table
 
 from node.errors import UserError, reason
 from scenarios.data.dataset import Damaged
-from scenarios.data.images import read_images, read_labels
-from scenarios.data.sources import ALL, Source, source
+from scenarios.data.disk import megabytes, refused
+from scenarios.data.published import Digest, Published, PublishedFile
 
 CONNECT_S, SILENCE_S = 20.0, 30.0
 TRIES = 4
 """The tries for one file at one mirror; each try resumes where the last one broke off."""
 CHUNK_BYTES = 1 << 16
 
+MOST_BYTES = 300_000_000
+"""The most bytes that are taken of a file whose size nobody states."""
+
 OK, PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE = 200, 206, 416
 
-Check = Callable[[Path], object]
-
-
-@dataclass(frozen=True)
-class PublishedFile:
-    """A published file. `sha256` in hexadecimal; None if the publisher states none.
-
-    `check` raises Damaged for a file whose structure is wrong.
-    """
-
-    name: str
-    size_bytes: int
-    sha256: str | None
-    check: Check
-
-
-@dataclass(frozen=True)
-class Published:
-    """The published files of a data set, for `folder`; each of `mirrors` (they end in a slash) has all."""
-
-    folder: str
-    mirrors: tuple[str, ...]
-    files: tuple[PublishedFile, ...]
-
-
-PUBLISHED: dict[str, Published] = {
-    # LeCun et al. 1998. Their own server no longer offers the files; these two have the same bytes.
-    "mnist": Published(
-        "mnist",
-        (
-            "https://storage.googleapis.com/cvdf-datasets/mnist/",
-            "https://ossci-datasets.s3.amazonaws.com/mnist/",
-        ),
-        (
-            PublishedFile(
-                "train-images-idx3-ubyte.gz",
-                9_912_422,
-                "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-                read_images,
-            ),
-            PublishedFile(
-                "train-labels-idx1-ubyte.gz",
-                28_881,
-                "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-                read_labels,
-            ),
-            PublishedFile(
-                "t10k-images-idx3-ubyte.gz",
-                1_648_877,
-                "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-                read_images,
-            ),
-            PublishedFile(
-                "t10k-labels-idx1-ubyte.gz",
-                4_542,
-                "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-                read_labels,
-            ),
-        ),
-    )
-}
-
-
-def get(name: str, folder: Path, console: Console) -> None:
-    """Make sure that `folder` has the data set `name`. Raises ConfigError, UserError."""
-    found = source(name)
-    with _refused(f"data folder {folder} cannot be used"):
-        if name in PUBLISHED:
-            asyncio.run(fetch(PUBLISHED[name], folder, console))
-        elif found.files:
-            _say(console, _kept(found, folder))
-        else:
-            _say(console, f"{name}: {found.remedy}")
-
-
-def _kept(found: Source[Any], folder: Path) -> str:
-    """Check a data set that is not downloaded by reading it; return what to print. Raises UserError."""
-    try:
-        found.read(folder, np.random.default_rng(0))
-    except Damaged as error:
-        raise UserError(f"data set {found.name}: {error}; {found.advice(folder)}") from None
-    paths = " and ".join(str(folder / name) for name in found.files)
-    return f"{paths}: there; no checksum is known, the structure is whole"
-
-
-# ---- Overview
-
-
-def overview(folder: Path) -> Table:
-    """A table of all data sets: a summary, the folder, and the size on disk or of the download."""
-    table = Table(title=f"Data lies in {folder}", title_justify="left", box=box.SIMPLE)
-    for heading in ("name", "what it is", "where", "size"):
-        table.add_column(heading, overflow="fold", no_wrap=heading in ("name", "size"))
-    with _refused(f"data folder {folder} cannot be used"):
-        for entry in ALL.values():
-            table.add_row(entry.name, entry.summary, *_place(entry, folder))
-    return table
-
-
-def _place(entry: Source[Any], folder: Path) -> tuple[str, str]:
-    if not entry.files:
-        return "in scikit-learn", "-"
-    paths = [folder / file for file in entry.files]
-    there = f"{paths[0].parent.name}/"
-    if all(path.exists() for path in paths):
-        return there, megabytes(sum(path.stat().st_size for path in paths))
-    if entry.name not in PUBLISHED:
-        return there, "missing, unpublished"
-    size_bytes = sum(file.size_bytes for file in PUBLISHED[entry.name].files)
-    return there, f"missing, {megabytes(size_bytes)}"
-
-
-def megabytes(size_bytes: int) -> str:
-    """A size as text, in MB of 10^6 bytes, or in kB if it is small."""
-    return f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 100_000 else f"{size_bytes / 1e3:.1f} kB"
-
-
-# ---- Getting files
+_PIN = re.compile(r"([0-9a-f]{64})\s")
 
 
 async def fetch(published: Published, folder: Path, console: Console) -> None:
@@ -165,7 +50,8 @@ async def fetch(published: Published, folder: Path, console: Console) -> None:
     Raises UserError.
     """
     at = folder / published.folder
-    missing = [file for file in published.files if not _left_alone(file, at / file.name, console)]
+    files = [_pinned(file, at) for file in published.files]
+    missing = [file for file in files if not _left_alone(file, at / file.name, console)]
     if not missing:
         return
     columns = (
@@ -176,12 +62,12 @@ async def fetch(published: Published, folder: Path, console: Console) -> None:
         TimeRemainingColumn(),
     )
     timeout = ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENCE_S)
-    with _held(at), Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+    with held(at), Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         # The files are gzipped themselves and are checked as published, so the session must not unpack them.
         async with ClientSession(timeout=timeout, trust_env=True, auto_decompress=False) as session:
             for file in missing:
                 said = await _obtain(session, published.mirrors, file, at, Bar(bars, file))
-                _say(console, f"{at / file.name}: {megabytes(file.size_bytes)}, {said}")
+                say(console, f"{at / file.name}: {megabytes(_size(at / file.name))}, {said}")
 
 
 def _left_alone(file: PublishedFile, path: Path, console: Console) -> bool:
@@ -191,19 +77,34 @@ def _left_alone(file: PublishedFile, path: Path, console: Console) -> bool:
     try:
         file.check(path)
     except Damaged as error:
-        _say(console, f"{error}: it is fetched again")
+        say(console, f"{error}: it is fetched again")
         return False
-    whose = (
-        _judged(file) if file.sha256 in (None, _sha256(path)) else "whole, not the publisher's bytes, kept"
-    )
-    _say(console, f"{path}: is there, {whose}")
+    known = file.digest is None or _digits(path, file.digest.algorithm) == file.digest.digits
+    whose = _judged(file) if known else "whole, not the publisher's bytes, kept"
+    say(console, f"{path}: is there, {whose}")
     return True
 
 
+def _pin(at: Path, name: str) -> Path:
+    return at / f"{name}.sha256"
+
+
+def _pinned(file: PublishedFile, at: Path) -> PublishedFile:
+    """`file`, with the digest of its first download if nobody states one. Raises UserError."""
+    pin = _pin(at, file.name)
+    if file.digest is not None or not pin.exists():
+        return file
+    with pin.open("rb") as noted:
+        found = _PIN.match(noted.read(100).decode("ascii", "replace"))
+    if found is None:
+        raise UserError(f"{pin} does not begin with a SHA-256 of 64 hexadecimal digits; remove it")
+    return replace(file, digest=Digest("sha256", found[1], f"noted in {pin.name} at its first download"))
+
+
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
+def held(folder: Path) -> Iterator[None]:
     """Make the folder and lock it for one download. Raises UserError."""
-    with _refused(f"{folder} cannot be written"):
+    with refused(f"{folder} cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -218,15 +119,6 @@ def _lock(descriptor: int, folder: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise UserError(f"{folder} is in use by another download; wait for it to end") from None
-
-
-@contextmanager
-def _refused(what: str) -> Iterator[None]:
-    """Turn an OSError into a UserError that begins with `what`."""
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"{what} ({reason(error)}); make room or give another --data-dir") from error
 
 
 class Bar:
@@ -263,20 +155,35 @@ async def _obtain(
                 if not error.again:
                     break
             else:
-                with _refused(f"{folder} cannot be written"):
-                    partial.replace(folder / file.name)
-                return _judged(file)
+                return _put(partial, file, folder)
     raise UserError(_given_up(file, folder, partial, failures))
+
+
+def _put(partial: Path, file: PublishedFile, folder: Path) -> str:
+    """Put a file that was judged in its place, and pin it if nobody states its digest; how it was checked."""
+    with refused(f"{folder} cannot be written"):
+        if file.digest is not None:
+            partial.replace(folder / file.name)
+            return _judged(file)
+        digits = _digits(partial, "sha256")
+        _pin(folder, file.name).write_text(f"{digits}  {file.name}\n", encoding="ascii")
+        partial.replace(folder / file.name)
+    return (
+        f"{_judged(file)}; its sha256 {digits} is noted in {_pin(folder, file.name).name}, and a later "
+        "download must have it"
+    )
 
 
 def _judged(file: PublishedFile) -> str:
     """A text that says how a file was found intact."""
-    return "sha256 as published" if file.sha256 else "its publisher gives no checksum, its structure is whole"
+    if file.digest is None:
+        return "nobody states its checksum, its structure is whole"
+    return f"{file.digest.algorithm} as {file.digest.known}"
 
 
 def _given_up(file: PublishedFile, folder: Path, partial: Path, failures: Mapping[str, str]) -> str:
     tried = "; ".join(f"{host} {why}" for host, why in failures.items())
-    kept = _size(partial) if file.sha256 else 0
+    kept = _size(partial) if file.digest else 0
     go_on = f", which goes on after {megabytes(kept)}" if kept else ""
     return (
         f"{file.name} could not be fetched: {tried}. Run the command again when there is a network{go_on}; "
@@ -287,14 +194,23 @@ def _given_up(file: PublishedFile, folder: Path, partial: Path, failures: Mappin
 async def _attempt(session: ClientSession, url: str, file: PublishedFile, partial: Path, bar: Bar) -> None:
     """Complete `partial` and check it. Raises _Failed, UserError."""
     resumed = _resumable(file, partial)
-    if resumed < file.size_bytes:
+    if not _complete(file, partial):
         await _transfer(session, url, file, partial, resumed, bar)
     _judge(file, partial, again=resumed > 0)
 
 
 def _resumable(file: PublishedFile, partial: Path) -> int:
     """The bytes of `partial` to resume from; 0 without a checksum, as nothing would detect foreign bytes."""
-    return _size(partial) if file.sha256 is not None else 0
+    return _size(partial) if file.digest is not None else 0
+
+
+def _complete(file: PublishedFile, partial: Path) -> bool:
+    """Whether `partial` was downloaded to its end: it is only judged then."""
+    if file.digest is None or not partial.exists():
+        return False
+    if file.size_bytes is not None:
+        return _size(partial) >= file.size_bytes
+    return _digits(partial, file.digest.algorithm) == file.digest.digits
 
 
 async def _transfer(
@@ -305,6 +221,8 @@ async def _transfer(
     try:
         async with session.get(url, headers=headers) as response:
             answered = True
+            if not stays_private(url, str(response.url)):
+                raise _Failed(f"leads to {response.url.host} without https", again=False)
             with _opened(partial, _start(response, partial, resumed)) as out:
                 await _receive(response, file, out, bar)
     except (ClientError, OSError) as error:  # TimeoutError is an OSError
@@ -328,6 +246,11 @@ def _start(response: ClientResponse, partial: Path, resumed: int) -> int:
     return 0
 
 
+def stays_private(url: str, final: str) -> bool:
+    """Whether redirections from `url` led to no answer that anybody on the way can change."""
+    return urlsplit(url).scheme != "https" or urlsplit(final).scheme == "https"
+
+
 async def _receive(response: ClientResponse, file: PublishedFile, out: FileIO, bar: Bar) -> None:
     """Write the response to `out`, at most the file's size. Raises _Failed, UserError."""
     async for chunk in response.content.iter_chunked(CHUNK_BYTES):
@@ -336,10 +259,11 @@ async def _receive(response: ClientResponse, file: PublishedFile, out: FileIO, b
 
 
 def _append(chunk: bytes, file: PublishedFile, out: FileIO) -> None:
-    if out.tell() + len(chunk) > file.size_bytes:
+    most, whose = (MOST_BYTES, "allowed") if file.size_bytes is None else (file.size_bytes, "published")
+    if out.tell() + len(chunk) > most:
         Path(out.name).unlink()
-        raise _Failed(f"sent more than the {file.size_bytes} bytes that are published", again=False)
-    with _refused(f"{Path(out.name)} cannot be written"):
+        raise _Failed(f"sent more than the {most} bytes that are {whose}", again=False)
+    with refused(f"{Path(out.name)} cannot be written"):
         left = memoryview(chunk)
         while left:
             left = left[out.write(left) :]
@@ -347,20 +271,21 @@ def _append(chunk: bytes, file: PublishedFile, out: FileIO) -> None:
 
 def _opened(partial: Path, start: int) -> FileIO:
     """Open `partial` for writing from byte `start`: its end, or 0 to begin again. Raises UserError."""
-    with _refused(f"{partial} cannot be written"):
+    with refused(f"{partial} cannot be written"):
         # Unbuffered: closing the file must not try again to write bytes that could not be written.
         return partial.open("ab" if start else "wb", buffering=0)
 
 
 def _judge(file: PublishedFile, partial: Path, *, again: bool) -> None:
     """Raise _Failed unless `partial` is the published file; remove it if more bytes cannot help."""
-    size = _size(partial)
-    if size < file.size_bytes:
+    if _size(partial) < (file.size_bytes or 0):
         raise _Failed(f"ended{_so_far(file, partial)}", again=True)
-    found = _sha256(partial)
-    if file.sha256 not in (None, found):
+    digest = file.digest
+    if digest is not None and (found := _digits(partial, digest.algorithm)) != digest.digits:
         partial.unlink()
-        raise _Failed(f"sent a file with sha256 {found}, not {file.sha256} as published", again=again)
+        raise _Failed(
+            f"sent a file with {digest.algorithm} {found}, not {digest.digits} as {digest.known}", again=again
+        )
     try:
         file.check(partial)
     except Damaged as error:
@@ -369,17 +294,19 @@ def _judge(file: PublishedFile, partial: Path, *, again: bool) -> None:
 
 
 def _so_far(file: PublishedFile, partial: Path) -> str:
-    return f" at {_size(partial)} of {file.size_bytes} bytes"
+    of = "" if file.size_bytes is None else f" of {file.size_bytes}"
+    return f" at {_size(partial)}{of} bytes"
 
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _sha256(path: Path) -> str:
+def _digits(path: Path, algorithm: str) -> str:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, algorithm).hexdigest()
 
 
-def _say(console: Console, text: str) -> None:
+def say(console: Console, text: str) -> None:
+    """Print a line as it is, without colours."""
     console.print(text, highlight=False, markup=False, soft_wrap=True)

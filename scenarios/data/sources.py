@@ -1,9 +1,10 @@
 """The data sets of the scenarios: their names, their files, and advice for missing files.
 
 A data folder contains `mnist/` and `fashion_mnist/`, each with its publisher's four gzipped idx files,
-`femnist_digits/femnist_digits.npz`, `adult/` with adult.data.gz and adult.test.gz,
-`loan/LoanStats3a_clean.csv.gz`, and `criteo/` with train.tsv.gz, dev.tsv.gz and test.tsv.gz. `digits` and
-`breast-cancer` come with scikit-learn.
+`cifar10/cifar-10-binary.tar.gz`, `femnist_digits/femnist_digits.npz`, `adult/` with adult.data.gz and
+adult.test.gz, `loan/LoanStats3a_clean.csv.gz`, and `criteo/` with train.tsv.gz, dev.tsv.gz and test.tsv.gz.
+`python -m scenarios data NAME` downloads each of them, or makes it from what its publisher offers
+(scenarios.data.published). `digits` and `breast-cancer` come with scikit-learn.
 
 Most are a Dataset, rows with a class each. `criteo` is divided between two parties, so it has a loader of its
 own.
@@ -20,6 +21,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from node.errors import ConfigError, shown
+from scenarios.data import origins
+from scenarios.data.cifar import CIFAR_FILE, cifar_10
 from scenarios.data.criteo import FILES as CRITEO_FILES
 from scenarios.data.criteo import Criteo, criteo
 from scenarios.data.dataset import Damaged, Dataset
@@ -32,6 +35,7 @@ from scenarios.data.images import (
     femnist_digits,
     mnist,
 )
+from scenarios.data.origins import Origin
 from scenarios.data.tabular import ADULT_FILES, LOAN_FILE, adult, breast_cancer, loan
 
 Data = TypeVar("Data")
@@ -48,6 +52,7 @@ class Source(Generic[Data]):
     name: str
     summary: str
     files: tuple[str, ...]
+    origin: Origin
     remedy: str
     """Advice for missing or damaged files; `{folder}` stands for the data folder."""
     read: Callable[[Path, np.random.Generator], Data]
@@ -115,50 +120,81 @@ def _read(found: Source[Data], folder: Path, rng: np.random.Generator) -> Data:
 
 EMBEDDED = "it comes with scikit-learn, there is nothing to get"
 
+
+def _fetched(
+    name: str,
+    summary: str,
+    files: tuple[str, ...],
+    origin: Origin,
+    read: Callable[[Path, np.random.Generator], Data],
+) -> Source[Data]:
+    """A data set that `scenarios data` downloads, or makes from what it downloads."""
+    remedy = (
+        f"get it with `python -m scenarios data {name} --data-dir {{folder}}`, or name a folder that has "
+        f"{Path(files[0]).parent}/ with --data-dir"
+    )
+    return Source(name, summary, files, origin, remedy, read)
+
+
 SOURCES: dict[str, Source[Dataset]] = {
     entry.name: entry
     for entry in (
-        Source("digits", "1,797 handwritten digits of 8 x 8 pixels", (), EMBEDDED, digits),
-        Source("breast-cancer", "569 tumours, 30 features, 2 classes", (), EMBEDDED, breast_cancer),
         Source(
+            "digits",
+            "1,797 handwritten digits of 8 x 8 pixels",
+            (),
+            origins.DIGITS,
+            EMBEDDED,
+            digits,
+        ),
+        Source(
+            "breast-cancer",
+            "569 tumours, 30 features, 2 classes",
+            (),
+            origins.BREAST_CANCER,
+            EMBEDDED,
+            breast_cancer,
+        ),
+        _fetched(
             "mnist",
             "60,000 + 10,000 handwritten digits of 28 x 28 pixels",
             MNIST_FILES,
-            "get it with `python -m scenarios data mnist --data-dir {folder}`, or name a folder that has "
-            "mnist/ with --data-dir",
+            origins.MNIST,
             mnist,
         ),
-        Source(
+        _fetched(
             "fashion-mnist",
             "60,000 + 10,000 pictures of clothes of 28 x 28 pixels",
             FASHION_FILES,
-            "it is not downloaded: copy its publisher's four gzipped idx files to {folder}/fashion_mnist/, "
-            "or name a folder that has fashion_mnist/ with --data-dir",
+            origins.FASHION_MNIST,
             fashion_mnist,
         ),
-        Source(
+        _fetched(
+            "cifar-10",
+            "50,000 + 10,000 colour photographs of 32 x 32 pixels, 10 classes",
+            (CIFAR_FILE,),
+            origins.CIFAR_10,
+            cifar_10,
+        ),
+        _fetched(
             "femnist-digits",
-            "5,997 handwritten digits of 28 x 28 pixels by 12 clients",
+            "about 6,000 handwritten digits of 28 x 28 pixels by client",
             (FEMNIST_FILE,),
-            "no publisher offers this file, so it cannot be downloaded: copy one to "
-            "{folder}/femnist_digits/femnist_digits.npz with the arrays images (n, 28, 28) uint8, dark ink "
-            "on white, labels (n,), client (n,), or name a folder that has femnist_digits/ with --data-dir",
+            origins.NIST,
             femnist_digits,
         ),
-        Source(
+        _fetched(
             "adult",
             "32,561 + 16,281 people of a census, 14 columns, 2 classes",
             ADULT_FILES,
-            "it is not downloaded: gzip the publisher's adult.data and adult.test into {folder}/adult/, or "
-            "name a folder that has adult/ with --data-dir",
+            origins.ADULT,
             adult,
         ),
-        Source(
+        _fetched(
             "loan",
             "39,786 loans, 16 columns, 2 classes, 50 states",
             (LOAN_FILE,),
-            "it is not downloaded: copy LoanStats3a_clean.csv.gz to {folder}/loan/, or name a folder that "
-            "has loan/ with --data-dir",
+            origins.LOAN,
             loan,
         ),
     )
@@ -168,13 +204,11 @@ SOURCES: dict[str, Source[Dataset]] = {
 VERTICAL: dict[str, Source[Criteo]] = {
     entry.name: entry
     for entry in (
-        Source(
+        _fetched(
             "criteo",
             "7,200 + 409 + 391 shown advertisements, 39 columns of two parties, clicked or not",
             CRITEO_FILES,
-            "it is not downloaded: gzip tab-separated rows (label, 13 whole numbers, 26 categories of 8 hex "
-            "digits) into {folder}/criteo/ as train.tsv.gz, dev.tsv.gz and test.tsv.gz, or name a folder "
-            "that has criteo/ with --data-dir",
+            origins.CRITEO,
             lambda folder, rng: criteo(folder, CRITEO_THRESHOLD),
         ),
     )

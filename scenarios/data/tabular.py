@@ -101,9 +101,14 @@ LOAN = Layout(
 """`zip_code` is ignored, as it has 823 values. The state is a row's owner, not a feature."""
 
 
+def read_adult(path: Path) -> Columns:
+    """The cells of one of Adult's two files, gzipped or as published. Raises Damaged."""
+    return _columns(path, ADULT, header_is_there=False)
+
+
 def adult(folder: Path, _rng: np.random.Generator) -> Dataset:
     """Census income (Becker & Kohavi 1996): x (n, 107), y 1 for incomes above 50,000; published test rows."""
-    train, test = (_columns(folder / name, ADULT, header_is_there=False) for name in ADULT_FILES)
+    train, test = (read_adult(folder / name) for name in ADULT_FILES)
     return _dataset("adult", "above 50,000", ADULT, train, test, None)
 
 
@@ -143,9 +148,10 @@ def breast_cancer(_folder: Path, rng: np.random.Generator) -> Dataset:
 
 
 def _columns(path: Path, layout: Layout, header_is_there: bool) -> Columns:
-    """The cells of a gzipped table, stripped of spaces, by column. Raises Damaged."""
+    """The cells of a table, gzipped if its name says so, stripped of spaces, by column. Raises Damaged."""
+    opened = gzip.open if path.suffix == ".gz" else open
     try:
-        with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        with opened(path, "rt", encoding="utf-8", newline="") as file:
             rows = list(_rows(path, layout, csv.reader(file, skipinitialspace=True), header_is_there))
     except (*UNREADABLE, csv.Error) as error:
         raise Damaged(f"{path} cannot be read ({reason(error)})") from None

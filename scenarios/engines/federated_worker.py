@@ -18,17 +18,20 @@ import torch
 
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import SystemWords, Words
-from mechanisms.servers.server import Federation, Indices, Step
+from mechanisms.servers.server import Federation, Indices, Sent, Step
 from node.federation import ClientNode, Gather, ServerGone, ServerNode
+from node.net.traffic import Counts
 from node.training.build import build
 from node.training.proximal import ProximalTerm
 from node.training.trainer import Trainer
-from scenarios.clients.preparation import prepared
+from scenarios.clients.preparation import prepared, taught_in_round
 from scenarios.clients.work import ClientWork, FederatedArm, node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts
+from scenarios.engines.clock import clocked
 from scenarios.engines.room import LocalRoom
-from scenarios.federated.rounds import rounds_of, upload_of
+from scenarios.federated.reported import Exchange, as_measured
+from scenarios.federated.rounds import parted, remembered, rounds_of, sent_by
 from scenarios.frame.work import round_line
 from scenarios.study.cells import Outcome, Shelf
 
@@ -62,25 +65,38 @@ class Post:
 
 @dataclass(frozen=True)
 class NodeCrew:
-    """A crew whose clients train on real nodes; see Crew."""
+    """A crew whose clients train on real nodes; see Crew. It counts the bytes that the server moves."""
 
     gather: Gather
+    counts: Counts
+    exchanges: list[Exchange]
 
-    def uploads(self, number: int, model: Floats, chosen: Indices) -> Mapping[int, Floats]:
+    def uploads(self, number: int, given: Floats, chosen: Indices) -> Mapping[int, Floats]:
         """See Crew.uploads."""
-        return self.gather(number, model, chosen.tolist())
+        sent, received = self.counts.sent.total(), self.counts.received.total()
+        uploads = self.gather(number, given, chosen.tolist())
+        down, up = self.counts.sent.total() - sent, self.counts.received.total() - received
+        self.exchanges.append(Exchange(number, down, up, len(chosen), len(uploads)))
+        return uploads
 
 
 def serve(post: Post, listener: socket.socket, folder: Path) -> int:
     """Run the server's node: print a line per round, write the outcome to `folder`; return the status."""
     torch.set_num_threads(1)
-    work, room = post.work(), LocalRoom(folder, 1, lambda number, figure: say(round_line(number, figure)))
-
-    def rounds(gather: Gather) -> Outcome:
-        return rounds_of(work, NodeCrew(gather), SystemWords(), room)
+    work = post.work()
 
     async def run() -> Outcome:
-        return await ServerNode(post.run, len(work.start), post.nodes, say).run(listener, rounds)
+        node = ServerNode(post.run, work.width, post.nodes, say)
+        exchanges: list[Exchange] = []
+
+        def rounds(gather: Gather) -> Outcome:
+            crew = NodeCrew(gather, node.transport.counts, exchanges)
+            return clocked(
+                lambda tell: rounds_of(work, crew, SystemWords(), LocalRoom(folder, 1, tell)),
+                lambda number, figure: say(round_line(number, figure)),
+            )
+
+        return as_measured(await node.run(listener, rounds), exchanges)
 
     with listener:
         Shelf(folder).put(post.cell, asyncio.run(run()))
@@ -92,13 +108,13 @@ def train(post: Post, number: int, listener: socket.socket, server: str) -> int:
     torch.set_num_threads(1)
     words = SystemWords()
     work = prepared(post.work(), lambda client: words)
+    kept: dict[int, Floats] = {}
 
-    def upload(client: int, number: int, model: Floats, stop: threading.Event) -> Floats:
-        return trained_upload(work, client, number, model, words, stop)
+    def upload(client: int, number: int, given: Floats, stop: threading.Event) -> Floats:
+        sent = trained_upload(work, client, number, given, words, stop, kept)
+        return remembered({client: sent}, kept)[client]
 
-    return run_client(
-        lambda: ClientNode(post.run, len(work.start), number, listener, server, upload), listener
-    )
+    return run_client(lambda: ClientNode(post.run, work.width, number, listener, server, upload), listener)
 
 
 def run_client(made: Callable[[], ClientNode], listener: socket.socket) -> int:
@@ -117,23 +133,32 @@ def run_client(made: Callable[[], ClientNode], listener: socket.socket) -> int:
 
 
 def trained_upload(
-    work: ClientWork, client: int, number: int, model: Floats, words: Words, stop: threading.Event
-) -> Floats:
-    """Train `model` (d,) for `client` in round `number` by the node's trainer; return what it sends, (d,).
+    work: ClientWork,
+    client: int,
+    number: int,
+    given: Floats,
+    words: Words,
+    stop: threading.Event,
+    kept: Mapping[int, Floats],
+) -> Sent:
+    """Train for `client` in round `number` by the node's trainer; return what it sends and keeps.
 
-    Raises Interrupted soon after `stop` is set, Diverged if the model is no longer finite.
+    given: (d + e,), the model and what the server tells; kept: what clients of this node remember. Raises
+    Interrupted soon after `stop` is set, Diverged if the model is no longer finite.
     """
     mechanism, part = work.mechanism, work.parts[client]
+    model, told = parted(work, given)
+    memory = work.kept_by([client], kept)
     section = replace(work.cell.train, grad_clip=work.training.grad_clip)
-    step = Step(np.array([client]), section.learning_rate)
+    step = Step(np.array([client]), section.learning_rate, told, memory)
     proximal = ProximalTerm(
         mechanism.proximal, lambda weights, start: mechanism.after_batch(weights, start, step)
     )
     *seed, _ = work.order_seed(client, number)
-    rows = node_rows(work.taught, part)
+    rows = node_rows(taught_in_round(work, {client: words}), part)
     trainer = Trainer(work.model, section, rows, tuple(seed), None, words, proximal)
     weights = trainer.train(model, number, stop).vector
-    return upload_of(work, client, number, model, weights, words)
+    return sent_by(work, client, number, model, weights, told, memory[0], words)
 
 
 def say(line: str) -> None:

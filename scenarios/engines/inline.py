@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from scenarios.engines.clock import clocked
 from scenarios.engines.engine import Place, SweepDisplay, one_line
 from scenarios.engines.room import LocalRoom
 from scenarios.frame.work import do_all, rounds_said
@@ -42,7 +43,7 @@ class InlineEngine:
             display.round_ended(cell, number, figure)
 
         with one_thread():
-            outcome = cell.replay(LocalRoom(place.data_dir, self.cores, say))
+            outcome = clocked(lambda tell: cell.replay(LocalRoom(place.data_dir, self.cores, tell)), say)
         place.shelf.put(cell, outcome)
         display.cell_ended(cell, outcome)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import groupby, repeat
@@ -31,12 +31,14 @@ from protocol.wire.limits import MAX_ORDERED
 from scenarios.clients.work import ClientWork, client_work, federation_of
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts, Rows
+from scenarios.engines.clock import clocked
 from scenarios.engines.engine import Place, SweepDisplay, cores, one_line
 from scenarios.engines.federated_worker import SERVER_GONE, Post
 from scenarios.engines.inline import InlineEngine
 from scenarios.engines.room import LocalRoom
 from scenarios.engines.vertical_worker import Told
 from scenarios.federated.cell import FederatedCell
+from scenarios.federated.reported import census_of, with_clients
 from scenarios.frame.children import Child, Children, warm_up
 from scenarios.frame.work import rounds_said
 from scenarios.study.cells import Cell, Outcome, Shelf
@@ -105,8 +107,8 @@ class ProcessesEngine:
             display.round_ended(cell, number, figure)
 
         if isinstance(cell, PeersCell):
-            return run_dealt(cell, library, folder_of(cell, place), say)
-        return run_nodes(cell, folder_of(cell, place), say)
+            return clocked(lambda tell: run_dealt(cell, library, folder_of(cell, place), tell), say)
+        return clocked(lambda tell: run_nodes(cell, folder_of(cell, place), tell), say)
 
 
 def folder_of(cell: Cell, place: Place) -> Path:
@@ -117,8 +119,17 @@ def folder_of(cell: Cell, place: Place) -> Path:
 class Running:
     """The processes of one cell with a server."""
 
-    def __init__(self, cell: Cell, folder: Path, server: Child, clients: Sequence[Child]) -> None:
+    def __init__(
+        self,
+        cell: Cell,
+        folder: Path,
+        server: Child,
+        clients: Sequence[Child],
+        finish: Callable[[Outcome], Outcome],
+    ) -> None:
+        """`finish`: adds to the server's outcome what the server does not know."""
         self._cell = cell
+        self._finish = finish
         self._folder = folder
         self._server = server
         self._clients = clients
@@ -136,7 +147,7 @@ class Running:
             self._check()
             if status is None:
                 return False
-            outcome = Shelf(self._folder).get(self._cell)
+            outcome = self._finish(Shelf(self._folder).get(self._cell))
         place.shelf.put(self._cell, outcome)
         display.cell_ended(self._cell, outcome)
         return True
@@ -167,10 +178,19 @@ class NodeJob:
     given: tuple[Any, ...]
 
 
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of a cell, the server first, and what completes the server's outcome."""
+
+    jobs: list[NodeJob]
+    finish: Callable[[Outcome], Outcome]
+
+
 def started(cell: Cell, place: Place, library: LocalRoom, children: Children) -> Running:
     """Start a server and client nodes for a cell. Raises UserError."""
     with one_line(cell, place.shelf.log(cell)):
-        serving, *others = jobs_of(cell, library)
+        nodes = nodes_of(cell, library)
+        serving, *others = nodes.jobs
     folder = folder_of(cell, place)
     shutil.rmtree(folder, ignore_errors=True)
     with ExitStack() as bound:
@@ -182,24 +202,27 @@ def started(cell: Cell, place: Place, library: LocalRoom, children: Children) ->
                 (serving, *others), listeners, (folder, *repeat(here, len(others))), strict=True
             )
         )
-    return Running(cell, folder, server, clients)
+    return Running(cell, folder, server, clients, nodes.finish)
 
 
-def jobs_of(cell: Cell, library: LocalRoom) -> list[NodeJob]:
-    """The nodes of a cell, the server first. Raises ConfigError."""
+def nodes_of(cell: Cell, library: LocalRoom) -> Nodes:
+    """The nodes of a cell. Raises ConfigError."""
     if isinstance(cell, VerticalCell):
-        return _parties(cell, library)
+        return Nodes(_parties(cell, library), lambda outcome: outcome)
     if not isinstance(cell, FederatedCell):
         raise TypeError(f"{type(cell).__name__} has no server")
-    server, *clients = posts(client_work(cell, library.dataset(cell.rows.dataset, cell.seed)))
+    work = client_work(cell, library.dataset(cell.rows.dataset, cell.seed))
+    census = census_of(work)
+    server, *clients = posts(work)
     worker = "scenarios.engines.federated_worker"
-    return [
+    jobs = [
         NodeJob("server node", "server.log", f"{worker}:serve", (server,)),
         *(
             NodeJob(f"client node {number}", f"client-{number}.log", f"{worker}:train", (post, number))
             for number, post in enumerate(clients)
         ),
     ]
+    return Nodes(jobs, lambda outcome: with_clients(outcome, census))
 
 
 def _parties(cell: VerticalCell, library: LocalRoom) -> list[NodeJob]:

@@ -2,6 +2,8 @@
 
     driver: data sets ──put──▶ object store ──▶ run_cell ──put──▶ ClientWork ──▶ train_block, block by block
 
+Cells are spread over the machines. A cell with a server waits for its blocks, which take one core each; a
+cell of any other kind, such as a whole swarm of peers, is one task that takes one core of one machine.
 The driver loads the data, so the machines of a cluster need no data folder. Blocks are the same as in engine
 `inline`; a task with one core trains each in one thread, so both engines give the same figures, bit for bit.
 """
@@ -11,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +21,17 @@ import ray
 from ray.exceptions import RayTaskError
 
 from mechanisms.noise.clipping import Floats
-from mechanisms.servers.server import Indices
-from scenarios.clients.work import ClientWork, Crew
+from mechanisms.servers.server import Indices, Sent
+from scenarios.clients.work import ClientWork, Crew, FederatedArm
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
 from scenarios.data.own import DataName
 from scenarios.engines.choice import RaySection
+from scenarios.engines.clock import clocked
 from scenarios.engines.engine import Place, SweepDisplay, one_line
 from scenarios.engines.ray_cluster import connected
 from scenarios.engines.room import LocalRoom
-from scenarios.federated.rounds import in_order, train_block
+from scenarios.federated.rounds import in_order, remembered, train_block
 from scenarios.study.cells import Cell, Outcome
 from scenarios.study.threads import one_thread
 
@@ -60,7 +63,7 @@ class _Sweep:
     def __init__(self, place: Place, display: SweepDisplay) -> None:
         self._place, self._display = place, display
         self._news: Any = ray.remote(num_cpus=0)(News).remote()
-        self._task = ray.remote(num_cpus=0)(run_cell)
+        self._task = ray.remote(run_cell)
         self._library = LocalRoom(place.data_dir, 1, lambda number, figure: None)
         self._shipped: dict[tuple[DataName, int], Ref] = {}
         self._running: dict[Ref, Cell] = {}
@@ -82,7 +85,8 @@ class _Sweep:
 
     def _start(self, cell: Cell) -> None:
         data = {name: self._ship(name, cell.seed) for name in cell.data_sets}
-        self._running[self._task.remote(cell, self._place.data_dir, data, self._news)] = cell
+        task = self._task.options(num_cpus=own_cores(cell), scheduling_strategy="SPREAD")
+        self._running[task.remote(cell, self._place.data_dir, data, self._news)] = cell
 
     def _ship(self, name: DataName, seed: int) -> Ref:
         """Put a data set into the object store, once. A new one releases the earlier ones."""
@@ -102,6 +106,11 @@ class _Sweep:
             outcome: Outcome = got(ref)
         self._place.shelf.put(cell, outcome)
         self._display.cell_ended(cell, outcome)
+
+
+def own_cores(cell: Cell) -> int:
+    """The cores of a cell's task: none if it only waits for the blocks of its clients."""
+    return 0 if isinstance(cell, FederatedArm) else 1
 
 
 def got(ref: Ref | Sequence[Ref]) -> Any:
@@ -140,7 +149,7 @@ def run_cell(cell: Cell, data_dir: Path, data: Mapping[DataName, Ref], news: Any
         news.told.remote(cell.arm, cell.seed, number, figure)
 
     with one_thread():
-        return cell.replay(RayRoom(data_dir, data, say))
+        return clocked(lambda tell: cell.replay(RayRoom(data_dir, data, tell)), say)
 
 
 @dataclass(frozen=True)
@@ -170,20 +179,31 @@ class RayRoom:
 
 @dataclass(frozen=True)
 class RayCrew:
-    """A crew that trains blocks as tasks."""
+    """A crew that trains blocks as tasks; `kept`: what each client remembers, by its number."""
 
     work: ClientWork
     shipped: Ref
     task: Any
+    kept: dict[int, Floats] = field(default_factory=dict)
 
-    def uploads(self, number: int, model: Floats, chosen: Indices) -> Mapping[int, Floats]:
+    def uploads(self, number: int, given: Floats, chosen: Indices) -> Mapping[int, Floats]:
         """See Crew.uploads."""
-        blocks, start = self.work.blocks(chosen), ray.put(model)
-        sent = got([self.task.remote(self.shipped, number, start, members) for members in blocks])
-        return in_order(chosen, blocks, sent)
+        blocks, shipped = self.work.blocks(chosen), ray.put(given)
+        sent = got(
+            [
+                self.task.remote(self.shipped, number, shipped, members, self._kept_by(members))
+                for members in blocks
+            ]
+        )
+        return remembered(in_order(chosen, blocks, sent), self.kept)
+
+    def _kept_by(self, members: Indices) -> dict[int, Floats]:
+        return {client: self.kept[client] for client in members.tolist() if client in self.kept}
 
 
-def train_alone(work: ClientWork, number: int, model: Floats, members: Indices) -> list[Floats]:
+def train_alone(
+    work: ClientWork, number: int, given: Floats, members: Indices, kept: Mapping[int, Floats]
+) -> list[Sent]:
     """Train one block in one thread, as a task."""
     with one_thread():
-        return train_block(work, number, model, members)
+        return train_block(work, number, given, members, kept)

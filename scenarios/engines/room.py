@@ -19,7 +19,7 @@ from scenarios.data import sources
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
 from scenarios.data.own import DataName, own_dataset
-from scenarios.federated.rounds import in_order, train_block
+from scenarios.federated.rounds import in_order, remembered, train_block
 
 TEST_SPLIT = 1
 """The stream of random numbers that draws test rows, the same as in nodes with that task.seed."""
@@ -27,16 +27,22 @@ TEST_SPLIT = 1
 
 @dataclass(frozen=True)
 class ThreadCrew:
-    """A crew that trains blocks side by side in `workers`, each with one torch thread."""
+    """A crew that trains blocks side by side in `workers`, each with one torch thread.
+
+    kept: what each client remembers, by its number.
+    """
 
     work: ClientWork
     workers: ThreadPoolExecutor
+    kept: dict[int, Floats] = field(default_factory=dict)
 
-    def uploads(self, number: int, model: Floats, chosen: Indices) -> Mapping[int, Floats]:
+    def uploads(self, number: int, given: Floats, chosen: Indices) -> Mapping[int, Floats]:
         """See Crew.uploads."""
         blocks = self.work.blocks(chosen)
-        sent = self.workers.map(lambda members: train_block(self.work, number, model, members), blocks)
-        return in_order(chosen, blocks, list(sent))
+        sent = self.workers.map(
+            lambda members: train_block(self.work, number, given, members, self.kept), blocks
+        )
+        return remembered(in_order(chosen, blocks, list(sent)), self.kept)
 
 
 @dataclass(frozen=True)

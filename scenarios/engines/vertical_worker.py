@@ -25,6 +25,7 @@ import torch
 from mechanisms.noise.randomness import SystemWords
 from node.errors import UserError
 from node.federation import ClientNode, Gather, ServerNode
+from scenarios.engines.clock import clocked
 from scenarios.engines.federated_worker import run_client, say
 from scenarios.engines.room import LocalRoom
 from scenarios.frame.work import round_line
@@ -106,12 +107,16 @@ def lead(told: Told, rows: LeaderRows, listener: socket.socket, folder: Path) ->
     Raises UserError.
     """
     torch.set_num_threads(1)
-    room = LocalRoom(folder, 1, lambda number, figure: say(round_line(number, figure)))
     waiting = Waiting()
 
     def work(gather: Gather) -> Outcome:
         wire = Wire(gather, told.dimension, waiting)
-        return epochs_of(told.cell, told.plan, rows, wire, SystemWords(), room)
+        return clocked(
+            lambda tell: epochs_of(
+                told.cell, told.plan, rows, wire, SystemWords(), LocalRoom(folder, 1, tell)
+            ),
+            lambda number, figure: say(round_line(number, figure)),
+        )
 
     async def run() -> Outcome:
         return await ServerNode(told.run, told.dimension, 1, say).run(listener, work)

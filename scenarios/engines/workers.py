@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 
 from node.errors import UserError, reason
+from scenarios.engines.clock import clocked
 from scenarios.engines.inline import CellJob
 from scenarios.engines.room import LocalRoom
 from scenarios.frame.work import round_line
@@ -15,7 +16,9 @@ def run_cell(job: CellJob) -> int:
     """Replay one cell: print a line per round, put the outcome on the shelf, return the exit status."""
     try:
         with one_thread():
-            outcome = job.cell.replay(LocalRoom(job.place.data_dir, job.threads, say))
+            outcome = clocked(
+                lambda tell: job.cell.replay(LocalRoom(job.place.data_dir, job.threads, tell)), say
+            )
     except UserError:
         raise
     except Exception as error:

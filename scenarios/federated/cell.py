@@ -14,6 +14,7 @@ from node.task.sections import ModelSection, TrainSection
 from scenarios.clients.preparation import check_attackers, prepared
 from scenarios.clients.work import SAMPLE, FederatedArm, client_work
 from scenarios.data.own import DataName
+from scenarios.federated.reported import census_of, with_clients
 from scenarios.federated.rounds import rounds_of
 from scenarios.frame.spec import Json
 from scenarios.study.cells import Outcome, Room
@@ -86,4 +87,4 @@ class FederatedCell(FederatedArm):
         work = prepared(bare, bare.example_words)
         words = SeededWords(np.random.default_rng([_SERVER, self.seed, work.salt]))
         with room.crew(work) as crew:
-            return rounds_of(work, crew, words, room)
+            return with_clients(rounds_of(work, crew, words, room), census_of(bare))

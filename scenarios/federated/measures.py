@@ -16,6 +16,7 @@ from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import SeededWords
 from node.training.trainer import write_vector
 from scenarios.clients.poisons import Backdoor
+from scenarios.federated.excess import Objective, excess_loss
 from scenarios.federated.shadow_models import random_halves, row_losses, shadow_losses
 from scenarios.study.cells import Fact
 
@@ -26,6 +27,7 @@ SHADOWS = 8
 _MEMBERSHIP = 22  # a stream of random numbers: [this, seed, ...]
 
 BALANCED, AUC, MAJORITY, BACKDOOR = "balanced accuracy", "AUC", "majority rate", "attack success"
+EXCESS = "excess loss"
 
 
 def logits(work: ClientWork, model: Floats, x: Floats) -> NDArray[np.float64]:
@@ -84,6 +86,19 @@ def membership(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
     }
 
 
+def excess(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
+    """By how much the loss of honest clients' original rows, weight decay included, exceeds the least one.
+
+    For convex models. Empty if the training rows are in other processes, as with real nodes.
+    """
+    rows, data = honest_rows(work), work.dataset
+    if len(data.train_y) <= rows.max():
+        return {}
+    decay = work.training.weight_decay
+    objective = Objective(work.model, data.train_x[rows], data.train_y[rows], decay)
+    return {EXCESS: excess_loss(objective, model)}
+
+
 def _shadows(
     work: ClientWork,
     own: NDArray[np.int64],
@@ -127,6 +142,7 @@ MEASURES: Mapping[str, Callable[[ClientWork, Floats], Mapping[str, Fact]]] = {
     "ranking": ranking,
     "backdoor": backdoor,
     "membership": membership,
+    "excess": excess,
 }
 """Measures by name; each is called with a cell's work and its last model (d,)."""
 

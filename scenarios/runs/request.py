@@ -6,6 +6,7 @@ key of a task and goes to all arms.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -47,27 +48,41 @@ def _patterns() -> Rule:
     return Rule("names of arms, or patterns such as 'eps10-*', separated by commas", accept)
 
 
+_MECHANISM = "the name of a mechanism, such as 'fedadam', or 'package.module:Class'"
 _arguments = plain_table("a table of text, numbers, booleans, lists")
+
+
+def _figure() -> Rule:
+    def accept(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise ValueError
+        figure = float(value)  # TOML takes ".9" for text
+        if not (math.isfinite(figure) and figure > 0):
+            raise ValueError
+        return figure
+
+    return Rule("a number above 0, such as 0.9", accept)
 
 
 @dataclass(frozen=True)
 class StudySection:
     """The keys of `scenario.`.
 
-    `mechanism` adds an arm of the user's own, made with `parameters`; `aggregator` adds one whose server
-    aggregates with the user's function. With `attack`, a share `attackers` of the clients attacks, in all
-    arms.
+    `mechanism` adds the arm "own", made with `parameters`; `aggregator` adds one whose server aggregates with
+    the user's function. With `attack`, a share `attackers` of the clients attacks, in all arms. `target`: a
+    figure; the report says when each arm reaches it.
     """
 
     arms: tuple[str, ...] | None = key(_patterns(), None)
     seeds: int | None = key(whole(2, 1000, because=", as a mean needs its standard error"), None)
-    mechanism: str | None = key(text("'package.module:Class'", r"[\w.]+:[\w.]+"), None)
+    mechanism: str | None = key(text(_MECHANISM, r"[\w-]+|[\w.]+:[\w.]+"), None)
     parameters: Mapping[str, Any] = key(_arguments, factory=dict)
     aggregator: str | None = key(text("'package.module:function'", r"[\w.]+:[\w.]+"), None)
     aggregator_parameters: Mapping[str, Any] = key(_arguments, factory=dict)
     attack: str | None = key(text("'package.module:Class'", r"[\w.]+:[\w.]+"), None)
     attack_parameters: Mapping[str, Any] = key(_arguments, factory=dict)
     attackers: float = key(real(above=0, at_most=1), 0.2)
+    target: float | None = key(_figure(), None)
 
 
 @dataclass(frozen=True)
@@ -75,7 +90,7 @@ class StudyRun:
     """A study that can be run: what the command line asked for, judged.
 
     arms: templates, changed as asked; seeds: one after the other from the first; given: the arguments that
-    ask for the same again.
+    ask for the same again; target: see `Sweep`.
     """
 
     study: Study
@@ -84,6 +99,7 @@ class StudyRun:
     engine: EngineChoice
     data_dir: Path
     given: tuple[str, ...]
+    target: float | None = None
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -106,7 +122,7 @@ def judged(study: Study, request: Request) -> StudyRun:
         room.either(name, seeds[0])
     for arm in arms:
         _check(as_arm(arm).cell.seeded(seeds[0]), room)
-    return StudyRun(study, arms, seeds, engine, data_dir, _given(request))
+    return StudyRun(study, arms, seeds, engine, data_dir, _given(request), own.target)
 
 
 def _check(cell: Cell, room: Room) -> None:
@@ -224,7 +240,7 @@ def _given(request: Request) -> tuple[str, ...]:
 
 
 def described(run: StudyRun) -> Json:
-    """The configuration as JSON; two runs with the same may share a folder, whatever their --jobs."""
+    """The configuration as JSON; two runs with the same may share a folder, whatever --jobs and target."""
     return {
         "seed": run.seeds[0],
         "seeds": len(run.seeds),

@@ -11,13 +11,15 @@ from scenarios.engines.choice import EngineChoice
 from scenarios.engines.engine import Engine, Place, cores
 from scenarios.engines.inline import InlineEngine
 from scenarios.engines.nodes import ProcessesEngine
-from scenarios.frame.spec import Scenario, Table
+from scenarios.frame.spec import Json, Scenario, Table
 from scenarios.runs.progress import sweep_shown
 from scenarios.runs.request import ENGINES, OPTIONS, StudyRun, described, judged
 from scenarios.study.cells import Cell, Shelf
+from scenarios.study.common_tables import common_tables
 from scenarios.study.comparison import METHOD
 from scenarios.study.plots import usual_charts, usual_headline, usual_tables
 from scenarios.study.sweep import Study, Sweep, arms_json, collect, stored, substitutions
+from scenarios.study.targets import targets_json
 
 
 def scenario_of(study: Study, target: str = "") -> Scenario[StudyRun, Sweep]:
@@ -33,7 +35,7 @@ def scenario_of(study: Study, target: str = "") -> Scenario[StudyRun, Sweep]:
         again=lambda run: run.given,
         execute=execute,
         headline=study.headline or usual_headline,
-        arms=arms_json,
+        arms=_arms,
         claims=study.claims,
         charts=study.charts or usual_charts,
         tables=partial(_tables, study),
@@ -44,8 +46,14 @@ def scenario_of(study: Study, target: str = "") -> Scenario[StudyRun, Sweep]:
     )
 
 
+def _arms(sweep: Sweep) -> dict[str, Json]:
+    """Every arm's figures, and when it reaches the target."""
+    reached = targets_json(sweep)
+    return {arm: {**figures, **reached.get(arm, {})} for arm, figures in arms_json(sweep).items()}
+
+
 def _tables(study: Study, sweep: Sweep) -> tuple[Table, ...]:
-    tables = (study.tables or usual_tables)(sweep)
+    tables = (*(study.tables or usual_tables)(sweep), *common_tables(sweep))
     return (*tables, substitutions(study)) if study.stands_in else tables
 
 
@@ -70,7 +78,7 @@ def execute(run: StudyRun, folder: Path, console: Console) -> Sweep:
     if missing:
         with sweep_shown(console, missing) as display:
             engine_of(run.engine).run(missing, place, display)
-    return collect(run.study, run.arms, run.seeds, place.shelf.get)
+    return collect(run.study, run.arms, run.seeds, place.shelf.get, run.target)
 
 
 def _kept(cell: Cell, shelf: Shelf) -> bool:

@@ -38,12 +38,16 @@ class Outcome:
     facts: values for the whole cell, by name with unit: `epsilon` (true, in total; None without a guarantee),
     `stated`, `delta`, `unit`, `protects`, and the mechanism's own facts.
     series: further sequences of numbers by name, such as another figure per round, or pixels of a picture.
+    clock: the seconds from the start of the cell to the end of each round; empty if they are not known.
+    Names of facts and series that all federated and swarm cells have: scenarios.study.skew, .client_accuracy
+    and .costs. Outcomes that earlier versions stored lack them.
     """
 
     figures: tuple[float, ...]
     facts: Mapping[str, Fact]
     seconds: float
     series: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    clock: tuple[float, ...] = ()
 
     @property
     def final(self) -> float:
@@ -149,7 +153,8 @@ class Shelf:
             fields = json.loads(path.read_text("utf-8"))
             figures = tuple(float(figure) for figure in fields["figures"])
             series = {name: tuple(map(float, row)) for name, row in fields.get("series", {}).items()}
-            outcome = Outcome(figures, dict(fields["facts"]), float(fields["seconds"]), series)
+            clock = tuple(map(float, fields.get("clock", ())))
+            outcome = Outcome(figures, dict(fields["facts"]), float(fields["seconds"]), series, clock)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path} cannot be read ({reason(error)}); {_REMEDY}") from None
         if len(figures) != cell.rounds:

@@ -72,13 +72,15 @@ class Study:
 class Sweep:
     """The results of a study: for each arm that was run one outcome per seed, in the order of `seeds`.
 
-    arms: as they were run, with what the command line changed.
+    arms: as they were run, with what the command line changed. target: the figure that the user asks when
+    each arm reaches; None: not asked.
     """
 
     study: Study
     seeds: tuple[int, ...]
     arms: tuple[Arm | Cell, ...]
     outcomes: Mapping[str, tuple[Outcome, ...]]
+    target: float | None = None
 
     @cached_property
     def factors(self) -> Mapping[str, Factors]:
@@ -159,6 +161,7 @@ def arms_json(sweep: Sweep) -> dict[str, Json]:
                     "seconds": outcome.seconds,
                     **outcome.facts,
                     **{name: list(row) for name, row in outcome.series.items()},
+                    "clock": list(outcome.clock),
                 }
                 for seed, outcome in zip(sweep.seeds, outcomes, strict=True)
             ],
@@ -179,21 +182,27 @@ def stored(study: Study, result: Json) -> Sweep:
 
 
 def _outcome(figures: Mapping[str, Any]) -> Outcome:
-    others = {name: value for name, value in figures.items() if name not in ("seed", "figures", "seconds")}
+    own = ("seed", "figures", "seconds", "clock")
+    others = {name: value for name, value in figures.items() if name not in own}
     return Outcome(
         figures=tuple(figures["figures"]),
         facts={name: value for name, value in others.items() if not isinstance(value, list)},
         seconds=figures["seconds"],
         series={name: tuple(value) for name, value in others.items() if isinstance(value, list)},
+        clock=tuple(figures.get("clock", ())),
     )
 
 
 def collect(
-    study: Study, arms: Sequence[Arm | Cell], seeds: Sequence[int], get: Callable[[Cell], Outcome]
+    study: Study,
+    arms: Sequence[Arm | Cell],
+    seeds: Sequence[int],
+    get: Callable[[Cell], Outcome],
+    target: float | None = None,
 ) -> Sweep:
     """Collect the outcomes of all cells, which `get` returns."""
     outcomes = {arm.arm: tuple(get(as_arm(arm).cell.seeded(seed)) for seed in seeds) for arm in arms}
-    return Sweep(study, tuple(seeds), tuple(arms), outcomes)
+    return Sweep(study, tuple(seeds), tuple(arms), outcomes, target)
 
 
 def substitutions(study: Study) -> Table:

@@ -33,6 +33,7 @@ from scenarios.swarms.history import Round, amount, most_spent
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
 from scenarios.swarms.progress import PeerProgress
 from scenarios.swarms.replay import Swarm, datasets_of
+from scenarios.swarms.reported import RoundLog, SumCost, measured_facts, measured_series, peer_facts, reported
 from scenarios.swarms.results import lowest_by_round
 
 Say = Callable[[int, float], None]
@@ -92,15 +93,23 @@ class SwarmCell:
 
     def replay(self, room: Room) -> Outcome:
         """Replay the swarm in this process, with noise from the seed."""
-        begun, figures = time.perf_counter(), []
+        begun, figures, log = time.perf_counter(), [], RoundLog()
         with one_thread():
-            swarm = Swarm(self.task, datasets_of(self.task, self.peers), salt_of(self.arm))
+            datasets = datasets_of(self.task, self.peers)
+            swarm = Swarm(self.task, datasets, salt_of(self.arm))
             for number in range(1, self.rounds + 1):
                 figures.append(swarm.round(number))
+                log.note(swarm)
                 room.say(number, figures[-1])
+            common, series = reported(swarm, datasets, log, SumCost(self.task, swarm.words))
         last: dict[str, Fact] = {name: swarm.mean_of(name) for name in ("radius", "noise_std")}
-        facts = {**privacy_facts(swarm.ledger, swarm.protects), **last, "model sha256": digest_of(swarm.base)}
-        return Outcome(tuple(figures), facts, time.perf_counter() - begun)
+        facts = {
+            **privacy_facts(swarm.ledger, swarm.protects),
+            **last,
+            "model sha256": digest_of(swarm.base),
+            **common,
+        }
+        return Outcome(tuple(figures), facts, time.perf_counter() - begun, series)
 
 
 @dataclass(frozen=True)
@@ -195,8 +204,13 @@ def run_nodes(cell: SwarmCell, folder: Path, say: Say) -> Outcome:
     plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder)
     peers = run_swarm(plan, Teller(say))
     ledger = most_spent([peer.summary.privacy for peer in peers])
-    facts = privacy_facts(ledger, first_mechanism(cell).protects)
-    return Outcome(lowest_figures(peers, cell.rounds), facts, time.perf_counter() - begun)
+    facts = {
+        **privacy_facts(ledger, first_mechanism(cell).protects),
+        **measured_facts(peers),
+        **peer_facts(datasets_of(cell.task, cell.peers), {}),
+    }
+    series = measured_series(peers, cell.rounds)
+    return Outcome(lowest_figures(peers, cell.rounds), facts, time.perf_counter() - begun, series)
 
 
 def lowest_figures(peers: Sequence[PeerRun], rounds: int) -> tuple[float, ...]:

@@ -37,6 +37,7 @@ from scenarios.swarms.cells import privacy_facts
 from scenarios.swarms.features import with_features
 from scenarios.swarms.nodes import checked_peers
 from scenarios.swarms.replay import Swarm
+from scenarios.swarms.reported import RoundLog, SumCost, reported
 from scenarios.swarms.steps import StepSwarm
 
 Sections = Mapping[str, Mapping[str, Any]]
@@ -158,7 +159,7 @@ class Dealt(ABC):
 
     def replay(self, room: Room) -> Outcome:
         """Replay the cell in this process, with noise from the seed. Raises UserError."""
-        begun, figures = time.perf_counter(), []
+        begun, figures, log = time.perf_counter(), [], RoundLog()
         with one_thread():
             task, dataset = with_features(self.task, self.dataset(room))
             parts = parts_of(dataset, self.parties, self.seed)
@@ -168,14 +169,17 @@ class Dealt(ABC):
             for number in range(1, self.rounds + 1):
                 swarm.round(number)
                 figures.append(measured(swarm.evaluated(), self.measure))
+                log.note(swarm)
                 room.say(number, figures[-1])
+            common, series = reported(swarm, rows, log, SumCost(task, swarm.words))
         facts: dict[str, Fact] = {
             **privacy_facts(swarm.ledger, swarm.protects),
             **honest_facts(swarm.ledger),
             **(self._step_facts(swarm) if isinstance(swarm, StepSwarm) else {}),
             "model sha256": digest_of(swarm.base),
+            **common,
         }
-        return Outcome(tuple(figures), facts, time.perf_counter() - begun)
+        return Outcome(tuple(figures), facts, time.perf_counter() - begun, series)
 
     def _step_facts(self, swarm: StepSwarm) -> dict[str, Fact]:
         shared, rows = swarm.rules.mechanism.shared, self.parties

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.study.cells import Fact, Outcome, Room
 from scenarios.swarms.cells import Say, Teller, privacy_facts
@@ -26,6 +27,7 @@ from scenarios.swarms.dealt import (
 )
 from scenarios.swarms.history import AGGREGATED, most_spent
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, run_swarm
+from scenarios.swarms.reported import measured_facts, measured_series, peer_facts
 
 
 def run_dealt(cell: PeersCell, room: Room, folder: Path, say: Say) -> Outcome:
@@ -34,7 +36,8 @@ def run_dealt(cell: PeersCell, room: Room, folder: Path, say: Say) -> Outcome:
     A figure is the lowest of all peers in that round. Noise comes from the system's generator.
     """
     begun = time.perf_counter()
-    plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder, tuple(dealt_to(cell, cell.dataset(room))))
+    rows = tuple(dealt_to(cell, cell.dataset(room)))
+    plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder, rows)
     peers = run_swarm(plan, Teller(say))
     ledger = most_spent([peer.summary.privacy for peer in peers])
     facts = {
@@ -42,8 +45,11 @@ def run_dealt(cell: PeersCell, room: Room, folder: Path, say: Say) -> Outcome:
         **honest_facts(ledger),
         **node_facts(cell, peers),
         "base digests": len({peer.summary.base_digest for peer in peers}),
+        **measured_facts(peers),
+        **peer_facts([node_rows(own, np.arange(len(own.train_y))) for own in rows], {}),
     }
-    return Outcome(lowest_measured(peers, cell), facts, time.perf_counter() - begun)
+    series = measured_series(peers, cell.rounds)
+    return Outcome(lowest_measured(peers, cell), facts, time.perf_counter() - begun, series)
 
 
 def dealt_to(cell: PeersCell, dataset: Dataset) -> list[Dataset]:

@@ -30,6 +30,7 @@ from scenarios.study.cells import Fact, Outcome, Room
 from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import AboutSwarm, privacy_facts
 from scenarios.swarms.replay import Gated, Swarm, datasets_of
+from scenarios.swarms.reported import RoundLog, SumCost, reported
 
 _LIARS, _GROUPS = 41, 42  # streams of random numbers: [this, seed], and [this, seed, the arm's salt]
 
@@ -122,15 +123,18 @@ class LyingSwarmCell(AboutSwarm):
         `ROLLED_BACK` (the number of rounds in which an honest peer's gate refused the base, on average).
         Series: `REFUSED`.
         """
-        begun, figures, refused = time.perf_counter(), [], []
+        begun, figures, refused, log = time.perf_counter(), [], [], RoundLog()
         with one_thread():
             datasets = datasets_of(self.of.task, self.of.peers)
             swarm = LyingSwarm(self.of.task, datasets, salt_of(self.arm), self.lie, self.groups)
             for number in range(1, self.rounds + 1):
                 figures.append(swarm.round(number))
                 refused.append(float(np.mean([gate.refused for gate in swarm.honest_gates])))
+                log.note(swarm)
                 room.say(number, figures[-1])
             own = float(np.mean([swarm.accuracy(gate.start) for gate in swarm.honest_gates]))
+            cost = SumCost(self.of.task, swarm.words, self.groups)
+            common, series = reported(swarm, datasets, log, cost, swarm.liars)
         facts: dict[str, Fact] = {
             **privacy_facts(swarm.ledger, swarm.protects),
             MEMBERS: smallest_sum(self.of.peers, self.groups),
@@ -138,5 +142,7 @@ class LyingSwarmCell(AboutSwarm):
             ROLLED_BACK: sum(refused),
             "liars": len(swarm.liars),
             "model sha256": digest_of(swarm.base),
+            **common,
         }
-        return Outcome(tuple(figures), facts, time.perf_counter() - begun, {REFUSED: tuple(refused)})
+        series = {**series, REFUSED: tuple(refused)}
+        return Outcome(tuple(figures), facts, time.perf_counter() - begun, series)

@@ -24,7 +24,14 @@ from mechanisms.mechanism import Mechanism, Memory, Offer
 from mechanisms.noise.randomness import SeededWords
 from node.data.dataset import Dataset, load_dataset
 from node.errors import UserError
-from node.runtime.privacy_budget import can_train, facts, make_mechanism, offer_bound, receipt_of
+from node.runtime.privacy_budget import (
+    can_train,
+    facts,
+    make_mechanism,
+    offer_bound,
+    receipt_of,
+    spent_by,
+)
 from node.runtime.weighting import Weighting, make_weighting
 from node.storage.vector_files import Floats
 from node.task.sections import Task
@@ -59,6 +66,7 @@ class Swarm:
         self.base = self._judge.vector()
         self.gates = [Gated(trainer, task.aggregation.loss_gate, self.base) for trainer in self.trainers]
         self.offers: Sequence[Offer] = ()
+        self.took_part = 0  # the number of peers in the last round's sum
 
     def round(self, number: int) -> float:
         """Run one round; return the base's accuracy after it. Once every budget is spent, the base stays.
@@ -67,6 +75,7 @@ class Swarm:
         Raises UserError.
         """
         able = [peer for peer, member in enumerate(self.members) if member.can_train]
+        self.took_part = len(able)
         if able:
             trained = self._trained(number, able)
             offers = [self._offer(number, peer, own) for peer, own in zip(able, trained, strict=True)]
@@ -81,10 +90,25 @@ class Swarm:
         """The evaluation of the base on the common test rows."""
         return self._judge.evaluate(self.base)
 
+    def answers(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The outputs (n, ...) of the base for the common test rows, and their targets (n,)."""
+        return self._judge.outputs(self.base)
+
+    @property
+    def words(self) -> int:
+        """The number of words that a sum has."""
+        return len(self.base) + self.members[0].weighting.slots
+
     @property
     def ledger(self) -> Mapping[str, object] | None:
         """The ledger of the peer that has spent the most, as in summary.json; None without privacy."""
         return most_spent([member.ledger for member in self.members])
+
+    @property
+    def epsilon(self) -> float | None:
+        """The largest epsilon that any peer has spent so far; None without privacy."""
+        found = [member.epsilon for member in self.members]
+        return max((epsilon for epsilon in found if epsilon is not None), default=None)
 
     @property
     def protects(self) -> str:
@@ -183,6 +207,12 @@ class Member:
     def learn(self, mean: Floats, members: int) -> None:
         """Update the mechanism's memory with the `mean` (d,) of `members` offers."""
         self.memory = self.mechanism.aggregated(mean, members, self.memory)
+
+    @property
+    def epsilon(self) -> float | None:
+        """The epsilon that the peer has spent; None without privacy."""
+        found = spent_by(self.mechanism, self._ledger)
+        return None if found is None else found.epsilon
 
     @property
     def ledger(self) -> Mapping[str, object] | None:

@@ -14,13 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.gradients.distributed import SharedNoise
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
-from node.runtime.privacy_budget import facts, make_mechanism
+from node.runtime.privacy_budget import facts, make_mechanism, spent_by
 from node.storage.vector_files import Floats
 from node.task.sections import StepPlan, Task
 from node.training.build import build_model
@@ -108,6 +109,20 @@ class StepSwarm:
         """The evaluation of the average in the base, on the common test rows."""
         return self.trainers[0].evaluate(self.base)
 
+    def answers(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The outputs (n, ...) of the average in the base for the test rows, and their targets (n,)."""
+        return self.trainers[0].outputs(self.base)
+
+    @property
+    def took_part(self) -> int:
+        """The number of peers in a sum: all."""
+        return len(self.trainers)
+
+    @property
+    def words(self) -> int:
+        """The number of words that a sum has."""
+        return self.rules.mechanism.shared.size
+
     @property
     def seconds(self) -> float:
         """A peer's mean time for the words of one step."""
@@ -116,9 +131,17 @@ class StepSwarm:
     @property
     def ledger(self) -> Mapping[str, object] | None:
         """A member's ledger as in summary.json."""
-        mechanism = self.rules.mechanism
-        events = mechanism.per_offer
-        return facts(mechanism, Ledger(tuple((event, self._steps) for event in events)))
+        return facts(self.rules.mechanism, self._charged)
+
+    @property
+    def epsilon(self) -> float | None:
+        """The epsilon that a member has spent so far; None without a guarantee."""
+        found = spent_by(self.rules.mechanism, self._charged)
+        return None if found is None else found.epsilon
+
+    @property
+    def _charged(self) -> Ledger:
+        return Ledger(tuple((event, self._steps) for event in self.rules.mechanism.per_offer))
 
     @property
     def protects(self) -> str:

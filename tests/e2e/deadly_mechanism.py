@@ -12,7 +12,15 @@ import numpy as np
 
 from mechanisms.mechanism import Floats
 from mechanisms.noise.randomness import Words
-from mechanisms.servers.server import Averaging, Federation, Indices, PlainTraining, fixed_sample
+from mechanisms.servers.server import (
+    Averaging,
+    Federation,
+    Indices,
+    PlainTraining,
+    State,
+    Upload,
+    fixed_sample,
+)
 
 STEPS = {"upload": 0, "combine": 0}
 
@@ -41,9 +49,11 @@ class Deadly(PlainTraining):
         self._live("upload")
         return weights
 
-    def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
+    def combine(
+        self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
+    ) -> tuple[Floats, State]:
         self._live("combine")
-        return Averaging.combine(self, model, uploads, rows, words)
+        return Averaging.combine(self, model, state, uploads, words)
 
     def _live(self, step: str) -> None:
         STEPS[step] += 1

@@ -31,7 +31,7 @@ from scenarios.study.cells import Cell, Outcome
 from scenarios.swarms.cells import SwarmCell
 from tests.e2e.displays import Told
 from tests.e2e.test_open_port import Port
-from tests.own_studies import NOISED, PLAIN, SHRINKING, STUDY
+from tests.own_studies import NOISED, PLAIN, REMEMBERING, SHRINKING, STUDY
 
 DEADLY = "tests.e2e.deadly_mechanism:Deadly"
 TOLERANCE = 0.01
@@ -82,6 +82,11 @@ def compared(cells: list[FederatedCell], place: Place, tmp_path: Path) -> None:
 def test_real_nodes_learn_as_engine_inline_does(place: Place, tmp_path: Path) -> None:
     own = replace(PLAIN, arm="own", mechanism=MechanismChoice(SHRINKING, {"clients_per_round": 3}))
     compared([PLAIN, own], place, tmp_path)
+
+
+def test_real_nodes_remember_as_clients_of_engine_inline_do(place: Place, tmp_path: Path) -> None:
+    """The counts of state and clients are facts, which are equal."""
+    compared([REMEMBERING], place, tmp_path)
 
 
 def test_attackers_poison_their_rows_and_forge_their_weights_in_their_own_nodes(

@@ -129,7 +129,8 @@ ARMS: tuple[Cell, ...] = tuple({cell.arm: cell for cell in all_lines()}.values()
 
 def own(path: str, parameters: Mapping[str, Any]) -> SwarmCell:
     """An arm with a user's node mechanism; parameters are keys of [privacy]. Raises ConfigError."""
-    import_class(path)
+    if ":" in path:
+        import_class(path)
     return _cell("own", {**parameters, "mechanism": path})
 
 

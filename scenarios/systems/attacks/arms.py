@@ -144,7 +144,8 @@ def own(path: str, parameters: Mapping[str, Any]) -> InversionCell:
 
     Parameters are keys of [privacy]. Raises ConfigError.
     """
-    import_class(path)
+    if ":" in path:
+        import_class(path)
     privacy = read_section(PrivacySection, "privacy", {**parameters, "mechanism": path})
     return _inversion("own", ONE_STEP, privacy, 1, 1)
 

@@ -192,10 +192,12 @@ _WHOLE = Federation((1438 // PARTIES,) * PARTIES, _TASK.train.rounds, (4096, 64,
 def own(path: str, parameters: Mapping[str, Any]) -> Cell:
     """An arm with a user's mechanism: a server's if it can be made as one, else a node's.
 
-    A server's class is called with a `mechanisms.servers.server.Federation` and `parameters`, a node's with a
+    `path`: a name of `mechanisms.registry`, or an import path. A server's class is called with a
+    `mechanisms.servers.server.Federation` and `parameters`, a node's with a
     `mechanisms.mechanism.Setting`; its `parameters` are keys of [privacy]. Raises ConfigError if both fail.
     """
-    import_class(path)
+    if ":" in path:
+        import_class(path)
     try:
         MechanismChoice(path, parameters).make(_WHOLE)
         return _server("own", path, parameters)

@@ -27,13 +27,19 @@ CENTRAL = 8.0
 SHARES = (0.1, 0.2, 0.3, 0.4)
 """The shares of clients that attack."""
 WEIGHTS = (0.0, 0.01, 0.03)
-"""The weights of RPFL's regulariser; 0 is the algorithm as printed."""
+"""The weights of RPFL's regulariser; 0 is the algorithm as printed, except that noise is drawn once."""
+NOISES = (3000.0, 1000.0, 300.0, 100.0, 30.0, 10.0, 3.0)
+"""The epsilons of noise on rows, from little noise to much, for the document's curve of robustness."""
+HORIZONS = (15, 30, 60)
+"""The rounds of Theorem 3's arms."""
+CONVEXITY = THEOREM["convexity"]
+"""The weight decay of Theorem 3's arms: the loss is so strongly convex."""
 
 
 # -- defences ----------------------------------------------------------------------------------------------
 
 FEDAVG, NORM, WEAK_DP, GM, TM = "fedavg", "norm-bound", "weak-dp", "geometric-median", "trimmed-mean"
-LDP, CDP, GM_RPFL = "ldp", "cdp", "gm+rpfl"
+LDP, CDP, GM_RPFL, REDRAWN = "ldp", "cdp", "gm+rpfl", "rpfl-redrawn"
 
 
 def rpfl(weight: float) -> str:
@@ -50,6 +56,7 @@ DEFENCES: Mapping[str, str] = {
     LDP: f"LDP on rows, epsilon {STATED:g}",
     CDP: f"CDP, epsilon {CENTRAL:g}",
     **{rpfl(weight): f"RPFL, weight {weight:g}" if weight else "RPFL, literal" for weight in WEIGHTS},
+    REDRAWN: "RPFL, as printed: noise redrawn",
     GM_RPFL: "GM + RPFL",
 }
 """From defences to their names, in the order of plots and tables."""
@@ -76,6 +83,8 @@ class Swarm:
             )
         if name.startswith(CDP):
             return self._central(float(name.removeprefix(CDP) or CENTRAL))
+        if name == REDRAWN:
+            return self._rpfl({"weight": 0.0, "draw": "each-round"})
         if name.startswith("rpfl"):
             return self._rpfl({"weight": next(weight for weight in WEIGHTS if rpfl(weight) == name)})
         if name == GM_RPFL:
@@ -144,6 +153,7 @@ def attackers(attack: str, share: float, trigger: Trigger) -> Attackers:
 # -- cells -------------------------------------------------------------------------------------------------
 
 ADULT, LOAN_IID, LOAN_STATES, PRIVACY = "adult", "loan-iid", "loan-states", "members"
+UTILITY = "utility"
 _ADULT_FEATURES, _LOAN_FEATURES = 107, 20
 _RARE = 0.31
 """The value of a category in a row of usual length after scaling to norm 1."""
@@ -163,6 +173,7 @@ MEMBER_METHODS: Mapping[str, str] = {
     "ldp1": "LDP on rows, epsilon 1",
     "ldp10": "LDP on rows, epsilon 10",
     rpfl(0.0): "RPFL, literal",
+    REDRAWN: "RPFL, noise redrawn",
     rpfl(0.01): "RPFL, weight 0.01",
 }
 
@@ -227,6 +238,24 @@ def member(method: str) -> FederatedCell:
     )
 
 
+def noised(epsilon: float) -> str:
+    """The defence by noise on rows with this epsilon for a record; see NOISES."""
+    return f"{LDP}{epsilon:g}"
+
+
+def utility_arm(rounds: int, defence: str) -> str:
+    """The name of an arm for Theorem 3."""
+    return f"{UTILITY}-{rounds}-{defence}"
+
+
+def utility(rounds: int, defence: str) -> FederatedCell:
+    """An arm on Adult without attackers, with a strongly convex loss, for Theorem 3."""
+    cell = adult(CLEAN, 0.0, defence)
+    train = replace(cell.train, rounds=rounds, weight_decay=CONVEXITY)
+    measures = ("ranking", "excess")
+    return replace(cell, arm=utility_arm(rounds, defence), train=train, measures=measures)
+
+
 def _all() -> Iterator[FederatedCell]:
     for defence in DEFENCES:
         yield adult(CLEAN, 0.0, defence)
@@ -237,6 +266,11 @@ def _all() -> Iterator[FederatedCell]:
             yield loan(where, CLEAN, 0.0, defence)
             yield from (loan(where, attack, SHARES[-1], defence) for attack in (BACKDOOR, FLIP))
     yield from (member(method) for method in MEMBER_METHODS)
+    for epsilon in NOISES:
+        yield adult(CLEAN, 0.0, noised(epsilon))
+        yield from (adult(attack, SHARES[-1], noised(epsilon)) for attack in POISONS)
+    for rounds in HORIZONS:
+        yield from (utility(rounds, defence) for defence in (FEDAVG, rpfl(0.0), REDRAWN))
 
 
 ARMS: tuple[Cell, ...] = (*_all(), *lying.ARMS)

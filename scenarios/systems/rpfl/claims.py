@@ -15,21 +15,27 @@ from scenarios.systems.rpfl.arms import (
     ADULT,
     BACKDOOR,
     BACKDOOR_SCALED,
+    CDP,
     CLEAN,
     DEFENCES,
     DELTA,
     FEDAVG,
     FLIP,
     FLIP_SCALED,
+    FORGED,
     FORGED_SHARE,
     GM,
     GM_RPFL,
+    LDP,
     LOAN_IID,
     MEMBER_METHODS,
     NORM,
+    POISONS,
     PRIVACY,
+    REDRAWN,
     SHARES,
     TM,
+    WEAK_DP,
     WEIGHTS,
     arm,
     rpfl,
@@ -37,8 +43,13 @@ from scenarios.systems.rpfl.arms import (
 
 MOST = SHARES[-1]
 RPFLS = tuple(rpfl(weight) for weight in WEIGHTS)
-TIMES_FEDAVG = 3.39
-"""The factor by which accuracy improves according to the document."""
+TIMES_FEDAVG, TIMES_BENCHMARK = 3.39, 2.75
+"""The factors by which accuracy improves on FedAvg's, and at most on a benchmark's, by the document."""
+TIMES_ATTACK = 0.71
+"""The least factor on the accuracy of a benchmark's membership inference, by the document."""
+BENCHMARKS = (FEDAVG, NORM, WEAK_DP, GM, TM, LDP, CDP)
+ALIKE_POINTS = 2.0
+"""Two defences do alike if they differ by at most this many points."""
 HIGH_POINTS = 5.0
 """Accuracy counts as relatively high within this many points of that without an attack."""
 LEARNED = 0.55
@@ -89,7 +100,7 @@ def aggregators_are_below(sweep: Sweep) -> Verdict | None:
 
 def rpfl_is_best(sweep: Sweep) -> Verdict | None:
     """Of all defences whose model learns, RPFL with a weight has the least backdoor success."""
-    compared = [defence for defence in DEFENCES if defence not in (RPFLS[0], GM_RPFL)]
+    compared = [defence for defence in DEFENCES if defence not in (RPFLS[0], REDRAWN, GM_RPFL)]
     clean = {defence: arm(ADULT, CLEAN, 0.0, defence) for defence in compared}
     if not sweep.has(*clean.values(), *(attacked(BACKDOOR, defence) for defence in compared)):
         return None
@@ -123,33 +134,62 @@ def costs_accuracy(sweep: Sweep) -> Verdict | None:
 
 def times_fedavg(sweep: Sweep) -> Verdict | None:
     """Within the threat model RPFL's accuracy is at least `TIMES_FEDAVG` times FedAvg's in some arm."""
-    pairs = [
-        (attacked(attack, FEDAVG, share), attacked(attack, defence, share))
-        for attack in (BACKDOOR, FLIP)
-        for share in SHARES
-        for defence in RPFLS
-    ]
-    return _times(sweep, pairs)
+    return _times(sweep, _pairs(POISONS, SHARES, (FEDAVG,)), TIMES_FEDAVG)
 
 
 def times_fedavg_scaled(sweep: Sweep) -> Verdict | None:
     """The same beyond the threat model, with attackers that scale their updates."""
-    pairs = [
-        (attacked(attack, FEDAVG, FORGED_SHARE), attacked(attack, defence, FORGED_SHARE))
-        for attack in (BACKDOOR_SCALED, FLIP_SCALED)
-        for defence in RPFLS
+    scaled = (BACKDOOR_SCALED, FLIP_SCALED)
+    return _times(sweep, _pairs(scaled, (FORGED_SHARE,), (FEDAVG,)), TIMES_FEDAVG)
+
+
+def times_benchmark(sweep: Sweep) -> Verdict | None:
+    """Within the threat model RPFL's accuracy is `TIMES_BENCHMARK` times that of a benchmark in some arm."""
+    return _times(sweep, _pairs(POISONS, SHARES, BENCHMARKS), TIMES_BENCHMARK)
+
+
+def times_benchmark_forged(sweep: Sweep) -> Verdict | None:
+    """The same beyond the threat model, with forged updates."""
+    return _times(sweep, _pairs(FORGED, (FORGED_SHARE,), BENCHMARKS), TIMES_BENCHMARK)
+
+
+def _pairs(
+    attacks: Iterable[str], shares: Sequence[float], benchmarks: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Each benchmark's arm with each RPFL's under the same attack."""
+    return [
+        (attacked(attack, benchmark, share), attacked(attack, defence, share))
+        for attack in attacks
+        for share in shares
+        for benchmark in benchmarks
+        for defence in (*RPFLS, REDRAWN)
     ]
-    return _times(sweep, pairs)
 
 
-def _times(sweep: Sweep, pairs: Sequence[tuple[str, str]]) -> Verdict | None:
+def _times(sweep: Sweep, pairs: Sequence[tuple[str, str]], stated: float) -> Verdict | None:
     there = [pair for pair in pairs if sweep.has(*pair)]
     if not there:
         return None
-    ratios = {own: sweep.mean(own) / sweep.mean(base) for base, own in there}
-    most = max(ratios, key=lambda name: ratios[name])
-    numbers: Numbers = {"arm": most, "times FedAvg": ratios[most], "the document": TIMES_FEDAVG}
-    return Verdict(ratios[most] >= TIMES_FEDAVG, numbers)
+    base, own = max(there, key=lambda pair: sweep.mean(pair[1]) / sweep.mean(pair[0]))
+    most = sweep.mean(own) / sweep.mean(base)
+    return Verdict(most >= stated, {"arm": own, "beside": base, "times": most, "the document": stated})
+
+
+def redrawn_is_alike(sweep: Sweep) -> Verdict | None:
+    """With noise drawn in each round backdoor success and accuracy are as with noise drawn once."""
+    facts = [(attacked(BACKDOOR, one), SUCCESS) for one in (RPFLS[0], REDRAWN)]
+    facts += [
+        (name, FINAL)
+        for one in (RPFLS[0], REDRAWN)
+        for name in (arm(ADULT, CLEAN, 0.0, one), attacked(BACKDOOR, one), attacked(FLIP, one))
+    ]
+    if not sweep.has(*(name for name, _ in facts)):
+        return None
+    found = {f"{name}, {fact}": sweep.mean(name, fact) for name, fact in facts}
+    values = list(found.values())
+    pairs = [(values[0], values[1]), *zip(values[2:5], values[5:], strict=True)]
+    most = max(100 * abs(one - other) for one, other in pairs)
+    return Verdict(most <= ALIKE_POINTS, {"points apart": most, "allowed": ALIKE_POINTS, **found})
 
 
 def stays_high(sweep: Sweep) -> Verdict | None:
@@ -178,16 +218,6 @@ def scaling_needs_an_aggregator(sweep: Sweep) -> Verdict | None:
 
 
 # -- privacy -----------------------------------------------------------------------------------------------
-
-
-def theorem_falls_short(sweep: Sweep) -> Verdict | None:
-    """The true epsilon of Theorem 1's noise for a record is larger than the stated one."""
-    name = arm(ADULT, CLEAN, 0.0, RPFLS[0])
-    if not sweep.has(name):
-        return None
-    true, stated = sweep.number(name, "epsilon"), sweep.number(name, "stated")
-    numbers: Numbers = {"true epsilon": true, "stated": stated, "delta": DELTA}
-    return Verdict(true > stated, {**numbers, "noise std": sweep.number(name, "least noise std on rows")})
 
 
 def membership_is_chance(sweep: Sweep) -> Verdict | None:
@@ -227,6 +257,30 @@ def order_of_the_table(sweep: Sweep) -> Verdict | None:
     more = rise(sweep, local, rpfl_arm) > CLOSE
     numbers = {f"{name}, attack": sweep.mean(name, attack) for name in (average, local, rpfl_arm)}
     return Verdict(less and more, {**numbers, **_values(sweep, (average, local, rpfl_arm))})
+
+
+def times_attack(sweep: Sweep) -> Verdict | None:
+    """RPFL's membership inference is at most `TIMES_ATTACK` times as accurate as a benchmark's.
+
+    The document says "decreased up to 0.71 times". A decrease by 0.71 would be far below guessing, so this
+    reads it as a decrease to 0.71 times. Of Table I itself RPFL's 48 % are 0.59 times the 82 % of averaging.
+    """
+    own = [name for one in (*RPFLS, REDRAWN) if sweep.has(name := f"{PRIVACY}-{one}")]
+    base = [
+        name
+        for method in MEMBER_METHODS
+        if not method.startswith("rpfl") and sweep.has(name := f"{PRIVACY}-{method}")
+    ]
+    if not own or not base:
+        return None
+    attack = MEMBERSHIPS[0]
+    least, most = (
+        choose((sweep.mean(name, attack), name) for name in arms)
+        for choose, arms in ((min, own), (max, base))
+    )
+    numbers: Numbers = {"arm": least[1], "beside": most[1], "times": least[0] / most[0]}
+    numbers |= {"times, for guessing": 0.5 / most[0], "the document": TIMES_ATTACK}
+    return Verdict(least[0] / most[0] <= TIMES_ATTACK, numbers)
 
 
 def majority_rate(sweep: Sweep) -> Verdict | None:

@@ -16,14 +16,18 @@ from aiohttp import web
 from rich.console import Console
 
 from node.errors import UserError
-from scenarios.data.downloads import Published, PublishedFile, fetch
+from scenarios.data.downloads import fetch
 from scenarios.data.images import read_labels
+from scenarios.data.published import Digest, Published, PublishedFile
 
 LABELS = np.random.default_rng(5).integers(0, 10, 300_000, dtype=np.uint8)
-CONTENT = gzip.compress(bytes((0, 0, 8, 1)) + len(LABELS).to_bytes(4, "big") + LABELS.tobytes())
+CONTENT = gzip.compress(bytes((0, 0, 8, 1)) + len(LABELS).to_bytes(4, "big") + LABELS.tobytes(), mtime=0)
 NAME = "labels.gz"
-FILE = PublishedFile(NAME, len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), read_labels)
-UNSUMMED = replace(FILE, sha256=None)
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+FILE = PublishedFile(NAME, len(CONTENT), Digest("sha256", SHA256, "published"), read_labels)
+UNSUMMED = replace(FILE, digest=None)
+UNSIZED = replace(FILE, size_bytes=None)
+UNKNOWN = replace(UNSUMMED, size_bytes=None)
 
 PROXIES = ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
 """Environment variables that would lead away from loopback."""
@@ -31,9 +35,13 @@ PROXIES = ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
 
 @dataclass
 class Publisher:
-    """A server with one file. `cuts`: after how many bytes each of the first answers breaks off."""
+    """A server with one file. `cuts`: after how many bytes each of the first answers breaks off.
+
+    `named`: what files of other names contain.
+    """
 
     content: bytes = CONTENT
+    named: dict[str, bytes] = field(default_factory=dict)
     cuts: list[int] = field(default_factory=list)
     ranges: bool = True
     status: int = 200
@@ -43,6 +51,8 @@ class Publisher:
     """How far the answer to a range request begins from the requested byte."""
     silent: asyncio.Event = field(default_factory=asyncio.Event)
     """What an answer that was cut waits for before it closes."""
+    sent: asyncio.Event = field(default_factory=asyncio.Event)
+    """That the first answer that breaks off is on its way."""
     asked: list[str | None] = field(default_factory=list)
     encodings: set[str | None] = field(default_factory=set)
     url: str = ""
@@ -52,13 +62,14 @@ class Publisher:
         self.encodings.add(request.headers.get("Accept-Encoding"))
         if self.status != 200:
             return web.Response(status=self.status)
+        content = self.named.get(request.match_info["name"], self.content)
         start = self._start(request)
-        if start >= len(self.content):
+        if start >= len(content):
             return web.Response(status=416)
-        body = self.content[start + self.shift if start else 0 :]
+        body = content[start + self.shift if start else 0 :]
         response = web.StreamResponse(status=206 if start else 200)
         if start:
-            end = len(self.content)
+            end = len(content)
             response.headers["Content-Range"] = f"bytes {start + self.shift}-{end - 1}/{end}"
         if self.coding is not None:
             response.headers["Content-Encoding"] = self.coding
@@ -77,6 +88,7 @@ class Publisher:
         await response.prepare(request)
         await response.write(body[:cut])
         if cut is not None:
+            self.sent.set()
             await self.silent.wait()
             assert request.transport is not None
             request.transport.close()
@@ -100,7 +112,7 @@ async def publishing(*publishers: Publisher) -> AsyncIterator[Published]:
         await site.start()
         publisher.url = f"http://127.0.0.1:{runner.addresses[0][1]}/files/"
     try:
-        yield Published("set", tuple(publisher.url for publisher in publishers), (FILE,))
+        yield Published("set", tuple(publisher.url for publisher in publishers), (FILE,), ())
     finally:
         for runner in runners:
             await runner.cleanup()

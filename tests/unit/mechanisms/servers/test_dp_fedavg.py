@@ -21,7 +21,7 @@ from mechanisms.servers.dp_fedavg import (
 )
 from mechanisms.servers.estimators import ClippedDenominator, FixedDenominator, total_weight, weight_of
 from mechanisms.servers.server import Federation, Step
-from tests.unit.mechanisms.settings import vector, words
+from tests.unit.mechanisms.settings import combined, vector, words
 
 D = 40_000
 ROWS = (10, 20, 40, 80)
@@ -130,7 +130,7 @@ def test_noise_of_the_clipped_denominator_by_hand():
 def test_the_fixed_denominator_divides_by_what_is_expected():
     """(0.25 * 1 + 1 * (-2)) / (0.5 * 2.75) = -1.272727, and the model is 10."""
     chosen = arm((2,), noise_multiplier=0.0)
-    new = chosen.combine(vector(10, 0), [vector(1, 0), vector(-2, 0)], [10, 80], words())
+    new = combined(chosen, vector(10, 0), [vector(1, 0), vector(-2, 0)], [10, 80])
     assert new == pytest.approx([10 - 1.272727, 0], rel=1e-6)
     assert new.dtype == np.float32
 
@@ -138,9 +138,9 @@ def test_the_fixed_denominator_divides_by_what_is_expected():
 def test_the_clipped_denominator_divides_by_the_sample_or_the_least():
     chosen = arm((1,), noise_multiplier=0.0, estimator=ClippedDenominator(2.0))
     assert chosen.noise_std == 0
-    least = chosen.combine(vector(0), [vector(1)], [20], words())
+    least = combined(chosen, vector(0), [vector(1)], [20])
     assert least == pytest.approx([0.5 * 1 / 1.0]), "0.5 in the sample is below q W_min = 1"
-    sampled = chosen.combine(vector(0), [vector(1), vector(1.6)], [20, 40], words())
+    sampled = combined(chosen, vector(0), [vector(1), vector(1.6)], [20, 40])
     assert sampled == pytest.approx([(0.5 + 1.6) / 1.5])
 
 
@@ -150,8 +150,8 @@ def test_the_model_gets_the_estimate_and_the_noise(estimator):
     ones = np.full(D, 0.009, np.float32)
     quiet = arm(estimator=estimator, noise_multiplier=0.0)
     model = np.full(D, 7.0, np.float32)
-    wanted = quiet.combine(model, [ones], [40], words())
-    new = chosen.combine(model, [ones], [40], words())
+    wanted = combined(quiet, model, [ones], [40])
+    new = combined(chosen, model, [ones], [40])
     assert (new - wanted).std() == pytest.approx(chosen.noise_std, rel=0.02)
     assert abs((new - wanted).mean()) < 5 * chosen.noise_std / math.sqrt(D)
     assert model[0] == 7.0, "the argument is not changed"
@@ -160,7 +160,7 @@ def test_the_model_gets_the_estimate_and_the_noise(estimator):
 @pytest.mark.parametrize("estimator", [FixedDenominator(2.75), ClippedDenominator(2.5)])
 def test_a_round_without_anybody_is_noised_all_the_same(estimator):
     chosen = arm(estimator=estimator)
-    new = chosen.combine(np.zeros(D, np.float32), [], [], words())
+    new = combined(chosen, np.zeros(D, np.float32), [], [])
     assert new.std() == pytest.approx(chosen.noise_std, rel=0.02)
 
 
@@ -331,11 +331,13 @@ def test_an_impossible_budget_is_refused() -> None:
         (lambda: weight_of(1, 0.0), "weight_cap = 0.0 is not allowed"),
         (lambda: arm().events(0), "rounds = 0 is not allowed"),
         (
-            lambda: arm((3,)).combine(vector(0, 0, 0), [vector(1, 2)], [3], words()),
+            lambda: combined(arm((3,)), vector(0, 0, 0), [vector(1, 2)], [3]),
             r"uploads of shape \(2,\) are not allowed: \(3,\), as in the federation",
         ),
-        (lambda: arm((1,)).combine(vector(0), [], [3], words()), "rows has 1 values for 0 uploads"),
-        (lambda: arm((1,)).combine(vector(0), [vector(1)], [], words()), "rows has 0 values for 1 uploads"),
+        (
+            lambda: combined(arm((1,)), vector(0), [vector(1), vector(1, 2)], [3, 3]),
+            r"uploads of shapes \[\(1,\), \(2,\)\] are not allowed",
+        ),
     ],
 )
 def test_what_can_not_be(call, error):

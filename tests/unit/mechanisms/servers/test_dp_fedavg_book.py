@@ -11,7 +11,7 @@ import torch
 from mechanisms.accounting.ledger import Gaussian, Relation
 from mechanisms.servers.dp_fedavg_book import BookDPFedAvg
 from mechanisms.servers.server import Federation, Step
-from tests.unit.mechanisms.settings import vector, words
+from tests.unit.mechanisms.settings import combined, vector, words
 
 D = 40_000
 ROWS = (10, 20, 40, 80)
@@ -40,10 +40,10 @@ def test_the_book_adds_a_sum_and_absolute_noise():
     """theta + lambda sum Delta + N(0, sigma^2), whatever the rows, the clip, q or W."""
     replay = book()
     ones = np.full(D, 0.01, np.float32)
-    new = replay.combine(np.full(D, 1.0, np.float32), [ones, 3 * ones], [10, 80], words())
+    new = combined(replay, np.full(D, 1.0, np.float32), [ones, 3 * ones], [10, 80])
     assert new.mean() == pytest.approx(1.02, abs=1e-4), "1 + 0.5 * (0.01 + 0.03)"
     assert new.std() == pytest.approx(0.001, rel=0.02)
-    assert replay.combine(np.zeros(D, np.float32), [], [], words()).std() == pytest.approx(0.001, rel=0.02)
+    assert combined(replay, np.zeros(D, np.float32), [], []).std() == pytest.approx(0.001, rel=0.02)
 
 
 def test_the_book_s_figures_are_its_noise():

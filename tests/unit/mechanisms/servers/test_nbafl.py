@@ -22,7 +22,7 @@ from mechanisms.servers.nbafl import (
     epsilon_of_clipped_steps,
 )
 from mechanisms.servers.server import NO_NOISE, Federation, Step
-from tests.unit.mechanisms.settings import vector, words
+from tests.unit.mechanisms.settings import combined, vector, words
 
 D = 40_000
 
@@ -160,7 +160,7 @@ def test_scope_promises_nothing():
 
 
 def test_scope_averages_by_rows_as_it_is():
-    assert scope().combine(vector(0, 0), [vector(1, 1), vector(5, 9)], [1, 3], words()).tolist() == [4, 7]
+    assert combined(scope(), vector(0, 0), [vector(1, 1), vector(5, 9)], [1, 3]).tolist() == [4, 7]
     assert len(scope().sample(10, np.random.default_rng(0))) == 5
     weights = torch.ones(1, 2)
     assert scope().after_batch(weights, torch.zeros(2), Step(np.array([0, 1]), 0.1)) is weights
@@ -249,11 +249,11 @@ def test_the_condition_fires_exactly_where_the_square_is_positive():
 def test_paper_noises_what_it_has_averaged():
     arm = paper()
     ones = np.ones(D, np.float32)
-    new = arm.combine(np.zeros(D, np.float32), [ones, 5 * ones], [1, 3], words())
+    new = combined(arm, np.zeros(D, np.float32), [ones, 5 * ones], [1, 3])
     assert new.mean() == pytest.approx(4.0, abs=5 * 1.068 / math.sqrt(D))
     assert new.std() == pytest.approx(1.068030, rel=0.02)
     quiet = paper(exposures=13)
-    assert quiet.combine(np.zeros(D, np.float32), [ones], [7], words()).tolist() == ones.tolist()
+    assert combined(quiet, np.zeros(D, np.float32), [ones], [7]).tolist() == ones.tolist()
     model = vector(1, 2)
     assert arm.broadcast(model, words()) is model
     assert len(arm.sample(4, np.random.default_rng(0))) == 4

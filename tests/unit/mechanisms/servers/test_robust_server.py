@@ -9,6 +9,7 @@ from mechanisms.noise.randomness import SeededWords
 from mechanisms.servers import robust
 from mechanisms.servers.robust_server import AGGREGATORS, Robust, breakdown_point
 from mechanisms.servers.server import Federation, ServerMechanism
+from tests.unit.mechanisms.settings import combined, uploads_of
 
 FEDERATION = Federation((5,) * 11, 3, (4, 2))
 MODEL = np.arange(6, dtype=np.float32)
@@ -40,8 +41,11 @@ def uploads() -> list[np.ndarray]:
 def test_the_model_moves_by_the_aggregate_of_the_updates(name: str) -> None:
     mechanism: ServerMechanism = made(name)
     updates = (np.stack(uploads()).astype(np.float64) - MODEL).astype(np.float32)
-    expected = AGGREGATORS[name](updates, words(), **PARAMETERS.get(name, {}))
-    found = mechanism.combine(MODEL, uploads(), [5] * 11, words())
+    zero = np.zeros(6, np.float32)
+    expected = AGGREGATORS[name](updates, zero, words(), **PARAMETERS.get(name, {}))
+    sent = uploads_of(uploads(), [5] * 11)
+    found, state = mechanism.combine(MODEL, mechanism.start(), sent, words())
+    assert (state is None) == (name != "centred-clipping")
     np.testing.assert_allclose(found, MODEL + expected, atol=1e-6)
     assert found.dtype == np.float32
     assert mechanism.name == name
@@ -51,23 +55,72 @@ def test_the_model_moves_by_the_aggregate_of_the_updates(name: str) -> None:
 
 def test_names_stand_for_what_they_say() -> None:
     updates = np.stack(uploads())
-    np.testing.assert_array_equal(AGGREGATORS["krum"](updates, words(), attackers=4), robust.krum(updates, 4))
     np.testing.assert_array_equal(
-        AGGREGATORS["weak-dp"](updates, words(), norm_bound=2.0, noise_std=0.1),
+        AGGREGATORS["krum"](updates, None, words(), attackers=4), robust.krum(updates, 4)
+    )
+    np.testing.assert_array_equal(
+        AGGREGATORS["weak-dp"](updates, None, words(), norm_bound=2.0, noise_std=0.1),
         robust.weak_dp(updates, 2.0, 0.1, words()),
     )
-    zero = np.zeros(6, np.float32)
     np.testing.assert_array_equal(
-        AGGREGATORS["centred-clipping"](updates, words(), radius=2.0, steps=3),
-        robust.centred_clipping(updates, zero, 2.0, 3),
+        AGGREGATORS["centred-clipping"](updates, updates[0], words(), radius=2.0, steps=3),
+        robust.centred_clipping(updates, updates[0], 2.0, 3),
     )
+
+
+def clipped_around(centre: np.ndarray, updates: np.ndarray, radius: float) -> np.ndarray:
+    """Karimireddy, He & Jaggi 2021, (3), as written down."""
+    away = updates.astype(np.float64) - centre
+    factors = np.minimum(1, radius / np.linalg.norm(away, axis=1))
+    return centre + (factors[:, None] * away).mean(axis=0)
+
+
+def test_centred_clipping_is_around_the_last_aggregate() -> None:
+    """By hand over three rounds, of which the second has no upload that counts."""
+    mechanism, rng = made("centred-clipping"), np.random.default_rng(2)
+    updates = [rng.normal(3, 1, (11, 6)) for _ in range(2)]
+    model, state = MODEL, mechanism.start()
+    np.testing.assert_array_equal(state, np.zeros(6))
+    model, state = mechanism.combine(
+        model, state, uploads_of(sent_from(model, updates[0]), [5] * 11), words()
+    )
+    first = clipped_around(np.zeros(6), updates[0], 2.0)
+    np.testing.assert_allclose(state, first, atol=1e-5)
+    lost = uploads_of([np.full(6, np.inf, np.float32)], [5])
+    for nobody in ([], lost):
+        again, kept = mechanism.combine(model, state, nobody, words())
+        assert again is model
+        assert kept is state
+    later, state = mechanism.combine(
+        model, state, uploads_of(sent_from(model, updates[1]), [5] * 11), words()
+    )
+    second = clipped_around(first, updates[1], 2.0)
+    np.testing.assert_allclose(state, second, atol=1e-5)
+    np.testing.assert_allclose(later, model + second, atol=1e-5)
+    assert np.linalg.norm(second) > 3, "around zero it would stay within the radius of 2"
+
+
+def sent_from(model: np.ndarray, updates: np.ndarray) -> list[np.ndarray]:
+    return list((model + updates).astype(np.float32))
+
+
+def test_liars_that_agree_move_it_less_once_it_knows_where_the_honest_go() -> None:
+    """History helps: a lie from afar counts for the radius, and honest updates for all they are."""
+    mechanism, rng = made("centred-clipping"), np.random.default_rng(3)
+    model, state, errors = MODEL, mechanism.start(), []
+    for _ in range(8):
+        updates = rng.normal(3, 0.1, (11, 6))
+        updates[8:] = -50
+        model, state = mechanism.combine(
+            model, state, uploads_of(sent_from(model, updates), [5] * 11), words()
+        )
+        errors.append(float(np.linalg.norm(state - 3)))
+    assert errors[-1] < 1 < 5 < errors[0]
 
 
 def test_stated_rows_do_not_count() -> None:
-    found = made("coordinate-median").combine(MODEL, uploads(), [1] * 10 + [1000], words())
-    np.testing.assert_array_equal(
-        found, made("coordinate-median").combine(MODEL, uploads(), [5] * 11, words())
-    )
+    found = combined(made("coordinate-median"), MODEL, uploads(), [1] * 10 + [1000])
+    np.testing.assert_array_equal(found, combined(made("coordinate-median"), MODEL, uploads(), [5] * 11))
 
 
 def test_who_sends_no_numbers_is_left_out() -> None:
@@ -76,10 +129,10 @@ def test_who_sends_no_numbers_is_left_out() -> None:
     others = sent[:3] + sent[4:]
     mechanism = made("coordinate-median")
     np.testing.assert_array_equal(
-        mechanism.combine(MODEL, sent, [5] * 11, words()), mechanism.combine(MODEL, others, [5] * 10, words())
+        combined(mechanism, MODEL, sent, [5] * 11), combined(mechanism, MODEL, others, [5] * 10)
     )
-    assert mechanism.combine(MODEL, [sent[3]], [5], words()) is MODEL
-    assert mechanism.combine(MODEL, [], [], words()) is MODEL
+    assert combined(mechanism, MODEL, [sent[3]], [5]) is MODEL
+    assert combined(mechanism, MODEL, [], []) is MODEL
 
 
 def test_a_sample_of_the_clients() -> None:

@@ -14,6 +14,7 @@ from benchmarks.allocation.comparison import solved
 from mechanisms.accounting import gaussian
 from mechanisms.servers.rpfl import (
     allocate,
+    first_step_epsilon,
     network_lipschitz,
     noise_distance,
     proximal_norm,
@@ -21,6 +22,7 @@ from mechanisms.servers.rpfl import (
     record_epsilon,
     record_noise_std,
     sample_distance,
+    theorem_excess,
     theorem_noise_std,
 )
 
@@ -95,6 +97,62 @@ def test_the_theorems_noise_is_far_too_little() -> None:
     assert record_epsilon(found, 1e-5, 1.0) > 1000
     with pytest.raises(ValueError, match="rows = 1 is not allowed"):
         theorem_noise_std(1.0, 1e-5, 1.0, 10, 1, 0.01, 1.0)
+
+
+def step_from_zero(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """(trials, p): minus the gradient of the mean logistic loss at theta = 0, for x (trials, d, p)."""
+    theta = torch.zeros(len(x), x.shape[2], dtype=torch.float64, requires_grad=True)
+    logits = torch.einsum("tdp,tp->td", torch.from_numpy(x), theta)
+    labels = torch.from_numpy(np.broadcast_to(y, logits.shape).astype(np.float64))
+    loss = functional.binary_cross_entropy_with_logits(logits, labels, reduction="none").mean(dim=1).sum()
+    return -torch.autograd.grad(loss, theta)[0].numpy()
+
+
+def test_the_model_after_one_step_is_gaussian_with_the_multiplier_that_is_charged() -> None:
+    rng, rows, std, norm = np.random.default_rng(5), 40, 0.3, 2.0
+    x, y = np.zeros((rows, 3)), rng.integers(0, 2, rows)
+    x[0, 1] = norm
+    other = x.copy()
+    other[0, 1] = -norm
+    moved = np.linalg.norm(step_from_zero(other[None], y) - step_from_zero(x[None], y))
+    noisy = step_from_zero(x + rng.normal(0, std, (20_000, rows, 3)), y)
+    multiplier = noisy.std(axis=0).mean() / moved
+    assert first_step_epsilon(std, rows, 1e-5, norm) == pytest.approx(
+        gaussian.epsilon(1e-5, multiplier), rel=0.02
+    )
+
+
+def test_no_constant_saves_theorem_1_once_there_are_enough_rows() -> None:
+    def exact(rows: int, constant: float) -> float:
+        std = theorem_noise_std(1.0, 1e-5, 1.0, 1, rows, 0.01, constant)
+        return first_step_epsilon(std, rows, 1e-5, 1.0)
+
+    assert 20 < exact(814, 1.0) < 40
+    for constant in (1.0, 1e3, 1e6):
+        rows = math.ceil(100 * constant)
+        assert exact(rows, constant) > 1, "epsilon 1 is stated"
+        assert exact(4 * rows, constant) > 2 * exact(rows, constant)
+
+
+def test_theorem_3_promises_what_noise_on_rows_does_not_permit() -> None:
+    """The loss (theta x - 1)^2 / 2 of a row x = 1: L = mu = 1, and B = 1 from theta = 0 on."""
+    std, rate, rounds = 0.5, 0.05, 2000
+    noise, theta, excess = np.random.default_rng(6).normal(0, std, (rounds, 10_000)), 0.0, 0.0
+    for own in noise:  # 10,000 copies of the row, noised afresh in each round
+        theta -= rate * float(((theta * (1 + own) - 1) * (1 + own)).mean())
+        excess = (theta - 1) ** 2 / 2
+    assert excess == pytest.approx(std**4 / (2 * (1 + std**2) ** 2), rel=0.05)
+    bounds = [theorem_excess(1.0, 1.0, 1.0, k, 1, std) for k in (1, rounds)]
+    assert bounds == pytest.approx([1.25, 1.25 / rounds])
+    assert bounds[1] < excess < bounds[0]
+
+
+def test_theorem_3_s_bound_as_written_down() -> None:
+    assert theorem_excess(2.0, 3.0, 0.1, 30, 107, 0.04) == pytest.approx(
+        2 * 9 / (0.01 * 30) * (1 + 107 * 0.0016)
+    )
+    with pytest.raises(ValueError, match="rounds = 0"):
+        theorem_excess(1.0, 1.0, 1.0, 0, 1, 0.1)
 
 
 @pytest.mark.parametrize(("epsilon", "norm"), [(0.1, 1.0), (1.0, 0.5), (8.0, 3.0)])

@@ -9,10 +9,19 @@ import numpy as np
 import pytest
 import torch
 
+from mechanisms.accounting.ledger import Ledger, spent
 from mechanisms.servers import robust, rpfl
-from mechanisms.servers.rpfl_server import LinearNorm, Rpfl, SpectralProduct, Theorem, regulariser_of, rpfl_of
+from mechanisms.servers.rpfl_server import (
+    FIRST_STEP,
+    LinearNorm,
+    Rpfl,
+    SpectralProduct,
+    Theorem,
+    regulariser_of,
+    rpfl_of,
+)
 from mechanisms.servers.server import Federation, Step, weighted_mean
-from tests.unit.mechanisms.settings import words
+from tests.unit.mechanisms.settings import combined, uploads_of, words
 
 ROWS = (100, 50, 200)
 LINEAR = Federation(ROWS, 5, (4, 1))
@@ -79,6 +88,7 @@ def test_radii_are_the_formula_s() -> None:
     assert mechanism.figures["factor on the radii"] == pytest.approx(0.1 / mean)
     assert mechanism.figures["least epsilon dealt"] == 0.5
     assert mechanism.figures["least noise std on rows"] == min(mechanism.noise_stds)
+    assert mechanism.figures["largest noise std on rows"] == max(mechanism.noise_stds)
 
 
 def test_rows_get_their_own_client_s_noise() -> None:
@@ -86,6 +96,62 @@ def test_rows_get_their_own_client_s_noise() -> None:
     for client in range(3):
         noisy, _ = mechanism.examples(x, np.zeros(5000, np.int64), client, words(client))
         assert noisy.std() == pytest.approx(mechanism.noise_stds[client], rel=0.03)
+
+
+def test_what_one_step_costs_is_told_of_logistic_regression_alone() -> None:
+    formula = Theorem(**{**THEOREM, "steps": 1})
+    exact = [
+        rpfl.first_step_epsilon(formula.noise_std(epsilon, 1e-5, n), n, 1e-5, 1.0)
+        for epsilon, n in zip(made().epsilons, ROWS, strict=True)
+    ]
+    assert made().figures[FIRST_STEP] == max(exact) > 5 * made().guarantee.stated
+    assert FIRST_STEP not in made(NETWORK).figures
+
+
+def test_epsilon_is_that_of_rows_which_it_does_not_publish() -> None:
+    assert "upper bound for the models" in made().protects
+    assert "in each round" in made(draw="each-round").protects
+
+
+# -- noise in each round -----------------------------------------------------------------------------------
+
+
+def test_redrawn_noise_is_new_in_each_round_and_as_large() -> None:
+    mechanism, x, y = made(draw="each-round"), np.zeros((5000, 4), np.float32), np.arange(5000)
+    kept, labels = mechanism.examples(x, y, 1, words(0))
+    np.testing.assert_array_equal(kept, x)
+    assert labels is y
+    first, again, other = (mechanism.examples_of_round(kept, y, 1, words(seed)) for seed in (1, 1, 2))
+    assert first[1] is y
+    assert np.array_equal(first[0], again[0])
+    assert abs(np.corrcoef(first[0].ravel(), other[0].ravel())[0, 1]) < 0.03
+    assert first[0].std() == pytest.approx(mechanism.noise_stds[1], rel=0.03)
+    assert mechanism.noise_stds == made().noise_stds
+
+
+def test_redrawn_noise_is_added_to_rows_of_at_most_the_norm() -> None:
+    mechanism, y = made(draw="each-round"), np.zeros(300, np.int64)
+    kept, _ = mechanism.examples(np.full((300, 4), 9, np.float32), y, 0, words())
+    assert np.linalg.norm(kept, axis=1) == pytest.approx(np.ones(300))
+
+
+def test_noise_drawn_once_is_the_same_in_every_round() -> None:
+    x, y = np.ones((3, 4), np.float32), np.arange(3)
+    for found, given in zip(made().examples_of_round(x, y, 0, words()), (x, y), strict=True):
+        assert found is given
+
+
+@pytest.mark.parametrize("rounds", [1, 5, 40])
+def test_redrawn_noise_is_charged_in_each_round(rounds: int) -> None:
+    federation = Federation(ROWS, rounds, (4, 1))
+    once, redrawn = made(federation, widths=[4, 1]), made(federation, widths=[4, 1], draw="each-round")
+    assert redrawn.events(rounds) == rounds * once.events(rounds)
+    by_ledger = spent(Ledger.of(redrawn.events(rounds)), 1e-5).epsilon
+    assert redrawn.guarantee.epsilon == pytest.approx(by_ledger)
+    assert redrawn.guarantee.stated == pytest.approx(math.sqrt(rounds) * 2.0)
+    assert (redrawn.guarantee.epsilon > math.sqrt(rounds) * once.guarantee.epsilon) == (rounds > 1)
+    with pytest.raises(ValueError, match="rounds"):
+        redrawn.events(0)
 
 
 # -- the regulariser ---------------------------------------------------------------------------------------
@@ -156,11 +222,25 @@ def test_uploads_become_their_mean_by_rows_or_what_an_aggregator_makes_of_them()
     rng = np.random.default_rng(1)
     uploads = list(rng.standard_normal((3, 5)).astype(np.float32))
     model = np.zeros(5, np.float32)
-    assert np.array_equal(made().combine(model, uploads, ROWS, words()), weighted_mean(uploads, ROWS))
+    assert np.array_equal(combined(made(), model, uploads, ROWS), weighted_mean(uploads, ROWS))
     median = made(aggregator="coordinate-median", parameters={})
     expected = robust.coordinate_median(np.stack(uploads))
-    assert median.combine(model, uploads, ROWS, words()) == pytest.approx(expected)
+    assert combined(median, model, uploads, ROWS) == pytest.approx(expected)
     assert (made().withstands, median.withstands) == (None, 1)
+
+
+def test_what_its_aggregator_remembers_goes_through_its_rounds() -> None:
+    mechanism, model = (
+        made(aggregator="centred-clipping", parameters={"radius": 1.0}),
+        np.zeros(5, np.float32),
+    )
+    sent = uploads_of(list(np.full((3, 5), 9, np.float32)), ROWS)
+    lengths, state = [], mechanism.start()
+    for _ in range(3):
+        _, state = mechanism.combine(model, state, sent, words())
+        lengths.append(float(np.linalg.norm(state)))
+    assert lengths == pytest.approx([1, 2, 3])
+    assert made().start() is None
 
 
 @pytest.mark.parametrize(
@@ -173,6 +253,7 @@ def test_uploads_become_their_mean_by_rows_or_what_an_aggregator_makes_of_them()
         ({"widths": [5, 1]}, ValueError, "widths"),
         ({"theorem": {"lipschitz": 1.0}}, TypeError, "steps"),
         ({"gamma": 1.0}, ValueError, "gamma"),
+        ({"draw": "never"}, ValueError, "draw = 'never' is not allowed: 'once', 'each-round'"),
         ({"aggregator": "mode"}, ValueError, "aggregator = 'mode'"),
         ({"aggregator": "trimmed-mean", "parameters": {"trimmed": 2}}, ValueError, "trimmed = 2"),
     ],

@@ -18,9 +18,13 @@ from mechanisms.servers.server import (
     NO_NOISE,
     FedAvg,
     Federation,
+    Sent,
     ServerMechanism,
     Step,
+    Trained,
+    Upload,
     fixed_sample,
+    mean_of,
     poisson_sample,
     weighted_mean,
 )
@@ -40,9 +44,20 @@ def a_round(mechanism: ServerMechanism, model, target, rng):
     chosen = mechanism.sample(len(rows), rng)
     start = mechanism.broadcast(model, words())
     weights = torch.from_numpy(np.stack([(start + target) / 2 for _ in chosen]))
-    after = mechanism.after_batch(weights, torch.from_numpy(start), Step(chosen, 0.1)).numpy()
-    sent = [mechanism.upload(own, start, rows[k], words(k)) for own, k in zip(after, chosen, strict=True)]
-    return mechanism.combine(start, sent, [rows[k] for k in chosen], words())
+    kept = np.zeros((len(chosen), mechanism.client_memory), np.float32)
+    step = Step(chosen, 0.1, mechanism.told(mechanism.start()), kept)
+    after = mechanism.after_batch(weights, torch.from_numpy(start), step).numpy()
+    state = mechanism.start()
+    told, kept = mechanism.told(state), np.zeros(mechanism.client_memory, np.float32)
+    ended = [
+        Trained(int(k), own, start, rows[k], 3, 0.1, told, kept) for own, k in zip(after, chosen, strict=True)
+    ]
+    sent = [mechanism.send(one, words(one.client)) for one in ended]
+    assert all(own.vector.shape == (len(start) + len(told),) for own in sent)
+    assert all(own.kept.shape == kept.shape for own in sent)
+    uploads = [Upload(one.client, one.rows, own.vector) for one, own in zip(ended, sent, strict=True)]
+    new, _ = mechanism.combine(start, state, uploads, words())
+    return new
 
 
 def test_a_round_of_plain_averaging():
@@ -73,6 +88,9 @@ class Own:
     def examples(self, x, y, client, words):
         return x, y
 
+    def examples_of_round(self, x, y, client, words):
+        return x, y
+
     def broadcast(self, model, words):
         return model
 
@@ -82,8 +100,22 @@ class Own:
     def upload(self, weights, start, rows, words):
         return weights - start
 
-    def combine(self, model, uploads, rows, words):
-        return model + np.mean(uploads, axis=0) / 2
+    client_memory = 0
+
+    def start(self):
+        return 1
+
+    def told(self, state):
+        return np.zeros(0, np.float32)
+
+    def state_figures(self, state):
+        return {}
+
+    def send(self, trained, words):
+        return Sent(self.upload(trained.weights, trained.start, trained.rows, words), trained.kept)
+
+    def combine(self, model, state, uploads, words):
+        return model + np.mean([sent.vector for sent in uploads], axis=0) / 2, state + 1
 
 
 def built_in() -> list[ServerMechanism]:
@@ -120,7 +152,15 @@ def test_plain_averaging_changes_and_promises_nothing():
     assert plain.broadcast(model, words()) is model
     assert plain.upload(model, vector(0, 0, 0), 10, words()) is model
     assert plain.after_batch(weights, torch.zeros(3), STEP) is weights
-    assert plain.combine(model, [], [], words()) is model, "nobody came"
+    new, state = plain.combine(model, "a state", [], words())
+    assert new is model, "nobody came"
+    assert (state, plain.start(), plain.client_memory) == ("a state", None, 0)
+    assert plain.told(None).shape == (0,)
+    assert plain.state_figures(None) == {}
+    kept = vector(7)
+    sent = plain.send(Trained(1, model, vector(0, 0, 0), 10, 3, 0.1, vector(), kept), words())
+    assert sent.vector is model
+    assert sent.kept is kept
     assert (plain.name, plain.guarantee, plain.proximal, plain.grad_clip) == ("fedavg", None, 0.0, None)
     assert "without noise" in plain.protects
     assert plain.events(3) == NO_NOISE
@@ -128,11 +168,18 @@ def test_plain_averaging_changes_and_promises_nothing():
     assert plain.withstands is None
     x, y = np.ones((2, 3), np.float32), np.zeros(2, np.int64)
     assert plain.examples(x, y, 0, words()) == (x, y), "the very same"
+    assert plain.examples_of_round(x, y, 0, words()) == (x, y), "in every round"
     assert math.isinf(spent(Ledger.of(plain.events(1)), 1e-5).epsilon), "no noise is not nothing spent"
 
 
 PLAIN_VALUES = {
     "fedavg": {"clients_per_round": 2},
+    "fedavgm": {"clients_per_round": 2},
+    "fedadam": {"clients_per_round": 2, "learning_rate": 0.1, "beta1": 0.9, "beta2": 0.99, "tau": 0.01},
+    "fedyogi": {"clients_per_round": 2, "learning_rate": 0.1},
+    "fedprox": {"clients_per_round": 2, "proximal": 0.1},
+    "scaffold": {"clients_per_round": 2, "learning_rate": 1.0},
+    "dp-fedavg-adaptive": {"sampling_probability": 0.5, "noise_multiplier": 0.1, "delta": 1e-5},
     "nbafl": {
         "clients_per_round": 2, "epsilon": 50.0, "delta": 0.01, "clip": 5.0, "exposures": 1, "proximal": 0.01,
         "grad_clip": None,
@@ -179,6 +226,12 @@ def test_a_mean_is_weighted_by_rows():
     mean = weighted_mean([vector(1, 0), vector(0, 4)], [30, 10])
     assert mean.tolist() == [0.75, 1.0]
     assert mean.dtype == np.float32
+
+
+def test_uploads_know_whose_they_are_and_are_weighted_by_their_rows():
+    uploads = [Upload(3, 30, vector(1, 0)), Upload(0, 10, vector(0, 4))]
+    assert mean_of(uploads).tolist() == [0.75, 1.0]
+    assert [sent.client for sent in uploads] == [3, 0]
 
 
 def test_a_mean_is_summed_in_doubles():

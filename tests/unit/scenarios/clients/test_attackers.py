@@ -23,7 +23,7 @@ from scenarios.clients.poisons import (
     SignFlip,
     Trigger,
 )
-from scenarios.clients.preparation import prepared
+from scenarios.clients.preparation import prepared, taught_in_round
 from scenarios.clients.work import client_work
 from scenarios.data.dataset import Dataset
 from scenarios.engines.room import LocalRoom, load
@@ -36,6 +36,20 @@ TRIGGER = Trigger({0: 9.0, 3: -9.0}, target=1)
 DOOR = Backdoor(TRIGGER, 0.5)
 ROBUST = "mechanisms.robust_server:Robust"
 ROW_NOISE = {"clients_per_round": 3, "epsilon": 2.0, "delta": 1e-5, "row_norm": 1.0}
+
+REDRAWN = {
+    "clients_per_round": 3,
+    "widths": [30, 8, 2],
+    "epsilon": 1.0,
+    "caps": [0.5, 2.0],
+    "delta": 1e-5,
+    "row_norm": 1.0,
+    "theorem": {"lipschitz": 1.0, "steps": 10, "convexity": 0.01, "constant": 1.0},
+    "gamma": 0.05,
+    "weight": 0.0,
+    "draw": "each-round",
+}
+UNREADABLE = "tests.own_mechanisms:Unreadable"
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +148,33 @@ def test_a_mechanism_changes_rows_after_they_were_poisoned_once_and_for_all(data
     assert np.linalg.norm(work.dataset.test_x, axis=1).max() <= 1
 
 
+def test_rows_are_noised_anew_in_each_round_for_those_who_train(dataset: Dataset) -> None:
+    cell = replace(PLAIN, mechanism=MechanismChoice("rpfl", REDRAWN), rows=Rows("breast-cancer", None, 1.0))
+    work = prepared(client_work(replace(cell, attackers=Attackers(0.4, LabelFlip(2))), dataset), silent)
+    assert np.array_equal(work.taught.train_x, work.dataset.train_x), "no noise before the first round"
+    first, again, later = (
+        taught_in_round(work, {client: work.upload_words(client, number) for client in (1, 3)})
+        for number in (1, 1, 2)
+    )
+    assert np.array_equal(first.train_y, work.taught.train_y)
+    assert np.array_equal(first.train_x, again.train_x)
+    for client, part in enumerate(work.parts):
+        trains = client in (1, 3)
+        assert np.array_equal(first.train_x[part], work.taught.train_x[part]) != trains
+        assert np.array_equal(first.train_x[part], later.train_x[part]) != trains
+
+
+def test_a_round_in_which_nothing_changes_copies_nothing(dataset: Dataset) -> None:
+    work = prepared(client_work(PLAIN, dataset), silent)
+    assert taught_in_round(work, {2: silent(2)}) is work.taught
+
+
+def test_a_mechanism_that_fails_on_the_rows_of_a_round_is_one_line(dataset: Dataset) -> None:
+    work = client_work(replace(PLAIN, mechanism=MechanismChoice(UNREADABLE, {})), dataset)
+    with pytest.raises(ConfigError, match=r"the rows of client 2: .*not today"):
+        taught_in_round(work, {2: silent(2)})
+
+
 def test_rows_that_an_attack_can_not_take_are_one_line(dataset: Dataset) -> None:
     cell = replace(PLAIN, attackers=Attackers(0.4, Backdoor(Trigger({99: 1.0}, 1), 0.5)))
     with pytest.raises(ConfigError, match=r"the rows of client \d: .*99"):
@@ -150,10 +191,11 @@ def test_attackers_forge_what_they_trained(forgery: Forgery, times: float, datas
     honest = client_work(PLAIN, dataset)
     lying = client_work(replace(PLAIN, attackers=Attackers(0.4, None, forgery)), dataset)
     clients = np.arange(5)
-    before, after = (train_block(work, 1, work.start, clients) for work in (honest, lying))
+    before, after = (train_block(work, 1, work.start, clients, {}) for work in (honest, lying))
     for client, one, other in zip(clients, before, after, strict=True):
         expected = times if client in lying.attackers else 1.0
-        assert other - honest.start == pytest.approx(expected * (one - honest.start), abs=1e-5)
+        moved = one.vector - honest.start
+        assert other.vector - honest.start == pytest.approx(expected * moved, abs=1e-5)
 
 
 def test_a_free_rider_s_noise_is_another_each_round(dataset: Dataset) -> None:

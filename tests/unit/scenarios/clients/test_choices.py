@@ -100,6 +100,11 @@ def test_a_mechanism_by_its_name_and_by_its_import_path() -> None:
         ("fedavg", {"clients_per_round": 2, "speed": 1}, "speed"),
         ("tests.own_mechanisms:Raising", {}, "the noise machine is out of order"),
         ("tests.own_mechanisms:Unfinished", {}, "is no server-side mechanism: it has no after_batch,"),
+        (
+            "tests.own_mechanisms:Former",
+            {"clients_per_round": 2},
+            "has combine(model, uploads, rows, words); allowed: combine(model, state, uploads, words)",
+        ),
     ],
 )
 def test_a_mechanism_that_can_not_be_is_one_line(path: str, parameters: dict[str, Any], said: str) -> None:

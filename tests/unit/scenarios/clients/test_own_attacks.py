@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mechanisms.noise.randomness import SeededWords
-from mechanisms.servers.server import Federation
+from mechanisms.servers.server import Federation, Upload
 from node.errors import ConfigError
 from scenarios.clients.aggregators import Aggregated, aggregated_by
 from scenarios.clients.attacks import OwnAttack, own_attackers
@@ -64,13 +64,13 @@ def test_an_aggregator_takes_the_place_of_the_mean():
     choice = aggregated_by(path("first"), {"scale": 2.0}, 2)
     server = choice.make(FEDERATION)
     assert isinstance(server, Aggregated)
-    uploads = [START + 1, START + 5]
-    assert server.combine(START, uploads, [1, 1], WORDS).tolist() == [2, 2, 2]
-    assert (
-        server.combine(START + 1, [np.full(3, np.nan, np.float32), *uploads], [1] * 3, WORDS).tolist()
-        == [1] * 3
-    )
-    assert server.combine(START, [], [], WORDS) is START
+    uploads = [Upload(0, 1, START + 1), Upload(1, 1, START + 5)]
+    moved, state = server.combine(START, None, uploads, WORDS)
+    assert (moved.tolist(), state) == ([2, 2, 2], None)
+    lost = Upload(2, 1, np.full(3, np.nan, np.float32))
+    assert server.combine(START + 1, None, [lost, *uploads], WORDS)[0].tolist() == [1, 1, 1]
+    assert server.combine(START, None, [lost], WORDS)[0] is START
+    assert server.combine(START, None, [], WORDS)[0] is START
     assert len(server.sample(3, RNG)) == 2
     assert len(aggregated_by(path("first"), {}).make(FEDERATION).sample(3, RNG)) == 3
     assert (server.name, server.withstands) == ("first", None)

@@ -1,19 +1,26 @@
 """Broken connections, and mirrors with wrong answers."""
 
+import asyncio
 import gzip
 import hashlib
+import signal
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from scenarios.data import downloads
-from scenarios.data.downloads import TRIES, Published
+from scenarios.data.downloads import TRIES
+from scenarios.data.published import Digest, Published
 from tests.unit.scenarios.publisher import (
     CONTENT,
     FILE,
     NAME,
     PROXIES,
+    SHA256,
+    UNKNOWN,
+    UNSIZED,
     UNSUMMED,
     Publisher,
     get,
@@ -23,6 +30,9 @@ from tests.unit.scenarios.publisher import (
     refusal,
     there,
 )
+
+ROOT = Path(__file__).resolve().parents[4]
+INTERRUPTED = "scenarios: interrupted; what was done is kept\n"
 
 
 @pytest.fixture(autouse=True)
@@ -109,13 +119,94 @@ async def test_a_partial_file_of_something_else_does_no_harm(left: bytes, tmp_pa
     assert there(tmp_path) == {NAME: CONTENT}
 
 
+@pytest.mark.parametrize("left", [CONTENT[:50_000], CONTENT, bytes(len(CONTENT))])
+async def test_a_file_of_unknown_size_goes_on_by_its_digest(left: bytes, tmp_path: Path) -> None:
+    """What is whole is only judged; foreign bytes are found out, and the file begins again."""
+    put(tmp_path, f"{NAME}.partial", left)
+    publisher = Publisher()
+    async with publishing(publisher) as published:
+        await get(replace(published, files=(UNSIZED,)), tmp_path)
+    asked = {50_000: ["bytes=50000-"], len(CONTENT): [] if left == CONTENT else [f"bytes={len(left)}-", None]}
+    assert publisher.asked == asked[len(left)]
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
+async def test_a_file_of_unknown_size_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "MOST_BYTES", 70_000)
+    async with publishing(Publisher()) as published:
+        said = await refusal(replace(published, files=(UNKNOWN,)), tmp_path)
+    assert "sent more than the 70000 bytes that are allowed" in said
+    assert there(tmp_path) == {}
+
+
+FETCH = """
+import sys
+from dataclasses import replace
+from node.cli.sigint import leave
+from scenarios.__main__ import main
+from scenarios.data.published import PUBLISHED
+from tests.unit.scenarios.publisher import FILE
+
+mirror, folder = sys.argv[1:]
+PUBLISHED["mnist"] = replace(PUBLISHED["mnist"], folder="set", mirrors=(mirror,), files=(FILE,))
+leave(main(["data", "mnist", "--data-dir", folder]))
+"""
+
+
+async def test_a_command_that_ctrl_c_ends_goes_on_where_it_ended(tmp_path: Path) -> None:
+    publisher = Publisher(cuts=[40_000])
+    publisher.silent.clear()
+    async with publishing(publisher):
+        command = (sys.executable, "-c", FETCH, publisher.url, str(tmp_path))
+        first = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stderr=asyncio.subprocess.PIPE)
+        await arrived(publisher, tmp_path / "set" / f"{NAME}.partial", 40_000)
+        first.send_signal(signal.SIGINT)
+        _, said = await first.communicate()
+        assert (first.returncode, said.decode()) == (130, INTERRUPTED)
+        assert there(tmp_path) == {f"{NAME}.partial": CONTENT[:40_000]}
+        again = await asyncio.create_subprocess_exec(*command, cwd=ROOT)
+        assert await again.wait() == 0
+        publisher.silent.set()
+    assert publisher.asked == [None, "bytes=40000-"]
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
+async def arrived(publisher: Publisher, partial: Path, size_bytes: int) -> None:
+    """Waits until the bytes that were sent are on the disk, which alone shows it."""
+    await publisher.sent.wait()
+    while size(partial) < size_bytes:  # noqa: ASYNC110 - another process writes the file
+        await asyncio.sleep(0)
+
+
+def size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+async def test_an_interrupted_download_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    """A task that is cancelled is what Ctrl-C does to `asyncio.run`."""
+    publisher = Publisher(cuts=[40_000])
+    publisher.silent.clear()
+    partial = tmp_path / "set" / f"{NAME}.partial"
+    async with publishing(publisher) as published:
+        fetching = asyncio.create_task(get(published, tmp_path))
+        await arrived(publisher, partial, 40_000)
+        fetching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await fetching
+        assert there(tmp_path) == {f"{NAME}.partial": CONTENT[:40_000]}
+        await get(published, tmp_path)
+        publisher.silent.set()
+    assert publisher.asked == [None, "bytes=40000-"]
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
 async def test_without_a_checksum_nothing_is_gone_on_with(tmp_path: Path) -> None:
     put(tmp_path, f"{NAME}.partial", CONTENT[:100])
     publisher = Publisher(cuts=[50_000])
     async with publishing(publisher) as published:
         await get(replace(published, files=(UNSUMMED,)), tmp_path)
     assert publisher.asked == [None, None]
-    assert there(tmp_path) == {NAME: CONTENT}
+    assert there(tmp_path)[NAME] == CONTENT
 
 
 # ---- Wrong bytes, wrong answers
@@ -133,7 +224,7 @@ async def test_a_wrong_checksum_is_one_line_and_nothing_is_kept(tmp_path: Path) 
     publisher = Publisher(wrong)
     async with publishing(publisher) as published:
         said = await refusal(published, tmp_path)
-    assert f"sha256 {hashlib.sha256(wrong).hexdigest()}, not {FILE.sha256} as published" in said
+    assert f"sha256 {hashlib.sha256(wrong).hexdigest()}, not {SHA256} as published" in said
     assert there(tmp_path) == {}
     assert len(publisher.asked) == 1
 
@@ -188,7 +279,7 @@ async def test_another_range_than_was_asked_for_is_not_taken(tmp_path: Path) -> 
 
 
 async def test_without_a_network_one_line_says_what_to_do(tmp_path: Path) -> None:
-    published = Published("set", (nobody_there(), nobody_there()), (FILE,))
+    published = Published("set", (nobody_there(), nobody_there()), (FILE,), ())
     said = await refusal(published, tmp_path)
     assert said.count("cannot be reached") == 2
     assert "Run the command again when there is a network" in said
@@ -197,7 +288,19 @@ async def test_without_a_network_one_line_says_what_to_do(tmp_path: Path) -> Non
 
 
 async def test_files_fetched_before_a_failure_stay(tmp_path: Path) -> None:
-    missing = replace(FILE, name="missing.gz", sha256="0" * 64)
+    missing = replace(FILE, name="missing.gz", digest=Digest("sha256", "0" * 64, "published"))
     async with publishing(Publisher()) as published:
         await refusal(replace(published, files=(FILE, missing)), tmp_path)
     assert there(tmp_path) == {NAME: CONTENT}
+
+
+@pytest.mark.parametrize(
+    ("url", "final", "private"),
+    [
+        ("https://a/file", "https://b/file", True),
+        ("https://a/file", "http://a/file", False),
+        ("http://127.0.0.1/file", "http://127.0.0.1/other", True),
+    ],
+)
+def test_redirections_do_not_leave_https(url: str, final: str, private: bool) -> None:
+    assert downloads.stays_private(url, final) is private

@@ -1,7 +1,9 @@
 import asyncio
 import fcntl
 import gzip
+import hashlib
 import os
+import re
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -11,14 +13,19 @@ import pytest
 from rich.console import Console
 
 from scenarios.__main__ import main
-from scenarios.data import downloads
-from scenarios.data.downloads import PUBLISHED, Published, fetch
+from scenarios.data.disk import megabytes
+from scenarios.data.downloads import fetch
 from scenarios.data.images import FEMNIST_FILE, MNIST_FILES
+from scenarios.data.overview import SOURCES_HEADER, overview, sources_table
+from scenarios.data.published import PUBLISHED, Digest, Published
+from scenarios.data.sources import ALL
 from tests.unit.scenarios.publisher import (
     CONTENT,
     FILE,
     NAME,
     PROXIES,
+    SHA256,
+    UNKNOWN,
     UNSUMMED,
     Publisher,
     get,
@@ -88,8 +95,10 @@ async def test_without_a_checksum_the_structure_is_checked_and_that_is_said(tmp_
     async with publishing(Publisher()) as published:
         unsummed = replace(published, files=(UNSUMMED,))
         first, again = await get(unsummed, tmp_path), await get(unsummed, tmp_path)
-    assert "its publisher gives no checksum, its structure is whole" in first
-    assert "its publisher gives no checksum, its structure is whole" in again
+    assert "nobody states its checksum, its structure is whole" in first
+    assert f"its sha256 {SHA256} is noted in {NAME}.sha256" in first
+    assert f"sha256 as noted in {NAME}.sha256 at its first download" in again
+    assert there(tmp_path) == {NAME: CONTENT, f"{NAME}.sha256": f"{SHA256}  {NAME}\n".encode()}
 
 
 async def test_without_a_terminal_there_is_no_bar_and_with_one_there_is(tmp_path: Path) -> None:
@@ -98,6 +107,43 @@ async def test_without_a_terminal_there_is_no_bar_and_with_one_there_is(tmp_path
         await fetch(published, tmp_path, Console(file=said, force_terminal=True, width=120))
     assert NAME in said.getvalue()
     assert "━" in said.getvalue()
+
+
+async def test_a_file_of_unknown_size_and_digest_is_taken_whole_and_pinned(tmp_path: Path) -> None:
+    async with publishing(Publisher()) as published:
+        said = await get(replace(published, files=(UNKNOWN,)), tmp_path)
+    assert there(tmp_path)[NAME] == CONTENT
+    assert "and a later download must have it" in said
+
+
+async def test_a_pinned_file_that_changed_is_refused(tmp_path: Path) -> None:
+    other = gzip.compress(gzip.decompress(CONTENT), 1)
+    async with publishing(Publisher()) as published:
+        await get(replace(published, files=(UNKNOWN,)), tmp_path)
+    (tmp_path / "set" / NAME).unlink()
+    async with publishing(Publisher(other)) as published:
+        said = await refusal(replace(published, files=(UNKNOWN,)), tmp_path)
+    assert f"not {SHA256} as noted in {NAME}.sha256 at its first download" in said
+    assert NAME not in there(tmp_path)
+
+
+@pytest.mark.parametrize("noted", [b"", b"abc  labels.gz\n", b"\xff" * 64])
+async def test_a_pin_that_is_none_is_one_line(noted: bytes, tmp_path: Path) -> None:
+    put(tmp_path, f"{NAME}.sha256", noted)
+    async with publishing(Publisher()) as published:
+        said = await refusal(replace(published, files=(UNKNOWN,)), tmp_path)
+    assert "labels.gz.sha256 does not begin with a SHA-256 of 64 hexadecimal digits; remove it" in said
+
+
+async def test_an_md5_is_judged_like_a_sha256(tmp_path: Path) -> None:
+    md5 = Digest("md5", hashlib.md5(CONTENT, usedforsecurity=False).hexdigest(), "published")
+    async with publishing(Publisher()) as published:
+        said = await get(replace(published, files=(replace(FILE, digest=md5),)), tmp_path)
+        wrong = replace(FILE, digest=replace(md5, digits="0" * 32), name="other.gz")
+        assert f"with md5 {md5.digits}, not {'0' * 32} as published" in await refusal(
+            replace(published, files=(wrong,)), tmp_path
+        )
+    assert "md5 as published" in said
 
 
 # ---- The folder
@@ -134,14 +180,24 @@ async def test_a_folder_in_use_by_another_download_is_refused(tmp_path: Path) ->
 # ---- The command
 
 
-def test_every_published_file_is_one_that_is_loaded() -> None:
-    mnist = PUBLISHED["mnist"]
-    for file in mnist.files:
-        assert file.sha256 is not None
-        assert len(file.sha256) == 64
-    assert tuple(f"{mnist.folder}/{file.name}" for file in mnist.files) == MNIST_FILES
-    assert len(mnist.mirrors) == 2
-    assert all(mirror.startswith("https://") and mirror.endswith("/") for mirror in mnist.mirrors)
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_published_file_is_one_that_is_loaded_or_made_from(name: str) -> None:
+    published = PUBLISHED[name]
+    assert published.files
+    for file in published.files:
+        assert file.digest is None or re.fullmatch("[0-9a-f]{32}|[0-9a-f]{64}", file.digest.digits)
+        assert file.digest is None or hashlib.new(
+            file.digest.algorithm, usedforsecurity=False
+        ).digest_size == (len(file.digest.digits) // 2)
+    made = tuple(target for recipe in published.recipes for target in recipe.files)
+    fetched = tuple(f"{published.folder}/{file.name}" for file in published.files)
+    assert ALL[name].files == (made or fetched)
+    assert published.mirrors
+    assert all(mirror.startswith("https://") and mirror.endswith("/") for mirror in published.mirrors)
+
+
+def test_every_data_set_is_fetched_or_embedded() -> None:
+    assert {name for name, entry in ALL.items() if entry.files} == set(PUBLISHED)
 
 
 async def test_the_command_fetches_into_the_folder_that_is_named(
@@ -159,7 +215,7 @@ async def test_the_command_fetches_into_the_folder_that_is_named(
 def test_the_command_without_a_network_is_one_line_and_status_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(PUBLISHED, "mnist", Published("mnist", (nobody_there(),), (FILE,)))
+    monkeypatch.setitem(PUBLISHED, "mnist", Published("mnist", (nobody_there(),), (FILE,), ()))
     assert main(["data", "mnist", "--data-dir", str(tmp_path)]) == 1
     said = capsys.readouterr().err
     assert said.count("\n") == 1
@@ -175,35 +231,27 @@ def test_what_is_embedded_needs_no_download(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_nobody_publishes_is_one_line_that_says_what_it_must_hold(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["data", "femnist-digits", "--data-dir", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "no publisher offers this file" in said
-    assert f"{tmp_path}/{FEMNIST_FILE}" in said
-
-
-def test_what_nobody_publishes_is_judged_by_its_structure(
+def test_what_was_made_elsewhere_is_judged_by_its_structure_and_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / FEMNIST_FILE).parent.mkdir()
     images = np.full((4, 28, 28), 255, np.uint8)
     np.savez(tmp_path / FEMNIST_FILE, images=images, labels=np.arange(4), client=np.arange(4))
     assert main(["data", "femnist-digits", "--data-dir", str(tmp_path)]) == 0
-    assert "no checksum is known, the structure is whole" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "no checksum is known, the structure is whole" in said
+    assert "licence: NIST data licence https://www.nist.gov/open/license; cite: Grother" in said
 
 
-@pytest.mark.parametrize("name", ["adult", "loan"])
-def test_a_table_that_nobody_fetches_is_one_line(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_what_can_not_be_fetched_is_one_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setitem(PUBLISHED, name, replace(PUBLISHED[name], mirrors=(nobody_there(),)))
     assert main(["data", name, "--data-dir", str(tmp_path)]) == 1
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert f"data set {name}: {tmp_path}/{name}/" in said
-    assert "it is not downloaded" in said
+    assert f"{PUBLISHED[name].files[0].name} could not be fetched: 127.0.0.1:" in said
 
 
 def test_an_unknown_name_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,14 +266,42 @@ def test_without_a_name_it_says_where_each_lies_and_how_large_it_is(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(bytes(1_000_000))
     assert main(["data", "--data-dir", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
     assert "in scikit-learn" in said
     assert "4.0 MB" in said
-    assert "missing, unpublished" in said
+    assert "CC BY-SA 3.0" in said
+    assert "missing, 170.1 MB" in said
     assert "Data lies in" in said
     assert main(["data", "--data-dir", str(tmp_path / "empty")]) == 0
     assert "missing, 11.6 MB" in capsys.readouterr().out
     assert not (tmp_path / "empty").exists()
+
+
+def test_the_table_of_sources_has_every_file_with_its_checksum_and_every_licence() -> None:
+    rows = {row[0].strip("`"): dict(zip(SOURCES_HEADER, row, strict=True)) for row in sources_table()}
+    assert list(rows) == list(ALL)
+    for name, entry in ALL.items():
+        assert entry.origin.address in rows[name]["publisher"]
+        assert entry.origin.licence.name in rows[name]["licence"]
+        assert rows[name]["cite"] == entry.origin.citation
+    for name, published in PUBLISHED.items():
+        files = rows[name]["files and checksums"]
+        for file in published.files:
+            assert f"`{file.name}`" in files
+            assert (file.digest is None) == ("no checksum known" in files)
+            assert file.digest is None or f"{file.digest.algorithm} `{file.digest.digits}`" in files
+        assert all(mirror in files for mirror in published.mirrors)
+        assert bool(published.recipes) == bool(rows[name]["made by"])
+    assert rows["digits"]["files and checksums"] == "in scikit-learn"
+
+
+def test_sizes_that_nobody_states_are_said(tmp_path: Path) -> None:
+    table = overview(tmp_path)
+    names, places = (list(table.columns[column].cells) for column in (0, 3))
+    said = dict(zip(names, places, strict=True))
+    assert said["femnist-digits"] == "missing, 568.1 MB and more"  # NIST's list has an unknown size
+    assert said["loan"] == "missing, size not stated"
+    assert said["fashion-mnist"] == "missing, 30.9 MB"
 
 
 @pytest.mark.parametrize("name", ["", "mnist", "femnist-digits"])
@@ -241,4 +317,4 @@ def test_a_folder_that_the_system_refuses_is_one_line(
 
 @pytest.mark.parametrize(("size", "said"), [(4_542, "4.5 kB"), (100_000, "0.1 MB"), (11_594_722, "11.6 MB")])
 def test_sizes_are_readable(size: int, said: str) -> None:
-    assert downloads.megabytes(size) == said
+    assert megabytes(size) == said

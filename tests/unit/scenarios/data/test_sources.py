@@ -180,7 +180,7 @@ def refusal(name: str, folder: Path) -> str:
 
 def test_an_unknown_name_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
     said = refusal("mnits", tmp_path)
-    allowed = "digits, breast-cancer, mnist, fashion-mnist, femnist-digits, adult, loan"
+    allowed = "digits, breast-cancer, mnist, fashion-mnist, cifar-10, femnist-digits, adult, loan"
     assert said == f"data set 'mnits' is unknown; allowed: {allowed}"
 
 
@@ -198,7 +198,7 @@ def test_fashion_mnist_is_read_like_mnist(tiny_mnist: Path) -> None:
     assert found.description.startswith("fashion-mnist: 12 training and 5 test images")
     said = refusal("fashion-mnist", tiny_mnist / "no such")
     assert "cannot be read (No such file or directory)" in said
-    assert f"copy its publisher's four gzipped idx files to '{tiny_mnist}/no such'/fashion_mnist/" in said
+    assert f"`python -m scenarios data fashion-mnist --data-dir '{tiny_mnist}/no such'`" in said
 
 
 def test_as_many_labels_as_images(tiny_mnist: Path) -> None:

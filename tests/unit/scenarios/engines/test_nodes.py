@@ -24,7 +24,7 @@ from scenarios.engines.nodes import MOST_NODES, ProcessesEngine, posts
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.rounds import train_block
 from scenarios.study.cells import Cell, Outcome
-from tests.own_studies import NOISED, NOISY, PLAIN, SHRINKING
+from tests.own_studies import NOISED, NOISY, PLAIN, REMEMBERING, SHRINKING
 
 NEVER = threading.Event()
 LAYERED = {
@@ -38,6 +38,7 @@ LAYERED = {
 }
 BOOK = {"clients_per_round": 2, "scale": 0.5, "clip_radius": 0.05, "noise_std": 0.001, "delta": 1e-5}
 
+ADAPTIVE = {"sampling_probability": 0.5, "noise_multiplier": 0.0, "delta": 1e-5}
 RPFL = {
     "clients_per_round": 3,
     "widths": [30, 8, 2],
@@ -71,6 +72,14 @@ CELLS = {
     "regularised, rows noised": replace(
         made("rpfl", RPFL, learning_rate=0.02), rows=Rows("breast-cancer", None, 1.0)
     ),
+    "rows noised in each round": replace(
+        made("rpfl", {**RPFL, "draw": "each-round"}, learning_rate=0.02),
+        rows=Rows("breast-cancer", None, 1.0),
+    ),
+    "remembering": REMEMBERING,
+    "proximal": made("fedprox", {"clients_per_round": 3, "proximal": 2.0}),
+    "control variates": made("scaffold", {"clients_per_round": 3}),
+    "clipped to what the server says": made("dp-fedavg-adaptive", ADAPTIVE),
     "a user's own": made(SHRINKING, {"clients_per_round": 3}),
 }
 
@@ -80,9 +89,14 @@ def work_of(cell: FederatedCell) -> ClientWork:
     return client_work(cell, sources.load(cell.rows.dataset, Path(), rng))
 
 
+def given(work: ClientWork) -> Floats:
+    """What the server sends before the first round."""
+    return np.concatenate([work.start, work.mechanism.told(work.mechanism.start())])
+
+
 def sent(work: ClientWork, client: int, number: int, stop: threading.Event = NEVER) -> Floats:
     words = work.upload_words(client, number)
-    return trained_upload(work, client, number, work.start, words, stop)
+    return trained_upload(work, client, number, given(work), words, stop, {}).vector
 
 
 @pytest.mark.parametrize("cell", CELLS.values(), ids=CELLS)
@@ -90,10 +104,11 @@ def sent(work: ClientWork, client: int, number: int, stop: threading.Event = NEV
 def test_a_node_trains_a_client_as_engine_inline_does(cell: FederatedCell, client: int, number: int) -> None:
     bare = work_of(cell)
     work = prepared(bare, bare.example_words)
-    (expected,) = train_block(work, number, work.start, np.array([client]))
+    (trained,) = train_block(work, number, given(work), np.array([client]), {})
+    expected = trained.vector
     found = sent(work, client, number)
     assert np.abs(found - expected).max() < 1e-6
-    assert np.abs(found - work.start).max() > 1e-3
+    assert np.abs(found - given(work)).max() > 1e-3
 
 
 @pytest.mark.parametrize("cell", [PLAIN, NOISED], ids=["plain", "noised"])

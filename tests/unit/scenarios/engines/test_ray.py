@@ -18,14 +18,14 @@ from scenarios.engines.engine import Place
 from scenarios.engines.inline import InlineEngine
 from scenarios.vertical.choices import LABEL_DP, LabelChoice
 from tests.criteo_rows import SMALL, written
-from tests.own_studies import NOISED, PLAIN, SHRINKING, Told, own
+from tests.own_studies import NOISED, PLAIN, REMEMBERING, SHRINKING, Told, own
 
 pytest.importorskip("ray")
 from scenarios.engines.ray import News, RayEngine
 from scenarios.engines.ray_cluster import reach
 
 HERE = RaySection()
-CELLS = [NOISED, own(SHRINKING, {"clients_per_round": 3}), NOISED.seeded(1)]
+CELLS = [NOISED, REMEMBERING, own(SHRINKING, {"clients_per_round": 3}), NOISED.seeded(1)]
 TWO_PARTIES = replace(SMALL, labels=LabelChoice(LABEL_DP, {"epsilon": 1.0}, True))
 BREAKING = own("tests.own_mechanisms:Breaking", {"clients_per_round": 3})
 NOT_FINITE = PLAIN.changed({"train": {"learning_rate": 1000.0, "grad_clip": 1e30, "epochs": 20}})

@@ -16,7 +16,7 @@ from mechanisms.accounting.ledger import Event
 from mechanisms.mechanism import Guarantee
 from mechanisms.noise.clipping import NotFinite
 from mechanisms.noise.randomness import Words
-from mechanisms.servers.server import Indices
+from mechanisms.servers.server import Indices, Sent
 from node.errors import ConfigError, UserError
 from node.training.trainer import Trainer
 from scenarios.clients.choices import Clients, MechanismChoice, Rows
@@ -24,11 +24,12 @@ from scenarios.clients.work import ClientWork, Crew, client_work, node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.engines.room import LocalRoom, load
 from scenarios.federated.cell import FederatedCell
-from scenarios.federated.rounds import in_order, protection_facts, train_block
+from scenarios.federated.rounds import in_order, protection_facts, remembered, train_block
 from scenarios.study.cells import Outcome
 from scenarios.study.threads import one_thread
 from tests.own_mechanisms import UNIT
-from tests.own_studies import NOISED, PLAIN, own
+from tests.own_studies import NOISED, PLAIN, REMEMBERING, own
+from tests.unit.mechanisms.settings import vector
 
 HERE = Path("none")
 SHORT = PLAIN.lasting(2)
@@ -155,17 +156,20 @@ def test_a_client_in_a_block_learns_what_a_node_s_trainer_would(dataset: Dataset
         work.model, cell.train, node_rows(dataset, work.parts[4]), tuple(seed), None, work.upload_words(4, 7)
     )
     expected = trainer.train(work.start, last, threading.Event()).vector
-    _, sent = train_block(work, number, work.start, np.array([1, 4]))
-    assert sent == pytest.approx(expected, abs=1e-6)
-    assert not np.allclose(sent, work.start, atol=1e-2)
+    _, sent = train_block(work, number, work.start, np.array([1, 4]), {})
+    assert sent.vector == pytest.approx(expected, abs=1e-6)
+    assert not np.allclose(sent.vector, work.start, atol=1e-2)
 
 
 def test_uploads_come_in_the_order_of_the_chosen() -> None:
     blocks = [np.array([5, 1]), np.array([3])]
-    sent = [[np.full(2, 5.0), np.full(2, 1.0)], [np.full(2, 3.0)]]
+    sent = [[Sent(vector(number), vector(-number)) for number in block] for block in blocks]
     ordered = in_order(np.array([1, 3, 5]), blocks, sent)
     assert list(ordered) == [1, 3, 5]
-    assert [float(upload[0]) for upload in ordered.values()] == [1.0, 3.0, 5.0]
+    kept = {5: vector(7), 2: vector(2)}
+    uploads = remembered(ordered, kept)
+    assert [upload.tolist() for upload in uploads.values()] == [[1.0], [3.0], [5.0]]
+    assert {client: own.tolist() for client, own in kept.items()} == {1: [-1], 2: [2], 3: [-3], 5: [-5]}
 
 
 POISSON: dict[str, Any] = {
@@ -258,6 +262,17 @@ def test_a_mechanism_that_refuses_what_is_not_finite_is_the_same_line() -> None:
 def test_a_learning_rate_that_diverges_for_real() -> None:
     with pytest.raises(UserError, match="training diverged"):
         replayed(SHORT.changed({"train": {"learning_rate": 1000.0, "grad_clip": 1e30, "epochs": 20}}))
+
+
+def test_state_is_threaded_through_the_rounds_and_clients_remember() -> None:
+    """After n rounds of 3 clients the state has counted 3 n uploads, each with its client's own count."""
+    facts = replayed(REMEMBERING).facts
+    rounds = REMEMBERING.rounds
+    assert facts["rounds told to clients"] == sum(range(rounds))
+    counts = [facts[f"uploads of client {client}"] for client in range(5)]
+    assert sum(float(count or 0) for count in counts) == 3 * rounds
+    assert [facts[f"uploads that client {client} remembers"] for client in range(5)] == counts
+    assert facts["model sha256"] == replayed(replace(PLAIN, arm=REMEMBERING.arm)).facts["model sha256"]
 
 
 def test_a_replay_says_each_round_and_ends_with_its_facts() -> None:

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from mechanisms.audits.membership import Losses
 from mechanisms.noise.randomness import SeededWords
-from node.task.sections import TrainSection
+from node.task.sections import ModelSection, TrainSection
 from scenarios.clients.choices import Clients, MechanismChoice, Rows
 from scenarios.clients.poisons import NOBODY, Attackers, Backdoor, LabelFlip, Trigger
 from scenarios.clients.work import client_work
@@ -23,6 +23,7 @@ from scenarios.federated.measures import (
     AUC,
     BACKDOOR,
     BALANCED,
+    EXCESS,
     MAJORITY,
     MEASURES,
     honest_rows,
@@ -134,7 +135,7 @@ def test_membership_is_left_out_where_the_rows_are_elsewhere(dataset: Dataset) -
 
 
 def test_all_measures_have_names() -> None:
-    assert set(MEASURES) == {"ranking", "backdoor", "membership"}
+    assert set(MEASURES) == {"ranking", "backdoor", "membership", "excess"}
 
 
 def test_logistic_regression_is_the_logistic_loss_of_one_score() -> None:
@@ -143,3 +144,42 @@ def test_logistic_regression_is_the_logistic_loss_of_one_score() -> None:
     y = torch.tensor([1, 0])
     expected = functional.binary_cross_entropy_with_logits(score, y.float())
     assert functional.cross_entropy(model(rows), y).item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+# -- excess loss -------------------------------------------------------------------------------------------
+
+LOGISTIC = replace(
+    PLAIN,
+    model=ModelSection("scenarios.models:Logistic", {"features": 30}),
+    train=replace(PLAIN.train, weight_decay=0.05),
+    measures=("excess",),
+)
+
+
+def newton(x: np.ndarray, y: np.ndarray, decay: float) -> tuple[np.ndarray, float]:
+    """The least of the logistic loss with decay, the bias's too, by Newton's method; and where it is."""
+    rows, signs, at = np.column_stack([x, np.ones(len(x))]).astype(np.float64), 2.0 * y - 1, np.zeros(31)
+    for _ in range(30):
+        p = 1 / (1 + np.exp(-rows @ at))
+        slope = rows.T @ (p - y) / len(y) + decay * at
+        at -= np.linalg.solve((rows * (p * (1 - p))[:, None]).T @ rows / len(y) + decay * np.eye(31), slope)
+    return at, float(np.logaddexp(0, -signs * (rows @ at)).mean() + decay / 2 * at @ at)
+
+
+def test_the_excess_is_the_loss_less_the_least_of_newton_s_method(dataset: Dataset) -> None:
+    """Of honest clients' own rows, whatever attackers and mechanisms make of theirs."""
+    cell = replace(LOGISTIC, attackers=Attackers(0.4, LabelFlip(2)))
+    work = client_work(cell, dataset)
+    x, y = (values[honest_rows(work)] for values in (dataset.train_x, dataset.train_y))
+    best, least = newton(x, y, 0.05)
+    found = measures_of(work, np.zeros(31, np.float32))
+    assert found == {EXCESS: pytest.approx(np.log(2) - least, abs=1e-8)}
+    assert measures_of(work, best.astype(np.float32)) == {EXCESS: pytest.approx(0, abs=1e-8)}
+
+
+def test_an_excess_without_the_training_rows_is_not_measured(dataset: Dataset) -> None:
+    work = client_work(LOGISTIC, dataset)
+    elsewhere = replace(
+        work, dataset=replace(dataset, train_x=dataset.train_x[:1], train_y=dataset.train_y[:1])
+    )
+    assert measures_of(elsewhere, work.start) == {}

@@ -38,7 +38,7 @@ COUNTING: Scenario[int, list[int]] = Scenario(
     arms=lambda results: {"all": {"count": len(results)}},
     claims=(
         Claim("More than three", lambda results: Verdict(len(results) > 3, {"count": len(results)})),
-        Claim("Starts at 0", lambda results: Verdict(results[0] == 0, {"first": results[0]})),
+        Claim("Starts at 0", lambda results: Verdict(results[0] == 0, {"first": results[0]}), "identity"),
     ),
     charts=lambda results: (),
     tables=lambda results: (Table("Counts", ("what", "count"), (("all", str(len(results))),)),),
@@ -57,14 +57,15 @@ def test_a_run_leaves_result_and_report_and_tells_both(tmp_path: Path) -> None:
     assert result["configuration"] == {"seed": 0, "peers": 2}
     assert (result["scenario"], result["seed"], result["arms"]) == ("counting", 0, {"all": {"count": 2}})
     assert result["claims"] == [
-        {"name": "More than three", "holds": False, "numbers": {"count": 2}},
-        {"name": "Starts at 0", "holds": True, "numbers": {"first": 0}},
+        {"name": "More than three", "kind": "finding", "holds": False, "numbers": {"count": 2}},
+        {"name": "Starts at 0", "kind": "identity", "holds": True, "numbers": {"first": 0}},
     ]
     assert result["command"] == "python -m scenarios run counting --peers 2"
     assert {"python", "torch", "numpy"} <= result["versions"].keys()
     assert "Counted 2." in (tmp_path / "out" / "report.html").read_text()
     assert "✗ More than three  count 2" in said
-    assert "✓ Starts at 0" in said
+    assert "✓ Starts at 0 (identity)  first 0" in said
+    assert "0 of 1 hold, 1 of 1 identities hold" in (tmp_path / "out" / "report.html").read_text()
     assert "Counted 2." in said
     assert str(tmp_path / "out" / "report.html") in said
 

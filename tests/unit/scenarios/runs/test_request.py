@@ -11,7 +11,7 @@ import pytest
 from node.errors import ConfigError
 from scenarios.data.images import MNIST_FILES
 from scenarios.federated.cell import FederatedCell
-from scenarios.clients.choices import Rows
+from scenarios.clients.choices import MechanismChoice, Rows
 from scenarios.frame.spec import Request
 from scenarios.runs.request import StudyRun, described, judged
 from scenarios.engines.choice import RaySection
@@ -79,6 +79,14 @@ def test_peers_rounds_seeds_and_keys_of_a_task_go_to_every_arm() -> None:
     )
 
 
+def test_a_mechanism_by_its_name_is_an_arm_more() -> None:
+    asked = run("scenario.mechanism=fedadam", "scenario.parameters={clients_per_round = 2, tau = 0.1}")
+    assert names(asked) == ["plain", "noised", "own"]
+    (own,) = (arm for arm in asked.arms if arm.arm == "own")
+    assert isinstance(own, FederatedCell)
+    assert own.mechanism == MechanismChoice("fedadam", {"clients_per_round": 2, "tau": 0.1})
+
+
 def test_an_own_mechanism_by_import_path_is_an_arm_more() -> None:
     own = run(OWN, TWO, quick=True).arms[-1]
     assert isinstance(own, FederatedCell)
@@ -121,7 +129,9 @@ def test_a_study_without_clients_or_an_own_arm_says_so() -> None:
         (("scenario.seeds=1",), {}, "scenario.seeds = 1"),
         (("scenario.seed=1",), {}, "scenario.seed"),
         (("scenario.parameters={a = 1}",), {}, "scenario.parameters has no effect without scenario.mech"),
-        (("scenario.mechanism=fedavg",), {}, "scenario.mechanism = 'fedavg'"),
+        (("scenario.mechanism=fed avg",), {}, "scenario.mechanism = 'fed avg' is refused; allowed: the name of a"),
+        (("scenario.mechanism=fedsgd",), {}, "mechanism 'fedsgd' is unknown; allowed: fedavg, fedavgm, fedadam"),
+        (("scenario.mechanism=fedadam", "scenario.parameters={clients_per_round=3, tau=0}"), {}, "tau = 0 is not"),
         (("scenario.mechanism=nowhere.at:All",), {}, "own: "),
         (("scenario.mechanism=tests.own_mechanisms:Nothing",), {}, "has no attribute 'Nothing'"),
         (("scenario.mechanism=tests.own_mechanisms:Raising",), {}, "the noise machine is out of order"),

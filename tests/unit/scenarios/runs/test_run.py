@@ -69,7 +69,8 @@ def test_a_run_that_goes_on_runs_only_what_is_missing_and_ends_the_same(tmp_path
     assert {name: after[name] for name in CELLS if name != "noised-1"} == {
         name: before[name] for name in CELLS if name != "noised-1"
     }
-    whole["noised"]["seeds"][1]["seconds"] = again["noised"]["seeds"][1]["seconds"]
+    for measured in ("seconds", "clock"):
+        whole["noised"]["seeds"][1][measured] = again["noised"]["seeds"][1][measured]
     assert again == whole
 
 
@@ -114,6 +115,46 @@ def test_a_claim_without_its_arms_is_left_out_and_said(tmp_path: Path) -> None:
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["claims"] == []
     assert "Claims left out because this run has not their arms: 1." in result["note"]
+
+
+def test_every_arm_has_figures_of_its_clients_and_costs_and_the_target_may_change(tmp_path: Path) -> None:
+    said = ran(tmp_path, "scenario.target=.5")
+    report, found = (tmp_path / "report.html").read_text(), arms(tmp_path)
+    for title in ("Clients: accuracy on", "Partition: total variation", "Cost: bytes a client and round"):
+        assert title in report
+        assert title in said
+    assert "The first round whose mean figure is at least 0.5" in report
+    first = found["plain"]["seeds"][0]
+    assert first["bytes up a client and round"] == 4 * (30 * 8 + 8 + 8 * 2 + 2)
+    assert first["bytes of a round"] == [2 * 3 * first["bytes up a client and round"]] * 2
+    assert first["clients"] == 5
+    assert 0 < first["clock"][0] < first["clock"][1]
+    assert found["plain"]["target"] == 0.5
+    assert found["plain"]["reached"]["round"] in (1, 2)
+    before = stamps(tmp_path)
+    ran(tmp_path, "scenario.target=2")
+    assert stamps(tmp_path) == before
+    assert arms(tmp_path)["plain"]["reached"] is None
+
+
+def test_cells_that_an_earlier_version_stored_are_taken_as_they_are(tmp_path: Path) -> None:
+    ran(tmp_path)
+    for file in (tmp_path / "cells").glob("*.json"):
+        fields = json.loads(file.read_text())
+        facts = {name: fields["facts"][name] for name in ("epsilon", "stated", "delta", "model sha256")}
+        file.write_text(json.dumps({"figures": fields["figures"], "facts": facts, "seconds": 1.0}))
+    before = stamps(tmp_path)
+    said = ran(tmp_path, "scenario.target=0.5")
+    assert "4 of them finished before" in said
+    assert stamps(tmp_path) == before
+    assert "Clients: accuracy" not in (tmp_path / "report.html").read_text()
+    assert "not known" in said
+
+
+@pytest.mark.parametrize("target", ["0", "-1", "high", "true", "nan", "inf", "[1]"])
+def test_a_target_that_is_no_figure_is_one_line(tmp_path: Path, target: str) -> None:
+    with pytest.raises(ConfigError, match=r"scenario\.target = .* allowed: a number above 0, such as 0\.9"):
+        ran(tmp_path / "out", f"scenario.target={target}")
 
 
 @pytest.mark.parametrize(

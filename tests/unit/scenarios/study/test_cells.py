@@ -12,7 +12,11 @@ from tests.own_studies import NOISED, PLAIN
 
 CELL = PLAIN.lasting(2).seeded(3)
 OUTCOME = Outcome(
-    (0.5, 0.75), {"epsilon": None, "stated": 8.0, "unit": "one client"}, 1.5, {"loss": (2.0, 1.5)}
+    (0.5, 0.75),
+    {"epsilon": None, "stated": 8.0, "unit": "one client"},
+    1.5,
+    {"loss": (2.0, 1.5)},
+    (0.5, 1.25),
 )
 
 
@@ -66,7 +70,19 @@ def test_a_file_is_json_that_others_can_read(tmp_path: Path) -> None:
     shelf.put(CELL, OUTCOME)
     fields = json.loads(shelf.path(CELL).read_text())
     series = {"loss": [2.0, 1.5]}
-    assert fields == {"figures": [0.5, 0.75], "facts": dict(OUTCOME.facts), "seconds": 1.5, "series": series}
+    assert fields == {
+        "figures": [0.5, 0.75],
+        "facts": dict(OUTCOME.facts),
+        "seconds": 1.5,
+        "series": series,
+        "clock": [0.5, 1.25],
+    }
+
+
+def test_a_file_of_an_earlier_version_has_neither_series_nor_clock(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    shelf.path(CELL).write_text('{"figures": [0.5, 0.75], "facts": {"epsilon": null}, "seconds": 1.5}')
+    assert shelf.get(CELL) == Outcome((0.5, 0.75), {"epsilon": None}, 1.5)
 
 
 def test_a_cell_s_name_and_salt() -> None:

@@ -227,6 +227,9 @@ def test_a_mechanism_of_one_s_own_is_attacked_by_inversion() -> None:
     cell = own("tests.own_mechanisms:Counting", {"epsilon": 2.0})
     assert (cell.arm, cell.updates, cell.rows) == ("own", 1, 1)
     assert (cell.privacy.mechanism, cell.privacy.epsilon) == ("tests.own_mechanisms:Counting", 2.0)
+    assert own("ldp", {"epsilon": 2.0}).privacy.mechanism == "ldp"
+    with pytest.raises(ConfigError, match=r"privacy\.mechanism = 'fedadam' is refused"):
+        own("fedadam", {})
 
 
 @pytest.mark.parametrize(

@@ -86,11 +86,15 @@ def made(
     only: Callable[[str], bool] = lambda arm: True,
     told: Mapping[str, Mapping[str, Fact]] | None = None,
 ) -> Sweep:
-    """A sweep of made-up figures."""
+    """A sweep of made-up figures; changed arms vary with the seeds the other way, so differences do."""
     figures = {**FIGURES, **(changed or {})}
     outcomes = {
         arm: tuple(
-            Outcome((0.1, figures[arm] + off), {**facts(arm), **(told or {}).get(arm, {})}, 2.0)
+            Outcome(
+                (0.1, figures[arm] + (-off if arm in (changed or {}) else off)),
+                {**facts(arm), **(told or {}).get(arm, {})},
+                2.0,
+            )
             for off in SPREAD
         )
         for arm in BY_NAME

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from node.errors import ConfigError
 from scenarios.catalogue import SCENARIOS
 from scenarios.data.criteo import FILES
 from scenarios.frame.report import Ended, render
@@ -48,7 +49,7 @@ BY_NAME = {cell.arm: cell for cell in ARMS}
 
 FIGURES: dict[str, float] = {
     CLEAN: 0.672, SIGNS: 0.645,
-    **dict(zip([once_arm(each) for each in EPSILONS], (0.501, 0.55, 0.61, 0.66, 0.671), strict=True)),
+    **dict(zip([once_arm(each) for each in EPSILONS], (0.501, 0.55, 0.61, 0.66, 0.672), strict=True)),
     **dict(zip([redrawn_arm(each) for each in EPSILONS], (0.503, 0.57, 0.635, 0.665, 0.672), strict=True)),
     **dict(zip([signs_arm(each) for each in SIGN_EPSILONS], (0.62, 0.63, 0.64), strict=True)),
 }  # fmt: skip
@@ -80,13 +81,16 @@ def made(
     told: Mapping[str, Mapping[str, object]] | None = None,
     spread: float = 1.0,
 ) -> Sweep:
-    """A sweep of made-up figures."""
+    """A sweep of made-up figures; changed arms vary with the seeds the other way, so differences do."""
     figures = {**FIGURES, **(changed or {})}
     arms = tuple(cell for cell in ARMS if only is None or cell.arm in only)
     outcomes = {
         cell.arm: tuple(
             outcome(
-                cell, figures[cell.arm] + spread * off, READINGS[cell.arm], (told or {}).get(cell.arm, {})
+                cell,
+                figures[cell.arm] + spread * (-off if cell.arm in (changed or {}) else off),
+                READINGS[cell.arm],
+                (told or {}).get(cell.arm, {}),
             )
             for off in SPREAD
         )
@@ -146,6 +150,8 @@ def test_a_label_mechanism_of_one_s_own_gets_the_usual_parties() -> None:
     cell = own("tests.own_labels:Halving", {"share": 0.5})
     assert (cell.arm, cell.train, cell.sizes) == ("own", PLAIN.train, PLAIN.sizes)
     assert protection_of(cell)["epsilon"] is None
+    with pytest.raises(ConfigError, match=r"'fedadam' is no import path; allowed: 'package\.module:Class'"):
+        protection_of(own("fedadam", {}))
 
 
 def test_what_flips_keep_and_hide() -> None:
@@ -217,17 +223,17 @@ def test_every_claim_is_broken_once() -> None:
     assert {place for place, _, _ in BROKEN} == set(range(len(CLAIMS)))
 
 
-def test_a_difference_within_two_standard_errors_breaks_nothing() -> None:
-    """The standard error of a difference is 0.0026 here."""
-    changed = {"once-3": 0.672, "redrawn-3": 0.668, "redrawn-5": 0.67, "once-5": 0.6739}
-    assert failing(made(changed)) == []
+def test_a_difference_within_a_margin_breaks_nothing() -> None:
+    """The margin is .0116 here: 3.182 (t at .975 for 3 degrees of freedom) times .00365."""
+    assert failing(made({"redrawn-3": 0.65})) == []
+    assert failing(made({"redrawn-3": 0.648})) == [9]
 
 
-def test_coin_flips_drawn_afresh_may_be_off_by_two_standard_errors_and_those_drawn_once_not() -> None:
-    """The standard error is 0.018 here; the other claims are not looked at."""
-    off = {"once-0": 0.47, "redrawn-0": 0.47}
+def test_coin_flips_drawn_afresh_may_be_off_by_a_margin_and_those_drawn_once_not() -> None:
+    """The margin is .058 here; the other claims are not looked at."""
+    off = {"once-0": 0.45, "redrawn-0": 0.45}
     assert [place for place in failing(made(off, spread=10.0)) if place in (0, 1)] == [0]
-    assert 1 in failing(made({"redrawn-0": 0.46}, spread=10.0))
+    assert 1 in failing(made({"redrawn-0": 0.44}, spread=10.0))
 
 
 def test_a_claim_is_judged_only_where_its_arms_were_run() -> None:

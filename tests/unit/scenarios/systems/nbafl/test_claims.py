@@ -81,13 +81,16 @@ def made(
     told: Mapping[str, Mapping[str, object]] | None = None,
     cells: tuple[FederatedCell, ...] = ARMS,
 ) -> Sweep:
-    """A sweep of made-up figures."""
+    """A sweep of made-up figures; changed arms vary with the seeds the other way, so differences do."""
     figures = {**FIGURES, **(changed or {})}
     arms = tuple(cell for cell in cells if only is None or cell.arm in only)
     outcomes = {}
     for cell in arms:
         known = {**FACTS[cell.arm], **(told or {}).get(cell.arm, {})}
-        outcomes[cell.arm] = tuple(Outcome((0.1, figures[cell.arm] + off), known, 2.0) for off in SPREAD)
+        outcomes[cell.arm] = tuple(
+            Outcome((0.1, figures[cell.arm] + (-off if cell.arm in (changed or {}) else off)), known, 2.0)
+            for off in SPREAD
+        )
     return Sweep(STUDY, SEEDS, arms, outcomes)
 
 
@@ -191,7 +194,7 @@ BROKEN = {
         in_table(FEDERATEDSCOPE, (0.65,) * 9),
     ],
     "Accuracy falls in c / epsilon, as the paper": [
-        {table_arm(PAPER, 10.0, 3.0): 0.31},
+        {table_arm(PAPER, 10.0, 3.0): 0.32},
         {table_arm(PAPER, *LEAST): 0.69},
     ],
     "Cells (50, c = 1)": [
@@ -240,10 +243,11 @@ def test_each_claim_about_noise_and_epsilon_can_fail(words, arm, told):
     assert min(names).startswith(words)
 
 
-def test_a_difference_within_two_standard_errors_breaks_nothing():
-    """The standard error of a difference is 0.0026 here."""
-    within = {table_arm(FEDERATEDSCOPE, 50.0, 1.0): 0.655, mnist_arm(100.0): 0.816}
+def test_a_difference_within_a_margin_breaks_nothing():
+    """The margin is .0116 here: 3.182 (t at .975 for 3 degrees of freedom) times .00365."""
+    within = {table_arm(FEDERATEDSCOPE, 50.0, 1.0): 0.661, mnist_arm(100.0): 0.809}
     assert failing(made(within)) == set()
+    assert len(failing(made({mnist_arm(100.0): 0.808}))) == 1
 
 
 def test_a_claim_is_judged_only_where_its_arms_were_run():

@@ -1,0 +1,134 @@
+"""SCAFFOLD: two rounds by hand, no drift on heterogeneous quadratics, and what travels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from mechanisms.servers.scaffold import Scaffold
+from mechanisms.servers.server import FedAvg, Federation, Step, Trained, Upload
+from tests.unit.mechanisms.servers.quadratics import HETEROGENEOUS, Quadratics
+from tests.unit.mechanisms.settings import vector, words
+
+SMALL = Quadratics(np.array([1.0, 2.0]), np.array([[1.0], [-2.0]]), steps=2, rate=0.25)
+
+
+def by_hand(case: Quadratics, chosen: list[list[int]], eta_g: float) -> tuple[float, float, list[float]]:
+    """Algorithm 1 with option II in plain Python, for one parameter: x, c and every c_i."""
+    x, c, own = 0.0, 0.0, [0.0] * len(case.slopes)
+    for sample in chosen:
+        moves, changes = [], []
+        for i in sample:
+            y = x
+            for _ in range(case.steps):
+                gradient = float(case.slopes[i]) * (y - float(case.targets[i, 0]))
+                y = y - case.rate * (gradient + c - own[i])
+            new = own[i] - c + (x - y) / (case.steps * case.rate)
+            moves.append(y - x)
+            changes.append(new - own[i])
+            own[i] = new
+        x += eta_g * sum(moves) / len(sample)
+        c += len(sample) / len(own) * sum(changes) / len(sample)
+    return x, c, own
+
+
+@pytest.mark.parametrize("eta_g", [1.0, 0.5])
+def test_rounds_are_those_of_the_printed_algorithm(eta_g: float) -> None:
+    for rounds in (1, 2, 5):
+        model, control = SMALL.run(Scaffold(SMALL.federation(), 2, eta_g), rounds)
+        x, c, _ = by_hand(SMALL, [[0, 1]] * rounds, eta_g)
+        assert float(model[0]) == pytest.approx(x, abs=1e-6)
+        assert float(control[0]) == pytest.approx(c, abs=1e-5)
+
+
+def test_two_rounds_by_hand() -> None:
+    """Round 1 from x = 0 with c = c_i = 0, K = 2, eta_l = 1/4.
+
+    Client 0: 0 -> 1/4 -> 7/16, c_0 = -(7/16) / (1/2) = -7/8. Client 1: 0 -> -1 -> -3/2, c_1 = 3.
+    x = (7/16 - 24/16) / 2 = -17/32, c = (3 - 7/8) / 2 = 17/16.
+    Round 2: client 0 has c - c_0 = 31/16 and starts at y = -17/32:
+    y -> y - (y - 1 + 31/16) / 4 twice: -81/128, then -363/512. Client 1 has c - c_1 = -31/16:
+    y -> y - (2 (y + 2) - 31/16) / 4: -50/64, then -58/64. x = -(363/512 + 464/512) / 2.
+    """
+    model, control = SMALL.run(Scaffold(SMALL.federation(), 2), 1)
+    assert float(model[0]) == pytest.approx(-17 / 32)
+    assert float(control[0]) == pytest.approx(17 / 16)
+    model, _ = SMALL.run(Scaffold(SMALL.federation(), 2), 2)
+    assert float(model[0]) == pytest.approx(-(363 + 464) / 1024)
+
+
+def test_only_the_sampled_part_of_all_clients_moves_the_server_s_control() -> None:
+    """One of two clients a round: c moves by half of the change."""
+    server, rng = Scaffold(SMALL.federation(), 1), np.random.default_rng(3)
+    chosen = [server.sample(2, rng).tolist() for _ in range(6)]
+    model, control = SMALL.run(server, 6, seed=3)
+    x, c, own = by_hand(SMALL, chosen, 1.0)
+    assert {client for one in chosen for client in one} == {0, 1}
+    assert float(model[0]) == pytest.approx(x, abs=1e-6)
+    assert float(control[0]) == pytest.approx(c, abs=1e-5)
+    assert c == pytest.approx(sum(own) / 2), "the mean of all clients' controls"
+
+
+@pytest.mark.parametrize("clients", [4, 2])
+def test_it_reaches_the_optimum_where_averaging_drifts(clients: int) -> None:
+    """With different slopes and ten steps a round the fixed point of averaging is another place."""
+    case = HETEROGENEOUS
+    drifted, _ = case.run(FedAvg(case.federation(), 4), 400)
+    found, _ = case.run(Scaffold(case.federation(), clients), 400)
+    assert np.linalg.norm(drifted - case.best) > 0.5
+    assert np.linalg.norm(found - case.best) < 1e-3
+
+
+def test_at_the_optimum_the_controls_are_the_gradients_and_nothing_moves() -> None:
+    case = HETEROGENEOUS
+    server = Scaffold(case.federation(), 4)
+    _, control = case.run(server, 400)
+    assert control == pytest.approx([0, 0], abs=1e-3)
+    assert server.state_figures(control) == {"norm of the server's control": float(np.linalg.norm(control))}
+
+
+def test_twice_the_model_travels_both_ways_and_it_says_so() -> None:
+    server = Scaffold(Federation((5, 5), 3, (2, 1)), 2)
+    sent = server.send(
+        Trained(1, vector(1, 2, 3), vector(0, 0, 0), 5, 4, 0.5, vector(1, 0, 0), vector(0, 1, 0)), words()
+    )
+    assert sent.vector.tolist() == [1, 2, 3, -1.5, -1, -1.5]
+    assert sent.kept.tolist() == [-1.5, 0, -1.5]
+    assert sent.vector.dtype == sent.kept.dtype == np.float32
+    assert len(server.told(server.start())) == server.client_memory == 3
+    assert "twice as long as the model" in server.protects
+    assert server.figures["vectors sent per model"] == 2
+    assert (server.name, server.guarantee) == ("scaffold", None)
+
+
+def test_the_correction_is_each_client_s_own() -> None:
+    server = Scaffold(Federation((5, 5), 3, (2,)), 2)
+    kept = np.array([[1, 0], [0, 3]], np.float32)
+    step = Step(np.array([0, 1]), 0.5, vector(2, 2), kept)
+    weights = torch.zeros(2, 2)
+    moved = server.after_batch(weights, torch.zeros(2), step)
+    assert moved.tolist() == [[-0.5, -1.0], [-1.0, 0.5]]
+    assert weights.tolist() == [[0, 0], [0, 0]], "the argument is not changed"
+
+
+def test_nobody_s_round_changes_nothing() -> None:
+    server = Scaffold(Federation((5, 5), 3, (2,)), 2)
+    model, state = vector(1, 2), np.ones(2)
+    new, after = server.combine(model, state, [], words())
+    assert new is model
+    assert after is state
+    server.combine(model, state, [Upload(0, 5, vector(1, 1, 1, 1))], words())
+    assert (model.tolist(), state.tolist()) == ([1, 2], [1, 1])
+
+
+@pytest.mark.parametrize(
+    ("clients", "rate", "said"),
+    [
+        (3, 1.0, "clients_per_round = 3 is not allowed: at most 2"),
+        (2, 0.0, r"learning_rate = 0\.0 is not allowed"),
+    ],
+)
+def test_what_can_not_be(clients: int, rate: float, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Scaffold(SMALL.federation(), clients, rate)
