@@ -12,7 +12,7 @@ BASE = {
     "peers": 4,
     "data": {"source": "patients.csv", "target": "ill"},
     "model": {"class": "node.models:MLP", "args": {"sizes": [6, 2]}},
-    "train": {"rounds": 5, "epochs": 1, "batch_size": 16},
+    "train": {"rounds": 4, "epochs": 1, "batch_size": 32},
 }
 PRIVATE: dict[str, list[str] | list[int]] = {
     "privacy.mechanism": ["ldp", "dp-sgd"],
