@@ -1,8 +1,9 @@
-"""The command line: `python -m scenarios list`, `... run NAME`, `... data NAME`, `... judge FILE`."""
+"""The command line: `python -m scenarios list`, and `run`, `data`, `judge` and `compare`."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from node.cli.sigint import INTERRUPTED, begun, leave
 from node.errors import ConfigError
 from scenarios.catalogue import SCENARIOS, Entry
 from scenarios.data.sources import ALL, data_folder, source
-from scenarios.frame.spec import Request
+from scenarios.frame.spec import Request, Scenario
 
 DESCRIPTION = "Runs of whole swarms, judged by the claims that they make."
 RUN_DESCRIPTION = (
@@ -35,6 +36,10 @@ DATA_DESCRIPTION = (
 JUDGE_DESCRIPTION = (
     "Judge the claims of a stored result.json again, by the claims of this version, without a new run. "
     "The figures of all arms and seeds stay as they are."
+)
+COMPARE_DESCRIPTION = (
+    "Put the arms of several runs side by side, each with its difference from the first run, seed by seed "
+    "where the seeds agree."
 )
 DATA_DIR_HELP = "where data lies; else $MURMURATION_DATA, else the user's cache folder"
 DEBUG = "--debug"
@@ -64,17 +69,22 @@ def _dispatch(arguments: argparse.Namespace) -> int:
             _data(arguments, console)
         case "judge":
             _judge(arguments, console)
+        case "compare":
+            _compare(arguments, console)
         case _:
             _run(arguments, console)
     return 0
 
 
 def _run(arguments: argparse.Namespace, console: Console) -> None:
-    entry = find(arguments.name)
-    _say(console, f"scenario {entry.name}: {entry.summary}")
+    if is_own(arguments.name):
+        _say(console, f"study {arguments.name}")
+    else:
+        entry = find(arguments.name)
+        _say(console, f"scenario {entry.name}: {entry.summary}")
     from scenarios.frame.harness import run  # noqa: PLC0415 - loads plotly
 
-    scenario = entry.load()
+    scenario = loaded(arguments.name)
     begun()
     run(scenario, request(arguments), console)
 
@@ -113,6 +123,22 @@ def _judge(arguments: argparse.Namespace, console: Console) -> None:
         _say(console, f"written: {arguments.result}")
 
 
+def _compare(arguments: argparse.Namespace, console: Console) -> None:
+    from scenarios.frame.harness import terminal_table  # noqa: PLC0415 - loads plotly
+    from scenarios.runs.compare import compared_json, compared_table, notes, read_run  # noqa: PLC0415
+
+    begun()
+    if len(arguments.runs) < 2:
+        raise ConfigError("compare takes two runs or more: the folders of their --out")
+    runs = [read_run(folder) for folder in arguments.runs]
+    if arguments.json:
+        print(json.dumps(compared_json(runs), indent=2))
+        return
+    console.print(terminal_table(compared_table(runs)))
+    for line in notes(runs):
+        _say(console, line)
+
+
 def _say(console: Console, text: str) -> None:
     """What is begun, before what it takes is loaded: that may take seconds."""
     console.print(text, highlight=False, markup=False, soft_wrap=True)
@@ -135,12 +161,13 @@ def command_line() -> Parser:
     """The parser; values are judged by the scenario, once it is loaded."""
     parser = Parser(prog=program("scenarios"), description=DESCRIPTION, allow_abbrev=False)
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="list | run | data | judge", parser_class=Parser
+        dest="command", required=True, metavar="list | run | data | judge | compare", parser_class=Parser
     )
     commands.add_parser("list", help="name, source and one line for every scenario")
     _add_data(commands)
     _add_run(commands)
     _add_judge(commands)
+    _add_compare(commands)
     for command in commands.choices.values():
         command.add_argument(DEBUG, action="store_true", help="tracebacks of errors")
     return parser
@@ -164,7 +191,11 @@ def _add_run(commands: Any) -> None:
         "run", help="run a scenario", description=RUN_DESCRIPTION, allow_abbrev=False
     )
     runner.add_argument(
-        "name", metavar="NAME", type=_scenario, choices=SCENARIOS, help=f"one of: {', '.join(SCENARIOS)}"
+        "name",
+        metavar="NAME",
+        type=_scenario,
+        choices=_Targets(SCENARIOS),
+        help=f"one of: {', '.join(SCENARIOS)}; or a study of your own: package.module:STUDY, or FILE.toml",
     )
     runner.add_argument("--peers", type=int, metavar="N", help="how many peers take part")
     runner.add_argument("--rounds", type=int, metavar="N", help="how many rounds they train")
@@ -200,9 +231,40 @@ def _add_judge(commands: Any) -> None:
     )
 
 
+class _Targets(dict[str, Entry]):
+    """The scenarios, for a shell's completion; `_scenario` has judged what is given, so all else is in it."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+def _add_compare(commands: Any) -> None:
+    compared = commands.add_parser(
+        "compare", help="put runs side by side", description=COMPARE_DESCRIPTION, allow_abbrev=False
+    )
+    compared.add_argument(
+        "runs", nargs="+", type=Path, metavar="DIR", help="the --out folder of a run, or its result.json"
+    )
+    compared.add_argument("--json", action="store_true", help="print JSON")
+
+
 def _scenario(name: str) -> str:
-    """The name, if it is one: the complaint is ours, the choices are for a shell's completion."""
-    return find(name).name
+    """The name or the study of one's own, if it can be one: the complaint is ours."""
+    return name if is_own(name) else find(name).name
+
+
+def is_own(name: str) -> bool:
+    """Whether `scenarios run` is given a study by import path or file, not a name of the catalogue."""
+    return ":" in name or name.endswith(".toml")
+
+
+def loaded(name: str) -> Scenario[Any, Any]:
+    """The scenario of that name, or of a study by import path or file. Raises ConfigError."""
+    if not is_own(name):
+        return find(name).load()
+    from scenarios.own.opened import opened  # noqa: PLC0415 - loads torch
+
+    return opened(name)
 
 
 def _data_set(name: str) -> str:
@@ -227,7 +289,10 @@ def request(arguments: argparse.Namespace) -> Request:
 def find(name: str) -> Entry:
     """The scenario of that name, not loaded yet. Raises ConfigError."""
     if name not in SCENARIOS:
-        raise ConfigError(f"scenario {name!r} is unknown; allowed: {', '.join(SCENARIOS)}")
+        raise ConfigError(
+            f"scenario {name!r} is unknown; allowed: {', '.join(SCENARIOS)}, or a study of your own as "
+            "package.module:STUDY or FILE.toml"
+        )
     return SCENARIOS[name]
 
 

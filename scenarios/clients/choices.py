@@ -19,6 +19,7 @@ from node.errors import ConfigError, reason, shown
 from node.training.build import import_class
 from scenarios.data import partitions
 from scenarios.data.dataset import Dataset
+from scenarios.data.own import DataName, name_of
 from scenarios.data.partitions import Parts
 
 PARTITIONS: dict[str, Callable[..., Parts]] = {
@@ -42,7 +43,7 @@ class Rows:
     row_norm: every row, test rows too, is scaled down to at most this L2 norm; None: rows stay as they are.
     """
 
-    dataset: str
+    dataset: DataName
     most: int | None = None
     row_norm: float | None = None
 
@@ -60,7 +61,7 @@ class Rows:
             return np.arange(there)
         if self.most > there:
             raise ConfigError(
-                f"data set {self.dataset} has {there} training rows, and {self.most} are asked for; "
+                f"data set {name_of(self.dataset)} has {there} training rows, and {self.most} are asked for; "
                 "take fewer clients"
             )
         return np.sort(rng.permutation(there)[: self.most])

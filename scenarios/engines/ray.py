@@ -25,6 +25,7 @@ from mechanisms.servers.server import Indices, Sent
 from scenarios.clients.work import ClientWork, Crew, FederatedArm
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
+from scenarios.data.own import DataName
 from scenarios.engines.choice import RaySection
 from scenarios.engines.clock import clocked
 from scenarios.engines.engine import Place, SweepDisplay, one_line
@@ -64,7 +65,7 @@ class _Sweep:
         self._news: Any = ray.remote(num_cpus=0)(News).remote()
         self._task = ray.remote(run_cell)
         self._library = LocalRoom(place.data_dir, 1, lambda number, figure: None)
-        self._shipped: dict[tuple[str, int], Ref] = {}
+        self._shipped: dict[tuple[DataName, int], Ref] = {}
         self._running: dict[Ref, Cell] = {}
 
     def run(self, waiting: deque[Cell], at_once: int) -> None:
@@ -87,7 +88,7 @@ class _Sweep:
         task = self._task.options(num_cpus=own_cores(cell), scheduling_strategy="SPREAD")
         self._running[task.remote(cell, self._place.data_dir, data, self._news)] = cell
 
-    def _ship(self, name: str, seed: int) -> Ref:
+    def _ship(self, name: DataName, seed: int) -> Ref:
         """Put a data set into the object store, once. A new one releases the earlier ones."""
         if (name, seed) not in self._shipped:
             self._shipped.clear()
@@ -141,7 +142,7 @@ class News:
         return told
 
 
-def run_cell(cell: Cell, data_dir: Path, data: Mapping[str, Ref], news: Any) -> Outcome:
+def run_cell(cell: Cell, data_dir: Path, data: Mapping[DataName, Ref], news: Any) -> Outcome:
     """Replay one cell, as a task; its blocks of clients are tasks of their own."""
 
     def say(number: int, figure: float) -> None:
@@ -156,10 +157,10 @@ class RayRoom:
     """A room for a cell in a task."""
 
     data_dir: Path
-    data: Mapping[str, Ref]
+    data: Mapping[DataName, Ref]
     say: Callable[[int, float], None]
 
-    def dataset(self, name: str, seed: int) -> Dataset:
+    def dataset(self, name: DataName, seed: int) -> Dataset:
         """See Room.dataset; it comes from the object store and is therefore read-only."""
         shipped: Dataset = got(self.data[name])
         # These become torch tensors, and torch warns about read-only memory.

@@ -13,10 +13,12 @@ import torch
 
 from mechanisms.noise.clipping import Floats
 from mechanisms.servers.server import Indices
+from node.task.sections import DataSection
 from scenarios.clients.work import ClientWork, Crew
 from scenarios.data import sources
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
+from scenarios.data.own import DataName, own_dataset
 from scenarios.federated.rounds import in_order, remembered, train_block
 
 TEST_SPLIT = 1
@@ -50,10 +52,10 @@ class LocalRoom:
     data_dir: Path
     threads: int
     say: Callable[[int, float], None]
-    _loaded: dict[tuple[str, int], Dataset] = field(default_factory=dict)
+    _loaded: dict[tuple[DataName, int], Dataset] = field(default_factory=dict)
     _vertical: dict[str, Criteo] = field(default_factory=dict)
 
-    def dataset(self, name: str, seed: int) -> Dataset:
+    def dataset(self, name: DataName, seed: int) -> Dataset:
         """See Room.dataset; loaded once."""
         if (name, seed) not in self._loaded:
             self._loaded.clear()
@@ -66,9 +68,11 @@ class LocalRoom:
             self._vertical[name] = sources.load_vertical(name, self.data_dir)
         return self._vertical[name]
 
-    def either(self, name: str, seed: int) -> Dataset | Criteo:
+    def either(self, name: DataName, seed: int) -> Dataset | Criteo:
         """The data set of that name, of either kind. Raises ConfigError."""
-        return self.vertical(name) if name in sources.VERTICAL else self.dataset(name, seed)
+        if isinstance(name, str) and name in sources.VERTICAL:
+            return self.vertical(name)
+        return self.dataset(name, seed)
 
     @contextmanager
     def crew(self, work: ClientWork) -> Iterator[Crew]:
@@ -77,6 +81,8 @@ class LocalRoom:
             yield ThreadCrew(work, workers)
 
 
-def load(name: str, data_dir: Path, seed: int) -> Dataset:
+def load(name: DataName, data_dir: Path, seed: int) -> Dataset:
     """Load a data set with the test rows of that seed. Raises ConfigError."""
+    if isinstance(name, DataSection):
+        return own_dataset(name, seed)
     return sources.load(name, data_dir, np.random.default_rng([seed, TEST_SPLIT]))

@@ -13,6 +13,7 @@ from node.task.rules import read_section, shared_values
 from node.task.sections import ModelSection, TrainSection
 from scenarios.clients.preparation import check_attackers, prepared
 from scenarios.clients.work import SAMPLE, FederatedArm, client_work
+from scenarios.data.own import DataName
 from scenarios.federated.reported import census_of, with_clients
 from scenarios.federated.rounds import rounds_of
 from scenarios.frame.spec import Json
@@ -27,7 +28,7 @@ class FederatedCell(FederatedArm):
     """One arm with one seed, as a cell of a sweep."""
 
     @property
-    def data_sets(self) -> tuple[str, ...]:
+    def data_sets(self) -> tuple[DataName, ...]:
         """The data set of its rows."""
         return (self.rows.dataset,)
 

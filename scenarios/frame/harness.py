@@ -44,6 +44,7 @@ def run(scenario: Scenario[Any, Any], request: Request, console: Console) -> Non
     configuration = scenario.plan(request)
     described = dict(scenario.describe(configuration))
     now, started_s = datetime.now().astimezone(), time.monotonic()
+    target = scenario.target or scenario.name
     folder = request.out or fresh_folder(scenario.name, now)
     with claimed(folder, scenario.name, described):
         results = scenario.execute(configuration, folder, console)
@@ -55,14 +56,13 @@ def run(scenario: Scenario[Any, Any], request: Request, console: Console) -> Non
             note=note(request, len(scenario.claims) - len(judged)),
             method=scenario.method,
             configuration=described,
-            command=shlex.join(
-                ("python", "-m", "scenarios", "run", scenario.name, *scenario.again(configuration))
-            ),
+            command=shlex.join(("python", "-m", "scenarios", "run", target, *scenario.again(configuration))),
             versions=versions(),
             started=now.isoformat(timespec="seconds"),
             seconds=time.monotonic() - started_s,
         )
         tables = scenario.tables(results)
+        scenario.files(results, folder)
         write_json(folder / "result.json", result(scenario, results, ended, judged))
         write_text(folder / "report.html", render(ended, scenario.charts(results), tables, judged))
     say(console, ended, tables, judged, folder / "report.html")

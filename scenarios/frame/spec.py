@@ -101,6 +101,10 @@ class Chart:
     under: Table | None = None
 
 
+def no_files(results: Any, folder: Path) -> None:
+    """Write nothing besides result.json and report.html."""
+
+
 PROSE_CHARACTERS = 24
 
 
@@ -119,6 +123,8 @@ class Scenario(Generic[Configuration, Results]):
     again: the arguments after `scenarios run NAME` that reproduce this configuration.
     execute: runs a configuration in a folder and shows progress on the console; raises UserError.
     headline: one sentence with the main figures.
+    files: writes further files with the results to the folder, before result.json.
+    target: what `scenarios run` takes for it; "" stands for its name.
     method: how the claims are judged, in a sentence or two, for a report's reader.
     stored: the results that a result.json holds; None if it does not hold all of them. Raises ConfigError.
     """
@@ -137,6 +143,8 @@ class Scenario(Generic[Configuration, Results]):
     claims: tuple[Claim[Results], ...]
     charts: Callable[[Results], tuple[Chart, ...]]
     tables: Callable[[Results], tuple[Table, ...]]
+    files: Callable[[Results, Path], None] = no_files
+    target: str = ""
     method: str = ""
     stored: Callable[[Json], Results] | None = None
 

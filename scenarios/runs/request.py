@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,11 +18,15 @@ from typing import Any
 from node.distribution import NAME as DISTRIBUTION
 from node.errors import ConfigError, shown
 from node.task.load import overridden
-from node.task.rules import Rule, key, plain_table, read_section, text, whole
+from node.task.rules import Rule, key, plain_table, read_section, real, text, whole
+from scenarios.clients.aggregators import aggregated_by
+from scenarios.clients.attacks import own_attackers
 from scenarios.data.sources import data_folder
 from scenarios.engines.choice import EngineChoice, RaySection
 from scenarios.engines.room import LocalRoom
+from scenarios.federated.cell import FederatedCell
 from scenarios.frame.spec import Json, Request
+from scenarios.study.arms import Arm, as_arm
 from scenarios.study.cells import Cell, Room
 from scenarios.study.sweep import Study
 
@@ -45,6 +49,7 @@ def _patterns() -> Rule:
 
 
 _MECHANISM = "the name of a mechanism, such as 'fedadam', or 'package.module:Class'"
+_arguments = plain_table("a table of text, numbers, booleans, lists")
 
 
 def _figure() -> Rule:
@@ -61,17 +66,22 @@ def _figure() -> Rule:
 
 @dataclass(frozen=True)
 class StudySection:
-    """The keys of `scenario.`. `mechanism` adds the arm "own", made with `parameters`.
+    """The keys of `scenario.`.
 
-    `target`: a figure; the report says when each arm reaches it.
+    `mechanism` adds the arm "own", made with `parameters`; `aggregator` adds one whose server aggregates with
+    the user's function. With `attack`, a share `attackers` of the clients attacks, in all arms. `target`: a
+    figure; the report says when each arm reaches it.
     """
 
     arms: tuple[str, ...] | None = key(_patterns(), None)
     seeds: int | None = key(whole(2, 1000, because=", as a mean needs its standard error"), None)
     mechanism: str | None = key(text(_MECHANISM, r"[\w-]+|[\w.]+:[\w.]+"), None)
-    parameters: Mapping[str, Any] = key(
-        plain_table("a table of text, numbers, booleans, lists"), factory=dict
-    )
+    parameters: Mapping[str, Any] = key(_arguments, factory=dict)
+    aggregator: str | None = key(text("'package.module:function'", r"[\w.]+:[\w.]+"), None)
+    aggregator_parameters: Mapping[str, Any] = key(_arguments, factory=dict)
+    attack: str | None = key(text("'package.module:Class'", r"[\w.]+:[\w.]+"), None)
+    attack_parameters: Mapping[str, Any] = key(_arguments, factory=dict)
+    attackers: float = key(real(above=0, at_most=1), 0.2)
     target: float | None = key(_figure(), None)
 
 
@@ -84,7 +94,7 @@ class StudyRun:
     """
 
     study: Study
-    arms: tuple[Cell, ...]
+    arms: tuple[Arm | Cell, ...]
     seeds: tuple[int, ...]
     engine: EngineChoice
     data_dir: Path
@@ -94,7 +104,7 @@ class StudyRun:
     @property
     def cells(self) -> tuple[Cell, ...]:
         """Seed by seed, so that a run that is stopped has whole seeds."""
-        return tuple(arm.seeded(seed) for seed in self.seeds for arm in self.arms)
+        return tuple(as_arm(arm).cell.seeded(seed) for seed in self.seeds for arm in self.arms)
 
 
 def judged(study: Study, request: Request) -> StudyRun:
@@ -104,13 +114,14 @@ def judged(study: Study, request: Request) -> StudyRun:
     ray = read_section(RaySection, "ray", table.pop("ray", {}))
     engine = _engine(request, ray)
     seeds = _seeds(study, request, own)
-    arms = tuple(_changed(arm, request, table, study) for arm in _chosen(study, request, own))
+    chosen = (_changed(arm, request, table, study) for arm in _chosen(study, request, own))
+    arms = tuple(_attacked(arm, own) for arm in chosen)
     data_dir = data_folder(request.data_dir, os.environ)
     room = LocalRoom(data_dir, 1, lambda number, figure: None)
     for name in study.data_sets:
         room.either(name, seeds[0])
     for arm in arms:
-        _check(arm.seeded(seeds[0]), room)
+        _check(as_arm(arm).cell.seeded(seeds[0]), room)
     return StudyRun(study, arms, seeds, engine, data_dir, _given(request), own.target)
 
 
@@ -152,7 +163,7 @@ def _seeds(study: Study, request: Request, own: StudySection) -> tuple[int, ...]
     return tuple(range(first, first + (usual if own.seeds is None else own.seeds)))
 
 
-def _chosen(study: Study, request: Request, own: StudySection) -> tuple[Cell, ...]:
+def _chosen(study: Study, request: Request, own: StudySection) -> tuple[Arm | Cell, ...]:
     """The arms that were asked for by name, else those of the study's form; and the user's own."""
     patterns = own.arms or (study.quick.arms if request.quick else study.usual)
     for pattern in patterns:
@@ -160,14 +171,50 @@ def _chosen(study: Study, request: Request, own: StudySection) -> tuple[Cell, ..
             known = ", ".join(arm.arm for arm in study.arms)
             raise ConfigError(f"scenario.arms = {shown(pattern)} is no arm of {study.name}; allowed: {known}")
     arms = tuple(arm for arm in study.arms if any(fnmatchcase(arm.arm, pattern) for pattern in patterns))
-    if own.mechanism is None:
-        if own.parameters:
-            raise ConfigError("scenario.parameters has no effect without scenario.mechanism; name one")
-        return arms
-    return (*arms, study.own(own.mechanism, own.parameters))
+    return (*arms, *_own_arms(study, own))
 
 
-def _changed(arm: Cell, request: Request, table: Mapping[str, Any], study: Study) -> Cell:
+def _own_arms(study: Study, own: StudySection) -> tuple[Cell, ...]:
+    """The arm with the user's own mechanism or aggregator, if one was asked for."""
+    if own.mechanism is None and own.parameters:
+        raise ConfigError("scenario.parameters has no effect without scenario.mechanism; name one")
+    if own.aggregator is None and own.aggregator_parameters:
+        raise ConfigError(
+            "scenario.aggregator_parameters has no effect without scenario.aggregator; name one"
+        )
+    if own.mechanism is None and own.aggregator is None:
+        return ()
+    if own.mechanism is not None and own.aggregator is not None:
+        raise ConfigError("scenario.mechanism and scenario.aggregator are both given; give one of them")
+    if study.own is None:
+        name = "aggregator" if own.mechanism is None else "mechanism"
+        raise ConfigError(f"scenario.{name}: study {study.name} makes no arm of it; add an arm to the study")
+    if own.mechanism is not None:
+        return (study.own(own.mechanism, own.parameters),)
+    server = aggregated_by(str(own.aggregator), own.aggregator_parameters)
+    return (study.own(server.path, server.parameters),)
+
+
+def _attacked(arm: Arm | Cell, own: StudySection) -> Arm | Cell:
+    """The arm with the user's own attack among its clients. Raises ConfigError."""
+    if own.attack is None:
+        if own.attack_parameters or own.attackers != StudySection.attackers:
+            raise ConfigError(
+                "scenario.attackers and scenario.attack_parameters have no effect without scenario.attack; "
+                "name one"
+            )
+        return arm
+    cell, factors = as_arm(arm).cell, as_arm(arm).factors
+    if not isinstance(cell, FederatedCell):
+        raise ConfigError(
+            f"scenario.attack: arm {arm.arm} has no clients of a server, which attack; leave it out by "
+            "naming others in scenario.arms"
+        )
+    attackers = own_attackers(own.attack, own.attack_parameters, own.attackers)
+    return Arm(replace(cell, attackers=attackers), factors)
+
+
+def _changed(arm: Arm | Cell, request: Request, table: Mapping[str, Any], study: Study) -> Arm | Cell:
     rounds = request.rounds
     if rounds is None and request.quick:
         rounds = study.quick.rounds
@@ -198,5 +245,5 @@ def described(run: StudyRun) -> Json:
         "seed": run.seeds[0],
         "seeds": len(run.seeds),
         "engine": run.engine.name,
-        "arms": {arm.arm: arm.describe() for arm in run.arms},
+        "arms": {arm.arm: as_arm(arm).cell.describe() for arm in run.arms},
     }

@@ -11,18 +11,19 @@ from scenarios.engines.choice import EngineChoice
 from scenarios.engines.engine import Engine, Place, cores
 from scenarios.engines.inline import InlineEngine
 from scenarios.engines.nodes import ProcessesEngine
-from scenarios.frame.spec import Json, Scenario
+from scenarios.frame.spec import Json, Scenario, Table
 from scenarios.runs.progress import sweep_shown
 from scenarios.runs.request import ENGINES, OPTIONS, StudyRun, described, judged
 from scenarios.study.cells import Cell, Shelf
 from scenarios.study.common_tables import common_tables
 from scenarios.study.comparison import METHOD
+from scenarios.study.plots import usual_charts, usual_headline, usual_tables
 from scenarios.study.sweep import Study, Sweep, arms_json, collect, stored, substitutions
 from scenarios.study.targets import targets_json
 
 
-def scenario_of(study: Study) -> Scenario[StudyRun, Sweep]:
-    """Return the scenario that runs a study."""
+def scenario_of(study: Study, target: str = "") -> Scenario[StudyRun, Sweep]:
+    """Return the scenario that runs a study. target: what `scenarios run` takes for it; "": its name."""
     return Scenario(
         name=study.name,
         source=study.source,
@@ -33,11 +34,13 @@ def scenario_of(study: Study) -> Scenario[StudyRun, Sweep]:
         describe=described,
         again=lambda run: run.given,
         execute=execute,
-        headline=study.headline,
+        headline=study.headline or usual_headline,
         arms=_arms,
         claims=study.claims,
-        charts=study.charts,
-        tables=lambda sweep: (*study.tables(sweep), *common_tables(sweep), substitutions(study)),
+        charts=study.charts or usual_charts,
+        tables=partial(_tables, study),
+        files=_write_frame,
+        target=target,
         method=METHOD,
         stored=partial(stored, study),
     )
@@ -47,6 +50,17 @@ def _arms(sweep: Sweep) -> dict[str, Json]:
     """Every arm's figures, and when it reaches the target."""
     reached = targets_json(sweep)
     return {arm: {**figures, **reached.get(arm, {})} for arm, figures in arms_json(sweep).items()}
+
+
+def _tables(study: Study, sweep: Sweep) -> tuple[Table, ...]:
+    tables = (*(study.tables or usual_tables)(sweep), *common_tables(sweep))
+    return (*tables, substitutions(study)) if study.stands_in else tables
+
+
+def _write_frame(sweep: Sweep, folder: Path) -> None:
+    from scenarios.study.frame import write_frame  # noqa: PLC0415  its writers are slow to load
+
+    write_frame(folder, sweep.frame())
 
 
 def execute(run: StudyRun, folder: Path, console: Console) -> Sweep:

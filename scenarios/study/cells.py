@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from node.errors import UserError, reason
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
+from scenarios.data.own import DataName
 from scenarios.frame.folder import write_json
 from scenarios.frame.spec import Json
 
@@ -61,8 +62,11 @@ class Room(Protocol):
     def data_dir(self) -> Path:
         """The data folder."""
 
-    def dataset(self, name: str, seed: int) -> Dataset:
-        """The data set of that name, with test rows drawn from `seed`. Raises ConfigError."""
+    def dataset(self, name: DataName, seed: int) -> Dataset:
+        """The data set of that name, or rows of one's own, with test rows drawn from `seed`.
+
+        Raises ConfigError.
+        """
 
     def vertical(self, name: str) -> Criteo:
         """The data set of two parties of that name. Raises ConfigError."""
@@ -94,7 +98,7 @@ class Cell(Named, Protocol):
     """One arm with one seed. Templates of a study are cells with seed 0."""
 
     @property
-    def data_sets(self) -> tuple[str, ...]:
+    def data_sets(self) -> tuple[DataName, ...]:
         """The names of the data sets that it requests from its room, always with its own seed."""
 
     def check(self, room: Room) -> None:

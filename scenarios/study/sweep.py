@@ -1,9 +1,10 @@
 """A study is a value: the arms, seeds and claims of one sweep. Each study is one file.
 
-    arms x seeds ──▶ cells ──engine──▶ Sweep ──▶ claims, charts, tables
+    arms x seeds ──▶ cells ──engine──▶ Sweep ──▶ claims, charts, tables, one tidy table of everything
 
-An arm is a cell with seed 0 (scenarios.study.cells). scenarios.runs.request defines what the command line may
-change; scenarios.runs.run turns a study into a scenario.
+An arm is a cell with seed 0 (scenarios.study.cells) and its factors (scenarios.study.arms); a cell alone is
+an arm without factors. scenarios.runs.request defines what the command line may change; scenarios.runs.run
+turns a study into a scenario.
 """
 
 from __future__ import annotations
@@ -11,15 +12,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from node.errors import ConfigError, shown
 from scenarios.frame.spec import Chart, Claim, Json, Table
+from scenarios.study.arms import Arm, Factors, Line, Where, as_arm, lines, selected
 from scenarios.study.cells import Cell, Fact, Outcome
 from scenarios.study.estimates import estimate
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FINAL = "figure"
 """The name that selects an outcome's figures instead of a fact or series."""
@@ -34,30 +40,31 @@ class Quick:
     arms: tuple[str, ...] = ("*",)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Study:
-    """A sweep and its claims.
+    """A sweep and its claims. Name, summary, arms and seeds are enough.
 
-    stands_in: (part of the source, its replacement here), listed in every report.
-    data_sets: the names of the data sets that every run needs; an arm asks for others that it uses.
-    usual: patterns of the arms of a full run; the others run only if the command line names them.
-    own: makes an arm called "own" from the import path and keyword arguments of a user's mechanism. Raises
-    ConfigError.
+    source: whose system it replays. stands_in: (part of the source, its replacement here), listed in every
+    report. data_sets: the names of the data sets that every run needs; an arm asks for others that it uses.
+    own: makes an arm called "own" from the import path and keyword arguments of a user's mechanism, and
+    raises ConfigError; None: the study has no such arm. headline, charts, tables: None stands for those of
+    scenarios.study.plots. usual: patterns of the arms of a full run; the others run only if the command line
+    names them.
     """
 
     name: str
-    source: str
     summary: str
-    stands_in: tuple[tuple[str, str], ...]
-    data_sets: tuple[str, ...]
-    arms: tuple[Cell, ...]
+    arms: tuple[Arm | Cell, ...]
     seeds: int
-    quick: Quick
-    own: Callable[[str, Mapping[str, Any]], Cell]
-    claims: tuple[Claim[Sweep], ...]
-    headline: Callable[[Sweep], str]
-    charts: Callable[[Sweep], tuple[Chart, ...]]
-    tables: Callable[[Sweep], tuple[Table, ...]]
+    source: str = ""
+    stands_in: tuple[tuple[str, str], ...] = ()
+    data_sets: tuple[str, ...] = ()
+    quick: Quick = Quick(seeds=2, rounds=2)
+    own: Callable[[str, Mapping[str, Any]], Cell] | None = None
+    claims: tuple[Claim[Sweep], ...] = ()
+    headline: Callable[[Sweep], str] | None = None
+    charts: Callable[[Sweep], tuple[Chart, ...]] | None = None
+    tables: Callable[[Sweep], tuple[Table, ...]] | None = None
     usual: tuple[str, ...] = ("*",)
 
 
@@ -65,14 +72,42 @@ class Study:
 class Sweep:
     """The results of a study: for each arm that was run one outcome per seed, in the order of `seeds`.
 
-    target: the figure that the user asks when each arm reaches; None: not asked.
+    arms: as they were run, with what the command line changed. target: the figure that the user asks when
+    each arm reaches; None: not asked.
     """
 
     study: Study
     seeds: tuple[int, ...]
-    arms: tuple[Cell, ...]
+    arms: tuple[Arm | Cell, ...]
     outcomes: Mapping[str, tuple[Outcome, ...]]
     target: float | None = None
+
+    @cached_property
+    def factors(self) -> Mapping[str, Factors]:
+        """The factors of each arm that was run, by its name."""
+        return {arm.arm: as_arm(arm).factors for arm in self.arms if arm.arm in self.outcomes}
+
+    @cached_property
+    def cells(self) -> Mapping[str, Cell]:
+        """The cell of each arm as it was run, with seed 0, by the arm's name."""
+        return {arm.arm: as_arm(arm).cell for arm in self.arms}
+
+    def select(self, where: Where) -> tuple[str, ...]:
+        """The arms with these values of factors, in the order of the study."""
+        return selected(self.factors, where)
+
+    def lines(self, over: str, where: Where) -> tuple[Line, ...]:
+        """The arms with these values of factors as lines over the factor `over`; see study.arms.lines."""
+        return lines(self.factors, over, where)
+
+    def frame(self) -> pa.Table:
+        """Everything as one tidy table, a row for each arm, seed and round; see study.frame.
+
+        `sweep.frame().to_pandas()` is the same for pandas, where that is installed.
+        """
+        from scenarios.study.frame import frame_of  # noqa: PLC0415  its readers and writers are slow to load
+
+        return frame_of(self.factors, self.seeds, self.outcomes)
 
     def has(self, *arms: str) -> bool:
         """Whether all of these arms were run."""
@@ -147,24 +182,26 @@ def stored(study: Study, result: Json) -> Sweep:
 
 
 def _outcome(figures: Mapping[str, Any]) -> Outcome:
-    others = {name: value for name, value in figures.items() if name not in ("seed", "figures", "seconds")}
+    own = ("seed", "figures", "seconds", "clock")
+    others = {name: value for name, value in figures.items() if name not in own}
     return Outcome(
         figures=tuple(figures["figures"]),
         facts={name: value for name, value in others.items() if not isinstance(value, list)},
         seconds=figures["seconds"],
         series={name: tuple(value) for name, value in others.items() if isinstance(value, list)},
+        clock=tuple(figures.get("clock", ())),
     )
 
 
 def collect(
     study: Study,
-    arms: Sequence[Cell],
+    arms: Sequence[Arm | Cell],
     seeds: Sequence[int],
     get: Callable[[Cell], Outcome],
     target: float | None = None,
 ) -> Sweep:
     """Collect the outcomes of all cells, which `get` returns."""
-    outcomes = {cell.arm: tuple(get(cell.seeded(seed)) for seed in seeds) for cell in arms}
+    outcomes = {arm.arm: tuple(get(as_arm(arm).cell.seeded(seed)) for seed in seeds) for arm in arms}
     return Sweep(study, tuple(seeds), tuple(arms), outcomes, target)
 
 

@@ -280,7 +280,7 @@ def _rows(sweep: Sweep, kind: str, facts: Sequence[str]) -> tuple[tuple[str, ...
     """The rows of the arms of a kind, as their cells state it: means of facts, and epsilon."""
     return tuple(
         (cell.arm, *(_mean(sweep, cell.arm, fact) for fact in facts), amount(sweep.fact(cell.arm, "epsilon")))
-        for cell in sweep.arms
+        for cell in sweep.cells.values()
         if cell.describe()["kind"] == kind
     )
 

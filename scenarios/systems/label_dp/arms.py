@@ -87,7 +87,7 @@ def noisy_signs(sweep: Sweep) -> dict[str, float]:
 
 def epochs_of_arm(sweep: Sweep, arm: str) -> int:
     """The number of epochs that an arm was run for."""
-    return next(cell.rounds for cell in sweep.arms if cell.arm == arm)
+    return sweep.cells[arm].rounds
 
 
 # -- properties of flips -----------------------------------------------------------------------------------

@@ -218,7 +218,7 @@ def own(path: str, parameters: Mapping[str, Any]) -> Cell:
 
 def cell_of(sweep: Sweep, arm: str) -> Cell:
     """The cell of an arm as it was run; the command line may have changed it."""
-    return next(cell for cell in sweep.arms if cell.arm == arm)
+    return sweep.cells[arm]
 
 
 def asked(cell: Cell) -> float | None:

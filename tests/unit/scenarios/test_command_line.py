@@ -21,6 +21,11 @@ def test_list_names_every_scenario_with_source_and_a_line(capsys: pytest.Capture
         ("walk swarm", "walk"),
         ("run", "NAME"),
         ("run nothing", "scenario 'nothing' is unknown; allowed: swarm"),
+        ("run no.toml", "no.toml: cannot be read: No such file"),
+        ("run no.where:STUDY", "'no.where:STUDY' cannot be imported"),
+        ("compare", "DIR"),
+        ("compare here", "compare takes two runs or more"),
+        ("compare here there", "here is no result.json of a scenario"),
         ("run swarm --peers five", "five"),
         ("run swarm --peers 2", "--peers 2: allowed are 3"),
         ("run swarm --jobs 2", "--jobs: scenario swarm does not have it; allowed are --engine"),
@@ -52,6 +57,8 @@ def test_a_bad_command_line_is_one_line_and_status_2(
     assert captured.err.count("\n") == 1
     assert captured.out in (
         "",
+        "study no.toml\n",
+        "study no.where:STUDY\n",
         *(f"scenario {entry.name}: {entry.summary}\n" for entry in SCENARIOS.values()),
     )
     assert list(tmp_path.iterdir()) == []

@@ -15,11 +15,14 @@ from scenarios.clients.choices import MechanismChoice, Rows
 from scenarios.frame.spec import Request
 from scenarios.runs.request import StudyRun, described, judged
 from scenarios.engines.choice import RaySection
+from scenarios.own.tables import cell_of
 from scenarios.study.sweep import Study
 from tests.own_studies import PLAIN, SHRINKING, STUDY
 
 OWN = f"scenario.mechanism={SHRINKING}"
 TWO = "scenario.parameters={clients_per_round = 2}"
+MEDIAN = "scenario.aggregator=mechanisms.servers.robust:coordinate_median"
+FORGER = "scenario.attack=tests.own_attacks:Forger"
 ON_MNIST = replace(STUDY, data_sets=("mnist",), arms=(replace(PLAIN, rows=Rows("mnist")),))
 
 
@@ -91,6 +94,26 @@ def test_an_own_mechanism_by_import_path_is_an_arm_more() -> None:
     assert own.mechanism.parameters == {"clients_per_round": 2}
 
 
+def test_an_own_aggregator_is_an_arm_more_and_an_own_attack_is_in_all_arms() -> None:
+    asked = run(MEDIAN, FORGER, "scenario.attackers=0.4", "scenario.attack_parameters={factor = 2.0}")
+    assert names(asked) == ["plain", "noised", "own"]
+    cells = [cell for cell in asked.cells if cell.seed == 0 and isinstance(cell, FederatedCell)]
+    assert [cell.attackers.of for cell in cells] == [0.4] * 3
+    assert cells[-1].mechanism.parameters["path"] == "mechanisms.servers.robust:coordinate_median"
+    assert described(asked)["arms"]["plain"]["attackers"]["forgery"]["parameters"] == {"factor": 2.0}
+    assert run().cells[0].attackers == PLAIN.attackers  # type: ignore[attr-defined]
+
+
+def test_a_study_without_clients_or_an_own_arm_says_so() -> None:
+    bare = replace(STUDY, own=None)
+    for override, name in ((OWN, "mechanism"), (MEDIAN, "aggregator")):
+        with pytest.raises(ConfigError, match=f"scenario.{name}: study small makes no arm of it"):
+            run(override, study=bare)
+    swarm = cell_of("swarm", {"peers": 3, "data": {"source": "digits"}, "model": {"class": "node.models:MLP"}})
+    with pytest.raises(ConfigError, match="arm swarm has no clients of a server, which attack"):
+        run(FORGER, study=replace(STUDY, arms=(swarm,)))
+
+
 @pytest.mark.parametrize(
     ("overrides", "fields", "said"),
     [
@@ -114,6 +137,13 @@ def test_an_own_mechanism_by_import_path_is_an_arm_more() -> None:
         (("scenario.mechanism=tests.own_mechanisms:Raising",), {}, "the noise machine is out of order"),
         (("scenario.mechanism=tests.own_mechanisms:Unfinished",), {}, "it has no after_batch, broadcast"),
         ((OWN,), {}, "clients_per_round"),
+        ((OWN, TWO, MEDIAN), {}, "scenario.mechanism and scenario.aggregator are both given"),
+        (("scenario.aggregator_parameters={a = 1}",), {}, "has no effect without scenario.aggregator"),
+        (("scenario.aggregator=no.where:mean",), {}, "own: mechanism"),
+        (("scenario.attackers=0.3",), {}, "have no effect without scenario.attack; name one"),
+        (("scenario.attack_parameters={a = 1}",), {}, "have no effect without scenario.attack; name one"),
+        ((FORGER, "scenario.attackers=0"), {}, "scenario.attackers = 0 is refused"),
+        ((FORGER, "scenario.attack_parameters={x = 1}"), {}, "attack 'tests.own_attacks:Forger': "),
         (("train.epoch=1",), {}, "train.epoch"),
         (("train.epochs=none",), {}, "train.epochs = 'none'"),
         (("privacy.epsilon=1",), {}, "--set privacy.epsilon: this scenario does not have it"),

@@ -49,6 +49,8 @@ def test_a_run_leaves_a_file_a_cell_and_the_results(tmp_path: Path) -> None:
     assert [claim["name"] for claim in result["claims"]] == ["Noise costs accuracy."]
     assert {name: len(arm["seeds"]) for name, arm in result["arms"].items()} == {"plain": 2, "noised": 2}
     assert "--set scenario.arms=plain,noised" in result["command"]
+    assert len((tmp_path / "results.csv").read_text().splitlines()) == 1 + 4 * 2  # 4 cells of 2 rounds
+    assert (tmp_path / "results.parquet").exists()
     report = (tmp_path / "report.html").read_text()
     assert "five parts of one table" in report
     assert "After the last round." in report

@@ -1,0 +1,60 @@
+"""docs/own-studies.md: its file is a study, its Python runs, and the parser takes its commands."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scenarios.__main__ import is_own, parse
+from scenarios.catalogue import SCENARIOS
+from scenarios.clients.poisons import Attackers
+from scenarios.own.file import read_study
+from scenarios.own.opened import checked
+
+ROOT = Path(__file__).resolve().parents[4]
+DOCUMENT = (ROOT / "docs" / "own-studies.md").read_text("utf-8")
+EXAMPLES = ROOT / "examples" / "studies"
+
+
+def blocks(language: str) -> list[str]:
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", DOCUMENT, re.S | re.M)
+    return [block for own, block in fenced if own == language]
+
+
+COMMANDS = [line for block in blocks("") for line in block.splitlines()]
+
+
+def test_the_file_is_a_study_and_has_the_arms_of_the_example(tmp_path):
+    (text,) = blocks("toml")
+    (tmp_path / "study.toml").write_text(text)
+    found, example = read_study(tmp_path / "study.toml"), read_study(EXAMPLES / "study.toml")
+    assert [arm.arm for arm in found.arms] == [arm.arm for arm in example.arms]
+    assert [arm.factors for arm in found.arms] == [arm.factors for arm in example.arms]
+    assert [claim.name for claim in found.claims] == [example.claims[1].name]
+
+
+def test_the_python_is_a_study_and_an_attack():
+    names: dict = {}
+    for block in blocks("python"):
+        exec(block, names)
+    assert len(checked(names["STUDY"], "the document").arms) == 6
+    attackers = Attackers(0.5, None, names["AgainstTheMean"]())
+    forged = attackers.forged(np.array([1, 2], np.float32), np.zeros(2, np.float32), np.random.default_rng(0))
+    assert forged.tolist() == [-1.5, -1.5]  # 3 standard deviations of 0.5
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_is_one_that_the_parser_takes(command):
+    python, module, name, *argv = shlex.split(command)
+    assert (python, module, name) == ("python", "-m", "scenarios")
+    parsed = parse(argv)
+    if parsed.command == "run":
+        target = parsed.name
+        file = EXAMPLES / (target if target.endswith(".toml") else f"{target.partition(':')[0]}.py")
+        assert file.exists() if is_own(target) else target in SCENARIOS
+
+
+def test_there_are_commands():
+    assert {line.split()[3] for line in COMMANDS} == {"run", "compare"}

@@ -1,0 +1,140 @@
+"""Claims by makers on made-up results: when each holds, when it does not, and when it is not judged."""
+
+import pytest
+
+from scenarios.study.makers import (
+    apart,
+    at_least,
+    best_inside,
+    falls,
+    lacking_arms,
+    lacking_line,
+    lacking_pairs,
+    rises,
+    within,
+)
+from tests.unit.scenarios.study.made_up import TWO, sweep
+
+RISING = {"ldp 1": 0.3, "ldp 8": 0.301, "ldp 100": 0.5}
+LDP = {"mechanism": "ldp"}
+
+
+@pytest.mark.parametrize(
+    ("figures", "holds"),
+    [
+        (RISING, True),
+        ({"ldp 100": 0.5, "ldp 8": 0.3, "ldp 1": 0.2}, True),  # by level, not by place
+        ({**RISING, "ldp 8": 0.299}, False),  # a clear fall on the way
+        ({**RISING, "ldp 100": 0.3, "ldp 8": 0.3}, False),  # never more
+        ({**RISING, "ldp 100": 0.2}, False),
+        ({**RISING, "sgd 1": 0.9, "sgd 8": 0.8}, False),  # another line falls
+    ],
+)
+def test_rises(figures, holds):
+    assert rises("epsilon").judge(sweep(figures)).holds is holds
+    lost = falls("epsilon", fact="lost").judge(sweep(figures))
+    assert lost.holds is holds
+
+
+def test_noise_within_a_margin_is_no_fall_on_the_way():
+    assert rises("epsilon").judge(sweep({**RISING, "ldp 8": 0.299}, jitter=0.01)).holds
+
+
+def test_a_line_is_chosen_by_where_and_its_numbers_are_told():
+    figures = {**RISING, "sgd 1": 0.9, "sgd 8": 0.8}
+    verdict = rises("epsilon", LDP).judge(sweep(figures))
+    assert verdict.holds
+    assert verdict.numbers["mechanism ldp: epsilon 1"] == pytest.approx(0.3)
+    assert verdict.numbers["mechanism ldp: epsilon 100"] == pytest.approx(0.5)
+    assert verdict.numbers["rise from first to last in margins"] > 1
+    assert falls("epsilon", {"mechanism": "sgd"}).judge(sweep(figures)).holds
+
+
+@pytest.mark.parametrize("made", [rises("clients"), falls("epsilon", {"mechanism": "none"}), rises("rounds")])
+def test_without_a_line_nothing_is_judged(made):
+    assert made.judge(sweep(RISING)) is None
+
+
+@pytest.mark.parametrize(
+    ("figures", "holds"),
+    [
+        ({"a 1": 0.1, "a 2": 0.5, "a 3": 0.2}, True),
+        ({"a 1": 0.1, "a 2": 0.3, "a 3": 0.5, "a 4": 0.2}, True),
+        ({"a 1": 0.5, "a 2": 0.5, "a 3": 0.2}, False),
+        ({"a 1": 0.1, "a 2": 0.5, "a 3": 0.6}, False),
+        ({"a 1": 0.1, "a 2": 0.5}, None),
+    ],
+)
+def test_best_inside(figures, holds):
+    verdict = best_inside("epsilon").judge(sweep(figures))
+    assert (verdict and verdict.holds) is holds
+
+
+def test_at_least_looks_at_the_least_of_the_arms():
+    assert at_least(0.29).judge(sweep(RISING)).holds
+    verdict = at_least(0.4).judge(sweep(RISING))
+    assert (verdict.holds, verdict.numbers["in"], verdict.numbers["arms"]) == (False, "ldp 1", 3)
+    assert at_least(0.4, {"epsilon": 100}).judge(sweep(RISING)).holds
+    assert at_least(0.4, {"epsilon": 3}).judge(sweep(RISING)) is None
+
+
+SGD, NONE = {"mechanism": "sgd"}, {"mechanism": "none"}
+
+
+@pytest.mark.parametrize(
+    ("higher", "lower", "figures", "holds"),
+    [
+        (SGD, LDP, TWO, True),
+        (LDP, SGD, TWO, False),
+        (SGD, LDP, {**TWO, "sgd 1": 0.3}, False),  # at one of the epsilons no difference
+        (NONE, LDP, TWO, True),  # without an epsilon it stands beside every one
+        (NONE, LDP, {**TWO, "ldp 8": 0.9}, False),
+        (SGD, {"mechanism": "rpfl"}, TWO, None),
+    ],
+)
+def test_apart(higher, lower, figures, holds):
+    verdict = apart(higher, lower).judge(sweep(figures))
+    assert (verdict and verdict.holds) is holds
+
+
+def test_within_needs_the_whole_interval():
+    at_1 = {"mechanism": "ldp", "epsilon": 1}, {"mechanism": "sgd", "epsilon": 1}
+    assert within(0.003, *at_1).judge(sweep(TWO)).holds
+    assert not within(0.001, *at_1).judge(sweep(TWO)).holds
+    assert not within(0.003, *at_1).judge(sweep(TWO, jitter=0.01)).holds  # the mean alone is not enough
+    assert not within(0.003, LDP, SGD).judge(sweep(TWO)).holds  # not at 8
+    assert within(0.003, LDP, {"mechanism": "rpfl"}).judge(sweep(TWO)) is None
+
+
+def test_differences_are_paired_by_seed():
+    """The spread of the seeds is five times the difference, and the same in both arms."""
+    verdict = apart(SGD, LDP).judge(sweep({"ldp 1": 0.3, "sgd 1": 0.302}))
+    assert verdict.holds
+
+
+def test_names_say_what_is_claimed():
+    assert rises("epsilon", LDP).name == "The figure rises as epsilon grows (mechanism ldp)"
+    assert falls("epsilon", fact="attack success").name == "Attack success falls as epsilon grows"
+    assert apart(SGD, {"mechanism": ["ldp", "none"]}).name == (
+        "The figure is higher with mechanism sgd than with mechanism ldp or none"
+    )
+    assert within(0.01, SGD, LDP).name.endswith("by at most 0.01 between mechanism sgd and mechanism ldp")
+    assert at_least(0.5, name="Mine").name == "Mine"
+    assert best_inside("rounds").name == "The figure is best between the least and the greatest rounds"
+
+
+def test_what_a_claim_lacks_is_said_before_anything_runs():
+    factors = sweep(TWO).factors
+    assert lacking_line(factors, "epsilon", {}, 2) == ""
+    assert "no arm has the factor 'epsilom'; allowed: mechanism, epsilon" in lacking_line(
+        factors, "epsilom", {}, 2
+    )
+    assert "no arms mechanism none differ in 'epsilon' alone" in lacking_line(factors, "epsilon", NONE, 2)
+    assert "with 3 levels or more" in lacking_line(factors, "epsilon", {}, 3)
+    assert lacking_arms(factors, {"epsilon": 3}) == "no arm has epsilon 3"
+    assert lacking_pairs(factors, SGD, LDP) == ""
+    assert lacking_pairs(factors, {"epsilon": 3}, LDP) == "no arm has epsilon 3"
+    at_1, at_8 = {"epsilon": 1, **LDP}, {**SGD, "mechanism": ["rpfl"]}
+    assert "no arm has mechanism rpfl" in lacking_pairs(factors, at_1, at_8)
+    other = {"a": {"k": 1, "m": 1}, "b": {"k": 2, "m": 2}}
+    assert "agrees with one with k 2" in lacking_pairs(other, {"k": 1}, {"k": 2})
