@@ -12,7 +12,7 @@ from scenarios.clients.poisons import Attackers
 from scenarios.clients.work import client_work
 from scenarios.engines.room import LocalRoom, load
 from scenarios.federated.cell import FederatedCell
-from scenarios.federated.reported import Exchange, as_measured, census_of
+from scenarios.federated.reported import Census, Exchange, as_measured, census_of, with_clients
 from scenarios.study.cells import Outcome
 from scenarios.study.client_accuracy import CORRECT, SPREAD, TESTED, WORST
 from scenarios.study.costs import DOWN, MEASURED, TRAFFIC, UP, epsilon_after
@@ -52,6 +52,10 @@ def test_dishonest_clients_are_dealt_rows_but_their_accuracy_does_not_count() ->
     assert census.counts.sum() == len(work.dataset.train_y)
     assert {client for client, honest in enumerate(census.honest) if not honest} == work.attackers
     assert len(work.attackers) == 3
+    right = Outcome((0.5,), {}, 1.0, {TESTED: (10.0, 10.0), CORRECT: (10.0, 0.0)})
+    census = Census(np.array([[3, 1], [0, 4], [2, 2]]), np.array([True, False, True]))
+    found = with_clients(right, census).facts
+    assert (found[WORST], found[CLIENTS]) == (0.5, 3), "the attacker's would be 0"
 
 
 @pytest.mark.parametrize(
