@@ -112,7 +112,7 @@ def judged(study: Study, request: Request) -> StudyRun:
     table = overridden({}, request.overrides or ())
     own = read_section(StudySection, "scenario", table.pop("scenario", {}))
     ray = read_section(RaySection, "ray", table.pop("ray", {}))
-    engine = _engine(request, ray)
+    engine = chosen_engine(request, ray, "inline")
     seeds = _seeds(study, request, own)
     chosen = (_changed(arm, request, table, study) for arm in _chosen(study, request, own))
     arms = tuple(_attacked(arm, own) for arm in chosen)
@@ -132,8 +132,9 @@ def _check(cell: Cell, room: Room) -> None:
         raise ConfigError(f"{cell.arm}: {error}") from error
 
 
-def _engine(request: Request, ray: RaySection) -> EngineChoice:
-    name, jobs = request.engine or "inline", request.jobs
+def chosen_engine(request: Request, ray: RaySection, usual: str) -> EngineChoice:
+    """The engine that a request asks for; `usual`: the one if it names none. Raises ConfigError."""
+    name, jobs = request.engine or usual, request.jobs
     if name != "ray" and ray != RaySection():
         raise ConfigError(f"--set ray.*: engine {name} has no such keys; they go with --engine ray")
     if name == "ray":

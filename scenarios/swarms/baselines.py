@@ -10,7 +10,7 @@ mean. The real peers' curve is compared with it (scenarios.swarms.replay).
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -75,12 +75,12 @@ class Baselines:
     pooled: Curve
 
 
-def run_baselines(plan: SwarmPlan, display: Display) -> Baselines:
+def run_baselines(plan: SwarmPlan, display: Display, do: Do) -> Baselines:
     """Train the baselines that an earlier run of the same plan has not finished. Raises UserError."""
     queue = jobs(plan)
     # The longest first: the pooled baseline is as much work as all others together.
     missing = sorted((job for job in queue if not job.path.exists()), key=lambda job: -len(job.shards))
-    work(missing, display)
+    do(missing, display)
     *alone, pooled = [_finished(job) for job in queue]
     return Baselines(tuple(alone), pooled)
 
@@ -158,13 +158,17 @@ class PrivateCurve:
         return self.values[-1]
 
 
-def run_replays(plan: SwarmPlan, chosen: str, display: Display) -> tuple[PrivateCurve, ...]:
+Do = Callable[[Sequence[Job] | Sequence[Replay], Display], None]
+"""Does all work and stores the results: `work`, or another engine's way. Raises UserError."""
+
+
+def run_replays(plan: SwarmPlan, chosen: str, display: Display, do: Do) -> tuple[PrivateCurve, ...]:
     """The curves of the mechanisms that the real peers did not run; empty without privacy.
 
     `chosen`: the mechanism that they did run.
     """
     queue = replays(plan, chosen)
-    work([job for job in queue if not job.path.exists()], display)
+    do([job for job in queue if not job.path.exists()], display)
     return tuple(_read(job.path) for job in queue)
 
 

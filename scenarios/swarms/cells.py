@@ -33,7 +33,15 @@ from scenarios.swarms.history import Round, amount, most_spent
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
 from scenarios.swarms.progress import PeerProgress
 from scenarios.swarms.replay import Swarm, datasets_of
-from scenarios.swarms.reported import RoundLog, SumCost, measured_facts, measured_series, peer_facts, reported
+from scenarios.swarms.reported import (
+    RoundLog,
+    SumCost,
+    measured_facts,
+    measured_series,
+    model_series,
+    peer_facts,
+    reported,
+)
 from scenarios.swarms.results import lowest_by_round
 
 Say = Callable[[int, float], None]
@@ -204,12 +212,13 @@ def run_nodes(cell: SwarmCell, folder: Path, say: Say) -> Outcome:
     plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder)
     peers = run_swarm(plan, Teller(say))
     ledger = most_spent([peer.summary.privacy for peer in peers])
+    datasets = datasets_of(cell.task, cell.peers)
+    series = {**measured_series(peers, cell.rounds), **model_series(plan.peer_folder(0), datasets[0])}
     facts = {
         **privacy_facts(ledger, first_mechanism(cell).protects),
         **measured_facts(peers),
-        **peer_facts(datasets_of(cell.task, cell.peers), {}),
+        **peer_facts(datasets, series),
     }
-    series = measured_series(peers, cell.rounds)
     return Outcome(lowest_figures(peers, cell.rounds), facts, time.perf_counter() - begun, series)
 
 

@@ -27,7 +27,7 @@ from scenarios.swarms.dealt import (
 )
 from scenarios.swarms.history import AGGREGATED, most_spent
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, run_swarm
-from scenarios.swarms.reported import measured_facts, measured_series, peer_facts
+from scenarios.swarms.reported import measured_facts, measured_series, model_series, peer_facts
 
 
 def run_dealt(cell: PeersCell, room: Room, folder: Path, say: Say) -> Outcome:
@@ -39,6 +39,8 @@ def run_dealt(cell: PeersCell, room: Room, folder: Path, say: Say) -> Outcome:
     rows = tuple(dealt_to(cell, cell.dataset(room)))
     plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder, rows)
     peers = run_swarm(plan, Teller(say))
+    datasets = [node_rows(own, np.arange(len(own.train_y))) for own in rows]
+    series = {**measured_series(peers, cell.rounds), **model_series(plan.peer_folder(0), datasets[0])}
     ledger = most_spent([peer.summary.privacy for peer in peers])
     facts = {
         **privacy_facts(ledger, ""),
@@ -46,9 +48,8 @@ def run_dealt(cell: PeersCell, room: Room, folder: Path, say: Say) -> Outcome:
         **node_facts(cell, peers),
         "base digests": len({peer.summary.base_digest for peer in peers}),
         **measured_facts(peers),
-        **peer_facts([node_rows(own, np.arange(len(own.train_y))) for own in rows], {}),
+        **peer_facts(datasets, series),
     }
-    series = measured_series(peers, cell.rounds)
     return Outcome(lowest_measured(peers, cell), facts, time.perf_counter() - begun, series)
 
 

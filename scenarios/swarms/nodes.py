@@ -85,7 +85,7 @@ def run_swarm(plan: SwarmPlan, display: Display) -> tuple[PeerRun, ...]:
     If an earlier run of the same plan has finished the last round of all peers, none is started again.
     Otherwise every peer resumes from its folder. Raises UserError if a peer fails or the swarm stalls.
     """
-    if not _finished(plan):
+    if not is_finished(plan):
         warm_up()
         with Children() as children:
             _start(plan, children)
@@ -93,7 +93,8 @@ def run_swarm(plan: SwarmPlan, display: Display) -> tuple[PeerRun, ...]:
     return tuple(_peer_run(plan, peer) for peer in range(plan.peers))
 
 
-def _finished(plan: SwarmPlan) -> bool:
+def is_finished(plan: SwarmPlan) -> bool:
+    """Whether the files of an earlier run show that all peers have finished the last round."""
     summaries = [read_summary(plan.peer_folder(peer) / "summary.json") for peer in range(plan.peers)]
     return all(summary is not None and summary.rounds >= plan.rounds for summary in summaries)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import torch
 
 from node.data.dataset import Dataset
+from node.predict.model import open_model
 from node.task.sections import Task
 from node.task.shared_noise import is_distributed
 from scenarios.study.cells import Fact
@@ -119,6 +121,18 @@ def counts_of(datasets: Sequence[Dataset]) -> Counts | None:
 
 
 # -- real nodes --------------------------------------------------------------------------------------------
+
+
+def model_series(folder: Path, dataset: Dataset) -> Series:
+    """The series about correct test rows of the model that a node left in `folder`; {} without labels.
+
+    Raises ConfigError.
+    """
+    if dataset.classes is None:
+        return {}
+    with torch.no_grad():
+        outputs: torch.Tensor = open_model(folder).model(dataset.test_x)
+    return by_label(outputs, dataset.test_y, dataset.classes)
 
 
 def measured_facts(peers: Sequence[PeerRun]) -> dict[str, Fact]:

@@ -8,6 +8,9 @@ from node.task.load import load_task
 from scenarios.engines.engine import Place
 from scenarios.engines.nodes import ProcessesEngine
 from scenarios.engines.room import LocalRoom
+from scenarios.study.client_accuracy import SPREAD, TENTH, WORST
+from scenarios.study.costs import MEASURED, UP
+from scenarios.study.skew import DISTANCE
 from scenarios.swarms.cells import SwarmCell, run_nodes
 from scenarios.swarms.dealt import ACCURACY, FAILED, HONEST, STEP_BYTES, STEP_S, PeersCell
 from tests.own_studies import Told
@@ -27,6 +30,11 @@ def test_real_nodes_learn_what_the_replay_does_and_are_not_run_twice(tmp_path: P
     replay = one.replay(LocalRoom(tmp_path, 1, lambda number, figure: None))
     assert outcome.figures == pytest.approx(replay.figures, abs=0.01), "the secure sum rounds, nothing else"
     assert said[-1] == (ROUNDS, outcome.final)
+    for name in (WORST, TENTH, SPREAD):
+        assert outcome.facts[name] == pytest.approx(replay.facts[name], abs=0.02)
+    assert outcome.facts[DISTANCE] == replay.facts[DISTANCE]
+    assert outcome.facts[MEASURED] is True
+    assert replay.facts[UP] < outcome.facts[UP] < 2 * replay.facts[UP], "vectors, and small messages"
     assert (outcome.facts["epsilon"], outcome.facts["protects"]) == (None, replay.facts["protects"])
     summaries = [tmp_path / "peers" / str(peer) / "summary.json" for peer in range(PEERS)]
     written = [path.stat().st_mtime_ns for path in summaries]
@@ -75,6 +83,7 @@ def test_real_nodes_take_the_steps_of_the_replay_on_rows_that_they_are_handed(tm
     assert outcome.figures == pytest.approx(replay.figures, abs=0.02)
     assert told.rounds["steps", 0][-1] == (3, outcome.final)
     assert (outcome.facts[HONEST], outcome.facts["base digests"], outcome.facts[FAILED]) == (2, 1, 0)
+    assert outcome.facts[WORST] == pytest.approx(replay.facts[WORST], abs=0.05)
     seconds, sent = outcome.facts[STEP_S], outcome.facts[STEP_BYTES]
     assert isinstance(seconds, float)
     assert isinstance(sent, float)

@@ -7,7 +7,8 @@ any peer gets from its own data, and nearly as good as if all had pooled their d
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,22 +16,27 @@ from pathlib import Path
 from rich.console import Console
 
 from node.errors import ConfigError
-from node.task.load import load_task
+from node.task.load import load_task, overridden
+from node.task.rules import read_section
 from node.task.sections import Task
 from node.task.shared_noise import is_distributed
 from node.training.metric_words import METRIC_NAMES, value_text
 from protocol.wire.limits import MAX_MEMBERS
 from scenarios.catalogue import SCENARIOS
+from scenarios.engines.choice import EngineChoice, RaySection
 from scenarios.frame.spec import Claim, Json, Request, Scenario, Table, Verdict
-from scenarios.swarms.baselines import Curve, run_baselines, run_replays
+from scenarios.runs.request import chosen_engine
+from scenarios.swarms.baselines import Curve, Do, run_baselines, run_replays, work
 from scenarios.swarms.history import AGGREGATED, PHASES
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
-from scenarios.swarms.progress import shown
+from scenarios.swarms.progress import Display, shown
 from scenarios.swarms.results import SwarmResults, mean, phase_mean
 from scenarios.systems.swarm import charts, privacy
 
 TASK = "digits"
 PEERS = 5
+ENGINES = ("processes", "ray")
+"""The first one is the usual one."""
 QUICK_ROUNDS = 5
 ACCURACY_AT_LEAST = 0.94
 GAIN_AT_LEAST_POINTS = 8.0
@@ -48,10 +54,12 @@ class SwarmConfiguration:
     peers: int
     rounds: int
     overrides: tuple[str, ...]
+    engine: EngineChoice
 
 
 def plan(request: Request) -> SwarmConfiguration:
     """Judge a request. Raises ConfigError, one line that says what is allowed."""
+    engine = _engine(request)
     overrides, peers = _overrides(request), PEERS if request.peers is None else request.peers
     task = _task(overrides, peers)
     peers = checked_peers(task, peers)
@@ -59,7 +67,19 @@ def plan(request: Request) -> SwarmConfiguration:
     rounds = usual if request.rounds is None else request.rounds
     if rounds < 1:
         raise ConfigError(f"--rounds {rounds}: allowed are 1 and more")
-    return SwarmConfiguration(task, _local(task, overrides), peers, rounds, tuple(request.overrides or ()))
+    return SwarmConfiguration(
+        task, _local(task, overrides), peers, rounds, tuple(request.overrides or ()), engine
+    )
+
+
+def _engine(request: Request) -> EngineChoice:
+    mine = [override for override in request.overrides or () if _is_of_ray(override)]
+    section = read_section(RaySection, "ray", overridden({}, mine).get("ray", {}))
+    return chosen_engine(request, section, "processes")
+
+
+def _is_of_ray(override: str) -> bool:
+    return override.strip().startswith("ray.")
 
 
 def _task(overrides: tuple[str, ...], peers: int) -> Task:
@@ -88,7 +108,7 @@ def _names(overrides: tuple[str, ...]) -> set[str]:
 
 
 def _overrides(request: Request) -> tuple[str, ...]:
-    given = tuple(request.overrides or ())
+    given = tuple(override for override in request.overrides or () if not _is_of_ray(override))
     for override in given:
         if override.startswith("scenario."):
             raise ConfigError(
@@ -105,7 +125,7 @@ def describe(configuration: SwarmConfiguration) -> Json:
         "peers": configuration.peers,
         "rounds": configuration.rounds,
         "seed": configuration.task.task.seed,
-        "engine": "processes",
+        "engine": configuration.engine.name,
         "task": asdict(configuration.task),
     }
 
@@ -116,23 +136,45 @@ def again(configuration: SwarmConfiguration) -> tuple[str, ...]:
     seed = configuration.task.task.seed
     numbers = {"--peers": configuration.peers, "--rounds": configuration.rounds, "--seed": seed}
     named = [text for name, number in numbers.items() for text in (name, str(number))]
+    if configuration.engine.name != ENGINES[0]:
+        named += ["--engine", configuration.engine.name]
     return (*named, *(text for override in kept for text in ("--set", override)))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a swarm runs, and where baselines and replays do."""
+
+    run_swarm: Callable[[SwarmPlan, Display], tuple[PeerRun, ...]]
+    work: Do
+
+
+@contextmanager
+def placed(engine: EngineChoice) -> Iterator[Place]:
+    """The place that the engine means: processes of this machine, or tasks of a cluster. Raises UserError."""
+    if engine.name != "ray":
+        yield Place(run_swarm, work)
+        return
+    from scenarios.engines.ray_swarm import ray_swarms  # noqa: PLC0415  an extra, and a slow import
+
+    with ray_swarms(engine.ray) as there:
+        yield Place(there.run_swarm, there.work)
 
 
 def execute(configuration: SwarmConfiguration, folder: Path, console: Console) -> SwarmResults:
     """Run the peers, then the baselines: one after the other, so that the peers' seconds are their own."""
     swarm = SwarmPlan(configuration.task, configuration.peers, configuration.rounds, folder)
     started_s = time.monotonic()
-    with shown(console, swarm.peers, swarm.rounds) as display:
+    with placed(configuration.engine) as place, shown(console, swarm.peers, swarm.rounds) as display:
         display.stage(f"starting {swarm.peers} peers")
-        peers = run_swarm(swarm, display)
+        peers = place.run_swarm(swarm, display)
         swarm_s = time.monotonic() - started_s
         display.stage("training the baselines: each peer alone, and all data pooled")
         alone = replace(swarm, task=configuration.local)
-        baselines = run_baselines(alone, display)
+        baselines = run_baselines(alone, display, place.work)
         if configuration.task.privacy.mechanism != "none":
             display.stage("replaying the same swarm under the other privacy mechanisms")
-        replays = run_replays(alone, configuration.task.privacy.mechanism, display)
+        replays = run_replays(alone, configuration.task.privacy.mechanism, display, place.work)
     return SwarmResults(swarm.rounds, peers, baselines, replays, swarm_s)
 
 
@@ -308,7 +350,7 @@ SWARM: Scenario[SwarmConfiguration, SwarmResults] = Scenario(
     source=ENTRY.source,
     summary=ENTRY.summary,
     options=frozenset({"peers", "rounds", "seed", "engine", "out", "quick", "overrides"}),
-    engines=("processes",),
+    engines=ENGINES,
     plan=plan,
     describe=describe,
     again=again,

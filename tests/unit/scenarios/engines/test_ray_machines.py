@@ -3,16 +3,23 @@
 Every kind of cell runs there, and gives the bits of engine `inline`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from node.errors import UserError
+from scenarios.engines.baseline_worker import train_curve
 from scenarios.engines.choice import RaySection
 from scenarios.engines.engine import Place
 from scenarios.engines.inline import InlineEngine
 from scenarios.study.cells import Cell, Outcome
+from scenarios.study.threads import one_thread
+from scenarios.swarms.baselines import Replay, jobs, run_baselines
+from scenarios.swarms.nodes import SwarmPlan
+from scenarios.swarms.progress import PeerProgress
+from scenarios.systems.attacks.claims import STUDY as ATTACKS
 from tests import dealt_cells
 from tests.criteo_rows import SMALL, written
 from tests.own_studies import NOISED, Told
@@ -24,6 +31,7 @@ from ray.cluster_utils import Cluster
 from node.task.load import load_task
 from scenarios.engines.ray import RayEngine, own_cores
 from scenarios.engines.ray_cluster import OWN_CLUSTER
+from scenarios.engines.ray_swarm import RETURNED, Latest, ray_swarms
 from scenarios.swarms.cells import SwarmCell, changed_task
 from scenarios.swarms.lying import Lie, LyingSwarmCell
 from scenarios.swarms.share_errors import ShareErrorCell
@@ -33,6 +41,9 @@ STORE_BYTES = 80 * 1024 * 1024
 DIGITS = changed_task(load_task("digits", ()), {"train": {"rounds": 2, "epochs": 1}})
 SWARM = SwarmCell("swarm", changed_task(DIGITS, {"privacy": {"mechanism": "ldp", "epsilon": 100}}), 5)
 ONCE = SwarmCell("lied", DIGITS, 5)
+MEMBERSHIP = replace(
+    next(cell for cell in ATTACKS.arms if cell.arm == "membership-none"), rows=40, victims=1, shadows=2
+)
 KINDS: tuple[Cell, ...] = (
     SWARM,
     SWARM.seeded(1),
@@ -41,23 +52,25 @@ KINDS: tuple[Cell, ...] = (
     replace(dealt_cells.peers(), arm="steps"),
     replace(dealt_cells.server(dealt_cells.LOCAL), arm="server"),
     SMALL,
+    MEMBERSHIP,
 )
 
 
-@pytest.fixture
-def two_machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+@pytest.fixture(scope="module")
+def two_machines() -> Iterator[Cluster]:
     """A cluster of two nodes on loopback, with a core each; each has its own raylet and object store."""
-    for name, value in OWN_CLUSTER.items():
-        monkeypatch.setenv(name, value)
     node = {"num_cpus": 1, "object_store_memory": STORE_BYTES}
-    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
-    try:
-        cluster.add_node(**node)
-        cluster.wait_for_nodes()
-        yield cluster
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in OWN_CLUSTER.items():
+            patch.setenv(name, value)
+        cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+        try:
+            cluster.add_node(**node)
+            cluster.wait_for_nodes()
+            yield cluster
+        finally:
+            ray.shutdown()
+            cluster.shutdown()
 
 
 def without_node(outcome: Outcome) -> tuple:
@@ -84,6 +97,68 @@ def test_both_machines_run_cells_of_every_kind_and_give_inline_s_bits(
         assert without_node(there.shelf.get(cell)) == without_node(inline.shelf.get(cell)), cell.arm
         assert len(there.shelf.get(cell).clock) == cell.rounds
     assert sorted(told.ended) == sorted((cell.arm, cell.seed) for cell in cells)
+
+
+class Quiet:
+    """A display of a swarm that keeps what it was shown last."""
+
+    def __init__(self) -> None:
+        self.last: list[int] = []
+        self.rounds = (0, 0)
+
+    def stage(self, text: str) -> None:
+        """See Display."""
+
+    def peers(self, peers: Sequence[PeerProgress]) -> None:
+        """See Display."""
+        self.last = [peer.round for peer in peers]
+
+    def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
+        """See Display."""
+        self.rounds = (rounds_done, rounds_in_all)
+
+
+@pytest.mark.slow  # as above; then three nodes start
+def test_real_nodes_and_their_baselines_run_in_the_cluster_and_what_they_wrote_comes_back(
+    two_machines: Cluster, tmp_path: Path
+) -> None:
+    plan, display = SwarmPlan(DIGITS, 3, 2, tmp_path), Quiet()
+    with ray_swarms(RaySection(address=two_machines.address)) as there:
+        assert there.at_once == 2
+        peers = there.run_swarm(plan, display)
+        baselines = run_baselines(plan, display, there.work)
+        again = there.run_swarm(plan, Quiet())
+    assert [(peer.summary.rounds, peer.summary.aggregated) for peer in peers] == [(2, 2)] * 3
+    assert again == peers
+    assert {path.name for path in (tmp_path / "peers").rglob("*") if path.is_file()} == set(RETURNED)
+    assert display.last == [2, 2, 2]
+    assert display.rounds == (8, 8)
+    own = next(job for job in jobs(plan) if job.name == "alone 1")
+    with one_thread():
+        curve = train_curve(own)
+    assert baselines.alone[1].values == curve.values
+    assert not (tmp_path / "baselines" / "alone-1.log").exists()
+
+
+@pytest.mark.slow  # as above
+def test_work_that_fails_in_the_cluster_is_one_line_with_its_name(
+    two_machines: Cluster, tmp_path: Path
+) -> None:
+    bare = Replay(DIGITS, 3, 1, tmp_path / "none.json")
+    with (
+        ray_swarms(RaySection(address=two_machines.address)) as there,
+        pytest.raises(UserError) as raised,
+    ):
+        there.work([bare], Quiet())
+    assert str(raised.value) == "none: none gives no guarantee: there is nothing to compare"
+    assert not bare.path.exists()
+
+
+def test_progress_is_taken_once() -> None:
+    news = Latest()
+    news.told([PeerProgress(1, 1, 0, 0.5)])
+    assert news.taken() == [PeerProgress(1, 1, 0, 0.5)]
+    assert news.taken() == ()
 
 
 def test_a_cell_with_a_server_leaves_its_core_to_its_blocks() -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from node.task.load import load_task
 from scenarios.engines.replay_worker import replay, run_replay
-from scenarios.swarms.baselines import PrivateCurve, Replay, replays, run_replays
+from scenarios.swarms.baselines import PrivateCurve, Replay, replays, run_replays, work
 from scenarios.swarms.history import amount
 from scenarios.swarms.nodes import SwarmPlan
 from scenarios.swarms.progress import Display, Lines
@@ -117,12 +117,12 @@ def test_a_curve_is_left_as_json_and_read_again_instead_of_replayed(tmp_path, ca
         assert run_replay(one) == 0
     written = json.loads((tmp_path / "baselines" / "ldp.json").read_text())
     assert capsys.readouterr().out.count("round 2: value") == 2
-    curves = run_replays(plan, plan.task.privacy.mechanism, silent())
+    curves = run_replays(plan, plan.task.privacy.mechanism, silent(), work)
     assert [curve.mechanism for curve in curves] == ["aldp", "ldp"]
     assert all(isinstance(curve, PrivateCurve) for curve in curves)
     assert list(curves[1].values) == written["values"]
 
 
 def test_without_privacy_nothing_is_replayed(tmp_path):
-    assert run_replays(swarm_plan(tmp_path, "none"), "none", silent()) == ()
+    assert run_replays(swarm_plan(tmp_path, "none"), "none", silent(), work) == ()
     assert not (tmp_path / "baselines").exists()

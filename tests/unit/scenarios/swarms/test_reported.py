@@ -1,0 +1,110 @@
+"""Facts and series of swarms: bytes by the formulas of docs/protocol.md, epsilon by round, peers."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from node.task.load import load_task
+from node.task.sections import AggregationSection
+from scenarios.engines.room import LocalRoom
+from scenarios.study.client_accuracy import SPREAD, TENTH, WORST
+from scenarios.study.costs import DOWN, EPSILON, MEASURED, TRAFFIC, UP, epsilon_after
+from scenarios.study.skew import CLIENTS, DISTANCE, MOST
+from scenarios.swarms.cells import SwarmCell
+from scenarios.swarms.history import PhaseCost, Round, Summary
+from scenarios.swarms.lying import Lie, LyingSwarmCell
+from scenarios.swarms.nodes import PeerRun
+from scenarios.swarms.replay import datasets_of
+from scenarios.swarms.reported import measured_facts, measured_series, peer_facts
+from scenarios.swarms.traffic import sum_bytes
+from tests import dealt_cells
+
+SECTION = AggregationSection()
+SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,8,10]", "train.rounds=3")
+D = 64 * 8 + 8 + 8 * 10 + 10
+
+
+def swarm(*overrides: str) -> SwarmCell:
+    return SwarmCell("arm", load_task("digits", (*SMALL, *overrides)), 5)
+
+
+def replayed(cell):
+    return cell.replay(LocalRoom(Path("none"), 1, lambda number, figure: None))
+
+
+@pytest.mark.parametrize(
+    ("changes", "dimension", "members", "expected"),
+    [
+        ({}, 1000, 5, 4 * 1001 * 4),  # everybody adds up; a word counts the members
+        ({}, 999_999, 10, 8e6 * 9 / 10 + 0.5e6 * 9 / 10),
+        ({}, 999_999, 20, 8e6 * 19 / 20 + 1e6 * 19 / 20),
+        ({}, 1000, 3, (4000 + 32) * 2),
+        ({"protocol": "additive"}, 1000, 5, (4000 + 32) * 4),
+        ({"protocol": "additive", "shares": "ring"}, 1000, 5, 8000 * 4),
+        ({"shares": "float"}, 1000, 3, 8000 * 2),
+        ({}, 1000, 1, 0),
+    ],
+)
+def test_the_bytes_of_a_sum(changes: dict, dimension: int, members: int, expected: float) -> None:
+    assert sum_bytes(replace(SECTION, **changes), dimension, members) == pytest.approx(expected)
+
+
+def test_a_private_swarm_tells_of_its_peers_and_spends_epsilon_until_its_budget_is_gone() -> None:
+    cell = swarm("privacy.mechanism=ldp", "privacy.epsilon=50")
+    outcome = replayed(cell)
+    each = sum_bytes(SECTION, D, 5)
+    assert (outcome.facts[UP], outcome.facts[DOWN], outcome.facts[MEASURED]) == (each, each, False)
+    assert outcome.series[TRAFFIC] == (5 * each,) * 3
+    first, second, third = outcome.series[EPSILON]
+    assert 0 < first < second < third == outcome.facts["epsilon"]
+    assert epsilon_after(outcome, 2) == second
+    assert outcome.facts[CLIENTS] == 5
+    assert 0 < outcome.facts[DISTANCE] < 1
+    assert 0 <= outcome.facts[WORST] <= outcome.facts[TENTH] <= 1
+    assert outcome.facts[SPREAD] > 0
+
+
+def test_the_weight_of_an_update_is_a_word_more() -> None:
+    weighted = swarm("aggregation.weighting=samples", "aggregation.sample_cap=100")
+    assert replayed(weighted).facts[UP] == sum_bytes(SECTION, D + 1, 5)
+
+
+def test_without_privacy_there_is_no_epsilon_by_round_and_groups_send_less() -> None:
+    plain = replace(swarm(), peers=9)
+    lying = LyingSwarmCell(plain, Lie(1 / 9), 3)
+    one, grouped = replayed(plain), replayed(lying)
+    assert EPSILON not in one.series
+    assert grouped.facts[UP] == sum_bytes(SECTION, D, 3) < one.facts[UP] == sum_bytes(SECTION, D, 9)
+
+
+def test_steps_are_a_sum_each_and_a_server_with_all_rows_has_no_clients() -> None:
+    steps, server = replayed(dealt_cells.peers()), replayed(dealt_cells.server())
+    assert steps.facts[UP] == 3 * sum_bytes(SECTION, 610, 5)
+    assert len(steps.series[EPSILON]) == 2
+    assert steps.facts[CLIENTS] == 5
+    assert UP not in server.facts
+    assert CLIENTS not in server.facts
+
+
+def test_numbers_as_targets_have_sizes_alone() -> None:
+    rows = datasets_of(swarm().task, 5)
+    facts = peer_facts([replace(one, classes=None) for one in rows], {})
+    assert facts[CLIENTS] == 5
+    assert facts[MOST] == max(len(one.train_y) for one in rows)
+    assert DISTANCE not in facts
+
+
+def entry(number: int, sent: int, epsilon: float | None) -> Round:
+    phases = {"sums": PhaseCost(0.1, sent, sent)}
+    return Round(number, "aggregated", None, 0.5, epsilon, sent, sent + 4, "ab", phases)
+
+
+def test_real_nodes_figures_are_what_they_counted() -> None:
+    summary = Summary(2, 2, 0, 0.5, "ab", 0, 0, 1.0, None, "accuracy", 0.5, 0.1)
+    first = PeerRun(0, (entry(1, 100, 1.0), entry(2, 200, 2.0)), summary)
+    late = PeerRun(1, (entry(2, 300, 2.5),), summary)
+    assert measured_facts([first, late]) == {UP: 200.0, DOWN: 204.0, MEASURED: True}
+    assert measured_series([first, late], 3) == {TRAFFIC: (100, 500, 0), EPSILON: (1.0, 2.5, 2.5)}
+    bare = PeerRun(0, (entry(1, 100, None),), summary)
+    assert measured_series([bare], 1) == {TRAFFIC: (100.0,)}
