@@ -20,13 +20,23 @@ from mechanisms.labels.flips import LabelDP
 from mechanisms.mechanism import Guarantee
 from mechanisms.registry import CALIBRATIONS, MECHANISMS, SERVER_MECHANISMS
 from mechanisms.servers.dp_fedavg import ESTIMATORS
+from mechanisms.servers.fedprox import FedProx
 from mechanisms.servers.nbafl import FederatedScopeNbAFL
+from mechanisms.servers.scaffold import Scaffold
 from mechanisms.servers.server import FedAvg
+from mechanisms.servers.server_optimizers import OptimizingServer
 from mechanisms.updates.local import WINDOW_SOURCES
 
 AUDITS = audits()
 CLAIMS = [audit for audit in AUDITS if not audit.fault]
-UNPROVED = {"none": None, "fedavg": FedAvg, "nbafl-federatedscope": FederatedScopeNbAFL}
+UNPROVED = {
+    "none": None,
+    "fedavg": FedAvg,
+    "nbafl-federatedscope": FederatedScopeNbAFL,
+    **dict.fromkeys(("fedadam", "fedavgm", "fedyogi"), OptimizingServer),
+    "fedprox": FedProx,
+    "scaffold": Scaffold,
+}
 """The mechanisms that promise nothing: their guarantee is None whatever their parameters are."""
 
 
