@@ -116,7 +116,14 @@ def curves(sweep: Sweep, key: str, title: str, caption: str, arms: Mapping[str, 
         }
         for position, arm in enumerate(there)
     ]
-    return Chart(key, title, caption, tuple(traces), axes("round"))
+    last = max((len(sweep.curve(arm)) for arm in there), default=1)
+    return Chart(key, title, caption, tuple(traces), by_round(last))
+
+
+def by_round(last: int, y: Json = ACCURACY) -> Json:
+    """The layout of a plot over rounds, from the first to `last`."""
+    layout = axes("round", y)
+    return {**layout, "xaxis": {**layout["xaxis"], **whole_numbers(last)}}
 
 
 def arms_table(sweep: Sweep, title: str = "Arms") -> Table:

@@ -125,7 +125,8 @@ class Rounds:
         if len(chosen) > SERIES:
             caption += f" The first {SERIES} of {len(chosen)} arms."
         found = curves(sweep, "rounds", self.title, caption, shown)
-        return Chart(found.key, found.title, found.caption, found.traces, axes("round", _FIGURE))
+        layout = {**found.layout, "yaxis": _FIGURE}
+        return Chart(found.key, found.title, found.caption, found.traces, layout)
 
 
 _FIGURE: Json = {"title": {"text": "figure"}}
