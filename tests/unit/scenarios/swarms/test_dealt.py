@@ -104,7 +104,10 @@ def test_seeds_and_descriptions() -> None:
     ("cell", "said"),
     [
         (replace(peers(), rows="mnist"), "scenarios data mnist"),
-        (replace(peers(), rows="fashion-mnist"), "fashion_mnist/, or name a folder"),
+        (
+            replace(peers(), rows="fashion-mnist"),
+            "scenarios data fashion-mnist --data-dir nowhere`",
+        ),
         (peers({**SHARED, "model": {**MODEL, "args": {"sizes": [3, 10]}}}), "does not take rows of 64"),
         (replace(peers(LOCAL), peers=2000), "1438 training rows for 2000 peers"),
         (peers({**LOCAL, "privacy": {"mechanism": "tests.own_mechanisms:Raising"}}), "out of order"),
