@@ -252,7 +252,7 @@ def _clipped_cases() -> list[Case]:
         claim=proved(mechanism.guarantee, "the model of a run of one round, all users", EXACT),
         subject=mechanism,
         covers=("dp-fedavg:clipped",),
-        quick_trials=1_000,
+        quick_trials=5_000,
     )
     return [sound]
 
