@@ -134,7 +134,7 @@ LOOKED_UP = [
     ("murmuration ", {*NAMES}),
     ("murmuration --", {"--help", "--version"}),
     ("murmuration sc", {"scenarios"}),
-    ("murmuration scenarios ", {"list", "run", "data"}),
+    ("murmuration scenarios ", {"list", "run", "data", "judge", "compare"}),
     ("murmuration scenarios run label", {"label-dp"}),
     ("murmuration scenarios run swarm --engine ", {"inline", "processes", "ray"}),
     ("murmuration scenarios run swarm --quick --pe", {"--peers"}),

@@ -39,7 +39,7 @@ def results(folder: Path) -> dict[str, Any]:
     arms: dict[str, Any] = json.loads((folder / "result.json").read_text())["arms"]
     for arm in arms.values():
         for seed in arm["seeds"]:
-            del seed["seconds"]
+            del seed["seconds"], seed["clock"]
     return arms
 
 
