@@ -35,7 +35,7 @@ DATA_DESCRIPTION = (
 )
 JUDGE_DESCRIPTION = (
     "Judge the claims of a stored result.json again, by the claims of this version, without a new run. "
-    "The figures of all arms and seeds stay as they are."
+    "The figures of all arms and seeds stay as they are. A study of your own is named by --study."
 )
 COMPARE_DESCRIPTION = (
     "Put the arms of several runs side by side, each with its difference from the first run, seed by seed "
@@ -112,7 +112,7 @@ def _judge(arguments: argparse.Namespace, console: Console) -> None:
     from scenarios.frame.stored import judged_again, read_result  # noqa: PLC0415
 
     result = read_result(arguments.result)
-    scenario = find(result["scenario"]).load()
+    scenario = _judging(result["scenario"], arguments.study)
     begun()
     again, claims = judged_again(scenario, result)
     for claim in claims:
@@ -121,6 +121,21 @@ def _judge(arguments: argparse.Namespace, console: Console) -> None:
     if arguments.write:
         write_json(arguments.result, again)
         _say(console, f"written: {arguments.result}")
+
+
+def _judging(name: str, study: str | None) -> Scenario[Any, Any]:
+    """The scenario of a result that bears this name; `study`: one of one's own. Raises ConfigError."""
+    if study is None and name not in SCENARIOS:
+        raise ConfigError(
+            f"scenario {name!r} of the result is none of the catalogue; name the study that it is of: "
+            "--study package.module:STUDY or --study FILE.toml"
+        )
+    scenario = loaded(name if study is None else study)
+    if scenario.name != name:
+        raise ConfigError(
+            f"the result is of {name!r}, and --study {study} is {scenario.name!r}; name its own"
+        )
+    return scenario
 
 
 def _compare(arguments: argparse.Namespace, console: Console) -> None:
@@ -226,6 +241,12 @@ def _add_judge(commands: Any) -> None:
         allow_abbrev=False,
     )
     judge.add_argument("result", type=Path, metavar="FILE", help="a result.json")
+    judge.add_argument(
+        "--study",
+        metavar="STUDY",
+        type=_scenario,
+        help="the study of your own that the result is of: package.module:STUDY, or FILE.toml",
+    )
     judge.add_argument(
         "--write", action="store_true", help="replace the claims and the headline in the file. Default: no"
     )

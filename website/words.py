@@ -48,6 +48,8 @@ KEYS = {
     "train.weight_decay": "Weight decay: pulls parameters towards zero.",
     "train.grad_clip": "The largest norm of a batch's gradient. It does not provide privacy; "
     "`privacy.clipping_radius` does.",
+    "train.proximal": "FedProx: mu of a term (mu / 2) ||w - w0||^2 in the loss, which pulls what is "
+    "trained back to the model with which the round began. For peers with unlike rows.",
     "train.parameters": "Which parameters are trained and shared; the others keep their initial values.",
     "privacy.mechanism": "Which noise is added, and thus who is protected.",
     "privacy.epsilon": "The budget of the whole run: with a smaller one, observers and the model learn less.",

@@ -51,6 +51,8 @@ def canonical_parameters(
     if not is_distributed(task):  # as before there were such keys: nodes continue with their folders
         for section, name in SHARED_NOISE_KEYS:
             del agreed[section][name]
+    if not task.train.proximal:  # likewise
+        del agreed["train"]["proximal"]
     if task.aggregation.swarm_metric == "none":  # likewise
         for name in SWARM_METRIC_KEYS:
             del agreed["aggregation"][name]

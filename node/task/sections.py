@@ -84,6 +84,7 @@ class TrainSection:
     momentum: float = key(real(at_least=0, below=1), 0.9)
     weight_decay: float = key(real(at_least=0, at_most=1000), 0.0)
     grad_clip: float | None = key(real(above=0), None)
+    proximal: float = key(real(at_least=0, at_most=1000), 0.0)
     parameters: str = key(text("a pattern of parameter names, such as '*' or 'layers.0.*'"), "*")
     local: str | None = key(text("a pattern of parameter names, such as 'body.*'"), None)
     optimizer_args: Mapping[str, Any] = key(_arguments, factory=dict)

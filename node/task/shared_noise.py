@@ -32,6 +32,7 @@ _OF_LOCAL_TRAINING = {
     "batch_size": "each row is sampled on its own; set train.expected_batch",
     "rounds": "a round is train.report_every steps; set train.steps",
     "grad_clip": "each row's gradient is clipped; set privacy.clipping_radius",
+    "proximal": "a step begins at the agreed model, from which nothing has moved yet; leave it out",
     "local": "all that is trained goes into the sum",
     "optimizer_args": "all members compute the same bits; allowed are train.momentum and train.weight_decay",
 }

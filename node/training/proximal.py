@@ -1,4 +1,4 @@
-"""The proximal term, which pulls a server's client towards the model from which it started."""
+"""The proximal term, which pulls a peer or a server's client towards the model from which it started."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+AfterBatch = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
 
 @dataclass(frozen=True)
 class ProximalTerm:
-    """The part of local training that a server's mechanism requires; see `ServerMechanism`.
+    """A term of the loss of local training, and what follows each of its steps.
 
-    proximal_mu: mu of the term (mu/2) ||w - w0||^2 in the loss, with w0 the start (Li et al. 2020, "Federated
-    Optimization in Heterogeneous Networks", section 3.2).
-    after_batch: maps, after every step, the weights (1, d) and the start (d,) to the next weights (1, d).
+    proximal_mu: mu of the term (mu/2) ||w - w0||^2 in the loss, with w0 the start (Li et al. 2020,
+    "Federated Optimization in Heterogeneous Networks", section 3.2).
+    after_batch: maps, after every step, the weights (1, d) and the start (d,) to the next weights (1, d), as
+    a server's mechanism requires (see `ServerMechanism`); None: they stay as they are.
     """
 
     proximal_mu: float
-    after_batch: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    after_batch: AfterBatch | None = None
 
 
 class Held:
@@ -44,6 +47,8 @@ class Held:
 
     def settle(self) -> None:
         """Replaces the weights with the result of `after_batch`."""
+        if self._proximal.after_batch is None:
+            return
         weights = _flat(self._parameters)[None]  # (1, d)
         settled = self._proximal.after_batch(weights, self._start)
         if settled is weights:

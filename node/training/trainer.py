@@ -170,8 +170,8 @@ class Trainer:
     ) -> None:
         """`gradient`: the rule for private steps, with noise and samples from `words`; None: plain steps.
 
-        `proximal`: the proximal term that a server's mechanism requires; None: no term. `body`: the part of
-        the model, not trained, whose outputs replace the rows; None: no part. The constructor
+        `proximal`: a proximal term, in place of the one that the section asks for; None: that one. `body`:
+        the part of the model, not trained, whose outputs replace the rows; None: no part. The constructor
         freezes all other parameters and moves the model to the section's device. Raises ConfigError.
         """
         device = find_device(section.device)
@@ -181,7 +181,7 @@ class Trainer:
         self._local = LocalTensors(model, local, self._norms)
         self._section = section
         self._seed = seed if isinstance(seed, tuple) else (seed,)
-        self._proximal = proximal
+        self._proximal = proximal or (ProximalTerm(section.proximal) if section.proximal else None)
         self._schedule = make_schedule(section)
         check_optimizer(section)
         self._loss = make_loss(section, dataset.classes, device)
@@ -351,7 +351,8 @@ class Trainer:
         parameters = [value for value in self._model.parameters() if value.requires_grad]
         rate = self._section.learning_rate * self._schedule(round_number)
         optimizer = make_optimizer(parameters, self._section, rate)
-        held = None if self._proximal is None else Held(self._proximal, parameters)
+        shared = [value for _, value in matching(self._model, self._section.parameters)]
+        held = None if self._proximal is None else Held(self._proximal, shared)
         loss = 0.0
         for _ in range(self._section.epochs):
             loss = self._run_epoch(optimizer, parameters, held, rng, stop)

@@ -77,6 +77,7 @@ def training_of(section: TrainSection) -> LocalTraining:
         learning_rate=section.learning_rate,
         momentum=section.momentum,
         weight_decay=section.weight_decay,
+        proximal_mu=section.proximal,
         grad_clip=section.grad_clip,
     )
 

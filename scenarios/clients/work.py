@@ -97,10 +97,11 @@ class ClientWork:
 
     @property
     def training(self) -> LocalTraining:
-        """The local training that the cell and its mechanism ask for."""
+        """The local training that the cell and its mechanism ask for; proximal terms of both add up."""
         plain, mechanism = training_of(self.cell.train), self.mechanism
         grad_clip = plain.grad_clip if mechanism.grad_clip is None else mechanism.grad_clip
-        return replace(plain, proximal_mu=mechanism.proximal, grad_clip=grad_clip)
+        proximal_mu = plain.proximal_mu + mechanism.proximal
+        return replace(plain, proximal_mu=proximal_mu, grad_clip=grad_clip)
 
     def order_seed(self, client: int, number: int) -> tuple[int, ...]:
         """The seed of the order of a client's rows in a round."""

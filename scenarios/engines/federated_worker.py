@@ -152,7 +152,7 @@ def trained_upload(
     section = replace(work.cell.train, grad_clip=work.training.grad_clip)
     step = Step(np.array([client]), section.learning_rate, told, memory)
     proximal = ProximalTerm(
-        mechanism.proximal, lambda weights, start: mechanism.after_batch(weights, start, step)
+        work.training.proximal_mu, lambda weights, start: mechanism.after_batch(weights, start, step)
     )
     *seed, _ = work.order_seed(client, number)
     rows = node_rows(taught_in_round(work, {client: words}), part)

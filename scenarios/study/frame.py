@@ -1,6 +1,6 @@
 """A sweep as one tidy table: a row for each arm, seed and round (Wickham 2014, "Tidy Data", section 2.3).
 
-    arm | factors ... | seed | round | figure | series ... | seconds | facts ...
+    arm | factors ... | seed | round | figure | series ... | seconds | clock | facts ...
 
 A column that some arms have no value for is null there.
 """
@@ -19,8 +19,8 @@ from scenarios.study.arms import Factors
 from scenarios.study.cells import Outcome
 
 CSV, PARQUET = "results.csv", "results.parquet"
-KEYS = ("arm", "seed", "round", "figure", "seconds")
-"""The columns of every frame."""
+KEYS = ("arm", "seed", "round", "figure", "seconds", "clock")
+"""The columns of every frame; `clock`, the seconds until the end of a round, only where they are known."""
 
 Row = Mapping[str, Any]
 
@@ -45,7 +45,7 @@ def frame_of(
         for seed, outcome in zip(seeds, cells, strict=True)
         for row in _rows(arm, _renamed(factors.get(arm, {}), named), seed, outcome, named_facts)
     ]
-    order = ("arm", *named.values(), "seed", "round", "figure", "seconds", *named_facts.values())
+    order = ("arm", *named.values(), *KEYS[1:], *named_facts.values())
     there = {name for row in rows for name in row}
     return pa.table({name: _column([row.get(name) for row in rows]) for name in order if name in there})
 
@@ -67,6 +67,8 @@ def _rows(arm: str, own: Row, seed: int, outcome: Outcome, named: Mapping[str, s
     for index, figure in enumerate(outcome.figures):
         series = {named[name]: row[index] for name, row in by_round.items()}
         point = {"seed": seed, "round": index + 1, "figure": figure, "seconds": outcome.seconds}
+        if len(outcome.clock) == rounds:
+            point["clock"] = outcome.clock[index]
         yield {"arm": arm, **own, **point, **facts, **series}
 
 

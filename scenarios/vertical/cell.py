@@ -25,6 +25,7 @@ from node.task.rules import key, read_section, real, whole
 from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json
 from scenarios.study.cells import Fact, Outcome, Room
+from scenarios.study.costs import DOWN, MEASURED, TRAFFIC, UP, epsilon_series
 from scenarios.vertical.choices import NOTHING, EmbeddingChoice, LabelChoice, protect_of
 from scenarios.vertical.parties import (
     NO_GRADIENTS,
@@ -39,7 +40,7 @@ from scenarios.vertical.parties import (
     Step,
     dealt,
 )
-from scenarios.vertical.wide_deep import Descent, Sizes
+from scenarios.vertical.wide_deep import SCALARS, Descent, Sizes
 
 DATA_SET = "criteo"
 TRUE_LOSS, LOSS = "training loss, true labels", "training loss, labels trained on"
@@ -49,6 +50,7 @@ ENDS = {"first": 0, "last": -1}
 READ = "labels read from gradients"
 """The name of a fact: the balanced accuracy of a follower that guesses labels from its gradients."""
 
+_ROW_BYTES = SCALARS * np.dtype(np.float32).itemsize
 _LABELS, _OUTPUTS = 55, 56  # streams of random numbers: [one of these, seed, the arm's salt]
 
 
@@ -200,7 +202,9 @@ def epochs_of(
     facts["predictions sha256"] = digest_of(logits)
     series = dict(zip((LOSS, TRUE_LOSS), zip(*losses, strict=True), strict=True))
     facts |= {f"{when} {name}": row[at] for when, at in ENDS.items() for name, row in series.items()}
-    return Outcome(tuple(figures), facts, time.perf_counter() - begun, series)
+    costs = {TRAFFIC: (float(_up(plan) + _down(plan)),) * cell.rounds, **epsilon_until(cell)}
+    facts |= {UP: _up(plan), DOWN: _down(plan), MEASURED: False}
+    return Outcome(tuple(figures), facts, time.perf_counter() - begun, {**series, **costs})
 
 
 @dataclass
@@ -256,6 +260,25 @@ def protection_of(cell: VerticalCell) -> dict[str, Fact]:
     """The facts about a cell's protection over all epochs."""
     choice = cell.labels or cell.outputs
     return dict(NOTHING) if choice is None else choice.facts(cell.rounds)
+
+
+def epsilon_until(cell: VerticalCell) -> dict[str, tuple[float, ...]]:
+    """The series of the epsilon after each epoch; {} without one."""
+    choice = cell.labels or cell.outputs
+    if choice is None:
+        return {}
+    found = (choice.facts(epochs)["epsilon"] for epochs in range(1, cell.rounds + 1))
+    return epsilon_series([value if isinstance(value, float) else None for value in found])
+
+
+def _up(plan: Plan) -> int:
+    """The bytes of an epoch's outputs. Both parties know the plan: the numbers of rows do not travel."""
+    return _ROW_BYTES * (plan.training + plan.judged)
+
+
+def _down(plan: Plan) -> int:
+    """The bytes of the gradients in an epoch's outputs for training rows."""
+    return _ROW_BYTES * plan.training
 
 
 def judged_facts(labels: NDArray[np.int64], logits: Floats) -> dict[str, Fact]:

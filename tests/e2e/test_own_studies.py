@@ -65,6 +65,35 @@ def test_a_study_by_import_path_and_two_runs_compared(nursery: Nursery, folder: 
     assert "other, no-noise: other train.rounds (2, not 3)" in compared.out.all()
 
 
+@pytest.mark.slow  # eight nodes, or a Ray cluster that starts
+@pytest.mark.parametrize("engine", ["processes", "ray"])
+def test_every_engine_runs_it(nursery: Nursery, folder: Path, engine: str) -> None:
+    """Real nodes draw their own noise; without any, a Ray cluster has the very figures of one process."""
+    few = ("--quick", "--set", "scenario.arms=no-noise")
+    usual, other = (ran(nursery, folder, "study.toml", *few, *how, out=out) for how, out in (
+        ((), "inline"), (("--engine", engine), "other")))  # fmt: skip
+    figures = [[one["figures"] for one in result["arms"]["no-noise"]["seeds"]] for result in (usual, other)]
+    assert [len(rounds) for rounds in figures[1]] == [2, 2]
+    if engine == "ray":
+        assert figures[0] == figures[1]
+    else:
+        assert other["arms"]["no-noise"]["seeds"][0]["bytes were measured"]
+
+
+@pytest.mark.slow  # two cells
+def test_its_stored_result_is_judged_again(nursery: Nursery, folder: Path) -> None:
+    ran(nursery, folder, "study.toml", "--quick", "--set", "scenario.arms=no-noise,ldp-*")
+    assert "none of the catalogue; name the study" in said(nursery, folder, "judge", "out/result.json")
+    wrong = ("judge", "out/result.json", "--study", "attack.toml")
+    assert "the result is of 'two-mechanisms', and --study attack.toml is 'attack'" in said(
+        nursery, folder, *wrong
+    )
+    judged = nursery.plain("scenarios", "judge", "out/result.json", "--study", "study.toml", cwd=folder)
+    assert judged.status() == 0, judged.told()
+    judged.out.join()
+    assert "The figure rises as epsilon grows (mechanism ldp)" in " ".join(judged.out.all())
+
+
 @pytest.mark.slow  # 18 cells in a process that imports torch
 def test_an_attack_and_an_aggregator_of_one_s_own(nursery: Nursery, folder: Path) -> None:
     result = ran(nursery, folder, "attack.toml")

@@ -82,6 +82,7 @@ def test_half_of_the_others_are_taken_to_be_honest(least, honest):
         (("train.batch_size=16",), "set train.expected_batch"),
         (("train.rounds=5",), "a round is train.report_every steps; set train.steps"),
         (("train.grad_clip=1.0",), "set privacy.clipping_radius"),
+        (("train.proximal=0.1",), "from which nothing has moved yet; leave it out"),
         (("train.local='layers.0.*'",), "all that is trained goes into the sum"),
         (("train.optimizer_args={nesterov=true}",), "all members compute the same bits"),
         (("train.optimizer=adamw",), "allowed: 'sgd', 'adam'"),
@@ -135,5 +136,8 @@ def test_members_must_agree_on_every_key_and_others_keep_the_text_that_they_had(
     assert "offer_bound" not in mine["privacy"]
     other = json.loads(canonical_parameters(load_task("digits", []), [], 4.0))
     assert not any(name in other[section] for section, name in SHARED_NOISE_KEYS)
+    assert "proximal" not in other["train"]
+    pulled = json.loads(canonical_parameters(load_task("digits", ["train.proximal=0.5"]), [], 4.0))
+    assert pulled["train"] == {**other["train"], "proximal": 0.5}
     assert is_distributed(task())
     assert not is_distributed(load_task("digits", []))

@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import Dataset, load_dataset
@@ -12,6 +13,7 @@ from node.models import MLP, Linear
 from node.task.load import load_task
 from node.training.build import build_model
 from node.training.optimizers import make_optimizer
+from node.training.parameter_scope import matching
 from node.training.trainer import (
     Diverged,
     Interrupted,
@@ -173,6 +175,28 @@ def test_the_gradient_is_clipped(dataset):
     subject, start = trainer(dataset, *overrides, "train.batch_size=1000")
     moved = subject.train(start, 1, NEVER).vector - start
     assert np.linalg.norm(moved) == pytest.approx(0.001, rel=0.01)
+
+
+@pytest.mark.parametrize("shared", ["*", "layers.0.*"])
+def test_a_proximal_term_is_that_of_the_loss(dataset, shared):
+    """Li et al. 2020, equation 2, by autograd: the loss, and mu / 2 times the squared way from the start."""
+    mu, every = 0.8, ["train.momentum=0.5", "train.batch_size=10000", "train.epochs=3"]
+    own = [] if shared == "*" else [f"train.parameters={shared}", "train.local=layers.2.*"]
+    subject, start = trainer(dataset, *every, *own, f"train.proximal={mu}")
+    model = build_model(load_task("digits", every), dataset)
+    held = [(value, value.detach().clone()) for _, value in matching(model, shared)]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = functional.cross_entropy(model(dataset.train_x), dataset.train_y)
+        (loss + mu / 2 * sum(((value - begun) ** 2).sum() for value, begun in held)).backward()
+        optimizer.step()
+    found = subject.train(start, 1, NEVER).vector
+    tensors = subject.tensors(found)
+    for name, value in model.named_parameters():
+        np.testing.assert_allclose(tensors[name], value.detach(), atol=1e-6, err_msg=name)
+    free, _ = trainer(dataset, *every, *own)
+    assert np.linalg.norm(found - start) < np.linalg.norm(free.train(start, 1, NEVER).vector - start)
 
 
 def test_training_stops_when_asked(dataset):

@@ -19,7 +19,7 @@ from node.task.sections import TrainSection
 from node.training.trainer import Trainer, read_vector
 from scenarios.clients import training as clients
 from scenarios.clients.gradients import Gradients, Product, Whole
-from scenarios.clients.training import LocalTraining, best_block, train_clients
+from scenarios.clients.training import LocalTraining, best_block, train_clients, training_of
 
 FEATURES, CLASSES, ROWS = 12, 3, 60
 SIZES = (1, 5, 11, 17, 31, 20, 40, 2, 6)
@@ -163,12 +163,16 @@ def test_a_loss_of_ones_own_and_batches_of_one() -> None:
     assert_same(both("mlp", LocalTraining(1, 1, 0.05), 4))
 
 
-def test_it_trains_as_a_node_does() -> None:
+@pytest.mark.parametrize("proximal", [0.0, 0.7])
+def test_it_trains_as_a_node_does(proximal: float) -> None:
     x, y, rows = data(np.float32)
     model, seed, round_number = seeded(MODELS["mlp"]), 7, 3
     start = start_of(model, np.float32)
-    section = TrainSection(epochs=2, batch_size=5, learning_rate=0.1, momentum=0.9, grad_clip=0.5)
-    training = LocalTraining(2, 5, 0.1, momentum=0.9, grad_clip=0.5)
+    section = TrainSection(
+        epochs=2, batch_size=5, learning_rate=0.1, momentum=0.9, grad_clip=0.5, proximal=proximal
+    )
+    training = training_of(section)
+    assert training == LocalTraining(2, 5, 0.1, momentum=0.9, grad_clip=0.5, proximal_mu=proximal)
     seeds = [[seed, round_number]] * len(rows)
     weights, losses = train_clients(
         model, start, rows, x, y, functional.cross_entropy, training, seeds, None, 4

@@ -320,3 +320,10 @@ class Promise:
 
     def events(self, rounds: int) -> tuple[Event, ...]:
         return ()
+
+
+def test_proximal_terms_of_a_section_and_a_mechanism_add_up(dataset: Dataset) -> None:
+    mechanism = MechanismChoice("fedprox", {"clients_per_round": 2, "proximal": 0.25})
+    cell = replace(PLAIN, mechanism=mechanism).changed({"train": {"proximal": 0.5}})
+    assert client_work(cell, dataset).training.proximal_mu == 0.75
+    assert client_work(PLAIN, dataset).training.proximal_mu == 0

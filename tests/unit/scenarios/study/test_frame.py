@@ -17,7 +17,8 @@ def outcome(cell):
     if cell.arm == "noised":
         facts |= {"radius": 1, "mixed": "none" if cell.seed == 4 else 3}
     figures = (0.5, 0.25 * cell.seed)
-    return Outcome(figures, facts, 1.5, {"loss": (3.0, 2.0), "pixels": (0.0,) * 5})
+    clock = (0.5, 1.25) if cell.arm == "noised" else ()
+    return Outcome(figures, facts, 1.5, {"loss": (3.0, 2.0), "pixels": (0.0,) * 5}, clock)
 
 
 @pytest.fixture
@@ -38,6 +39,7 @@ def test_a_row_for_each_arm_seed_and_round(sweep):
     assert len(keys) == 8
     assert [row["loss"] for row in rows] == [3.0, 2.0] * 4
     assert {row["seconds"] for row in rows} == {1.5}
+    assert [row["clock"] for row in rows] == [None] * 4 + [0.5, 1.25] * 2
 
 
 def test_factors_come_before_facts_and_keep_their_names(sweep):

@@ -19,6 +19,7 @@ from scenarios.data.sources import ALL, SOURCES, VERTICAL, load, load_vertical
 from scenarios.engines.room import LocalRoom
 from scenarios.engines.vertical_worker import Answers, Waiting, Wire, left, named, padded, unpadded
 from scenarios.study.cells import Outcome, Shelf, cell_name
+from scenarios.study.costs import DOWN, EPSILON, MEASURED, TRAFFIC, UP, epsilon_after
 from scenarios.study.threads import one_thread
 from scenarios.vertical.cell import (
     LOSS,
@@ -68,6 +69,21 @@ def test_two_parties_learn(folder: Path) -> None:
     assert outcome.facts[f"first {LOSS}"] == outcome.series[LOSS][0]
     assert outcome.facts[f"last {TRUE_LOSS}"] == outcome.series[TRUE_LOSS][-1]
     assert outcome.facts["judged rows"] == ROWS[1] + ROWS[2]
+
+
+def test_bytes_are_of_two_outputs_a_row_and_of_the_gradients_in_them(folder: Path) -> None:
+    outcome = replayed(SMALL.lasting(3), folder)
+    up, down = 8 * sum(ROWS), 8 * ROWS[0]
+    assert (outcome.facts[UP], outcome.facts[DOWN], outcome.facts[MEASURED]) == (up, down, False)
+    assert outcome.series[TRAFFIC] == (up + down,) * 3
+    assert EPSILON not in outcome.series
+
+
+@pytest.mark.parametrize(("cell", "epsilons"), [(FLIPPED, (1, 1, 1)), (REDRAWN, (1, 2, 3))])
+def test_epsilon_is_known_after_each_epoch(cell: VerticalCell, epsilons: tuple, folder: Path) -> None:
+    outcome = replayed(cell.lasting(3), folder)
+    assert outcome.series[EPSILON] == pytest.approx(epsilons)
+    assert epsilon_after(outcome, 2) == pytest.approx(epsilons[1])
 
 
 @pytest.mark.parametrize("cell", [SMALL, FLIPPED, REDRAWN, SIGNS], ids=lambda cell: cell.arm)
