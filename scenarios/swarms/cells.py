@@ -35,6 +35,7 @@ from scenarios.swarms.progress import PeerProgress
 from scenarios.swarms.replay import Swarm, datasets_of
 from scenarios.swarms.reported import (
     RoundLog,
+    Series,
     SumCost,
     measured_facts,
     measured_series,
@@ -212,14 +213,19 @@ def run_nodes(cell: SwarmCell, folder: Path, say: Say) -> Outcome:
     plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder)
     peers = run_swarm(plan, Teller(say))
     ledger = most_spent([peer.summary.privacy for peer in peers])
-    datasets = datasets_of(cell.task, cell.peers)
-    series = {**measured_series(peers, cell.rounds), **model_series(plan.peer_folder(0), datasets[0])}
-    facts = {
-        **privacy_facts(ledger, first_mechanism(cell).protects),
-        **measured_facts(peers),
-        **peer_facts(datasets, series),
-    }
+    common, series = common_facts(plan, peers)
+    facts = {**privacy_facts(ledger, first_mechanism(cell).protects), **common}
     return Outcome(lowest_figures(peers, cell.rounds), facts, time.perf_counter() - begun, series)
+
+
+def common_facts(plan: SwarmPlan, peers: Sequence[PeerRun]) -> tuple[dict[str, Fact], Series]:
+    """The facts and series about partition, peers and bytes of a swarm that divided its task's own data.
+
+    The model is the one that the first peer left. Raises ConfigError.
+    """
+    datasets = datasets_of(plan.task, plan.peers)
+    series = {**measured_series(peers, plan.rounds), **model_series(plan.peer_folder(0), datasets[0])}
+    return {**measured_facts(peers), **peer_facts(datasets, series)}, series
 
 
 def lowest_figures(peers: Sequence[PeerRun], rounds: int) -> tuple[float, ...]:

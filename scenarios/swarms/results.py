@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
+from scenarios.study.cells import Fact
 from scenarios.swarms.baselines import Baselines, PrivateCurve
 from scenarios.swarms.history import PhaseCost, Round
 from scenarios.swarms.nodes import PeerRun
@@ -18,7 +19,8 @@ NOTHING = PhaseCost(0.0, 0, 0)
 class SwarmResults:
     """The peers' runs, their baselines, and the seconds from the first start to the last end.
 
-    `replays`: the curves of the other privacy mechanisms; empty without privacy.
+    `replays`: the curves of the other privacy mechanisms; empty without privacy. `facts`: about the
+    partition, the peers and their bytes, by names of scenarios.study.
     """
 
     rounds: int
@@ -26,6 +28,7 @@ class SwarmResults:
     baselines: Baselines
     replays: tuple[PrivateCurve, ...]
     swarm_s: float
+    facts: Mapping[str, Fact] = field(default_factory=dict)
 
     @property
     def metric(self) -> str:

@@ -26,7 +26,11 @@ from scenarios.catalogue import SCENARIOS
 from scenarios.engines.choice import EngineChoice, RaySection
 from scenarios.frame.spec import Claim, Json, Request, Scenario, Table, Verdict
 from scenarios.runs.request import chosen_engine
+from scenarios.study.client_accuracy import SPREAD, TENTH, WORST
+from scenarios.study.costs import DOWN, UP
+from scenarios.study.skew import BY_CHANCE, DISTANCE, FARTHEST, FEWEST, MOST
 from scenarios.swarms.baselines import Curve, Do, run_baselines, run_replays, work
+from scenarios.swarms.cells import common_facts
 from scenarios.swarms.history import AGGREGATED, PHASES
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
 from scenarios.swarms.progress import Display, shown
@@ -175,7 +179,8 @@ def execute(configuration: SwarmConfiguration, folder: Path, console: Console) -
         if configuration.task.privacy.mechanism != "none":
             display.stage("replaying the same swarm under the other privacy mechanisms")
         replays = run_replays(alone, configuration.task.privacy.mechanism, display, place.work)
-    return SwarmResults(swarm.rounds, peers, baselines, replays, swarm_s)
+    facts, _ = common_facts(swarm, peers)
+    return SwarmResults(swarm.rounds, peers, baselines, replays, swarm_s, facts)
 
 
 def same_model(results: SwarmResults) -> Verdict:
@@ -243,6 +248,7 @@ def swarm_arm(results: SwarmResults) -> Json:
     return {
         results.metric: results.together,
         "seconds": results.swarm_s,
+        **results.facts,
         "peers": [_peer_figures(peer) for peer in results.peers],
     }
 
@@ -301,8 +307,33 @@ def tables(results: SwarmResults) -> tuple[Table, ...]:
     return (
         Table("Peers", headings, tuple(_peer_row(peer) for peer in results.peers)),
         Table(f"Test {name}", ("trained", "rows", name), _comparison(results)),
+        *unlike(results),
         *privacy.tables(results),
     )
+
+
+_PER_PEER: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    (WORST, "accuracy of the worst peer, test rows weighted by its labels", "{:.1%}".format),
+    (TENTH, "tenth percentile of the peers' accuracy", "{:.1%}".format),
+    (SPREAD, "spread of the peers' accuracy (SD)", "{:.1%}".format),
+    (FEWEST, "rows of the smallest peer", "{:.0f}".format),
+    (MOST, "rows of the largest peer", "{:.0f}".format),
+    (DISTANCE, "label distance, mean of the peers", "{:.3f}".format),
+    (FARTHEST, "label distance of the farthest peer", "{:.3f}".format),
+    (BY_CHANCE, "label distance if rows were dealt at random", "{:.3f}".format),
+    (UP, "kB sent a peer and round", lambda sent: f"{sent / 1e3:.1f}"),
+    (DOWN, "kB received a peer and round", lambda received: f"{received / 1e3:.1f}"),
+)
+
+
+def unlike(results: SwarmResults) -> tuple[Table, ...]:
+    """A table of how unlike the peers' rows are, how well the model serves each, and what a round costs."""
+    rows = tuple(
+        (name, said(found))
+        for fact, name, said in _PER_PEER
+        if isinstance(found := results.facts.get(fact), int | float)
+    )
+    return (Table("Among the peers", ("what", "value"), rows),) if rows else ()
 
 
 def _peer_row(peer: PeerRun) -> tuple[str, ...]:

@@ -1,4 +1,5 @@
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -7,6 +8,9 @@ import pytest
 from node.errors import ConfigError
 from scenarios.frame.folder import first_difference
 from scenarios.frame.spec import Request, Verdict, judge
+from scenarios.study.client_accuracy import WORST
+from scenarios.study.costs import UP
+from scenarios.study.skew import DISTANCE, FEWEST
 from scenarios.swarms.results import SwarmResults
 from scenarios.systems.swarm.claims import (
     ARMS,
@@ -19,7 +23,9 @@ from scenarios.systems.swarm.claims import (
     near_pooled,
     plan,
     same_model,
+    swarm_arm,
     tables,
+    unlike,
 )
 
 MakeResults = Callable[..., SwarmResults]
@@ -115,3 +121,12 @@ def test_what_cannot_be_run_is_refused_in_one_line(request_: Request, said: str)
         plan(request_)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_table_tells_how_unlike_peers_are_and_none_is_empty(results: SwarmResults) -> None:
+    assert unlike(results) == ()
+    facts = {WORST: 0.5, FEWEST: 12, UP: 2500.0, DISTANCE: math.nan, "another": 3.0}
+    (table,) = unlike(replace(results, facts=facts))
+    assert [value for _, value in table.rows] == ["50.0%", "12", "nan", "2.5"]
+    assert table in tables(replace(results, facts=facts))
+    assert swarm_arm(replace(results, facts=facts))[UP] == 2500.0
