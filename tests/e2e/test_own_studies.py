@@ -14,7 +14,7 @@ from tests.e2e.processes import ROOT, Nursery
 STUDIES = ROOT / "examples" / "studies"
 ENOUGH_S = 300.0
 ARMS = 7
-LIMITS = {"own_study.py": 40, "study.toml": 40, "own_attack.py": 60, "attack.toml": 60}
+LIMITS = {"own_study.py": 40, "study.toml": 40, "own_attack.py": 60, "attack.toml": 60, "peers.toml": 40}
 
 
 @pytest.fixture
@@ -63,6 +63,13 @@ def test_a_study_by_import_path_and_two_runs_compared(nursery: Nursery, folder: 
     assert compared.status() == 0, compared.told()
     compared.out.join()
     assert "other, no-noise: other train.rounds (2, not 3)" in compared.out.all()
+
+
+@pytest.mark.slow  # four cells of 20 epochs a round
+def test_peers_are_pulled_back(nursery: Nursery, folder: Path) -> None:
+    result = ran(nursery, folder, "peers.toml", "--quick", "--set", "scenario.arms=proximal0,proximal1")
+    figures = [result["arms"][name]["figure"] for name in ("proximal0", "proximal1")]
+    assert figures[0] > figures[1]
 
 
 @pytest.mark.slow  # eight nodes, or a Ray cluster that starts
