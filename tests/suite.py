@@ -61,6 +61,7 @@ class Part:
             colour,
             "-o",
             own_cache,
+            "--durations=20",
             *ignored,
             *self.paths,
         ]

@@ -86,12 +86,13 @@ def run_baselines(plan: SwarmPlan, display: Display, do: Do) -> Baselines:
 
 
 def jobs(plan: SwarmPlan) -> tuple[Job, ...]:
-    """One job for each peer alone, then the pooled one."""
+    """One job for each peer alone, then the pooled one. None has a proximal term."""
     folder = plan.folder / "baselines"
+    task = replace(plan.task, train=replace(plan.task.train, proximal=0.0))
     alone = [
         Job(
             f"alone {i}",
-            plan.task,
+            task,
             (i,),
             plan.peers,
             plan.rounds,
@@ -102,7 +103,7 @@ def jobs(plan: SwarmPlan) -> tuple[Job, ...]:
     ]
     everyone = tuple(range(plan.peers))
     seed = plan.batch_seed(0)
-    pooled = Job("pooled", plan.task, everyone, plan.peers, plan.rounds, seed, folder / "pooled.json")
+    pooled = Job("pooled", task, everyone, plan.peers, plan.rounds, seed, folder / "pooled.json")
     return (*alone, pooled)
 
 

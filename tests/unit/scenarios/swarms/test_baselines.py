@@ -27,6 +27,13 @@ def test_there_is_a_job_for_each_peer_and_one_for_all(tmp_path: Path) -> None:
     assert len({entry.path for entry in queue}) == PEERS + 1
 
 
+def test_a_baseline_is_not_pulled_back(tmp_path: Path) -> None:
+    pulled = plan(Request(seed=1, overrides=("train.proximal=0.5",))).task
+    assert pulled.train.proximal == 0.5
+    queue = jobs(SwarmPlan(pulled, PEERS, 2, tmp_path))
+    assert all(entry.task == swarm_plan(tmp_path).task for entry in queue)
+
+
 def test_a_peer_and_its_baseline_train_in_the_same_batch_order(tmp_path: Path) -> None:
     swarm = swarm_plan(tmp_path)
     seeds = [entry.batch_seed for entry in jobs(swarm)]
