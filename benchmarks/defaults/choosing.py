@@ -16,6 +16,7 @@ from benchmarks.defaults.tables import SETS, Table, table
 from node.data.partition import hold_out
 from scenarios.study.threads import one_thread
 
+_KINDS = {"node.models:Linear": "linear", "node.models:MLP": "mlp", "node.models:ConvNet": "cnn"}
 _SHARE = 0.2  # of each site's training rows
 _CUT = 43  # a stream of random numbers: [this, the split's number, the site]
 
@@ -35,16 +36,26 @@ class Validated:
 def validated(name: str, number: int, folder: Path, factor: float) -> Validated:
     """Return what a swarm with the table's defaults, and its rate times `factor`, reaches in one split.
 
+    The model is the one that node.init proposes for all training rows.
+
     Raises UserError if node.init or training fails.
     """
     data = SETS[name]
-    split = cut(split_of(data, table(name, folder), number), number)
+    whole = split_of(data, table(name, folder), number)
     with one_thread(), threadpool_limits(1), tempfile.TemporaryDirectory() as files:
-        task, sites, rest = made_task(Path(files), split, data.file, WITHOUT_PRIVACY)
+        proposed, _, _ = made_task(_made(Path(files), "whole"), whole, data.file, WITHOUT_PRIVACY)
+        options = (*WITHOUT_PRIVACY, "--model", _KINDS[proposed.model.cls])
+        inner = cut(whole, number)
+        task, sites, rest = made_task(_made(Path(files), "cut"), inner, data.file, options)
         task = replace(task, train=replace(task.train, learning_rate=task.train.learning_rate * factor))
         rows = rows_of(task, sites, rest)
         metric, value = next(iter(of_swarm(task, rows[0], answers(task, rows)).items()))
     return Validated(name, number, factor, task.train.learning_rate, metric, value)
+
+
+def _made(folder: Path, name: str) -> Path:
+    (folder / name).mkdir()
+    return folder / name
 
 
 def cut(split: Split, number: int) -> Split:
