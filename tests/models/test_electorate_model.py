@@ -123,6 +123,21 @@ def test_runs_of_steps_are_one_chain(tmp_path, defines, at_least):
     assert verdict.states > at_least
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("defines", "at_least"),
+    [
+        ("N=4 S=3 RESIGN=0", 16_900_000),  # 0.4 GB
+        ("N=3 S=4", 55_000_000),  # 1.6 GB
+        ("N=3 S=5 RESIGN=0 POWER=0", 75_000_000),  # 1.6 GB
+    ],
+)
+def test_longer_runs_of_steps_are_one_chain(tmp_path, unhurried, defines, at_least):
+    verdict = search(tmp_path, f"RUNS=1 {defines}")
+    assert verdict.ended == EXHAUSTIVE
+    assert verdict.states > at_least
+
+
 def test_the_model_reaches_what_runs_are_about(tmp_path):
     reached = search(tmp_path, "RUNS=1 N=3 S=3").reached
     assert len(reached) == 14
