@@ -14,18 +14,18 @@
      - A node resigns only without an open vote and in no session, for as long as it stays on that anchor.
      - A node that is in no session takes any base of a higher rank: anchor, generation, members, digest.
 
-   RUNS OF STEPS (RUNS=1). Every sum holds the updates of all members of its group, and a strong group none of
-   whose members has an open vote, or resigned, may take several steps. Each step is a session:
-     - A member that stored a step's base while it was in that step goes on in the run. It enters the next step,
-       which builds on that base, and it does so once: who leaves the run, even between two steps, is out of it.
+   RUNS OF STEPS (RUNS=1). Every sum holds the updates of all members of its group, and a strong group none
+   of whose members has an open vote, or resigned, may take several steps. Each step is a session:
+     - A member that stored a step's base while it was in that step goes on in the run. It enters the next
+       step, which builds on that base, once: who leaves the run, even between two steps, is out of it.
      - The members' READYs stand for all steps: all of them are voters in each step after the first. The
        electors of such a step are the members, and nobody is excused.
      - Nobody releases in a step before all members entered it: their updates are in its sum.
      - A node that leaves a step keeps the vote that it cast in it, as in any session.
-     - The disk (POWER=1): a vote is on it before the release leaves; and so is that a node left a session, that
-       a vote closed, and that a node resigned. That a base was stored, which closes votes, may be not: a
-       power failure then takes back both, as far as the adversary likes. What is on the disk later was written
-       later: a vote brings the base with it on which it was cast.
+     - The disk (POWER=1): a vote is on it before the release leaves, and likewise that a node left a session,
+       resigned, or is free of a vote. A base, and with it the end of the votes that it decides, may be stored
+       without being synced: a power failure takes back all that was stored since the last sync, or the later
+       part of it. A vote is synced with the base on which it was cast.
    A run has no longest length: the adversary may end it after any step.
 
    THE ADVERSARY decides all that a network, a clock, an owner or a crash could decide:
@@ -42,8 +42,8 @@
    WHAT MUST HOLD in every state:
      - no node that stored a strong base ever moves to a base that does not descend from it;
      - of each anchor, one strong successor at most is completed (has the releases that make a result);
-     - there is a way on: once all nodes are in no session and have told each other all, none of them has an open
-       vote. So all electors of the highest base that did not resign are voters of a strong group.
+     - there is a way on: once all are in no session and have told each other all, none has an open vote.
+       So all electors of the highest base that did not resign are voters of a strong group.
 
    HOW STATES ARE SAVED. Each of these only leaves out what could add nothing to what the adversary can do:
      - A release in a weak session binds nobody and nobody need stay in it. So a weak group, once formed, has
@@ -151,10 +151,10 @@ static_assert(N <= 8 && S <= 7, "a set has eight bits");
 
 struct Node {
     Index base;
-    Index session;   // that it is in
-    Index after;     // between two steps: the session of the last one
-    Set open;        // sessions: the votes that bind it
-    Set resigned;    // anchors: where it votes for nobody. An announcement of that can be shown for ever
+    Index session;    // that it is in
+    Index after;      // between two steps: the session of the last one
+    Set open;         // sessions: the votes that bind it
+    Set resigned;     // anchors: where it votes for nobody. An announcement of that can be shown for ever
     Index kept_base;  // what a power failure leaves
     Set kept_open;
 };
@@ -421,7 +421,8 @@ private:
 
     bool may_release(int i) {
         const Session& session = x_.sessions[x_.nodes[i].session];
-        return !has(session.released, i) && session.stage != COMPLETED && session.entered == session.members;
+        bool is_due = session.stage != COMPLETED && session.entered == session.members;
+        return is_due && !has(session.released, i);
     }
 
     void releases(int i) {
@@ -521,7 +522,8 @@ private:
 
     void comes_back(int i) {
         for (int m = 0; m < x_.begun; m++)
-            if (x_.sessions[m].runs && x_.nodes[i].base == m + 1 && has(x_.sessions[m].included, i)) enters(i, m);
+            if (x_.sessions[m].runs && x_.nodes[i].base == m + 1 && has(x_.sessions[m].included, i))
+                enters(i, m);
     }
 
     void loses_power(int i) {
@@ -624,7 +626,7 @@ private:
                 reached_[WITHOUT] += !is_quorum(voters, of, 0);
                 reached_[TIED] += 2 * votes == size(of & ~excused);
                 reached_[NOT_A_RUN] += RUNS && !runs;
-                reached_[RIVALS] += parent != FIRST_BASE && maker(x_, parent).runs && maker(x_, parent).next;
+                reached_[RIVALS] += parent != FIRST_BASE && maker(x_, parent).next != 0;
                 group.excused = excused;
                 each_sum(group);
             }
@@ -696,7 +698,8 @@ private:
             if (has(y.nodes[i].resigned, anchor(y, highest))) resigned |= only(i);
             else if (open == 0) voters |= only(i);
         }
-        if ((of & ~resigned) != 0 && !is_quorum(voters, of, resigned)) violated("no group is strong any more");
+        if ((of & ~resigned) != 0 && !is_quorum(voters, of, resigned))
+            violated("no group is strong any more");
     }
 
     /* -- depth first; breadth first where the way to a violation is wanted, for the shortest one -- */

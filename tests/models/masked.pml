@@ -18,12 +18,12 @@
    still to be made: messages 3, 4 and 5 are one, a member's part in them) or 5 + w (a lock, proposed again
    with its proof, and acknowledged at once by who is free to).
 
-   A RUN OF STEPS (STEPS > 1, with liars). Each step is such a session, with secrets of its own. Any honest
-   member may leave the run after a step that has a result; the others begin the next one, which that member may
-   be missed in. Nothing that happens in a step depends on a later one, and what is released stays released. So
-   all that happens in a step may come before all of the next: the steps follow each other here, and a
-   step's messages are forgotten when the next one begins. What is kept is which secrets are open.
-   A vector is bare if its self mask and its sender's pair key are open. Colluders' shares count in every step.
+   A RUN OF STEPS (STEPS > 1, with liars). Each step is such a session, with secrets of its own. After a step
+   that has a result any honest member may leave the run; the others begin the next step without it. Nothing
+   in a step depends on a later one, and what is released stays released. So all of a step may come before all
+   of the next: here the steps follow each other, and a step's messages are forgotten when the next one
+   begins. What is kept is which secrets are open. A vector is bare if its self mask and its sender's pair key
+   are open. Liars' shares count in every step.
 
    WHAT CHOOSES A RUN (-D...):
      STEPS=k      a run of k steps (default 1); LATER=o: member o + v leads view v of each step but the first
