@@ -18,7 +18,16 @@
    still to be made: messages 3, 4 and 5 are one, a member's part in them) or 5 + w (a lock, proposed again
    with its proof, and acknowledged at once by who is free to).
 
+   A RUN OF STEPS (STEPS > 1, with liars). Each step is such a session, with secrets of its own. After a step
+   that has a result any honest member may leave the run; the others begin the next step without it. Nothing
+   in a step depends on a later one, and what is released stays released. So all of a step may come before all
+   of the next: here the steps follow each other, and a step's messages are forgotten when the next one
+   begins. What is kept is which secrets are open. A vector is bare if its self mask and its sender's pair key
+   are open. Liars' shares count in every step.
+
    WHAT CHOOSES A RUN (-D...):
+     STEPS=k      a run of k steps (default 1); LATER=o: member o + v leads view v of each step but the first
+     ALL_OR_NONE  a sum counts only with every member in it, as in the product's runs
      LIARS=0..2   how many members lie (default 1); with none, members complete, and must
      CRASH        one member may crash, at any step (CRASHER=i: member i)
      MIDWAY       a crash takes away only what was sent last
@@ -29,7 +38,8 @@
      AGREEMENT=0  do not claim that all release for one value; ONCE=0: nor that they release once
      UNREACHED=k  claim that line k of `happened` never happens: shows what is covered
    PLANTED FAULTS: RELEASES_AGAIN, ACKS_AGAIN, RELEASES_ON_ONE_ACK, IGNORES_LOCKS, RELEASED_IS_DEAF,
-   NO_RELAY, ACKS_AFTER_VOTING (in the view that the vote is to leave). */
+   NO_RELAY, ACKS_AFTER_VOTING (in the view that the vote is to leave). In a run: SELF_MASK_AGAIN,
+   PAIR_KEY_AGAIN (a later step has the same ones). */
 
 #define N 4
 #define T 3
@@ -50,6 +60,12 @@
 #endif
 #ifndef UNREACHED
 #define UNREACHED 0
+#endif
+#ifndef STEPS
+#define STEPS 1
+#endif
+#ifndef LATER
+#define LATER OFFSET
 #endif
 
 #define HONEST(j) ((j) < N - LIARS)
@@ -101,7 +117,12 @@ byte latest[N] = 3;       /* the broadcast that a member made last */
 #define LOST(kind) (1)
 #endif
 
-bit both_opened, two_results, released_twice, two_values_released, happened;
+byte step = 1;            /* of the run */
+byte members = 15;        /* whose vectors may be in this step: who did not leave the run */
+byte selfsOpen;           /* honest members whose self mask was opened in an earlier step */
+byte keysOpen;            /* whose pair key was */
+
+bit both_opened, key_opened, two_results, released_twice, two_values_released, happened;
 
 /* ---- what member i sees ---- */
 #define CHECKED(j, w, i) (!HONEST(j) || !INCLUDES(SET(w), j) || HAS(checkTo[AT(SET(w), j)], i))
@@ -157,7 +178,27 @@ bit both_opened, two_results, released_twice, two_values_released, happened;
 /* ---- what must hold ---- */
 #define SHARE_OF_SELF(j, k, unused) (!HONEST(j) || WITH(releases[j], k) != 0)
 #define SHARE_OF_KEY(j, k, unused) (!HONEST(j) || WITHOUT(releases[j], k) != 0)
-#define BOTH(k, unused, unused2) (COUNT(SHARE_OF_SELF, k, 0) >= T && COUNT(SHARE_OF_KEY, k, 0) >= T)
+#define SELF_OPENS(k) (COUNT(SHARE_OF_SELF, k, 0) >= T)
+#define KEY_OPENS(k) (COUNT(SHARE_OF_KEY, k, 0) >= T)
+#ifdef SELF_MASK_AGAIN
+#define SELF_ALSO(open) (open)
+#else
+#define SELF_ALSO(open) (0)
+#endif
+#ifdef PAIR_KEY_AGAIN
+#define KEY_ALSO(open) (open)
+#else
+#define KEY_ALSO(open) (0)
+#endif
+/* That a vector of member k is bare: this step's, or an earlier one's. */
+#define BARE_NOW(k) \
+    (HAS(members, k) && (SELF_OPENS(k) || SELF_ALSO(HAS(selfsOpen, k))) \
+                     && (KEY_OPENS(k) || KEY_ALSO(HAS(keysOpen, k))))
+#define BARE_BEFORE(k) \
+    (STEPS > 1 && (HAS(selfsOpen, k) || (step > 1 && SELF_ALSO(SELF_OPENS(k)))) \
+               && (HAS(keysOpen, k) || (step > 1 && KEY_ALSO(KEY_OPENS(k)))))
+#define BOTH(k, unused, unused2) (BARE_NOW(k) || BARE_BEFORE(k))
+#define OPENED_KEY(k, unused, unused2) KEY_OPENS(k)
 #define OTHER_RELEASE(j, w, unused) (HONEST(j) && (releases[j] & ~(1 << (w))) != 0)
 #define RESULT(w) (COUNT(RELEASED, w, i) >= T)
 #define TRUE_RESULTS (RESULT(1) + RESULT(3) + RESULT(5) + RESULT(7) + RESULT(9))
@@ -166,6 +207,10 @@ bit both_opened, two_results, released_twice, two_values_released, happened;
 inline check_release(w) {
     both_opened = ANY(BOTH, 0, 0);
     assert(!both_opened);
+#ifdef ALL_OR_NONE
+    key_opened = ANY(OPENED_KEY, 0, 0);
+    assert(!key_opened);
+#endif
     two_results = TRUE_RESULTS + FALSE_RESULTS > 1;
     assert(!two_results);
 #if ONCE
@@ -184,7 +229,10 @@ inline check_release(w) {
         || (UNREACHED == 4 && w % 2 == 0)
         || (UNREACHED == 5 && !INCLUDES(SET(w), i))
         || (UNREACHED == 6 && crashed < N && SET(w) == crashed + 1)
-        || (UNREACHED == 7 && crashed < N && SET(w) == 0 && view[i] > 0));
+        || (UNREACHED == 7 && crashed < N && SET(w) == 0 && view[i] > 0)
+        || (UNREACHED == 8 && step == STEPS && members == 15 && SET(w) == 0)
+        || (UNREACHED == 9 && step == STEPS && members == 15 && SET(w) > 0 && HAS(selfsOpen, SET(w) - 1))
+        || (UNREACHED == 10 && step == STEPS && members != 15));
     assert(!happened);
 #endif
 }
@@ -292,7 +340,10 @@ inline catch_up(v) {
 /* For every value: T' only where a liar is included (and no liar, no T'). */
 #define EACH_TRUE(OPTION) OPTION(1) OPTION(3) OPTION(5) OPTION(7) OPTION(9)
 #define EACH_TRUE_OF(OPTION, v) OPTION(v, 1) OPTION(v, 3) OPTION(v, 5) OPTION(v, 7) OPTION(v, 9)
-#if LIARS == 0
+#if defined(ALL_OR_NONE)
+#define EACH_VALUE(OPTION) OPTION(1) OPTION(2)
+#define EACH_VALUE_OF(OPTION, v) OPTION(v, 1) OPTION(v, 2)
+#elif LIARS == 0
 #define EACH_VALUE(OPTION) EACH_TRUE(OPTION)
 #define EACH_VALUE_OF(OPTION, v) EACH_TRUE_OF(OPTION, v)
 #elif LIARS == 1
@@ -303,8 +354,12 @@ inline catch_up(v) {
 #define EACH_VALUE_OF(OPTION, v) \
     EACH_TRUE_OF(OPTION, v) OPTION(v, 2) OPTION(v, 4) OPTION(v, 6) OPTION(v, 8) OPTION(v, 10)
 #endif
+#ifdef ALL_OR_NONE
+#define EACH_SET_OF(OPTION, v) OPTION(v, 0, FREE_0)
+#else
 #define EACH_SET_OF(OPTION, v) \
     OPTION(v, 0, FREE_0) OPTION(v, 1, FREE_1) OPTION(v, 2, FREE_2) OPTION(v, 3, FREE_3) OPTION(v, 4, FREE_4)
+#endif
 #if LIARS == 0
 #define LIES_IN(v)
 #else
@@ -383,6 +438,53 @@ gone:
     skip
 }
 
+#if STEPS > 1
+/* A later step begins: its messages are yet to come. Who left the run can do nothing in it. */
+inline begin_step() {
+    k = 0;
+    do
+    :: k < N ->
+        if :: HONEST(k) && SELF_OPENS(k) -> selfsOpen = selfsOpen | (1 << k) :: else fi;
+        if :: HONEST(k) && KEY_OPENS(k) -> keysOpen = keysOpen | (1 << k) :: else fi;
+        k++
+    :: else -> break
+    od;
+    step++;
+    offset = LATER;
+    k = 0;
+    do
+    :: k < N - LIARS && HAS(members, k) -> forget(k); checkTo[AT(0, k)] = 15; k++
+    :: k < N - LIARS ->
+        forget(k); members = members & ~(1 << k); view[k] = VIEWS; accepted[k] = 0; times[k] = 9; k++
+    :: else -> break
+    od;
+    k = 0;
+    do
+    :: k < VIEWS -> proposal[k] = 0; proposalTo[k] = 0; k++
+    :: else -> break
+    od;
+    k = 0
+}
+
+inline forget(j) {
+    view[j] = 0; accepted[j] = 1; lock[j] = 0; times[j] = 0;
+    acks[j] = 0; ackTo[j] = 0; releases[j] = 0; releaseTo[j] = 0;
+    checkTo[AT(0, j)] = 0; checkTo[AT(1, j)] = 0; checkTo[AT(2, j)] = 0; checkTo[AT(3, j)] = 0;
+    checkTo[AT(4, j)] = 0;
+    vote[AT(0, j)] = 0; vote[AT(1, j)] = 0; vote[AT(2, j)] = 0;
+    voteTo[AT(0, j)] = 0; voteTo[AT(1, j)] = 0; voteTo[AT(2, j)] = 0
+}
+
+#define HAS_RESULT(w) || RESULT(w)
+proctype Run() {
+    byte i, k;
+end_of_run:
+    do
+    :: atomic { step < STEPS && (false EACH_VALUE(HAS_RESULT)) -> begin_step() }
+    od
+}
+#endif
+
 init {
     atomic {
         byte j = 0;
@@ -394,6 +496,9 @@ init {
         do
         :: j < N - LIARS -> run Member(j); j++
         :: else -> break
-        od
+        od;
+#if STEPS > 1
+        run Run();
+#endif
     }
 }

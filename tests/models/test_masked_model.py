@@ -30,6 +30,8 @@ pytestmark = pytest.mark.skipif(
 LIAR = ("LIARS=1",)
 CRASH = ("LIARS=0", "CRASH", "ORDERED")
 PROMPT = (*CRASH, "PROMPT")
+RUN = (*LIAR, "STEPS=2")
+WHOLE_RUN = (*RUN, "ALL_OR_NONE")
 BOTH_OPENED, TWO_RESULTS = "both_opened", "two_results"
 RELEASED_TWICE, TWO_VALUES = "released_twice", "two_values_released"
 # Member 3 lies, so a rotation by 3 is one by 0: the leaders of views 1 and 2 are honest.
@@ -102,6 +104,28 @@ def test_one_release_each_is_enough_for_secrecy_and_one_result(tmp_path, offset)
     assert safety(tmp_path, *defines).found is None
 
 
+def test_a_run_of_two_steps_opens_both_secrets_of_nobody(tmp_path):
+    """Even if sums may lack a member, and members leave between the steps; view 1 has another leader then."""
+    verdict = safety(tmp_path, *RUN, "LATER=1")
+    assert verdict.found is None
+    assert verdict.states > 1_400_000
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("leaders", [(0, 0), (0, 2), (1, 0), (2, 1)], ids=str)
+def test_a_run_of_two_steps_whoever_leads(tmp_path, leaders):
+    first, later = leaders
+    assert safety(tmp_path, *RUN, f"OFFSET={first}", f"LATER={later}").found is None
+
+
+@pytest.mark.parametrize("steps", [2, 3])
+def test_a_run_of_sums_that_are_all_or_none_opens_no_pair_key(tmp_path, steps):
+    """P3: the product's runs."""
+    verdict = safety(tmp_path, *LIAR, f"STEPS={steps}", "ALL_OR_NONE", "LATER=1")
+    assert verdict.found is None
+    assert verdict.states > 220_000
+
+
 def test_all_survivors_complete_whoever_crashes_and_whatever_is_lost(tmp_path):
     verdict = search(tmp_path, PROMPT)
     assert verdict.found is None
@@ -137,6 +161,18 @@ def test_planted_faults_of_safety(tmp_path, defines, found):
     assert safety(tmp_path, *defines).found in found
 
 
+@pytest.mark.parametrize("fault", ["SELF_MASK_AGAIN", "PAIR_KEY_AGAIN"])
+def test_planted_faults_of_runs(tmp_path, fault):
+    """A secret that two steps share: opened in one, it shows a member bare in the other."""
+    assert safety(tmp_path, *RUN, fault).found == BOTH_OPENED
+
+
+@pytest.mark.parametrize("fault", ["SELF_MASK_AGAIN", "PAIR_KEY_AGAIN"])
+def test_limit_sums_that_are_all_or_none_hide_a_secret_that_two_steps_share(tmp_path, fault):
+    """They open no pair key, so the first half of what a fault needs never happens."""
+    assert safety(tmp_path, *WHOLE_RUN, fault).found is None
+
+
 @pytest.mark.parametrize("fault", ["IGNORES_LOCKS", "RELEASED_IS_DEAF", "NO_RELAY"])
 def test_planted_faults_of_progress(tmp_path, fault):
     assert search(tmp_path, (*PROMPT, fault)).found == STUCK
@@ -160,6 +196,11 @@ def test_limit_three_views_are_one_too_few_for_a_leader_that_dies_included(tmp_p
 @pytest.mark.parametrize("line", range(1, 6))
 def test_the_model_reaches_what_it_is_about_with_a_liar(tmp_path, line):
     assert safety(tmp_path, *LIAR, f"UNREACHED={line}").found == "happened"
+
+
+@pytest.mark.parametrize("line", range(8, 11))
+def test_the_model_reaches_what_runs_are_about(tmp_path, line):
+    assert safety(tmp_path, *RUN, f"UNREACHED={line}").found == "happened"
 
 
 @pytest.mark.parametrize("line", range(6, 8))
