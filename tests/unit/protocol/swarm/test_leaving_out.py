@@ -24,7 +24,7 @@ from protocol.wire.masked_messages import (
     Release,
     Total,
 )
-from protocol.wire.messages import LeftOut
+from protocol.wire.messages import Group, LeftOut, Ready
 from tests.parts import endpoint, members
 from tests.wires import Wires
 
@@ -301,6 +301,28 @@ def test_one_that_withholds_from_one_after_the_other_is_soon_at_odds_with_most()
 
     assert max(len(wires.failed(key)) for key in others) <= len(others) * 6
     assert wires.generation() >= 30
+
+
+def test_a_node_that_was_cut_off_from_a_sum_that_the_others_made_takes_its_strike_back():
+    """It lacks one vector, and hears of no end of the session: so it blames the one whose vector it lacks."""
+    wires = Swarm(layout=ALL_TO_ALL_BYTES)
+    deaf, blamed = KEYS[4], KEYS[1]
+    wires.dropped = lambda sender, to, message: (
+        to == endpoint(deaf)
+        and not isinstance(message, (*SETUP, Ready, Group))
+        and (sender == endpoint(blamed) or not isinstance(message, Masked))
+    )
+    wires.steps(1)
+    assert wires.generation() == 1
+    assert named(wires.failed(deaf)[0].withheld) == (Due.VECTOR, (blamed.public,))
+    assert wires[deaf]._suspicion.strikes(blamed.public) == 1
+    wires.dropped = lambda *_: False
+    for key in others_of(deaf):
+        wires.carry_out(endpoint(deaf), wires[deaf].reconnected(endpoint(key), wires.now))
+    wires.quiet().tick(3.0).tick(3.0)
+
+    assert wires[deaf].base == wires[KEYS[0]].base
+    assert wires[deaf]._suspicion.strikes(blamed.public) == 0
 
 
 def test_who_does_not_join_is_named_and_costs_nothing():

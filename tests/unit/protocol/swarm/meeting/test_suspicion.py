@@ -38,11 +38,11 @@ def works(one: Suspicion, *keys: bytes) -> Suspicion:
 
 def lengths(one: Suspicion) -> int:
     """Returns for how many sums of others the silent member is left out."""
-    count = 0
-    while SILENT in one.left_out:
+    for count in range(1000):
+        if SILENT not in one.left_out:
+            return count
         works(one, ME, OTHER)
-        count += 1
-    return count
+    return -1
 
 
 def told(one: Suspicion) -> list[str]:
