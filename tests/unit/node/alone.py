@@ -53,6 +53,7 @@ class Alone:
                 parameters=self.prepared.parameters,
                 dimension=self.prepared.dimension,
                 offered=self.prepared.offered,
+                leave_out=options.task.aggregation.leave_out_rounds,
             ),
             self.state.node_state,
             self.state.past,

@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from node.net.traffic import Counts
+from node.nicknames import Nicknames
 from node.observe.history_reader import Rounds
 from node.observe.journal import Journal
 from node.observe.view_sources import NodeViewSource, TrackerViewSource
 from node.observe.views import Swarm, Visitor
 from node.runtime.shell import Shell
 from node.tracker.options import parse_arguments
-from protocol.actions import Spend
+from protocol.actions import Due, Spend, Withheld
 from protocol.swarm.meeting.tracker import Tracker
 from protocol.wire.messages import Hello
 from protocol.wire.signing import parameters_hash
@@ -80,6 +81,21 @@ async def test_a_nodes_page_counts_steps_and_what_they_cost_at_most_once_a_momen
     last = await source.view()
     assert last.privacy["steps_charged"] == 1
     assert last.privacy["epsilon_alone"] > last.privacy["epsilon_spent"] > 0
+
+
+async def test_a_peer_that_withholds_is_shown_with_its_name_and_for_how_long_it_is_left_out(alone):
+    node = alone("none")
+    names = Nicknames({KEYS[1].public: "ward b"})
+    object.__setattr__(node.peer.inspector.plan, "nicknames", names)
+    session, key = node.peer._node, KEYS[1].public
+    there = announce(KEYS[1], task="digits", parameters=node.parameters)
+    await node.peer._shell.feed(lambda now: session.receive(Hello(there, bytes(16), False, ""), key, now))
+    for number in range(2):
+        session._suspicion.failed(Withheld(bytes([number] * 32), Due.VECTOR, (key,)), 4)
+    view = await NodeViewSource(node.peer.inspector, Journal(lambda: 0.0), Rounds(node.folder / "h")).view()
+
+    (peer,) = (each for each in view.peers if each.key is not None)
+    assert (peer.name, peer.why) == ("ward b", "withholds: left out for 4 rounds")
 
 
 async def test_a_page_of_updates_has_no_steps(alone):
