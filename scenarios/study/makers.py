@@ -4,7 +4,7 @@
     never_falls       along such a line, without a clear rise at the end
     best_inside       the best level of a factor is neither its first nor its last
     at_least          every selected arm reaches a bound
-    apart, no_worse, within
+    apart, no_worse, alike, within
                       two selections, pair by pair of arms that agree in all other factors
     every             several claims as one
     identity          a claim that follows from formulas, whatever is trained
@@ -158,6 +158,20 @@ def no_worse(one: Where, other: Where, fact: str = FINAL, name: str = "", shown:
         return Verdict(min(gains.values()) >= -CLOSE, numbers)
 
     said = f"{_subject(fact)} is no lower with {_told(one)} than with {_told(other)}"
+    return Claim(name or said, judge)
+
+
+def alike(one: Where, other: Where, fact: str = FINAL, name: str = "") -> Claim[Sweep]:
+    """No arm of `one` differs clearly from an arm of `other` that agrees with it in all other factors."""
+
+    def judge(sweep: Sweep) -> Verdict | None:
+        gains = _gains(sweep, one, other, fact)
+        most = max(map(abs, gains.values()), default=0.0)
+        numbers: Numbers = {"largest difference in margins": most, "pairs": len(gains)}
+        numbers |= {arm: sweep.mean(arm, fact) for pair in gains for arm in pair}
+        return Verdict(most <= CLOSE, numbers) if gains else None
+
+    said = f"{_subject(fact)} is alike with {_told(one)} and {_told(other)}"
     return Claim(name or said, judge)
 
 

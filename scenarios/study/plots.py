@@ -54,9 +54,9 @@ class Plot(Protocol):
         """The chart; without traces if its arms were not run."""
 
 
-def specified(*plots: Plot) -> Callable[[Sweep], tuple[Chart, ...]]:
-    """The charts that these specifications make of a sweep, without those that have nothing to draw."""
-    return lambda sweep: drawn(*(plot.chart(sweep) for plot in plots))
+def specified(*plots: Plot | Callable[[Sweep], Chart]) -> Callable[[Sweep], tuple[Chart, ...]]:
+    """The charts that these specifications or functions make, without those that have nothing to draw."""
+    return lambda sweep: drawn(*(plot(sweep) if callable(plot) else plot.chart(sweep) for plot in plots))
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Curve:
     """One line of a plot, or its lines of one kind.
 
     name: text, for the line with most levels of those that `where` means; or a function of the factors that
-    the arms of a line share, for every such line. x, fact: instead of those of the plot. ink: the position of
-    the colour; None: that of the curve.
+    the arms of a line share, for every such line. over, x, fact: instead of those of the plot. ink: the
+    position of the colour; None: that of the curve.
     """
 
     name: Naming
@@ -74,6 +74,7 @@ class Curve:
     x: Place = ""
     dash: str = "solid"
     ink: int | None = None
+    over: str | None = None
     style: Style = field(default_factory=dict)
 
 
@@ -190,7 +191,8 @@ class Lines:
 
     def _traces(self, sweep: Sweep, curve: Curve, first: int) -> Iterator[Json]:
         for position, (name, arms) in enumerate(self._lines(sweep, curve), first):
-            points = _placed(sweep, arms, curve.x or self.over, curve.fact or self.fact)
+            over = self.over if curve.over is None else curve.over
+            points = _placed(sweep, arms, curve.x or over, curve.fact or self.fact)
             if points:
                 fact, dash = curve.fact or self.fact, curve.dash if position < SERIES else "dot"
                 made = series(sweep, name, points, position, dash, fact)
@@ -198,11 +200,11 @@ class Lines:
 
     def _lines(self, sweep: Sweep, curve: Curve) -> list[tuple[str, Sequence[str]]]:
         """The names and arms of the lines of a curve."""
-        if isinstance(curve.name, str):
-            if not self.over:
-                return [(curve.name, sweep.select(curve.where))]
-            return [(curve.name, sweep.line(self.over, curve.where).arms)]
-        return [(curve.name(line.others), line.arms) for line in sweep.lines(self.over, curve.where)]
+        over = self.over if curve.over is None else curve.over
+        if not isinstance(curve.name, str):
+            return [(curve.name(line.others), line.arms) for line in sweep.lines(over, curve.where)]
+        arms = sweep.line(over, curve.where).arms if over else sweep.select(curve.where)
+        return [(curve.name, arms)]
 
     def _references(self, sweep: Sweep) -> Sequence[Reference]:
         """Those given, else arms without the factor that still differ from all others in it alone."""

@@ -30,11 +30,13 @@ class Specified(Protocol):
         """The table; without rows if its arms were not run."""
 
 
-def tabled(*specifications: Specified) -> Callable[[Sweep], tuple[Table, ...]]:
-    """The tables that these specifications make of a sweep, without those that have no rows."""
+def tabled(
+    *specifications: Specified | Callable[[Sweep], Table],
+) -> Callable[[Sweep], tuple[Table, ...]]:
+    """The tables that these specifications or functions make of a sweep, without those that have no rows."""
 
     def made(sweep: Sweep) -> tuple[Table, ...]:
-        found = (one.table(sweep) for one in specifications)
+        found = (one(sweep) if callable(one) else one.table(sweep) for one in specifications)
         return tuple(table for table in found if table.rows)
 
     return made

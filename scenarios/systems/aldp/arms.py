@@ -10,7 +10,7 @@ from typing import Any
 
 from node.task.load import load_task
 from node.training.build import import_class
-from scenarios.study.arms import Arm, Where
+from scenarios.study.arms import Arm, Factors, Where
 from scenarios.swarms.cells import SwarmCell, changed_task
 from scenarios.swarms.share_errors import ShareErrorCell
 
@@ -28,22 +28,22 @@ POWERS = range(7)
 SHARE_ROUNDS = 3
 
 CAP, SHARE_RANGE = "clipping_radius", "max_share_value"
-NONE: Where = {"mechanism": "none"}
-EXACT: Where = {"mechanism": "aldp", "radius": "raw", "calibration": "exact"}
+NONE: Factors = {"mechanism": "none"}
+EXACT: Factors = {"mechanism": "aldp", "radius": "raw", "calibration": "exact"}
 """Adaptive local noise, calibrated exactly."""
-LINEAR: Where = {**EXACT, "calibration": "linear-classic"}
+LINEAR: Factors = {**EXACT, "calibration": "linear-classic"}
 """The same with the calibration of the source's code."""
-FIXED: Where = {"mechanism": "ldp", "radius": "fixed"}
-DP_SGD: Where = {"mechanism": "dp-sgd"}
-FLOATS: Where = {"shares": "float"}
+FIXED: Factors = {"mechanism": "ldp", "radius": "fixed"}
+DP_SGD: Factors = {"mechanism": "dp-sgd"}
+FLOATS: Factors = {"shares": "float"}
 INTEGERS: Where = {"shares": ("ring", "seed")}
 
 _TASK = load_task("digits", ())
 
 
-def _swarm(name: str, privacy: Mapping[str, object], factors: Where, peers: int = PEERS) -> Arm:
+def _swarm(name: str, privacy: Mapping[str, object], factors: Factors, peers: int = PEERS) -> Arm:
     cell = SwarmCell(name, changed_task(_TASK, {"privacy": privacy}), peers)
-    return Arm(cell, {**factors, "peers": peers})  # type: ignore[dict-item]
+    return Arm(cell, {**factors, "peers": peers})
 
 
 def _noised(
@@ -66,7 +66,7 @@ def _noised(
     rule = {"mechanism": mechanism, **rules.get(radius, {"window_source": radius})}
     if mechanism == "aldp":
         rule["calibration"] = calibration
-    factors: Where = {"mechanism": mechanism, "radius": radius, "calibration": calibration}
+    factors: Factors = {"mechanism": mechanism, "radius": radius, "calibration": calibration}
     budget = {"epsilon": epsilon, CAP: cap}
     return _swarm(name, {**rule, **budget}, {**factors, **budget}, peers)
 
@@ -106,10 +106,10 @@ def _over_caps() -> list[Arm]:
     ]
 
 
-def _shares(name: str, kind: str, max_share_value: float, factors: Where) -> Arm:
+def _shares(name: str, kind: str, max_share_value: float, factors: Factors) -> Arm:
     aggregation = {"protocol": "additive", "shares": kind, SHARE_RANGE: max_share_value}
     task = changed_task(_TASK, {"aggregation": aggregation, "train": {"rounds": SHARE_ROUNDS}})
-    return Arm(ShareErrorCell(SwarmCell(name, task, PEERS)), {"shares": kind, **factors})  # type: ignore[dict-item]
+    return Arm(ShareErrorCell(SwarmCell(name, task, PEERS)), {"shares": kind, **factors})
 
 
 ARMS: tuple[Arm, ...] = (

@@ -3,6 +3,7 @@
 import pytest
 
 from scenarios.study.makers import (
+    alike,
     apart,
     at_least,
     best_inside,
@@ -124,6 +125,20 @@ def test_apart(higher, lower, figures, holds):
 def test_no_worse(one, other, figures, holds):
     verdict = no_worse(one, other).judge(sweep(figures))
     assert (verdict and verdict.holds) is holds
+
+
+@pytest.mark.parametrize(
+    ("figures", "holds"),
+    [
+        ({**TWO, "sgd 8": 0.4, "sgd 1": 0.3}, True),
+        (TWO, False),
+        ({**TWO, "sgd 8": 0.4, "sgd 1": 0.29}, False),
+    ],
+)
+def test_alike(figures, holds):
+    for pair in ((SGD, LDP), (LDP, SGD)):
+        assert alike(*pair).judge(sweep(figures)).holds is holds
+    assert alike(SGD, {"mechanism": "rpfl"}).judge(sweep(figures)) is None
 
 
 def test_no_worse_shows_a_fact_and_every_gain():
