@@ -351,7 +351,7 @@ class Bars:
 
     curves: instead of `where`, bars of one colour for each, side by side where they have the same name on the
     axis; with a function as its name, bars of one colour for each name that it gives. label: the name of an
-    arm on the axis, made of its factors. base: where bars begin.
+    arm on the axis, made of its factors. base: where bars begin. A single bar of curves is no chart.
     """
 
     where: Where = field(default_factory=dict)
@@ -375,6 +375,8 @@ class Bars:
             for position, (name, arms) in enumerate(_groups(sweep, curve).items(), place)
         ]
         places = list(dict.fromkeys(place for trace in traces for place in trace["x"]))
+        if self.curves and sum(len(trace["x"]) for trace in traces) < 2:
+            return Chart(self.key, "", "", (), {})
         found = [one.trace(sweep, places, self.fact) for one in self.levels] if traces else []
         layout = axes("arm", self.y or {"title": {"text": _name(self.fact)}})
         if self.label is not None:

@@ -104,6 +104,11 @@ class Sweep:
         """The line with most levels of those that `lines` finds; one without levels if there is none."""
         return longest(self.lines(over, where, least=1))
 
+    def levels(self, over: str, where: Where) -> tuple[float, ...]:
+        """The numbers that a factor is in the selected arms, ascending, each once."""
+        found = {self.factor(arm, over) for arm in self.select(where)}
+        return tuple(sorted(level for level in found if not math.isnan(level)))
+
     def pairs(self, one: Where, other: Where) -> tuple[tuple[str, str], ...]:
         """Arms of `one` beside those of `other` that agree in all other factors; see study.arms.pairs."""
         return pairs(self.factors, one, other)

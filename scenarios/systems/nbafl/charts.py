@@ -156,7 +156,7 @@ def document_table(sweep: Sweep) -> Table:
 
 
 def _document_row(sweep: Sweep, epsilon: float, constant: float) -> tuple[str, ...]:
-    cell = {"data": WRITERS, "epsilon": epsilon, "constant": constant}
+    cell: Factors = {"data": WRITERS, "epsilon": epsilon, "constant": constant}
     arms = {way: sweep.first({**cell, "way": way}) for way in WAYS}
     papers = arms["paper"]
     return (

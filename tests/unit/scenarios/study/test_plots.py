@@ -126,6 +126,12 @@ def test_bars_side_by_side_have_labels_of_factors():
     assert chart.layout["barmode"] == "group"
 
 
+def test_a_single_bar_is_no_chart():
+    one = Curve("one", {"mechanism": "ldp", "epsilon": 8})
+    assert Bars(curves=(one,)).chart(sweep(TWO)).traces == ()
+    assert len(Bars(curves=(one, Curve("none", NONE))).chart(sweep(TWO)).traces) == 2
+
+
 def test_bars_of_one_colour_for_each_name_that_a_function_gives():
     chart = Bars(
         curves=(Curve("{mechanism}".format_map, {"epsilon": (1, 8)}),), label="{epsilon:g}".format_map

@@ -106,6 +106,7 @@ def test_selections_are_of_the_arms_that_were_run(sweep: Sweep) -> None:
     assert (noted.first({"place": 0}), noted.first({"place": 9})) == (sweep.arms[0].arm, None)
     assert noted.factor(sweep.arms[0].arm, "place") == 0
     assert math.isnan(noted.factor(sweep.arms[0].arm, "clients"))
+    assert (noted.levels("place", {}), noted.levels("clients", {})) == ((0, 1), ())
     assert noted.pairs({"place": 0}, {"place": 1}) == ((sweep.arms[0].arm, sweep.arms[1].arm),)
 
 
