@@ -10,12 +10,14 @@
     identity          a claim that follows from formulas, whatever is trained
 
 Differences are paired by seed and count if they exceed their margin (scenarios.study.comparison). A claim
-holds if it holds for every line or pair that was run. It is not judged if none was run.
+holds if it holds for every line or pair that was run. It is not judged if none was run, or if an arm has no
+such fact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
@@ -78,6 +80,8 @@ def _along(
 
     def judge(sweep: Sweep) -> Verdict | None:
         found, holds, numbers = sweep.lines(over, where), [], Numbers()
+        if not _all_have(sweep, fact, (arm for line in found for arm in line.arms)):
+            return None
         for line in found:
             steps = [sign * difference(sweep, *pair, fact).margins for pair in pairwise(line.arms)]
             whole = sign * difference(sweep, line.arms[0], line.arms[-1], fact).margins
@@ -96,6 +100,8 @@ def best_inside(over: str, where: Where = EVERYTHING, fact: str = FINAL, name: s
     def judge(sweep: Sweep) -> Verdict | None:
         found = tuple(line for line in sweep.lines(over, where) if len(line.arms) >= 3)
         holds, numbers = [], Numbers()
+        if not _all_have(sweep, fact, (arm for line in found for arm in line.arms)):
+            return None
         for line in found:
             first, *inner, last = line.arms
             best = max(inner, key=lambda arm: sweep.mean(arm, fact))
@@ -118,7 +124,7 @@ def at_least(bound: float, where: Where = EVERYTHING, fact: str = FINAL, name: s
 
     def judge(sweep: Sweep) -> Verdict | None:
         found = {arm: level(sweep, arm, fact) for arm in sweep.select(where)}
-        if not found:
+        if not found or not _all_have(sweep, fact, found):
             return None
         least = min(found, key=lambda arm: found[arm].mean)
         numbers: Numbers = {"least": found[least].mean, "margin": found[least].margin, "in": least}
@@ -176,8 +182,19 @@ def alike(one: Where, other: Where, fact: str = FINAL, name: str = "") -> Claim[
 
 
 def _gains(sweep: Sweep, one: Where, other: Where, fact: str) -> dict[tuple[str, str], float]:
-    """How far each arm of `one` is above each arm of `other` that it is compared with, in margins."""
-    return {pair: rise(sweep, pair[1], pair[0], fact) for pair in sweep.pairs(one, other)}
+    """How far each arm of `one` is above each arm of `other` that it is compared with, in margins.
+
+    Empty without such arms, or if one of them has no such fact.
+    """
+    found = sweep.pairs(one, other)
+    if not _all_have(sweep, fact, (arm for pair in found for arm in pair)):
+        return {}
+    return {pair: rise(sweep, pair[1], pair[0], fact) for pair in found}
+
+
+def _all_have(sweep: Sweep, fact: str, arms: Iterable[str]) -> bool:
+    """Whether the fact is a number in all of these arms, for every seed."""
+    return not any(math.isnan(sweep.mean(arm, fact)) for arm in arms)
 
 
 def _compared(sweep: Sweep, gains: Mapping[tuple[str, str], float], fact: str) -> Numbers:
@@ -198,7 +215,7 @@ def within(by: float, one: Where, other: Where, fact: str = FINAL, name: str = "
 
     def judge(sweep: Sweep) -> Verdict | None:
         found = {pair: difference(sweep, *pair, fact) for pair in sweep.pairs(one, other)}
-        if not found:
+        if not found or not _all_have(sweep, fact, (arm for pair in found for arm in pair)):
             return None
         widest = max(found, key=lambda pair: max(-found[pair].low, found[pair].high))
         gap = found[widest]

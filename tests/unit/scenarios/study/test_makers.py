@@ -1,5 +1,7 @@
 """Claims by makers on made-up results: when each holds, when it does not, and when it is not judged."""
 
+from dataclasses import replace
+
 import pytest
 
 from scenarios.study.makers import (
@@ -173,6 +175,31 @@ def test_differences_are_paired_by_seed():
     """The spread of the seeds is five times the difference, and the same in both arms."""
     verdict = apart(SGD, LDP).judge(sweep({"ldp 1": 0.3, "sgd 1": 0.302}))
     assert verdict.holds
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        rises("epsilon", fact="told"),
+        never_falls("epsilon", fact="told"),
+        best_inside("epsilon", fact="told"),
+        at_least(0.1, fact="told"),
+        apart(SGD, LDP, "told"),
+        no_worse(SGD, LDP, "told"),
+        alike(SGD, LDP, "told"),
+        within(9.0, SGD, LDP, "told"),
+    ],
+)
+def test_where_one_arm_lacks_the_fact_nothing_is_judged(made):
+    """What is not known is never the least and never the greatest: it must not pass unseen."""
+    whole = sweep({f"{kind} {epsilon}": 0.1 * epsilon for kind in ("ldp", "sgd") for epsilon in (1, 2, 3)})
+    for lacking in (None, "sgd 2", "sgd 1"):
+        outcomes = {
+            arm: tuple(replace(one, facts={} if arm == lacking else {"told": one.final}) for one in those)
+            for arm, those in whole.outcomes.items()
+        }
+        verdict = made.judge(replace(whole, outcomes=outcomes))
+        assert (verdict is None) is (lacking is not None)
 
 
 def test_names_say_what_is_claimed():
