@@ -165,10 +165,11 @@ def _line(points: Sequence[tuple[Level, str]], others: Factors) -> Line:
 def pairs(factors: Mapping[str, Factors], one: Where, other: Where) -> tuple[tuple[str, str], ...]:
     """Every arm of `one` beside the arms of `other` that agree with it in all factors but those named.
 
-    A factor that only one of the two arms has does not separate them: a reference without noise has no
-    epsilon, and stands beside every epsilon.
+    A factor for which both name the same values is no exception: with `epsilon` from 1 to 8 in both, 8 stands
+    beside 8. A factor that only one of the two arms has does not separate them: a reference without noise has
+    no epsilon, and stands beside every epsilon.
     """
-    named = {*one, *other}
+    named = {name for name in {*one, *other} if one.get(name) != other.get(name)}
     return tuple(
         (first, second)
         for first in selected(factors, one)

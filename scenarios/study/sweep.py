@@ -117,6 +117,11 @@ class Sweep:
         """The first arm with these values of factors, in the order of the study; None if there is none."""
         return next(iter(self.select(where)), None)
 
+    def firsts(self, *selections: Where) -> tuple[str, ...]:
+        """The first arm of each selection; () if one of them has none."""
+        found = [self.first(where) for where in selections]
+        return tuple(arm for arm in found if arm) if all(found) else ()
+
     def factor(self, arm: str, name: str) -> float:
         """A numeric factor of an arm; NaN if it has none of this name."""
         found = self.factors[arm].get(name)

@@ -74,6 +74,13 @@ def test_pairs_agree_in_the_factors_that_are_not_named():
     against = pairs(FACTORS, {"mechanism": "none"}, {"mechanism": "ldp"})
     assert against == (("none", "ldp-8"), ("none", "ldp-1"))
     assert pairs(FACTORS, {"epsilon": 8}, {"epsilon": 8}) == ()  # they differ in the mechanism
+    assert ("sgd-1", "ldp-8") in pairs(FACTORS, {**named[0], "epsilon": 1}, named[1])
+
+
+def test_pairs_agree_in_a_factor_for_which_both_name_the_same_values():
+    some = {"epsilon": (1, 8)}
+    alike = pairs(FACTORS, {"mechanism": "dp-sgd", **some}, {"mechanism": "ldp", **some})
+    assert alike == (("sgd-1", "ldp-1"), ("sgd-8", "ldp-8"))
 
 
 def test_what_the_command_line_changes_changes_the_factor_too():

@@ -104,6 +104,8 @@ def test_selections_are_of_the_arms_that_were_run(sweep: Sweep) -> None:
         sweep, arms=tuple(Arm(as_arm(arm).cell, {"place": at}) for at, arm in enumerate(sweep.arms))
     )
     assert (noted.first({"place": 0}), noted.first({"place": 9})) == (sweep.arms[0].arm, None)
+    assert noted.firsts({"place": 1}, {"place": 0}) == (sweep.arms[1].arm, sweep.arms[0].arm)
+    assert noted.firsts({"place": 1}, {"place": 9}) == ()
     assert noted.factor(sweep.arms[0].arm, "place") == 0
     assert math.isnan(noted.factor(sweep.arms[0].arm, "clients"))
     assert (noted.levels("place", {}), noted.levels("clients", {})) == ((0, 1), ())
