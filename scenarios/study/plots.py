@@ -391,7 +391,7 @@ class Bars:
         )
 
     def _groups(self, sweep: Sweep, curve: Curve) -> dict[str, list[str]]:
-        """The arms of a curve that have its fact, by their name: one text, or what a function says of each."""
+        """The arms of a curve that have its fact, by name: one text, or what a function says of each."""
         groups: dict[str, list[str]] = {}
         for arm in sweep.select(curve.where):
             if not math.isnan(sweep.mean(arm, curve.fact or self.fact)):
