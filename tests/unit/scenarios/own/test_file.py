@@ -72,6 +72,12 @@ ONE = 'one = {mechanism = "ldp"}\nother = {mechanism = "none"}'
         (f'"within"\nby = 0.5\n{ONE}', True),
         (f'"within"\nby = 0.2\n{ONE}', False),
         ('"rises"\nover = "epsilon"\nwhere = {mechanism = "ldp"}', True),
+        ('"never_falls"\nover = "epsilon"\nwhere = {mechanism = "ldp"}', True),
+        ('"never_falls"\nover = "epsilon"\nfact = "lost"', False),
+        (f'"no_worse"\n{ONE}', False),
+        ('"no_worse"\none = {mechanism = "none"}\nother = {mechanism = "ldp"}', True),
+        (f'"alike"\n{ONE}', False),
+        ('"alike"\none = {mechanism = "none"}\nother = {mechanism = "ldp"}\nfact = "epsilon"', None),
         ('"falls"\nover = "epsilon"\nwhere = {mechanism = "ldp"}\nfact = "lost"', True),
     ],
 )
@@ -113,6 +119,10 @@ def test_the_best_inside_needs_three_levels(tmp_path):
         (HEAD + ARMS + CLAIM.replace("silon", "s"), "claims[1]: no arm has the factor 'eps'; allowed: mech"),
         (HEAD + ARMS + CLAIM + "where = {mechanism = []}", "claims[1].where = {'mechanism': []} is refused"),
         (HEAD + ARMS + LEAST + '1\nwhere = {mechanism = "rpfl"}', "claims[1]: no arm has mechanism rpfl"),
+        (
+            HEAD + ARMS + '[[claims]]\nclaim = "alike"\none = {}',
+            "claims[1].other is missing for claim 'alike'",
+        ),
         (
             HEAD + ARMS + '[[claims]]\nclaim = "apart"\nhigher = {}\nlower = {}\nwhere = {epsilon = 1}',
             "claims[1].where has no effect on claim 'apart'",

@@ -1,0 +1,66 @@
+"""Makers of claims about how high or how far apart arms are, in the unit of the figure.
+
+    above, below   every selected arm is on this side of a bound
+    ahead          two selections, pair by pair of arms that agree in all other factors: one is so far above
+
+The whole confidence interval counts, so few seeds alone make no such claim hold. As with those of
+scenarios.study.makers it holds if it does for every arm or pair that was run, and is not judged if none was,
+or if an arm has no such fact.
+"""
+
+from __future__ import annotations
+
+from scenarios.frame.spec import Claim, Verdict
+from scenarios.study.arms import Where
+from scenarios.study.comparison import difference, level
+from scenarios.study.makers import Numbers, all_have
+from scenarios.study.sweep import FINAL, Sweep
+
+
+def above(bound: float, where: Where, fact: str = FINAL, name: str = "") -> Claim[Sweep]:
+    """The whole interval of every selected arm is at or above `bound`."""
+
+    def judge(sweep: Sweep) -> Verdict | None:
+        arms = sweep.select(where)
+        if not arms or not all_have(sweep, fact, arms):
+            return None
+        holds = all(level(sweep, arm, fact).low >= bound for arm in arms)
+        return Verdict(holds, {**_levels(sweep, arms, fact), "at least": bound})
+
+    return Claim(name or f"{fact} is above {bound:g}", judge)
+
+
+def below(bound: float, where: Where, fact: str = FINAL, name: str = "") -> Claim[Sweep]:
+    """The whole interval of every selected arm is below `bound`."""
+
+    def judge(sweep: Sweep) -> Verdict | None:
+        arms = sweep.select(where)
+        if not arms or not all_have(sweep, fact, arms):
+            return None
+        holds = all(level(sweep, arm, fact).high < bound for arm in arms)
+        return Verdict(holds, {**_levels(sweep, arms, fact), "below": bound})
+
+    return Claim(name or f"{fact} is below {bound:g}", judge)
+
+
+def ahead(by: float, one: Where, other: Where, fact: str = FINAL, name: str = "") -> Claim[Sweep]:
+    """Each arm of `one` is at least `by` above each arm of `other` that agrees with it in all other factors.
+
+    A negative `by` is what an arm of `one` may be below the other at most.
+    """
+
+    def judge(sweep: Sweep) -> Verdict | None:
+        found = {pair: difference(sweep, pair[1], pair[0], fact) for pair in sweep.pairs(one, other)}
+        if not found or not all_have(sweep, fact, (arm for pair in found for arm in pair)):
+            return None
+        least = min(found.values(), key=lambda gap: gap.low)
+        arms = tuple(dict.fromkeys(arm for pair in found for arm in pair))
+        told: Numbers = {"least difference": least.mean, "margin": least.margin, "at least": by}
+        return Verdict(least.low >= by, {**told, **_levels(sweep, arms, fact)})
+
+    return Claim(name or f"{fact} is ahead by {by:g}", judge)
+
+
+def _levels(sweep: Sweep, arms: tuple[str, ...], fact: str) -> Numbers:
+    """The mean of every arm."""
+    return {arm if fact == FINAL else f"{arm}, {fact}": sweep.mean(arm, fact) for arm in arms}
