@@ -48,7 +48,10 @@ def every(name: str, *claims: Claim[Sweep]) -> Claim[Sweep]:
         numbers = Numbers()
         for place, verdict in enumerate(verdicts, 1):
             told = verdict.numbers.items()
-            numbers |= {f"{key}, part {place}" if key in numbers else key: value for key, value in told}
+            numbers |= {
+                key if numbers.get(key, value) == value else f"{key}, part {place}": value
+                for key, value in told
+            }
         return Verdict(all(verdict.holds for verdict in verdicts), numbers)
 
     return Claim(name, judge)
