@@ -4,7 +4,8 @@
     ahead          two selections, pair by pair of arms that agree in all other factors: one is so far above
 
 The whole confidence interval counts, so few seeds alone make no such claim hold. As with those of
-scenarios.study.makers it holds if it does for every arm or pair that was run, and is not judged if none was.
+scenarios.study.makers it holds if it does for every arm or pair that was run, and is not judged if none was,
+or if an arm has no such fact.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.study.arms import Where
 from scenarios.study.comparison import difference, level
-from scenarios.study.makers import Numbers
+from scenarios.study.makers import Numbers, all_have
 from scenarios.study.sweep import FINAL, Sweep
 
 
@@ -21,8 +22,10 @@ def above(bound: float, where: Where, fact: str = FINAL, name: str = "") -> Clai
 
     def judge(sweep: Sweep) -> Verdict | None:
         arms = sweep.select(where)
+        if not arms or not all_have(sweep, fact, arms):
+            return None
         holds = all(level(sweep, arm, fact).low >= bound for arm in arms)
-        return Verdict(holds, {**_levels(sweep, arms, fact), "at least": bound}) if arms else None
+        return Verdict(holds, {**_levels(sweep, arms, fact), "at least": bound})
 
     return Claim(name or f"{fact} is above {bound:g}", judge)
 
@@ -32,8 +35,10 @@ def below(bound: float, where: Where, fact: str = FINAL, name: str = "") -> Clai
 
     def judge(sweep: Sweep) -> Verdict | None:
         arms = sweep.select(where)
+        if not arms or not all_have(sweep, fact, arms):
+            return None
         holds = all(level(sweep, arm, fact).high < bound for arm in arms)
-        return Verdict(holds, {**_levels(sweep, arms, fact), "below": bound}) if arms else None
+        return Verdict(holds, {**_levels(sweep, arms, fact), "below": bound})
 
     return Claim(name or f"{fact} is below {bound:g}", judge)
 
@@ -46,7 +51,7 @@ def ahead(by: float, one: Where, other: Where, fact: str = FINAL, name: str = ""
 
     def judge(sweep: Sweep) -> Verdict | None:
         found = {pair: difference(sweep, pair[1], pair[0], fact) for pair in sweep.pairs(one, other)}
-        if not found:
+        if not found or not all_have(sweep, fact, (arm for pair in found for arm in pair)):
             return None
         least = min(found.values(), key=lambda gap: gap.low)
         arms = tuple(dict.fromkeys(arm for pair in found for arm in pair))

@@ -80,7 +80,7 @@ def _along(
 
     def judge(sweep: Sweep) -> Verdict | None:
         found, holds, numbers = sweep.lines(over, where), [], Numbers()
-        if not _all_have(sweep, fact, (arm for line in found for arm in line.arms)):
+        if not all_have(sweep, fact, (arm for line in found for arm in line.arms)):
             return None
         for line in found:
             steps = [sign * difference(sweep, *pair, fact).margins for pair in pairwise(line.arms)]
@@ -100,7 +100,7 @@ def best_inside(over: str, where: Where = EVERYTHING, fact: str = FINAL, name: s
     def judge(sweep: Sweep) -> Verdict | None:
         found = tuple(line for line in sweep.lines(over, where) if len(line.arms) >= 3)
         holds, numbers = [], Numbers()
-        if not _all_have(sweep, fact, (arm for line in found for arm in line.arms)):
+        if not all_have(sweep, fact, (arm for line in found for arm in line.arms)):
             return None
         for line in found:
             first, *inner, last = line.arms
@@ -124,7 +124,7 @@ def at_least(bound: float, where: Where = EVERYTHING, fact: str = FINAL, name: s
 
     def judge(sweep: Sweep) -> Verdict | None:
         found = {arm: level(sweep, arm, fact) for arm in sweep.select(where)}
-        if not found or not _all_have(sweep, fact, found):
+        if not found or not all_have(sweep, fact, found):
             return None
         least = min(found, key=lambda arm: found[arm].mean)
         numbers: Numbers = {"least": found[least].mean, "margin": found[least].margin, "in": least}
@@ -187,12 +187,12 @@ def _gains(sweep: Sweep, one: Where, other: Where, fact: str) -> dict[tuple[str,
     Empty without such arms, or if one of them has no such fact.
     """
     found = sweep.pairs(one, other)
-    if not _all_have(sweep, fact, (arm for pair in found for arm in pair)):
+    if not all_have(sweep, fact, (arm for pair in found for arm in pair)):
         return {}
     return {pair: rise(sweep, pair[1], pair[0], fact) for pair in found}
 
 
-def _all_have(sweep: Sweep, fact: str, arms: Iterable[str]) -> bool:
+def all_have(sweep: Sweep, fact: str, arms: Iterable[str]) -> bool:
     """Whether the fact is a number in all of these arms, for every seed."""
     return not any(math.isnan(sweep.mean(arm, fact)) for arm in arms)
 
@@ -215,7 +215,7 @@ def within(by: float, one: Where, other: Where, fact: str = FINAL, name: str = "
 
     def judge(sweep: Sweep) -> Verdict | None:
         found = {pair: difference(sweep, *pair, fact) for pair in sweep.pairs(one, other)}
-        if not found or not _all_have(sweep, fact, (arm for pair in found for arm in pair)):
+        if not found or not all_have(sweep, fact, (arm for pair in found for arm in pair)):
             return None
         widest = max(found, key=lambda pair: max(-found[pair].low, found[pair].high))
         gap = found[widest]

@@ -52,8 +52,8 @@ OVER_RATIO = Lines(
     key="ratio",
     title="Accuracy over the noise",
     caption="The nine cells of FederatedScope's table: noise goes with c / epsilon; no epsilon there is "
-    "true. The document's model is larger and its writers are more, so compare the shapes, not the heights. "
-    + BARS,
+    "proved. The document's model is larger and its writers are more, so compare the shapes, not the "
+    f"heights. {BARS}",
     curves=(Curve("FederatedScope, here", THEIRS, x=RATIO), Curve("the paper, here", PAPERS, x=RATIO)),
     levels=(
         Drawn(_DOCUMENT_LINE),

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from scenarios.study.bounds import above, ahead, below
 from scenarios.study.makers import (
     alike,
     apart,
@@ -188,6 +189,9 @@ def test_differences_are_paired_by_seed():
         no_worse(SGD, LDP, "told"),
         alike(SGD, LDP, "told"),
         within(9.0, SGD, LDP, "told"),
+        above(0.1, SGD, "told"),
+        below(0.1, SGD, "told"),
+        ahead(-9.0, SGD, LDP, "told"),
     ],
 )
 def test_where_one_arm_lacks_the_fact_nothing_is_judged(made):

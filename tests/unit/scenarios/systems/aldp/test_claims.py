@@ -333,6 +333,14 @@ def test_each_chart_has_its_lines_with_the_epsilons_and_sizes_that_were_run() ->
         *("aldp, exact", "linear-classic, by its proved epsilon", "linear-classic, by the epsilon it states"),
         *("dp-sgd, for one record", "no noise"),
     ]
+    assert drawn["epsilon"]["aldp, exact"]["x"] == pytest.approx([*STATED])
+    assert drawn["epsilon"]["aldp, exact"]["y"] == pytest.approx([*CURVE])
+    assert drawn["epsilon"]["linear-classic, by its proved epsilon"]["y"] == pytest.approx(
+        [figure - 0.02 for figure in CURVE]
+    )
+    assert drawn["epsilon"]["dp-sgd, for one record"]["y"] == pytest.approx(
+        [given()[record(epsilon)][0] for epsilon in RECORD_EPSILONS]
+    )
     assert drawn["epsilon"]["linear-classic, by its proved epsilon"]["x"] == pytest.approx(
         list(TRUE.values())
     )
