@@ -89,6 +89,8 @@ KEYS = {
     "agreement.share": "The share of `privacy.epsilon` and `privacy.delta` that an agreement may cost.",
     "agreement.records": "An upper bound on the rows of each peer.",
     "agreement.least_records": "A category with fewer rows over all peers counts as other.",
+    "agreement.leave_out_missing": "Whether the agreed task leaves out columns that some peer's file lacks.",
+    "agreement.classes": "Classes beyond the target's, which their owner declares to all.",
     "agreement.tries": "How often a peer's sums may be released, each time with new noise.",
 }
 RECORD = {

@@ -4,6 +4,8 @@ Each split of a data set becomes three sites' files and a file of test rows. nod
 first site's file, without privacy; the three train in one process with a node's own code. scikit-learn learns
 from the rows of all three files, in its own encoding. `--nodes` lets real nodes learn the first split of one
 set.
+
+`--choose` compares the table's rate with others on a fifth of the *training* rows; no test row is read.
 """
 
 from __future__ import annotations
@@ -13,19 +15,23 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
+from math import sqrt
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
 from benchmarks.spec import Benchmark, Row
 from node.errors import ConfigError
 
 if TYPE_CHECKING:
+    from benchmarks.defaults.choosing import Validated
     from benchmarks.defaults.comparison import Found, Verdict
 
 NAMES = ("digits", "breast-cancer", "diabetes", "wine", "heavy-tails", "adult", "loan", "mnist")
 QUICK, QUICK_SPLITS = ("wine", "diabetes"), 2
 NODES = "breast-cancer"
+FACTORS, CHOOSING_SPLITS = (1 / 3, 1.0, 3.0), 5
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +41,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--sets", help=f"with commas, of {', '.join(NAMES)} (default all; with --quick {','.join(QUICK)})")
     add("--splits", type=int, help="of each set (default: 20 of a small one, 5 or 3 of a large one)")
     add("--jobs", type=int, default=2, help="processes at once (default 2)")
+    add("--choose", action="store_true", help="compare learning rates on rows cut from training rows")
+    add("--factors", help="with --choose: of the table's rate, with commas (default 0.33,1,3)")
     add("--nodes", action="store_true", help=f"also three real nodes on {NODES}")
 
 
@@ -51,7 +59,73 @@ def run(arguments: argparse.Namespace) -> Iterator[Row]:
 
     splits = arguments.splits or (QUICK_SPLITS if arguments.quick else None)
     folder = data_folder(arguments.data_dir, os.environ)
+    if arguments.choose:
+        factors = _factors(arguments.factors)
+        return _choosing(names, splits or CHOOSING_SPLITS, folder, arguments.jobs, factors)
+    if arguments.factors is not None:
+        raise ConfigError(f"--factors {arguments.factors} has no effect without --choose; leave it out")
     return _rows(names, splits, folder, arguments.jobs, nodes=arguments.nodes)
+
+
+def _factors(text: str | None) -> Sequence[float]:
+    if text is None:
+        return FACTORS
+    try:
+        found = tuple(dict.fromkeys((1.0, *map(float, text.split(",")))))
+    except ValueError:
+        found = ()
+    if not found or not all(0 < factor <= 1000 for factor in found):
+        raise ConfigError(f"--factors {text}: allowed are numbers above 0, with commas between them")
+    return tuple(sorted(found))
+
+
+def _choosing(
+    names: Sequence[str], splits: int, folder: Path, jobs: int, factors: Sequence[float]
+) -> Iterator[Row]:
+    """Yield a row for each rate, and one that says how far the table's is below the best."""
+    from benchmarks.defaults.choosing import validated  # noqa: PLC0415 - loads torch
+
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        waiting = {
+            (name, factor): [pool.submit(validated, name, number, folder, factor) for number in range(splits)]
+            for name in names
+            for factor in factors
+        }
+        for name in names:
+            found = {factor: [one.result() for one in waiting[name, factor]] for factor in factors}
+            for factor, each in found.items():
+                yield _rate_row(each, factor)
+            yield _choice_row(found)
+
+
+def _rate_row(found: Sequence[Validated], factor: float) -> Row:
+    values = [one.value for one in found]
+    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
+    rates = sorted({one.rate for one in found})
+    text = (
+        f"{found[0].name:14} validation  {factor:g} x the rate = {', '.join(f'{rate:g}' for rate in rates)}: "
+        f"{found[0].metric} {mean(values):.4f} ± {error:.4f}"
+    )
+    record = {"set": found[0].name, "kind": "validation", "factor": factor, "rates": rates}
+    return Row(text, {**record, "metric": found[0].metric, "mean": mean(values), "values": values})
+
+
+def _choice_row(found: Mapping[float, Sequence[Validated]]) -> Row:
+    """Return how far the table's rate is below the best one, paired by splits."""
+    means = {factor: mean(one.value for one in each) for factor, each in found.items()}
+    best = max(means, key=lambda factor: (means[factor], factor == 1.0))
+    differences = [one.value - other.value for one, other in zip(found[best], found[1.0], strict=True)]
+    error = stdev(differences) / sqrt(len(differences)) if len(differences) > 1 else 0.0
+    name = found[1.0][0].name
+    text = f"{name:14} the table is {mean(differences):.4f} ± {error:.4f} below the best, {best:g} x its rate"
+    record = {
+        "set": name,
+        "kind": "choice",
+        "best": best,
+        "below": mean(differences),
+        "standard_error": error,
+    }
+    return Row(text, record)
 
 
 def _rows(names: Sequence[str], splits: int | None, folder: Path, jobs: int, nodes: bool) -> Iterator[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,8 @@ from node.options import command_line as node_command_line
 
 _CALL = (
     "TASK --data PATH (--peers HOST:PORT,... | --tracker KEY@URL)",
-    "[--write FILE.toml] [--force] [any other option of python -m node]",
+    "[--write FILE.toml] [--force] [--leave-out-missing] [--also-class NAME ...]",
+    "[any other option of python -m node]",
 )
 _HELP = """\
 Peers agree on means, spreads and category lists over the rows of all of them, by one secure sum of counts,
@@ -27,6 +29,10 @@ of the task's budget ([agreement] share) pays for it. Every peer writes the same
 
   --write FILE.toml   the file for the agreed task. Default: TASK-agreed.toml beside TASK
   --force             replace that file if it exists
+  --leave-out-missing leave out of the agreed task what columns some peer's file lacks; how many lack each
+                      is told to all. All peers must say it
+  --also-class NAME   a class that some peer has and the task lacks, declared to all: the agreed task has
+                      it, and a model with one more output; repeatable. All peers must say the same
 
 exit status: 0 agreed, 1 no agreement, 2 bad arguments or data, 130 interrupted
 
@@ -53,10 +59,12 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def command_line() -> NodeParser:
-    """Returns the parser of what may follow the task: a node's options, and the two that `_written` reads."""
+    """Returns the parser of what may follow the task: a node's options, and those that `_written` reads."""
     parser = node_command_line()
     parser.add_argument("--write", metavar="FILE.toml")
     parser.add_argument("--force", action="store_true")
+    parser.add_argument("--leave-out-missing", action="store_true")
+    parser.add_argument("--also-class", metavar="NAME", action="append")
     return parser
 
 
@@ -69,8 +77,12 @@ def _agree(options: NodeOptions, written: Path) -> int:
 
 
 def _written(task: str, argv: Sequence[str]) -> tuple[Path, list[str]]:
-    """Returns where to write the agreed task, and the node's own options; raises ConfigError."""
-    rest, target, force = [], None, False
+    """Returns where to write the agreed task, and the node's own options; raises ConfigError.
+
+    What all peers must say alike becomes keys of the task, which peers compare.
+    """
+    rest, target, force = list[str](), None, False
+    classes: list[str] = []
     words = iter(argv)
     for word in words:
         name, equals, value = word.partition("=")
@@ -78,8 +90,14 @@ def _written(task: str, argv: Sequence[str]) -> tuple[Path, list[str]]:
             target = value if equals else next(words, "")
         elif word == "--force":
             force = True
+        elif word == "--leave-out-missing":
+            rest += ["--set", "agreement.leave_out_missing=true"]
+        elif name == "--also-class":
+            classes.append(value if equals else next(words, ""))
         else:
             rest.append(word)
+    if classes:
+        rest += ["--set", f"agreement.classes={json.dumps(classes, ensure_ascii=False)}"]
     path = Path(task)
     own = str(path.with_name(f"{path.stem}-agreed.toml")) if target is None else target
     written = reachable_path(own, "--write")

@@ -12,21 +12,24 @@ derive the same task.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from node.agree.survey import Part, array_ranges, class_part, parts, range_of
+from node.agree.survey import Part, absence_part, array_ranges, class_part, parts, range_of
+from node.agree.width import fitted
 from node.data.report import Entry, counted
+from node.errors import UserError
 from node.init.loss_choice import ChosenLoss, loss_for_classes, loss_for_numbers
 from node.init.scaling import Range, rounded_scale
 from node.task.schema import (
     ArraySchema,
     BooleanColumn,
     CategoryColumn,
+    ClassTarget,
     Column,
     NumberColumn,
     NumberTarget,
@@ -41,8 +44,6 @@ _SURE = 4.0
 """Standard errors above 0 from which a count is significant, where a mistake costs a feature."""
 _LEAST_SURE = 0.25
 """The largest standard error of a mean, in halves of the range; beyond it only the range is used."""
-_WIDTHS: Mapping[str, str] = {"node.models:Linear": "inputs", "node.models:MLP": "sizes"}
-"""Models whose first layer can adapt to the width of another schema's rows, and the argument that sets it."""
 
 
 @dataclass(frozen=True)
@@ -79,18 +80,19 @@ def totals(
 def agreed(task: Task, found: Totals) -> Agreed:
     """Returns `task` with scales and lists from the sums, and its budget less the share that they cost.
 
-    If the task's model cannot adapt its width to shorter lists, the lists stay unchanged.
+    If the task's model cannot adapt its width to shorter lists, the lists stay unchanged. Columns that a peer
+    lacks are left out if the task says so. `task` has the classes of `agreement.classes` (with_classes).
+    Raises UserError if each column is lacking somewhere.
     """
-    schema = task.data.schema
-    if schema is None:
-        raise ValueError("a task without a schema has nothing to agree on")
+    schema = schema_of(task)
     chosen, entries = _schema(schema, found, task.agreement.least_records, wider=True)
-    arguments = _fitted(task, schema, chosen)
+    chosen, entries = _without_absent(task, chosen, entries, found)
+    arguments = fitted(task, schema, chosen)
     if arguments is None:
         chosen, entries = _schema(schema, found, task.agreement.least_records, wider=False)
         arguments = task.model.args
     share = task.agreement.share if task.privacy.mechanism != "none" else 0.0
-    loss = _loss(chosen, found) if task.train.loss == "auto" else None
+    loss = _loss(chosen, class_part(schema), found) if task.train.loss == "auto" else None
     left = replace(
         task,
         model=replace(task.model, args=arguments),
@@ -102,11 +104,61 @@ def agreed(task: Task, found: Totals) -> Agreed:
         agreement=AgreementSection(),
     )
     told = () if loss is None else (Entry("", f"loss {loss.name}", loss.why),)
-    return Agreed(left, (_rows(found), *entries, *told))
+    return Agreed(left, (_rows(found), *_added_classes(task, chosen, found), *entries, *told))
 
 
-def _loss(schema: Schema, found: Totals) -> ChosenLoss | None:
+def _without_absent(
+    task: Task, schema: Schema, entries: tuple[Entry, ...], found: Totals
+) -> tuple[Schema, tuple[Entry, ...]]:
+    """Returns schema and entries without the columns that a peer lacks, if they are to be left out."""
+    part = absence_part(schema_of(task), task.agreement)
+    if part is None or not isinstance(schema, TableSchema):
+        return schema, entries
+    lacking = np.rint(found.sums[part.place] / task.agreement.records).astype(int).tolist()
+    absent = {column.name: count for column, count in zip(schema.columns, lacking, strict=True) if count > 0}
+    kept = tuple(column for column in schema.columns if column.name not in absent)
+    if not kept:
+        raise UserError(
+            "each column of the task is lacking at some peer, so nothing is left to learn from; name columns "
+            "alike at all peers, and agree again"
+        )
+    told = (
+        Entry(entry.column, "left out", f"{absent[entry.column]} of {found.peers} peers lack it")
+        if entry.column in absent
+        else entry
+        for entry in entries
+    )
+    return replace(schema, columns=kept), tuple(told)
+
+
+def _added_classes(task: Task, schema: Schema, found: Totals) -> tuple[Entry, ...]:
+    """Returns a report entry for each class of `agreement.classes`: whether the sums show rows of it."""
+    part, target = class_part(schema_of(task)), schema.target
+    if part is None or not isinstance(target, ClassTarget):
+        return ()
+    counts = dict(zip(target.values, found.sums[part.place].tolist(), strict=True))
+    least = max(1.0, found.doubt)
+    return tuple(
+        Entry(
+            name,
+            "class",
+            f"added; about {counts[name]:,.0f} rows" if counts[name] >= least else "added; no rows are seen",
+        )
+        for name in task.agreement.classes
+    )
+
+
+def schema_of(task: Task) -> Schema:
+    """Returns the task's schema; raises ValueError if it has none."""
+    if task.data.schema is None:
+        raise ValueError("a task without a schema has nothing to agree on")
+    return task.data.schema
+
+
+def _loss(schema: Schema, classes: Part | None, found: Totals) -> ChosenLoss | None:
     """Returns the loss that the agreed `schema` and the sums ask for; None for the plain one.
+
+    `classes`: where the sums have the rows of each class, which follows from the schema before the agreement.
 
     No class counts as rarer than one standard error. So the largest must exceed four of them to be too large.
     """
@@ -114,25 +166,9 @@ def _loss(schema: Schema, found: Totals) -> ChosenLoss | None:
     if isinstance(target, NumberTarget):
         extent = range_of(target)
         return loss_for_numbers(max(extent.high - target.mean, target.mean - extent.low) / target.std)
-    part = class_part(schema)
-    if part is None:
+    if classes is None:
         return None
-    return loss_for_classes(target.values, np.maximum(found.sums[part.place], max(1.0, found.doubt)))
-
-
-def _fitted(task: Task, before: Schema, after: Schema) -> Mapping[str, Any] | None:
-    """Returns the model's arguments for rows of another width; None if they are not known."""
-    (old, *rest), (new, *_) = before.shape, after.shape
-    if old == new:
-        return task.model.args
-    name = _WIDTHS.get(task.model.cls)
-    value = task.model.args.get(name) if name else None
-    match value:
-        case int() if value == old and not rest:
-            return {**task.model.args, str(name): new}
-        case [first, *others] if first == old and not rest:
-            return {**task.model.args, str(name): [new, *others]}
-    return None
+    return loss_for_classes(target.values, np.maximum(found.sums[classes.place], max(1.0, found.doubt)))
 
 
 def _rows(found: Totals) -> Entry:

@@ -10,6 +10,7 @@ leave again unchanged; an offer that left is spent, and another try draws and ch
 from __future__ import annotations
 
 import json
+import math
 import sys
 import threading
 import time
@@ -26,8 +27,9 @@ from mechanisms.mechanism import Mechanism, Unprotected
 from mechanisms.noise.randomness import SystemWords
 from mechanisms.record_sums import FINEST, RecordSums, record_sums
 from node.agree.outcome import Agreed, agreed, totals
-from node.agree.survey import Sums, norm, parts, survey
+from node.agree.survey import Sums, absent_columns, norm, parts, survey
 from node.agree.task_file import agreed_text
+from node.agree.width import check_narrowing, with_classes
 from node.app import Prepared, allowed, check_others, nicknames, run_as
 from node.cli.sigint import INTERRUPTED
 from node.data.report import Report
@@ -54,10 +56,12 @@ from node.training.headline import Headline
 from node.training.local_tensors import Array
 from node.training.model_file import Card, Tensors
 from node.training.trainer import Evaluation, Trained, Vector
+from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Base
 
 ROUNDS = 10
 """How many tries a node makes to form a group before it gives up; --rounds replaces it."""
+_SURE = 6.0  # standard errors: one mark in a billion is then read wrong
 
 
 class Surveyor:
@@ -150,6 +154,7 @@ def agree(options: NodeOptions, written: Path) -> int:
 
     Raises UserError if there is no agreement.
     """
+    options = replace(options, task=with_classes(options.task))
     prepared = prepare_agreement(options)
     ends: list[tuple[Base, Floats]] = []
 
@@ -210,9 +215,11 @@ def prepare_agreement(options: NodeOptions) -> Prepared:
     task, section = options.task, options.task.agreement
     path, schema = _path_of(options), _schema_of(task)
     mechanism = _mechanism_of(task, schema)
+    check_narrowing(task)
+    _check_marks(options, mechanism)
     private = mechanism if isinstance(mechanism, RecordSums) else None
     unit = FINEST if private is None else private.unit
-    sums = survey(path, schema, unit, section.records)
+    sums = survey(path, schema, unit, section.records, absent_columns(path, schema, section))
     plain = replace(task.aggregation, clip=1.0, weighting="uniform", sample_cap=None, loss_gate=None)
     plain = replace(plain, swarm_metric="none")
     bound = offer_bound(replace(task, aggregation=plain), mechanism)
@@ -238,6 +245,19 @@ def prepare_agreement(options: NodeOptions) -> Prepared:
         last_round=lambda done: done + (options.rounds or ROUNDS),
         generations=1,
     )
+
+
+def _check_marks(options: NodeOptions, mechanism: Mechanism) -> None:
+    """Raises ConfigError if the noise might hide which columns a peer lacks, at `_SURE` standard errors."""
+    section = options.task.agreement
+    if not section.leave_out_missing or not isinstance(mechanism, RecordSums):
+        return
+    least = math.ceil(2 * _SURE * mechanism.noise_std * math.sqrt(len(options.peers) or MAX_MEMBERS))
+    if section.records < least:
+        raise ConfigError(
+            f"agreement.records = {section.records} is refused with agreement.leave_out_missing: noise could "
+            f"hide which columns a peer lacks; allowed: {least} or more, at all peers"
+        )
 
 
 def _without_steps(task: Task) -> Task:
@@ -290,4 +310,7 @@ def _parameters(task: Task, size: int, bound: float) -> str:
     """Returns what all peers of an agreement must share: the whole task with its [agreement] section."""
     agreed_on = json.loads(canonical_parameters(task, [("sums", (size,))], bound))
     agreed_on["agreement"] = shared_values(task.agreement)
+    for name, usual in (("leave_out_missing", False), ("classes", ())):  # as before there were such keys
+        if agreed_on["agreement"][name] == usual:
+            del agreed_on["agreement"][name]
     return json.dumps(agreed_on, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -10,20 +10,24 @@ sums of two data sets that differ in one row differ by exactly that row's vector
 - yes or no: 1 if there is a value
 - category: 1 for its value, if the list has it
 - an array's values: the row's means of u and of u^2, for each number of mean and std
-- a target of up to 100 classes, at the end: 1 for its class
+- a target of up to 100 classes: 1 for its class
+
+With `agreement.leave_out_missing` each column has one more number at the end, which no row moves: 0, or the
+most records of a peer if this peer's file lacks the column.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from node.data.columns import Floats
+from node.data.csv_and_parquet import fail
 from node.data.encoding import (
     category_codes,
     category_words,
@@ -33,7 +37,7 @@ from node.data.encoding import (
     truth_values,
 )
 from node.data.npz import finite
-from node.data.reading import Y, read_npz, read_table, read_with_schema
+from node.data.reading import Y, column_names, read_npz, read_table, read_with_schema
 from node.errors import ConfigError, shown
 from node.init.scaling import Range
 from node.task.schema import (
@@ -47,6 +51,7 @@ from node.task.schema import (
     Schema,
     TableSchema,
 )
+from node.task.sections import AgreementSection
 
 Sums = NDArray[np.int64]
 Ranged = NumberColumn | NumberTarget
@@ -89,6 +94,14 @@ def class_part(schema: Schema) -> Part | None:
         return None
     last = parts(schema)[-1]
     return Part(last.start + last.width, len(target.values), 1)
+
+
+def absence_part(schema: Schema, section: AgreementSection) -> Part | None:
+    """Returns the part, after all others, that says which columns a peer lacks; None if nobody asks."""
+    if not section.leave_out_missing or not isinstance(schema, TableSchema):
+        return None
+    last = class_part(schema) or parts(schema)[-1]
+    return Part(last.start + last.width, len(schema.columns), 0)
 
 
 def _sizes(schema: Schema) -> Iterator[tuple[int, int]]:
@@ -143,15 +156,20 @@ def norm(schema: Schema) -> float:
     return math.sqrt(sum(part.moved for part in parts(schema)) + (0 if classes is None else classes.moved))
 
 
-def survey(path: Path, schema: Schema, unit: float, most: int) -> Sums:
+def survey(path: Path, schema: Schema, unit: float, most: int, absent: Collection[str] | None = None) -> Sums:
     """Returns (d,) sums over a file's rows that have a target, in `unit`, a power of two up to 1.
 
+    `absent`: the columns that the file lacks, to be marked (absent_columns); None: it must have them all.
     Raises ConfigError for a file that does not fit the schema or has more than `most` rows.
     """
-    sums = _table(path, schema, unit) if isinstance(schema, TableSchema) else _array(path, schema, unit)
+    there = schema
+    if isinstance(schema, TableSchema):
+        there, sums = _having(schema, absent or ()), _table(path, schema, unit, absent or ())
+    else:
+        sums = _array(path, schema, unit)
     classes = class_part(schema)
     if classes is not None:
-        labels = read_with_schema(path, schema).y
+        labels = read_with_schema(path, there).y
         counts = np.bincount(labels, minlength=classes.width) * round(1 / unit)
         sums = np.concatenate([sums, counts.astype(np.int64)])
     rows = int(sums[0] * unit)
@@ -160,11 +178,32 @@ def survey(path: Path, schema: Schema, unit: float, most: int) -> Sums:
             f"data {shown(str(path))} has {rows} rows; allowed by agreement.records: at most {most}; raise "
             "it at all peers"
         )
+    if isinstance(schema, TableSchema) and absent is not None:
+        marks = [round(most / unit) if column.name in absent else 0 for column in schema.columns]
+        sums = np.concatenate([sums, np.array(marks, np.int64)])
     return sums
 
 
-def _table(path: Path, schema: TableSchema, unit: float) -> Sums:
-    frame = read_table(path, schema)
+def absent_columns(path: Path, schema: Schema, section: AgreementSection) -> frozenset[str] | None:
+    """Returns the columns of the schema that a file lacks; None if they are not to be left out.
+
+    Raises ConfigError for a file that cannot be read or lacks them all.
+    """
+    if not section.leave_out_missing or not isinstance(schema, TableSchema):
+        return None
+    names = frozenset(column.name for column in schema.columns)
+    absent = names.difference(column_names(path, schema))
+    if absent == names:
+        fail(path, " has no column of the task's schema; name the columns as the task does")
+    return absent
+
+
+def _having(schema: TableSchema, absent: Collection[str]) -> TableSchema:
+    return replace(schema, columns=tuple(column for column in schema.columns if column.name not in absent))
+
+
+def _table(path: Path, schema: TableSchema, unit: float, absent: Collection[str]) -> Sums:
+    frame = read_table(path, _having(schema, absent))
     _, kept, _ = targets(schema, frame)
     one = round(1 / unit)
     found = [np.array([len(kept) * one])]
@@ -172,6 +211,9 @@ def _table(path: Path, schema: TableSchema, unit: float) -> Sums:
         values = target_values(schema.target, schema, frame)
         found.append(_moments(range_of(schema.target).scaled(values[kept]), unit))
     for column in schema.columns:
+        if column.name in absent:
+            found.append(np.zeros(_column(column)[0]))
+            continue
         match column:
             case NumberColumn():
                 found.append(

@@ -148,7 +148,7 @@ def _stored(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
 
 def days_of(column: pa.ChunkedArray, dialect: Dialect) -> tuple[Floats, Bad | None]:
     """Returns (n,) days since 1970-01-01, NaN for missing values, and the first cell that is no date."""
-    return parsed(words_of(column, dialect), day_reader(dialect.dates))
+    return parsed(words_of(column, dialect), day_reader(dialect.dates, dialect.months))
 
 
 def hours_of(column: pa.ChunkedArray, dialect: Dialect) -> tuple[Floats, Bad | None]:

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 
-from node.task.dialect import DateOrder
+from node.data.month_names import numbered
+from node.task.dialect import DateOrder, Months
 
 _LONGEST_YEAR = 4
 _DAY_S = 86_400
 _CENTURY_FROM = 69
 """Two digits of a year mean 1969 to 2068, as in POSIX's strptime."""
-_TIME = r"(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d{1,9})?))?(?: ?([AaPp])\.?[Mm]\.?)?(?: Uhr)?"
+_TIME = r"(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d{1,9})?))?(?: ?([AaPp])\.?[Mm]\.?)?(?: [Uu]hr)?"
 _CLOCK = re.compile(_TIME, re.ASCII)
 _DATE = re.compile(rf"(\d{{1,4}})([./-])(\d{{1,2}})\2(\d{{4}}|\d{{1,2}})(?:(?:, ?|[ T]){_TIME})?", re.ASCII)
 
@@ -37,14 +38,33 @@ def days(word: str) -> float | None:
 
 
 @cache
-def day_reader(order: DateOrder | None) -> Callable[[str], float | None]:
+def day_reader(order: DateOrder | None, months: Months | None = None) -> Callable[[str], float | None]:
     """Returns the function that reads a date: `days`, and with an `order` also dates with the year last.
 
-    Where points are between the parts, the day comes first in any case. A year may have two digits.
+    Where points are between the parts, the day comes first in any case. A year may have two digits. With
+    `months` a date may have a month's name in that language, in any order.
 
     >>> day_reader("month-first")("1/2/1970"), day_reader("day-first")("02.01.70 12:00")
     (1.0, 1.5)
+    >>> day_reader(None, "german")("2. Jänner 1970"), day_reader(None, "english")("Jan 2, 1970")
+    (1.0, 1.0)
     """
+    in_numbers = _ordered(order)
+    if months is None:
+        return in_numbers
+    day_first = _ordered("day-first")
+
+    def read(word: str) -> float | None:
+        if not any(map(str.isalpha, word)):
+            return in_numbers(word)
+        date = numbered(word, months)
+        return in_numbers(word) if date is None else day_first(date)
+
+    return read
+
+
+@cache
+def _ordered(order: DateOrder | None) -> Callable[[str], float | None]:
     if order is None:
         return days
 

@@ -214,7 +214,7 @@ def number_values(column: NumberColumn, schema: TableSchema, frame: Frame) -> Fl
             wanted = _wanted_number(bad, dialect)
         case "date":
             values, bad = days_of(cells, dialect)
-            wanted = _A_DATE[dialect.dates]
+            wanted = _a_date(dialect)
         case _:
             values, bad = hours_of(cells, dialect)
             wanted = "a time of day such as 14:30"
@@ -226,6 +226,12 @@ _A_DATE = {
     "day-first": "a date such as 2026-01-31 or 31.01.2026, the day before the month",
     "month-first": "a date such as 2026-01-31 or 1/31/2026, the month before the day",
 }
+
+
+def _a_date(dialect: Dialect) -> str:
+    if dialect.months is None:
+        return _A_DATE[dialect.dates]
+    return f"{_A_DATE[dialect.dates]}, or with a month's name in {dialect.months.capitalize()}"
 
 
 def cut(values: Floats, low: float | None, high: float | None) -> Floats:

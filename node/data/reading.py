@@ -55,6 +55,12 @@ def read_table(path: Path, schema: TableSchema) -> Frame:
     return read_frame(path, names, dialect=schema.written)
 
 
+def column_names(path: Path, schema: TableSchema) -> list[str]:
+    """Returns the names of a file's columns; ConfigError for another kind of file, or an unreadable one."""
+    _expect_table(path)
+    return list(read_frame(path, None, dialect=schema.written).columns)
+
+
 @dataclass(frozen=True)
 class RowsToPredict:
     """Rows for a trained model: `x` (n, ...), and `y` (n,) as in training, None unless all rows have one."""

@@ -19,8 +19,8 @@ def without_columns(missing: Sequence[str], header: Sequence[str]) -> str:
     return (
         f" has no {what} {shown(', '.join(missing))}, which the task's schema asks for; it has "
         f"{shown(', '.join(header))}; rename a column, or add {it} (empty cells are missing values), or "
-        f"learn without {it}: whoever wrote the task runs node.init again with --leave-out {left_out} and "
-        "sends all the new file (a narrower model)"
+        f"learn without {it}: all run node.agree with --leave-out-missing, or node.init with --leave-out "
+        f"{left_out} makes a new file for all"
     )
 
 
@@ -28,6 +28,6 @@ def other_class(classes: Sequence[str]) -> str:
     """Returns the rest of a line about a label that is none of the task's `classes`."""
     return (
         f"is no class of the task; allowed: {shown(', '.join(classes))}; mend it, or leave its rows out, or "
-        "learn it: whoever wrote the task adds it to data.schema.target.values, gives the model one more "
-        "output in model.args, and sends all the new file"
+        "learn it: all run node.agree with --also-class and its name, or whoever wrote the task adds it to "
+        "data.schema.target.values, gives the model one more output in model.args, and sends all the file"
     )

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from node.task.dialect import DECIMALS, THOUSANDS
+from node.data.month_names import NAMES, NamedDate, named_date
+from node.task.dialect import DECIMALS, THOUSANDS, Months
 
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
 _SPACES = f"{THOUSANDS['space']}{THOUSANDS['apostrophe']}"
@@ -39,6 +40,11 @@ _DATE = re.compile(
     r"^(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})(?:[ ,T].*)?$",
     re.MULTILINE | re.ASCII,
 )
+_NAMED = re.compile(
+    r"^(?:\d{1,4}[^\n\d]{3,24}\d{1,4}|[^\W\d_]{3,10}\.?[ -]\d{1,2}[^\n\d]{1,6}\d{2,4})(?:[^\n\d][^\n]*)?$",
+    re.MULTILINE,
+)
+"""Words among which those are that `named_date` knows: few enough to look at each."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +68,11 @@ class Shapes:
     month_first: int
     either_first: int
     """Dates with the year last: those that have this order only, or could have both."""
+    named: int
+    months: Mapping[Months, int]
+    """Dates with a name of a month: all, and by language those whose name it has."""
     short_years: int
-    """Of these, with a year of two digits."""
+    """Of all dates, those with a year of two digits."""
 
     @property
     def marked(self) -> int:
@@ -90,6 +99,7 @@ def shapes_of(words: Sequence[str]) -> Shapes:
     split = {} if plain else {name: _count(_SPLIT[name], lines) - either.get(name, 0) for name in marks}
     grouped = 0 if plain else sum(_count(_GROUPS[name], lines) - either.get(name, 0) for name in marks)
     orders = [] if plain else [_order(found) for found in _DATE.finditer(lines)]
+    named = [] if plain else _named(lines)
     return Shapes(
         words=len(words),
         whole=whole,
@@ -101,7 +111,9 @@ def shapes_of(words: Sequence[str]) -> Shapes:
         day_first=sum(day and not month for day, month, _ in orders),
         month_first=sum(month and not day for day, month, _ in orders),
         either_first=sum(day and month for day, month, _ in orders),
-        short_years=sum(short for _, _, short in orders),
+        named=len(named),
+        months={language: sum(date.month in names for date in named) for language, names in NAMES.items()},
+        short_years=sum(short for _, _, short in orders) + sum(len(date.year) == 2 for date in named),
     )
 
 
@@ -126,6 +138,12 @@ def _order(date: re.Match[str]) -> tuple[bool, bool, bool]:
     day = 1 <= first <= 31 and 1 <= second <= 12
     month = not pointed and 1 <= first <= 12 and 1 <= second <= 31
     return day, month, (day or month) and len(date[4]) == 2
+
+
+def _named(lines: str) -> list[NamedDate]:
+    """Returns the dates with a month's name in some language."""
+    read = (named_date(found[0]) for found in _NAMED.finditer(lines))
+    return [date for date in read if date is not None and any(date.month in each for each in NAMES.values())]
 
 
 OTHER_MARKS = "have other marks for decimals or thousands"

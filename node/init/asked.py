@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from node.task.dialect import DateOrder, Decimal, Dialect, Separator
+from node.task.dialect import DateOrder, Decimal, Dialect, Months, Separator
 
 NONE = "none"
 USUAL_ENCODING = "cp1252"
@@ -18,6 +18,7 @@ class Asked:
     decimal: Decimal | None = None
     thousands: str | None = None
     dates: DateOrder | None = None
+    months: Months | None = None
     missing: tuple[str, ...] = ()
     encoding: str | None = None
     separator: Separator | None = None

@@ -1,4 +1,4 @@
-"""Finds out how a table's cells are written: marks of numbers, order of dates, words for no value.
+"""Finds out how a table's cells are written: marks of numbers, order of dates, names of months, no value.
 
 Each column that can be told by itself votes; the file decides for the others. A column that contradicts the
 file gets its own mark or order. What nothing in the file decides is said, with the option that decides it.
@@ -25,10 +25,12 @@ from node.errors import shown
 from node.init.asked import USUAL_ENCODING, Asked
 from node.task.dialect import (
     A_MARK,
+    MONTHS,
     PLAIN,
     DateOrder,
     Decimal,
     Dialect,
+    Months,
     Thousands,
 )
 
@@ -91,6 +93,11 @@ class _Column:
         """Whether at least half of the words are dates with the year last."""
         return 0 < self.shapes.words <= 2 * self.shapes.dates
 
+    @property
+    def named(self) -> bool:
+        """Whether at least half of the words are dates with a month's name in some language."""
+        return 0 < self.shapes.words <= 2 * self.shapes.named
+
 
 def find_dialect(frame: Frame, asked: Asked) -> Found:
     """Returns how the cells of `frame` are written, as far as `asked` leaves it open."""
@@ -104,6 +111,7 @@ def find_dialect(frame: Frame, asked: Asked) -> Found:
         decimal=decimal,
         thousands=_thousands(numeric, votes, decimal, asked.thousands),
         dates=asked.dates or _common(orders.values(), "day-first") or _by_decimal(decimal, bool(orders)),
+        months=asked.months or _months(columns, decimal),
         missing=tuple(dict.fromkeys((*asked.missing, *_absent(columns, asked)))),
         encoding=asked.encoding or (USUAL_ENCODING if frame.encoding == USUAL_ENCODING else None),
         separator=asked.separator,
@@ -133,7 +141,7 @@ def _column(name: str, cells: pa.ChunkedArray, asked: Asked) -> _Column:
     )
     rest = [word for word in words if word not in absent] if absent else words
     column = _Column(name, shapes_of(rest), frozenset(anywhere))
-    valued = column.numeric or column.dated or (among and rest and _all_values(rest))
+    valued = column.numeric or column.dated or column.named or (among and rest and _all_values(rest))
     return replace(column, absent=frozenset(anywhere | among)) if valued else column
 
 
@@ -209,6 +217,24 @@ def _by_decimal(decimal: Decimal, dated: bool) -> DateOrder | None:
     return "day-first" if dated and decimal == "comma" else None
 
 
+def _months(columns: Iterable[_Column], decimal: Decimal) -> Months | None:
+    """Returns the language that has most names of months in the file; None if there are no such dates.
+
+    Where several have them all, it is English beside decimal points, and not English beside commas.
+    """
+    return max(
+        _tied(columns), key=lambda language: (language == "english") == (decimal == "point"), default=None
+    )
+
+
+def _tied(columns: Iterable[_Column]) -> list[Months]:
+    """Returns the languages that have the most names of months in the file, in order; none without names."""
+    dates = [column.shapes.months for column in columns if column.named]
+    counts = {language: sum(each[language] for each in dates) for language in MONTHS}
+    most = max(counts.values())
+    return [language for language in MONTHS if most and counts[language] == most]
+
+
 def _absent(columns: Iterable[_Column], asked: Asked) -> list[str]:
     """Returns the words for no value that no option names, each in one spelling."""
     known = {word.casefold() for word in asked.missing}
@@ -227,9 +253,24 @@ def _remarks(found: Found, columns: Sequence[_Column], frame: Frame) -> Iterator
         yield f"column {shown(name)} has decimals with a {mark}, unlike the others"
     for name, order in found.dates.items():
         yield f"column {shown(name)} has dates {order.replace('-', ' ')}, unlike the others"
-    short = [column.name for column in columns if column.dated and column.shapes.short_years]
+    yield from _of_months(columns, found.dialect.months)
+    short = [
+        column.name for column in columns if (column.dated or column.named) and column.shapes.short_years
+    ]
     if short:
         yield f"years of two digits mean 1969 to 2068, in {shown(', '.join(short))}"
+
+
+def _of_months(columns: Sequence[_Column], chosen: Months | None) -> Iterator[str]:
+    """Yields what is doubtful about the names of months: several languages fit, or a column has another."""
+    for column in columns:
+        counts = column.shapes.months
+        best = max(MONTHS, key=lambda language: counts[language])
+        if column.named and chosen is not None and counts[best] > counts[chosen]:
+            yield (
+                f"column {shown(column.name)} has names of months that are {best.capitalize()}, and not "
+                f"{chosen.capitalize()} as in the task: write them alike, or say --months {best}"
+            )
 
 
 def _parts(found: Found, columns: Sequence[_Column], frame: Frame) -> Iterator[str]:
@@ -246,6 +287,9 @@ def _parts(found: Found, columns: Sequence[_Column], frame: Frame) -> Iterator[s
     if dialect.dates is not None:
         dated = sum(column.dated and column.name not in found.dates for column in columns)
         yield f"dates {dialect.dates.replace('-', ' ')} ({counted(dated, 'column')})"
+    if dialect.months is not None:
+        named = sum(column.named for column in columns)
+        yield f"names of months in {dialect.months.capitalize()} ({counted(named, 'column')})"
     if dialect.missing:
         cells = _cells(frame, dialect)
         told = (f"{shown(word)} ({counted(cells[word.casefold()], 'cell')})" for word in dialect.missing)

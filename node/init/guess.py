@@ -207,7 +207,7 @@ def _readers(cells: pa.ChunkedArray, dialect: Dialect) -> dict[ValueKind, Callab
     return {
         "boolean": truth,
         "number": reader_of(cells, dialect),
-        "date": day_reader(dialect.dates),
+        "date": day_reader(dialect.dates, dialect.months),
         "time": hours,
     }
 

@@ -19,6 +19,7 @@ from node.task.dialect import (
     DECIMALS,
     ENCODINGS,
     LONGEST_WORD,
+    MONTHS,
     MOST_WORDS,
     SEPARATORS,
     THOUSANDS,
@@ -152,6 +153,7 @@ def _add_dialect(add: Callable[..., object]) -> None:
     add("--decimal", choices=tuple(DECIMALS), help="the decimal mark")
     add("--thousands", choices=(*THOUSANDS, NONE), help="the mark between groups of three digits")
     add("--dates", choices=DATE_ORDERS, help="which comes first in 3/4/2023")
+    add("--months", choices=MONTHS, help="the language of the months' names in 25 Jul 2023")
     add(
         "--missing",
         metavar="WORD",
@@ -189,6 +191,7 @@ def _asked_dialect(given: argparse.Namespace) -> Asked:
         decimal=given.decimal,
         thousands=given.thousands,
         dates=given.dates,
+        months=given.months,
         missing=tuple(dict.fromkeys(word.strip() for word in given.missing)),
         encoding=encoding,
         separator=given.separator,

@@ -17,6 +17,7 @@ from node.task.rules import choice, key, text, unique_texts
 Decimal = Literal["point", "comma"]
 Thousands = Literal["point", "comma", "space", "apostrophe"]
 DateOrder = Literal["day-first", "month-first"]
+Months = Literal["english", "french", "german", "italian", "spanish"]
 Separator = Literal["comma", "semicolon", "tab", "bar"]
 
 DECIMALS: Mapping[str, str] = MappingProxyType({"point": ".", "comma": ","})
@@ -28,6 +29,7 @@ A_MARK: Mapping[str, str] = MappingProxyType(
     {"point": "a point", "comma": "a comma", "space": "a space", "apostrophe": "an apostrophe"}
 )
 DATE_ORDERS = ("day-first", "month-first")
+MONTHS: tuple[Months, ...] = ("english", "french", "german", "italian", "spanish")
 SEPARATORS: Mapping[str, str] = MappingProxyType({"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"})
 ENCODINGS = (
     *("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1257", "cp437", "cp850", "mac-roman", "koi8-r"),
@@ -61,6 +63,8 @@ class Dialect:
         text(f"a sheet's name, at most {_LONGEST_SHEET} characters", rf".{{1,{_LONGEST_SHEET}}}"), None
     )
     """The sheet of a workbook; None: the first one."""
+    months: Literal["english", "french", "german", "italian", "spanish"] | None = key(choice(*MONTHS), None)
+    """The language of the names in 25 Jul 2023, July 25, 2023, 25-JUL-23; None: months are numbers."""
 
     def of_column(self, decimal: Decimal | None, dates: DateOrder | None) -> Dialect:
         """Returns the dialect of a column that differs from the others in its decimal mark or its dates."""
@@ -88,6 +92,7 @@ def described(dialect: Dialect) -> str:
         f"decimals with a {dialect.decimal}" if dialect.decimal != "point" or dialect.thousands else "",
         f"thousands with {A_MARK[dialect.thousands]}" if dialect.thousands else "",
         f"dates {dialect.dates.replace('-', ' ')}" if dialect.dates else "",
+        f"names of months in {dialect.months.capitalize()}" if dialect.months else "",
         f"no value: {', '.join(map(shown, dialect.missing))}" if dialect.missing else "",
     )
     return "; ".join(filter(None, parts))

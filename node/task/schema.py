@@ -29,11 +29,11 @@ MOST_VALUES = 1000
 MOST_CLASSES = 10_000
 MOST_FEATURES = 50_000_000
 """The most numbers in one encoded row."""
-_LONGEST_NAME = 200  # characters, of a column or a category
+LONGEST_NAME = 200  # characters, of a column or a category
 _LONGEST_TOLD = 6000  # characters of a schema that nodes send in full; a hello has at most 16 Ki
 _HERE = "data.schema"
 
-_name = text(f"a column's name, at most {_LONGEST_NAME} characters", rf"(?s).{{1,{_LONGEST_NAME}}}")
+_name = text(f"a column's name, at most {LONGEST_NAME} characters", rf"(?s).{{1,{LONGEST_NAME}}}")
 _mean = real(at_least=-1e30, at_most=1e30)
 _std = real(above=0, at_most=1e30)
 _edge = real(at_least=-1e30, at_most=1e30)
@@ -84,7 +84,7 @@ class CategoryColumn:
 
     name: str = key(_name)
     kind: Literal["category"] = key(choice("category"))
-    values: tuple[str, ...] = key(unique_texts(1, MOST_VALUES, _LONGEST_NAME))
+    values: tuple[str, ...] = key(unique_texts(1, MOST_VALUES, LONGEST_NAME))
 
     @property
     def width(self) -> int:
@@ -100,7 +100,7 @@ class ClassTarget:
     """The class labels, as text, in the order of their numbers. `name` is a column, or an array of an npz."""
 
     kind: Literal["classes"] = key(choice("classes"))
-    values: tuple[str, ...] = key(unique_texts(2, MOST_CLASSES, _LONGEST_NAME))
+    values: tuple[str, ...] = key(unique_texts(2, MOST_CLASSES, LONGEST_NAME))
     name: str | None = key(_name, None)
 
 

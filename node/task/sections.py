@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from node.task.rules import boolean, choice, key, names, plain_table, real, some_of, text, whole
-from node.task.schema import Schema, schema_rule
+from node.task.rules import boolean, choice, key, names, plain_table, real, some_of, text, unique_texts, whole
+from node.task.schema import LONGEST_NAME, Schema, schema_rule
 from protocol.wire.limits import MAX_MEMBERS
 
 BUILT_IN_SOURCES = ("digits",)
@@ -16,6 +16,7 @@ EVERY = 5
 """The rounds between two metrics of all members' rows, unless a task says otherwise."""
 MOST_CONFUSED = 32
 """The most classes of a confusion matrix that members add up."""
+_MOST_ADDED = 100  # classes, in one agreement
 _LARGEST_SEED = 2**32 - 1
 _TASK_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"  # it becomes part of a folder's name
 _DOTTED = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
@@ -204,13 +205,17 @@ class AgreementSection:
 
     `share`: the part of privacy.epsilon and privacy.delta that it may spend. `records`: the most records of
     any peer. `least_records`: a category with fewer records in total counts as "other". `tries`: how often
-    sums may be released; the share covers all releases.
+    sums may be released; the share covers all releases. `leave_out_missing`: whether a column that a peer's
+    file lacks is left out of the agreed task. `classes`: classes beyond those of the target that some peer
+    has, which its owner declares to all.
     """
 
     share: float = key(real(at_least=0.001, at_most=0.999), 0.1)
     records: int = key(whole(1, 50_000_000), 1_000_000)
     least_records: int = key(whole(1, 1_000_000), 10)
     tries: int = key(whole(1, 10), 2)
+    leave_out_missing: bool = key(boolean(), False)
+    classes: tuple[str, ...] = key(unique_texts(0, _MOST_ADDED, LONGEST_NAME), ())
 
 
 @dataclass(frozen=True)

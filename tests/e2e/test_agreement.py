@@ -206,3 +206,62 @@ def test_whoever_has_another_range_is_told_the_column(owners: Owners, tmp_path: 
     line = mine.line("is in another swarm")
     assert "data.schema.columns" in line
     assert "90.0" in line
+
+
+def without_column(text: str, name: str) -> str:
+    """Returns a CSV without one of its columns."""
+    table = list(csv.reader(io.StringIO(text)))
+    place = table[0].index(name)
+    return "".join(",".join(cell for at, cell in enumerate(row) if at != place) + "\n" for row in table)
+
+
+@pytest.mark.parametrize("sets", [("privacy.mechanism=none",), PRIVATE])
+def test_a_column_that_one_lacks_is_left_out_for_all_if_all_say_so(
+    owners: Owners, sets: tuple[str, ...]
+) -> None:
+    """With privacy, too: which columns a file has is no matter of its rows, and noise does not hide it."""
+    lacking = owners.folders[2] / "ward.csv"
+    lacking.write_text(without_column(lacking.read_text(), "smoker"))
+    line = owners.agree(2, *sets).fails(2)
+    assert "has no column 'smoker'" in line
+    assert "all run node.agree with --leave-out-missing" in line
+
+    peers = [owners.agree(number, *sets, more=("--leave-out-missing",)) for number in range(3)]
+    one_digest([peer.ends_well() for peer in peers])
+    task = owners.written()
+    names = [each["name"] for each in task["data"]["schema"]["columns"]]
+    assert names == ["age", "ward", "seen"]
+    drafted = tomllib.loads(owners.task.read_text())["model"]["args"]["inputs"]
+    assert task["model"]["args"]["inputs"] == drafted - 1
+    ends = [node.ends_well() for node in [owners.learn(number) for number in range(3)]]
+    one_digest(ends)
+    assert [end["rounds"] for end in ends] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("sets", [("privacy.mechanism=none",), PRIVATE])
+def test_a_class_that_one_has_is_learned_by_all_if_its_owner_declares_it(
+    owners: Owners, sets: tuple[str, ...]
+) -> None:
+    own = owners.folders[1] / "ward.csv"
+    lines = own.read_text().splitlines()
+    own.write_text(
+        "\n".join(line.replace(",ill", ",moved") if at % 3 else line for at, line in enumerate(lines)) + "\n"
+    )
+    line = owners.agree(1, *sets).fails(2)
+    assert "'moved' is no class of the task" in line
+    assert "all run node.agree with --also-class" in line
+
+    peers = [owners.agree(number, *sets, more=("--also-class", "moved")) for number in range(3)]
+    one_digest([peer.ends_well() for peer in peers])
+    task = owners.written()
+    assert task["data"]["schema"]["target"]["values"] == ["ill", "well", "moved"]
+    assert task["model"]["args"]["outputs"] == 3
+    ends = [node.ends_well() for node in [owners.learn(number) for number in range(3)]]
+    one_digest(ends)
+
+
+def test_whoever_does_not_say_what_the_others_say_is_told(owners: Owners) -> None:
+    mine = owners.agree(0, "privacy.mechanism=none")
+    owners.agree(1, "privacy.mechanism=none", more=("--leave-out-missing",))
+    line = mine.line("is in another swarm")
+    assert "agreement.leave_out_missing is absent here and true there" in line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,83 +14,124 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.walk.hospitals import SITES, TARGET, make_rows, write
 from node.check import __main__ as check
 from node.init import __main__ as init
-from tests.e2e.processes import Nursery, free_endpoint
+from node.task.sections import AgreementSection
+from tests.e2e.processes import Event, Nursery, free_endpoint
 from tests.e2e.swarm import one_digest, settings
-from tests.hospitals import SITES, TARGET, make_rows, write
 
 ROWS = 4000
 LEARNING = settings("train.learning_rate=0.02", "train.batch_size=64", "train.momentum=0.9")
 CLOSE = 0.01
+FEW, EPSILON = 1000, 8.0
+GUESSING, FAR = 0.5, 0.15
 
 
-def pooled_auc() -> float:
-    """Returns the AUC on all sites' new rows of logistic regression over all sites' old rows."""
-    old = [make_rows(site, ROWS, seed) for seed, site in enumerate(SITES)]
-    new = [make_rows(site, ROWS, 100 + seed) for seed, site in enumerate(SITES)]
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    model.fit(np.concatenate([rows.features for rows in old]), np.concatenate([rows.ill for rows in old]))
-    scores = model.predict_proba(np.concatenate([rows.features for rows in new]))[:, 1]
-    return float(roc_auc_score(np.concatenate([rows.ill for rows in new]), scores))
+class Sites:
+    """Three hospitals' exports of so many old rows, and as many new ones, in a folder."""
+
+    def __init__(self, nursery: Nursery, folder: Path, rows: int) -> None:
+        self._nursery = nursery
+        self._folder = folder
+        self._rows = rows
+        self.names = [site.name for site in SITES]
+        for seed, site in enumerate(SITES):
+            write(folder / f"{site.name}.csv", site, make_rows(site, rows, seed))
+            write(folder / f"{site.name}-new.csv", site, make_rows(site, rows, 100 + seed))
+        self._endpoints = [free_endpoint() for _ in SITES]
+
+    def agree(self) -> None:
+        """All agree on scales: each has written the same task, and it reads its file."""
+        peers = [
+            self._nursery.module("node.agree", str(self._folder / "task.toml"), *own)
+            for own in self._each("agreed", lambda name: ("--write", str(self._folder / f"{name}.toml")))
+        ]
+        one_digest([peer.ends_well() for peer in peers])
+        assert len({(self._folder / f"{name}.toml").read_text() for name in self.names}) == 1
+
+    def learn(self, *more: str) -> list[Event]:
+        """All learn; returns the ends of the nodes, which have the same model."""
+        nodes = [
+            self._nursery.fork(*own, *more)
+            for own in self._each("run", lambda name: ("--task", str(self._folder / f"{name}.toml")))
+        ]
+        ends = [node.ends_well() for node in nodes]
+        one_digest(ends)
+        return ends
+
+    def predicted_auc(self) -> float:
+        """Each predicts for its new rows; returns the AUC over all of them."""
+        predicting = [
+            self._nursery.predict(
+                *("--model", str(self._folder / f"{name}-run")),
+                *("--data", str(self._folder / f"{name}-new.csv")),
+                *("--out", str(self._folder / f"{name}-predicted.csv"), "--json"),
+            )
+            for name in self.names
+        ]
+        for process in predicting:
+            assert process.status() == 0, process.told()
+            process.out.join()
+            assert json.loads(process.out.all()[-1])["rows"] == self._rows
+        scores = [chance for name in self.names for chance in chances(self._folder / f"{name}-predicted.csv")]
+        new = [make_rows(site, self._rows, 100 + seed) for seed, site in enumerate(SITES)]
+        return float(roc_auc_score(np.concatenate([rows.ill for rows in new]), scores))
+
+    def pooled_auc(self) -> float:
+        """Returns the AUC on all new rows of logistic regression over all old rows."""
+        old, new = (
+            [make_rows(site, self._rows, first + seed) for seed, site in enumerate(SITES)]
+            for first in (0, 100)
+        )
+        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+        model.fit(np.concatenate([rows.features for rows in old]), np.concatenate([rows.ill for rows in old]))
+        scores = model.predict_proba(np.concatenate([rows.features for rows in new]))[:, 1]
+        return float(roc_auc_score(np.concatenate([rows.ill for rows in new]), scores))
+
+    def _each(self, out: str, own: Callable[[str], tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+        peers = ("--peers", ",".join(self._endpoints), "--json")
+        for name, endpoint in zip(self.names, self._endpoints, strict=True):
+            here = ("--data", str(self._folder / f"{name}.csv"), "--out", str(self._folder / f"{name}-{out}"))
+            yield *here, *peers, "--listen", endpoint, *own(name)
 
 
 def test_from_exports_to_predictions(
     nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for seed, site in enumerate(SITES):
-        write(tmp_path / f"{site.name}.csv", site, make_rows(site, ROWS, seed))
-        write(tmp_path / f"{site.name}-new.csv", site, make_rows(site, ROWS, 100 + seed))
-    names = [site.name for site in SITES]
+    sites = Sites(nursery, tmp_path, ROWS)
     asked = ("--agree", "--privacy", "none", "--model", "linear", "--rounds", "10", "--out", "task.toml")
-    assert init.main(["--data", f"{names[0]}.csv", "--target", TARGET, *asked]) == 0
+    assert init.main(["--data", "nord.csv", "--target", TARGET, *asked]) == 0
     said = capsys.readouterr().out
     assert "written with: decimals with a comma (3 columns); thousands with a point (1 column); dates" in said
 
-    endpoints = [free_endpoint() for _ in names]
-    peers = ("--peers", ",".join(endpoints))
-    agreeing = [
-        nursery.module(
-            "node.agree",
-            *(str(tmp_path / "task.toml"), "--data", str(tmp_path / f"{name}.csv"), *peers),
-            *("--listen", endpoint, "--out", str(tmp_path / f"{name}-agreed"), "--json"),
-            *("--write", str(tmp_path / f"{name}.toml")),
-        )
-        for name, endpoint in zip(names, endpoints, strict=True)
-    ]
-    one_digest([process.ends_well() for process in agreeing])
-    assert len({(tmp_path / f"{name}.toml").read_text() for name in names}) == 1
-
-    for name in names:
+    sites.agree()
+    for name in sites.names:
         status, said = check.main([f"{name}.toml", "--data", f"{name}.csv"]), capsys.readouterr().out
         assert (status, "with: decimals with a comma; thousands with a point" in said) == (0, True), said
-    nodes = [
-        nursery.fork(
-            *("--task", str(tmp_path / f"{name}.toml"), "--data", str(tmp_path / f"{name}.csv"), *peers),
-            *("--listen", endpoint, "--out", str(tmp_path / f"{name}-run"), "--json", *LEARNING),
-        )
-        for name, endpoint in zip(names, endpoints, strict=True)
-    ]
-    one_digest([node.ends_well() for node in nodes])
-
-    predicting = [
-        nursery.predict(
-            *("--model", str(tmp_path / f"{name}-run"), "--data", str(tmp_path / f"{name}-new.csv")),
-            *("--out", str(tmp_path / f"{name}-predicted.csv"), "--json"),
-        )
-        for name in names
-    ]
-    for process in predicting:
-        assert process.status() == 0, process.told()
-        process.out.join()
-        assert json.loads(process.out.all()[-1])["rows"] == ROWS
-    scores = [chance for name in names for chance in chances(tmp_path / f"{name}-predicted.csv")]
-    ill = np.concatenate([make_rows(site, ROWS, 100 + seed).ill for seed, site in enumerate(SITES)])
-    reached, wanted = float(roc_auc_score(ill, scores)), pooled_auc()
+    sites.learn(*LEARNING)
+    reached, wanted = sites.predicted_auc(), sites.pooled_auc()
     print(f"AUC {reached:.4f}, pooled logistic regression {wanted:.4f}")
     assert reached > wanted - CLOSE
     assert 0.77 < wanted < 0.83, "the signal that this test is about"
+
+
+def test_from_exports_to_predictions_with_privacy_by_defaults_alone(
+    nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`python -m benchmarks walk` measures how close it comes; here it must be far from guessing."""
+    monkeypatch.chdir(tmp_path)
+    sites = Sites(nursery, tmp_path, FEW)
+    asked = ("--agree", "--peers", "3", "--epsilon", f"{EPSILON:g}", "--rounds", "6", "--out", "task.toml")
+    assert init.main(["--data", "nord.csv", "--target", TARGET, *asked]) == 0
+    sites.agree()
+    for end in sites.learn():
+        assert end["privacy"]["mechanism"] == "distributed-dp-sgd"
+        assert end["privacy"]["epsilon_spent"] <= EPSILON * (1 - AgreementSection().share)
+    reached = sites.predicted_auc()
+    print(f"AUC {reached:.4f} with epsilon {EPSILON:g} in all")
+    assert reached > GUESSING + FAR
 
 
 def chances(path: Path) -> list[float]:

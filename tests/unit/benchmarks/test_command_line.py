@@ -28,6 +28,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
             "starting",
             "steps",
             "tls",
+            "walk",
         ),
     }
     assert set(BENCHMARKS) == names

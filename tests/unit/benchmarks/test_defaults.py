@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.__main__ import main
+from benchmarks.defaults.choosing import cut
 from benchmarks.defaults.comparison import Found, class_scores, verdicts
 from benchmarks.defaults.sites import split_of, write
 from benchmarks.defaults.tables import SETS, Table, table
@@ -29,6 +30,53 @@ def test_sites_and_test_rows_share_no_row_and_splits_differ(name):
     assert rows(first.pooled) == set.union(*sets[:-1])
     assert rows(first.test) != rows(second.test)
     assert [len(site) for site in first.sites] == pytest.approx([len(first.pooled) / 3] * 3, abs=1)
+
+
+@pytest.mark.parametrize("name", ["wine", "heavy-tails"])
+def test_rates_are_chosen_on_training_rows_alone(name):
+    split = split_of(SETS[name], table(name, HERE), 0)
+    inner = cut(split, 0)
+
+    def rows(part):
+        return {tuple(row) for row in np.stack(list(part.columns.values()), axis=1)}
+
+    assert rows(inner.pooled) | rows(inner.test) == rows(split.pooled)
+    assert not rows(inner.pooled) & rows(inner.test)
+    assert not (rows(inner.pooled) | rows(inner.test)) & rows(split.test)
+    assert len(inner.test) == pytest.approx(len(split.pooled) / 5, rel=0.1)
+    assert all(rows(part) < rows(site) for part, site in zip(inner.sites, split.sites, strict=True))
+
+
+def test_a_choice_names_the_best_rate_and_how_far_the_table_is_below(tmp_path, capsys):
+    file = tmp_path / "choose.json"
+    argv = ["defaults", "--choose", "--sets", "wine", "--splits", "2", "--factors", "0.001", "--jobs", "1"]
+    assert main([*argv, "--json", str(file)]) == 0
+    slow, usual, choice = json.loads(file.read_text())
+    assert [(one["factor"], one["rates"]) for one in (slow, usual)] == [(0.001, [0.00003]), (1.0, [0.03])]
+    assert slow["mean"] < 0.9 < usual["mean"]
+    assert (choice["best"], choice["below"]) == (1.0, 0.0)
+    assert (
+        "wine           the table is 0.0000 ± 0.0000 below the best, 1 x its rate" in capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (("--factors", "2"), "--factors 2 has no effect without --choose; leave it out"),
+        (
+            ("--choose", "--factors", "0"),
+            "--factors 0: allowed are numbers above 0, with commas between them",
+        ),
+        (
+            ("--choose", "--factors", "x"),
+            "--factors x: allowed are numbers above 0, with commas between them",
+        ),
+    ],
+)
+def test_factors_that_cannot_be(argv, line, capsys):
+    assert main(["defaults", *argv]) == 2
+    assert capsys.readouterr().err.splitlines() == [f"benchmarks: {line}"]
 
 
 def test_files_hold_what_a_site_has(tmp_path):

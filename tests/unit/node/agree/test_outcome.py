@@ -11,6 +11,8 @@ import pytest
 from node.agree.outcome import Totals, agreed, totals
 from node.agree.survey import parts, survey
 from node.agree.task_file import agreed_text
+from node.agree.width import with_classes
+from node.errors import UserError
 from node.init.scaling import Range, by_range, by_rows, rounded_scale
 from node.task.load import read_task
 from node.task.sections import AgreementSection
@@ -286,3 +288,44 @@ def test_far_ranges_stay_within_one_whatever_the_rounding():
 
 def test_every_part_has_its_place_in_the_totals():
     assert len(parts(schema(TABLE))) == 5
+
+
+def test_the_rows_of_classes_are_found_beside_lists_that_become_shorter():
+    """The counts stand where the schema before the agreement puts them."""
+    found = agreed(draft(), totals_of([1000, 1000, 10, 300, 900, 5, 5, 1000, 1000, 10, 300], 5.0, [30, 970]))
+    assert named(found.task)["ward"].values == ("east",)
+    assert chosen_loss(found) == ("balanced-softmax", {"prior": [0.03, 0.97]})
+
+
+LEAVING = {"agreement": {"records": 1000, "leave_out_missing": True}}
+SUMS = [900, 900, 10, 300, 500, 300, 60, 900, 600, 10, 300, 450, 450]
+
+
+def test_a_column_that_a_peer_lacks_is_left_out_and_the_model_gets_narrower():
+    found = agreed(draft(**LEAVING), Totals(np.array([*SUMS, 0.0, 2012.0, -40.0, 990.0]), 50.0, 3))
+    assert list(named(found.task)) == ["age", "smoker"]
+    assert found.task.model.args["sizes"] == [found.task.data.schema.shape[0], 4, 2]
+    left_out = {entry.column: entry.remark for entry in found.entries if entry.kind == "left out"}
+    assert left_out == {"ward": "2 of 3 peers lack it", "seen": "1 of 3 peers lack it"}
+    assert not found.task.agreement.leave_out_missing, "it is over"
+    assert chosen_loss(found) == ("auto", {}), "counts of classes stay where they were"
+
+
+def test_where_all_have_all_columns_none_is_left_out():
+    sums = Totals(np.array([*SUMS, 3.0, -3.0, 0.0, 0.0]), 5.0, 3)
+    assert agreed(draft(**LEAVING), sums).task == agreed(draft(), Totals(sums.sums[:-4], 5.0, 3)).task
+
+
+def test_nothing_is_left_if_each_column_is_lacking_somewhere():
+    with pytest.raises(UserError, match="each column of the task is lacking at some peer"):
+        agreed(draft(**LEAVING), Totals(np.array([*SUMS, 1000.0, 1000.0, 2000.0, 1000.0]), 5.0, 3))
+
+
+def test_declared_classes_are_kept_whatever_their_rows_and_the_report_says_how_many():
+    task = with_classes(draft(agreement={"classes": ["moved", "lost"]}))
+    found = agreed(task, Totals(np.array([*SUMS[:-2], 400, 450, 80, 3]), 5.0, 3))
+    assert found.task.data.schema.target.values == ("ill", "well", "moved", "lost")
+    assert found.task.model.args["sizes"][-1] == 4
+    told = {entry.column: entry.remark for entry in found.entries if entry.kind == "class"}
+    assert told == {"moved": "added; about 80 rows", "lost": "added; no rows are seen"}
+    assert found.task.agreement.classes == ()

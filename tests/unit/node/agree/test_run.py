@@ -126,6 +126,47 @@ def test_with_shared_noise_each_peer_s_sums_have_noise_of_their_own(owner):
     assert '"honest":2' in prepared.parameters, "all agree on the whole task"
 
 
+def test_what_all_must_say_alike_is_told_to_whoever_does_not(owner):
+    mine = prepare_agreement(options())
+    for change in ("agreement.leave_out_missing=true", "agreement.classes=['moved']"):
+        theirs = prepare_agreement(options("--set", change))
+        told_difference = describe_difference(mine.parameters, theirs.parameters)
+        assert told_difference.startswith(f"{change.partition('=')[0]} is absent here and ")
+    told_of = json.loads(mine.parameters)["agreement"]
+    assert not {"leave_out_missing", "classes"} & set(told_of), "peers of before have no such keys"
+
+
+def test_a_lacking_column_needs_more_records_than_noise(owner):
+    leaving = ("--set", "agreement.leave_out_missing=true")
+    table = Path("ward.csv").read_text().splitlines()
+    Path("ward.csv").write_text(
+        "\n".join(",".join(line.split(",")[:3] + line.split(",")[4:]) for line in table)
+    )
+    assert "has no column 'smoker'" in told(prepare_agreement, options())
+    prepared = prepare_agreement(options(*leaving))
+    assert (
+        prepared.dimension
+        == prepare_agreement(options("--set", "privacy.mechanism=none", *leaving)).dimension
+    )
+    quiet = ("--set", "privacy.epsilon=0.01", *leaving)
+    line = told(prepare_agreement, options(*quiet))
+    assert line.startswith(
+        "agreement.records = 10000 is refused with agreement.leave_out_missing: noise could"
+    )
+    least = line.partition("allowed: ")[2].split()[0]
+    assert prepare_agreement(options("--set", f"agreement.records={least}", *quiet)).dimension
+
+
+def test_the_command_writes_what_it_says_into_the_task(owner, monkeypatch):
+    seen = []
+    monkeypatch.setattr(agree, "parse_arguments", lambda argv: seen.append(argv) or parse_arguments(argv))
+    flags = ("--leave-out-missing", "--also-class", "moved", '--also-class=say "x"')
+    assert agree.main(["ward.toml", "--data", "none.csv", *flags, *PEERS]) == 2
+    task = parse_arguments(seen[0]).task
+    assert task.agreement.leave_out_missing
+    assert task.agreement.classes == ("moved", 'say "x"')
+
+
 def test_what_is_refused(owner):
     assert told(prepare_agreement, options("--set", "privacy.mechanism=ldp")) == (
         "privacy.mechanism = 'ldp' does not go with node.agree: it covers a whole data set, and sums with "
@@ -162,6 +203,11 @@ def test_what_is_refused(owner):
             "--write 'ward.toml' exists already; give another, or --force to replace it",
         ),
         (["ward.toml", "--write", "ward.toml", "--force"], "neither is given: --peers HOST:PORT,..."),
+        (
+            ["ward.toml", "--also-class", "ill", "--data", "ward.csv", *PEERS],
+            "agreement.classes = ['ill'] is refused: 'ill' is a class of the task already; allowed: others",
+        ),
+        (["ward.toml", "--data", "ward.csv", *PEERS, "--also-class"], "agreement.classes = [''] is refused"),
         (["none.toml", *PEERS], "task file 'none.toml' cannot be read: No such file or directory"),
         (["ward.toml", "--data", "none.csv", *PEERS], "data file 'none.csv' cannot be read"),
     ],

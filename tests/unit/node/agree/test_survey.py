@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from node.agree.survey import class_part, norm, parts, survey
+from node.agree.survey import absence_part, absent_columns, class_part, norm, parts, survey
+from node.task.sections import AgreementSection
 from tests.own_data import schema, told
 
 UNIT = 2.0**-20
@@ -211,3 +212,53 @@ def test_ranges_of_arrays_are_as_many_as_means():
     assert told(schema, {**array, "low": [0.0] * 2, "high": [1.0] * 2}).startswith(
         "data.schema.low has 2 numbers;"
     )
+
+
+LEAVING = AgreementSection(records=100, leave_out_missing=True)
+
+
+def test_a_lacking_column_counts_nothing_and_is_marked_by_a_number_that_no_row_moves(tmp_path):
+    rows = ["25,yes,1970-01-06,ill", "75,no,1970-01-01,well"]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(["age,smoker,seen,outcome", *rows]) + "\n")
+    read = schema(TABLE)
+    absent = absent_columns(path, read, LEAVING)
+    assert absent == {"ward"}
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    found = (survey(path, read, UNIT, 100, absent) * UNIT).tolist()
+    whole = of(elsewhere, ["25,,yes,1970-01-06,ill", "75,,no,1970-01-01,well"])
+    assert found == [*whole, 0, 100, 0, 0]
+    assert norm(read) == math.sqrt(1 + 3 + 1 + 1 + 3 + 1), "the marks are no part of a row's vector"
+    part = absence_part(read, LEAVING)
+    assert (part.start, part.width, part.moved) == (len(whole), 4, 0)
+    one_row_more = tmp_path / "more.csv"
+    one_row_more.write_text(path.read_text() + "30,no,1970-01-02,well\n")
+    assert (survey(one_row_more, read, UNIT, 100, absent) * UNIT).tolist()[part.place] == [0, 100, 0, 0]
+
+
+def test_a_file_with_all_columns_marks_none_and_one_with_none_is_refused(tmp_path):
+    of(tmp_path, ["25,east,yes,1970-01-06,ill", "75,west,no,1970-01-01,well"])
+    read, path = schema(TABLE), tmp_path / "rows.csv"
+    assert absent_columns(path, read, LEAVING) == frozenset()
+    assert (survey(path, read, UNIT, 100, frozenset()) * UNIT).tolist()[-4:] == [0, 0, 0, 0]
+    assert absent_columns(path, read, AgreementSection()) is None
+    assert absence_part(read, AgreementSection()) is None
+    path.write_text("id,outcome\n1,ill\n2,well\n")
+    assert told(absent_columns, path, read, LEAVING).endswith(
+        "has no column of the task's schema; name the columns as the task does"
+    )
+    assert "has no column 'outcome'" in told(
+        survey, no_target(tmp_path), read, UNIT, 100, frozenset({"ward", "smoker", "seen"})
+    )
+
+
+def no_target(folder: Path) -> Path:
+    path = folder / "unlabelled.csv"
+    path.write_text("age,id\n1,1\n2,2\n")
+    return path
+
+
+def test_the_marks_of_a_numeric_target_come_after_the_columns(tmp_path):
+    read = schema({**TABLE, "target": NUMBER})
+    assert absence_part(read, LEAVING).start == parts(read)[-1].start + parts(read)[-1].width

@@ -52,4 +52,6 @@ def test_what_may_follow_is_read_off_the_parsers():
     assert words["murmuration node --data"] == []
     assert "murmuration node --open" not in words
     assert words["murmuration check -"] == words["murmuration node -"]
-    assert set(words["murmuration agree -"]) - set(words["murmuration node -"]) == {"--write", "--force"}
+    assert set(words["murmuration agree -"]) - set(words["murmuration node -"]) == {
+        *("--write", "--force", "--leave-out-missing", "--also-class"),
+    }

@@ -145,6 +145,60 @@ def test_a_column_with_the_other_order_of_dates(tmp_path):
     assert column(one, "c").dates == "month-first"
 
 
+@pytest.mark.parametrize(
+    ("cells", "language"),
+    [
+        (["25 Jul 2023", "27 May 2023"], "english"),
+        (["July 25, 2023", "July 27, 2023"], "english"),
+        (["25-JUL-23", "27-MAY-23"], "english"),
+        (["25JUL2023", "27DEC2023"], "english"),
+        (["25. Juli 2023", "27. M\u00e4rz 2023"], "german"),
+        (["25.Okt.2023", "27.Dez.2023"], "german"),
+        (["25 juil. 2023", "27 ao\u00fbt 2023"], "french"),
+        (["25 de julio de 2023", "27 de enero de 2023"], "spanish"),
+        (["25 lug 2023", "27 gen 2023"], "italian"),
+    ],
+)
+def test_dates_with_names_of_months(tmp_path, cells, language):
+    one = looked(tmp_path, separator=";", a=cells, b=["1", "2", "3"])
+    assert (one.schema.written.months, one.schema.written.dates) == (language, None)
+    assert column(one, "a").kind == "date"
+    rows = read_with_schema(tmp_path / "rows.csv", one.schema)
+    assert len(set(rows.x[:, 0].tolist())) == 2
+    assert any(
+        f"names of months in {language.capitalize()} (1 column)" in line for line in one.report.remarks
+    )
+
+
+def test_names_that_several_languages_have_are_read_beside_the_decimal_mark(tmp_path):
+    both = {"a": ["25 Nov 2023", "27 Apr 2023"]}
+    assert found(tmp_path, **both, b=["1.5", "2.5"]).dialect.months == "english"
+    assert found(tmp_path, **both, b=["1,5", "2,5"]).dialect.months == "german"
+    assert found(tmp_path, Asked(months="italian"), **both, b=["1.5", "2.5"]).dialect.months == "italian"
+
+
+def test_the_file_decides_the_language_and_the_odd_column_is_said(tmp_path):
+    english = [f"{day} {name} 2023" for day in (1, 2) for name in ("Jan", "May", "Oct", "Dec")]
+    one = looked(tmp_path, a=english, b=["3 Mai 2023", "4 Okt 2023", "5 Dez 2023"])
+    assert one.schema.written.months == "english"
+    assert (
+        "column 'b' has names of months that are German, and not English as in the task: write them alike, "
+        "or say --months german"
+    ) in one.report.remarks
+    assert column(one, "b").kind == "category"
+
+
+def test_words_and_texts_are_no_dates_with_names(tmp_path):
+    one = looked(tmp_path, a=["room 25 mar", "bed 3 may 20", "may"], b=["1 May 23 x", "25 Foo 2023"])
+    assert one.schema.dialect is None
+
+
+def test_no_value_among_dates_with_names_and_years_of_two_digits(tmp_path):
+    one = looked(tmp_path, a=["25-Jul-23", "-", "27-May-23", "29-May-23"], b=["1", "2", "3"])
+    assert (one.schema.written.missing, column(one, "a").missing) == (("-",), True)
+    assert "years of two digits mean 1969 to 2068, in 'a'" in one.report.remarks
+
+
 def test_times_of_day(tmp_path):
     one = looked(tmp_path, a=["10:15", "2:30 PM", "23:59:30"], b=["1", "2", "3"])
     assert (column(one, "a").kind, column(one, "a").low, column(one, "a").high) == ("time", 0.0, 24.0)

@@ -110,6 +110,7 @@ def test_names_that_toml_and_comments_must_quote(data, capsys):
                 }
             },
         ),
+        (("--months", "german"), {"data.schema.dialect": {"decimal": "point", "months": "german"}}),
         (
             ("--thousands", "apostrophe", "--encoding", "CP1250"),
             {"data.schema.dialect": {"decimal": "point", "thousands": "apostrophe", "encoding": "cp1250"}},

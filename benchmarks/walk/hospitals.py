@@ -70,7 +70,7 @@ def make_rows(site: Site, count: int, seed: int) -> Rows:
     def cell(row: int, place: int, text: str) -> str:
         return NO_VALUE[words[row, place]] if absent[row, place] else text
 
-    cells = [
+    cells: list[tuple[str, ...]] = [
         (
             f"{site.name[0].upper()}{seed:03d}-{row:06d}",
             f"{_START + timedelta(days=int(day[row])):%d.%m.%Y}",

@@ -1,0 +1,122 @@
+"""The way of three hospitals by real commands: init, agree, learn, predict; nobody edits a file."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import socket
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.walk.hospitals import SITES, TARGET, write
+from benchmarks.walk.rows import Hospitals
+from node.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+HOST = "127.0.0.1"
+NAMES = tuple(site.name for site in SITES)
+_TOLD = 500  # characters of what a failed command said
+
+
+@dataclass(frozen=True)
+class Walked:
+    """What the three ended with.
+
+    `chances` (n,): P(ill) of all sites' new rows, in order. `epsilon_spent`: by the run; the agreement before
+    it spent its share of the stated epsilon.
+    """
+
+    chances: NDArray[np.float64]
+    model: str
+    learning_rate: float
+    epsilon_spent: float
+
+
+def walk(folder: Path, rows: Hospitals, epsilon: float) -> Walked:
+    """Write the files to `folder` and run all commands with them. Raises UserError if one fails."""
+    for site, old, new in zip(SITES, rows.old, rows.new, strict=True):
+        write(folder / f"{site.name}.csv", site, old)
+        write(folder / f"{site.name}-new.csv", site, new)
+    first, peers = f"{NAMES[0]}.csv", ("--peers", str(len(NAMES)))
+    asked = ("--target", TARGET, "--agree", *peers, "--epsilon", f"{epsilon:g}", "--out", "task.toml")
+    _run(folder, [("node.init", "--data", first, *asked)])
+    places = _endpoints()
+    met = [("--peers", ",".join(places), "--listen", place) for place in places]
+    _run(
+        folder,
+        [
+            ("node.agree", "task.toml", *_own(name, "agreed"), *where, "--write", f"{name}.toml")
+            for name, where in zip(NAMES, met, strict=True)
+        ],
+    )
+    _run(
+        folder,
+        [
+            ("node", "--task", f"{name}.toml", *_own(name, "run"), *where)
+            for name, where in zip(NAMES, met, strict=True)
+        ],
+    )
+    for name in NAMES:
+        later = ("--data", f"{name}-new.csv", "--out", f"{name}-answers.csv")
+        _run(folder, [("node.predict", "--model", f"{name}-run", *later)])
+    ends = [json.loads((folder / f"{name}-run" / "summary.json").read_text("utf-8")) for name in NAMES]
+    if len({end["base_digest"] for end in ends}) != 1:
+        raise UserError("walk: the nodes ended with different models")
+    task = tomllib.loads((folder / f"{NAMES[0]}.toml").read_text("utf-8"))
+    return Walked(
+        chances=np.concatenate([_chances(folder / f"{name}-answers.csv") for name in NAMES]),
+        model=task["model"]["class"].rpartition(":")[2],
+        learning_rate=task["train"]["learning_rate"],
+        epsilon_spent=ends[0]["privacy"]["epsilon_spent"],
+    )
+
+
+def _own(name: str, out: str) -> tuple[str, ...]:
+    return ("--data", f"{name}.csv", "--out", f"{name}-{out}")
+
+
+def _endpoints() -> list[str]:
+    """Return a free endpoint for each site."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in NAMES]
+        for listener in sockets:
+            listener.bind((HOST, 0))
+        return [f"{HOST}:{listener.getsockname()[1]}" for listener in sockets]
+
+
+def _run(folder: Path, commands: Sequence[Sequence[str]]) -> None:
+    """Run commands at the same time, and wait for all. Raises UserError if one fails."""
+    with ExitStack() as stack:
+        started = []
+        for number, command in enumerate(commands):
+            told = stack.enter_context((folder / f"told-{number}.txt").open("w+", encoding="utf-8"))
+            started.append((command, told, _start(folder, command, told)))
+        for command, told, process in started:
+            if process.wait() != 0:
+                told.seek(0)
+                raise UserError(f"walk: {command[0]} ended with {process.returncode}: {told.read()[-_TOLD:]}")
+
+
+def _start(folder: Path, command: Sequence[str], told: IO[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", *command],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        stdout=told,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def _chances(path: Path) -> NDArray[np.float64]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return np.array([float(row["p(ja)"]) for row in csv.DictReader(file)])

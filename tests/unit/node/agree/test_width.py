@@ -1,0 +1,100 @@
+"""Models made wider by declared classes, and narrower without columns; what cannot be changed is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from node.agree.width import check_narrowing, with_classes
+from node.task.load import read_task
+from tests.own_data import TABLE, task, told
+
+LINEAR = {"class": "node.models:Linear", "args": {"inputs": 7, "outputs": 2}}
+OWN = {"class": "torch.nn:Linear", "args": {"in_features": 7, "out_features": 2}}
+NUMBER = {"name": "outcome", "kind": "number", "mean": 0.0, "std": 1.0}
+ARRAY = {
+    "kind": "array",
+    "target": {"kind": "classes", "values": ["a", "b"]},
+    "shape": [1, 8, 8],
+    "mean": [0.0],
+    "std": [1.0],
+}
+
+
+def made(table=TABLE, model=LINEAR, **sections):
+    return read_task({"task": {"name": "t"}, "model": model, "data": {"schema": table}, **sections})
+
+
+def declared(*names, model=LINEAR, table=TABLE, **sections):
+    return made(table, model, agreement={"classes": list(names)}, **sections)
+
+
+@pytest.mark.parametrize(
+    ("model", "table", "args"),
+    [
+        (LINEAR, TABLE, {"inputs": 7, "outputs": 4}),
+        ({"class": "node.models:MLP", "args": {"sizes": [7, 9, 2]}}, TABLE, {"sizes": [7, 9, 4]}),
+        (
+            {"class": "node.models:ConvNet", "args": {"shape": [1, 8, 8], "outputs": 2}},
+            ARRAY,
+            {"shape": [1, 8, 8], "outputs": 4},
+        ),
+    ],
+)
+def test_declared_classes_come_last_and_the_model_gets_their_outputs(model, table, args):
+    found = with_classes(declared("moved", "lost", model=model, table=table))
+    assert found.model.args == args
+    assert found.data.schema.target.values == (*table["target"]["values"], "moved", "lost")
+
+
+def test_without_declared_classes_nothing_changes():
+    assert with_classes(made()) is not None
+    assert with_classes(made()) == made()
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        (
+            declared("ill"),
+            "agreement.classes = ['ill'] is refused: 'ill' is a class of the task already; allowed: others",
+        ),
+        (
+            declared(
+                "x", table={**TABLE, "target": NUMBER}, model={**LINEAR, "args": {"inputs": 7, "outputs": 1}}
+            ),
+            "agreement.classes = ['x'] is refused: the target is a number; leave it out",
+        ),
+        (
+            declared("x", model=OWN),
+            "agreement.classes = ['x'] is refused: the number of outputs of model.class = 'torch.nn:Linear' ",
+        ),
+        (
+            declared("x", train={"loss": "balanced-softmax", "loss_args": {"prior": [0.5, 0.5]}}),
+            "agreement.classes = ['x'] is refused beside train.loss_args, which has a number for each class;",
+        ),
+    ],
+)
+def test_classes_that_cannot_be_added(changed, line):
+    assert told(with_classes, changed).startswith(line)
+
+
+def test_columns_can_be_left_out_of_models_whose_width_is_known():
+    leaving = {"agreement": {"leave_out_missing": True}}
+    check_narrowing(made(**leaving))
+    check_narrowing(made(model=OWN))
+    assert told(check_narrowing, made(model=OWN, **leaving)) == (
+        "agreement.leave_out_missing = true is refused: the width of model.class = 'torch.nn:Linear' is not "
+        "known; allowed: node.models:Linear, node.models:MLP with 7 inputs; else run node.init again with "
+        "--leave-out"
+    )
+    array = {"class": "node.models:ConvNet", "args": {"shape": [1, 8, 8], "outputs": 2}}
+    assert told(check_narrowing, made(ARRAY, array, **leaving)) == (
+        "agreement.leave_out_missing = true is refused: the task's data have no columns; leave it out"
+    )
+
+
+@pytest.mark.parametrize("classes", [["a", "a"], [""], "a", [7]])
+def test_a_list_of_classes_that_is_none(classes):
+    about = {"task": {"name": "t"}, "model": LINEAR, "agreement": {"classes": classes}}
+    assert told(read_task, about).startswith("agreement.classes = ")
+    assert task(TABLE).agreement.classes == ()
