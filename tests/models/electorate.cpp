@@ -14,10 +14,25 @@
      - A node resigns only without an open vote and in no session, for as long as it stays on that anchor.
      - A node that is in no session takes any base of a higher rank: anchor, generation, members, digest.
 
+   RUNS OF STEPS (RUNS=1). Every sum holds the updates of all members of its group, and a strong group none of
+   whose members has an open vote, or resigned, may take several steps. Each step is a session:
+     - A member that stored a step's base while it was in that step goes on in the run. It enters the next step,
+       which builds on that base, and it does so once: who leaves the run, even between two steps, is out of it.
+     - The members' READYs stand for all steps: all of them are voters in each step after the first. The
+       electors of such a step are the members, and nobody is excused.
+     - Nobody releases in a step before all members entered it: their updates are in its sum.
+     - A node that leaves a step keeps the vote that it cast in it, as in any session.
+     - The disk (POWER=1): a vote is on it before the release leaves; and so is that a node left a session, that
+       a vote closed, and that a node resigned. That a base was stored, which closes votes, may be not: a
+       power failure then takes back both, as far as the adversary likes. What is on the disk later was written
+       later: a vote brings the base with it on which it was cast.
+   A run has no longest length: the adversary may end it after any step.
+
    THE ADVERSARY decides all that a network, a clock, an owner or a crash could decide:
      - which nodes form a group, and when, and that a group is weak (patience is over whenever it likes);
      - who releases, and who leaves a session before or after that (a deadline, a crash: what a node keeps on
-       disk stays, what its session knew is gone);
+       disk stays, what its session knew is gone), or its run between two steps;
+     - where the power fails;
      - who receives which releases, how late, and who takes whose base;
      - who learns that a session is dead, and who resigns, and of which resignations a group has heard;
      - which member drops out of the sum: it is no elector of the base that comes of that;
@@ -26,7 +41,9 @@
 
    WHAT MUST HOLD in every state:
      - no node that stored a strong base ever moves to a base that does not descend from it;
-     - of each anchor, one strong successor at most is completed (has the releases that make a result).
+     - of each anchor, one strong successor at most is completed (has the releases that make a result);
+     - there is a way on: once all nodes are in no session and have told each other all, none of them has an open
+       vote. So all electors of the highest base that did not resign are voters of a strong group.
 
    HOW STATES ARE SAVED. Each of these only leaves out what could add nothing to what the adversary can do:
      - A release in a weak session binds nobody and nobody need stay in it. So a weak group, once formed, has
@@ -37,13 +54,16 @@
      - Who was in a session and released does not matter any more once it is completed, nor once it is void:
        everybody has left it, and it has no result.
      - Who is no elector has nothing to resign from.
-     - After the last group nobody votes again: then open votes and resignations are forgotten.
+     - After the last group nobody votes again: then open votes and resignations are forgotten, and what a
+       power failure would take back.
    A state that was seen is known by 64 bits of its hash: of searches of 10^8 states, one in 4000 confuses two.
 
    WHAT CHOOSES A SEARCH (-D...):
      N, S         nodes, and sessions in a run
      ELECTORS     the electors of the first base, as bits (default: all nodes); the others are newcomers
      RESIGN=0     nobody resigns; DROP=0: nobody drops out of a sum
+     RUNS=1       groups take runs of steps (and nobody drops out); S counts each step as a session
+     POWER=0      in runs, no power fails
      LIMIT=k      stop after k states
      TRACE        breadth first, and print the steps to what is violated
      FAULT=...    one of the planted faults below */
@@ -68,8 +88,14 @@
 #ifndef RESIGN
 #define RESIGN 1
 #endif
+#ifndef RUNS
+#define RUNS 0
+#endif
 #ifndef DROP
-#define DROP 1
+#define DROP (!RUNS)
+#endif
+#ifndef POWER
+#define POWER RUNS
 #endif
 #ifndef LIMIT
 #define LIMIT 0
@@ -96,6 +122,18 @@ enum Fault {
     RESIGNS_MIDWAY,    // a node may resign in a session, and release afterwards
     UNBOUND_PROVES,    // a member that released but is not bound counts as out, since it lists no vote
     HIGHER_PROVES,     // a member that holds a higher anchor counts as out, since it lists no vote any more
+    NEVER_CLOSES,      // a vote stays open though its node holds a higher anchor
+    // in runs
+    GOES_AHEAD,        // a member enters the next step without the base of this one, and its vote is closed
+    GOES_AHEAD_BOUND,  // the same, but it keeps its vote (this one does no harm)
+    JOINS_BOUND,       // a group takes a run though members have open votes, and these are voters
+    LATER_UNBOUND,     // a release in a later step binds nobody: the run has begun with free votes
+    VOTES_UNSYNCED,    // a release leaves before its vote is on disk
+    CLOSES_FIRST,      // a vote is closed on disk before the base is there
+    COMES_BACK,        // a node that left the run enters its next step, if it holds the base
+    FIRST_ELECTORS,    // all steps count with the electors of the run's first one
+    RESIGNS_BETWEEN,   // a node may resign between two steps, and goes on in the run
+    EARLIER_PROVES,    // what a member said in an earlier step shows that it is out of this one
 };
 constexpr Fault planted = FAULT;
 
@@ -113,9 +151,12 @@ static_assert(N <= 8 && S <= 7, "a set has eight bits");
 
 struct Node {
     Index base;
-    Index session;  // that it is in
-    Set open;       // sessions: the votes that bind it
-    Set resigned;   // anchors: where it votes for nobody. An announcement of that can be shown for ever
+    Index session;   // that it is in
+    Index after;     // between two steps: the session of the last one
+    Set open;        // sessions: the votes that bind it
+    Set resigned;    // anchors: where it votes for nobody. An announcement of that can be shown for ever
+    Index kept_base;  // what a power failure leaves
+    Set kept_open;
 };
 
 enum Stage : std::uint8_t { RUNNING, COMPLETED, VOID };
@@ -129,6 +170,11 @@ struct Session {
     Set excused;   // R: resigned electors, of whom no vote is needed
     Set released;
     std::uint8_t weak;
+    std::uint8_t runs;   // its members may go on with another step
+    std::uint8_t later;  // it is a later step of a run
+    Set entered;         // members whose updates are there
+    Index next;          // 1 + the session of the next step; 0: none has begun
+    Index first;         // (where that is planted) the base of the run's first step
 };
 
 struct State {
@@ -187,7 +233,8 @@ int threshold(Set members) { return size(members) - (size(members) >= 3); }
 bool suffice(const State& x, const Session& session, Set released) {
     if (size(released) < threshold(session.members)) return false;
     if (session.weak || planted == ANY_T) return true;
-    return is_quorum(released & session.voters, electors(x, session.parent), session.excused);
+    Index base = planted == FIRST_ELECTORS && session.later ? session.first : session.parent;
+    return is_quorum(released & session.voters, electors(x, base), session.excused);
 }
 
 bool is_completed(const State& x, int m) { return x.sessions[m].stage == COMPLETED; }
@@ -197,7 +244,8 @@ bool is_completed(const State& x, int m) { return x.sessions[m].stage == COMPLET
    their open votes would list the session. The last two planted faults are to forget one half of that. */
 bool never_releases(const State& x, int i, int m) {
     const Session& session = x.sessions[m];
-    if (x.nodes[i].session == m) return false;
+    bool is_told = planted == EARLIER_PROVES && session.later && !has(session.released, i);
+    if (x.nodes[i].session == m) return is_told;
     if (!has(session.released, i)) return true;
     bool higher = anchor(x, x.nodes[i].base) != anchor(x, session.parent);
     if (planted == UNBOUND_PROVES) return !higher && !has(session.voters, i);
@@ -226,7 +274,24 @@ bool is_dead(const State& x, int m) {
 
 /* ---- what was reached: a search that never gets there shows nothing ---- */
 
-enum Reached { FREED, RESIGNED, WITHOUT, TIED, UNBOUND, STRONG_ON_WEAK, COMPLETED_LATE, REACHED };
+enum Reached {
+    FREED,
+    RESIGNED,
+    WITHOUT,
+    TIED,
+    UNBOUND,
+    STRONG_ON_WEAK,
+    COMPLETED_LATE,
+    // in runs
+    LATER_COMPLETED,
+    LATER_OPEN,
+    LATER_FREED,
+    BEHIND,
+    RIVALS,
+    TAKEN_BACK,
+    NOT_A_RUN,
+    REACHED
+};
 const char* const reached_names[REACHED] = {
     "a vote closes, as its session is dead",
     "a node resigns",
@@ -235,7 +300,15 @@ const char* const reached_names[REACHED] = {
     "a member that is not bound releases",
     "a strong base on a weak one",
     "a node stores a result that it released for and did not wait for",
+    "a later step of a run has a result",
+    "a node leaves a later step between its vote and the base",
+    "a vote in a later step closes, as that step is dead",
+    "a node stores the result of a step that it left, while others go on in the run",
+    "a group meets on a base from which a run goes on",
+    "a power failure takes back a base of a run, and a vote is open again",
+    "a group takes one step only, as a member has an open vote",
 };
+constexpr int of_runs = LATER_COMPLETED;
 
 /* ---- the search ---- */
 
@@ -291,7 +364,7 @@ class Search {
 public:
     Search() {
         State first{};
-        for (Node& node : first.nodes) node.session = NO_SESSION;
+        for (Node& node : first.nodes) node.session = node.after = NO_SESSION;
         reach(first, {"", 0, 0});
     }
 
@@ -308,27 +381,47 @@ private:
     /* -- what a node may do -- */
 
     void node_steps(int i) {
-        bool busy = x_.nodes[i].session != NO_SESSION;
+        bool busy = x_.nodes[i].session != NO_SESSION, between = x_.nodes[i].after != NO_SESSION;
         bool votes_matter = x_.begun < S;
         if (busy) leaves(i);
+        if (between) leaves_run(i);
+        if (between) enters(i, x_.nodes[i].after);
         if (busy && may_release(i)) releases(i);
         for (int m = 0; m < x_.begun; m++)
-            if ((!busy || x_.nodes[i].session == m) && is_completed(x_, m)) stores(i, m);
+            if ((busy ? x_.nodes[i].session == m : !between) && is_completed(x_, m)) stores(i, m);
         if (votes_matter) closes_votes(i);
-        if (RESIGN && votes_matter && (!busy || planted == RESIGNS_MIDWAY)) resigns(i);
+        bool may_resign = (!busy || planted == RESIGNS_MIDWAY) && (!between || planted == RESIGNS_BETWEEN);
+        if (RESIGN && votes_matter && may_resign) resigns(i);
+        if (POWER && votes_matter) loses_power(i);
+        if (planted == GOES_AHEAD || planted == GOES_AHEAD_BOUND) goes_ahead(i);
+        if (planted == COMES_BACK && !busy && !between) comes_back(i);
     }
 
     void leaves(int i) {
         State y = x_;
         int m = y.nodes[i].session;
-        y.nodes[i].session = NO_SESSION;
-        if (is_empty(y, m) && !is_completed(y, m)) y.sessions[m] = {VOID, 0, 0, 0, 0, 0, 0, false};
+        reached_[LATER_OPEN] += x_.sessions[m].later && has(x_.nodes[i].open, m);
+        leave(y, i);
+        keep(y.nodes[i]);
         reach(y, {"leaves session", i, m});
     }
 
+    /* What was stored last is on disk. */
+    void keep(Node& node) {
+        if (!POWER || x_.begun == S) return;
+        node.kept_base = node.base;
+        node.kept_open = node.open;
+    }
+
+    void leave(State& y, int i) {
+        int m = y.nodes[i].session;
+        y.nodes[i].session = NO_SESSION;
+        if (is_empty(y, m) && !is_completed(y, m)) y.sessions[m] = {VOID, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    }
+
     bool may_release(int i) {
-        int m = x_.nodes[i].session;
-        return !has(x_.sessions[m].released, i) && !is_completed(x_, m);
+        const Session& session = x_.sessions[x_.nodes[i].session];
+        return !has(session.released, i) && session.stage != COMPLETED && session.entered == session.members;
     }
 
     void releases(int i) {
@@ -336,8 +429,14 @@ private:
         State y = x_;
         y.sessions[m].released |= only(i);
         bool bound = has(x_.sessions[m].voters, i);
-        if (bound && planted != NO_DOUBT && x_.begun < S) y.nodes[i].open |= only(m);
+        bool forgets = planted == NO_DOUBT || (planted == LATER_UNBOUND && x_.sessions[m].later);
+        if (bound && !forgets && x_.begun < S) {
+            y.nodes[i].open |= only(m);
+            if (planted != VOTES_UNSYNCED) keep(y.nodes[i]);
+        }
         reached_[UNBOUND] += !bound;
+        reached_[LATER_COMPLETED] +=
+            x_.sessions[m].later && suffice(y, y.sessions[m], y.sessions[m].released);
         if (suffice(y, y.sessions[m], y.sessions[m].released)) y.sessions[m] = completed(y.sessions[m]);
         reach(y, {"releases in session", i, m});
         if (is_completed(y, m)) check_only_successor(y, m);
@@ -346,6 +445,7 @@ private:
     Session completed(Session session) {
         session.stage = COMPLETED;
         if (!misjudges) session.members = session.voters = session.excused = session.released = 0;
+        session.later = session.entered = 0;
         return session;
     }
 
@@ -353,13 +453,106 @@ private:
         Index old = x_.nodes[i].base, base = m + 1;
         if (base == old || rank(x_, base) < rank(x_, old)) return;
         State y = x_;
-        y.nodes[i].base = base;
-        y.nodes[i].session = NO_SESSION;
-        if (anchor(y, base) != anchor(x_, old)) y.nodes[i].open = 0;
+        Node& node = y.nodes[i];
+        if (x_.nodes[i].session == m && x_.sessions[m].runs) node.after = m;
+        node.base = base;
+        node.session = NO_SESSION;
+        if (planted != NEVER_CLOSES) node.open &= ~below(y, anchor(y, base));
         reached_[STRONG_ON_WEAK] += is_strong(x_, base) && !is_strong(x_, x_.sessions[m].parent);
         reached_[COMPLETED_LATE] += has(x_.nodes[i].open, m) && x_.nodes[i].session != m;
+        reached_[BEHIND] += has(x_.nodes[i].open, m) && x_.nodes[i].session != m && x_.sessions[m].runs;
+        if (POWER && x_.begun < S) {  // where it matters whether this is on disk: it is not
+            if (planted == CLOSES_FIRST) y.nodes[i].kept_open = y.nodes[i].open;
+            reach(y, {"stores (not synced) the base of session", i, m});
+        }
+        keep(node);
         reach(y, {"stores the base of session", i, m});
         check_past_is_kept(y, old, base);
+    }
+
+    /* -- runs -- */
+
+    void leaves_run(int i) {
+        State y = x_;
+        y.nodes[i].after = NO_SESSION;
+        reach(y, {"leaves its run after session", i, x_.nodes[i].after});
+    }
+
+    /* Node i enters the step after session m; it is the first, or the others wait there for its update. */
+    void enters(int i, int m) {
+        State y = x_;
+        if (y.sessions[m].next == 0) {
+            if (y.begun == S) return;
+            y.sessions[y.begun] = next_step(m);
+            y.sessions[m].next = ++y.begun;
+            if (y.begun == S) forget_votes(y);
+        }
+        Index next = y.sessions[m].next - 1;
+        Session& session = y.sessions[next];
+        if (session.stage != RUNNING || has(session.entered, i)) return;
+        session.entered |= only(i);
+        y.nodes[i].session = next;
+        y.nodes[i].after = NO_SESSION;
+        if (planted == GOES_AHEAD && y.nodes[i].base != m + 1) {
+            y.nodes[i].open &= ~only(m);
+            keep(y.nodes[i]);
+        }
+        reach(y, {"enters the next step, session", i, next});
+    }
+
+    Session next_step(Index m) {
+        Set members = x_.sessions[m].included;
+        Session session{};
+        session.stage = RUNNING;
+        session.parent = m + 1;
+        session.members = session.included = session.voters = members;
+        session.runs = session.later = 1;
+        if (planted == FIRST_ELECTORS) {
+            session.first = x_.sessions[m].first;
+            session.voters &= electors(x_, session.first);
+        }
+        return session;
+    }
+
+    void goes_ahead(int i) {
+        int m = x_.nodes[i].session;
+        if (m != NO_SESSION && is_completed(x_, m) && x_.sessions[m].runs) enters(i, m);
+    }
+
+    void comes_back(int i) {
+        for (int m = 0; m < x_.begun; m++)
+            if (x_.sessions[m].runs && x_.nodes[i].base == m + 1 && has(x_.sessions[m].included, i)) enters(i, m);
+    }
+
+    void loses_power(int i) {
+        const Node& now = x_.nodes[i];
+        if (now.base == now.kept_base && now.open == now.kept_open) return;
+        State y = x_;
+        Node& node = y.nodes[i];
+        node.base = now.kept_base;
+        node.open = now.kept_open;
+        if (node.session != NO_SESSION) leave(y, i);
+        node.after = NO_SESSION;
+        reached_[TAKEN_BACK] += (node.open & ~now.open) != 0;
+        reach(y, {"loses power", i, now.base});
+    }
+
+    /* A run that nobody is in any more is over. */
+    void end_runs(State& y) {
+        for (int m = 0; m < y.begun; m++) {
+            if (!y.sessions[m].runs || !is_completed(y, m)) continue;
+            bool goes_on = false;
+            for (const Node& node : y.nodes) goes_on |= node.session == m || node.after == m;
+            if (!goes_on) y.sessions[m].runs = y.sessions[m].next = y.sessions[m].first = 0;
+        }
+    }
+
+    /* The sessions on a lower anchor: they are decided. */
+    Set below(const State& x, Index strong) {
+        Set lower = 0;
+        for (int m = 0; m < x.begun; m++)
+            if (generation(x, anchor(x, x.sessions[m].parent)) < generation(x, strong)) lower |= only(m);
+        return lower;
     }
 
     void closes_votes(int i) {
@@ -369,7 +562,9 @@ private:
             if (!has(x_.nodes[i].open, m) || !may) continue;
             State y = x_;
             y.nodes[i].open &= ~only(m);
+            keep(y.nodes[i]);
             reached_[FREED]++;
+            reached_[LATER_FREED] += x_.sessions[m].later;
             reach(y, {"is free of its vote in session", i, m});
         }
     }
@@ -380,6 +575,7 @@ private:
         if (x_.nodes[i].open != 0 && planted != RESIGNS_IN_DOUBT) return;
         State y = x_;
         y.nodes[i].resigned |= only(from);
+        keep(y.nodes[i]);
         reached_[RESIGNED]++;
         reach(y, {"resigns as an elector of base", i, from});
     }
@@ -394,8 +590,9 @@ private:
     bool may_meet(Set members) {
         Index base = x_.nodes[__builtin_ctz(members)].base;
         for (int i = 0; i < N; i++) {
-            bool ready = x_.nodes[i].session == NO_SESSION && x_.nodes[i].base == base;
-            if (has(members, i) && !ready) return false;
+            const Node& node = x_.nodes[i];
+            bool is_free = node.session == NO_SESSION && node.after == NO_SESSION;
+            if (has(members, i) && !(is_free && node.base == base)) return false;
         }
         return true;
     }
@@ -403,18 +600,33 @@ private:
     void group_of(Set members) {
         Index parent = x_.nodes[__builtin_ctz(members)].base;
         Set of = electors(x_, parent), voters = 0, resigned = 0;
+        bool runs = RUNS;
         for (int i = 0; i < N; i++) {
             bool has_resigned = has(x_.nodes[i].resigned, anchor(x_, parent));
+            bool is_bound = x_.nodes[i].open != 0 && planted != JOINS_BOUND;
             if (has(of, i) && has_resigned) resigned |= only(i);
-            if (has(of & members, i) && !has_resigned && x_.nodes[i].open == 0) voters |= only(i);
+            if (has(of & members, i) && !has_resigned && !is_bound) voters |= only(i);
+            if (has(members, i) && (has_resigned || is_bound)) runs = false;
         }
-        begins({RUNNING, parent, members, members, 0, 0, 0, true});
+        Session group{};
+        group.stage = RUNNING;
+        group.parent = parent;
+        group.members = group.included = group.entered = members;
+        group.weak = true;
+        begins(group);
+        group.weak = false;
+        group.voters = voters;
+        group.runs = runs;
+        if (planted == FIRST_ELECTORS && runs) group.first = parent;
         for (int excused = resigned;; excused = (excused - 1) & resigned) {  // each subset: whom they heard of
             if (is_quorum(voters, of, excused)) {
                 int votes = size(voters);
                 reached_[WITHOUT] += !is_quorum(voters, of, 0);
                 reached_[TIED] += 2 * votes == size(of & ~excused);
-                each_sum({RUNNING, parent, members, 0, voters, Set(excused), 0, false});
+                reached_[NOT_A_RUN] += RUNS && !runs;
+                reached_[RIVALS] += parent != FIRST_BASE && maker(x_, parent).runs && maker(x_, parent).next;
+                group.excused = excused;
+                each_sum(group);
             }
             if (excused == 0) break;
         }
@@ -443,9 +655,12 @@ private:
         for (int i = 0; i < N; i++)
             if (has(session.members, i) && !session.weak) y.nodes[i].session = m;
         y.sessions[m] = session.weak ? completed(session) : session;
-        if (y.begun == S)
-            for (Node& node : y.nodes) node.open = node.resigned = 0;
+        if (y.begun == S) forget_votes(y);
         reach(y, step);
+    }
+
+    void forget_votes(State& y) {
+        for (Node& node : y.nodes) node.open = node.resigned = node.kept_base = node.kept_open = 0;
     }
 
     /* -- what must hold -- */
@@ -466,6 +681,24 @@ private:
         }
     }
 
+    /* Once all are in no session, have the highest base, and close the votes that they may. */
+    void check_way_on(State y) {
+        Index highest = FIRST_BASE;
+        for (Node& node : y.nodes) node.session = node.after = NO_SESSION;
+        for (int m = 0; m < y.begun; m++)
+            if (is_completed(y, m) && rank(y, m + 1) > rank(y, highest)) highest = m + 1;
+        Set of = electors(y, highest), voters = 0, resigned = 0;
+        for (int i = 0; i < N; i++) {
+            Set open = y.nodes[i].open;
+            if (planted != NEVER_CLOSES) open &= ~below(y, anchor(y, highest));
+            for (int m = 0; m < y.begun; m++)
+                if (is_dead(y, m)) open &= ~only(m);
+            if (has(y.nodes[i].resigned, anchor(y, highest))) resigned |= only(i);
+            else if (open == 0) voters |= only(i);
+        }
+        if ((of & ~resigned) != 0 && !is_quorum(voters, of, resigned)) violated("no group is strong any more");
+    }
+
     /* -- depth first; breadth first where the way to a violation is wanted, for the shortest one -- */
 
     struct Visit {
@@ -474,10 +707,12 @@ private:
         Step step;
     };
 
-    void reach(const State& y, Step step) {
+    void reach(State y, Step step) {
         steps_++;
         latest_ = step;
+        if (RUNS) end_runs(y);
         if (!seen_.add(hash_of(y))) return;
+        if (y.begun < S) check_way_on(y);
         if (tracing)
             visits_.push_back({y, next_ - (next_ > 0), step});
         else
@@ -498,7 +733,7 @@ private:
 
     void report(const char* end) {
         std::printf("%s (%zu states, %zu steps)\n", end, seen_.count(), steps_);
-        for (int what = 0; what < REACHED; what++)
+        for (int what = 0; what < (RUNS ? REACHED : of_runs); what++)
             std::printf("reached %zu times: %s\n", reached_[what], reached_names[what]);
     }
 

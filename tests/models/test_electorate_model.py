@@ -1,7 +1,7 @@
 """The model of which base is the swarm's, `electorate.cpp`, in every state that its adversary can reach.
 
-Each search is exhaustive for its number of nodes (N) and of sessions in a run (S). The model
-explains the other defines.
+Each search is exhaustive for its number of nodes (N) and of sessions (S); with RUNS=1, groups take runs of
+steps, and S counts each step. The model explains the other defines.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ EXHAUSTIVE = "exhaustive"
 CUT_OFF = "cut off"
 TWO_SUCCESSORS = "VIOLATED: an anchor has two strong successors"
 DISCARDED = "VIOLATED: a strong base was discarded"
+NO_WAY_ON = "VIOLATED: no group is strong any more"
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,28 @@ def test_the_model_reaches_what_it_is_about(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("defines", "at_least"),
+    [
+        ("N=3 S=3", 1_100_000),
+        ("N=3 S=3 ELECTORS=3", 580_000),  # nodes 0 and 1; the other is a newcomer
+        ("N=3 S=4 RESIGN=0", 9_600_000),
+        ("N=4 S=2", 1_900_000),
+        ("N=4 S=3 RESIGN=0 POWER=0", 11_000_000),
+    ],
+)
+def test_runs_of_steps_are_one_chain(tmp_path, defines, at_least):
+    verdict = search(tmp_path, f"RUNS=1 {defines}")
+    assert verdict.ended == EXHAUSTIVE
+    assert verdict.states > at_least
+
+
+def test_the_model_reaches_what_runs_are_about(tmp_path):
+    reached = search(tmp_path, "RUNS=1 N=3 S=3").reached
+    assert len(reached) == 14
+    assert all(reached.values()), reached
+
+
+@pytest.mark.parametrize(
     ("fault", "found"),
     [
         ("NO_DOUBT", TWO_SUCCESSORS),
@@ -120,7 +143,31 @@ def test_the_model_reaches_what_it_is_about(tmp_path):
         ("RESIGNS_MIDWAY", TWO_SUCCESSORS),
         ("UNBOUND_PROVES", TWO_SUCCESSORS),
         ("HIGHER_PROVES", TWO_SUCCESSORS),
+        ("NEVER_CLOSES", NO_WAY_ON),
     ],
 )
 def test_planted_faults(tmp_path, fault, found):
     assert search(tmp_path, f"N=3 S=2 TRACE FAULT={fault}").ended == found
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "GOES_AHEAD",
+        "JOINS_BOUND",
+        "LATER_UNBOUND",
+        "VOTES_UNSYNCED",
+        "CLOSES_FIRST",
+        "COMES_BACK",
+        "FIRST_ELECTORS ELECTORS=3",
+        "RESIGNS_BETWEEN",
+        "EARLIER_PROVES",
+    ],
+)
+def test_planted_faults_of_runs(tmp_path, fault):
+    assert search(tmp_path, f"RUNS=1 N=3 S=3 TRACE FAULT={fault}").ended == TWO_SUCCESSORS
+
+
+def test_going_ahead_without_the_base_is_harmless_while_the_vote_stays_open(tmp_path):
+    """The open vote is what keeps the chain single; the base is what closes it."""
+    assert search(tmp_path, "RUNS=1 N=3 S=3 FAULT=GOES_AHEAD_BOUND").ended == EXHAUSTIVE
