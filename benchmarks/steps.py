@@ -1,14 +1,17 @@
 """Steps: how long a step with shared noise takes with real peers on this machine, in runs and one by one.
 
 The rows are random and have the shape of MNIST's, so the benchmark needs no data. By turns, the peers take a
-round's steps in one run, and each step in a group of its own.
+round's steps in one run, and each step in a group of its own. Beside the seconds it gives the CPU time of a
+peer and step, reports included, on which other work has less influence.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +23,7 @@ from node.task.load import load_task
 from scenarios.data.dataset import Dataset
 from scenarios.swarms.history import PHASES, Round
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, run_swarm
+from scenarios.swarms.progress import PeerProgress
 
 PEERS, ROWS, FEATURES, CLASSES = 10, 2000, 784, 10
 """Rows of each peer, of which a step samples a fifth or so; features and classes are those of MNIST."""
@@ -48,15 +52,22 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     return _all(arguments.peers, steps, turns)
 
 
+@dataclass(frozen=True)
+class _Taken:
+    """What the swarms of one kind took: the peers' rounds that count, and a peer's CPU seconds a step."""
+
+    rounds: list[Round] = field(default_factory=list)
+    cpu_s: list[float] = field(default_factory=list)
+
+
 def _all(peers: int, steps: int, turns: int) -> Iterator[Figure]:
-    together: list[Round] = []
-    one_by_one: list[Round] = []
+    together, one_by_one = _Taken(), _Taken()
     for turn in range(turns):
-        together += _rounds(peers, steps, EVERY, turn)
-        one_by_one += _rounds(peers, steps, 1, turn)
+        _run(peers, steps, EVERY, turn, together)
+        _run(peers, steps, 1, turn, one_by_one)
     yield from _figures(f"n={peers}, runs of {EVERY}", together, peers)
     yield from _figures(f"n={peers}, one by one", one_by_one, peers)
-    sums = [float(np.median([_seconds(one, _SUM) for one in rounds])) for rounds in (one_by_one, together)]
+    sums = [float(np.median([_seconds(one, _SUM) for one in kind.rounds])) for kind in (one_by_one, together)]
     yield figure(
         "steps",
         f"n={peers}",
@@ -69,8 +80,48 @@ def _all(peers: int, steps: int, turns: int) -> Iterator[Figure]:
     )
 
 
-def _rounds(peers: int, steps: int, every: int, seed: int) -> list[Round]:
-    """Run one swarm; return all its peers' rounds but each one's first, and those that had no step."""
+class CpuWatch(Quiet):
+    """A display that notes the CPU time of all processes below this one, the peers', as rounds end."""
+
+    def __init__(self, last_round: int) -> None:
+        self._last_round = last_round
+        self._seen: list[tuple[float, float]] = []
+        """(mean round of the peers, CPU seconds of their processes so far) while no peer has ended."""
+
+    def peers(self, peers: Sequence[PeerProgress]) -> None:
+        """Note the CPU time, once every peer has ended its first round and while none has ended its last."""
+        rounds = [peer.round for peer in peers]
+        if min(rounds) >= 1 and max(rounds) < self._last_round:
+            self._seen.append((float(np.mean(rounds)), _cpu_s_below(os.getpid())))
+
+    def a_round_s(self) -> float | None:
+        """The CPU seconds of all peers together for a round; None if too few rounds were seen."""
+        if len(self._seen) < 2 or self._seen[-1][0] == self._seen[0][0]:
+            return None
+        (first, before_s), (last, after_s) = self._seen[0], self._seen[-1]
+        return (after_s - before_s) / (last - first)
+
+
+def _cpu_s_below(ancestor: int) -> float:
+    """The CPU seconds so far of all processes below `ancestor` that run (Linux: /proc, proc(5))."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                text = (entry / "stat").read_text("ascii", "replace")
+            except OSError:
+                continue  # it has just ended
+            fields = text.rpartition(")")[2].split()
+            parents[int(entry.name)], ticks[int(entry.name)] = int(fields[1]), sum(map(int, fields[11:13]))
+    below = {ancestor}
+    while more := {pid for pid, parent in parents.items() if parent in below and pid not in below}:
+        below |= more
+    return sum(ticks[pid] for pid in below - {ancestor}) / os.sysconf("SC_CLK_TCK")
+
+
+def _run(peers: int, steps: int, every: int, seed: int, taken: _Taken) -> None:
+    """Run one swarm; note all its peers' rounds but each one's first, and those that had no step."""
     settings = (
         f"model.args.sizes=[{FEATURES},64,{CLASSES}]",
         "privacy.mechanism=distributed-dp-sgd",
@@ -85,7 +136,10 @@ def _rounds(peers: int, steps: int, every: int, seed: int) -> list[Round]:
     with tempfile.TemporaryDirectory() as folder:
         rows = tuple(_rows(seed, peer) for peer in range(peers))
         plan = SwarmPlan(load_task("digits", settings), peers, steps // every, Path(folder), rows)
-        return [one for run in run_swarm(plan, Quiet()) for one in _counted(run)]
+        watch = CpuWatch(plan.rounds)
+        taken.rounds.extend(one for run in run_swarm(plan, watch) for one in _counted(run))
+        round_s = watch.a_round_s()
+        taken.cpu_s.extend([] if round_s is None else [round_s / peers / every])
 
 
 def _rows(seed: int, peer: int) -> Dataset:
@@ -111,12 +165,14 @@ def _seconds(one: Round, phases: tuple[str, ...]) -> float:
     return sum(one.phases[phase].seconds for phase in phases if phase in one.phases) / one.steps
 
 
-def _figures(case: str, rounds: list[Round], peers: int) -> Iterator[Figure]:
-    is_goal = peers == PEERS and "runs" in case
+def _figures(case: str, taken: _Taken, peers: int) -> Iterator[Figure]:
+    is_goal, rounds = peers == PEERS and "runs" in case, taken.rounds
     step = [_seconds(one, PHASES) for one in rounds]
     yield figure("steps", case, "step", "s", step, STEP_AT_MOST_S if is_goal else None)
     for phase in PHASES:
         yield figure("steps", case, f"{phase} time", "s", [_seconds(one, (phase,)) for one in rounds])
+    if taken.cpu_s:
+        yield figure("steps", case, "CPU of a peer", "s", taken.cpu_s)
     sent = [one.bytes_sent / one.steps for one in rounds]
     words = FEATURES * 64 + 64 + 64 * CLASSES + CLASSES
     yield figure("steps", case, "bytes sent", "bytes", sent, 10 * words + 40_000 if is_goal else None)

@@ -107,9 +107,13 @@ class Vote:
 
     The shell keeps the base that the session builds on as long as the vote is open, even if newer bases come:
     perhaps only the voters can still make the result.
+
+    `goes_on`: if the session succeeds, another step of its run follows. The shell may then record with the
+    vote that the next offer is spent; a Spend that follows finds it recorded.
     """
 
     vote: OpenVote
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)

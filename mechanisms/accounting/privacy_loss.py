@@ -11,7 +11,7 @@ for each direction, dominate every pair of neighbours (add or remove one row):
 Connecting the dots puts losses on a grid (Doroshenko et al. 2022, Algorithm 1): it divides an outcome between
 two grid points among these two such that its P and its Q do not change. The result dominates the exact pair,
 so every epsilon and delta is too large rather than too small. The mass of the cut tails counts as an infinite
-loss. dp-accounting composes the losses (FFT, with a Chernoff bound on the tails).
+loss. `mechanisms.accounting.grid_losses` composes the losses.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-if TYPE_CHECKING:
-    from dp_accounting.pld.pld_pmf import DensePLDPmf
+from mechanisms.accounting.grid_losses import GridLosses
 
 Array = NDArray[np.float64]
 
@@ -59,16 +58,16 @@ class Response(NamedTuple):
 class PrivacyLoss:
     """The composed losses, in the two directions."""
 
-    removing: DensePLDPmf
-    adding: DensePLDPmf
+    removing: GridLosses
+    adding: GridLosses
 
     def epsilon(self, delta: float) -> float:
         """The least epsilon for this delta, in both directions; infinite if the cut tails exceed delta."""
-        return float(max(part.get_epsilon_for_delta(delta) for part in (self.removing, self.adding)))
+        return float(max(part.epsilon(delta) for part in (self.removing, self.adding)))
 
     def delta(self, epsilon: float) -> float:
         """The least delta for this epsilon, in both directions."""
-        return float(max(part.get_delta_for_epsilon(epsilon) for part in (self.removing, self.adding)))
+        return float(max(part.delta(epsilon) for part in (self.removing, self.adding)))
 
 
 def compose(sampled: Sequence[Sampled], responses: Sequence[Response], tail: float) -> PrivacyLoss:
@@ -77,28 +76,22 @@ def compose(sampled: Sequence[Sampled], responses: Sequence[Response], tail: flo
     `tail`: how much of delta the cut tails may take, for each entry.
     """
     interval = _interval(sampled, responses, tail)
-    removing: list[DensePLDPmf] = []
-    adding: list[DensePLDPmf] = []
+    removing: list[GridLosses] = []
+    adding: list[GridLosses] = []
     for one in sampled:
-        for direction, pmf in zip((removing, adding), _sampled_pmfs(one, interval, tail), strict=True):
-            direction.append(_repeated(pmf, one.steps, tail))
+        for direction, loss in zip((removing, adding), _sampled_losses(one, interval, tail), strict=True):
+            direction.append(loss.repeated(one.steps, tail))
     for response in responses:
-        pmf = _repeated(_response_pmf(response.epsilon, interval), response.times, tail)
-        removing.append(pmf)
-        adding.append(pmf)
+        loss = _response_losses(response.epsilon, interval).repeated(response.times, tail)
+        removing.append(loss)
+        adding.append(loss)
     return PrivacyLoss(_product(removing, tail), _product(adding, tail))
 
 
-def _repeated(pmf: DensePLDPmf, times: int, tail: float) -> DensePLDPmf:
-    """Composes `pmf` with itself `times` times. After an infinite moment another order bounds the tail."""
-    with np.errstate(over="ignore"):
-        return pmf.self_compose(times, tail)
-
-
-def _product(pmfs: Sequence[DensePLDPmf], tail: float) -> DensePLDPmf:
-    total, *others = pmfs
+def _product(losses: Sequence[GridLosses], tail: float) -> GridLosses:
+    total, *others = losses
     for other in others:
-        total = total.compose(other, tail)
+        total = total.plus(other, tail)
     return total
 
 
@@ -165,7 +158,7 @@ def _cuts(one: Sampled, tail: float) -> Array:
     return np.array([low, max(-low, high)])
 
 
-def _sampled_pmfs(one: Sampled, interval: float, tail: float) -> tuple[DensePLDPmf, DensePLDPmf]:
+def _sampled_losses(one: Sampled, interval: float, tail: float) -> tuple[GridLosses, GridLosses]:
     """Returns the loss of one step as (removing, adding)."""
     low, high = _loss(one, _cuts(one, tail)) / interval
     first, last = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
@@ -187,7 +180,7 @@ def _masses(at: Array) -> Array:
     return np.concatenate([below[:1], between, above[-1:]])
 
 
-def _response_pmf(epsilon: float, interval: float) -> DensePLDPmf:
+def _response_losses(epsilon: float, interval: float) -> GridLosses:
     """Randomised response: a loss of epsilon with probability e^epsilon / (1 + e^epsilon), else -epsilon."""
     last = math.ceil(epsilon / interval)
     upper, lower = np.zeros(2 * last + 2), np.zeros(2 * last + 2)
@@ -197,13 +190,11 @@ def _response_pmf(epsilon: float, interval: float) -> DensePLDPmf:
     return _dots(upper, lower, -last, interval)
 
 
-def _dots(upper: Array, lower: Array, first: int, interval: float) -> DensePLDPmf:
+def _dots(upper: Array, lower: Array, first: int, interval: float) -> GridLosses:
     """Connects the dots: (n + 1,) masses of P and Q below, between and above n grid points from `first`.
 
     A cell's P = u + v and Q = e^-loss (u + v e^-interval) give the masses u and v at its lower and upper end.
     """
-    from dp_accounting.pld.pld_pmf import DensePLDPmf  # noqa: PLC0415 - seconds to import, needed here only
-
     cells, losses = upper[1:-1], interval * np.arange(first, first + len(upper) - 2)
     with np.errstate(over="ignore", invalid="ignore"):
         raised = (cells - lower[1:-1] * np.exp(losses)) / -math.expm1(-interval)
@@ -212,4 +203,4 @@ def _dots(upper: Array, lower: Array, first: int, interval: float) -> DensePLDPm
     probabilities[:-1] = cells - raised
     probabilities[1:] += raised
     probabilities[0] += upper[0]
-    return DensePLDPmf(interval, first, probabilities, float(upper[-1]), pessimistic_estimate=True)
+    return GridLosses(interval, first, probabilities, float(upper[-1]))

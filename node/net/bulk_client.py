@@ -171,8 +171,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keeps the transport: the socket is open."""
-        if isinstance(transport, asyncio.Transport):
-            self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # other event loops have classes of their own
 
     def data_received(self, data: bytes) -> None:
         """Reads part of an answer; one with a body, or one that ends keep-alive, ends the connection."""

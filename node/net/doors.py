@@ -33,6 +33,7 @@ import ssl
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import cast
 
 from aiohttp import web
 
@@ -315,8 +316,9 @@ class _Door(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is open, with TLS if the node uses it."""
-        if isinstance(transport, asyncio.Transport):
-            self._guest.transport = transport
+        self._guest.transport = cast(
+            "asyncio.Transport", transport
+        )  # other event loops have classes of their own
         self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:

@@ -14,6 +14,7 @@ import asyncio
 import errno
 import math
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -146,7 +147,7 @@ class Link:
         self._opened: Opened | None = None
         self._fault: asyncio.Future[None] = loop.create_future()
         self._is_over = False
-        self.used_s = loop.time()
+        self.used_s = time.monotonic()  # finer than the time of some event loops
         """When something was last sent."""
         self.task = asyncio.create_task(self._run(), name=f"link {endpoint}")
         self.task.add_done_callback(self._ended)
@@ -298,7 +299,7 @@ class Link:
 
     def _idle_in_s(self) -> float:
         """Returns the seconds until the link counts as idle if nothing is sent meanwhile."""
-        now_s = asyncio.get_running_loop().time()
+        now_s = time.monotonic()
         if len(self._control) or len(self._bulk) or self._early or self._later:
             self.used_s = now_s
         return self.used_s + self._hub.limits.idle_s - now_s
@@ -470,7 +471,7 @@ class Link:
 
     def _sent(self, outgoing: Outgoing) -> None:
         self._hub.sent(outgoing.message, len(outgoing.frame))
-        self.used_s = asyncio.get_running_loop().time()
+        self.used_s = time.monotonic()
 
 
 class _Reply:

@@ -2,11 +2,12 @@
 
 The engine (node.runtime.engine) has one contribution and asks it in this order:
 
-    prepare ──▶ offer ──▶ spend ──▶ following
-    trains      a vector  stored    the next base, from the group's base and the sum
+    prepare ──▶ offer ──▶ spend ──▶ vote ──▶ following
+    trains      a vector  stored    stored   the next base, from the group's base and the sum
 
-`spend` comes before the first byte that depends on the offer leaves. If a sum fails, `following` does not
-come, or comes later by a certificate.
+`spend` comes before the first byte that depends on the offer leaves, `vote` before the first one that opens
+the sum, in the sessions whose results bind. If a sum fails, `following` does not come, or comes later by a
+certificate.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Protocol
 from mechanisms.mechanism import Memory
 from node.storage.records import SwarmFigure
 from node.storage.vector_files import Floats
-from protocol.actions import Completed, Healed, Spend
+from protocol.actions import Completed, Healed, Spend, Vote
 from protocol.vectors.pieces import Vector
 from protocol.wire.messages import Base
 
@@ -65,6 +66,9 @@ class Contribution(Protocol):
 
     def spend(self, spend: Spend, at_ms: int) -> None:
         """Stores that the offer is spent, and its charge; on disk when this returns. `at_ms`: Unix time."""
+
+    def vote(self, vote: Vote, at_ms: int) -> None:
+        """Stores a vote, on disk when this returns; and with it, if it likes, the charge of the next step."""
 
     def following(self, before: Base, vector: Floats, proof: Completed | Healed) -> Following | None:
         """Returns the base that follows `before`, whose vector is given, by the result in `proof`.

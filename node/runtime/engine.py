@@ -355,7 +355,8 @@ class Engine:
         """Stores what must be on disk before the node carries out any later action."""
         match action:
             case Vote():
-                self._state.bind(action.vote)
+                ahead = action.goes_on and not self.stopping.asked  # a node that leaves pays for no step more
+                self._contribution.vote(replace(action, goes_on=ahead), self._now_ms)
             case Unbind():
                 self._state.unbind(action.sid)
             case Spend():
@@ -376,9 +377,12 @@ class Engine:
             return self._tracker.changed(action.endpoint, action.text)
         return fatal_text(action, self._plan.parameters)
 
+    @property
+    def _now_ms(self) -> int:
+        return int(self._shell.clock.now() * 1000)
+
     def _spend(self, spend: Spend) -> None:
-        at_ms = int(self._shell.clock.now() * 1000)
-        self._contribution.spend(spend, at_ms)
+        self._contribution.spend(spend, self._now_ms)
         self._meter.clipped = spend.clipped
         share = spend.clipped / self._state.dimension
         if share > CUT_SHARE:

@@ -24,7 +24,7 @@ from node.storage.records import NOTHING
 from node.storage.state import State
 from node.storage.vector_files import Floats
 from node.training.trainer import Learner
-from protocol.actions import Completed, Healed, Spend
+from protocol.actions import Completed, Healed, Spend, Vote
 from protocol.wire.messages import Base
 
 
@@ -74,6 +74,10 @@ class Updates:
     def spend(self, spend: Spend, at_ms: int) -> None:
         """Charges the offer and moves `fresh` to `spent`."""
         self._state.spend(spend.sid, spend.round, spend.clipped, at_ms, self.receipt)
+
+    def vote(self, vote: Vote, at_ms: int) -> None:
+        """Stores the vote. The next offer is charged when it exists: its cost may depend on its training."""
+        self._state.bind(vote.vote)
 
     def following(self, before: Base, vector: Floats, proof: Completed | Healed) -> Following | None:
         """Adds the mean to the base; None if the sum of weights is one that honest members cannot have."""

@@ -2,9 +2,13 @@ r"""The spend file: a key's spending, kept beside the key, so that it survives a
 
     KEY FILE.spent: a line per offer  -->  state.db: the ledger  -->  the offer leaves
 
-Each step is on disk before the next one begins. So the file may contain an offer that never left, which
+Each step is written before the next one begins. So the file may contain an offer that never left, which
 counts, but no offer ever left without a line in the file. A line names its key and task and carries its own
 digest. The file only grows, except that a last line that a kill cut off is removed: its offer never left.
+
+Within a run of steps nobody waits for the disk here: the ledger's transaction is on disk before the offer
+leaves, and a start writes the lines that a power failure took (`State`). The first line of the next run puts
+all on disk.
 """
 
 from __future__ import annotations
@@ -80,8 +84,12 @@ class SpendFile:
                 "this user the right to it, or name another --key"
             )
 
-    def add(self, charges: Iterable[Charge]) -> None:
-        """Adds charges durably. Raises UserError if the file cannot be written."""
+    def add(self, charges: Iterable[Charge], durable: bool = True) -> None:
+        """Adds charges. Raises UserError if the file cannot be written.
+
+        If they are not `durable`, they survive kill -9, but a power failure may take them until the next
+        durable ones.
+        """
         text = b"".join(map(self._written, charges))
         if not text:
             return
@@ -90,8 +98,9 @@ class SpendFile:
                 _cut_off_torn_end(file)
                 if file.write(text) != len(text):
                     raise UserError(f"{self.path} cannot be written: its disk is full; make room there")
-                os.fsync(file.fileno())
-            if not self._is_named:
+                if durable:
+                    os.fsync(file.fileno())
+            if durable and not self._is_named:
                 sync(self.path.parent)
                 self._is_named = True
         except OSError as error:

@@ -9,7 +9,8 @@ These invariants hold even if the process is killed between any two instructions
 - the cost of training is stored with `fresh` (`pending`) and charged with the offer that contains it;
 - the ending of the last round is stored with its number (`ending`) until the next round has ended;
 - each start has a higher epoch than this folder ever had before (`epoch`);
-- a vote is on disk before its first byte leaves, with everything needed to finish its session.
+- a vote is on disk before its first byte leaves, with everything needed to finish its session, and after the
+  charge of the offer that it votes on.
 
 Training stores from its own thread while other threads catch up and serve. A lock allows one step at a time;
 a step writes the vector's file, then the database, then the fields of this object.
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -72,6 +74,12 @@ def _written(events: Iterable[Event]) -> str:
 
 def _read(text: object) -> tuple[Event, ...]:
     return tuple(event_from_text(line) for line in text.splitlines()) if isinstance(text, str) else ()
+
+
+def _book(connection: sqlite3.Connection, charges: Iterable[Charge]) -> None:
+    """Writes charges to the ledger; call it within a step."""
+    rows = [(one.sid, one.round, one.at_ms, _written(one.events)) for one in charges]
+    connection.executemany("insert into ledger values (?, ?, ?, 0, ?, null, null)", rows)
 
 
 def _packed(base: Base) -> bytes:
@@ -263,9 +271,8 @@ class State:
         self._spending.add(charge for charge in here if charge.events and charge.sid not in there)
         missing = [charge for sid, charge in there.items() if sid not in {charge.sid for charge in here}]
         if missing:
-            rows = [(one.sid, one.round, one.at_ms, _written(one.events)) for one in missing]
             with self._database.step() as connection:
-                connection.executemany("insert into ledger values (?, ?, ?, 0, ?, null, null)", rows)
+                _book(connection, missing)
             self.ledger = self.ledger.adding(event for one in missing for event in one.events)
         return len(missing)
 
@@ -464,15 +471,24 @@ class State:
         self.ledger = self.ledger.adding(receipt.events)
 
     @_alone
-    def bind(self, vote: OpenVote) -> None:
-        """Stores that this node's vote is bound or that it resigned; it is on disk when this returns."""
+    def bind(self, vote: OpenVote, ahead: Charge | None = None) -> None:
+        """Stores that this node's vote is bound or that it resigned; it is on disk when this returns.
+
+        `ahead`: the charge of an offer to come. One step, which the disk is waited for once, stores both.
+        """
+        if ahead is not None and self._spending is not None:
+            self._spending.add((ahead,), durable=False)
         parts = (vote.group, vote.proof, vote.release)
         frames = [None if part is None else codec.encode(part).join() for part in parts]
         on = self._file_of(vote.group.base) if vote.group is not None and vote.group.readys else None
         with self._database.step() as connection:
             row = (vote.sid, vote.anchor, *frames, on)
             connection.execute("insert or replace into vote values (?, ?, ?, ?, ?, ?)", row)
+            if ahead is not None:
+                _book(connection, (ahead,))
         self.votes[vote.sid] = vote
+        if ahead is not None:
+            self.ledger = self.ledger.adding(ahead.events)
 
     @_alone
     def unbind(self, sid: Sid) -> None:

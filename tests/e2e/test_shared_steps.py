@@ -27,14 +27,15 @@ RUN = (
 
 @dataclass(frozen=True)
 class Kill:
-    """Where a peer dies in its `step`, and whether that step is charged to it (None: undetermined).
+    """Where a peer dies in its `step`, and how many steps are charged to it by then (None: undetermined).
 
     The members join in the first step of a run, that is, of each round. The other steps begin with vectors.
+    A step's vote carries the charge of the next one, except in the last step of a run.
     """
 
     name: str
     fate: Fate
-    charged: bool | None
+    charged: int | None
     overrides: tuple[str, ...] = ()
     step: int = 3
 
@@ -48,18 +49,18 @@ NEXT = EVERY + 1
 
 
 KILLS = [
-    Kill("computing-a-gradient", Fate("train", nth=3), False),
-    Kill("no-join-sent", _at("Join", 1, step=NEXT), False, step=NEXT),
-    Kill("some-joins-sent", _at("Join", 3, step=NEXT), False, step=NEXT),
+    Kill("computing-a-gradient", Fate("train", nth=3), 3),
+    Kill("no-join-sent", _at("Join", 1, step=NEXT), EVERY, step=NEXT),
+    Kill("some-joins-sent", _at("Join", 3, step=NEXT), EVERY, step=NEXT),
     Kill("certificate-not-passed-on", _at("JoinCertificate", 1, step=NEXT), None, step=NEXT),
-    Kill("charged-and-nothing-sent", _at("Masked", 1), True),
-    Kill("some-have-its-vector", _at("Masked", 3), True),
-    Kill("all-have-its-vector", _at("Masked", 4, "after"), True),
-    Kill("some-releases-sent", _at("Release", 2), True),
-    Kill("reducer-sent-some-totals", _at("Total", 3), True, WIDE),
-    Kill("some-checks-sent", _at("Check", 2), True, WIDE),
-    Kill("voted-in-the-first-step", _at("Release", 4, "after", step=1), True, step=1),
-    Kill("voted-in-the-last-step", _at("Release", 4, "after", step=EVERY), True, step=EVERY),
+    Kill("charged-and-nothing-sent", _at("Masked", 1), 3),
+    Kill("some-have-its-vector", _at("Masked", 3), 3),
+    Kill("all-have-its-vector", _at("Masked", 4, "after"), 3),
+    Kill("some-releases-sent", _at("Release", 2), 4),
+    Kill("reducer-sent-some-totals", _at("Total", 3), 3, WIDE),
+    Kill("some-checks-sent", _at("Check", 2), 3, WIDE),
+    Kill("voted-in-the-first-step", _at("Release", 4, "after", step=1), 2, step=1),
+    Kill("voted-in-the-last-step", _at("Release", 4, "after", step=EVERY), EVERY, step=EVERY),
 ]
 
 
@@ -76,7 +77,7 @@ def test_one_of_five_killed(make_swarm, tmp_path: Path, kill: Kill) -> None:
     victim, others = nodes[DEAD], [node for node in nodes if node is not nodes[DEAD]]
     assert victim.status() == -signal.SIGKILL
     charged = len(rows(swarm.out(DEAD), "select sid from ledger"))
-    assert kill.charged in (None, charged == kill.step)
+    assert kill.charged in (None, charged)
     others[0].event("round", round=(kill.step - 1) // EVERY + 1)
     with frozen(others):
         again = swarm.start(DEAD, orders=Orders(offers=offers))
@@ -109,11 +110,14 @@ def _booked(out: Path) -> None:
 
 
 def _nothing_twice(out: Path, offers: Path) -> None:
-    """No words and no session were charged twice over both lives."""
+    """No words and no session were offered twice over both lives, and each offer has a charge of its own.
+
+    At most one charge was never used: that of the step after the last vote of the first life.
+    """
     sids, words = zip(*(line.split() for line in offers.read_text().splitlines()), strict=True)
     assert len(set(sids)) == len(sids)
     assert len(set(words)) == len(words)
-    assert {sid.hex() for (sid,) in rows(out, "select sid from ledger")} <= set(sids)
+    assert 0 <= len(rows(out, "select sid from ledger")) - len(sids) <= 1
 
 
 def test_all_stopped_one_by_one_and_started_again_take_every_step_once(make_swarm) -> None:

@@ -13,7 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mechanisms.accounting.ledger import Ledger, SampledGaussian
 from node.errors import UserError
+from node.storage.records import Receipt
+from node.storage.spend_file import Charge, SpendFile
 from node.storage.state import State
 from protocol.actions import OpenVote
 from protocol.crypto.node_key import NodeKey
@@ -29,6 +32,8 @@ from tests.parts import ready
 KEY = NodeKey(bytes([1]) * 32)
 PARAMETERS = parameters_hash("{}")
 SID = b"s" * 32
+STEP = SampledGaussian(1.1, 0.25, 1)
+AHEAD = Charge(b"a" * 32, 2, 2, (STEP,))
 WORDS = 4096
 MOST_STEPS = 200
 
@@ -59,14 +64,14 @@ def decides(state: State) -> None:
     state.adopt(new, vector(1), 1, None, (), Line(1, of_keys([KEY.public])))
 
 
-def killed_at(number: int, folder: Path, does: Callable[[State], None]) -> bool:
-    """Opens the folder in a process that is killed before this step; returns False if it reached its end."""
+def killed_at(number: int, folder: Path, does: Callable[[Path], None]) -> bool:
+    """Does it in a process that is killed before this step; returns False if it reached its end."""
     child = os.fork()
     if not child:
         status = 1
         try:
             arm(number, folder)
-            does(opened(folder))
+            does(folder)
             status = 0
         finally:
             os._exit(status)
@@ -82,7 +87,7 @@ def test_a_vote_is_there_whole_or_not_at_all_wherever_its_storing_is_killed(tmp_
         folder = tmp_path / str(number)
         folder.mkdir()
         opened(folder).close()
-        was_killed = killed_at(number, folder, votes)
+        was_killed = killed_at(number, folder, lambda path: votes(opened(path)))
         state = opened(folder)
         assert state.votes in ({}, {SID: a_vote(state)}), number
         seen.add(bool(state.votes))
@@ -90,6 +95,57 @@ def test_a_vote_is_there_whole_or_not_at_all_wherever_its_storing_is_killed(tmp_
         if not was_killed:
             break
     assert seen == {False, True}
+    assert number < MOST_STEPS - 1
+
+
+def charged(folder: Path) -> State:
+    """Opens the folder of a node that has charged the first step of a run, under a key of its own."""
+    state = State(
+        folder, "digits", PARAMETERS, vector(0), KEY.public, SpendFile(folder / "key", KEY.public, "digits")
+    )
+    if not state.offers:
+        state.charge(SID, 1, 1, Receipt((STEP,), (), None))
+    return state
+
+
+def votes_and_charges(folder: Path) -> None:
+    """Votes in the first step, charges the second with it, and says so: its release would leave now."""
+    state = charged(folder)
+    state.bind(a_vote(state), AHEAD)
+    (folder / "released").touch()
+
+
+def test_no_release_without_its_vote_and_no_vote_without_its_charge_wherever_their_storing_is_killed(
+    tmp_path: Path,
+) -> None:
+    """The next step's charge is stored with the vote: a kill leaves at most a charge without a release."""
+    seen = set()
+    for number in range(1, MOST_STEPS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        charged(folder).close()
+        was_killed = killed_at(number, folder, votes_and_charges)
+        released = (folder / "released").exists()
+        with closing(
+            sqlite3.connect(folder / "state.db")
+        ) as database:  # a power failure may take the other file
+            cast, booked = (
+                {sid for (sid,) in database.execute(f"select sid from {table}")}
+                for table in ("vote", "ledger")
+            )
+        assert not cast or AHEAD.sid in booked, number
+        state = charged(folder)
+        paid = {sid for (sid,) in state._database.rows("select sid from ledger")}
+        assert SID in paid
+        assert state.votes in ({}, {SID: a_vote(state)}), number
+        assert not state.votes or AHEAD.sid in paid, number
+        assert not released or state.votes, number
+        assert state.ledger == Ledger.of((STEP,) * len(paid))
+        seen.add((bool(state.votes), AHEAD.sid in paid, released))
+        state.close()
+        if not was_killed:
+            break
+    assert seen == {(False, False, False), (False, True, False), (True, True, False), (True, True, True)}
     assert number < MOST_STEPS - 1
 
 
@@ -101,7 +157,7 @@ def test_a_base_and_the_end_of_the_vote_that_it_decides_are_one_step(tmp_path: P
         state = opened(folder)
         votes(state)
         state.close()
-        was_killed = killed_at(number, folder, decides)
+        was_killed = killed_at(number, folder, lambda path: decides(opened(path)))
         state = opened(folder)
         assert (state.base.generation, bool(state.votes)) in ((0, True), (1, False)), number
         assert np.array_equal(state.base_vector, vector(state.base.generation))

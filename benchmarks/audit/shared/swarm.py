@@ -56,7 +56,7 @@ from node.task.sections import StepPlan, Task
 from node.training.build import build_model
 from node.training.step_trainer import Contributed, StepTrainer
 from node.training.trainer import write_vector
-from protocol.actions import Completed, Healed, Spend
+from protocol.actions import Completed, Healed, Spend, Vote
 from protocol.vectors.pieces import Vector
 from protocol.wire.messages import Base
 
@@ -127,6 +127,10 @@ class Colluder:
         if self._offered is not None:
             self._spent[spend.sid] = self._offered.astype(np.uint32)
         self._inner.spend(spend, at_ms)
+
+    def vote(self, vote: Vote, at_ms: int) -> None:
+        """As any member does."""
+        self._inner.vote(vote, at_ms)
 
     def following(self, before: Base, vector: Floats, proof: Completed | Healed) -> Following:
         """As any member does; keeps the step."""

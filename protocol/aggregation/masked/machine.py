@@ -203,6 +203,7 @@ class DoubleMasked:
             encoding=self._encoding,
             keys=keys,
             vector=self._masked(keys),
+            goes_on=self.steps_left > 0,
             now=now,
         )
         self.sums_since = now

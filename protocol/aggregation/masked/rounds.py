@@ -78,7 +78,7 @@ STEPS: Table[Phase, Event] = {
 
 
 class MaskedRounds:
-    """One member's part. `encoding` decodes the sum."""
+    """One member's part. `encoding` decodes the sum. `goes_on`: another step of its run may follow it."""
 
     def __init__(
         self,
@@ -88,9 +88,11 @@ class MaskedRounds:
         encoding: Encoding,
         keys: StepKeys,
         vector: MaskedVector,
+        goes_on: bool,
         now: float,
     ) -> None:
         self._participant = participant
+        self._goes_on = goes_on
         self._tolerance = tolerance
         self._encoding = encoding
         self._course = Course(STEPS, Phase.MASKS)
@@ -248,9 +250,9 @@ class MaskedRounds:
         if participant.ballot is None:
             return []
         proof = self._secret_release.unopened(choice)
-        return [
-            Vote(OpenVote(participant.sid, participant.group.base.anchor, participant.group, proof, release))
-        ]
+        anchor = participant.group.base.anchor
+        vote = OpenVote(participant.sid, anchor, participant.group, proof, release)
+        return [Vote(vote, self._goes_on)]
 
     def _complete(self, certificate: ResultCertificate, now: float) -> list[Action]:
         """Complete: the secrets are open; with their totals they give the result. Fetch missing totals."""

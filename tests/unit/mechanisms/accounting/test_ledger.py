@@ -175,19 +175,19 @@ def test_one_step_is_never_below_the_integrals_and_hardly_above(z, q):
 
 def test_the_direction_of_adding_costs_more_in_places_and_is_not_forgotten():
     loss = privacy_loss.compose([privacy_loss.Sampled(1.0, 0.5, 1)], [], 1e-15)
-    removing, adding = (part.get_delta_for_epsilon(0.1) for part in (loss.removing, loss.adding))
+    removing, adding = (part.delta(0.1) for part in (loss.removing, loss.adding))
     known = pld.from_gaussian_mechanism(1.0, value_discretization_interval=1e-3, sampling_prob=0.5)
     assert removing == pytest.approx(known._pmf_remove.get_delta_for_epsilon(0.1), rel=1e-3)
     assert adding == pytest.approx(known._pmf_add.get_delta_for_epsilon(0.1), rel=1e-3)
     assert loss.delta(0.1) == max(removing, adding)
-    assert loss.epsilon(0.05) == max(p.get_epsilon_for_delta(0.05) for p in (loss.removing, loss.adding))
+    assert loss.epsilon(0.05) == max(part.epsilon(0.05) for part in (loss.removing, loss.adding))
 
 
 def test_what_is_cut_off_is_an_infinite_loss_and_no_mass_is_lost():
     one, tail = privacy_loss.Sampled(1.0, 0.3, 1), 0.02
-    for pmf in privacy_loss._sampled_pmfs(one, 0.01, tail):
-        assert pmf.get_delta_for_epsilon(-600.0) == pytest.approx(1.0, abs=1e-12)
-        assert 0.1 * tail < pmf.get_delta_for_epsilon(100.0) <= tail
+    for loss in privacy_loss._sampled_losses(one, 0.01, tail):
+        assert loss.delta(-600.0) == pytest.approx(1.0, abs=1e-12)
+        assert 0.1 * tail < loss.delta(100.0) <= tail
 
 
 def test_a_plain_gaussian_on_the_grid_is_its_closed_form():

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from node.net.bulk_client import MAX_ANSWER_BYTES, BulkClient, Kind, Pass
+from node.net.bulk_client import MAX_ANSWER_BYTES, BulkClient, Kind, Pass, _Connection
 from protocol.wire.codec import Frame
 
 FINE = b"HTTP/1.1 204 No Content\r\nDate: today\r\n\r\n"
@@ -188,3 +188,16 @@ async def test_a_real_server_takes_it():
     finally:
         client.close()
         await runner.cleanup()
+
+
+class ForeignTransport(asyncio.BaseTransport):
+    """The transport of an event loop that has classes of its own, as in a program that installs uvloop."""
+
+    def is_closing(self):
+        return False
+
+
+def test_a_connection_takes_the_transport_of_any_event_loop():
+    connection = _Connection()
+    connection.connection_made(ForeignTransport())
+    assert connection.is_open

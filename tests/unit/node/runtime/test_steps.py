@@ -20,7 +20,7 @@ from node.runtime.privacy_budget import (
     trust_text,
 )
 from node.storage.state import State
-from protocol.actions import Failed, Healed, Reason, Spend
+from protocol.actions import Failed, Healed, OpenVote, Reason, Spend, Vote
 from tests.unit.node.alone import ended
 
 MECHANISM = "distributed-dp-sgd"
@@ -135,6 +135,64 @@ async def test_the_budget_covers_the_run_and_its_reserve_and_then_ends(alone):
     assert facts(mechanism, node.state.ledger)["epsilon_spent"] <= 3.0
     node.state.close()
     assert not alone(MECHANISM).peer._train(1).offered, "nor after a restart"
+
+
+def voted(node, number, goes_on=True):
+    node.peer._contribution.vote(Vote(OpenVote(sid(number), 0), goes_on), 1)
+
+
+async def test_a_vote_charges_the_next_step_of_its_run_and_the_last_one_charges_none(alone):
+    node = alone(MECHANISM)
+    charged = []
+    for number, goes_on in ((1, True), (2, True), (3, False), (4, True)):
+        assert node.peer._train(number).offered
+        node.peer._contribution.spend(Spend(sid(number), number, 0), 1)
+        charged.append(node.state.offers)
+        voted(node, number, goes_on)
+        charged.append(node.state.offers)
+    assert charged == [1, 2, 2, 3, 3, 3, 4, 5], "once for each step, and never less than what was offered"
+    assert set(node.state.votes) == {sid(number) for number in range(1, 5)}
+
+
+async def test_a_charge_that_no_offer_has_used_serves_the_next_one_and_after_a_restart_none(alone):
+    node = alone(MECHANISM)
+    node.peer._train(1)
+    node.peer._contribution.spend(Spend(sid(1), 1, 0), 1)
+    voted(node, 1)
+    voted(node, 2)  # as when its session failed after the vote, and the run was over
+    node.peer._train(2)
+    node.peer._contribution.spend(Spend(sid(3), 3, 0), 1)
+    assert node.state.offers == 2
+    voted(node, 3)
+    assert node.state.offers == 3
+    node.state.close()
+
+    again = alone(MECHANISM)
+    assert again.state.offers == 3
+    again.peer._train(3)
+    again.peer._contribution.spend(Spend(sid(4), 4, 0), 1)
+    assert again.state.offers == 4, "nobody can tell whether an offer used the last charge"
+
+
+async def test_the_budget_covers_as_many_offers_if_votes_charge_for_them(alone):
+    node = alone(MECHANISM)
+    planned = charged_steps(6)
+    for number in range(1, planned + 1):
+        assert node.peer._train(number).offered
+        node.peer._contribution.spend(Spend(sid(number), number, 0), 1)
+        voted(node, number)
+    assert node.state.offers == planned
+    assert not node.peer._train(planned + 1).offered
+
+
+async def test_a_node_that_is_told_to_stop_charges_for_no_further_step(alone):
+    node = alone(MECHANISM)
+    for number in (1, 2):
+        node.peer._train(number)
+        node.peer._store(Spend(sid(number), number, 0))
+        node.peer._store(Vote(OpenVote(sid(number), 0), goes_on=True))
+        assert node.state.offers == 2
+        node.peer.stopping.ask()
 
 
 async def test_what_was_spent_before_under_another_rule_leaves_less(alone):

@@ -639,6 +639,74 @@ def test_a_new_folder_begins_with_what_the_key_has_spent_and_adds_to_it(tmp_path
     assert (state.recovered, state.ledger) == (1, Ledger.of((STEPS, RELEASE)))
 
 
+def waits_for_the_disk(state: State, monkeypatch) -> list[str]:
+    """Returns the list that receives a name whenever the disk is waited for: a file's, or state.db's."""
+    waits, fsync, mode = [], os.fsync, ["full"]
+
+    def syncing(descriptor: int) -> None:
+        fsync(descriptor)
+        waits.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+
+    def executing(statement: str) -> None:
+        if statement.startswith("pragma synchronous"):
+            mode.append(statement.rsplit(maxsplit=1)[-1])
+        if statement == "commit" and mode[-1] == "full":
+            waits.append("state.db")
+
+    monkeypatch.setattr(os, "fsync", syncing)
+    state._database._connection.set_trace_callback(executing)
+    return waits
+
+
+AHEAD = Charge(b"a" * 32, 2, 1000, (STEPS,))
+
+
+def test_a_vote_and_the_charge_ahead_are_there_after_a_restart_and_wait_for_the_disk_once(
+    tmp_path, monkeypatch
+):
+    state = with_file(tmp_path)
+    state.charge(b"s" * 32, 1, 1000, receipt(STEPS))
+    waits = waits_for_the_disk(state, monkeypatch)
+    state.bind(OpenVote(SID, 0), AHEAD)
+    assert waits == ["state.db"]
+    assert state.ledger == Ledger.of((STEPS, STEPS))
+    assert list(spending(tmp_path).charges()) == [b"s" * 32, AHEAD.sid]
+    state.close()
+    again = with_file(tmp_path)
+    assert (again.recovered, again.offers, list(again.votes)) == (0, 2, [SID])
+    assert again.ledger == Ledger.of((STEPS, STEPS))
+
+
+def test_a_vote_that_is_not_stored_leaves_a_charge_at_most(tmp_path):
+    state = with_file(tmp_path)
+    state._database._connection.execute(
+        "create trigger full before insert on vote begin select raise(abort, 'disk full'); end"
+    )
+    with pytest.raises(sqlite3.IntegrityError, match="disk full"):
+        state.bind(OpenVote(SID, 0), AHEAD)
+    assert (state.votes, state.offers, state.ledger) == ({}, 0, Ledger())
+    state._database._connection.execute("drop trigger full")
+    state.close()
+    again = with_file(tmp_path)
+    assert (again.votes, again.recovered, again.ledger) == ({}, 1, Ledger.of((STEPS,)))
+
+
+def test_a_power_failure_takes_no_charge_whose_vote_is_stored(tmp_path):
+    """The file's last lines were never waited for, so some may be gone or torn; the ledger has them."""
+    state = with_file(tmp_path)
+    state.charge(b"s" * 32, 1, 1000, receipt(STEPS))
+    on_disk = spending(tmp_path).path.read_bytes()
+    state.bind(OpenVote(SID, 0), AHEAD)
+    torn = spending(tmp_path).path.read_bytes()
+    state.close()
+    for left in (on_disk, torn[:-7], on_disk + bytes(40)):
+        spending(tmp_path).path.write_bytes(left)
+        again = with_file(tmp_path)
+        assert again.ledger == Ledger.of((STEPS, STEPS))
+        again.close()
+        assert list(spending(tmp_path).charges()) == [b"s" * 32, AHEAD.sid]
+
+
 def test_a_ledger_that_the_file_lacks_is_written_into_it(tmp_path):
     state = opened(tmp_path)
     charged(state, 1, receipt(STEPS))

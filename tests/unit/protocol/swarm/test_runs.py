@@ -98,7 +98,9 @@ def test_each_step_has_a_session_a_certificate_and_a_strong_base_of_its_own():
     assert [end.line.anchor for end in ends] == list(range(1, ROUND + 1))
     deals = [dealt.deal for end in ends for dealt in end.certificate.dealt]
     assert len({deal.mask_key for deal in deals}) == len({deal.commitment for deal in deals}) == ROUND * 4
-    votes = [action.vote for action in wires.actions if isinstance(action, Vote)]
+    cast = [action for action in wires.actions if isinstance(action, Vote)]
+    assert {(each.vote.anchor, each.goes_on) for each in cast} == {(n, n < ROUND - 1) for n in range(ROUND)}
+    votes = [action.vote for action in cast]
     assert len({vote.sid for vote in votes}) == ROUND
     assert {vote.anchor for vote in votes} == set(range(ROUND))
 
