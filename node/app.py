@@ -339,6 +339,7 @@ def _settings(
         amnesty_s=section.amnesty_s,
         wait_s=options.wait_s,
         nicknames=prepared.nicknames.names,
+        leave_out=section.leave_out_rounds * (plan.report_every or 1),
     )
 
 
@@ -516,7 +517,12 @@ async def _live(
     source = NodeViewSource(peer.inspector, watched.journal, Rounds(out / HISTORY))
     page, kept = Page(source, access, out / MODEL), KeptView(source, out / VIEW)
     figures = Figures(watched.registry, source.view, node_families, access)
-    healthy = health(missing_of(peer.inspector, peer.stopping), lambda: peer.inspector.waiting_nameless)
+    inspector = peer.inspector
+    healthy = health(
+        missing_of(inspector, peer.stopping),
+        lambda: inspector.waiting_nameless,
+        lambda: inspector.left_out_nameless,
+    )
     await peer.transport.start(listener, answers(healthy, figures.routes, page.routes))
     notify(READY)
     try:

@@ -154,14 +154,47 @@ class Completed:
     without: tuple[str, ...] = ()
 
 
+class Due(StrEnum):
+    """What a member of a session owed this node, in words; in the order in which a session needs it."""
+
+    JOIN = "its join"
+    """Before it, no member has used its offer: a session that fails for want of it costs nobody anything."""
+    SHARE = "its share"
+    SUM = "its sum"
+    VECTOR = "its masked vector"
+    VOTE = "its vote for another view"
+    TOTAL = "its total"
+    ANSWER = "its check, acknowledgement or release"
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """In session `sid`, which failed here, `due` of the members `keys` did not arrive here.
+
+    This is what one node saw, and no proof. A node sees only what is sent to it. A liar may send to some
+    members only, an honest member may be slow, have died, or be cut off from this node alone. Only what a
+    member could send without hearing from anybody else (a join, a share, a vector, a vote) is certainly its
+    own to send; it may owe a total or an answer because another withheld something from it. Where a member
+    has said so itself (in its vote for a view), it is not named.
+    """
+
+    sid: Sid
+    due: Due
+    keys: tuple[Key, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The round ends with only this node's own update. `sid` is None if it found no group."""
+    """The round ends with only this node's own update. `sid` is None if it found no group.
+
+    `missing`: whom this node waited for at the end. `withheld`: who owed it something, if it can tell.
+    """
 
     reason: Reason
     round: int
     missing: tuple[Key, ...]
     sid: Sid | None
+    withheld: Withheld | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +281,8 @@ class Note(StrEnum):
     """The last rounds waited for this peer."""
     BEHIND = "behind"
     """This peer's last round is lower than this node's."""
+    WITHHOLDS = "withholds"
+    """Sessions failed for want of this peer's messages (protocol.swarm.meeting.suspicion)."""
 
 
 @dataclass(frozen=True, slots=True)

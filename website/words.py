@@ -86,6 +86,7 @@ KEYS = {
     "aggregation.quorum": "How many peers make the first model; by default, those in `--peers`.",
     "aggregation.weak": "Whether groups without a quorum may make models after a while.",
     "aggregation.amnesty_s": "After this time without a quorum, silent electors count as gone.",
+    "aggregation.leave_out_rounds": "For how many rounds a member that withholds is left out at first.",
     "agreement.share": "The share of `privacy.epsilon` and `privacy.delta` that an agreement may cost.",
     "agreement.records": "An upper bound on the rows of each peer.",
     "agreement.least_records": "A category with fewer rows over all peers counts as other.",

@@ -1,7 +1,7 @@
 """Health checks for a supervisor: whether the process responds, and whether the node can take part.
 
 /healthz  200 as long as the event loop runs; a process without an answer hangs. The JSON also says why no
-          group forms, if none does
+          group forms, if none does, and how many peers are left out because they withhold
 /readyz   200 if the node takes part, else 503; the JSON says what is missing
 
 Neither reveals data or names of other peers, so neither requires a token.
@@ -23,15 +23,18 @@ Missing = Callable[[], Awaitable[tuple[str, ...]]]
 """Returns what keeps a node from being ready; empty if it is ready."""
 
 
-def health(missing: Missing, waiting: Callable[[], str] = lambda: "") -> list[web.RouteDef]:
+def health(
+    missing: Missing, waiting: Callable[[], str] = lambda: "", left_out: Callable[[], str] = lambda: ""
+) -> list[web.RouteDef]:
     """Returns the two routes. A process that answers them has opened its listener and its state.
 
-    `waiting` says why no group forms, without names; empty if there is no obstacle. It must not block.
+    `waiting` says why no group forms, `left_out` whom the node leaves out, both without names; empty if there
+    is nothing to say. They must not block.
     """
 
     async def live(_: web.Request) -> web.Response:
-        why = waiting()
-        return web.json_response({"status": "ok", **({"waiting": why} if why else {})})
+        told = {"waiting": waiting(), "left_out": left_out()}
+        return web.json_response({"status": "ok", **{name: text for name, text in told.items() if text}})
 
     async def ready(_: web.Request) -> web.Response:
         why = await missing()

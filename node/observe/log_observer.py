@@ -22,7 +22,16 @@ _UNWELCOME = frozenset({Note.REFUSED, Note.NOT_ALLOWED, Note.WRONG_PIN, Note.OTH
 _ODD = frozenset({Note.CLOCK, Note.EPOCH})
 _OF_THE_SWARM = frozenset({Note.WAITING, Note.WEAK, Note.QUORUM})
 _EXPLAINED = frozenset(
-    {*_UNWELCOME, *_ODD, Note.LOST, Note.UNREACHABLE, Note.COORDINATOR, Note.SLOW, Note.BEHIND}
+    {
+        *_UNWELCOME,
+        *_ODD,
+        Note.LOST,
+        Note.UNREACHABLE,
+        Note.COORDINATOR,
+        Note.SLOW,
+        Note.BEHIND,
+        Note.WITHHOLDS,
+    }
 )
 KEY_DIGITS = 16
 

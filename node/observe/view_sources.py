@@ -131,7 +131,14 @@ def _peers(
             name="" if found.key is None else nicknames.of(found.key.hex()),
             why="; ".join(
                 filter(
-                    None, (found.why, parting_words(found.parting), found.late, clock_words(found.ahead_s))
+                    None,
+                    (
+                        found.why,
+                        parting_words(found.parting),
+                        found.suspected,
+                        found.late,
+                        clock_words(found.ahead_s),
+                    ),
                 )
             ),
         )

@@ -63,6 +63,15 @@ class Inspector:
         found = self.node.obstacle
         return "" if found is None else found.nameless
 
+    @property
+    def left_out_nameless(self) -> str:
+        """How many peers this node leaves out, in words; empty if none. It may be read at any time."""
+        count = len(self.node.left_out)
+        if not count:
+            return ""
+        peers, are = ("peers", "are") if count > 1 else ("peer", "is")
+        return f"{count} {peers} withheld what was due to sums, and {are} left out for a while"
+
     def called(self, endpoints: Sequence[str]) -> tuple[str, ...]:
         """Returns endpoints with the owner's names of the keys there. Call it between two events."""
         keys = {known.endpoint: known.key for known in self.node.known_peers}

@@ -169,7 +169,8 @@ class AggregationSection:
     `quorum`: the number of nodes, of any identity, that make the first base; None: the named peers make it.
     `weak`: whether the node continues, after a while, without a quorum of the electors of the last base.
     `amnesty_s`: the time after which silent electors count as gone for good; None: only the owner declares
-    them gone.
+    them gone. `leave_out_rounds`: for how many rounds this node first leaves out a member that withholds its
+    part of sums; 0: never.
     """
 
     protocol: str = key(choice("masked", "additive"), "masked")
@@ -197,6 +198,7 @@ class AggregationSection:
     quorum: int | None = key(whole(3, MAX_MEMBERS), None, shared=False)
     weak: bool = key(boolean(), True, shared=False)
     amnesty_s: float | None = key(real(at_least=30), None, shared=False)
+    leave_out_rounds: int = key(whole(0, 1000), 4, shared=False)
 
 
 @dataclass(frozen=True)

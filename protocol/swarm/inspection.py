@@ -13,6 +13,7 @@ from protocol.swarm.meeting.clock_skew import Clocks
 from protocol.swarm.meeting.discovery import Discovery, Greeting
 from protocol.swarm.meeting.group_seeker import Offer
 from protocol.swarm.meeting.membership import Member
+from protocol.swarm.meeting.suspicion import Suspicion
 from protocol.swarm.recovery.catch_up import CatchUp
 from protocol.wire.messages import Key, Parting
 
@@ -52,10 +53,12 @@ class KnownPeer:
     """Why it left, if it did and said so."""
     late: str
     """Whether it is slow or has fallen behind, in words; empty if it is on time."""
+    suspected: str
+    """What this node holds against it, and for how long it leaves it out; empty if nothing."""
 
 
 def known_peers_of(
-    discovery: Discovery, lateness: Lateness, round: int, tracker: str | None
+    discovery: Discovery, lateness: Lateness, suspicion: Suspicion, round: int, tracker: str | None
 ) -> tuple[KnownPeer, ...]:
     """The members in the order of their keys, then the endpoints only greeted so far, the tracker first.
 
@@ -66,7 +69,7 @@ def known_peers_of(
     members = discovery.members.every
     ends = {member.announce.endpoint for member in members}
     clocks = discovery.clocks
-    met = (_met(each, each.announce.key in known, greetings, clocks, lateness) for each in members)
+    met = (_met(each, each.announce.key in known, greetings, clocks, lateness, suspicion) for each in members)
     ahead_s = clocks.ahead_s(discovery.tracker_key or b"")
     asked = (end for end, greeting in greetings.items() if end == tracker or not greeting.answered)
     others = sorted(set(asked) - ends, key=lambda end: (end != tracker, end))
@@ -75,7 +78,12 @@ def known_peers_of(
 
 
 def _met(
-    member: Member, is_known: bool, greetings: dict[str, Greeting], clocks: Clocks, lateness: Lateness
+    member: Member,
+    is_known: bool,
+    greetings: dict[str, Greeting],
+    clocks: Clocks,
+    lateness: Lateness,
+    suspicion: Suspicion,
 ) -> KnownPeer:
     announce = member.announce
     greeting = greetings.get(announce.endpoint)
@@ -98,6 +106,7 @@ def _met(
         ahead_s=clocks.ahead_s(announce.key),
         parting=member.parting if announce.leaving else None,
         late=lateness.words(announce) if contact is Contact.REACHABLE else "",
+        suspected=suspicion.words(announce.key),
     )
 
 
@@ -119,6 +128,7 @@ def _greeted(endpoint: str, greeting: Greeting, is_tracker: bool) -> KnownPeer:
         ahead_s=None,
         parting=None,
         late="",
+        suspected="",
     )
 
 

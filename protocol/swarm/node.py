@@ -48,6 +48,7 @@ from protocol.swarm.meeting.clock_skew import THIS_MACHINE
 from protocol.swarm.meeting.coordination import Coordination
 from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.patience import Patience
+from protocol.swarm.meeting.suspicion import Suspicion
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.phases import STEPS, Event, Phase
 from protocol.swarm.recovery.catch_up import CatchUp
@@ -77,6 +78,7 @@ from protocol.wire.messages import (
     Group,
     Hello,
     Key,
+    LeftOut,
     Link,
     Message,
     Parting,
@@ -88,6 +90,11 @@ from protocol.wire.messages import (
     Sid,
     Sum,
 )
+
+
+def sums_between(before: Base | None, base: Base) -> int:
+    """How many sums the others have made while this node's offer waited for a group."""
+    return 0 if before is None else max(0, base.generation - before.generation)
 
 
 class Node:
@@ -109,7 +116,8 @@ class Node:
         self._remember_open_sessions()
         self._line: Line = state.line
         """The line of the base that is being stored."""
-        self._coordination = Coordination(settings, state, self._discovery, self._patience)
+        self._suspicion = Suspicion(settings, self.addresses.called)
+        self._coordination = Coordination(settings, state, self._discovery, self._patience, self._suspicion)
         self._seeker = self._coordination.seeker
         self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
         self._machine: SessionMachine | None = None
@@ -272,6 +280,9 @@ class Node:
             self._voting.adopted()
             self._patience.adopted(was_anchored, now)
             freed = self._watch.adopted(base, now)
+            self._suspicion.healed(base.sid)
+            if self._seeker.offer is not None:
+                self._suspicion.ended(sums_between(state.previous, base))
         elif self._result_of is not None:
             freed = self._voting.refused(self._result_of)
         self._result_of, self._storing = None, False
@@ -336,9 +347,16 @@ class Node:
         return self._watch.obstacle
 
     @property
+    def left_out(self) -> tuple[Key, ...]:
+        """The members that this node leaves out for a while. Safe in any thread."""
+        return self._suspicion.left_out
+
+    @property
     def known_peers(self) -> tuple[KnownPeer, ...]:
         """The peers that this node knows or has greeted."""
-        return known_peers_of(self._discovery, self._lateness, self.round, self._settings.tracker)
+        return known_peers_of(
+            self._discovery, self._lateness, self._suspicion, self.round, self._settings.tracker
+        )
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -358,6 +376,8 @@ class Node:
                 return self._coordination.redirect(message, now)
             case Electors():
                 return self._coordination.electors(message, by)
+            case LeftOut():
+                return self._coordination.leave_out(message, by)
             case Group():
                 return self._group(message, now)
             case Sum():
@@ -506,6 +526,8 @@ class Node:
         if self._storing:
             raise RemoteProtocolError("a GROUP on a base that is being replaced")
         self._coordination.learn(group, now)
+        if self._coordination.turns_down(group):
+            return []
         if refusal := too_long(self._settings, len(group.readys)):
             return refusal
         ballot = self._voting.ballot(group)
@@ -550,12 +572,15 @@ class Node:
                     self._paces.observe(self._machine.shares_since, self._machine.sums_since, now)
                     self._runs.completed(self._machine)
                     self._end(action.round)
+                    self._suspicion.completed(action.contributors)
                     self._storing = True
                 case Failed() if self._waits_again(action, now):
                     return [*(other for other in actions if other is not action), *self._broadcast(now)]
                 case Failed():
+                    others = len(self._machine.participant.others) if self._machine is not None else 0
                     self._runs.end()
                     self._end(action.round)
+                    self._suspicion.failed(action.withheld, others)
                     self._patience.failed(now)
                     return [
                         *actions,
@@ -591,6 +616,7 @@ class Node:
     def _end(self, round: int) -> None:
         self._course.step(Event.ENDED)
         self._count(round)
+        self._suspicion.ended()
         self._machine = None
         if self._runs.between is None:
             self._early.drop()
@@ -606,6 +632,8 @@ class Node:
     def _alone(self, reason: Reason, round: int, now: float) -> list[Action]:
         """End the round with this node's own update: no group came, or none will."""
         self._count(round)
+        if reason is Reason.GROUP_TIMEOUT:  # otherwise others made sums meanwhile, and those are counted
+            self._suspicion.ended()
         self._patience.failed(now)
         self._early.drop()
         return [Failed(reason, round, (), None), *self._in_the_way(now), *self._broadcast(now)]
@@ -645,7 +673,7 @@ class Node:
 
     def _after(self, actions: list[Action], now: float) -> list[Action]:
         """What any event may make possible: free votes, heal, seek a group, close groups, end."""
-        actions = [*actions, *self._vote(now)]
+        actions = [*actions, *self._suspicion.news(), *self._vote(now)]
         if self._machine is None and not self._storing:
             actions = [*actions, *self._catch_up.look(now), *self._finish_late(now)]
         if not (self._discovery.joining or self._catch_up.busy or self._storing):

@@ -74,6 +74,7 @@ from protocol.wire.messages import (
     Goodbye,
     Group,
     Hello,
+    LeftOut,
     LineagePiece,
     Link,
     Message,
@@ -211,6 +212,7 @@ _READERS: dict[type, tuple[Reader, ...]] = {
     UploadPiece: (_NONCE, _ROUND, _ROUND, _INDEX, _KEY),
     Done: (_NONCE, _KEY),
     Goodbye: (_KEY, _NONCE, integer(0, 255), _SIGNATURE),
+    LeftOut: (_NONCE, _EACH),
 }
 _TYPES: tuple[type, ...] = (
     *(Hello, Roster, Refused, Accepted, Redirect, Ready, Group, Share, Sum),
@@ -219,6 +221,7 @@ _TYPES: tuple[type, ...] = (
     *(TotalPiece, ResultCertificate),
     *(Enlist, Enlisted, Order, ModelPiece, UploadPiece, Done),
     Goodbye,
+    LeftOut,
 )
 _BULK = (Share, Sum, BasePiece, Join, Masked, Total, TotalPiece, ModelPiece, UploadPiece)
 PACKED = {kind: tuple(field.name for field in fields(kind) if field.name != "payload") for kind in _READERS}

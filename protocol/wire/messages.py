@@ -251,6 +251,14 @@ class Electors:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Whom the sender of the READY with this nonce would rather not be grouped with, for its coordinator."""
+
+    nonce: bytes
+    keys: tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Share:
     """2.1: one sealed piece of share_ij, from `sender` to `recipient`."""
 
@@ -459,4 +467,5 @@ Message = (
     | UploadPiece
     | Done
     | Goodbye
+    | LeftOut
 )

@@ -143,6 +143,7 @@ class SimulatedPeer(Host):
             offered=plan.dimension + plan.slots,
             electorate=None if tracker else self._named(),
             weak=plan.weak,
+            leave_out=plan.leave_out,
         )
 
     def _named(self) -> Electorate:

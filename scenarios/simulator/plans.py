@@ -165,6 +165,8 @@ class Plan:
     """
     weak: bool = True
     """Whether groups without a quorum of electors may form after a waiting time."""
+    leave_out: int = 0
+    """For how many sums peers first leave out one that withholds; 0: never."""
     lies: tuple[tuple[int, Liar], ...] = ()
     reuse_offers: bool = False
     """A planted fault that checks the tests: peers offer again what they spent in a failed round."""

@@ -14,7 +14,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from protocol.actions import Action, Completed, Evidence, Failed, Keep, OpenVote, Reason, Send, Spend, Vote
+from protocol.actions import (
+    Action,
+    Completed,
+    Due,
+    Evidence,
+    Failed,
+    Keep,
+    OpenVote,
+    Reason,
+    Send,
+    Spend,
+    Vote,
+    Withheld,
+)
 from protocol.aggregation.additive.shares import Shares
 from protocol.aggregation.additive.total import Total
 from protocol.aggregation.participant import Participant
@@ -261,34 +274,40 @@ class Additive:
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
         """A member cannot be reached: the session fails at once unless its whole sum is here."""
-        return self._without(key, (key,))
+        return self._without(key, (key,), (key,) if key in self.waiting_for() else ())
 
     def gave_up(self, key: Key, now: float) -> list[Action]:
-        """A member ended this session: so does this one, naming the other members that it waited for."""
-        return self._without(key, tuple(late for late in self.waiting_for() if late != key) or (key,))
+        """A member ended this session: so does this one, naming the other members that it waited for.
+
+        Before it has all shares, a member may end because another withheld one from it: it owes nothing yet.
+        """
+        owing = (key,) if self.phase is Phase.SUMS else ()
+        return self._without(key, tuple(late for late in self.waiting_for() if late != key) or (key,), owing)
 
     def finished(self, key: Key, now: float) -> list[Action]:
         """Nothing to do: only the certificate replaces a missing sum, and the node fetches it afterwards."""
         return []
 
-    def _without(self, key: Key, missing: tuple[Key, ...]) -> list[Action]:
+    def _without(self, key: Key, missing: tuple[Key, ...], owing: tuple[Key, ...]) -> list[Action]:
         if self.phase in (Phase.NEW, Phase.DONE) or key not in self._total.missing():
             return []
-        return self._fail(self._late, missing)
+        return self._fail(self._late, missing, owing)
 
     def tick(self, now: float) -> list[Action]:
         """End the session if its deadline is over."""
         if self.deadline is None or now < self.deadline:
             return []
-        return self._fail(self._late, self.waiting_for())
+        return self._fail(self._late, self.waiting_for(), self.waiting_for())
 
     @property
     def _late(self) -> Reason:
         return Reason.SHARES_TIMEOUT if self.phase is Phase.SHARES else Reason.SUMS_TIMEOUT
 
-    def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:
+    def _fail(self, reason: Reason, missing: tuple[Key, ...], owing: tuple[Key, ...] = ()) -> list[Action]:
+        due = Due.SHARE if self.phase is Phase.SHARES else Due.SUM
+        withheld = Withheld(self.sid, due, owing) if owing else None
         self._step(Event.ENDED)
-        return [Failed(reason, self.participant.round, missing, self.sid)]
+        return [Failed(reason, self.participant.round, missing, self.sid, withheld)]
 
     def _step(self, event: Event) -> None:
         self._course.step(event)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import Enum
 
-from protocol.actions import Action, Failed, Reason, Send
+from protocol.actions import Action, Due, Failed, Reason, Send, Withheld
 from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.masked.chunks import MaskedVector, masks_of
 from protocol.aggregation.masked.key_setup import KeySetup
@@ -290,7 +290,7 @@ class DoubleMasked:
             return []
         rounds = self._rounds
         if rounds is None:
-            return self._fail(Reason.JOINS_TIMEOUT, self._joining.missing)
+            return self._fail(Reason.JOINS_TIMEOUT, self._joining.missing, self._joining.lacks)
         return self._changed(rounds, lambda: rounds.tick(now), now)
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
@@ -318,13 +318,16 @@ class DoubleMasked:
         lost member's messages has joined another group, and announces this only to its coordinator.
         """
         if key in self._joining.lacks:
-            return self._fail(Reason.JOINS_TIMEOUT, (key,))
+            return self._fail(Reason.JOINS_TIMEOUT, (key,), (key,))
         self.deadline = min(self.deadline or now, now + GRACE_S)
         return []
 
-    def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:
+    def _fail(self, reason: Reason, missing: tuple[Key, ...], owing: tuple[Key, ...] = ()) -> list[Action]:
+        """Fail, the offer unused. `owing`: the members whose JOIN is missing; a vote needs all JOINs."""
         self._end(Event.ENDED)
-        return [Failed(reason, self.participant.round, missing, self.participant.sid)]
+        sid = self.participant.sid
+        withheld = Withheld(sid, Due.JOIN, owing) if owing else None
+        return [Failed(reason, self.participant.round, missing, sid, withheld)]
 
     def _end(self, event: Event) -> None:
         self._course.step(event)

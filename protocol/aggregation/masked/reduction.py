@@ -396,6 +396,22 @@ class Reduction:
         self.caught = evidence.sender
         return [evidence]
 
+    @property
+    def vectors_lacking(self) -> tuple[Key, ...]:
+        """The members whose chunks this member should add up in this view, and has not got."""
+        if self.view.proofs:
+            return ()
+        mine = (index for index in self.totals.missing if self._adds_up(index))
+        return tuple(sorted({key for index in mine for key in self.lacking(index)}))
+
+    @property
+    def totals_lacking(self) -> tuple[tuple[int, Key], ...]:
+        """(index, reducer) of each missing total that another member should have sent in this view."""
+        if self.view.proofs:
+            return ()
+        due = ((index, self.reducer(index)) for index in self.totals.missing)
+        return tuple((index, key) for index, key in due if key is not None and key != self._participant.me)
+
     def waiting_for(self) -> tuple[Key, ...]:
         """The members whose part in this view is missing."""
         if self.verified:

@@ -17,6 +17,7 @@ from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.masked.chunks import MaskedVector
 from protocol.aggregation.masked.fetching import Result
 from protocol.aggregation.masked.layout import Layout
+from protocol.aggregation.masked.owing import withheld
 from protocol.aggregation.masked.reduction import Reduction
 from protocol.aggregation.masked.release import SecretRelease
 from protocol.aggregation.masked.step_keys import StepKeys
@@ -146,12 +147,13 @@ class MaskedRounds:
         late = self._reduction.waiting_for()
         if late or self._result.certificate is not None:
             return late
-        here = (
-            self._secret_release.released
-            if self._secret_release.quorum()
-            else self._secret_release.acknowledged
-        )
-        return tuple(key for key in others if key not in here)
+        return tuple(key for key in others if key not in self._answered)
+
+    @property
+    def _answered(self) -> frozenset[Key]:
+        """The members that have released, or, before t have acknowledged, those that have acknowledged."""
+        release = self._secret_release
+        return release.released if release.quorum() else release.acknowledged
 
     def awaits_only(self, message: Message) -> bool:
         """Whether this is the last total, or the last release that opening the secrets needs."""
@@ -342,7 +344,7 @@ class MaskedRounds:
     def tick(self, now: float) -> list[Action]:
         """Act on what is due."""
         if now >= self._end_at:
-            return self._fail(Reason.MASKS_TIMEOUT, self.waiting_for())
+            return self._fail(Reason.MASKS_TIMEOUT, self.waiting_for(), self._participant.others)
         actions = [*self._lead(now), *self._result.tick(now)]
         if now >= self._views.until:
             actions += self._change_view(self._views.number + 1, now)
@@ -369,18 +371,25 @@ class MaskedRounds:
         if not self._views.gone:
             return []
         if self._views.is_hopeless:
-            return self._fail(Reason.MASKS_TIMEOUT, tuple(sorted(self._views.gone)))
+            return self._lost_too_many()
         secret_release, there = self._secret_release, frozenset(self._participant.members) - self._views.gone
         could_release = len(there | secret_release.released)
         could_acknowledge = len(there | secret_release.acknowledged)
         is_enough = min(could_release, could_acknowledge) >= self._tolerance.threshold
         if (is_enough and self._participant.suffices(there | secret_release.released)) or self._result.asked:
             return []
-        return self._fail(Reason.MASKS_TIMEOUT, tuple(sorted(self._views.gone)))
+        return self._lost_too_many()
 
-    def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:
+    def _lost_too_many(self) -> list[Action]:
+        gone = tuple(sorted(self._views.gone))
+        return self._fail(Reason.MASKS_TIMEOUT, gone, among=gone)
+
+    def _fail(self, reason: Reason, missing: tuple[Key, ...], among: tuple[Key, ...] = ()) -> list[Action]:
+        """Fail. `among`: the members that may have withheld something."""
         self._course.step(Event.ENDED)
-        return [Failed(reason, self._participant.round, missing, self._participant.sid)]
+        part = self._participant
+        owed = withheld(part, self._views, self._reduction, self._answered, among) if among else None
+        return [Failed(reason, part.round, missing, part.sid, owed)]
 
 
 def _listed(evidence: Evidence | None) -> list[Action]:

@@ -220,6 +220,13 @@ class ViewChanges:
         """The members that have voted for a view."""
         return self._votes.get(number, {}).keys()
 
+    def says_it_lacks(self, key: Key, owner: Key, index: int) -> bool:
+        """Whether a member, by its latest vote, lacks chunk `index` of `owner`; False if it has not voted."""
+        votes = [
+            self._votes[number][key].vote for number in sorted(self._votes) if key in self._votes[number]
+        ]
+        return bool(votes) and not self._has(votes[-1], owner, index)
+
     @property
     def is_hopeless(self) -> bool:
         """Whether no view can have a sum: it would lack members that are gone, and nobody else is locked.
@@ -374,8 +381,9 @@ class ViewChanges:
         propose = self._proposals.get(number)
         votes: Iterator[ViewVote] = iter(propose.votes if propose else ())
         vote = next((vote for vote in votes if vote.sender == key), None)
-        if vote is None:
-            return False
+        return vote is not None and self._has(vote, owner, index)
+
+    def _has(self, vote: ViewVote, owner: Key, index: int) -> bool:
         bit = self._participant.numbers[owner] * self._layout.chunks + index
         return bit < 8 * len(vote.holds) and bool(vote.holds[bit // 8] >> bit % 8 & 1)
 

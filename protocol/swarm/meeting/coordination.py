@@ -13,28 +13,46 @@ from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.group_seeker import GroupSeeker
 from protocol.swarm.meeting.matchmaker import Matchmaker
 from protocol.swarm.meeting.patience import Patience
+from protocol.swarm.meeting.suspicion import Suspicion
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.wire import signing
-from protocol.wire.messages import Accepted, Announce, Electors, Group, Key, Message, Ready, Redirect
+from protocol.wire.limits import MAX_MEMBERS
+from protocol.wire.messages import (
+    Accepted,
+    Announce,
+    Electors,
+    Group,
+    Key,
+    LeftOut,
+    Message,
+    Ready,
+    Redirect,
+)
 
 
 class Coordination:
     """Chooses who gets this node's READY, and processes the READYs it gets. Sends go to node keys."""
 
     def __init__(
-        self, settings: Settings, state: NodeState, discovery: Discovery, patience: Patience
+        self,
+        settings: Settings,
+        state: NodeState,
+        discovery: Discovery,
+        patience: Patience,
+        suspicion: Suspicion,
     ) -> None:
         self._settings = settings
         self._state = state
         self._discovery = discovery
         self._members = discovery.members
+        self._suspicion = suspicion
         self._me = settings.key.public
         self._matchmaker: Matchmaker | None = None
         if not settings.tracker and not state.following:
             self._matchmaker = Matchmaker(settings.key, settings.min_participants)
         self.seeker = GroupSeeker(settings, state, patience)
         self._silent: Key | None = None
-        """The coordinator that did not answer. It may hold the READY: the next READY withdraws it."""
+        """The coordinator that did not answer or listen. It may hold the READY: the next one withdraws it."""
 
     @property
     def known(self) -> int:
@@ -115,6 +133,17 @@ class Coordination:
         self._matchmaker.learn(announce.swarm, Electorate(electors.members, electors.least))
         return []
 
+    def leave_out(self, left_out: LeftOut, by: Key | None) -> list[Action]:
+        """Process whom a peer asks this node, as its coordinator, to leave out of its group.
+
+        Raises RemoteProtocolError if this node does not coordinate or does not accept the peer.
+        """
+        announce = self._members.get(by or b"")
+        if self._matchmaker is None or announce is None or not self._discovery.accepts(announce):
+            raise RemoteProtocolError("whom to leave out, from a peer whose READY this node does not collect")
+        self._matchmaker.leave_out(announce.swarm, announce.key, left_out)
+        return []
+
     def drop(self, key: Key) -> None:
         """Void the READY that is held of this node or of a banned peer."""
         if self._matchmaker:
@@ -139,13 +168,14 @@ class Coordination:
         coordinator, before = self._first_candidate() or self._me, self.seeker.coordinator
         if coordinator == before:
             return []
-        ready = self.seeker.ask(coordinator, now)
+        ready = self.seeker.ask(coordinator, now, self._suspicion.left_out)
         told = {key for key in (coordinator, before, self._silent) if key is not None and key != self._me}
         self._silent = None
         if before == self._me:
             self.drop(self._me)
         mine = self._matchmaker if coordinator == self._me else None
         if mine is not None:
+            mine.leave_out(ready.announce.swarm, self._me, LeftOut(ready.nonce, self._suspicion.left_out))
             mine.ready(ready, now)
             self.seeker.accepted(ready.nonce, now)
         return [Send(key, self._told(key, ready)) for key in sorted(told)]
@@ -154,7 +184,12 @@ class Coordination:
         """The READY, preceded by this node's electors if the coordinator is on another base."""
         there = self._members.get(key)
         is_known = there is not None and there.base == self._state.base
-        return (ready,) if is_known else (*self._electors(), ready)
+        return (*(() if is_known else self._electors()), *self._asked(ready))
+
+    def _asked(self, ready: Ready) -> tuple[Message, ...]:
+        """The READY, preceded by whom this node would leave out."""
+        left_out = self._suspicion.left_out[:MAX_MEMBERS]
+        return (LeftOut(ready.nonce, left_out), ready) if left_out else (ready,)
 
     def _electors(self) -> tuple[Electors, ...]:
         electorate = self._state.electorate(self._settings)
@@ -164,7 +199,7 @@ class Coordination:
         tracker = self._discovery.tracker_key
         if tracker is None or self.seeker.coordinator == tracker:
             return []
-        return [Send(endpoint, (*self._electors(), self.seeker.ask(tracker, now)))]
+        return [Send(endpoint, (*self._electors(), *self._asked(self.seeker.ask(tracker, now))))]
 
     def accepted(self, accepted: Accepted, now: float) -> list[Action]:
         """The coordinator confirms that it holds the READY."""
@@ -208,6 +243,17 @@ class Coordination:
             held = self._members.get(announce.key)
             if held is not None and held.epoch > announce.epoch:
                 raise RemoteProtocolError("a GROUP with a READY of a start that is over")
+
+    def turns_down(self, group: Group) -> bool:
+        """Whether to wait for a better group than this valid GROUP; if so, ask another coordinator.
+
+        A tracker may want larger groups than this node knows of: its groups are not turned down.
+        """
+        if self._settings.tracker or not self.seeker.could_do_without(group):
+            return False
+        self.seeker.skip(group.coordinator)
+        self._silent = group.coordinator
+        return True
 
     def learn(self, group: Group, now: float) -> None:
         """Learn the other members' announcements from the GROUP's READYs."""

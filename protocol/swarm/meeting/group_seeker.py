@@ -6,7 +6,7 @@ the coordinator may not know the electors that this node counts with, the node s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from protocol.adaptive_timeouts import Pace
@@ -84,12 +84,16 @@ STEPS: Table[Phase, Event] = {
 
 @dataclass
 class Try:
-    """One READY, its ephemeral key, and the time by which the coordinator must answer."""
+    """One READY, its ephemeral key, and the time by which the coordinator must answer.
+
+    `left_out`: whom the node asked its coordinator to leave out.
+    """
 
     ready: Ready
     ephemeral: Ephemeral
     sent_at: float
     ack_until: float
+    left_out: tuple[Key, ...] = ()
 
 
 @dataclass
@@ -136,8 +140,8 @@ class GroupSeeker:
         deadline = now + max(least_s, self._group_pace.allowed_s)
         self.offer = Offer(vector, rand, now, deadline, max(deadline, self._patience.offered(now)))
 
-    def ask(self, coordinator: Key, now: float) -> Ready:
-        """A new READY for this coordinator; it voids the one before."""
+    def ask(self, coordinator: Key, now: float, left_out: tuple[Key, ...] = ()) -> Ready:
+        """A new READY for this coordinator; it voids the one before. `left_out`: as in `Try`."""
         offer = self._current_offer()
         self._course.step(Event.ASK)
         offer.tries += 1
@@ -155,7 +159,7 @@ class GroupSeeker:
             gone=self._patience.gone(now),
         )
         ready = signing.sign(unsigned, self._settings.key)
-        offer.current = Try(ready, ephemeral, now, now + self._ack_pace.allowed_s)
+        offer.current = Try(ready, ephemeral, now, now + self._ack_pace.allowed_s, left_out)
         return ready
 
     def _current_offer(self) -> Offer:
@@ -189,8 +193,22 @@ class GroupSeeker:
             self._course.step(Event.VOID)
             self.offer.current = None
 
+    def could_do_without(self, group: Group) -> bool:
+        """Whether the GROUP has a member that this node asked to leave out, and could do without it.
+
+        An honest coordinator that had the request makes no such group.
+        """
+        current = self._current_offer().current
+        electorate = self._state.electorate(self._settings)
+        left_out = set() if current is None or electorate is None else set(current.left_out)
+        return any(
+            len(rest.readys) >= max(ready.announce.min_participants for ready in group.readys)
+            and strong_ballot(rest, electorate) is not None
+            for rest in (_without(group, key) for key in left_out.intersection(_keys(group)))
+        )
+
     def skip(self, coordinator: Key) -> None:
-        """This coordinator did not answer: do not ask it again for this offer."""
+        """This coordinator did not answer, or did not listen: do not ask it again for this offer."""
         self._current_offer().skipped.add(coordinator)
         self.void()
 
@@ -308,6 +326,14 @@ def check_group(group: Group, mine: Ready) -> None:
         if excused.swarm != mine.announce.swarm or excused.base.anchor != mine.announce.base.anchor:
             raise RemoteProtocolError("a GROUP that excuses somebody of another swarm or anchor")
         signing.verify(excused, excused.key)
+
+
+def _keys(group: Group) -> set[Key]:
+    return {ready.key for ready in group.readys}
+
+
+def _without(group: Group, key: Key) -> Group:
+    return replace(group, readys=tuple(ready for ready in group.readys if ready.key != key))
 
 
 def check_step(group: Group) -> None:

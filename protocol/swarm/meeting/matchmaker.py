@@ -6,6 +6,10 @@ are a quorum of the base's electors, or all accept a weak base and they are more
 members that offer (protocol.quorum.electorate). A READY with another base than the group's waits, and its
 sender learns which bases the others show. A follower is announced, but neither waited for nor counted.
 
+Of two READYs of which one's sender would leave the other's out (`LeftOut`), one waits, as long as the rest
+makes a group that is as good. The one waits that is at odds with most, so that nobody decides alone. A group
+that could form before can form still, whoever is at odds with whom (`_apart`).
+
 A tracker holds no base. Nodes send it their electors; those of a first base it names itself, once: the
 members of the first group that it closes.
 
@@ -15,7 +19,7 @@ as heard only on a link on which it proved its key; the caller checks this.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -29,10 +33,12 @@ from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S
 from protocol.wire import signing
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from protocol.wire.limits import MAX_MEMBERS
-from protocol.wire.messages import Accepted, Announce, Base, Group, Key, Ready
+from protocol.wire.messages import Accepted, Announce, Base, Group, Key, LeftOut, Ready
 
 LINGER_CAP_S = 5.0
 LINGER_FLOOR_S = 1.0
+APART_S = 20.0
+"""A group with two members that would leave each other out waits this long for others in their place."""
 MAX_ROOMS = 256
 MAX_ANNOUNCED = 1024
 MAX_ELECTORATES = 16
@@ -54,6 +60,8 @@ class Room:
     """The order of each peer's last READY that was used or withdrawn: only later READYs count."""
     heard_at: dict[Key, float] = field(default_factory=dict)
     """When each announced peer was last heard (s, this node's clock)."""
+    left_out: dict[Key, tuple[bytes, tuple[Key, ...]]] = field(default_factory=dict)
+    """Whom each peer would leave out, and the nonce of the READY for which it says so."""
     attempt: int = 0
     electorates: OrderedDict[bytes, Electorate] = field(default_factory=OrderedDict)
     """The electorates that nodes sent last, by digest."""
@@ -195,6 +203,17 @@ class Matchmaker:
         room.readys[ready.key] = (ready, now)
         return [Send(ready.key, (Accepted(ready.nonce),))]
 
+    def leave_out(self, swarm: tuple[str, bytes], key: Key, left_out: LeftOut) -> None:
+        """Note whom an announced peer would leave out; it counts only with the READY that it names."""
+        room = self._rooms.get(swarm)
+        if room is not None and key in room.announced:
+            room.left_out[key] = left_out.nonce, left_out.keys
+
+    def leave_out_for(self, key: Key, left_out: LeftOut) -> None:
+        """Note whom a peer would leave out in each swarm in which it is announced."""
+        for swarm in self._rooms:
+            self.leave_out(swarm, key, left_out)
+
     def withdraw(self, key: Key, order: Order) -> None:
         """Void this peer's READYs up to this order: it has sent a later one to another coordinator."""
         for room in self._rooms.values():
@@ -223,6 +242,7 @@ class Matchmaker:
         room.readys.pop(key, None)
         room.used.pop(key, None)
         room.heard_at.pop(key, None)
+        room.left_out.pop(key, None)
         room.gone.discard(key)
 
     def announced(self, swarm: tuple[str, bytes], key: Key) -> Announce | None:
@@ -261,7 +281,7 @@ class Matchmaker:
         for room in self._rooms.values():
             at = self._closing_time(room, known)
             if at is not None and at <= now:
-                actions += self._close(room)
+                actions += self._close(room, known)
             elif at is not None:
                 due.append(at)
             due += [heard_at + ANNOUNCE_LIFETIME_S for heard_at in room.heard_at.values()]
@@ -270,21 +290,27 @@ class Matchmaker:
 
     def _closing_time(self, room: Room, known: int | None) -> float | None:
         """When to close the room's group; None while there are too few READYs."""
-        ordered = self._fitting(room)
+        fitting = self._fitting(room)
+        known = len(room.offering) if known is None else known
+        ordered = self._apart(room, fitting, known)
         arrivals = [room.readys[key][1] for key in ordered]
-        enough = self._enough(room, ordered, len(room.offering) if known is None else known)
+        enough = self._enough(room, ordered, known)
         if enough is None:
             return None
-        waiting = room.offering - room.gone - set(ordered)
-        return arrivals[enough - 1] + room.pace.allowed_s if waiting else arrivals[-1]
+        waiting = room.offering - room.gone - set(fitting)
+        if not waiting:
+            return max(room.readys[key][1] for key in fitting)
+        return arrivals[enough - 1] + (APART_S if self._at_odds(room, ordered) else room.pace.allowed_s)
 
-    def _close(self, room: Room) -> list[Action]:
-        ordered = self._fitting(room)
+    def _close(self, room: Room, known: int | None) -> list[Action]:
+        ordered = self._apart(room, self._fitting(room), len(room.offering) if known is None else known)
         arrivals = [room.readys[key][1] for key in ordered]
         room.pace.observe(arrivals[-1] - arrivals[0])
         chosen = self._electors_first(room, ordered)[:MAX_MEMBERS]
         readys = tuple(room.readys.pop(key)[0] for key in sorted(chosen))
         room.used.update({ready.key: ready.announce.order for ready in readys})
+        for ready in readys:
+            room.left_out.pop(ready.key, None)
         actions = self._name(room, readys)
         unsigned = Group(readys, room.attempt, self._key.public, *self._grounds(room, readys))
         group = signing.sign(unsigned, self._key)
@@ -400,6 +426,42 @@ class Matchmaker:
         electors = {room.readys[key][0].electors for key in keys}
         willing = tuple(key for key in keys if room.readys[key][0].weak)
         return willing if willing and len(electors) == 1 else tuple(keys)
+
+    def _apart(self, room: Room, ordered: tuple[Key, ...], known: int) -> tuple[Key, ...]:
+        """These, without those whom others would leave out, as long as the rest may be closed as a group.
+
+        Each time the peer goes that is at odds with most of the rest; among equals, the one that most would
+        leave out. So one peer's word costs another its place at most if it is as good as that one's.
+        """
+        kept = ordered
+        while True:
+            at_odds = self._at_odds(room, kept)
+            rests = (tuple(other for other in kept if other != key) for key in at_odds)
+            rest = next((rest for rest in rests if self._is_as_good(room, rest, kept, known)), None)
+            if rest is None:
+                return kept
+            kept = rest
+
+    def _at_odds(self, room: Room, keys: tuple[Key, ...]) -> list[Key]:
+        """Those of these that are at odds with others of them: with the most first; then, whom most name."""
+        wishes = {(key, other) for key in keys for other in self._wishes(room, key) if other in keys}
+        pairs = Counter(key for pair in {frozenset(wish) for wish in wishes} for key in pair)
+        named = Counter(other for _, other in wishes)
+        return sorted(pairs, key=lambda key: (-pairs[key], -named[key], key))
+
+    def _wishes(self, room: Room, key: Key) -> tuple[Key, ...]:
+        """Whom a READY's sender would leave out."""
+        nonce, keys = room.left_out.get(key, (b"", ()))
+        return tuple(other for other in keys if other != key) if nonce == room.readys[key][0].nonce else ()
+
+    def _is_as_good(self, room: Room, rest: tuple[Key, ...], whole: tuple[Key, ...], known: int) -> bool:
+        """Whether a part of a group may be closed as well, and is strong if the whole is."""
+        some, every = (tuple(room.readys[key][0] for key in keys) for keys in (rest, whole))
+        if len(rest) < self._least(room, rest) or not self._is_allowed(room, some, known):
+            return False
+        return self._is_strong(room, some, self._excusable(room, some)) or not self._is_strong(
+            room, every, self._excusable(room, every)
+        )
 
     def _alike(self, room: Room, keys: list[Key]) -> list[tuple[Key, ...]]:
         """The keys, grouped by the electors that they count with."""

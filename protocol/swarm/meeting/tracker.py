@@ -17,7 +17,17 @@ from protocol.swarm.meeting.clock_skew import THIS_MACHINE, Clocks
 from protocol.swarm.meeting.matchmaker import Matchmaker, Waiting
 from protocol.wire import signing
 from protocol.wire.limits import MAX_KNOWN, MAX_MEMBERS
-from protocol.wire.messages import Announce, Electors, Hello, Key, Message, Ready, Refused, Roster
+from protocol.wire.messages import (
+    Announce,
+    Electors,
+    Hello,
+    Key,
+    LeftOut,
+    Message,
+    Ready,
+    Refused,
+    Roster,
+)
 
 FULL = f"{MAX_MEMBERS} peers are in this swarm, as many as can be; larger swarms come later"
 
@@ -62,7 +72,10 @@ class Tracker:
         return self._matchmaker.waiting
 
     def receive(self, message: Message, by: Key | None, now: float) -> list[Action]:
-        """Process a Hello, READY or Electors on its sender's link; RemoteProtocolError for anything else."""
+        """Process a Hello, READY, Electors or LeftOut on its sender's link.
+
+        Raises RemoteProtocolError for anything else.
+        """
         match message:
             case Hello() if message.announce.key == by:
                 return self._after(self._hello(message, now), now)
@@ -70,6 +83,9 @@ class Tracker:
                 return self._after(self._ready(message, now), now)
             case Electors() if by in self._endpoints:
                 self._matchmaker.learn_from(by, Electorate(message.members, message.least))
+                return []
+            case LeftOut() if by in self._endpoints:
+                self._matchmaker.leave_out_for(by, message)
                 return []
             case Hello() | Ready():
                 raise RemoteProtocolError(f"a {type(message).__name__} on the link of another")

@@ -89,6 +89,7 @@ def test_digits_that_several_named_keys_share_name_none_of_them():
             Notice(Note.LEFT, "h:1", TWO.hex()[:8], Parting.FAILED),
             "h:1 has left: it cannot go on (ward b)",
         ),
+        (Notice(Note.WITHHOLDS, "ward b", "did not send its share"), "ward b did not send its share"),
     ],
 )
 def test_who_comes_and_goes_has_a_name(notice, told):

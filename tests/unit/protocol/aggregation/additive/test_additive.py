@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from protocol.actions import Completed, Evidence, Failed, Keep, Reason, Spend
+from protocol.actions import Completed, Due, Evidence, Failed, Keep, Reason, Spend, Withheld
 from protocol.aggregation.additive.machine import TWO_SUMS, Additive, Phase
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.crypto.bulk_digest import bulk_digest
@@ -222,6 +222,11 @@ def test_another_members_ready_is_known_ones_own_and_a_strangers_is_not():
     assert machine.participant.ready_of(stranger().public) is None
 
 
+def failed(machine: Additive, reason: Reason, missing: bytes, *owing: bytes) -> Failed:
+    due = Due.SHARE if reason is Reason.SHARES_TIMEOUT else Due.SUM
+    return Failed(reason, 1, (missing,), machine.sid, Withheld(machine.sid, due, owing) if owing else None)
+
+
 # -- the three exits -------------------------------------------------------------------------------------
 
 
@@ -230,7 +235,7 @@ def test_without_all_shares_the_round_ends_unspent_and_nothing_is_sent():
     machine.receive(shares[0], NOW + 1)
     assert machine.tick(NOW + 14.9) == []
 
-    assert machine.tick(NOW + 15.0) == [Failed(Reason.SHARES_TIMEOUT, 1, (THREE,), machine.sid)]
+    assert machine.tick(NOW + 15.0) == [failed(machine, Reason.SHARES_TIMEOUT, THREE, THREE)]
     refused(machine, shares[1], "not running")
 
 
@@ -239,7 +244,7 @@ def test_without_all_sums_the_round_ends_with_ones_own_update():
     machine.receive(sums[0], NOW + 2)
 
     assert machine.tick(NOW + 10.9) == []
-    assert machine.tick(NOW + 11.0) == [Failed(Reason.SUMS_TIMEOUT, 1, (THREE,), machine.sid)]
+    assert machine.tick(NOW + 11.0) == [failed(machine, Reason.SUMS_TIMEOUT, THREE, THREE)]
 
 
 def test_a_late_partial_sum_never_becomes_a_model():
@@ -273,18 +278,28 @@ def test_a_member_that_can_not_be_reached_ends_the_round_at_once(at):
     machine, _ = at()
     reason = Reason.SHARES_TIMEOUT if at is at_shares else Reason.SUMS_TIMEOUT
 
-    assert machine.unreachable(TWO, NOW + 2) == [Failed(reason, 1, (TWO,), machine.sid)]
+    assert machine.unreachable(TWO, NOW + 2) == [failed(machine, reason, TWO, TWO)]
     assert machine.unreachable(TWO, NOW + 2) == []
 
 
 def test_a_member_that_gave_up_did_so_for_want_of_those_that_one_waits_for_too():
     machine, _ = at_shares()
     reason = Reason.SHARES_TIMEOUT
-    assert machine.gave_up(TWO, NOW) == [Failed(reason, 1, (THREE,), machine.sid)]
+    assert machine.gave_up(TWO, NOW) == [failed(machine, reason, THREE)]
 
     machine, shares = at_shares()
     machine.receive(shares[1], NOW)
-    assert machine.gave_up(TWO, NOW) == [Failed(reason, 1, (TWO,), machine.sid)]
+    assert machine.gave_up(TWO, NOW) == [failed(machine, reason, TWO)], "another may have withheld its share"
+
+    machine, _ = at_sums()
+    assert machine.gave_up(TWO, NOW) == [failed(machine, Reason.SUMS_TIMEOUT, THREE, TWO)]
+
+
+def test_a_member_that_goes_before_its_sum_is_due_owes_nothing():
+    machine, shares = at_shares()
+    machine.receive(shares[0], NOW)
+
+    assert machine.unreachable(TWO, NOW) == [failed(machine, Reason.SHARES_TIMEOUT, TWO)]
 
 
 def test_a_member_whose_sum_is_here_may_go():

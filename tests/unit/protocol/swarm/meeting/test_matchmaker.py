@@ -8,6 +8,7 @@ from protocol.actions import Named
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import Electorate, of_keys, of_names
 from protocol.swarm.meeting.matchmaker import (
+    APART_S,
     LINGER_CAP_S,
     MAX_ANNOUNCED,
     MAX_ELECTORATES,
@@ -17,7 +18,7 @@ from protocol.swarm.meeting.matchmaker import (
 from protocol.wire import signing
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from protocol.wire.limits import MAX_MEMBERS
-from protocol.wire.messages import Accepted, Group
+from protocol.wire.messages import Accepted, Group, LeftOut
 from tests.parts import COUNTER, NOW, announce, base, endpoint, members, outbox, ready, resigned, stranger
 
 KEYS = members(7)
@@ -584,3 +585,74 @@ def test_a_coordinator_that_is_no_tracker_names_nobody():
 
     assert not [action for action in actions if isinstance(action, Named)]
     assert {action.messages[0].electors for action in actions} == {()}
+
+
+# -- whom others would leave out -----------------------------------------------------------------------
+
+
+def at_odds(*wishes: tuple[int, int], count=5, announced=0, least=3, **changes) -> Matchmaker:
+    """Holds READYs of `count` members; each of `wishes` is (who, whom it would leave out)."""
+    held = matchmaker(least)
+    for key in KEYS[: max(count, announced)]:
+        held.announce(announce(key), NOW)
+    for number, key in enumerate(KEYS[:count]):
+        whom = tuple(KEYS[other].public for who, other in wishes if who == number)
+        one = ready(key, COORDINATOR, **changes)
+        held.leave_out(SWARM, key.public, LeftOut(one.nonce, whom))
+        held.ready(one, NOW + number)
+    return held
+
+
+def test_one_that_others_would_leave_out_waits_and_its_ready_is_kept():
+    held = at_odds((0, 3), (1, 3))
+    assert grouped(held, NOW + 4) == [public(0, 1, 2, 4)]
+    assert set(held.room(SWARM).readys) == {KEYS[3].public}
+
+
+def test_of_two_that_are_at_odds_the_one_waits_that_is_named():
+    assert grouped(at_odds((3, 1)), NOW + 4) == [public(0, 2, 3, 4)]
+
+
+def test_who_names_most_others_waits_itself():
+    assert grouped(at_odds((3, 0), (3, 1), (3, 2), (3, 4)), NOW + 4) == [public(0, 1, 2, 4)]
+
+
+def test_what_is_named_in_both_directions_is_one_pair():
+    assert grouped(at_odds((3, 1), (1, 3), (1, 2)), NOW + 4) == [public(0, 2, 3, 4)]
+
+
+def test_nobody_waits_where_the_rest_is_too_small_and_others_are_waited_for_longer():
+    assert grouped(at_odds((0, 3), count=4, least=4), NOW + 3) == [public(0, 1, 2, 3)]
+
+    held = at_odds((0, 3), count=4, least=4, announced=6)
+    assert grouped(held, NOW + 3 + APART_S - 0.1) == []
+    assert held.deadline == NOW + 3 + APART_S
+    held.ready(ready(KEYS[4], COORDINATOR), NOW + 10)
+    assert grouped(held, NOW + 10 + LINGER_CAP_S) == [public(0, 1, 2, 4)]
+
+
+def test_nobody_waits_where_the_rest_is_no_quorum():
+    electors = of_keys(public(0, 1, 5, 6, 3))
+    held = at_odds((0, 3), (1, 3), electors=electors.digest, weak=True)
+    held.learn(SWARM, electors)
+    assert grouped(held, NOW + 4) == [public(0, 1, 2, 3, 4)], "weak groups could do without it"
+
+
+def test_a_wish_counts_with_its_ready_alone_and_never_against_oneself():
+    held = at_odds((1, 1))
+    assert grouped(held, NOW + 4) == [public(0, 1, 2, 3, 4)]
+
+    held = at_odds()
+    held.leave_out(SWARM, KEYS[1].public, LeftOut(b"n" * 16, public(2)))
+    assert grouped(held, NOW + 4) == [public(0, 1, 2, 3, 4)]
+
+
+def test_a_wish_of_nobody_who_is_announced_is_forgotten():
+    held = matchmaker()
+    held.leave_out(SWARM, KEYS[1].public, LeftOut(bytes(16), public(2)))
+    held.announce(announce(KEYS[0]), NOW)
+    held.leave_out(SWARM, KEYS[1].public, LeftOut(bytes(16), public(2)))
+    held.leave_out_for(KEYS[0].public, LeftOut(bytes(16), public(2)))
+    assert set(held.room(SWARM).left_out) == {KEYS[0].public}
+    held.announce(announce(KEYS[0], leaving=True, counter=COUNTER + 5), NOW)
+    assert not held.room(SWARM).left_out

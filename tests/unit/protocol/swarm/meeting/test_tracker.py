@@ -8,7 +8,7 @@ from protocol.quorum.electorate import of_names
 from protocol.swarm.meeting.tracker import FULL, Tracker
 from protocol.wire.ids import NO_ELECTORS
 from protocol.wire.limits import MAX_MEMBERS
-from protocol.wire.messages import Accepted, Electors, Group, Hello, Refused, Roster
+from protocol.wire.messages import Accepted, Electors, Group, Hello, LeftOut, Refused, Roster
 from tests.parts import (
     COUNTER,
     NOW,
@@ -102,6 +102,23 @@ def test_it_counts_with_the_electors_that_nodes_tell_it_of():
     assert [m for key in KEYS for m in outbox(held.tick(NOW + 6), endpoint(key)) if isinstance(m, Group)]
     with pytest.raises(RemoteProtocolError, match="a tracker takes no Electors"):
         held.receive(told, stranger().public, NOW)
+
+
+def test_it_groups_peers_apart_that_ask_for_it():
+    held, asking = tracker(), [ask(key) for key in KEYS[:4]]
+    for key in KEYS[:4]:
+        heard(held, hello(key), NOW)
+    said = LeftOut(asking[0].nonce, (KEYS[3].public,))
+    assert held.receive(said, KEYS[0].public, NOW) == []
+    groups = [
+        m for each in asking for a in heard(held, each, NOW) for m in a.messages if isinstance(m, Group)
+    ]
+
+    assert {tuple(one.key for one in group.readys) for group in groups} == {
+        tuple(key.public for key in KEYS[:3])
+    }
+    with pytest.raises(RemoteProtocolError, match="a tracker takes no LeftOut"):
+        held.receive(said, stranger().public, NOW)
 
 
 def test_it_names_the_electors_of_a_first_base_once_over_its_restarts():

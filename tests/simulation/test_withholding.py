@@ -1,0 +1,106 @@
+"""A member that joins and then withholds, among whole nodes in a simulated network: what it costs.
+
+The other rules of the simulator hold in each run: nobody waits beyond the deadlines, no strong base is lost.
+"""
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+
+from protocol.actions import Reason
+from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
+from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.crypto.node_key import NodeKey
+from protocol.swarm.meeting.suspicion import FORGIVEN_AFTER, LEFT_OUT_FROM
+from protocol.wire.masked_messages import Join, JoinCertificate, Joined, MaskedMessage
+from protocol.wire.messages import Message
+from scenarios.simulator.network import Network
+from scenarios.simulator.plans import ENDS, MASKS, VIEWS, Conditions, Crash, Late, Plan
+from tests.simulation.runs import outcomes, run
+from tests.simulation.test_runs import random_run
+
+PEERS, ROUNDS, LEAVE_OUT = 5, 24, 4
+UNSPENT = {Reason.JOINS_TIMEOUT, Reason.GROUP_TIMEOUT, Reason.SWARM_FINISHED}
+BOUND = LEFT_OUT_FROM + math.log2(1 + ROUNDS / LEAVE_OUT) + ROUNDS / FORGIVEN_AFTER
+
+
+def withholds(key: NodeKey, endpoint: str, message: Message) -> tuple[Message, ...]:
+    """Joins, and sends nothing that comes after."""
+    is_due = isinstance(message, MaskedMessage) and not isinstance(message, Join | Joined | JoinCertificate)
+    return () if is_due else (message,)
+
+
+def plan_of(silent: int, layout: int = 0, **about) -> Plan:
+    masked = MaskedSettings(4.0, None, layout, honest=2)
+    plan = Plan(PEERS, ROUNDS, masked=masked, dimension=20, run_steps=3, leave_out=LEAVE_OUT)
+    return replace(plan, **{"lies": ((silent, withholds),), **about})
+
+
+def spoiled(network: Network, peer: int) -> int:
+    """Returns for how many rounds a peer was charged without a result."""
+    return sum(
+        end.sid is not None and end.reason is not None and end.reason not in UNSPENT
+        for end in outcomes(network, peer)
+    )
+
+
+def made(network: Network) -> int:
+    return max(peer.base.generation for peer in network.peers)
+
+
+@pytest.mark.parametrize(("layout", "tracker"), [(0, False), (0, True), (ALL_TO_ALL_BYTES, False)])
+@pytest.mark.parametrize("silent", [0, 2, 4])
+def test_it_spoils_few_sums_and_the_others_go_on(silent, layout, tracker):
+    network = run(plan_of(silent, layout, tracker=tracker), 40 + silent)
+    honest = [peer for peer in range(PEERS) if peer != silent]
+
+    assert max(spoiled(network, peer) for peer in honest) <= BOUND
+    assert min(spoiled(network, peer) for peer in honest) >= LEFT_OUT_FROM
+    assert made(network) >= ROUNDS - BOUND - 1
+
+
+def test_planted_fault_without_leaving_out_it_spoils_every_sum():
+    network = run(plan_of(2, leave_out=0), 42)
+    assert made(network) == 0
+    assert spoiled(network, 0) == ROUNDS
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_that_is_killed_and_starts_again_is_in_the_groups_again(seed):
+    rng = random.Random(seed)
+    crash = Conditions(crashes=(Crash(rng.randrange(PEERS), rng.randint(80, 300), rng.uniform(0.2, 3.0)),))
+    network = run(plan_of(0, lies=(), conditions=crash), seed)
+
+    assert len(network.digests()) == 1
+    assert all(peer.node.left_out == () for peer in network.peers)
+    assert [end.reason for end in outcomes(network, 1)][-3:] == [None] * 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_that_is_slow_for_a_while_is_back_when_it_is_fast_again(seed):
+    """Its vectors come too late for its first sums, although it means well."""
+    late = Conditions(lates=(Late(3, (*MASKS, *ENDS, *VIEWS), 40.0, 33.0),))
+    network = run(plan_of(0, lies=(), conditions=late), seed)
+    sizes = [len(members) for members in network.rules.groups.values()]
+
+    assert len(network.digests()) == 1
+    assert 4 in sizes
+    assert sizes[-1] == PEERS
+
+
+@pytest.mark.parametrize("first", [0, 30])
+def test_random_schedules_break_no_rule_whoever_is_left_out(first):
+    left_out = 0
+    for seed in range(first, first + 30):
+        network = Network(replace(random_run(seed), leave_out=random.Random(seed).choice((1, 4))), seed).run()
+        left_out += any(peer.node._suspicion._strikes for peer in network.peers)
+    assert left_out, "in some schedules somebody got a strike"
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(1_000_000, 1_004_000, 100))
+def test_many_random_schedules_break_no_rule_whoever_is_left_out(first):
+    for seed in range(first, first + 100):
+        Network(replace(random_run(seed), leave_out=random.Random(seed).choice((1, 4))), seed).run()

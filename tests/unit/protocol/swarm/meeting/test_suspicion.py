@@ -1,0 +1,205 @@
+"""Who is left out, for how long, and how many sums a member can spoil that does what it likes."""
+
+import math
+import random
+
+import pytest
+
+from protocol.actions import Due, Withheld
+from protocol.swarm.meeting.suspicion import FORGIVEN_AFTER, LEFT_OUT_FROM, Suspicion
+from tests.parts import members, settings
+
+KEYS = members(6)
+ME, SILENT, OTHER = (key.public for key in KEYS[:3])
+OTHERS = len(KEYS) - 1
+BASE = 4
+
+
+def suspicion(leave_out: int = BASE, run_steps: int = 1) -> Suspicion:
+    own = settings(KEYS[0], leave_out=leave_out, run_steps=run_steps)
+    return Suspicion(own, lambda key: key.hex()[:4])
+
+
+def withheld(*keys: bytes, due: Due = Due.VECTOR, sid: bytes = b"s" * 32) -> Withheld:
+    return Withheld(sid, due, keys)
+
+
+def fails(one: Suspicion, *keys: bytes, **about) -> Suspicion:
+    one.ended()
+    one.failed(withheld(*keys, **about) if keys else None, OTHERS)
+    return one
+
+
+def works(one: Suspicion, *keys: bytes) -> Suspicion:
+    one.ended()
+    one.completed(keys)
+    return one
+
+
+def lengths(one: Suspicion) -> int:
+    """Returns for how many sums of others the silent member is left out."""
+    for count in range(1000):
+        if SILENT not in one.left_out:
+            return count
+        works(one, ME, OTHER)
+    return -1
+
+
+def told(one: Suspicion) -> list[str]:
+    return [f"{notice.who} {notice.text}" for notice in one.news()]
+
+
+def test_a_member_that_fails_once_and_comes_back_is_never_left_out():
+    one = fails(suspicion(), SILENT)
+
+    assert one.left_out == ()
+    assert one.words(SILENT) == "1 sum failed for want of its messages"
+    for _ in range(FORGIVEN_AFTER):
+        works(one, SILENT, OTHER)
+    assert one.words(SILENT) == ""
+    assert fails(one, SILENT).left_out == (), "the first one is forgiven"
+
+
+def test_the_second_failure_leaves_it_out_and_each_further_one_for_twice_as_long():
+    one = fails(suspicion(), SILENT)
+    times = []
+    for _ in range(5):
+        fails(one, SILENT)
+        times.append(lengths(one))
+
+    assert times == [BASE, 2 * BASE, 4 * BASE, 8 * BASE, 16 * BASE]
+
+
+def test_what_lies_between_two_failures_takes_none_back_before_it_is_enough():
+    one = fails(suspicion(), SILENT)
+    for _ in range(FORGIVEN_AFTER - 1):
+        works(one, SILENT)
+    assert fails(one, SILENT).left_out == (SILENT,), "not only those in a row count"
+
+
+def test_a_sum_that_it_is_in_ends_the_time_and_not_the_memory():
+    one = fails(fails(suspicion(), SILENT), SILENT)
+    works(one, SILENT, OTHER)
+    assert one.left_out == ()
+    fails(one, SILENT)
+    assert lengths(one) == 2 * BASE
+
+
+def test_time_goes_on_in_failed_sums_too():
+    one = fails(fails(suspicion(), SILENT), SILENT)
+    for _ in range(BASE):
+        assert one.left_out == (SILENT,)
+        fails(one)
+    assert one.left_out == ()
+
+
+@pytest.mark.parametrize("due", set(Due) - {Due.JOIN})
+def test_whatever_is_withheld_counts(due):
+    assert fails(fails(suspicion(), SILENT, due=due), SILENT, due=due).left_out == (SILENT,)
+
+
+def test_a_join_that_is_missing_costs_nobody_anything_and_does_not_count():
+    one = suspicion()
+    for _ in range(5):
+        fails(one, SILENT, due=Due.JOIN)
+    assert (one.left_out, one.words(SILENT)) == ((), "")
+
+
+def test_who_hears_hardly_anybody_is_cut_off_itself():
+    one = suspicion()
+    for _ in range(5):
+        fails(one, *(key.public for key in KEYS[1:4]))
+    assert one.left_out == ()
+    assert fails(fails(one, SILENT, OTHER), SILENT, OTHER).left_out == tuple(sorted((SILENT, OTHER)))
+
+
+def test_with_a_task_that_leaves_nobody_out_nothing_counts():
+    one = suspicion(leave_out=0)
+    for _ in range(5):
+        fails(one, SILENT)
+    assert (one.left_out, one.words(SILENT), told(one)) == ((), "", [])
+
+
+def test_a_session_that_has_a_result_after_all_takes_its_strike_back():
+    one = fails(fails(suspicion(), SILENT), SILENT, sid=b"2" * 32)
+    one.healed(b"s" * 32)
+    assert one.left_out == (SILENT,), "an earlier session is no longer remembered"
+    one.healed(b"2" * 32)
+    one.healed(b"2" * 32)
+    assert one.left_out == ()
+    assert one.strikes(SILENT) == 1
+
+
+def test_people_are_told_of_each_step_with_the_name_and_in_rounds():
+    one = fails(suspicion(leave_out=20, run_steps=5), SILENT)
+    name = SILENT.hex()[:4]
+    failed = f"{name} did not send its masked vector, and the sum failed"
+    assert told(one) == [f"{failed}: the next time it is left out for 4 rounds"]
+    fails(one, SILENT)
+    assert told(one) == [f"{failed}: left out for 4 rounds"]
+    assert one.words(SILENT) == "withholds: left out for 4 rounds"
+    for _ in range(15):
+        works(one, OTHER)
+    assert one.words(SILENT) == "withholds: left out for 1 round"
+    for _ in range(5):
+        works(one, OTHER)
+    assert told(one) == [f"{name} is no longer left out: its time is over"]
+    assert one.words(SILENT) == "2 sums failed for want of its messages"
+    works(fails(one, SILENT), SILENT)
+    assert told(one)[-1] == f"{name} is no longer left out: it has taken part in a sum to its end"
+    assert told(one) == []
+
+
+# -- the bound -----------------------------------------------------------------------------------------------
+
+
+def bound(sums: int, leave_out: int) -> float:
+    """Returns the most strikes that one member can get in so many sums of one node."""
+    return LEFT_OUT_FROM + math.log2(1 + sums / leave_out) + sums / FORGIVEN_AFTER
+
+
+def spoiled(one: Suspicion, sums: int, withholds) -> int:
+    """Returns how many sums fail. `withholds(number)`: whether it does, in a sum that it is in."""
+    count = 0
+    for number in range(sums):
+        if SILENT in one.left_out:
+            works(one, ME, OTHER)
+        elif withholds(number):
+            fails(one, SILENT)
+            count += 1
+        else:
+            works(one, ME, OTHER, SILENT)
+    return count
+
+
+def patient(one: Suspicion):
+    """Returns a member that withholds once as soon as that does not make its time longer."""
+    return lambda _: one.strikes(SILENT) < LEFT_OUT_FROM
+
+
+STRATEGIES = {
+    "always": lambda one, _rng: lambda _: True,
+    "every other time": lambda one, _rng: lambda number: number % 2 == 0,
+    "once it is forgiven": lambda one, _rng: patient(one),
+    "now and then": lambda one, rng: lambda _: rng.random() < 0.1,
+    "rarely": lambda one, rng: lambda _: rng.random() < 0.02,
+}
+
+
+@pytest.mark.parametrize("sums", [10, 200, 2000])
+@pytest.mark.parametrize("leave_out", [1, 4, 80])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_whatever_a_member_does_it_spoils_few_sums(strategy, leave_out, sums):
+    for seed in range(20):
+        one = suspicion(leave_out)
+        count = spoiled(one, sums, STRATEGIES[strategy](one, random.Random(seed)))
+        assert count <= bound(sums, leave_out), (strategy, seed)
+
+
+def test_the_bound_is_not_far_off():
+    assert spoiled(suspicion(4), 2000, lambda _: True) >= bound(2000, 4) - 2000 / FORGIVEN_AFTER - 1
+
+
+def test_one_member_spoils_hardly_more_steps_than_a_budget_has_in_reserve():
+    """One step in 25 and two more are in reserve. A round has 20 steps here; the first time is 4 rounds."""
+    assert all(bound(steps, 80) <= 2 + 2 + steps / 25 for steps in range(40, 2000))

@@ -1,0 +1,359 @@
+"""Groups without a member that withholds: what it can spoil, and that honest members block nobody."""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from protocol.actions import Completed, Due, Failed, Note, Notice, Spend, Withheld
+from protocol.aggregation.additive.shares import ShareSettings
+from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
+from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.wire.ids import Key
+from protocol.wire.masked_messages import (
+    Ack,
+    Check,
+    Join,
+    JoinCertificate,
+    Joined,
+    Masked,
+    MaskedMessage,
+    Release,
+    Total,
+)
+from protocol.wire.messages import Group, LeftOut, Ready
+from tests.parts import endpoint, members
+from tests.wires import Wires
+
+KEYS = members(5)
+REDUCERS = 0
+LEAVE_OUT = 4
+SETUP = (Join, Joined, JoinCertificate)
+Drops = Callable[[str, str, Any], bool]
+
+
+class Swarm(Wires):
+    """A swarm that takes single steps; counts the charges of each node."""
+
+    def __init__(self, keys=KEYS, layout: int = REDUCERS, **changes: Any) -> None:
+        settings = {
+            "last_generation": 10_000,
+            "last_round": 2**31,
+            "masked": MaskedSettings(None, None, layout, honest=2),
+            "shares": ShareSettings("seed", None, 100.0),
+            "leave_out": LEAVE_OUT,
+            **changes,
+        }
+        super().__init__(keys, **settings)
+        self.charges: Counter[str] = Counter()
+        self._offers = 0
+        self.open()
+
+    def carry_out(self, where, actions) -> None:
+        for action in actions:
+            self.charges[where] += isinstance(action, Spend)
+            super().carry_out(where, [action])
+
+    def steps(self, count: int) -> "Swarm":
+        """So many times, all that are idle offer, and the time of what they wait for passes."""
+        for _ in range(count):
+            for key in self.keys:
+                if self[key].status.phase == "idle":
+                    self._offers += 1
+                    vector = np.ones(5, dtype="<f4")
+                    self.carry_out(
+                        endpoint(key), self[key].offer(vector, self._offers.to_bytes(32, "big"), self.now)
+                    )
+            self.quiet()
+            for _ in range(40):
+                if all(self[key].status.phase in ("idle", "group") for key in self.keys):
+                    break
+                self.tick(1.0)
+            self.tick(1.0)
+        return self
+
+    def generation(self) -> int:
+        return max(self[key].base.generation for key in self.keys)
+
+    def failed(self, key) -> list[Failed]:
+        return [end for where, end in self.ends(Failed) if where == endpoint(key) and end.sid is not None]
+
+    def left_out(self, *keys) -> list[tuple[Key, ...]]:
+        return [self[key].left_out for key in keys]
+
+
+def withholds(*keys, to=KEYS, kinds: tuple[type, ...] = (), setup: tuple[type, ...] = SETUP) -> Drops:
+    """These join, and then send nothing of a session (or nothing of these `kinds`) to some."""
+    ends, targets = {endpoint(key) for key in keys}, {endpoint(key) for key in to}
+
+    def dropped(sender: str, there: str, message: Any) -> bool:
+        is_due = isinstance(message, kinds or MaskedMessage) and not isinstance(message, setup)
+        return sender in ends and there in targets and is_due
+
+    return dropped
+
+
+def others_of(*keys) -> list:
+    return [key for key in KEYS if key not in keys]
+
+
+@pytest.mark.parametrize("layout", [REDUCERS, ALL_TO_ALL_BYTES])
+@pytest.mark.parametrize("number", [0, 2, 4])  # 0 has the lowest key: it coordinates
+def test_a_member_that_joins_and_withholds_spoils_few_steps_and_the_others_go_on(number, layout):
+    silent, others = KEYS[number], others_of(KEYS[number])
+    wires = Swarm(layout=layout)
+    wires.dropped = withholds(silent)
+    wires.steps(40)
+
+    spoiled = [len(wires.failed(key)) for key in others]
+    assert max(spoiled) <= 2 + 4, spoiled  # 2 + log2(1 + 40 / 4), of which it reaches 5
+    assert min(spoiled) >= 2
+    assert wires.generation() >= 40 - 6
+    steps = [end for where, end in wires.ends(Completed) if where == endpoint(others[0])]
+    assert {len(end.contributors) for end in steps} == {len(others)}
+    assert all(charges <= 40 for charges in wires.charges.values())
+
+
+def test_planted_fault_without_leaving_out_no_step_is_made_at_all():
+    wires = Swarm(leave_out=0)
+    wires.dropped = withholds(KEYS[2])
+    wires.steps(10)
+
+    assert wires.generation() == 0
+    assert len(wires.failed(KEYS[0])) == 10
+
+
+def test_a_member_that_dies_once_and_comes_back_is_in_the_next_group():
+    wires = Swarm().steps(2)
+    wires.dropped = withholds(KEYS[3])
+    wires.steps(1)
+    wires.dropped = lambda *_: False
+    wires.steps(2)
+
+    assert wires.left_out(*KEYS) == [()] * 5
+    assert [len(end.contributors) for where, end in wires.ends(Completed) if where == endpoint(KEYS[0])] == [
+        5
+    ] * 4
+
+
+def test_a_member_that_withheld_twice_comes_back_when_its_time_is_over():
+    wires = Swarm()
+    wires.dropped = withholds(KEYS[3])
+    wires.steps(2)
+    assert wires.left_out(*others_of(KEYS[3])) == [(KEYS[3].public,)] * 4
+    wires.dropped = lambda *_: False
+    wires.steps(LEAVE_OUT + 1)
+    sizes = [len(end.contributors) for where, end in wires.ends(Completed) if where == endpoint(KEYS[0])]
+
+    assert sizes == [4] * LEAVE_OUT + [5]
+    assert wires.left_out(*KEYS) == [()] * 5
+    notices = [note for _, note in wires.told if isinstance(note, Notice) and note.kind is Note.WITHHOLDS]
+    failed = "and the sum failed"
+    assert {note.text.partition(", ")[2] for note in notices if note.who == endpoint(KEYS[3])} == {
+        f"{failed}: the next time it is left out for 4 rounds",
+        f"{failed}: left out for 4 rounds",
+        "",  # it is no longer left out
+    }
+
+
+def suspects(wires: Swarm, who, whom) -> None:
+    """Makes a node leave another out, rightly or not."""
+    for number in range(2):
+        wires[who]._suspicion.failed(Withheld(bytes([number] * 32), Due.VECTOR, (whom.public,)), 4)
+
+
+def test_two_that_suspect_each_other_or_different_ones_block_nobody():
+    wires = Swarm()
+    suspects(wires, KEYS[0], KEYS[1])
+    suspects(wires, KEYS[1], KEYS[2])
+    wires.steps(1)
+
+    assert wires.generation() == 1
+    (sizes,) = {len(end.contributors) for _, end in wires.ends(Completed)}
+    assert sizes == 4, "one of the two pairs shares a member, and that one waits"
+    wires.steps(LEAVE_OUT + 2)
+    assert len(wires.ends(Completed)[-1][1].contributors) == 5, "all are back"
+    assert not wires.errors
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_an_honest_one_that_all_others_suspect_is_back_in_time(number):
+    suspect = KEYS[number]
+    wires = Swarm()
+    for key in others_of(suspect):
+        suspects(wires, key, suspect)
+    wires.steps(LEAVE_OUT)
+    assert {len(end.contributors) for _, end in wires.ends(Completed)} == {4}
+    assert wires.generation() == LEAVE_OUT
+    wires.steps(2)
+    assert len(wires.ends(Completed)[-1][1].contributors) == 5
+
+
+@pytest.mark.parametrize("least", [3, 4, 5])
+@pytest.mark.parametrize("seed", range(12))
+def test_whoever_suspects_whom_every_step_finds_a_group(seed, least):
+    rng = random.Random(1000 * least + seed)
+    wires = Swarm(min_participants=least)
+    for who in KEYS:
+        for whom in rng.sample(others_of(who), rng.randint(0, 4)):
+            suspects(wires, who, whom)
+    for number in range(1, 8):
+        wires.steps(1)
+        if wires.generation() < number:  # pairs that cannot be kept apart wait longer for others
+            wires.tick(30.0)
+        assert wires.generation() >= number, (seed, least)
+
+
+def test_where_too_few_others_are_there_the_group_has_the_member_and_its_good_step_ends_the_time():
+    wires = Swarm(KEYS[:4], min_participants=4, masked=MaskedSettings(None, None, REDUCERS, honest=1))
+    suspects(wires, KEYS[1], KEYS[2])
+    wires.steps(1).tick(30.0)
+
+    assert [len(end.contributors) for _, end in wires.ends(Completed)] == [4] * 4
+    assert wires[KEYS[1]].left_out == ()
+
+
+# -- what one node can know ----------------------------------------------------------------------------------
+
+
+def named(found: Withheld | None) -> tuple[Due, tuple[Key, ...]] | None:
+    return None if found is None else (found.due, found.keys)
+
+
+def session(drops: Drops, layout: int = REDUCERS, keys=KEYS) -> dict[Any, Withheld | None]:
+    """Returns what each node concludes from one session."""
+    wires = Swarm(keys, layout=layout)
+    wires.dropped = drops
+    wires.steps(1)
+    return {key: ends[0].withheld if (ends := wires.failed(key)) else None for key in keys}
+
+
+@pytest.mark.parametrize("layout", [REDUCERS, ALL_TO_ALL_BYTES])
+def test_who_sends_nothing_after_joining_is_named_by_all_others(layout):
+    found = session(withholds(KEYS[2]), layout)
+    about = [found[key] for key in others_of(KEYS[2])]
+
+    assert {one.keys for one in about if one is not None} == {(KEYS[2].public,)}
+    assert {one.due for one in about if one is not None} <= {Due.VECTOR, Due.VOTE}
+    assert None not in about
+
+
+def test_a_vector_withheld_from_one_member_is_seen_by_that_one_and_the_others_name_nobody():
+    """It says in its votes that the chunk is missing: so the others do not blame it for its total.
+
+    To the one that withholds it says of a chunk that was sent that it was not.
+    """
+    victim, silent = KEYS[0], KEYS[2]
+    found = session(withholds(silent, to=[victim], kinds=(Masked,)))
+
+    assert named(found[victim]) == (Due.VECTOR, (silent.public,))
+    assert named(found[silent]) == (Due.TOTAL, (victim.public,))
+    assert [found[key] for key in others_of(silent, victim)] == [None] * 3
+
+
+def test_a_reducer_that_withholds_its_total_is_named_by_all():
+    found = session(withholds(KEYS[0], kinds=(Total,)))
+    assert [named(found[key]) for key in KEYS[1:]] == [(Due.TOTAL, (KEYS[0].public,))] * 4
+
+
+@pytest.mark.parametrize("kind", [Check, Ack, Release])
+def test_a_session_goes_on_without_the_last_messages_of_as_many_as_may_fall_silent(kind):
+    wires = Swarm()
+    wires.dropped = withholds(KEYS[2], kinds=(kind,))
+    wires.steps(3)
+    assert wires.generation() == 3
+    assert wires.left_out(*others_of(KEYS[2])) == [()] * 4
+
+
+def test_where_all_must_release_who_does_not_is_named():
+    """In four with one honest other each, nobody may fall silent at the end."""
+    wires = Swarm(KEYS[:4], masked=MaskedSettings(None, None, ALL_TO_ALL_BYTES, honest=1))
+    wires.dropped = withholds(KEYS[2], kinds=(Ack,))
+    wires.steps(1)
+    ends = [wires.failed(key)[0].withheld for key in (KEYS[0], KEYS[1], KEYS[3])]
+    assert [named(end) for end in ends] == [(Due.ANSWER, (KEYS[2].public,))] * 3
+
+
+def test_a_vector_that_one_of_four_lacks_is_passed_on_to_it_and_nobody_is_named():
+    """Those that have it have acknowledged the sum, and pass on what makes it."""
+    wires = Swarm(KEYS[:4], masked=MaskedSettings(None, None, ALL_TO_ALL_BYTES, honest=1))
+    wires.dropped = withholds(KEYS[2], to=[KEYS[3]], kinds=(Masked,))
+    wires.steps(1)
+
+    assert wires.generation() == 1
+    assert not wires.failed(KEYS[3])
+
+
+def test_one_that_withholds_from_one_after_the_other_is_soon_at_odds_with_most():
+    """No other member sees it. Each victim asks for itself; two of them outnumber the one they name."""
+    silent, others = KEYS[2], others_of(KEYS[2])
+    wires = Swarm()
+
+    def dropped(sender: str, to: str, message: Any) -> bool:
+        victim = others[(wires.generation() + len(wires.failed(others[-1]))) % len(others)]
+        return withholds(silent, to=[victim], kinds=(Masked,))(sender, to, message)
+
+    wires.dropped = dropped
+    wires.steps(60)
+
+    assert max(len(wires.failed(key)) for key in others) <= len(others) * 6
+    assert wires.generation() >= 30
+
+
+def test_a_node_that_was_cut_off_from_a_sum_that_the_others_made_takes_its_strike_back():
+    """It lacks one vector, and hears of no end of the session: so it blames the one whose vector it lacks."""
+    wires = Swarm(layout=ALL_TO_ALL_BYTES)
+    deaf, blamed = KEYS[4], KEYS[1]
+    wires.dropped = lambda sender, to, message: (
+        to == endpoint(deaf)
+        and not isinstance(message, (*SETUP, Ready, Group))
+        and (sender == endpoint(blamed) or not isinstance(message, Masked))
+    )
+    wires.steps(1)
+    assert wires.generation() == 1
+    assert named(wires.failed(deaf)[0].withheld) == (Due.VECTOR, (blamed.public,))
+    assert wires[deaf]._suspicion.strikes(blamed.public) == 1
+    wires.dropped = lambda *_: False
+    for key in others_of(deaf):
+        wires.carry_out(endpoint(deaf), wires[deaf].reconnected(endpoint(key), wires.now))
+    wires.quiet().tick(3.0).tick(3.0)
+
+    assert wires[deaf].base == wires[KEYS[0]].base
+    assert wires[deaf]._suspicion.strikes(blamed.public) == 0
+
+
+def test_who_does_not_join_is_named_and_costs_nothing():
+    wires = Swarm()
+    wires.dropped = withholds(KEYS[2], setup=())
+    wires.steps(4)
+    assert not any(wires.charges.values())
+    assert wires.left_out(*KEYS) == [()] * 5
+
+
+def test_a_coordinator_that_does_not_listen_is_left_for_another_one():
+    """It puts a member that withholds into every group: who suspects that one asks the next coordinator."""
+    wires = Swarm()
+    deaf, silent = KEYS[0], KEYS[3]
+    wires.dropped = lambda sender, to, message: (
+        withholds(silent)(sender, to, message) or (to == endpoint(deaf) and isinstance(message, LeftOut))
+    )
+    wires[deaf]._settings.__dict__["leave_out"] = 0
+    wires.steps(2)
+    assert wires.generation() == 0
+    for _ in range(4):
+        wires.steps(6)  # the next coordinator waits 5 s for those that did not come
+
+    assert max(len(wires.failed(key)) for key in others_of(deaf, silent)) <= 3
+    assert wires.generation() >= 4
+
+
+def test_whom_to_leave_out_is_taken_only_from_a_peer_that_may_be_ready_here():
+    wires = Swarm()
+    wires.errors.clear()
+    wires.hand(endpoint(KEYS[0]), LeftOut(bytes(16), (KEYS[1].public,)), "127.0.0.1:1")
+    assert [str(error) for error in wires.errors] == [
+        "whom to leave out, from a peer whose READY this node does not collect"
+    ]
