@@ -162,7 +162,7 @@ def _surely(bound: float, where: Where, fact: str, sign: float) -> Callable[[Swe
 
     def judge(sweep: Sweep) -> Verdict | None:
         found = {arm: level(sweep, arm, fact) for arm in sweep.select(where)}
-        if not found or not _all_have(sweep, fact, found):
+        if not found or not all_have(sweep, fact, found):
             return None
         of = "" if fact == FINAL else f", {fact}"
         end = min(sign * one.mean - one.margin for one in found.values())
