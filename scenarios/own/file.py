@@ -38,6 +38,8 @@ from scenarios.study.makers import (
     never_falls,
     no_worse,
     rises,
+    surely_at_least,
+    surely_at_most,
     within,
 )
 from scenarios.study.sweep import FINAL, Quick, Study, Sweep
@@ -98,6 +100,8 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "never_falls": ("over",),
     "best_inside": ("over",),
     "at_least": ("bound",),
+    "surely_at_least": ("bound",),
+    "surely_at_most": ("bound",),
     "apart": ("higher", "lower"),
     "no_worse": ("one", "other"),
     "alike": ("one", "other"),
@@ -231,7 +235,7 @@ def _claim(own: ClaimSection, where: str, factors: Mapping[str, Factors]) -> Cla
         if given != (name in needs):
             what = "has no effect on" if given else "is missing for"
             raise ConfigError(f"{where}.{name} {what} claim {own.claim!r}; it takes {', '.join(needs)}")
-    if own.where and own.claim not in (*_ALONG, "at_least"):
+    if own.where and own.claim not in (*_ALONG, *_BOUNDED):
         raise ConfigError(f"{where}.where has no effect on claim {own.claim!r}; it takes {', '.join(needs)}")
     made, lacking = _made(own, factors)
     if lacking:
@@ -244,9 +248,9 @@ def _made(own: ClaimSection, factors: Mapping[str, Factors]) -> tuple[Claim[Swee
     over, higher, lower = own.over or "", own.higher or {}, own.lower or {}
     one, other = own.one or {}, own.other or {}
     match own.claim:
-        case "at_least":
+        case maker if maker in _BOUNDED:
             lacking = lacking_arms(factors, own.where)
-            return at_least(own.bound or 0.0, own.where, own.fact, own.name), lacking
+            return _BOUNDED[maker](own.bound or 0.0, own.where, own.fact, own.name), lacking
         case "apart":
             return apart(higher, lower, own.fact, own.name), lacking_pairs(factors, higher, lower)
         case "within":
@@ -262,6 +266,11 @@ def _made(own: ClaimSection, factors: Mapping[str, Factors]) -> tuple[Claim[Swee
             return _ALONG[maker](over, own.where, own.fact, own.name), lacking
 
 
+_BOUNDED: Mapping[str, Callable[[float, Where, str, str], Claim[Sweep]]] = {
+    "at_least": at_least,
+    "surely_at_least": surely_at_least,
+    "surely_at_most": surely_at_most,
+}
 _ALONG: Mapping[str, Callable[[str, Where, str, str], Claim[Sweep]]] = {
     "falls": falls,
     "rises": rises,

@@ -153,7 +153,7 @@ class Lines:
 
     over: "" takes all arms of a curve as one line, whatever they differ in; the curves then say their `x`.
     curves: instead of `where`; then `levels` are the only references. A curve of one arm is a point; a chart
-    of points alone is left out. x_title, y: of the axes. look: changes to the layout.
+    is left out if no curve has `least` points. x_title, y: of the axes. look: changes to the layout.
     """
 
     over: str
@@ -168,6 +168,7 @@ class Lines:
     y: Json | None = None
     scale: str = ""
     ticks: Sequence[float] = ()
+    least: int = 2
     look: Look = field(default_factory=dict)
 
     def chart(self, sweep: Sweep) -> Chart:
@@ -175,7 +176,7 @@ class Lines:
         traces = [trace for curve, place in self._curves() for trace in self._traces(sweep, curve, place)]
         places = _in_order([place for trace in traces for place in trace["x"]])
         key = self.key or _key("over", self.over, self.fact)
-        if not any(len(trace["x"]) > 1 for trace in traces):
+        if not any(len(trace["x"]) >= self.least for trace in traces):
             return Chart(key, "", "", (), {})
         found = (one.trace(sweep, places, self.fact) for one in self._references(sweep))
         return Chart(

@@ -19,6 +19,8 @@ from scenarios.study.makers import (
     never_falls,
     no_worse,
     rises,
+    surely_at_least,
+    surely_at_most,
     within,
 )
 from tests.unit.scenarios.study.made_up import TWO, sweep
@@ -97,6 +99,24 @@ def test_at_least_looks_at_the_least_of_the_arms():
     assert at_least(0.4, {"epsilon": 3}).judge(sweep(RISING)) is None
 
 
+def test_surely_at_a_bound_is_the_whole_interval_of_every_arm():
+    """The margin is that of `level`: the bound lies between a mean and the end of its interval."""
+    noisy = sweep(RISING, jitter=0.01)
+    margin = noisy.margin("ldp 1")
+    low, high = 0.3 - margin, 0.5 + noisy.margin("ldp 100")
+    assert surely_at_least(low - 1e-9).judge(noisy).holds
+    assert not surely_at_least(low + 1e-9).judge(noisy).holds
+    assert surely_at_most(high + 1e-9).judge(noisy).holds
+    assert not surely_at_most(high - 1e-9).judge(noisy).holds
+    assert surely_at_least(0.4, {"epsilon": 100}).judge(noisy).holds
+    assert surely_at_most(0.4, {"epsilon": 3}).judge(noisy) is None
+    numbers = surely_at_most(0.6, fact="lost").judge(noisy).numbers
+    assert numbers["ldp 1, lost"] == pytest.approx(noisy.mean("ldp 1", "lost"))
+    assert numbers["at most"] == 0.6
+    assert surely_at_most(0.5).name == "The figure is at most 0.5, with its margin"
+    assert surely_at_least(0.5).name == "The figure is at least 0.5, less its margin"
+
+
 SGD, NONE = {"mechanism": "sgd"}, {"mechanism": "none"}
 
 
@@ -159,7 +179,8 @@ def test_several_claims_as_one_and_a_claim_as_an_identity():
     assert not claim.judge(sweep({**TWO, "ldp 1": 0.4})).holds
     assert every("Both", rises("epsilon", SGD), rises("clients")).judge(sweep(TWO)) is None
     twice = every("Twice", apart(SGD, LDP), apart(NONE, LDP)).judge(sweep(TWO))
-    assert twice.numbers["pairs, part 2"] == 2
+    assert "least difference in margins, part 2" in twice.numbers
+    assert "pairs, part 2" not in twice.numbers, "an equal number is said once"
     assert identity(claim).kind == "identity"
 
 

@@ -170,6 +170,12 @@ def test_curves_and_bars():
     assert len(Rounds().chart(sweep({f"a {n}": 0.1 for n in range(9)})).traces) == 8
 
 
+def test_a_chart_may_be_content_with_points():
+    one = sweep({"ldp 1": 0.3})
+    assert Lines("epsilon", curves=(Curve("ldp"),)).chart(one).traces == ()
+    assert len(Lines("epsilon", curves=(Curve("ldp"),), least=1).chart(one).traces) == 1
+
+
 def test_charts_without_arms_are_left_out():
     made = specified(Lines("clients"), Rounds({"epsilon": 3}), Bars({"epsilon": 3}), Bars())
     assert [chart.key for chart in made(sweep(TWO))] == ["bars-figure"]
