@@ -7,7 +7,7 @@ peers = 4
 [data], [model], [train], ...   as in a task, for all arms
 [[arms]]                        `grid`: lists of values by dotted keys; `set`: values of all of its arms;
                                     `factors`: further words to select its arms by; `name`: their beginning
-[[claims]]                      `claim`: a maker of scenarios.study.makers, and its arguments
+[[claims]]                      `claim`: a maker of scenarios.study.makers or .bounds, and its arguments
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from scenarios.frame.spec import Claim
 from scenarios.own.grid import grid
 from scenarios.own.tables import PEERS, SECTIONS
 from scenarios.study.arms import Arm, Factors, Where
+from scenarios.study.bounds import above, below
 from scenarios.study.makers import (
     alike,
     apart,
@@ -38,8 +39,6 @@ from scenarios.study.makers import (
     never_falls,
     no_worse,
     rises,
-    surely_at_least,
-    surely_at_most,
     within,
 )
 from scenarios.study.sweep import FINAL, Quick, Study, Sweep
@@ -100,8 +99,8 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "never_falls": ("over",),
     "best_inside": ("over",),
     "at_least": ("bound",),
-    "surely_at_least": ("bound",),
-    "surely_at_most": ("bound",),
+    "above": ("bound",),
+    "below": ("bound",),
     "apart": ("higher", "lower"),
     "no_worse": ("one", "other"),
     "alike": ("one", "other"),
@@ -268,8 +267,8 @@ def _made(own: ClaimSection, factors: Mapping[str, Factors]) -> tuple[Claim[Swee
 
 _BOUNDED: Mapping[str, Callable[[float, Where, str, str], Claim[Sweep]]] = {
     "at_least": at_least,
-    "surely_at_least": surely_at_least,
-    "surely_at_most": surely_at_most,
+    "above": above,
+    "below": below,
 }
 _ALONG: Mapping[str, Callable[[str, Where, str, str], Claim[Sweep]]] = {
     "falls": falls,

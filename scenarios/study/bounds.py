@@ -24,8 +24,9 @@ def above(bound: float, where: Where, fact: str = FINAL, name: str = "") -> Clai
         arms = sweep.select(where)
         if not arms or not all_have(sweep, fact, arms):
             return None
-        holds = all(level(sweep, arm, fact).low >= bound for arm in arms)
-        return Verdict(holds, {**_levels(sweep, arms, fact), "at least": bound})
+        low = min(level(sweep, arm, fact).low for arm in arms)
+        told: Numbers = {_of("least, less its margin", fact): low, "at least": bound}
+        return Verdict(low >= bound, {**_levels(sweep, arms, fact), **told})
 
     return Claim(name or f"{fact} is above {bound:g}", judge)
 
@@ -37,8 +38,9 @@ def below(bound: float, where: Where, fact: str = FINAL, name: str = "") -> Clai
         arms = sweep.select(where)
         if not arms or not all_have(sweep, fact, arms):
             return None
-        holds = all(level(sweep, arm, fact).high < bound for arm in arms)
-        return Verdict(holds, {**_levels(sweep, arms, fact), "below": bound})
+        high = max(level(sweep, arm, fact).high for arm in arms)
+        told: Numbers = {_of("most, with its margin", fact): high, "below": bound}
+        return Verdict(high < bound, {**_levels(sweep, arms, fact), **told})
 
     return Claim(name or f"{fact} is below {bound:g}", judge)
 
@@ -63,4 +65,8 @@ def ahead(by: float, one: Where, other: Where, fact: str = FINAL, name: str = ""
 
 def _levels(sweep: Sweep, arms: tuple[str, ...], fact: str) -> Numbers:
     """The mean of every arm."""
-    return {arm if fact == FINAL else f"{arm}, {fact}": sweep.mean(arm, fact) for arm in arms}
+    return {_of(arm, fact): sweep.mean(arm, fact) for arm in arms}
+
+
+def _of(name: str, fact: str) -> str:
+    return name if fact == FINAL else f"{name}, {fact}"

@@ -4,8 +4,6 @@
     never_falls       along such a line, without a clear rise at the end
     best_inside       the best level of a factor is neither its first nor its last
     at_least          every selected arm reaches a bound
-    surely_at_least, surely_at_most
-                      its whole confidence interval does
     apart, no_worse, alike, within
                       two selections, pair by pair of arms that agree in all other factors
     every             several claims as one
@@ -137,39 +135,6 @@ def at_least(bound: float, where: Where = EVERYTHING, fact: str = FINAL, name: s
 
     said = f"{_subject(fact)} is at least {bound:g}"
     return Claim(name or said + _among(where), judge)
-
-
-def surely_at_least(
-    bound: float, where: Where = EVERYTHING, fact: str = FINAL, name: str = ""
-) -> Claim[Sweep]:
-    """The whole confidence interval of every selected arm is at or above `bound`."""
-    said = f"{_subject(fact)} is at least {bound:g}, less its margin"
-    return Claim(name or said + _among(where), _surely(bound, where, fact, 1.0))
-
-
-def surely_at_most(
-    bound: float, where: Where = EVERYTHING, fact: str = FINAL, name: str = ""
-) -> Claim[Sweep]:
-    """The whole confidence interval of every selected arm is at or below `bound`."""
-    said = f"{_subject(fact)} is at most {bound:g}, with its margin"
-    return Claim(name or said + _among(where), _surely(bound, where, fact, -1.0))
-
-
-def _surely(bound: float, where: Where, fact: str, sign: float) -> Callable[[Sweep], Verdict | None]:
-    extreme, asked = (
-        ("least, less its margin", "at least") if sign > 0 else ("most, with its margin", "at most")
-    )
-
-    def judge(sweep: Sweep) -> Verdict | None:
-        found = {arm: level(sweep, arm, fact) for arm in sweep.select(where)}
-        if not found or not all_have(sweep, fact, found):
-            return None
-        of = "" if fact == FINAL else f", {fact}"
-        end = min(sign * one.mean - one.margin for one in found.values())
-        numbers: Numbers = {f"{arm}{of}": one.mean for arm, one in found.items()}
-        return Verdict(end >= sign * bound, {**numbers, f"{extreme}{of}": sign * end, asked: bound})
-
-    return judge
 
 
 # -- between selections ------------------------------------------------------------------------------------

@@ -53,7 +53,12 @@ ROWS: Where = {**INVERSION, "training": "one step", **NONE}
 NODES: Where = {**INVERSION, "training": "as nodes", **NONE}
 """Inversion of updates of nodes with the default training."""
 PROPERTY: Where = {"attack": "property"}
+CLIENTS: Where = {**PROPERTY, **NONE}
+"""Property inference from sums of clients' updates without noise."""
 MEMBERSHIP: Where = {"attack": "membership"}
+MODEL: Where = {**MEMBERSHIP, **NONE}
+"""Membership inference from a model that is trained without noise."""
+PRIVATE_MODELS: Where = {**MEMBERSHIP, **DP_SGD}
 
 
 # -- cells -------------------------------------------------------------------------------------------------

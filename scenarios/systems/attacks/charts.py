@@ -16,7 +16,7 @@ from scenarios.study.plots import Bars, Curve, Lines, specified
 from scenarios.study.sweep import Sweep
 from scenarios.study.tables import Cells, Rows, error, mean, number, protection_rows, tabled
 from scenarios.systems.attacks.arms import (
-    DP_SGD,
+    CLIENTS,
     INVERSION,
     LDP,
     MEMBERS,
@@ -24,6 +24,7 @@ from scenarios.systems.attacks.arms import (
     NODE_ROWS,
     NODES,
     NONE,
+    PRIVATE_MODELS,
     PROPERTY,
     RECORD_EPSILONS,
     ROWS,
@@ -172,10 +173,10 @@ BY_MEMBERS = Lines(
     caption="Are most of this client's rows women's? AUC of the attack for one member of a sum; 0.5 is "
     f"chance. The dotted line knows exactly how many members have the property, and not which. {BARS}",
     curves=(
-        Curve("attack", {**PROPERTY, **NONE}),
+        Curve("attack", CLIENTS),
         Curve(
             "one who counts the members that have it",
-            {**PROPERTY, **NONE},
+            CLIENTS,
             "counting auc",
             dash="dot",
             ink=7,
@@ -274,5 +275,5 @@ tables = tabled(
             }
         ),
     ),
-    protection_rows({"none": NONE, "ldp": LDP, "dp-sgd": {**MEMBERSHIP, **DP_SGD}, "own": OWN}),
+    protection_rows({"none": NONE, "ldp": LDP, "dp-sgd": PRIVATE_MODELS, "own": OWN}),
 )

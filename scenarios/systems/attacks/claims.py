@@ -16,20 +16,22 @@ from scenarios.inference.inversion import RECOVERED
 from scenarios.inference.membership import ATTACKS
 from scenarios.runs.run import scenario_of
 from scenarios.study.arms import Where
+from scenarios.study.bounds import above, below
 from scenarios.study.comparison import CLOSE, level
 from scenarios.study.estimates import Estimate, estimate
-from scenarios.study.makers import Numbers, apart, every, falls, surely_at_least, surely_at_most
+from scenarios.study.makers import Numbers, apart, every, falls
 from scenarios.study.sweep import FINAL, Quick, Study, Sweep
 from scenarios.systems.attacks.arms import (
     ARMS,
+    CLIENTS,
     DP_SGD,
     INVERSION,
     LDP,
     MEMBERS,
-    MEMBERSHIP,
+    MODEL,
     NODE_ROWS,
     NODES,
-    NONE,
+    PRIVATE_MODELS,
     PROPERTY,
     RECORD_EPSILONS,
     ROWS,
@@ -53,7 +55,7 @@ def up_to(most: float) -> Where:
     return {**LDP, "epsilon": [epsilon for epsilon in UPDATE_EPSILONS if epsilon <= most]}
 
 
-def above(sweep: Sweep, arm: str, fact: str, value: float = 0.0) -> Estimate:
+def excess(sweep: Sweep, arm: str, fact: str, value: float = 0.0) -> Estimate:
     """How far a fact's mean is above a value."""
     return estimate(sweep.values(arm, fact) - value)
 
@@ -66,7 +68,7 @@ def bare_update_is_inverted(sweep: Sweep) -> Verdict | None:
     arm = sweep.first({**ROWS, "updates": 1})
     if arm is None:
         return None
-    found = level(sweep, arm).low >= RECOVERED and above(sweep, arm, "above guess").above
+    found = level(sweep, arm).low >= RECOVERED and excess(sweep, arm, "above guess").above
     return Verdict(found, _with_guess(sweep, arm))
 
 
@@ -78,7 +80,7 @@ def not_inverted(name: str, where: Where) -> Claim[Sweep]:
         if not arms:
             return None
         safe = all(
-            sweep.mean(arm) < RECOVERED and above(sweep, arm, "above guess").margins <= CLOSE for arm in arms
+            sweep.mean(arm) < RECOVERED and excess(sweep, arm, "above guess").margins <= CLOSE for arm in arms
         )
         return Verdict(safe, _with_guess(sweep, *arms))
 
@@ -98,7 +100,7 @@ def quotient_needs_one_row(sweep: Sweep) -> Verdict | None:
     bare, sums = sweep.first({**ROWS, "updates": 1}), sweep.select({**ROWS, "updates": SUMS[1:]})
     if bare is None or not sums:
         return None
-    most = max(above(sweep, arm, "quotient above guess").margins for arm in sums)
+    most = max(excess(sweep, arm, "quotient above guess").margins for arm in sums)
     numbers: Numbers = {arm: sweep.mean(arm, "quotient") for arm in (bare, *sums)}
     holds = level(sweep, bare, "quotient").low >= RECOVERED and most <= CLOSE
     return Verdict(holds, {**numbers, "most above one guess in margins": most})
@@ -110,12 +112,11 @@ def quotient_needs_one_row(sweep: Sweep) -> Verdict | None:
 def sums_tell_no_more_than_a_count(sweep: Sweep) -> Verdict | None:
     """Who could count the members with the property knows at least as much of one of them."""
     counted = {
-        arm: sweep.number(arm, "counting auc")
-        for arm in sweep.select({**PROPERTY, **NONE, "updates": MEMBERS[1:]})
+        arm: sweep.number(arm, "counting auc") for arm in sweep.select({**CLIENTS, "updates": MEMBERS[1:]})
     }
     if not counted:
         return None
-    most = max(above(sweep, arm, FINAL, auc).margins for arm, auc in counted.items())
+    most = max(excess(sweep, arm, FINAL, auc).margins for arm, auc in counted.items())
     numbers: Numbers = {}
     for arm, auc in counted.items():
         numbers |= {arm: sweep.mean(arm), f"{arm}, by counting": auc}
@@ -132,7 +133,7 @@ def each_attack(name: str, claim_of: Callable[[str], Claim[Sweep]]) -> Claim[Swe
 
 def calibration_is_no_worse(sweep: Sweep) -> Verdict | None:
     """Both attacks with shadow models, compared with the loss alone, without noise."""
-    arm = sweep.first({**MEMBERSHIP, **NONE})
+    arm = sweep.first(MODEL)
     if arm is None:
         return None
     loss = sweep.values(arm, "loss auc")
@@ -151,7 +152,7 @@ def advantages_are_below_the_ceiling(sweep: Sweep) -> Verdict | None:
     """No attack has a larger advantage than what epsilon allows."""
     numbers: Numbers = {}
     gaps = []
-    for arm in sweep.select({**MEMBERSHIP, **DP_SGD}):
+    for arm in sweep.select(PRIVATE_MODELS):
         most = max((level(sweep, arm, f"{attack} advantage") for attack in ATTACKS), key=lambda it: it.high)
         ceiling = sweep.mean(arm, "ceiling")
         numbers |= {
@@ -203,15 +204,15 @@ CLAIMS: tuple[Claim[Sweep], ...] = (
         f"{RECORD_EPSILONS[-1]}",
         {**INVERSION, **DP_SGD},
     ),
-    surely_at_least(
+    above(
         GIVEN_AWAY,
-        {**PROPERTY, **NONE, "updates": 1},
+        {**CLIENTS, "updates": 1},
         name=f"A bare update tells whether most of a client's rows are women's: AUC at least {GIVEN_AWAY:g}",
     ),
     every(
         "A secure sum tells less of one member the more members it has (by more than a margin)",
         *(
-            apart({**PROPERTY, **NONE, "updates": fewer}, {**PROPERTY, **NONE, "updates": more})
+            apart({**CLIENTS, "updates": fewer}, {**CLIENTS, "updates": more})
             for fewer, more in pairwise(MEMBERS)
         ),
     ),
@@ -219,12 +220,12 @@ CLAIMS: tuple[Claim[Sweep], ...] = (
         "A secure sum tells no more of one member than how many members have the property (within a margin)",
         sums_tell_no_more_than_a_count,
     ),
-    surely_at_most(
+    below(
         NEAR_CHANCE,
-        {**PROPERTY, **NONE, "updates": MEMBERS[-1]},
+        {**CLIENTS, "updates": MEMBERS[-1]},
         name=f"A secure sum of ten hides it: AUC at most {NEAR_CHANCE:g}",
     ),
-    surely_at_most(
+    below(
         NEAR_CHANCE,
         {**PROPERTY, **up_to(PROPERTY_EPSILON)},
         name=f"Noise hides it at an epsilon of at most {PROPERTY_EPSILON} for the update: AUC at most "
@@ -232,7 +233,7 @@ CLAIMS: tuple[Claim[Sweep], ...] = (
     ),
     each_attack(
         "Membership inference is above chance where there is no noise (by more than a margin)",
-        lambda auc: surely_at_least(CHANCE, {**MEMBERSHIP, **NONE}, auc),
+        lambda auc: above(CHANCE, MODEL, auc),
     ),
     Claim(
         "Attacks calibrated by shadow models are at least as good as the loss threshold (AUC, within a "
@@ -242,7 +243,7 @@ CLAIMS: tuple[Claim[Sweep], ...] = (
     each_attack(
         f"Membership inference is near chance at a record-level epsilon of {RECORD_EPSILON}: AUC at most "
         f"{NEAR_CHANCE:g}",
-        lambda auc: surely_at_most(NEAR_CHANCE, {**MEMBERSHIP, **DP_SGD, "epsilon": RECORD_EPSILON}, auc),
+        lambda auc: below(NEAR_CHANCE, {**PRIVATE_MODELS, "epsilon": RECORD_EPSILON}, auc),
     ),
     Claim(
         "No attack on membership has a larger advantage than epsilon allows", advantages_are_below_the_ceiling
@@ -256,12 +257,12 @@ HEADLINE: Mapping[str, Mapping[str, Where]] = {
         "after a node's training on 100 rows": {**NODES, "updates": 1, "rows": 100},
     },
     "A property is told with an AUC of": {
-        "from a bare update": {**PROPERTY, **NONE, "updates": 1},
-        "from a sum of ten": {**PROPERTY, **NONE, "updates": 10},
+        "from a bare update": {**CLIENTS, "updates": 1},
+        "from a sum of ten": {**CLIENTS, "updates": 10},
     },
     "Membership is told with an AUC of": {
-        "without noise": {**MEMBERSHIP, **NONE},
-        "at epsilon 1": {**MEMBERSHIP, **DP_SGD, "epsilon": 1},
+        "without noise": MODEL,
+        "at epsilon 1": {**PRIVATE_MODELS, "epsilon": 1},
     },
 }
 

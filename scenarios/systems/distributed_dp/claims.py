@@ -16,7 +16,7 @@ from scenarios.runs.run import scenario_of
 from scenarios.study.arms import Where
 from scenarios.study.comparison import CLOSE, difference, level, rise
 from scenarios.study.estimates import estimate
-from scenarios.study.makers import Numbers, identity
+from scenarios.study.makers import Numbers
 from scenarios.study.sweep import Quick, Study, Sweep
 from scenarios.swarms.dealt import HONEST, STEP_BYTES, STEP_S, Dealt, with_honest
 from scenarios.swarms.progress import percent
@@ -234,12 +234,11 @@ def steps_are_cheap(sweep: Sweep) -> Verdict | None:
 
 
 CLAIMS = (
-    identity(Claim("No arm spends more epsilon than it states", states_the_truth)),
-    identity(
-        Claim(
-            "With fewer honest members than assumed, epsilon grows as stated (7 of 10)",
-            fewer_honest_cost_epsilon,
-        )
+    Claim("No arm spends more epsilon than it states", states_the_truth, "identity"),
+    Claim(
+        "With fewer honest members than assumed, epsilon grows as stated (7 of 10)",
+        fewer_honest_cost_epsilon,
+        "identity",
     ),
     reaches_stated("A trusted server's private steps are as accurate as stated (within a margin)", CENTRAL),
     reaches_stated("Steps with shared noise are as accurate as stated (within a margin)", SHARED),

@@ -14,9 +14,10 @@ from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
 from scenarios.study.arms import Where
+from scenarios.study.bounds import above
 from scenarios.study.comparison import CLOSE, level, rise
 from scenarios.study.estimates import Estimate, estimate
-from scenarios.study.makers import Numbers, apart, every, identity, never_falls, no_worse, surely_at_least
+from scenarios.study.makers import Numbers, apart, every, never_falls, no_worse
 from scenarios.study.sweep import Quick, Study, Sweep
 from scenarios.systems.label_dp import charts
 from scenarios.systems.label_dp.arms import (
@@ -237,9 +238,7 @@ CLAIMS = (
         "Drawn once is at least as accurate where no more is proved for it (within a margin)",
         once_is_better_for_its_cost,
     ),
-    surely_at_least(
-        ALL_READ, NO_FLIPS, READ, "Without label privacy, gradients tell the follower every label"
-    ),
+    above(ALL_READ, NO_FLIPS, READ, "Without label privacy, gradients tell the follower every label"),
     Claim("With flips drawn once they tell no more than the stated epsilon allows", once_tells_what_it_may),
     Claim("With flips drawn afresh they tell more than the stated epsilon allows", afresh_tells_more),
     apart(NONE, SIGNS, name="Signs of the follower's outputs cost accuracy before any noise"),
@@ -248,8 +247,10 @@ CLAIMS = (
         {**NOISY_SIGNS, "epsilon": 0},
         name="Signs without noise are better than coin flips in their place",
     ),
-    identity(
-        Claim("Every epsilon is what its draws cost: stated once, or times the epochs", epsilons_are_true)
+    Claim(
+        "Every epsilon is what its draws cost: stated once, or times the epochs",
+        epsilons_are_true,
+        "identity",
     ),
 )
 

@@ -20,6 +20,19 @@ def test_the_whole_interval_of_every_arm_is_on_one_side(bound, jitter, over, und
     assert above(bound, LDP, "lost").judge(made).holds is (bound < 0.5)
 
 
+def test_the_end_of_the_interval_is_told():
+    made = sweep({"ldp 1": 0.3, "ldp 8": 0.31}, jitter=0.02)
+    low, high = 0.3 - made.margin("ldp 1"), 0.31 + made.margin("ldp 8")
+    least = min(low, 0.31 - made.margin("ldp 8"))
+    assert above(0.2, LDP).judge(made).numbers["least, less its margin"] == pytest.approx(least)
+    most = max(high, 0.3 + made.margin("ldp 1"))
+    assert below(0.2, LDP).judge(made).numbers["most, with its margin"] == pytest.approx(most)
+    assert above(least - 1e-9, LDP).judge(made).holds
+    assert not above(least + 1e-9, LDP).judge(made).holds
+    numbers = below(0.9, LDP, "lost").judge(made).numbers
+    assert {"ldp 1, lost", "most, with its margin, lost", "below"} <= {*numbers}
+
+
 def test_one_arm_that_is_not_is_enough():
     made = sweep({"ldp 1": 0.3, "ldp 8": 0.7})
     assert not above(0.5, LDP).judge(made).holds

@@ -19,8 +19,6 @@ from scenarios.study.makers import (
     never_falls,
     no_worse,
     rises,
-    surely_at_least,
-    surely_at_most,
     within,
 )
 from tests.unit.scenarios.study.made_up import TWO, sweep
@@ -97,24 +95,6 @@ def test_at_least_looks_at_the_least_of_the_arms():
     assert (verdict.holds, verdict.numbers["in"], verdict.numbers["arms"]) == (False, "ldp 1", 3)
     assert at_least(0.4, {"epsilon": 100}).judge(sweep(RISING)).holds
     assert at_least(0.4, {"epsilon": 3}).judge(sweep(RISING)) is None
-
-
-def test_surely_at_a_bound_is_the_whole_interval_of_every_arm():
-    """The margin is that of `level`: the bound lies between a mean and the end of its interval."""
-    noisy = sweep(RISING, jitter=0.01)
-    margin = noisy.margin("ldp 1")
-    low, high = 0.3 - margin, 0.5 + noisy.margin("ldp 100")
-    assert surely_at_least(low - 1e-9).judge(noisy).holds
-    assert not surely_at_least(low + 1e-9).judge(noisy).holds
-    assert surely_at_most(high + 1e-9).judge(noisy).holds
-    assert not surely_at_most(high - 1e-9).judge(noisy).holds
-    assert surely_at_least(0.4, {"epsilon": 100}).judge(noisy).holds
-    assert surely_at_most(0.4, {"epsilon": 3}).judge(noisy) is None
-    numbers = surely_at_most(0.6, fact="lost").judge(noisy).numbers
-    assert numbers["ldp 1, lost"] == pytest.approx(noisy.mean("ldp 1", "lost"))
-    assert numbers["at most"] == 0.6
-    assert surely_at_most(0.5).name == "The figure is at most 0.5, with its margin"
-    assert surely_at_least(0.5).name == "The figure is at least 0.5, less its margin"
 
 
 SGD, NONE = {"mechanism": "sgd"}, {"mechanism": "none"}
