@@ -79,17 +79,20 @@ def _along(
     towards, against = ("rise", "fall") if sign > 0 else ("fall", "rise")
 
     def judge(sweep: Sweep) -> Verdict | None:
-        found, holds, numbers = sweep.lines(over, where), [], Numbers()
-        if not all_have(sweep, fact, (arm for line in found for arm in line.arms)):
+        found = sweep.lines(over, where)
+        if not found or not all_have(sweep, fact, (arm for line in found for arm in line.arms)):
             return None
+        back, ahead, numbers = [], [], Numbers()
         for line in found:
-            steps = [sign * difference(sweep, *pair, fact).margins for pair in pairwise(line.arms)]
-            whole = sign * difference(sweep, line.arms[0], line.arms[-1], fact).margins
-            holds.append(min(steps) >= -CLOSE and (whole > CLOSE or not rises))
+            back.append(max(-sign * difference(sweep, *pair, fact).margins for pair in pairwise(line.arms)))
+            ahead.append(sign * difference(sweep, line.arms[0], line.arms[-1], fact).margins)
             numbers |= _levels(sweep, line, over, fact, found)
-            numbers[_of(line, f"largest {against} in margins", found)] = -min(steps)
-            numbers[_of(line, f"{towards} from first to last in margins", found)] = whole
-        return Verdict(all(holds), numbers) if found else None
+            numbers[_of(line, f"largest {against} in margins", found)] = back[-1]
+            numbers[_of(line, f"{towards} from first to last in margins", found)] = ahead[-1]
+        worst: Numbers = {f"largest {against} in margins": max(back)}
+        worst[f"least {towards} from first to last in margins"] = min(ahead)
+        holds = max(back) <= CLOSE and (min(ahead) > CLOSE or not rises)
+        return Verdict(holds, worst | numbers if len(found) > 1 else numbers)
 
     return judge
 

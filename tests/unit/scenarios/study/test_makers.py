@@ -65,6 +65,10 @@ def test_a_line_is_chosen_by_where_and_its_numbers_are_told():
     both = rises("epsilon").judge(sweep(figures))
     assert both.numbers["mechanism sgd: epsilon 8"] == pytest.approx(0.8)
     assert both.numbers["mechanism ldp: rise from first to last in margins"] > 1
+    least = both.numbers["mechanism sgd: rise from first to last in margins"]
+    assert both.numbers["least rise from first to last in margins"] == least < 0
+    most = both.numbers["mechanism sgd: largest fall in margins"]
+    assert both.numbers["largest fall in margins"] == most > 1
     assert verdict.numbers["rise from first to last in margins"] > 1
     assert falls("epsilon", {"mechanism": "sgd"}).judge(sweep(figures)).holds
 
