@@ -82,7 +82,7 @@ class Reference(Protocol):
     """What a plot shows for comparison."""
 
     def trace(self, sweep: Sweep, places: Sequence[Any], fact: str) -> Json | None:
-        """The trace beside curves at `places` that show `fact`; None if its arm was not run."""
+        """The trace beside curves at `places` that show `fact`; None if no arm that was run has it."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,13 @@ class Level:
             at = list(self.at or places)
             return merged({**level_line(self.name, 0.0, at), "y": [self.of(x) for x in at]}, self.style)
         value = self.of if isinstance(self.of, int | float) else self._mean(sweep, self.of, self.fact or fact)
-        return None if value is None else merged(level_line(self.name, value, _ends(places)), self.style)
+        return None if math.isnan(value) else merged(level_line(self.name, value, _ends(places)), self.style)
 
     @staticmethod
-    def _mean(sweep: Sweep, where: Where, fact: str) -> float | None:
+    def _mean(sweep: Sweep, where: Where, fact: str) -> float:
+        """NaN without such an arm, or if it has no such fact."""
         arm = sweep.first(where)
-        return None if arm is None else sweep.mean(arm, fact)
+        return math.nan if arm is None else sweep.mean(arm, fact)
 
 
 @dataclass(frozen=True)
@@ -373,7 +374,7 @@ class Bars:
         traces = [
             self._bars(sweep, curve, name, arms, position if curve.ink is None else curve.ink)
             for place, curve in enumerate(curves)
-            for position, (name, arms) in enumerate(_groups(sweep, curve).items(), place)
+            for position, (name, arms) in enumerate(self._groups(sweep, curve).items(), place)
         ]
         places = list(dict.fromkeys(place for trace in traces for place in trace["x"]))
         if self.curves and sum(len(trace["x"]) for trace in traces) < 2:
@@ -390,6 +391,15 @@ class Bars:
             merged(layout, _look(self.look, sweep)),
         )
 
+    def _groups(self, sweep: Sweep, curve: Curve) -> dict[str, list[str]]:
+        """The arms of a curve that have its fact, by name: one text, or what a function says of each."""
+        groups: dict[str, list[str]] = {}
+        for arm in sweep.select(curve.where):
+            if not math.isnan(sweep.mean(arm, curve.fact or self.fact)):
+                name = curve.name if isinstance(curve.name, str) else curve.name(sweep.factors[arm])
+                groups.setdefault(name, []).append(arm)
+        return groups
+
     def _bars(self, sweep: Sweep, curve: Curve, name: str, arms: Sequence[str], ink: int) -> Json:
         fact, label = curve.fact or self.fact, self.label
         bars: Json = {
@@ -402,15 +412,6 @@ class Bars:
             **({"base": self.base} if self.base else {}),
         }
         return merged(bars, _style(curve.style, sweep, arms))
-
-
-def _groups(sweep: Sweep, curve: Curve) -> dict[str, list[str]]:
-    """The arms of a curve by their name: all with one text, or with what a function says of their factors."""
-    groups: dict[str, list[str]] = {}
-    for arm in sweep.select(curve.where):
-        name = curve.name if isinstance(curve.name, str) else curve.name(sweep.factors[arm])
-        groups.setdefault(name, []).append(arm)
-    return groups
 
 
 def _name(fact: str, capital: bool = False) -> str:

@@ -16,7 +16,6 @@ from scenarios.systems.dp_fedavg.arms import (
     CLIPS,
     DELTA,
     FLAT,
-    NOISE,
     NOISE_OF_ALL,
     TEN_USERS,
     TEN_USERS_NOISE,
@@ -80,7 +79,7 @@ OVER_EPSILON = Lines(
     title="Accuracy over privacy",
     caption="Epsilon proved for adding or removing one user with all its data, over all rounds, "
     f"at delta {DELTA:g}; less is more private. {BARS}",
-    curves=(Curve(_users, {**USUAL_CLIP, Z: NOISE[1:]}, x=PROVED),),
+    curves=(Curve(_users, USUAL_CLIP, x=PROVED),),
     levels=(Level(f"no noise, {USUAL.clients} users", QUIET),),
     x_title="epsilon for one user",
     y=ACCURACY,

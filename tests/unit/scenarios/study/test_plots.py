@@ -1,5 +1,8 @@
 """Charts by specification, and what a study shows that says nothing about it."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from scenarios.study.plots import (
@@ -124,6 +127,23 @@ def test_bars_side_by_side_have_labels_of_factors():
     assert (lost["y"], lost["marker"]["color"]) == (pytest.approx([0.598, 0.3]), "var(--series-2)")
     assert level["x"] == ["ε 1", "ε 8"]
     assert chart.layout["barmode"] == "group"
+
+
+def test_what_is_not_known_is_not_drawn():
+    """NaN is no JSON: a report with it could not be read."""
+    whole = sweep(TWO)
+    outcomes = {
+        arm: tuple(replace(one, facts={}) for one in those) if arm in ("none", "sgd 8") else those
+        for arm, those in whole.outcomes.items()
+    }
+    partly = replace(whole, outcomes=outcomes)
+    over = Lines(
+        "epsilon", fact="lost", curves=(Curve("a", LDP), Curve("b", SGD)), levels=(Level("c", NONE),)
+    )
+    for plot in (over, Lines("epsilon", fact="lost"), Bars(fact="lost")):
+        traces = plot.chart(partly).traces
+        json.dumps(traces, allow_nan=False)
+        assert sum(len(trace["x"]) for trace in traces) == 3
 
 
 def test_a_single_bar_is_no_chart():
