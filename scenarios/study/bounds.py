@@ -13,7 +13,7 @@ from __future__ import annotations
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.study.arms import Where
 from scenarios.study.comparison import difference, level
-from scenarios.study.makers import Numbers, all_have
+from scenarios.study.makers import Numbers, all_have, figures_of
 from scenarios.study.sweep import FINAL, Sweep
 
 
@@ -25,7 +25,7 @@ def above(bound: float, where: Where, fact: str = FINAL, name: str = "") -> Clai
         if not arms or not all_have(sweep, fact, arms):
             return None
         holds = all(level(sweep, arm, fact).low >= bound for arm in arms)
-        return Verdict(holds, {**_levels(sweep, arms, fact), "at least": bound})
+        return Verdict(holds, {**figures_of(sweep, arms, fact), "at least": bound})
 
     return Claim(name or f"{fact} is above {bound:g}", judge)
 
@@ -38,7 +38,7 @@ def below(bound: float, where: Where, fact: str = FINAL, name: str = "") -> Clai
         if not arms or not all_have(sweep, fact, arms):
             return None
         holds = all(level(sweep, arm, fact).high < bound for arm in arms)
-        return Verdict(holds, {**_levels(sweep, arms, fact), "below": bound})
+        return Verdict(holds, {**figures_of(sweep, arms, fact), "below": bound})
 
     return Claim(name or f"{fact} is below {bound:g}", judge)
 
@@ -56,11 +56,6 @@ def ahead(by: float, one: Where, other: Where, fact: str = FINAL, name: str = ""
         least = min(found.values(), key=lambda gap: gap.low)
         arms = tuple(dict.fromkeys(arm for pair in found for arm in pair))
         told: Numbers = {"least difference": least.mean, "margin": least.margin, "at least": by}
-        return Verdict(least.low >= by, {**told, **_levels(sweep, arms, fact)})
+        return Verdict(least.low >= by, {**told, **figures_of(sweep, arms, fact)})
 
     return Claim(name or f"{fact} is ahead by {by:g}", judge)
-
-
-def _levels(sweep: Sweep, arms: tuple[str, ...], fact: str) -> Numbers:
-    """The mean of every arm."""
-    return {arm if fact == FINAL else f"{arm}, {fact}": sweep.mean(arm, fact) for arm in arms}

@@ -176,6 +176,13 @@ def test_within_needs_the_whole_interval():
     assert within(0.003, LDP, {"mechanism": "rpfl"}).judge(sweep(TWO)) is None
 
 
+def test_numbers_of_a_fact_say_which():
+    of_figure, of_fact = (apart(SGD, LDP, fact).judge(sweep(TWO)).numbers for fact in ("figure", "lost"))
+    assert of_figure["ldp 1"] == pytest.approx(0.3)
+    assert of_fact["ldp 8, lost"] == pytest.approx(0.6)
+    assert not {"ldp 1", "ldp 8"} & {*of_fact}
+
+
 def test_differences_are_paired_by_seed():
     """The spread of the seeds is five times the difference, and the same in both arms."""
     verdict = apart(SGD, LDP).judge(sweep({"ldp 1": 0.3, "sgd 1": 0.302}))
