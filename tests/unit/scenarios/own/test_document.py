@@ -74,4 +74,4 @@ def test_a_command_is_one_that_the_parser_takes(command):
 
 
 def test_there_are_commands():
-    assert {line.split()[3] for line in COMMANDS} == {"run", "compare"}
+    assert {line.split()[3] for line in COMMANDS} == {"run", "judge", "compare"}
