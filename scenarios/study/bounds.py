@@ -13,7 +13,7 @@ from __future__ import annotations
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.study.arms import Where
 from scenarios.study.comparison import difference, level
-from scenarios.study.makers import Numbers, all_have
+from scenarios.study.makers import Numbers, all_have, figures_of
 from scenarios.study.sweep import FINAL, Sweep
 
 
@@ -26,7 +26,7 @@ def above(bound: float, where: Where, fact: str = FINAL, name: str = "") -> Clai
             return None
         low = min(level(sweep, arm, fact).low for arm in arms)
         told: Numbers = {_of("least, less its margin", fact): low, "at least": bound}
-        return Verdict(low >= bound, {**_levels(sweep, arms, fact), **told})
+        return Verdict(low >= bound, {**figures_of(sweep, arms, fact), **told})
 
     return Claim(name or f"{fact} is above {bound:g}", judge)
 
@@ -40,7 +40,7 @@ def below(bound: float, where: Where, fact: str = FINAL, name: str = "") -> Clai
             return None
         high = max(level(sweep, arm, fact).high for arm in arms)
         told: Numbers = {_of("most, with its margin", fact): high, "below": bound}
-        return Verdict(high < bound, {**_levels(sweep, arms, fact), **told})
+        return Verdict(high < bound, {**figures_of(sweep, arms, fact), **told})
 
     return Claim(name or f"{fact} is below {bound:g}", judge)
 
@@ -58,14 +58,9 @@ def ahead(by: float, one: Where, other: Where, fact: str = FINAL, name: str = ""
         least = min(found.values(), key=lambda gap: gap.low)
         arms = tuple(dict.fromkeys(arm for pair in found for arm in pair))
         told: Numbers = {"least difference": least.mean, "margin": least.margin, "at least": by}
-        return Verdict(least.low >= by, {**told, **_levels(sweep, arms, fact)})
+        return Verdict(least.low >= by, {**told, **figures_of(sweep, arms, fact)})
 
     return Claim(name or f"{fact} is ahead by {by:g}", judge)
-
-
-def _levels(sweep: Sweep, arms: tuple[str, ...], fact: str) -> Numbers:
-    """The mean of every arm."""
-    return {_of(arm, fact): sweep.mean(arm, fact) for arm in arms}
 
 
 def _of(name: str, fact: str) -> str:

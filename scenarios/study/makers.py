@@ -82,17 +82,20 @@ def _along(
     towards, against = ("rise", "fall") if sign > 0 else ("fall", "rise")
 
     def judge(sweep: Sweep) -> Verdict | None:
-        found, holds, numbers = sweep.lines(over, where), [], Numbers()
-        if not all_have(sweep, fact, (arm for line in found for arm in line.arms)):
+        found = sweep.lines(over, where)
+        if not found or not all_have(sweep, fact, (arm for line in found for arm in line.arms)):
             return None
+        back, ahead, numbers = [], [], Numbers()
         for line in found:
-            steps = [sign * difference(sweep, *pair, fact).margins for pair in pairwise(line.arms)]
-            whole = sign * difference(sweep, line.arms[0], line.arms[-1], fact).margins
-            holds.append(min(steps) >= -CLOSE and (whole > CLOSE or not rises))
+            back.append(max(-sign * difference(sweep, *pair, fact).margins for pair in pairwise(line.arms)))
+            ahead.append(sign * difference(sweep, line.arms[0], line.arms[-1], fact).margins)
             numbers |= _levels(sweep, line, over, fact, found)
-            numbers[_of(line, f"largest {against} in margins", found)] = -min(steps)
-            numbers[_of(line, f"{towards} from first to last in margins", found)] = whole
-        return Verdict(all(holds), numbers) if found else None
+            numbers[_of(line, f"largest {against} in margins", found)] = back[-1]
+            numbers[_of(line, f"{towards} from first to last in margins", found)] = ahead[-1]
+        worst: Numbers = {f"largest {against} in margins": max(back)}
+        worst[f"least {towards} from first to last in margins"] = min(ahead)
+        holds = max(back) <= CLOSE and (min(ahead) > CLOSE or not rises)
+        return Verdict(holds, worst | numbers if len(found) > 1 else numbers)
 
     return judge
 
@@ -177,7 +180,7 @@ def alike(one: Where, other: Where, fact: str = FINAL, name: str = "") -> Claim[
         gains = _gains(sweep, one, other, fact)
         most = max(map(abs, gains.values()), default=0.0)
         numbers: Numbers = {"largest difference in margins": most, "pairs": len(gains)}
-        numbers |= {arm: sweep.mean(arm, fact) for pair in gains for arm in pair}
+        numbers |= figures_of(sweep, [arm for pair in gains for arm in pair], fact)
         return Verdict(most <= CLOSE, numbers) if gains else None
 
     said = f"{_subject(fact)} is alike with {_told(one)} and {_told(other)}"
@@ -203,7 +206,7 @@ def all_have(sweep: Sweep, fact: str, arms: Iterable[str]) -> bool:
 def _compared(sweep: Sweep, gains: Mapping[tuple[str, str], float], fact: str) -> Numbers:
     """The least gain with the figures of its two arms, then every gain."""
     least = min(gains, key=lambda pair: gains[pair])
-    figures: Numbers = {arm: sweep.mean(arm, fact) for arm in least}
+    figures = figures_of(sweep, least, fact)
     several: Numbers = {f"{one} over {other} in margins": gain for (one, other), gain in gains.items()}
     told: Numbers = {"least difference in margins": gains[least], "pairs": len(gains)}
     return {**told, **figures, **(several if len(gains) > 1 else {})}
@@ -222,12 +225,17 @@ def within(by: float, one: Where, other: Where, fact: str = FINAL, name: str = "
             return None
         widest = max(found, key=lambda pair: max(-found[pair].low, found[pair].high))
         gap = found[widest]
-        figures: Numbers = {arm: sweep.mean(arm, fact) for arm in widest}
+        figures = figures_of(sweep, widest, fact)
         ends: Numbers = {"difference from": gap.low, "to": gap.high, "pairs": len(found), "allowed": by}
         return Verdict(-by <= gap.low and gap.high <= by, {**figures, **ends})
 
     said = f"{_subject(fact)} differs by at most {by:g} between {_told(one)} and {_told(other)}"
     return Claim(name or said, judge)
+
+
+def figures_of(sweep: Sweep, arms: Iterable[str], fact: str) -> Numbers:
+    """The mean of every arm by its name; with the name of a fact."""
+    return {arm if fact == FINAL else f"{arm}, {fact}": sweep.mean(arm, fact) for arm in arms}
 
 
 # -- words -------------------------------------------------------------------------------------------------

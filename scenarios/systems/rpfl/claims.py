@@ -96,12 +96,15 @@ def rpfl_is_best(sweep: Sweep) -> Verdict | None:
     attacked = sweep.firsts(*({**DOOR, **own} for own in compared))
     if not clean or not attacked:
         return None
-    arms = [arm for rest, arm in zip(clean, attacked, strict=True) if sweep.mean(rest, BALANCED) > LEARNED]
-    best = min(arms, key=lambda arm: sweep.mean(arm, SUCCESS))
+    learned = [arm for rest, arm in zip(clean, attacked, strict=True) if sweep.mean(rest, BALANCED) > LEARNED]
+    best = min(learned, key=lambda arm: sweep.mean(arm, SUCCESS), default="")
     weighted = sweep.select({**DOOR, "defence": DRAWN_ONCE})
-    below_by = min(rise(sweep, best, arm, SUCCESS) for arm in arms if arm not in (*weighted, best))
+    rivals = [arm for arm in learned if arm not in (*weighted, best)]
+    if not rivals:
+        return None
+    below_by = min(rise(sweep, best, arm, SUCCESS) for arm in rivals)
     told: Numbers = {"least": best, "below the others by margins": below_by}
-    figures: Numbers = {arm: sweep.mean(arm, SUCCESS) for arm in arms}
+    figures: Numbers = {arm: sweep.mean(arm, SUCCESS) for arm in learned}
     return Verdict(best in weighted and below_by > CLOSE, {**told, **figures})
 
 

@@ -9,7 +9,7 @@ from mechanisms.servers.rpfl_server import FIRST_STEP
 from scenarios.federated.measures import BACKDOOR as SUCCESS
 from scenarios.federated.measures import BALANCED, EXCESS
 from scenarios.frame.spec import Claim, Verdict
-from scenarios.study.arms import Factors, Where
+from scenarios.study.arms import Where
 from scenarios.study.comparison import CLOSE, level, rise
 from scenarios.study.estimates import estimate
 from scenarios.study.makers import Numbers
@@ -112,7 +112,7 @@ def excess_vanishes(sweep: Sweep) -> Verdict | None:
     numbers, above = Numbers(), []
     for line in found:
         (first, few), *_, (last, many) = line.points.items()
-        name, left = _defence(line.others), sweep.mean(last, EXCESS) / sweep.mean(first, EXCESS)
+        name, left = line.others["defence"], sweep.mean(last, EXCESS) / sweep.mean(first, EXCESS)
         numbers |= {"as 1 / K": few / many, f"share left, {name}": left}
         if name != AVERAGE["defence"]:
             beyond = many * _bound(sweep, last) / sweep.mean(last, EXCESS)
@@ -120,10 +120,6 @@ def excess_vanishes(sweep: Sweep) -> Verdict | None:
             more = sweep.values(last, EXCESS) - few / many * sweep.values(first, EXCESS)
             above.append(estimate(more))
     return Verdict(all(one.high <= 0 for one in above), numbers)
-
-
-def _defence(others: Factors) -> str:
-    return str(others["defence"])
 
 
 # -- the motivation ----------------------------------------------------------------------------------------

@@ -65,6 +65,10 @@ def test_a_line_is_chosen_by_where_and_its_numbers_are_told():
     both = rises("epsilon").judge(sweep(figures))
     assert both.numbers["mechanism sgd: epsilon 8"] == pytest.approx(0.8)
     assert both.numbers["mechanism ldp: rise from first to last in margins"] > 1
+    least = both.numbers["mechanism sgd: rise from first to last in margins"]
+    assert both.numbers["least rise from first to last in margins"] == least < 0
+    most = both.numbers["mechanism sgd: largest fall in margins"]
+    assert both.numbers["largest fall in margins"] == most > 1
     assert verdict.numbers["rise from first to last in margins"] > 1
     assert falls("epsilon", {"mechanism": "sgd"}).judge(sweep(figures)).holds
 
@@ -171,6 +175,13 @@ def test_within_needs_the_whole_interval():
     assert not within(0.003, *at_1).judge(sweep(TWO, jitter=0.01)).holds  # the mean alone is not enough
     assert not within(0.003, LDP, SGD).judge(sweep(TWO)).holds  # not at 8
     assert within(0.003, LDP, {"mechanism": "rpfl"}).judge(sweep(TWO)) is None
+
+
+def test_numbers_of_a_fact_say_which():
+    of_figure, of_fact = (apart(SGD, LDP, fact).judge(sweep(TWO)).numbers for fact in ("figure", "lost"))
+    assert of_figure["ldp 1"] == pytest.approx(0.3)
+    assert of_fact["ldp 8, lost"] == pytest.approx(0.6)
+    assert not {"ldp 1", "ldp 8"} & {*of_fact}
 
 
 def test_differences_are_paired_by_seed():

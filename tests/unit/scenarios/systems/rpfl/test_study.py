@@ -345,6 +345,11 @@ def test_the_document_s_claims_could_hold(words: str, changed: Mapping[str, Mapp
     assert any(words in name for name in holds)
 
 
+def test_where_nothing_learns_nothing_is_best() -> None:
+    still = {arm(ADULT, CLEAN, 0.0, name): {BALANCED: 0.5} for name in NAMES}
+    assert claims.rpfl_is_best(made(still)) is None
+
+
 def test_redrawn_noise_that_costs_the_root_of_the_rounds_would_do() -> None:
     """A guarantee is a value of the cell: here of a sweep in which K rounds cost what one does."""
     sweep = made()
