@@ -7,7 +7,7 @@ peers = 4
 [data], [model], [train], ...   as in a task, for all arms
 [[arms]]                        `grid`: lists of values by dotted keys; `set`: values of all of its arms;
                                     `factors`: further words to select its arms by; `name`: their beginning
-[[claims]]                      `claim`: a maker of scenarios.study.makers, and its arguments
+[[claims]]                      `claim`: a maker of scenarios.study.makers or .bounds, and its arguments
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from scenarios.frame.spec import Claim
 from scenarios.own.grid import grid
 from scenarios.own.tables import PEERS, SECTIONS
 from scenarios.study.arms import Arm, Factors, Where
+from scenarios.study.bounds import above, below
 from scenarios.study.makers import (
+    alike,
     apart,
     at_least,
     best_inside,
@@ -34,6 +36,8 @@ from scenarios.study.makers import (
     lacking_arms,
     lacking_line,
     lacking_pairs,
+    never_falls,
+    no_worse,
     rises,
     within,
 )
@@ -89,11 +93,27 @@ class ArmsSection:
     name: str = key(text("letters, digits, '.', '_' and '-', at most 64", NAME), "")
 
 
+_NEEDS: Mapping[str, tuple[str, ...]] = {
+    "falls": ("over",),
+    "rises": ("over",),
+    "never_falls": ("over",),
+    "best_inside": ("over",),
+    "at_least": ("bound",),
+    "above": ("bound",),
+    "below": ("bound",),
+    "apart": ("higher", "lower"),
+    "no_worse": ("one", "other"),
+    "alike": ("one", "other"),
+    "within": ("by", "one", "other"),
+}
+"""The makers of claims, each with the keys that it needs; all take `fact` and `name`, too."""
+
+
 @dataclass(frozen=True)
 class ClaimSection:
     """A claim: the name of its maker and the maker's arguments."""
 
-    claim: str = key(choice("falls", "rises", "best_inside", "at_least", "apart", "within"))
+    claim: str = key(choice(*_NEEDS))
     over: str | None = key(text("the name of a factor"), None)
     where: Mapping[str, Any] = key(_where, factory=dict)
     bound: float | None = key(real(), None)
@@ -106,14 +126,6 @@ class ClaimSection:
     name: str = key(text("a line of text"), "")
 
 
-_NEEDS: Mapping[str, tuple[str, ...]] = {
-    "falls": ("over",),
-    "rises": ("over",),
-    "best_inside": ("over",),
-    "at_least": ("bound",),
-    "apart": ("higher", "lower"),
-    "within": ("by", "one", "other"),
-}
 _ALL = ("over", "bound", "higher", "lower", "one", "other", "by")
 
 
@@ -222,7 +234,7 @@ def _claim(own: ClaimSection, where: str, factors: Mapping[str, Factors]) -> Cla
         if given != (name in needs):
             what = "has no effect on" if given else "is missing for"
             raise ConfigError(f"{where}.{name} {what} claim {own.claim!r}; it takes {', '.join(needs)}")
-    if own.where and own.claim in ("apart", "within"):
+    if own.where and own.claim not in (*_ALONG, *_BOUNDED):
         raise ConfigError(f"{where}.where has no effect on claim {own.claim!r}; it takes {', '.join(needs)}")
     made, lacking = _made(own, factors)
     if lacking:
@@ -232,24 +244,35 @@ def _claim(own: ClaimSection, where: str, factors: Mapping[str, Factors]) -> Cla
 
 def _made(own: ClaimSection, factors: Mapping[str, Factors]) -> tuple[Claim[Sweep], str]:
     """The claim, and what it lacks among the arms; "" if nothing."""
-    over, higher, lower, one, other = own.over or "", own.higher or {}, own.lower or {}, own.one, own.other
+    over, higher, lower = own.over or "", own.higher or {}, own.lower or {}
+    one, other = own.one or {}, own.other or {}
     match own.claim:
-        case "at_least":
+        case maker if maker in _BOUNDED:
             lacking = lacking_arms(factors, own.where)
-            return at_least(own.bound or 0.0, own.where, own.fact, own.name), lacking
+            return _BOUNDED[maker](own.bound or 0.0, own.where, own.fact, own.name), lacking
         case "apart":
             return apart(higher, lower, own.fact, own.name), lacking_pairs(factors, higher, lower)
         case "within":
-            lacking = lacking_pairs(factors, one or {}, other or {})
-            return within(own.by or 0.0, one or {}, other or {}, own.fact, own.name), lacking
+            lacking = lacking_pairs(factors, one, other)
+            return within(own.by or 0.0, one, other, own.fact, own.name), lacking
+        case "no_worse":
+            return no_worse(one, other, own.fact, own.name), lacking_pairs(factors, one, other)
+        case "alike":
+            return alike(one, other, own.fact, own.name), lacking_pairs(factors, one, other)
         case maker:
             least = 3 if maker == "best_inside" else 2
             lacking = lacking_line(factors, over, own.where, least)
             return _ALONG[maker](over, own.where, own.fact, own.name), lacking
 
 
+_BOUNDED: Mapping[str, Callable[[float, Where, str, str], Claim[Sweep]]] = {
+    "at_least": at_least,
+    "above": above,
+    "below": below,
+}
 _ALONG: Mapping[str, Callable[[str, Where, str, str], Claim[Sweep]]] = {
     "falls": falls,
     "rises": rises,
+    "never_falls": never_falls,
     "best_inside": best_inside,
 }

@@ -26,7 +26,7 @@ from scenarios.engines.choice import EngineChoice, RaySection
 from scenarios.engines.room import LocalRoom
 from scenarios.federated.cell import FederatedCell
 from scenarios.frame.spec import Json, Request
-from scenarios.study.arms import Arm, as_arm
+from scenarios.study.arms import OWN, Arm, as_arm
 from scenarios.study.cells import Cell, Room
 from scenarios.study.sweep import Study
 
@@ -175,7 +175,7 @@ def _chosen(study: Study, request: Request, own: StudySection) -> tuple[Arm | Ce
     return (*arms, *_own_arms(study, own))
 
 
-def _own_arms(study: Study, own: StudySection) -> tuple[Cell, ...]:
+def _own_arms(study: Study, own: StudySection) -> tuple[Arm, ...]:
     """The arm with the user's own mechanism or aggregator, if one was asked for."""
     if own.mechanism is None and own.parameters:
         raise ConfigError("scenario.parameters has no effect without scenario.mechanism; name one")
@@ -191,9 +191,9 @@ def _own_arms(study: Study, own: StudySection) -> tuple[Cell, ...]:
         name = "aggregator" if own.mechanism is None else "mechanism"
         raise ConfigError(f"scenario.{name}: study {study.name} makes no arm of it; add an arm to the study")
     if own.mechanism is not None:
-        return (study.own(own.mechanism, own.parameters),)
+        return (Arm(study.own(own.mechanism, own.parameters), OWN),)
     server = aggregated_by(str(own.aggregator), own.aggregator_parameters)
-    return (study.own(server.path, server.parameters),)
+    return (Arm(study.own(server.path, server.parameters), OWN),)
 
 
 def _attacked(arm: Arm | Cell, own: StudySection) -> Arm | Cell:

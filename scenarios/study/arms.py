@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from scenarios.study.cells import Cell
 
@@ -17,6 +18,8 @@ Factors = Mapping[str, Level]
 Where = Mapping[str, Level | Collection[Level]]
 """Which arms are meant: for some factors the one value, or the values, that an arm must have."""
 
+OWN: Mapping[str, Level] = {"mechanism": "own"}
+"""The factors of the arm with a user's own mechanism, which the command line adds."""
 ROUNDS, PARTIES = "rounds", ("peers", "clients")
 """Factors that `--rounds` and `--peers` change."""
 
@@ -84,6 +87,11 @@ class Line:
     others: Factors
 
     @property
+    def points(self) -> dict[str, float]:
+        """The arms of a line over a numeric factor, each with its level, ascending."""
+        return {arm: float(level) for arm, level in zip(self.arms, self.levels, strict=True)}
+
+    @property
     def words(self) -> str:
         """The common factors in words; "" without any."""
         return in_words(self.others)
@@ -101,7 +109,7 @@ def level_text(level: Level) -> str:
     return level if isinstance(level, str) else f"{level:g}"
 
 
-def is_number(level: object) -> bool:
+def is_number(level: object) -> TypeGuard[float]:
     """Whether the value of a factor is a number."""
     return isinstance(level, int | float) and not isinstance(level, bool)
 
@@ -120,19 +128,32 @@ def selected(factors: Mapping[str, Factors], where: Where) -> tuple[str, ...]:
     return tuple(arm for arm, own in factors.items() if matches(own, where))
 
 
-def lines(factors: Mapping[str, Factors], over: str, where: Where) -> tuple[Line, ...]:
-    """The arms that `where` means, as lines over the factor `over`, each with two levels or more.
+def lines(factors: Mapping[str, Factors], over: str, where: Where, least: int = 2) -> tuple[Line, ...]:
+    """The arms that `where` means, as lines over the factor `over`, each with `least` levels or more.
 
-    Arms without this factor are left out, and so is a line in which two arms have the same level: the command
-    line has made them equal.
+    Arms without this factor are left out. Of arms with equal factors, which the command line can make, the
+    first stands for all.
     """
-    grouped: dict[tuple[tuple[str, Level], ...], list[tuple[Level, str]]] = {}
+    grouped: dict[tuple[tuple[str, Level], ...], dict[Level, str]] = {}
     for arm in selected(factors, where):
         if over in factors[arm]:
-            others = tuple((name, level) for name, level in factors[arm].items() if name != over)
-            grouped.setdefault(others, []).append((factors[arm][over], arm))
-    found = (_line(points, dict(others)) for others, points in grouped.items())
-    return tuple(line for line in found if len(set(line.levels)) == len(line.levels) >= 2)
+            others = tuple(sorted((name, level) for name, level in factors[arm].items() if name != over))
+            grouped.setdefault(others, {}).setdefault(factors[arm][over], arm)
+    return tuple(
+        _line(tuple(points.items()), _in_order(dict(others), factors[next(iter(points.values()))]))
+        for others, points in grouped.items()
+        if len(points) >= least
+    )
+
+
+def _in_order(others: Factors, own: Factors) -> Factors:
+    """The factors `others` in the order in which an arm has them."""
+    return {name: others[name] for name in own if name in others}
+
+
+def longest(found: Sequence[Line]) -> Line:
+    """The first of the lines with most levels; one without levels if there is none."""
+    return max(found, key=lambda line: len(line.levels), default=Line((), (), {}))
 
 
 def _line(points: Sequence[tuple[Level, str]], others: Factors) -> Line:
@@ -144,10 +165,11 @@ def _line(points: Sequence[tuple[Level, str]], others: Factors) -> Line:
 def pairs(factors: Mapping[str, Factors], one: Where, other: Where) -> tuple[tuple[str, str], ...]:
     """Every arm of `one` beside the arms of `other` that agree with it in all factors but those named.
 
-    A factor that only one of the two arms has does not separate them: a reference without noise has no
-    epsilon, and stands beside every epsilon.
+    A factor for which both name the same values is no exception: with `epsilon` from 1 to 8 in both, 8 stands
+    beside 8. A factor that only one of the two arms has does not separate them: a reference without noise has
+    no epsilon, and stands beside every epsilon.
     """
-    named = {*one, *other}
+    named = {name for name in {*one, *other} if one.get(name) != other.get(name)}
     return tuple(
         (first, second)
         for first in selected(factors, one)

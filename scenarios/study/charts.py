@@ -1,11 +1,11 @@
-"""Plots and tables that studies share."""
+"""Parts of plots and tables that studies share: series, axes, colours, and figures as text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from node.training.metric_words import METRIC_NAMES, SHARES
-from scenarios.frame.spec import Chart, Json, Table
+from scenarios.frame.spec import Chart, Json
 from scenarios.study.sweep import FINAL, Sweep
 
 SERIES = 8
@@ -102,46 +102,10 @@ def marked(x: str, places: Sequence[float], y: Json = ACCURACY) -> Json:
     return {**layout, "xaxis": {**layout["xaxis"], "tickvals": list(places)}}
 
 
-def curves(sweep: Sweep, key: str, title: str, caption: str, arms: Mapping[str, str]) -> Chart:
-    """Figures by round, as means over the seeds; `arms`: from arms to the names of their lines."""
-    there = [arm for arm in arms if sweep.has(arm)]
-    traces = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": arms[arm],
-            "x": list(range(1, len(sweep.curve(arm)) + 1)),
-            "y": list(sweep.curve(arm)),
-            "line": {"color": colour(position), "width": 2.5},
-        }
-        for position, arm in enumerate(there)
-    ]
-    last = max((len(sweep.curve(arm)) for arm in there), default=1)
-    return Chart(key, title, caption, tuple(traces), by_round(last))
-
-
 def by_round(last: int, y: Json = ACCURACY) -> Json:
     """The layout of a plot over rounds, from the first to `last`."""
     layout = axes("round", y)
     return {**layout, "xaxis": {**layout["xaxis"], **whole_numbers(last)}}
-
-
-def arms_table(sweep: Sweep, title: str = "Arms") -> Table:
-    """A row for each arm: its figure with standard error, the stated epsilon and the proved one."""
-    headings = ("arm", "accuracy", "± SE", "epsilon stated", "epsilon proved", "delta", "s a cell")
-    return Table(title, headings, tuple(_arm_row(sweep, arm) for arm in sweep.outcomes))
-
-
-def _arm_row(sweep: Sweep, arm: str) -> tuple[str, ...]:
-    outcomes = sweep.outcomes[arm]
-    seconds = sum(outcome.seconds for outcome in outcomes) / len(outcomes)
-    return (
-        arm,
-        f"{sweep.mean(arm):.1%}",
-        f"{sweep.standard_error(arm):.1%}",
-        *(amount(sweep.fact(arm, name)) for name in ("stated", "epsilon", "delta")),
-        f"{seconds:.1f}",
-    )
 
 
 def accuracy_text(sweep: Sweep, arm: str, fact: str = FINAL) -> str:
@@ -154,13 +118,3 @@ def accuracy_text(sweep: Sweep, arm: str, fact: str = FINAL) -> str:
 def amount(value: object) -> str:
     """A number with at most four digits; `none` if there is none."""
     return f"{value:.4g}" if isinstance(value, int | float) else "none"
-
-
-def protection_table(sweep: Sweep, arms: Mapping[str, str]) -> Table:
-    """What each kind of arm protects, in a sentence. `arms`: from an arm of each kind to the kind's name."""
-    rows = tuple(
-        (kind, str(sweep.fact(arm, "protects") or ""), str(sweep.fact(arm, "unit") or "nobody"))
-        for arm, kind in arms.items()
-        if sweep.has(arm)
-    )
-    return Table("What is protected", ("mechanism", "what is protected", "whom epsilon is for"), rows)

@@ -1,26 +1,58 @@
 """Makers of claims: each returns a claim about arms that are selected by their factors.
 
     falls, rises      along a line of arms, as one factor grows
+    never_falls       along such a line, without a clear rise at the end
     best_inside       the best level of a factor is neither its first nor its last
     at_least          every selected arm reaches a bound
-    apart, within     two selections, pair by pair of arms that agree in all other factors
+    apart, no_worse, alike, within
+                      two selections, pair by pair of arms that agree in all other factors
+    every             several claims as one
+    identity          a claim that follows from formulas, whatever is trained
 
 Differences are paired by seed and count if they exceed their margin (scenarios.study.comparison). A claim
-holds if it holds for every line or pair that was run. It is not judged if none was run.
+holds if it holds for every line or pair that was run. It is not judged if none was run, or if an arm has no
+such fact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 from scenarios.frame.spec import Claim, Verdict
-from scenarios.study.arms import Factors, Level, Line, Where, level_text, lines, pairs, selected
-from scenarios.study.comparison import difference, level
+from scenarios.study.arms import Factors, Line, Where, in_words, level_text, lines, pairs, selected
+from scenarios.study.comparison import CLOSE, difference, level, rise
 from scenarios.study.sweep import FINAL, Sweep
 
 EVERYTHING: Where = {}
 Numbers = dict[str, float | int | str | None]
+
+
+def identity(claim: Claim[Sweep]) -> Claim[Sweep]:
+    """The claim as an identity: no training could make it fail."""
+    return replace(claim, kind="identity")
+
+
+def every(name: str, *claims: Claim[Sweep]) -> Claim[Sweep]:
+    """All of these claims as one; it is not judged if one of them is not."""
+
+    def judge(sweep: Sweep) -> Verdict | None:
+        found = [claim.judge(sweep) for claim in claims]
+        verdicts = [verdict for verdict in found if verdict is not None]
+        if len(verdicts) < len(claims):
+            return None
+        numbers = Numbers()
+        for place, verdict in enumerate(verdicts, 1):
+            told = verdict.numbers.items()
+            numbers |= {
+                key if numbers.get(key, value) == value else f"{key}, part {place}": value
+                for key, value in told
+            }
+        return Verdict(all(verdict.holds for verdict in verdicts), numbers)
+
+    return Claim(name, judge)
 
 
 # -- along a factor ----------------------------------------------------------------------------------------
@@ -38,19 +70,32 @@ def rises(over: str, where: Where = EVERYTHING, fact: str = FINAL, name: str = "
     return Claim(name or said + _among(where), _along(over, where, fact, 1.0))
 
 
-def _along(over: str, where: Where, fact: str, sign: float) -> Callable[[Sweep], Verdict | None]:
+def never_falls(over: str, where: Where = EVERYTHING, fact: str = FINAL, name: str = "") -> Claim[Sweep]:
+    """As `over` grows, no arm is clearly below the one before it."""
+    said = f"{_subject(fact)} never falls as {over} grows"
+    return Claim(name or said + _among(where), _along(over, where, fact, 1.0, rises=False))
+
+
+def _along(
+    over: str, where: Where, fact: str, sign: float, rises: bool = True
+) -> Callable[[Sweep], Verdict | None]:
     towards, against = ("rise", "fall") if sign > 0 else ("fall", "rise")
 
     def judge(sweep: Sweep) -> Verdict | None:
-        found, holds, numbers = sweep.lines(over, where), [], Numbers()
+        found = sweep.lines(over, where)
+        if not found or not all_have(sweep, fact, (arm for line in found for arm in line.arms)):
+            return None
+        back, ahead, numbers = [], [], Numbers()
         for line in found:
-            steps = [sign * difference(sweep, *pair, fact).margins for pair in pairwise(line.arms)]
-            whole = sign * difference(sweep, line.arms[0], line.arms[-1], fact).margins
-            holds.append(min(steps) >= -1 and whole > 1)
-            numbers |= _levels(sweep, line, over, fact)
-            numbers[_of(line, f"largest {against} in margins", found)] = -min(steps)
-            numbers[_of(line, f"{towards} from first to last in margins", found)] = whole
-        return Verdict(all(holds), numbers) if found else None
+            back.append(max(-sign * difference(sweep, *pair, fact).margins for pair in pairwise(line.arms)))
+            ahead.append(sign * difference(sweep, line.arms[0], line.arms[-1], fact).margins)
+            numbers |= _levels(sweep, line, over, fact, found)
+            numbers[_of(line, f"largest {against} in margins", found)] = back[-1]
+            numbers[_of(line, f"{towards} from first to last in margins", found)] = ahead[-1]
+        worst: Numbers = {f"largest {against} in margins": max(back)}
+        worst[f"least {towards} from first to last in margins"] = min(ahead)
+        holds = max(back) <= CLOSE and (min(ahead) > CLOSE or not rises)
+        return Verdict(holds, worst | numbers if len(found) > 1 else numbers)
 
     return judge
 
@@ -61,12 +106,14 @@ def best_inside(over: str, where: Where = EVERYTHING, fact: str = FINAL, name: s
     def judge(sweep: Sweep) -> Verdict | None:
         found = tuple(line for line in sweep.lines(over, where) if len(line.arms) >= 3)
         holds, numbers = [], Numbers()
+        if not all_have(sweep, fact, (arm for line in found for arm in line.arms)):
+            return None
         for line in found:
             first, *inner, last = line.arms
             best = max(inner, key=lambda arm: sweep.mean(arm, fact))
             above = min(difference(sweep, end, best, fact).margins for end in (first, last))
             holds.append(above > 1)
-            numbers |= _levels(sweep, line, over, fact)
+            numbers |= _levels(sweep, line, over, fact, found)
             numbers[_of(line, "best inside", found)] = level_text(line.levels[line.arms.index(best)])
             numbers[_of(line, "above the ends in margins", found)] = above
         return Verdict(all(holds), numbers) if found else None
@@ -83,7 +130,7 @@ def at_least(bound: float, where: Where = EVERYTHING, fact: str = FINAL, name: s
 
     def judge(sweep: Sweep) -> Verdict | None:
         found = {arm: level(sweep, arm, fact) for arm in sweep.select(where)}
-        if not found:
+        if not found or not all_have(sweep, fact, found):
             return None
         least = min(found, key=lambda arm: found[arm].mean)
         numbers: Numbers = {"least": found[least].mean, "margin": found[least].margin, "in": least}
@@ -100,20 +147,69 @@ def apart(higher: Where, lower: Where, fact: str = FINAL, name: str = "") -> Cla
     """Each arm of `higher` is clearly above each arm of `lower` that agrees with it in all other factors."""
 
     def judge(sweep: Sweep) -> Verdict | None:
-        found = pairs(sweep.factors, higher, lower)
-        gaps = {pair: difference(sweep, pair[1], pair[0], fact) for pair in found}
-        if not gaps:
-            return None
-        least = min(gaps, key=lambda pair: gaps[pair].margins)
-        return Verdict(gaps[least].above, _closest(sweep, least, fact, gaps[least].margins, len(gaps)))
+        gains = _gains(sweep, higher, lower, fact)
+        return Verdict(min(gains.values()) > CLOSE, _compared(sweep, gains, fact)) if gains else None
 
     said = f"{_subject(fact)} is higher with {_told(higher)} than with {_told(lower)}"
     return Claim(name or said, judge)
 
 
-def _closest(sweep: Sweep, pair: tuple[str, str], fact: str, margins: float, count: int) -> Numbers:
-    figures: Numbers = {arm: sweep.mean(arm, fact) for arm in pair}
-    return {**figures, "least difference in margins": margins, "pairs": count}
+def no_worse(one: Where, other: Where, fact: str = FINAL, name: str = "", shown: str = "") -> Claim[Sweep]:
+    """No arm of `one` is clearly below an arm of `other` that agrees with it in all other factors.
+
+    shown: a fact of both arms that the numbers show as well.
+    """
+
+    def judge(sweep: Sweep) -> Verdict | None:
+        gains = _gains(sweep, one, other, fact)
+        if not gains:
+            return None
+        numbers = _compared(sweep, gains, fact)
+        if shown:
+            numbers |= {f"{arm}, {shown}": sweep.mean(arm, shown) for pair in gains for arm in pair}
+        return Verdict(min(gains.values()) >= -CLOSE, numbers)
+
+    said = f"{_subject(fact)} is no lower with {_told(one)} than with {_told(other)}"
+    return Claim(name or said, judge)
+
+
+def alike(one: Where, other: Where, fact: str = FINAL, name: str = "") -> Claim[Sweep]:
+    """No arm of `one` differs clearly from an arm of `other` that agrees with it in all other factors."""
+
+    def judge(sweep: Sweep) -> Verdict | None:
+        gains = _gains(sweep, one, other, fact)
+        most = max(map(abs, gains.values()), default=0.0)
+        numbers: Numbers = {"largest difference in margins": most, "pairs": len(gains)}
+        numbers |= figures_of(sweep, [arm for pair in gains for arm in pair], fact)
+        return Verdict(most <= CLOSE, numbers) if gains else None
+
+    said = f"{_subject(fact)} is alike with {_told(one)} and {_told(other)}"
+    return Claim(name or said, judge)
+
+
+def _gains(sweep: Sweep, one: Where, other: Where, fact: str) -> dict[tuple[str, str], float]:
+    """How far each arm of `one` is above each arm of `other` that it is compared with, in margins.
+
+    Empty without such arms, or if one of them has no such fact.
+    """
+    found = sweep.pairs(one, other)
+    if not all_have(sweep, fact, (arm for pair in found for arm in pair)):
+        return {}
+    return {pair: rise(sweep, pair[1], pair[0], fact) for pair in found}
+
+
+def all_have(sweep: Sweep, fact: str, arms: Iterable[str]) -> bool:
+    """Whether the fact is a number in all of these arms, for every seed."""
+    return not any(math.isnan(sweep.mean(arm, fact)) for arm in arms)
+
+
+def _compared(sweep: Sweep, gains: Mapping[tuple[str, str], float], fact: str) -> Numbers:
+    """The least gain with the figures of its two arms, then every gain."""
+    least = min(gains, key=lambda pair: gains[pair])
+    figures = figures_of(sweep, least, fact)
+    several: Numbers = {f"{one} over {other} in margins": gain for (one, other), gain in gains.items()}
+    told: Numbers = {"least difference in margins": gains[least], "pairs": len(gains)}
+    return {**told, **figures, **(several if len(gains) > 1 else {})}
 
 
 def within(by: float, one: Where, other: Where, fact: str = FINAL, name: str = "") -> Claim[Sweep]:
@@ -124,17 +220,22 @@ def within(by: float, one: Where, other: Where, fact: str = FINAL, name: str = "
     """
 
     def judge(sweep: Sweep) -> Verdict | None:
-        found = {pair: difference(sweep, *pair, fact) for pair in pairs(sweep.factors, one, other)}
-        if not found:
+        found = {pair: difference(sweep, *pair, fact) for pair in sweep.pairs(one, other)}
+        if not found or not all_have(sweep, fact, (arm for pair in found for arm in pair)):
             return None
         widest = max(found, key=lambda pair: max(-found[pair].low, found[pair].high))
         gap = found[widest]
-        figures: Numbers = {arm: sweep.mean(arm, fact) for arm in widest}
+        figures = figures_of(sweep, widest, fact)
         ends: Numbers = {"difference from": gap.low, "to": gap.high, "pairs": len(found), "allowed": by}
         return Verdict(-by <= gap.low and gap.high <= by, {**figures, **ends})
 
     said = f"{_subject(fact)} differs by at most {by:g} between {_told(one)} and {_told(other)}"
     return Claim(name or said, judge)
+
+
+def figures_of(sweep: Sweep, arms: Iterable[str], fact: str) -> Numbers:
+    """The mean of every arm by its name; with the name of a fact."""
+    return {arm if fact == FINAL else f"{arm}, {fact}": sweep.mean(arm, fact) for arm in arms}
 
 
 # -- words -------------------------------------------------------------------------------------------------
@@ -162,15 +263,21 @@ def _among(where: Where) -> str:
 
 
 def _of(line: Line, name: str, all_lines: tuple[Line, ...]) -> str:
-    """The name of a number of a line; with several lines it names the line."""
-    return f"{line.words}: {name}" if len(all_lines) > 1 and line.words else name
+    """The name of a number of a line: with several lines it says what tells this one from the others."""
+    own = {
+        factor: at
+        for factor, at in line.others.items()
+        if any(other.others.get(factor) != at for other in all_lines)
+    }
+    return f"{in_words(own)}: {name}" if own else name
 
 
-def _levels(sweep: Sweep, line: Line, over: str, fact: str) -> Numbers:
-    """The means at the ends of a line."""
-    prefix = f"{line.words}: " if line.words else ""
-    ends: Mapping[Level, str] = {line.levels[0]: line.arms[0], line.levels[-1]: line.arms[-1]}
-    return {f"{prefix}{over} {level_text(at)}": sweep.mean(arm, fact) for at, arm in ends.items()}
+def _levels(sweep: Sweep, line: Line, over: str, fact: str, all_lines: tuple[Line, ...]) -> Numbers:
+    """The means along a line."""
+    return {
+        _of(line, f"{over} {level_text(at)}", all_lines): sweep.mean(arm, fact)
+        for at, arm in zip(line.levels, line.arms, strict=True)
+    }
 
 
 # -- what a claim needs ------------------------------------------------------------------------------------

@@ -3,33 +3,48 @@
     charts=specified(Lines("epsilon"), Rounds({"epsilon": 8}), Bars())
 
 `Lines` has a line for each combination of the other factors, `Rounds` a curve for each arm, `Bars` a bar for
-each arm; error bars are 95 % confidence intervals over the seeds.
+each arm; error bars are 95 % confidence intervals over the seeds. A study that names its curves, or draws
+only some of the arms, gives them one by one:
+
+    Lines("epsilon", curves=(Curve("ldp", {"mechanism": "ldp"}), Curve("dp-sgd", {"mechanism": "dp-sgd"})),
+          levels=(Level("no noise", {"mechanism": "none"}),))
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from scenarios.frame.spec import Chart, Json, Table
-from scenarios.study.arms import Factors, Line, Where, is_number, level_text
-from scenarios.study.charts import (
-    BARS,
-    SERIES,
-    amount,
-    axes,
-    colour,
-    curves,
-    drawn,
-    marked,
-    series,
-)
+from scenarios.study.arms import Factors, Where, in_words, is_number, level_text
+from scenarios.study.charts import BARS, SERIES, amount, axes, by_round, colour, drawn, marked, series
 from scenarios.study.charts import level as level_line
 from scenarios.study.sweep import FINAL, Sweep
 
 _LOG_FROM = 20.0
 """An axis is logarithmic if its greatest value is this many times the least."""
+
+Text = str | Callable[[Sweep], str]
+"""Text, or a function that writes it about a sweep."""
+Naming = str | Callable[[Factors], str]
+"""A name, or a function that makes one of factors, such as `"{users:g} users".format_map`."""
+Place = str | Callable[[Sweep, str], float | str]
+"""Where an arm is on an axis: at the value of a factor, else of a fact, or at that of a function."""
+Style = Json | Callable[[Sweep, Sequence[str]], Json]
+"""Changes to a trace as the plotting library has it, or a function of the arms that makes them."""
+Look = Json | Callable[[Sweep], Json]
+"""Changes to a layout as the plotting library has it, or a function that makes them."""
+
+
+def at_fact(name: str) -> Place:
+    """The place at the mean of a fact, also where a factor has the same name."""
+    return lambda sweep, arm: sweep.mean(arm, name)
+
+
+PROVED = at_fact("epsilon")
+"""The place at the proved epsilon; the factor `epsilon` is the one that is asked for."""
 
 
 class Plot(Protocol):
@@ -39,61 +54,217 @@ class Plot(Protocol):
         """The chart; without traces if its arms were not run."""
 
 
-def specified(*plots: Plot) -> Callable[[Sweep], tuple[Chart, ...]]:
-    """The charts that these specifications make of a sweep, without those that have nothing to draw."""
-    return lambda sweep: drawn(*(plot.chart(sweep) for plot in plots))
+def specified(*plots: Plot | Callable[[Sweep], Chart]) -> Callable[[Sweep], tuple[Chart, ...]]:
+    """The charts that these specifications or functions make, without those that have nothing to draw."""
+    return lambda sweep: drawn(*(plot(sweep) if callable(plot) else plot.chart(sweep) for plot in plots))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a plot, or its lines of one kind.
+
+    name: text, for the line with most levels of those that `where` means; or a function of the factors that
+    the arms of a line share, for every such line. over, x, fact: instead of those of the plot. ink: the
+    position of the colour; None: that of the curve.
+    """
+
+    name: Naming
+    where: Where = field(default_factory=dict)
+    fact: str = ""
+    x: Place = ""
+    dash: str = "solid"
+    ink: int | None = None
+    over: str | None = None
+    style: Style = field(default_factory=dict)
+
+
+class Reference(Protocol):
+    """What a plot shows for comparison."""
+
+    def trace(self, sweep: Sweep, places: Sequence[Any], fact: str) -> Json | None:
+        """The trace beside curves at `places` that show `fact`; None if no arm that was run has it."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A dashed line from the first to the last place.
+
+    of: the selection whose first arm has this level; a number; or a function of the place, whose curve is
+    drawn through `at`, or else through the places of the curves.
+    """
+
+    name: str
+    of: Where | float | Callable[[float], float]
+    fact: str = ""
+    at: Sequence[float] = ()
+    style: Json = field(default_factory=dict)
+
+    def trace(self, sweep: Sweep, places: Sequence[Any], fact: str) -> Json | None:
+        """See Reference."""
+        if callable(self.of):
+            at = list(self.at or places)
+            return merged({**level_line(self.name, 0.0, at), "y": [self.of(x) for x in at]}, self.style)
+        value = self.of if isinstance(self.of, int | float) else self._mean(sweep, self.of, self.fact or fact)
+        return None if math.isnan(value) else merged(level_line(self.name, value, _ends(places)), self.style)
+
+    @staticmethod
+    def _mean(sweep: Sweep, where: Where, fact: str) -> float:
+        """NaN without such an arm, or if it has no such fact."""
+        arm = sweep.first(where)
+        return math.nan if arm is None else sweep.mean(arm, fact)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A trace as it is, such as a source's own figures."""
+
+    json: Json
+
+    def trace(self, sweep: Sweep, places: Sequence[Any], fact: str) -> Json | None:
+        """See Reference."""
+        return self.json
+
+
+def _ends(places: Sequence[Any]) -> list[Any]:
+    return [places[0], places[-1]]
+
+
+def merged(one: Json, other: Json) -> Json:
+    """JSON objects joined: `other` has the last word, also within objects that both have."""
+    both = {
+        name: merged(one[name], value)
+        if isinstance(value, Mapping) and isinstance(one.get(name), Mapping)
+        else value
+        for name, value in other.items()
+    }
+    return {**one, **both}
+
+
+# -- lines -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Lines:
     """A figure or fact over one factor: a line for each combination of the other factors.
 
-    A numeric factor whose values span a factor of 20 has a logarithmic axis. Arms that do not have the factor
-    but agree in the others, such as a reference without noise, are dashed lines.
+    A numeric factor whose values span a factor of 20 has a logarithmic axis, unless `scale` says "linear",
+    "log", or "marked", which is "log" with tick marks at the places, or at `ticks`. Arms that do not have the
+    factor but agree in the others, such as a reference without noise, are dashed lines.
+
+    over: "" takes all arms of a curve as one line, whatever they differ in; the curves then say their `x`.
+    curves: instead of `where`; then `levels` are the only references. A curve of one arm is a point; a chart
+    is left out if no curve has `least` points. x_title, y: of the axes. look: changes to the layout.
     """
 
     over: str
     where: Where = field(default_factory=dict)
     fact: str = FINAL
-    title: str = ""
+    title: Text = ""
+    key: str = ""
+    caption: Text = BARS
+    curves: tuple[Curve, ...] = ()
+    levels: tuple[Reference, ...] = ()
+    x_title: str = ""
+    y: Json | None = None
+    scale: str = ""
+    ticks: Sequence[float] = ()
+    least: int = 2
+    look: Look = field(default_factory=dict)
 
     def chart(self, sweep: Sweep) -> Chart:
         """See Plot."""
-        found = sweep.lines(self.over, self.where)
-        points = [_points(line) for line in found]
-        traces = [
-            series(sweep, line.words or _name(self.fact), at, position, _dash(position), self.fact)
-            for position, (line, at) in enumerate(zip(found, points, strict=True))
-        ]
-        places = sorted({place for at in points for place in at.values()})
-        title = self.title or f"{_name(self.fact, capital=True)} over {self.over}"
-        if found:
-            traces += self._references(sweep, found[0].levels)
+        traces = [trace for curve, place in self._curves() for trace in self._traces(sweep, curve, place)]
+        places = _in_order([place for trace in traces for place in trace["x"]])
+        key = self.key or _key("over", self.over, self.fact)
+        if not any(len(trace["x"]) >= self.least for trace in traces):
+            return Chart(key, "", "", (), {})
+        found = (one.trace(sweep, places, self.fact) for one in self._references(sweep))
         return Chart(
-            _key("over", self.over, self.fact), title, BARS, tuple(traces), self._layout(found, places)
+            key,
+            _told(self.title, sweep) or f"{_name(self.fact, capital=True)} over {self.over}",
+            _told(self.caption, sweep),
+            (*traces, *(trace for trace in found if trace is not None)),
+            merged(self._layout(places), _look(self.look, sweep)),
         )
 
-    def _references(self, sweep: Sweep, levels: Sequence[str | float]) -> list[Json]:
-        """Dashed lines for arms without the factor that still differ from all others in it alone."""
+    def _curves(self) -> Sequence[tuple[Curve, int]]:
+        curves = self.curves or (Curve(lambda others: in_words(others) or _name(self.fact), self.where),)
+        return [(curve, place if curve.ink is None else curve.ink) for place, curve in enumerate(curves)]
+
+    def _traces(self, sweep: Sweep, curve: Curve, first: int) -> Iterator[Json]:
+        for position, (name, arms) in enumerate(self._lines(sweep, curve), first):
+            over = self.over if curve.over is None else curve.over
+            points = _placed(sweep, arms, curve.x or over, curve.fact or self.fact)
+            if points:
+                fact, dash = curve.fact or self.fact, curve.dash if position < SERIES else "dot"
+                made = series(sweep, name, points, position, dash, fact)
+                yield merged(made, _style(curve.style, sweep, tuple(points)))
+
+    def _lines(self, sweep: Sweep, curve: Curve) -> list[tuple[str, Sequence[str]]]:
+        """The names and arms of the lines of a curve."""
+        over = self.over if curve.over is None else curve.over
+        if not isinstance(curve.name, str):
+            return [(curve.name(line.others), line.arms) for line in sweep.lines(over, curve.where)]
+        arms = sweep.line(over, curve.where).arms if over else sweep.select(curve.where)
+        return [(curve.name, arms)]
+
+    def _references(self, sweep: Sweep) -> Sequence[Reference]:
+        """Those given, else arms without the factor that still differ from all others in it alone."""
+        if self.levels or self.curves:
+            return self.levels
         where = {name: wanted for name, wanted in self.where.items() if name != self.over}
         bare = [arm for arm in sweep.select({}) if self.over not in sweep.factors[arm]]
         meant = [arm for arm in bare if _may_stand_beside(sweep.factors[arm], where)]
-        ends = [levels[0], levels[-1]]
-        return [level_line(arm, sweep.mean(arm, self.fact), ends) for arm in meant[:SERIES]]
+        return [Level(arm, sweep.mean(arm, self.fact)) for arm in meant[:SERIES]]
 
-    def _layout(self, found: Sequence[Line], places: Sequence[float]) -> Json:
-        y: Json = {"title": {"text": _name(self.fact)}}
-        numeric = all(is_number(level) for line in found for level in line.levels)
-        if not numeric or not places:
-            return axes(self.over, y)
-        if places[0] > 0 and places[-1] >= _LOG_FROM * places[0]:
-            return marked(self.over, places, y)
-        return axes(self.over, y)
+    def _layout(self, places: Sequence[Any]) -> Json:
+        x, y = self.x_title or self.over, self.y or {"title": {"text": _name(self.fact)}}
+        match self.scale or _scale(places):
+            case "marked":
+                return marked(x, self.ticks or places, y)
+            case "log":
+                return axes(x, y, log_x=True)
+        return axes(x, y)
 
 
-def _points(line: Line) -> dict[str, float]:
-    """The place of each arm on the x axis: its level, which the plotting library takes as text, too."""
-    return dict(zip(line.arms, line.levels, strict=True))  # type: ignore[arg-type]
+def _in_order(places: Sequence[Any]) -> list[Any]:
+    """Every place once: ascending if they are numbers, else as they come."""
+    once = list(dict.fromkeys(places))
+    return sorted(once) if all(map(is_number, once)) else once
+
+
+def _scale(places: Sequence[Any]) -> str:
+    wide = all(map(is_number, places)) and places[0] > 0 and places[-1] >= _LOG_FROM * places[0]
+    return "marked" if wide else "linear"
+
+
+def _placed(sweep: Sweep, arms: Sequence[str], x: Place, fact: str) -> dict[str, Any]:
+    """The place of each arm on the x axis; without arms that have no place there, or not this fact."""
+    found = {arm: _place(sweep, arm, x) for arm in arms if not math.isnan(sweep.mean(arm, fact))}
+    known = {arm: place for arm, place in found.items() if isinstance(place, str) or not math.isnan(place)}
+    return dict(sorted(known.items(), key=lambda item: item[1])) if _are_numbers(known) else known
+
+
+def _are_numbers(known: Mapping[str, Any]) -> bool:
+    return all(map(is_number, known.values()))
+
+
+def _place(sweep: Sweep, arm: str, x: Place) -> Any:
+    if callable(x):
+        return x(sweep, arm)
+    return sweep.factors[arm][x] if x in sweep.factors[arm] else sweep.mean(arm, x)
+
+
+def _told(text: Text, sweep: Sweep) -> str:
+    return text if isinstance(text, str) else text(sweep)
+
+
+def _look(look: Look, sweep: Sweep) -> Json:
+    return look(sweep) if callable(look) else look
+
+
+def _style(style: Style, sweep: Sweep, arms: Sequence[str]) -> Json:
+    return style(sweep, arms) if callable(style) else style
 
 
 def _may_stand_beside(factors: Factors, where: Where) -> bool:
@@ -105,55 +276,142 @@ def _may_stand_beside(factors: Factors, where: Where) -> bool:
     )
 
 
-def _dash(position: int) -> str:
-    """Beyond as many lines as there are colours, lines are dotted."""
-    return "solid" if position < SERIES else "dot"
+def _named(sweep: Sweep, curve: Curve) -> list[tuple[str, str]]:
+    """The arms of a curve with their names: the first one if the name is text."""
+    arms = sweep.select(curve.where)
+    if isinstance(curve.name, str):
+        return [(arm, curve.name) for arm in arms[:1]]
+    return [(arm, curve.name(sweep.factors[arm])) for arm in arms]
+
+
+# -- rounds ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """Figures by round, as means over the seeds, of the first eight arms of a selection."""
+    """Figures by round, as means over the seeds, of the first eight arms of a selection.
+
+    curves: instead of `where`, and as many as there are: of each the first arm, or with a function as its
+    name every arm, named by all of its factors. Their `fact` is the name of a series.
+    """
 
     where: Where = field(default_factory=dict)
-    title: str = "Figure by round"
+    title: Text = "Figure by round"
+    key: str = "rounds"
+    caption: Text = "The mean over the seeds."
+    curves: tuple[Curve, ...] = ()
+    levels: tuple[Reference, ...] = ()
+    x_title: str = "round"
+    y: Json = field(default_factory=lambda: {"title": {"text": "figure"}})
+    look: Look = field(default_factory=dict)
 
     def chart(self, sweep: Sweep) -> Chart:
         """See Plot."""
-        chosen = sweep.select(self.where) if self.where else tuple(sweep.outcomes)
-        shown = {arm: arm for arm in chosen[:SERIES]}
-        caption = "The mean over the seeds."
-        if len(chosen) > SERIES:
-            caption += f" The first {SERIES} of {len(chosen)} arms."
-        found = curves(sweep, "rounds", self.title, caption, shown)
-        layout = {**found.layout, "yaxis": _FIGURE}
-        return Chart(found.key, found.title, found.caption, found.traces, layout)
+        shown = self._shown(sweep)
+        traces = [_by_round(sweep, *one, place) for place, one in enumerate(shown)]
+        last = max((len(trace["x"]) for trace in traces), default=1)
+        caption, there = _told(self.caption, sweep), sweep.select(self.where)
+        if not self.curves and len(there) > SERIES:
+            caption += f" The first {SERIES} of {len(there)} arms."
+        found = [one.trace(sweep, [1, last], FINAL) for one in self.levels] if traces else []
+        layout = merged(by_round(last, self.y), {"xaxis": {"title": {"text": self.x_title}}})
+        return Chart(
+            self.key,
+            _told(self.title, sweep),
+            caption,
+            (*traces, *(trace for trace in found if trace is not None)),
+            merged(layout, _look(self.look, sweep)),
+        )
+
+    def _shown(self, sweep: Sweep) -> list[tuple[Curve, str, str]]:
+        """Each curve with its arm and name."""
+        if not self.curves:
+            return [(Curve(arm), arm, arm) for arm in sweep.select(self.where)[:SERIES]]
+        return [(curve, *named) for curve in self.curves for named in _named(sweep, curve)]
 
 
-_FIGURE: Json = {"title": {"text": "figure"}}
+def _by_round(sweep: Sweep, curve: Curve, arm: str, name: str, position: int) -> Json:
+    values = sweep.curve(arm, curve.fact or FINAL)
+    ink = colour(position if curve.ink is None else curve.ink)
+    trace: Json = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": list(range(1, len(values) + 1)),
+        "y": list(values),
+        "line": {"color": ink, "width": 2.5, **({"dash": curve.dash} if curve.dash != "solid" else {})},
+    }
+    return merged(trace, _style(curve.style, sweep, (arm,)))
+
+
+# -- bars --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Bars:
-    """A figure or fact of each arm of a selection, as a bar."""
+    """A figure or fact of each arm of a selection, as a bar.
+
+    curves: instead of `where`, bars of one colour for each, side by side where they have the same name on the
+    axis; with a function as its name, bars of one colour for each name that it gives. label: the name of an
+    arm on the axis, made of its factors. base: where bars begin. A single bar of curves is no chart.
+    """
 
     where: Where = field(default_factory=dict)
     fact: str = FINAL
-    title: str = ""
+    title: Text = ""
+    key: str = ""
+    caption: Text = BARS
+    curves: tuple[Curve, ...] = ()
+    levels: tuple[Reference, ...] = ()
+    label: Callable[[Factors], str] | None = None
+    base: float = 0.0
+    y: Json | None = None
+    look: Look = field(default_factory=dict)
 
     def chart(self, sweep: Sweep) -> Chart:
         """See Plot."""
-        arms = sweep.select(self.where) if self.where else tuple(sweep.outcomes)
+        curves = self.curves or (Curve(_name(self.fact), self.where),)
+        traces = [
+            self._bars(sweep, curve, name, arms, position if curve.ink is None else curve.ink)
+            for place, curve in enumerate(curves)
+            for position, (name, arms) in enumerate(self._groups(sweep, curve).items(), place)
+        ]
+        places = list(dict.fromkeys(place for trace in traces for place in trace["x"]))
+        if self.curves and sum(len(trace["x"]) for trace in traces) < 2:
+            return Chart(self.key, "", "", (), {})
+        found = [one.trace(sweep, places, self.fact) for one in self.levels] if traces else []
+        layout = axes("arm", self.y or {"title": {"text": _name(self.fact)}})
+        if self.label is not None:
+            layout = {"barmode": "group", "yaxis": layout["yaxis"]}
+        return Chart(
+            self.key or _key("bars", self.fact),
+            _told(self.title, sweep) or f"{_name(self.fact, capital=True)} of each arm",
+            _told(self.caption, sweep),
+            (*traces, *(trace for trace in found if trace is not None)),
+            merged(layout, _look(self.look, sweep)),
+        )
+
+    def _groups(self, sweep: Sweep, curve: Curve) -> dict[str, list[str]]:
+        """The arms of a curve that have its fact, by name: one text, or what a function says of each."""
+        groups: dict[str, list[str]] = {}
+        for arm in sweep.select(curve.where):
+            if not math.isnan(sweep.mean(arm, curve.fact or self.fact)):
+                name = curve.name if isinstance(curve.name, str) else curve.name(sweep.factors[arm])
+                groups.setdefault(name, []).append(arm)
+        return groups
+
+    def _bars(self, sweep: Sweep, curve: Curve, name: str, arms: Sequence[str], ink: int) -> Json:
+        fact, label = curve.fact or self.fact, self.label
         bars: Json = {
             "type": "bar",
-            "name": _name(self.fact),
-            "x": list(arms),
-            "y": [sweep.mean(arm, self.fact) for arm in arms],
-            "error_y": {"type": "data", "array": [sweep.margin(arm, self.fact) for arm in arms]},
-            "marker": {"color": colour(0)},
+            "name": name,
+            "x": [arm if label is None else label(sweep.factors[arm]) for arm in arms],
+            "y": [sweep.mean(arm, fact) - self.base for arm in arms],
+            "error_y": {"type": "data", "array": [sweep.margin(arm, fact) for arm in arms]},
+            "marker": {"color": colour(ink)},
+            **({"base": self.base} if self.base else {}),
         }
-        title = self.title or f"{_name(self.fact, capital=True)} of each arm"
-        layout = axes("arm", {"title": {"text": _name(self.fact)}})
-        return Chart(_key("bars", self.fact), title, BARS, (bars,) if arms else (), layout)
+        return merged(bars, _style(curve.style, sweep, arms))
 
 
 def _name(fact: str, capital: bool = False) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from node.errors import ConfigError, shown
 from scenarios.frame.spec import Chart, Claim, Json, Table
-from scenarios.study.arms import Arm, Factors, Line, Where, as_arm, lines, selected
+from scenarios.study.arms import Arm, Factors, Line, Where, as_arm, is_number, lines, longest, pairs, selected
 from scenarios.study.cells import Cell, Fact, Outcome
 from scenarios.study.estimates import estimate
 
@@ -96,9 +96,36 @@ class Sweep:
         """The arms with these values of factors, in the order of the study."""
         return selected(self.factors, where)
 
-    def lines(self, over: str, where: Where) -> tuple[Line, ...]:
+    def lines(self, over: str, where: Where, least: int = 2) -> tuple[Line, ...]:
         """The arms with these values of factors as lines over the factor `over`; see study.arms.lines."""
-        return lines(self.factors, over, where)
+        return lines(self.factors, over, where, least)
+
+    def line(self, over: str, where: Where) -> Line:
+        """The line with most levels of those that `lines` finds; one without levels if there is none."""
+        return longest(self.lines(over, where, least=1))
+
+    def levels(self, over: str, where: Where) -> tuple[float, ...]:
+        """The numbers that a factor is in the selected arms, ascending, each once."""
+        found = {self.factor(arm, over) for arm in self.select(where)}
+        return tuple(sorted(level for level in found if not math.isnan(level)))
+
+    def pairs(self, one: Where, other: Where) -> tuple[tuple[str, str], ...]:
+        """Arms of `one` beside those of `other` that agree in all other factors; see study.arms.pairs."""
+        return pairs(self.factors, one, other)
+
+    def first(self, where: Where) -> str | None:
+        """The first arm with these values of factors, in the order of the study; None if there is none."""
+        return next(iter(self.select(where)), None)
+
+    def firsts(self, *selections: Where) -> tuple[str, ...]:
+        """The first arm of each selection; () if one of them has none."""
+        found = [self.first(where) for where in selections]
+        return tuple(arm for arm in found if arm) if all(found) else ()
+
+    def factor(self, arm: str, name: str) -> float:
+        """A numeric factor of an arm; NaN if it has none of this name."""
+        found = self.factors[arm].get(name)
+        return float(found) if is_number(found) else math.nan
 
     def frame(self) -> pa.Table:
         """Everything as one tidy table, a row for each arm, seed and round; see study.frame.
@@ -152,6 +179,7 @@ def arms_json(sweep: Sweep) -> dict[str, Json]:
     """Every arm's figures for result.json."""
     return {
         arm: {
+            "factors": dict(sweep.factors.get(arm, {})),
             "figure": sweep.mean(arm),
             "standard_error": sweep.standard_error(arm),
             "seeds": [
@@ -171,14 +199,30 @@ def arms_json(sweep: Sweep) -> dict[str, Json]:
 
 
 def stored(study: Study, result: Json) -> Sweep:
-    """The sweep that a result.json holds. Raises ConfigError for an arm that the study does not have."""
-    cells = {cell.arm: cell for cell in study.arms}
+    """The sweep that a result.json holds, with the factors and in the order that the study has today.
+
+    Raises ConfigError for an arm that the study does not have.
+    """
+    known = {arm.arm: arm for arm in study.arms}
     for arm in result["arms"]:
-        if arm not in cells:
+        if arm not in known:
             raise ConfigError(f"arm {shown(arm)} of the result is none of {study.name}'s; run it again")
     seeds = tuple(one["seed"] for one in next(iter(result["arms"].values()))["seeds"])
-    outcomes = {arm: tuple(map(_outcome, figures["seeds"])) for arm, figures in result["arms"].items()}
-    return Sweep(study, seeds, tuple(cells[arm] for arm in outcomes), outcomes)
+    there = {arm: result["arms"][arm] for arm in known if arm in result["arms"]}
+    outcomes = {arm: tuple(map(_outcome, figures["seeds"])) for arm, figures in there.items()}
+    arms = (_as_run(known[arm], figures.get("factors", {})) for arm, figures in there.items())
+    return Sweep(study, seeds, tuple(arms), outcomes)
+
+
+def _as_run(arm: Arm | Cell, run: Factors) -> Arm | Cell:
+    """The arm with the numbers that its factors had in the run: the command line may have changed them.
+
+    All else that tells it from other arms is as the study has it today.
+    """
+    if not isinstance(arm, Arm):
+        return arm
+    given = {name: run[name] for name, level in arm.factors.items() if is_number(level) and name in run}
+    return Arm(arm.cell, {**arm.factors, **given})
 
 
 def _outcome(figures: Mapping[str, Any]) -> Outcome:

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from scenarios.frame.spec import Chart, Json, Table
-from scenarios.study.charts import amount, arms_table, axes, colour, curves, level, protection_table, series
+from scenarios.frame.spec import Json
+from scenarios.study.arms import OWN, Where, level_text
+from scenarios.study.charts import ACCURACY, colour
+from scenarios.study.plots import PROVED, Curve, Level, Lines, Rounds, specified
 from scenarios.study.sweep import Sweep
-from scenarios.swarms.share_errors import ShareErrorCell
+from scenarios.study.tables import Rows, arms_rows, factor, mean, protection_rows, tabled, words
 from scenarios.systems.aldp.arms import (
-    CAPS,
+    CAP,
+    DP_SGD,
+    EXACT,
+    FIXED,
+    FLOATS,
+    LINEAR,
     NONE,
-    POWERS,
     RADII,
-    RECORD_EPSILONS,
-    RING,
-    SEED,
-    STATED,
-    SWARM_SIZES,
-    by_stated,
-    capped,
-    exact,
-    floats,
-    linear,
-    record,
-    run_of,
-    sized,
-    tasks_of,
+    SHARE_RANGE,
 )
 
 STATED_ERROR = 10e-8
@@ -38,215 +31,144 @@ RADIUS_NAMES = {
     "quantile": "noised quantile",
     "fixed": "fixed",
 }
-
-
-def charts(sweep: Sweep) -> tuple[Chart, ...]:
-    """All charts that have a line of two or more points, the most informative first."""
-    made = (
-        *(over_epsilon(sweep), stated_and_proved(sweep), over_caps(sweep), over_peers(sweep)),
-        *(share_errors(sweep), by_round(sweep)),
-    )
-    return tuple(chart for chart in made if any(map(_shows, chart.traces)))
-
-
-def _shows(trace: Json) -> bool:
-    """Whether a trace shows figures; a dashed line is only for comparison."""
-    return len(trace["x"]) > 1 and trace["line"].get("dash") != "dash"
-
-
-def over_epsilon(sweep: Sweep) -> Chart:
-    """Accuracy over the proved epsilon, and over the epsilon that linear-classic states."""
-    lines = (
-        ("aldp, exact", by_stated(sweep, map(exact, STATED), "epsilon"), 0, "solid"),
-        (
-            "linear-classic, by its proved epsilon",
-            by_stated(sweep, map(linear, STATED), "epsilon"),
-            1,
-            "solid",
-        ),
-        ("linear-classic, by the epsilon it states", by_stated(sweep, map(linear, STATED)), 1, "dot"),
-        ("dp-sgd, for one record", by_stated(sweep, map(record, RECORD_EPSILONS), "epsilon"), 2, "dashdot"),
-    )
-    traces = [series(sweep, name, points, place, dash) for name, points, place, dash in lines if points]
-    if sweep.has(NONE):
-        traces.append(level("no noise", sweep.mean(NONE), (1, max(STATED))))
-    return Chart(
-        "epsilon",
-        "Accuracy over epsilon",
-        "Test accuracy after the last round; bars are 95 % confidence intervals over the seeds. For aldp an "
-        "epsilon is about a peer's whole data set, for dp-sgd about one row of it: the same number means "
-        "another thing. linear-classic is the source's own calibration, faults included.",
-        tuple(traces),
-        axes("epsilon, over all rounds", log_x=True),
-    )
-
-
-def stated_and_proved(sweep: Sweep) -> Chart:
-    """The proved epsilon over the stated one."""
-    lines = (("exact", exact, 0), ("linear-classic", linear, 1))
-    traces = []
-    for name, arm, place in lines:
-        points = by_stated(sweep, map(arm, STATED))
-        spent = by_stated(sweep, points, "epsilon")
-        traces.append(_line(name, list(points.values()), list(spent.values()), place))
-    return Chart(
-        "spent",
-        "What is spent, and what is stated",
-        "The epsilon that an accountant proves over the one asked for. Below the line of exact noise "
-        "more noise is added than needed; above it the statement is not proved.",
-        tuple(trace for trace in traces if trace["x"]),
-        axes("epsilon stated", _log("epsilon proved"), log_x=True),
-    )
-
-
-def over_caps(sweep: Sweep) -> Chart:
-    """Accuracy over the cap of the radius, a line for each rule of the radius."""
-    cells, drawn = tasks_of(sweep), run_of(sweep, (capped(radius, cap) for radius in RADII for cap in CAPS))
-    traces = []
-    for place, radius in enumerate(RADII):
-        arms = run_of(sweep, (capped(radius, cap) for cap in CAPS))
-        points = {arm: cells[arm].task.privacy.clipping_radius for arm in arms}
-        traces.append(series(sweep, RADIUS_NAMES[radius], points, place))
-    return Chart(
-        "radius",
-        "The clipping radius",
-        f"Test accuracy at epsilon {_stated(sweep, drawn)} over the largest radius allowed. A radius that "
-        "follows one's own norms needs no good guess, but it is taken before noise and the noise level shows "
-        "it: epsilon does not cover that. The other three leak nothing.",
-        tuple(traces),
-        axes("largest clipping radius", log_x=True),
-    )
-
-
-def over_peers(sweep: Sweep) -> Chart:
-    """Accuracy over the number of peers, with and without noise."""
-    cells = tasks_of(sweep)
-    traces = []
-    for place, kind in enumerate(("exact", "none")):
-        arms = run_of(sweep, (sized(kind, peers) for peers in SWARM_SIZES))
-        name = f"aldp at epsilon {_stated(sweep, arms)}" if kind == "exact" else "no noise"
-        traces.append(series(sweep, name, {arm: float(cells[arm].peers) for arm in arms}, place))
-    return Chart(
-        "peers",
-        "The number of peers",
-        "Test accuracy when the same rows are dealt out to more peers. Noise averages out among many; the "
-        "rows of each become few.",
-        tuple(traces),
-        axes("peers"),
-    )
-
-
-def share_errors(sweep: Sweep) -> Chart:
-    """The error of a mean of shares over the range of the shares."""
-    values = {arm: _max_share_value(sweep, arm) for arm in run_of(sweep, map(floats, POWERS))}
-    between = list(values.values())
-    largest = [sweep.number(arm, "largest_error") for arm in values]
-    traces = [
-        series(sweep, "float shares, median error", values, 0),
-        _line("float shares, largest error", between, largest, 1),
-        _line("as the source states", between, [value * STATED_ERROR for value in between], 2, "dash"),
-    ]
-    if between and sweep.has(RING):
-        traces.append(level("in fixed point, median error", sweep.mean(RING), (between[0], between[-1])))
-    return Chart(
-        "shares",
-        "The error of shares",
-        "Not an accuracy: how far a coordinate of the mean that nodes decode is from the true mean, on "
-        "updates that peers have trained. Each share is drawn within the range on the x axis.",
-        tuple(traces),
-        axes("maxShareValue", _log("error of a coordinate"), log_x=True),
-    )
-
-
-def by_round(sweep: Sweep) -> Chart:
-    """Accuracy by round for some arms."""
-    kinds = {exact(3000): "aldp", exact(300): "aldp", exact(20): "aldp", record(20): "dp-sgd"}
-    names = {arm: f"{kind}, epsilon {_stated(sweep, [arm])}" for arm, kind in kinds.items()}
-    lines = {NONE: "no noise", **names}
-    return curves(sweep, "curves", "Round by round", "Test accuracy, the mean over the seeds.", lines)
-
-
-def _line(name: str, x: list[float], y: list[float], place: int, dash: str = "solid") -> Json:
-    return {
-        "type": "scatter",
-        "mode": "lines" if dash == "dash" else "lines+markers",
-        "name": name,
-        "x": x,
-        "y": y,
-        "line": {"color": colour(place), "width": 2.5, "dash": dash},
-        "marker": {"color": colour(place), "size": 7},
-    }
+KINDS: Mapping[str, Where] = {
+    "aldp, exact": EXACT,
+    "aldp, linear-classic": LINEAR,
+    "ldp": FIXED,
+    "aldp, radius from aggregates": {"radius": "aggregate"},
+    "dp-sgd": DP_SGD,
+    "none": NONE,
+    "own": OWN,
+}
 
 
 def _log(title: str) -> Json:
     return {"title": {"text": title}, "type": "log", "exponentformat": "power"}
 
 
-def _stated(sweep: Sweep, arms: Iterable[str]) -> str:
-    """The requested epsilon of the first of these arms, as text."""
-    return next((amount(stated) for stated in by_stated(sweep, arms).values()), "none")
+# -- plots -------------------------------------------------------------------------------------------------
+
+OVER_EPSILON = Lines(
+    "epsilon",
+    key="epsilon",
+    title="Accuracy over epsilon",
+    caption="Test accuracy after the last round; bars are 95 % confidence intervals over the seeds. For aldp "
+    "an epsilon is about a peer's whole data set, for dp-sgd about one row of it: the same number means "
+    "another thing. linear-classic is the source's own calibration, faults included.",
+    curves=(
+        Curve("aldp, exact", EXACT, x=PROVED, ink=0),
+        Curve("linear-classic, by its proved epsilon", LINEAR, x=PROVED, ink=1),
+        Curve("linear-classic, by the epsilon it states", LINEAR, dash="dot", ink=1),
+        Curve("dp-sgd, for one record", DP_SGD, x=PROVED, dash="dashdot", ink=2),
+    ),
+    levels=(Level("no noise", NONE),),
+    x_title="epsilon, over all rounds",
+    y=ACCURACY,
+    scale="log",
+)
+STATED_AND_PROVED = Lines(
+    "epsilon",
+    key="spent",
+    title="What is spent, and what is stated",
+    caption="The epsilon that an accountant proves over the one asked for. Below the line of exact noise "
+    "more noise is added than needed; above it the statement is not proved.",
+    fact="epsilon",
+    curves=(Curve("exact", EXACT), Curve("linear-classic", LINEAR)),
+    x_title="epsilon stated",
+    y=_log("epsilon proved"),
+    scale="log",
+)
 
 
-def _max_share_value(sweep: Sweep, arm: str) -> float:
-    return tasks_of(sweep)[arm].task.aggregation.max_share_value
+def _caps_caption(sweep: Sweep) -> str:
+    (epsilon, *_) = (line.others["epsilon"] for line in sweep.lines(CAP, {"radius": RADII}))
+    return (
+        f"Test accuracy at epsilon {level_text(epsilon)} over the largest radius allowed. A radius that "
+        "follows one's own norms needs no good guess, but it is taken before noise and the noise level shows "
+        "it: epsilon does not cover that. The other three leak nothing."
+    )
 
+
+OVER_CAPS = Lines(
+    CAP,
+    key="radius",
+    title="The clipping radius",
+    caption=_caps_caption,
+    curves=(Curve(lambda rule: RADIUS_NAMES[str(rule["radius"])], {"radius": RADII}),),
+    x_title="largest clipping radius",
+    y=ACCURACY,
+    scale="log",
+)
+OVER_PEERS = Lines(
+    "peers",
+    key="peers",
+    title="The number of peers",
+    caption="Test accuracy when the same rows are dealt to more peers. Noise averages out among many; the "
+    "rows of each become few.",
+    curves=(Curve("aldp at epsilon {epsilon:g}".format_map, EXACT), Curve("no noise", NONE)),
+    y=ACCURACY,
+    scale="linear",
+)
+SHARE_ERRORS = Lines(
+    SHARE_RANGE,
+    key="shares",
+    title="The error of shares",
+    caption="Not an accuracy: how far a coordinate of the mean that nodes decode is from the true mean, on "
+    "updates that peers have trained. Each share is drawn within the range on the x axis.",
+    curves=(
+        Curve("float shares, median error", FLOATS),
+        Curve("float shares, largest error", FLOATS, "largest_error"),
+    ),
+    levels=(
+        Level(
+            "as the source states", lambda value: value * STATED_ERROR, style={"line": {"color": colour(2)}}
+        ),
+        Level("in fixed point, median error", {"shares": "ring"}),
+    ),
+    x_title="maxShareValue",
+    y=_log("error of a coordinate"),
+    scale="log",
+)
+BY_ROUND = Rounds(
+    key="curves",
+    title="Round by round",
+    caption="Test accuracy, the mean over the seeds.",
+    curves=(
+        Curve("no noise", NONE),
+        *(Curve(f"aldp, epsilon {epsilon}", {**EXACT, "epsilon": epsilon}) for epsilon in (3000, 300, 20)),
+        Curve("dp-sgd, epsilon 20", {**DP_SGD, "epsilon": 20}),
+    ),
+    y=ACCURACY,
+)
+charts = specified(OVER_EPSILON, STATED_AND_PROVED, OVER_CAPS, OVER_PEERS, SHARE_ERRORS, BY_ROUND)
 
 # -- tables ------------------------------------------------------------------------------------------------
 
 
-def tables(sweep: Sweep) -> tuple[Table, ...]:
-    """Tables of accuracies, errors and protection, without those that have no rows."""
-    errors = {cell.arm for cell in sweep.arms if isinstance(cell, ShareErrorCell)}
-    accurate = {arm: outcomes for arm, outcomes in sweep.outcomes.items() if arm not in errors}
-    made = (
-        arms_table(replace(sweep, outcomes=accurate)),
-        errors_table(sweep, run_of(sweep, (*map(floats, POWERS), RING, SEED))),
-        protection_table(sweep, _kinds(sweep)),
-        outside_table(sweep, _kinds(sweep)),
-    )
-    return tuple(table for table in made if table.rows)
+def _stated_error(sweep: Sweep, arm: str) -> str:
+    error = sweep.factor(arm, SHARE_RANGE) * STATED_ERROR
+    return f"{error:.0e}" if error == error else "-"
 
 
-def errors_table(sweep: Sweep, arms: Iterable[str]) -> Table:
-    """The errors of shares."""
-    headings = ("arm", "shares", "maxShareValue", "median error", "largest error", "as stated")
-    return Table(
-        "Errors of shares (not accuracies)", headings, tuple(_errors_row(sweep, arm) for arm in arms)
-    )
-
-
-def _errors_row(sweep: Sweep, arm: str) -> tuple[str, ...]:
-    section = tasks_of(sweep)[arm].task.aggregation
-    is_float = section.shares == "float"
-    return (
-        arm,
-        section.shares,
-        f"{section.max_share_value:g}" if is_float else "-",
-        f"{sweep.mean(arm):.1e}",
-        f"{sweep.number(arm, 'largest_error'):.1e}",
-        f"{section.max_share_value * STATED_ERROR:.0e}" if is_float else "-",
-    )
-
-
-def _kinds(sweep: Sweep) -> Mapping[str, str]:
-    """From one arm of each kind that was run to the kind's name."""
-    kinds: dict[str, list[str]] = {
-        "aldp, exact": [exact(epsilon) for epsilon in STATED],
-        "aldp, linear-classic": [linear(epsilon) for epsilon in STATED],
-        "ldp": [capped("fixed", cap) for cap in CAPS],
-        "aldp, radius from aggregates": [capped("aggregate", cap) for cap in CAPS],
-        "dp-sgd": [record(epsilon) for epsilon in RECORD_EPSILONS],
-        "none": [NONE],
-        "own": ["own"],
-    }
-    return {arms[0]: kind for kind, names in kinds.items() if (arms := run_of(sweep, names))}
-
-
-def outside_table(sweep: Sweep, kinds: Mapping[str, str]) -> Table:
-    """A table of what no epsilon covers."""
-    rows = tuple(
-        (kind, str(sweep.fact(arm, "outside") or "nothing that leaves a node"))
-        for arm, kind in kinds.items()
-        if sweep.fact(arm, "unit")
-    )
-    return Table("What epsilon does not cover", ("mechanism", "what it does not cover"), rows)
+tables = tabled(
+    replace(arms_rows(), only=lambda sweep, arm: "shares" not in sweep.factors[arm]),
+    Rows(
+        "Errors of shares (not accuracies)",
+        {
+            "shares": factor("shares"),
+            "maxShareValue": factor(SHARE_RANGE, "-"),
+            "median error": mean(form=".1e"),
+            "largest error": mean("largest_error", ".1e"),
+            "as stated": _stated_error,
+        },
+        only=lambda sweep, arm: "shares" in sweep.factors[arm],
+    ),
+    protection_rows(KINDS),
+    Rows(
+        "What epsilon does not cover",
+        {"what it does not cover": words("outside", "nothing that leaves a node")},
+        only=lambda sweep, arm: bool(sweep.fact(arm, "unit")),
+        names=KINDS,
+        heading="mechanism",
+    ),
+)

@@ -1,8 +1,12 @@
-"""The arms of scenario `attacks`: the updates, the size of the sum, and the noise."""
+"""The arms of scenario `attacks`: the updates, the size of the sum, and the noise.
+
+Factors: the attack, the number of updates in the sum (`updates`), the rows of each (`rows`), how each is
+trained (`training`), and the mechanism with its epsilon.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from node.task.rules import read_section
@@ -11,7 +15,7 @@ from node.training.build import import_class
 from scenarios.inference.inversion import InversionCell
 from scenarios.inference.membership import MembershipCell
 from scenarios.inference.property import FEATURES, PropertyCell
-from scenarios.study.sweep import Sweep
+from scenarios.study.arms import Arm, Where
 
 Attack = InversionCell | PropertyCell | MembershipCell
 DELTA = 1e-5
@@ -38,48 +42,23 @@ NOTHING = PrivacySection()
 ONE_STEP = TrainSection(rounds=1, epochs=1, batch_size=1, learning_rate=0.1, momentum=0.0)
 AS_NODES = TrainSection(rounds=1, epochs=2, batch_size=16, learning_rate=0.1, momentum=0.9)
 
-
-# -- names -------------------------------------------------------------------------------------------------
-
-
-def inversion_sum(updates: int) -> str:
-    """The name of the arm with a sum of `updates` updates, each of one step on one row."""
-    return "inversion-bare" if updates == 1 else f"inversion-sum{updates}"
-
-
-def inversion_node(rows: int, updates: int = 1) -> str:
-    """The name of the arm with a sum of `updates` updates of nodes with `rows` rows and default training."""
-    return f"inversion-node{rows}" + (f"-sum{updates}" if updates > 1 else "")
-
-
-def inversion_noise(epsilon: float) -> str:
-    """The name of the arm with the bare update of one row, clipped and noised."""
-    return f"inversion-epsilon{epsilon:g}"
-
-
-def inversion_records(epsilon: float) -> str:
-    """The name of the arm with the bare update of one row, whose one step is private for a record."""
-    return f"inversion-dp-sgd-epsilon{epsilon:g}"
-
-
-def property_sum(updates: int) -> str:
-    """The name of the arm with a sum of `updates` clients' updates."""
-    return "property-bare" if updates == 1 else f"property-sum{updates}"
-
-
-def property_noise(epsilon: float) -> str:
-    """The name of the arm with one client's update, clipped and noised."""
-    return f"property-epsilon{epsilon:g}"
-
-
-def property_records(epsilon: float) -> str:
-    """The name of the arm with one client's update, whose steps are private for a record."""
-    return f"property-dp-sgd-epsilon{epsilon:g}"
-
-
-def membership_noise(epsilon: float) -> str:
-    """The name of the arm with private gradients at this epsilon; 0: without."""
-    return f"membership-epsilon{epsilon:g}" if epsilon else "membership-none"
+NONE: Where = {"mechanism": "none"}
+LDP: Where = {"mechanism": "ldp"}
+"""Noise on the update."""
+DP_SGD: Where = {"mechanism": "dp-sgd"}
+"""Noise in the training: every step is private for a record."""
+INVERSION: Where = {"attack": "inversion"}
+ROWS: Where = {**INVERSION, "training": "one step", **NONE}
+"""Inversion of sums of updates, each of one step on one row."""
+NODES: Where = {**INVERSION, "training": "as nodes", **NONE}
+"""Inversion of updates of nodes with the default training."""
+PROPERTY: Where = {"attack": "property"}
+CLIENTS: Where = {**PROPERTY, **NONE}
+"""Property inference from sums of clients' updates without noise."""
+MEMBERSHIP: Where = {"attack": "membership"}
+MODEL: Where = {**MEMBERSHIP, **NONE}
+"""Membership inference from a model that is trained without noise."""
+PRIVATE_MODELS: Where = {**MEMBERSHIP, **DP_SGD}
 
 
 # -- cells -------------------------------------------------------------------------------------------------
@@ -95,48 +74,70 @@ def by_record(epsilon: float) -> PrivacySection:
     return PrivacySection("dp-sgd", float(epsilon), DELTA, RECORD_RADIUS)
 
 
-def _inversion(
-    arm: str, train: TrainSection, privacy: PrivacySection, updates: int, rows: int
-) -> InversionCell:
+def _made(cell: Attack, factors: Where) -> Arm:
+    """The arm of a cell, with the mechanism and epsilon of its [privacy]."""
+    noise = {} if cell.privacy == NOTHING else {"epsilon": cell.privacy.epsilon}
+    return Arm(cell, {**factors, "mechanism": cell.privacy.mechanism, **noise})  # type: ignore[dict-item]
+
+
+def _cell(arm: str, train: TrainSection, privacy: PrivacySection, updates: int, rows: int) -> InversionCell:
     return InversionCell(arm, 0, DIGITS_MODEL, train, privacy, updates, rows, TARGETS)
 
 
-def _inversions() -> Iterable[Attack]:
+def _inversion(
+    name: str,
+    train: TrainSection = ONE_STEP,
+    privacy: PrivacySection = NOTHING,
+    updates: int = 1,
+    rows: int = 1,
+) -> Arm:
+    training = "one step" if train == ONE_STEP else "as nodes"
+    size: Where = {"training": training, "updates": updates, "rows": rows}
+    return _made(_cell(f"inversion-{name}", train, privacy, updates, rows), {**INVERSION, **size})
+
+
+def _inversions() -> Iterator[Arm]:
     for updates in SUMS:
-        yield _inversion(inversion_sum(updates), ONE_STEP, NOTHING, updates, 1)
+        yield _inversion("bare" if updates == 1 else f"sum{updates}", updates=updates)
     for rows in NODE_ROWS:
-        yield _inversion(inversion_node(rows), AS_NODES, NOTHING, 1, rows)
-    yield _inversion(inversion_node(100, 3), AS_NODES, NOTHING, 3, 100)
+        yield _inversion(f"node{rows}", AS_NODES, rows=rows)
+    yield _inversion("node100-sum3", AS_NODES, updates=3, rows=100)
     for epsilon in UPDATE_EPSILONS:
-        yield _inversion(inversion_noise(epsilon), ONE_STEP, local(epsilon, INVERSION_RADIUS), 1, 1)
+        yield _inversion(f"epsilon{epsilon}", privacy=local(epsilon, INVERSION_RADIUS))
     for epsilon in RECORD_EPSILONS:
-        yield _inversion(inversion_records(epsilon), ONE_STEP, by_record(epsilon), 1, 1)
+        yield _inversion(f"dp-sgd-epsilon{epsilon}", privacy=by_record(epsilon))
 
 
-def _property(arm: str, privacy: PrivacySection, updates: int) -> PropertyCell:
+def _property(name: str, privacy: PrivacySection = NOTHING, updates: int = 1) -> Arm:
     train = TrainSection(rounds=1, epochs=2, batch_size=16, learning_rate=0.05, momentum=0.0)
     model = ModelSection("node.models:MLP", {"sizes": [FEATURES, 2]})
-    return PropertyCell(arm, 0, model, train, privacy, updates, rows=100)
+    cell = PropertyCell(f"property-{name}", 0, model, train, privacy, updates, rows=100)
+    return _made(cell, {**PROPERTY, "updates": updates})
 
 
-def _properties() -> Iterable[Attack]:
+def _properties() -> Iterator[Arm]:
     for members in MEMBERS:
-        yield _property(property_sum(members), NOTHING, members)
+        yield _property("bare" if members == 1 else f"sum{members}", updates=members)
     for epsilon in UPDATE_EPSILONS:
-        yield _property(property_noise(epsilon), local(epsilon, PROPERTY_RADIUS), 1)
+        yield _property(f"epsilon{epsilon}", local(epsilon, PROPERTY_RADIUS))
     for epsilon in RECORD_EPSILONS:
-        yield _property(property_records(epsilon), by_record(epsilon), 1)
+        yield _property(f"dp-sgd-epsilon{epsilon}", by_record(epsilon))
 
 
-def _memberships() -> Iterable[Attack]:
+def _membership(name: str, privacy: PrivacySection = NOTHING) -> Arm:
     train = TrainSection(rounds=1, epochs=MEMBERSHIP_EPOCHS, batch_size=16, learning_rate=0.1, momentum=0.9)
-    for epsilon in (0, *RECORD_EPSILONS):
-        privacy = by_record(epsilon) if epsilon else NOTHING
-        arm = membership_noise(epsilon)
-        yield MembershipCell(arm, 0, DIGITS_MODEL, train, privacy, rows=150, victims=4, shadows=8)
+    cell = MembershipCell(
+        f"membership-{name}", 0, DIGITS_MODEL, train, privacy, rows=150, victims=4, shadows=8
+    )
+    return _made(cell, MEMBERSHIP)
 
 
-ARMS: tuple[Attack, ...] = (*_inversions(), *_properties(), *_memberships())
+ARMS: tuple[Arm, ...] = (
+    *_inversions(),
+    *_properties(),
+    _membership("none"),
+    *(_membership(f"epsilon{epsilon}", by_record(epsilon)) for epsilon in RECORD_EPSILONS),
+)
 
 
 def own(path: str, parameters: Mapping[str, Any]) -> InversionCell:
@@ -147,12 +148,4 @@ def own(path: str, parameters: Mapping[str, Any]) -> InversionCell:
     if ":" in path:
         import_class(path)
     privacy = read_section(PrivacySection, "privacy", {**parameters, "mechanism": path})
-    return _inversion("own", ONE_STEP, privacy, 1, 1)
-
-
-# -- arms that were run ------------------------------------------------------------------------------------
-
-
-def run_of(sweep: Sweep, arms: Iterable[str]) -> list[str]:
-    """Those of `arms` that were run, in order."""
-    return [arm for arm in arms if sweep.has(arm)]
+    return _cell("own", ONE_STEP, privacy, 1, 1)

@@ -7,36 +7,41 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from scenarios.frame.spec import Chart, Json, Table
+from scenarios.frame.spec import Chart, Json
 from scenarios.inference.inversion import FOUND, RECOVERED, TRUTH
 from scenarios.inference.membership import ATTACKS
-from scenarios.study.charts import BARS, amount, colour, drawn, marked, protection_table, series
-from scenarios.study.sweep import FINAL, Sweep
+from scenarios.study.arms import OWN, Factors, Where
+from scenarios.study.charts import BARS
+from scenarios.study.plots import Bars, Curve, Lines, specified
+from scenarios.study.sweep import Sweep
+from scenarios.study.tables import Cells, Rows, error, mean, number, protection_rows, tabled
 from scenarios.systems.attacks.arms import (
+    CLIENTS,
+    INVERSION,
+    LDP,
     MEMBERS,
+    MEMBERSHIP,
     NODE_ROWS,
+    NODES,
+    NONE,
+    PRIVATE_MODELS,
+    PROPERTY,
     RECORD_EPSILONS,
+    ROWS,
     SUMS,
     UPDATE_EPSILONS,
-    inversion_node,
-    inversion_noise,
-    inversion_sum,
-    membership_noise,
-    property_noise,
-    property_sum,
-    run_of,
 )
 
-PICTURED: Mapping[str, str] = {
-    inversion_sum(1): "bare",
-    inversion_sum(3): "sum of 3",
-    inversion_sum(100): "sum of 100",
-    inversion_node(100): "trained",
-    inversion_noise(10000): "ε 10,000",
-    inversion_noise(100): "ε 100",
-    "own": "own",
+PICTURED: Mapping[str, Where] = {
+    "bare": {**ROWS, "updates": 1},
+    "sum of 3": {**ROWS, "updates": 3},
+    "sum of 100": {**ROWS, "updates": 100},
+    "trained": {**NODES, "updates": 1, "rows": 100},
+    "ε 10,000": {**INVERSION, **LDP, "epsilon": 10000},
+    "ε 100": {**INVERSION, **LDP, "epsilon": 100},
+    "own": OWN,
 }
-"""The arms whose pictures are drawn, with their captions."""
+"""The arms whose pictures are drawn, by their captions."""
 PICTURED_SEEDS = 3
 SIMILARITY: Json = {"title": {"text": "similarity"}, "range": [-0.1, 1.05]}
 CHANCE = 0.5
@@ -48,39 +53,31 @@ ATTACK_NAMES: Mapping[str, str] = {
     "ratio": "likelihood ratio",
 }
 
-
-def charts(sweep: Sweep) -> tuple[Chart, ...]:
-    """The charts that have figures, pictures first."""
-    return drawn(
-        pictures(sweep),
-        inversion_by_rows(sweep),
-        property_by_members(sweep),
-        over_noise(sweep),
-        membership(sweep),
-    )
-
-
 # -- pictures ----------------------------------------------------------------------------------------------
 
 
-def pictures(sweep: Sweep) -> Chart:
+class Pictures:
     """A column for the truth and for each arm, a row for each of the first seeds."""
-    arms = run_of(sweep, PICTURED)
-    columns = [("true", arms[0], TRUTH), *((PICTURED[arm], arm, FOUND) for arm in arms)] if arms else []
-    rows = range(min(PICTURED_SEEDS, len(sweep.seeds)))
-    traces = [
-        _picture(sweep.outcomes[arm][row].series[name], 1 + row * len(columns) + column, words)
-        for row in rows
-        for column, (words, arm, name) in enumerate(columns)
-    ]
-    caption = (
-        "One row for each of the first seeds. Bare: an update of one step on one image. Sum of 3, of 100: a "
-        "secure sum of as many such updates. Trained: two epochs on 100 images, as nodes train. ε: the bare "
-        "update, clipped and noised. The attacker knows the labels; of all that it found the picture most "
-        "like the true one is shown."
-    )
-    layout = _grid([words for words, _, _ in columns], len(rows))
-    return Chart("pictures", "What is found of an image", caption, tuple(traces), layout)
+
+    def chart(self, sweep: Sweep) -> Chart:
+        """See study.plots.Plot."""
+        found = {words: sweep.first(where) for words, where in PICTURED.items()}
+        shown = [(words, arm, FOUND) for words, arm in found.items() if arm is not None]
+        columns = [("true", shown[0][1], TRUTH), *shown] if shown else []
+        rows = range(min(PICTURED_SEEDS, len(sweep.seeds)))
+        traces = [
+            _picture(sweep.outcomes[arm][row].series[name], 1 + row * len(columns) + column, words)
+            for row in rows
+            for column, (words, arm, name) in enumerate(columns)
+        ]
+        caption = (
+            "One row for each of the first seeds. Bare: an update of one step on one image. Sum of 3, of "
+            "100: a secure sum of as many such updates. Trained: two epochs on 100 images, as nodes train. "
+            "ε: the bare update, clipped and noised. The attacker knows the labels; of all that it found the "
+            "picture most like the true one is shown."
+        )
+        layout = _grid([words for words, _, _ in columns], len(rows))
+        return Chart("pictures", "What is found of an image", caption, tuple(traces), layout)
 
 
 def _picture(pixels: Sequence[float], place: int, words: str) -> Json:
@@ -146,156 +143,137 @@ def _part(number: int, of: int, gap: float) -> list[float]:
 # -- lines -------------------------------------------------------------------------------------------------
 
 
-def inversion_by_rows(sweep: Sweep) -> Chart:
-    """Similarity over the rows in the sum: updates of one row, and updates of trained nodes."""
-    singles = {inversion_sum(updates): float(updates) for updates in SUMS}
-    nodes = {inversion_node(rows): float(rows) for rows in NODE_ROWS}
-    lines = [
-        series(sweep, name, _run(sweep, points), position, fact=fact, dash=dash)
-        for name, points, position, fact, dash in (
-            ("updates of one step on one row", singles, 0, FINAL, "solid"),
-            ("one update, trained as nodes do", nodes, 1, FINAL, "solid"),
-            ("the first layer's quotient only", singles, 2, "quotient", "solid"),
-            ("a guess", {**singles, **nodes}, 7, "guess", "dot"),
-        )
-        if _run(sweep, points)
-    ]
-    caption = (
-        "How like the true image what is found is: 1 is the same up to brightness. The guess is what as many "
-        f"other images of the same digit reach without any update. From {RECOVERED:g} on a row counts as "
-        f"recovered. {BARS}"
-    )
-    layout = marked("rows that the sum is made of", sorted({*SUMS, *NODE_ROWS[2:]}), SIMILARITY)
-    return Chart("inversion", "Gradient inversion, by rows in the sum", caption, tuple(lines), layout)
+def _rows_of(sweep: Sweep, arm: str) -> float:
+    """The rows that a sum is made of."""
+    return sweep.factor(arm, "updates") * sweep.factor(arm, "rows")
 
 
-def property_by_members(sweep: Sweep) -> Chart:
-    """AUC over the members of a sum, for the attack and for an attacker that knows the count."""
-    points = _run(sweep, {property_sum(members): float(members) for members in MEMBERS})
-    lines = [
-        series(sweep, "attack", points, 0),
-        series(sweep, "one who counts the members that have it", points, 7, "dot", "counting auc"),
-    ]
-    caption = (
-        "Are most of this client's rows women's? AUC of the attack for one member of a sum; 0.5 is chance. "
-        f"The dotted line knows exactly how many members have the property, and not which. {BARS}"
-    )
-    layout = marked("members of the sum", MEMBERS, AUC)
-    return Chart(
-        "property", "Property inference, by members", caption, tuple(lines) if points else (), layout
-    )
+BY_ROWS = Lines(
+    "",
+    key="inversion",
+    title="Gradient inversion, by rows in the sum",
+    caption="How like the true image what is found is: 1 is the same up to brightness. The guess is what as "
+    "many other images of the same digit reach without any update. From "
+    f"{RECOVERED:g} on a row counts as recovered. {BARS}",
+    curves=(
+        Curve("updates of one step on one row", ROWS, x=_rows_of),
+        Curve("one update, trained as nodes do", {**NODES, "updates": 1}, x=_rows_of),
+        Curve("the first layer's quotient only", ROWS, "quotient", _rows_of),
+        Curve("a guess", {**INVERSION, **NONE}, "guess", _rows_of, dash="dot", ink=7),
+    ),
+    x_title="rows that the sum is made of",
+    y=SIMILARITY,
+    scale="marked",
+    ticks=sorted({*SUMS, *NODE_ROWS[2:]}),
+)
+BY_MEMBERS = Lines(
+    "updates",
+    key="property",
+    title="Property inference, by members",
+    caption="Are most of this client's rows women's? AUC of the attack for one member of a sum; 0.5 is "
+    f"chance. The dotted line knows exactly how many members have the property, and not which. {BARS}",
+    curves=(
+        Curve("attack", CLIENTS),
+        Curve(
+            "one who counts the members that have it",
+            CLIENTS,
+            "counting auc",
+            dash="dot",
+            ink=7,
+        ),
+    ),
+    x_title="members of the sum",
+    y=AUC,
+    scale="marked",
+    ticks=MEMBERS,
+)
+OVER_NOISE = Lines(
+    "epsilon",
+    key="noise",
+    title="What noise on an update prevents",
+    caption="One update, clipped and noised before it leaves; epsilon is for the node's whole data set and "
+    f"this one update. {BARS}",
+    curves=(
+        Curve("inversion: similarity", {**INVERSION, **LDP}),
+        Curve("property: AUC", {**PROPERTY, **LDP}),
+    ),
+    x_title="epsilon of the update",
+    y={"title": {"text": "similarity, AUC"}},
+    scale="marked",
+    ticks=UPDATE_EPSILONS,
+)
 
 
-def over_noise(sweep: Sweep) -> Chart:
-    """Inversion and property inference over the epsilon of one noised update."""
-    lines = [
-        series(
-            sweep, name, _run(sweep, {arm(epsilon): float(epsilon) for epsilon in UPDATE_EPSILONS}), position
-        )
-        for name, arm, position in (
-            ("inversion: similarity", inversion_noise, 0),
-            ("property: AUC", property_noise, 1),
-        )
-    ]
-    caption = (
-        "One update, clipped and noised before it leaves; epsilon is for the node's whole data set and this "
-        f"one update. {BARS}"
-    )
-    layout = marked("epsilon of the update", UPDATE_EPSILONS, {"title": {"text": "similarity, AUC"}})
-    return Chart(
-        "noise", "What noise on an update prevents", caption, tuple(x for x in lines if x["x"]), layout
-    )
+NOISES = ("no noise", *(f"ε = {epsilon}" for epsilon in RECORD_EPSILONS[::-1]))
+"""From the least noise to the most."""
 
 
-def membership(sweep: Sweep) -> Chart:
-    """A group of bars for each epsilon, a bar for each attack."""
-    arms = run_of(sweep, _by_epsilon())
-    bars = [
-        {
-            "type": "bar",
-            "name": ATTACK_NAMES[attack],
-            "x": [_by_epsilon()[arm] for arm in arms],
-            "base": CHANCE,
-            "y": [sweep.mean(arm, f"{attack} auc") - CHANCE for arm in arms],
-            "error_y": {
-                "type": "data",
-                "array": [sweep.margin(arm, f"{attack} auc") for arm in arms],
-                "color": "var(--ink)",
-            },
-            "marker": {"color": colour(position)},
-        }
-        for position, attack in enumerate(ATTACKS)
-    ]
-    caption = (
-        "Was this image among the 150 that the model is trained on? AUC of each attack, from 0.5, which "
-        f"is chance; epsilon is for one record over the training. {BARS}"
-    )
-    layout = {"barmode": "group", "xaxis": {"type": "category"}, "yaxis": {**AUC, "range": [0.45, 0.75]}}
-    return Chart("membership", "Membership inference", caption, tuple(bars) if arms else (), layout)
+def _noise(factors: Factors) -> str:
+    return f"ε = {factors['epsilon']:g}" if "epsilon" in factors else NOISES[0]
 
 
-def _by_epsilon() -> dict[str, str]:
-    noised = {membership_noise(epsilon): f"ε = {epsilon}" for epsilon in RECORD_EPSILONS[::-1]}
-    return {membership_noise(0): "no noise", **noised}
-
-
-def _run(sweep: Sweep, points: Mapping[str, float]) -> dict[str, float]:
-    return {arm: points[arm] for arm in run_of(sweep, points)}
-
+MEMBERS_SHOWN = Bars(
+    key="membership",
+    title="Membership inference",
+    caption="Was this image among the 150 that the model is trained on? AUC of each attack, from 0.5, which "
+    f"is chance; epsilon is for one record over the training. {BARS}",
+    curves=tuple(
+        Curve(name, MEMBERSHIP, f"{attack} auc", style={"error_y": {"color": "var(--ink)"}})
+        for attack, name in ATTACK_NAMES.items()
+    ),
+    label=_noise,
+    base=CHANCE,
+    y={**AUC, "range": [0.45, 0.75]},
+    look={"xaxis": {"type": "category", "categoryorder": "array", "categoryarray": NOISES}},
+)
+charts = specified(Pictures(), BY_ROWS, BY_MEMBERS, OVER_NOISE, MEMBERS_SHOWN)
 
 # -- tables ------------------------------------------------------------------------------------------------
 
 
-def tables(sweep: Sweep) -> tuple[Table, ...]:
-    """A table for each attack, and one of the protection."""
-    found = (inversion_table(sweep), property_table(sweep), membership_table(sweep), _protection(sweep))
-    return tuple(table for table in found if table.rows)
+def _with_error(sweep: Sweep, arm: str) -> str:
+    return f"{mean(form='.2f')(sweep, arm)} ± {error(form='.2f')(sweep, arm)}"
 
 
-def inversion_table(sweep: Sweep) -> Table:
-    """The similarity of each attack, compared with a guess."""
-    facts = ("quotient", "search", FINAL, "guess", "recovered")
-    headings = ("arm", "quotient", "search", "best", "guess", "recovered", "epsilon")
-    return Table(
-        "Gradient inversion: similarity with the true row", headings, _rows(sweep, "inversion", facts)
+def _rows(title: str, fact: str, columns: Mapping[str, Cells]) -> Rows:
+    """The arms that have a fact, which all arms of an attack have, that of one's own too; and epsilon."""
+    return Rows(
+        title,
+        {**columns, "epsilon": number("epsilon")},
+        only=lambda sweep, arm: sweep.fact(arm, fact) is not None,
     )
 
 
-def property_table(sweep: Sweep) -> Table:
-    """AUC and accuracy of property inference."""
-    facts = (FINAL, "accuracy", "counting auc")
-    headings = ("arm", "AUC", "accuracy", "AUC by counting", "epsilon")
-    return Table("Property inference: mostly women", headings, _rows(sweep, "property", facts))
+def _means(facts: Mapping[str, str]) -> Mapping[str, Cells]:
+    return {heading: mean(fact, ".2f") for heading, fact in facts.items()}
 
 
-def membership_table(sweep: Sweep) -> Table:
-    """AUCs, TPR and advantage of the likelihood ratio, and the accuracy of the model."""
-    facts = (*(f"{attack} auc" for attack in ATTACKS), "ratio tpr", "ratio advantage", "accuracy")
-    headings = ("arm", "loss", "calibrated", "ratio", "TPR", "advantage", "accuracy", "epsilon")
-    title = "Membership inference: AUC of each attack; the ratio's TPR at an FPR of .05; the model's accuracy"
-    return Table(title, headings, _rows(sweep, "membership", facts))
-
-
-def _rows(sweep: Sweep, kind: str, facts: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """The rows of the arms of a kind, as their cells state it: means of facts, and epsilon."""
-    return tuple(
-        (cell.arm, *(_mean(sweep, cell.arm, fact) for fact in facts), amount(sweep.fact(cell.arm, "epsilon")))
-        for cell in sweep.cells.values()
-        if cell.describe()["kind"] == kind
-    )
-
-
-def _mean(sweep: Sweep, arm: str, fact: str) -> str:
-    """The mean of a fact with its standard error, as text."""
-    error = f" ± {sweep.standard_error(arm):.2f}" if fact == FINAL else ""
-    return f"{sweep.mean(arm, fact):.2f}{error}"
-
-
-def _protection(sweep: Sweep) -> Table:
-    kinds = {
-        inversion_sum(1): "none",
-        inversion_noise(1): "ldp",
-        membership_noise(1): "dp-sgd",
-        "own": "own",
-    }
-    return protection_table(sweep, kinds)
+tables = tabled(
+    _rows(
+        "Gradient inversion: similarity with the true row",
+        "quotient",
+        {
+            **_means({"quotient": "quotient", "search": "search"}),
+            "best": _with_error,
+            **_means({"guess": "guess", "recovered": "recovered"}),
+        },
+    ),
+    _rows(
+        "Property inference: mostly women",
+        "counting auc",
+        {"AUC": _with_error, **_means({"accuracy": "accuracy", "AUC by counting": "counting auc"})},
+    ),
+    _rows(
+        "Membership inference: AUC of each attack; the ratio's TPR at an FPR of .05; the model's accuracy",
+        "ratio auc",
+        _means(
+            {
+                **{attack: f"{attack} auc" for attack in ATTACKS},
+                "TPR": "ratio tpr",
+                "advantage": "ratio advantage",
+                "accuracy": "accuracy",
+            }
+        ),
+    ),
+    protection_rows({"none": NONE, "ldp": LDP, "dp-sgd": PRIVATE_MODELS, "own": OWN}),
+)

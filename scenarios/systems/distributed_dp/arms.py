@@ -2,27 +2,39 @@
 
 A `Setting` is a data set with a model and its peers. What steps with shared noise need and is not set here
 comes from the table of defaults (node.task.step_defaults), by rows and epsilon.
+
+Factors: the setting's name, the mechanism, epsilon, the peers, and how many of them, oneself included, are
+honest as far as shared noise is sized for. An arm of a trusted server has no peers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from node.task.shared_noise import DISTRIBUTED
+from scenarios.study.arms import Arm, Where
 from scenarios.study.cells import Cell
-from scenarios.study.sweep import Sweep
 from scenarios.swarms.dealt import ACCURACY, AS_THEY_ARE, AUC, PeersCell, Scale, Sections, ServerCell, task_of
 
 EPSILONS = (1, 3, 8)
 DELTA = 1e-5
 ROUNDS = 20
-POOLED, CENTRAL, ALONE, DATA_SETS = "pooled", "central", "dp-sgd", "ldp"
-"""Kinds of arms: all rows without privacy, a trusted server, each node for itself, whole data sets."""
+
+POOLED: Where = {"mechanism": "none"}
+"""All rows, without privacy."""
+CENTRAL: Where = {"mechanism": "central"}
+"""A trusted server."""
+SHARED: Where = {"mechanism": DISTRIBUTED}
+ALONE: Where = {"mechanism": "dp-sgd"}
+"""Each node for itself."""
+DATA_SETS: Where = {"mechanism": "ldp"}
+"""Each node for itself, and for its whole data set."""
+MEMBERS = "honest_members"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Setting:
     """A data set with `rows` training rows, a model, and `peers` peers.
 
@@ -49,21 +61,22 @@ class Setting:
     """Whether its arms run only if the command line names them."""
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of its private arms, from the most trust to the least."""
-        return (CENTRAL, *map(self.shared, self.honest), ALONE, DATA_SETS)
+    def where(self) -> Where:
+        """Its arms."""
+        return {"setting": self.name}
 
-    def shared(self, honest: int) -> str:
-        """The kind of arm with noise that suffices if `honest` of its members are honest."""
-        return f"{honest}-of-{self.peers}"
-
-    def arm(self, kind: str, epsilon: int | None = None) -> str:
-        """The name of an arm."""
-        return f"{self.name}-{kind}" + ("" if epsilon is None else f"-eps{epsilon}")
-
-    def arms(self, kind: str) -> dict[str, float]:
-        """The names of a kind's arms, each with its epsilon."""
-        return {self.arm(kind, epsilon): epsilon for epsilon in EPSILONS}
+    @property
+    def kinds(self) -> Mapping[str, Where]:
+        """The kinds of its private arms in words, from the most trust to the least."""
+        return {
+            "a trusted server": CENTRAL,
+            **{
+                f"noise shared, {honest} of {self.peers} honest": {**SHARED, MEMBERS: honest}
+                for honest in self.honest
+            },
+            "dp-sgd: each node for itself": ALONE,
+            "ldp: whole data sets": DATA_SETS,
+        }
 
 
 _IMAGES = {"class": "node.models:MLP", "args": {"sizes": [784, 64, 10]}}
@@ -132,6 +145,12 @@ ADULT = Setting(
 SETTINGS = (DIGITS, MNIST, MNIST_FEATURES, ADULT, FASHION, FASHION_FEATURES)
 
 
+USUAL: Where = {**SHARED, MEMBERS: tuple(of.honest[0] for of in SETTINGS)}
+"""Shared noise for the number of honest members that is usual among so many."""
+FEWER: Where = {**SHARED, MEMBERS: tuple(fewer for of in SETTINGS for fewer in of.honest[1:])}
+"""Shared noise for fewer honest members."""
+USUALLY_RUN = tuple(f"{of.name}-*" for of in SETTINGS if not of.named)
+
 # -- cells -------------------------------------------------------------------------------------------------
 
 
@@ -150,39 +169,43 @@ def _shared_table(of: Setting, epsilon: int, honest: int) -> Sections:
     return {**_table(of, {"expected_rows": of.rows}, privacy), **least}
 
 
-def _local_table(of: Setting, mechanism: str, epsilon: int) -> Sections:
-    if mechanism == DATA_SETS:
-        return _table(of, {**of.plain, "epochs": 1}, _private(mechanism, epsilon))
+def _alone_table(of: Setting, epsilon: int) -> Sections:
     batch, rate = of.alone[epsilon]
     train = {"rounds": ROUNDS, "epochs": 1, "batch_size": batch, "learning_rate": rate}
-    return _table(of, train, _private(mechanism, epsilon, clipping_radius=of.clip))
+    return _table(of, train, _private("dp-sgd", epsilon, clipping_radius=of.clip))
 
 
-def _cells(of: Setting) -> tuple[PeersCell | ServerCell, ...]:
-    def peers(kind: str, epsilon: int, table: Sections) -> PeersCell:
-        return PeersCell(of.arm(kind, epsilon), table, of.source, of.measure, scale=of.scale, peers=of.peers)
-
-    def server(kind: str, epsilon: int | None, table: Sections) -> ServerCell:
-        return ServerCell(of.arm(kind, epsilon), table, of.source, of.measure, scale=of.scale)
-
-    return (
-        server(POOLED, None, _table(of, of.plain, {"mechanism": "none"})),
-        *(server(CENTRAL, epsilon, _shared_table(of, epsilon, of.honest[0])) for epsilon in EPSILONS),
-        *(
-            peers(of.shared(honest), epsilon, _shared_table(of, epsilon, honest))
-            for honest in of.honest
-            for epsilon in EPSILONS
-        ),
-        *(
-            peers(mechanism, epsilon, _local_table(of, mechanism, epsilon))
-            for mechanism in (ALONE, DATA_SETS)
-            for epsilon in EPSILONS
-        ),
-    )
+def _data_sets_table(of: Setting, epsilon: int) -> Sections:
+    return _table(of, {**of.plain, "epochs": 1}, _private("ldp", epsilon))
 
 
-ARMS: tuple[Cell, ...] = tuple(cell for of in SETTINGS for cell in _cells(of))
-USUAL = tuple(f"{of.name}-*" for of in SETTINGS if not of.named)
+def _server(of: Setting, kind: str, table: Sections, factors: Where) -> Arm:
+    cell = ServerCell(f"{of.name}-{kind}", table, of.source, of.measure, scale=of.scale)
+    return Arm(cell, {**of.where, **factors})  # type: ignore[dict-item]
+
+
+def _peers(of: Setting, kind: str, epsilon: int, table: Sections, factors: Where) -> Arm:
+    name = f"{of.name}-{kind}-eps{epsilon}"
+    cell = PeersCell(name, table, of.source, of.measure, scale=of.scale, peers=of.peers)
+    return Arm(cell, {**of.where, **factors, "peers": of.peers, "epsilon": epsilon})  # type: ignore[dict-item]
+
+
+def _arms(of: Setting) -> Iterator[Arm]:
+    yield _server(of, "pooled", _table(of, of.plain, {"mechanism": "none"}), POOLED)
+    for epsilon in EPSILONS:
+        table = _shared_table(of, epsilon, of.honest[0])
+        yield _server(of, f"central-eps{epsilon}", table, {**CENTRAL, "epsilon": epsilon})
+    for honest in of.honest:
+        for epsilon in EPSILONS:
+            table = _shared_table(of, epsilon, honest)
+            yield _peers(of, f"{honest}-of-{of.peers}", epsilon, table, {**SHARED, MEMBERS: honest})
+    for epsilon in EPSILONS:
+        yield _peers(of, "dp-sgd", epsilon, _alone_table(of, epsilon), ALONE)
+    for epsilon in EPSILONS:
+        yield _peers(of, "ldp", epsilon, _data_sets_table(of, epsilon), DATA_SETS)
+
+
+ARMS: tuple[Arm, ...] = tuple(arm for of in SETTINGS for arm in _arms(of))
 
 
 def own(path: str, parameters: Mapping[str, Any]) -> Cell:
@@ -190,11 +213,3 @@ def own(path: str, parameters: Mapping[str, Any]) -> Cell:
     table = _table(DIGITS, DIGITS.plain, {**parameters, "mechanism": path})
     task_of(table, 0)
     return PeersCell("own", table, DIGITS.source, DIGITS.measure, peers=DIGITS.peers)
-
-
-# -- arms that were run ------------------------------------------------------------------------------------
-
-
-def run_of(sweep: Sweep, of: Setting, kind: str) -> dict[str, float]:
-    """The arms of a kind that were run, each with its epsilon."""
-    return {arm: epsilon for arm, epsilon in of.arms(kind).items() if sweep.has(arm)}

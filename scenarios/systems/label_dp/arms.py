@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from scenarios.study.sweep import Sweep
+from scenarios.study.arms import Arm, Where
 from scenarios.vertical.cell import VerticalCell, VerticalTrain
 from scenarios.vertical.choices import LABEL_DP, EmbeddingChoice, LabelChoice
 from scenarios.vertical.wide_deep import Descent, FtrlSettings, Sizes
@@ -16,10 +16,19 @@ EPSILONS = (0.0, 0.5, 1.0, 3.0, 5.0)
 """The stated epsilons, for one draw of one label."""
 SIGN_EPSILONS = (0.0, 1.0, 5.0)
 """The epsilons of noisy signs: twice the cost of one sign, which is the cost of one release of two."""
-CLEAN, SIGNS = "none", "signs"
+
+NONE: Where = {"mechanism": "none"}
+ONCE: Where = {"mechanism": "label-dp", "flips": "once"}
+"""Flips drawn once."""
+AFRESH: Where = {"mechanism": "label-dp", "flips": "afresh"}
+"""Flips drawn anew in every epoch, as in the original."""
+FLIPPED: Where = {"mechanism": "label-dp", "flips": ("once", "afresh")}
+SIGNS: Where = {"mechanism": "signs"}
+"""Signs of the follower's outputs, without noise."""
+NOISY_SIGNS: Where = {"mechanism": "noisy-signs"}
 
 PLAIN = VerticalCell(
-    arm=CLEAN,
+    arm="none",
     seed=0,
     train=VerticalTrain(rounds=12, batch_size=256, learning_rate=3.5e-4),
     sizes=Sizes(embedding=80, hidden=(64, 32, 16, 8)),
@@ -34,60 +43,30 @@ PLAIN = VerticalCell(
 )
 
 
-def once_arm(epsilon: float) -> str:
-    """The name of the arm with flips drawn once."""
-    return f"once-{epsilon:g}"
+def _arm(name: str, factors: Where, **protection: Any) -> Arm:
+    return Arm(replace(PLAIN, arm=name, **protection), factors)  # type: ignore[arg-type]
 
 
-def redrawn_arm(epsilon: float) -> str:
-    """The name of the arm with flips drawn anew in every epoch, as in the original."""
-    return f"redrawn-{epsilon:g}"
+def _flipped(word: str, epsilon: float, flips: Where) -> Arm:
+    labels = LabelChoice(LABEL_DP, {"epsilon": epsilon}, flips == AFRESH)
+    return _arm(f"{word}-{epsilon:g}", {**flips, "epsilon": epsilon}, labels=labels)
 
 
-def signs_arm(epsilon: float) -> str:
-    """The name of the arm with noisy signs of the follower's outputs."""
-    return f"signs-{epsilon:g}"
-
-
-def _flipped(arm: str, epsilon: float, redrawn: bool) -> VerticalCell:
-    return replace(PLAIN, arm=arm, labels=LabelChoice(LABEL_DP, {"epsilon": epsilon}, redrawn))
-
-
-ARMS: tuple[VerticalCell, ...] = (
-    PLAIN,
-    *(_flipped(once_arm(epsilon), epsilon, False) for epsilon in EPSILONS),
-    *(_flipped(redrawn_arm(epsilon), epsilon, True) for epsilon in EPSILONS),
-    replace(PLAIN, arm=SIGNS, outputs=EmbeddingChoice(None)),
-    *(replace(PLAIN, arm=signs_arm(value), outputs=EmbeddingChoice(value)) for value in SIGN_EPSILONS),
+ARMS: tuple[Arm, ...] = (
+    _arm("none", NONE),
+    *(_flipped("once", epsilon, ONCE) for epsilon in EPSILONS),
+    *(_flipped("redrawn", epsilon, AFRESH) for epsilon in EPSILONS),
+    _arm("signs", SIGNS, outputs=EmbeddingChoice(None)),
+    *(
+        _arm(f"signs-{epsilon:g}", {**NOISY_SIGNS, "epsilon": epsilon}, outputs=EmbeddingChoice(epsilon))
+        for epsilon in SIGN_EPSILONS
+    ),
 )
 
 
 def own(path: str, parameters: Mapping[str, Any]) -> VerticalCell:
     """An arm with the usual training and a user's own label mechanism, drawn once."""
     return replace(PLAIN, arm="own", labels=LabelChoice(path, parameters))
-
-
-# -- arms that were run ----------------------------------------------------------------------------------
-
-
-def once(sweep: Sweep) -> dict[str, float]:
-    """The arms with flips drawn once that were run, each with its stated epsilon, the smallest first."""
-    return {once_arm(epsilon): epsilon for epsilon in EPSILONS if sweep.has(once_arm(epsilon))}
-
-
-def redrawn(sweep: Sweep) -> dict[str, float]:
-    """The arms with flips drawn anew that were run, each with its stated epsilon, the smallest first."""
-    return {redrawn_arm(epsilon): epsilon for epsilon in EPSILONS if sweep.has(redrawn_arm(epsilon))}
-
-
-def noisy_signs(sweep: Sweep) -> dict[str, float]:
-    """The arms with noisy signs that were run, each with its stated epsilon, the smallest first."""
-    return {signs_arm(epsilon): epsilon for epsilon in SIGN_EPSILONS if sweep.has(signs_arm(epsilon))}
-
-
-def epochs_of_arm(sweep: Sweep, arm: str) -> int:
-    """The number of epochs that an arm was run for."""
-    return sweep.cells[arm].rounds
 
 
 # -- properties of flips -----------------------------------------------------------------------------------

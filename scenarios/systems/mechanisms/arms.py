@@ -1,7 +1,8 @@
 """The arms of scenario `mechanisms`: every mechanism at every stated epsilon, and those that state none.
 
-Ten parties have scikit-learn's digits, a perceptron 64-64-10, and the same training. Each `Line` is one
-mechanism at several epsilons; a new mechanism is a new line in `LINES`.
+Ten parties have scikit-learn's digits, a perceptron 64-64-10, and the same training. The factors of an arm
+are its `mechanism` and the `epsilon` that it states, over the whole run; a new mechanism is a new line in
+`LINES`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from node.task.sections import ModelSection
 from node.training.build import import_class
 from scenarios.clients.choices import Clients, MechanismChoice, Rows
 from scenarios.federated.cell import FederatedCell
+from scenarios.study.arms import Arm, Where
 from scenarios.study.cells import Cell
 from scenarios.study.sweep import Sweep
 from scenarios.swarms.cells import SwarmCell, changed_task, first_mechanism
@@ -44,9 +46,6 @@ ROUNDING = 1 + 1e-6
 """The tolerated factor for the rounding of an accountant that searches."""
 MAJORITY = 183 / 1797
 """The share of the most frequent digit, which is the accuracy of guessing."""
-
-SECURE_SUM, SERVER_ONLY = "secure-sum", "fedavg"
-MEDIAN, WEAK_DP = "median", "weak-dp"
 
 _TASK = load_task("digits", ())
 
@@ -118,29 +117,7 @@ def _rpfl(arm: str, epsilon: float) -> Cell:
     return _steady(_server(arm, "rpfl", {"clients_per_round": PARTIES, **dealt, **rest}))
 
 
-# -- lines -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Line:
-    """One mechanism at several epsilons: `make` returns the cell for an arm's name and an epsilon.
-
-    name: the prefix of its arms' names; exact: whether its stated epsilon is meant to be proved.
-    """
-
-    name: str
-    exact: bool
-    stated: Sequence[float]
-    make: Callable[[str, float], Cell]
-
-    def arm(self, epsilon: float) -> str:
-        """The name of the arm at this epsilon."""
-        return f"{self.name}-{epsilon:g}"
-
-    @property
-    def arms(self) -> tuple[str, ...]:
-        """The names of all arms, in the order of their stated epsilons."""
-        return tuple(self.arm(epsilon) for epsilon in self.stated)
+# -- arms --------------------------------------------------------------------------------------------------
 
 
 def _plain_noise(constant: float) -> Callable[[str, float], Cell]:
@@ -148,23 +125,30 @@ def _plain_noise(constant: float) -> Callable[[str, float], Cell]:
     return _central("nbafl-federatedscope", constant=constant, clip=ELEMENT_CLIP, sizes_joined=False, **quiet)
 
 
-LDP = Line("ldp", True, STATED, _node(mechanism="ldp"))
-_RAW = {"mechanism": "aldp", "window_source": "raw", "public_radius": True}
-ALDP = Line("aldp", True, STATED, _node(mechanism="aldp"))
-ALDP_RAW = Line("aldp-raw", False, STATED, _node(**_RAW))
-LINEAR = Line("aldp-linear", False, STATED, _node(**_RAW, calibration="linear-classic"))
-DP_FEDAVG = Line("dp-fedavg", True, STATED, _dp_fedavg)
-NBAFL = Line(
-    *("nbafl", False, STATED),
-    _central("nbafl", delta=DELTA, clip=WEIGHTS_CLIP, exposures=1, proximal=0.0, grad_clip=None),
-)
-FEDERATEDSCOPE = Line("nbafl-federatedscope", False, STATED, _plain_noise(constant_of(DELTA)))
-DP_SGD = Line("dp-sgd", True, RECORDS, _node(mechanism="dp-sgd"))
-ROW_NOISE = Line("row-noise", True, STATED, _row_noise)
-RPFL = Line("rpfl", False, STATED, _rpfl)
-LABEL_DP = Line("label-dp", True, LABELS, _central("label-dp", classes=WIDTHS[-1]))
+SECURE_SUM, SERVER_ONLY, MEDIAN, WEAK_DP = "secure-sum", "fedavg", "median", "weak-dp"
+LDP, ALDP, ALDP_RAW, LINEAR, DP_FEDAVG = "ldp", "aldp", "aldp-raw", "aldp-linear", "dp-fedavg"
+NBAFL, FEDERATEDSCOPE = "nbafl", "nbafl-federatedscope"
+DP_SGD, ROW_NOISE, RPFL, LABEL_DP = "dp-sgd", "row-noise", "rpfl", "label-dp"
+EXACT = (LDP, ALDP, DP_FEDAVG, DP_SGD, ROW_NOISE, LABEL_DP)
+"""The mechanisms whose stated epsilon is meant to be proved."""
 
-LINES = (LDP, ALDP, ALDP_RAW, LINEAR, DP_FEDAVG, NBAFL, FEDERATEDSCOPE, DP_SGD, ROW_NOISE, RPFL, LABEL_DP)
+_RAW = {"mechanism": "aldp", "window_source": "raw", "public_radius": True}
+LINES: Mapping[str, Callable[[str, float], Cell]] = {
+    LDP: _node(mechanism="ldp"),
+    ALDP: _node(mechanism="aldp"),
+    ALDP_RAW: _node(**_RAW),
+    LINEAR: _node(**_RAW, calibration="linear-classic"),
+    DP_FEDAVG: _dp_fedavg,
+    NBAFL: _central("nbafl", delta=DELTA, clip=WEIGHTS_CLIP, exposures=1, proximal=0.0, grad_clip=None),
+    FEDERATEDSCOPE: _plain_noise(constant_of(DELTA)),
+    DP_SGD: _node(mechanism="dp-sgd"),
+    ROW_NOISE: _row_noise,
+    RPFL: _rpfl,
+    LABEL_DP: _central("label-dp", classes=WIDTHS[-1]),
+}
+"""From each mechanism that states an epsilon to the maker of its cells, of an arm's name and an epsilon."""
+FEWER: Mapping[str, Sequence[float]] = {DP_SGD: RECORDS, LABEL_DP: LABELS}
+"""The mechanisms that are not run at every epsilon of `STATED`."""
 
 _WEAK_DP = {"norm_bound": CLIP, "noise_std": 0.025}
 
@@ -174,13 +158,25 @@ def _robust(arm: str, aggregator: str, parameters: Mapping[str, object]) -> Fede
     return _server(arm, "mechanisms.robust_server:Robust", own)
 
 
-ARMS: tuple[Cell, ...] = (
+_QUIET = (
     _peers(SECURE_SUM, {"mechanism": "none"}),
     _server(SERVER_ONLY, "fedavg", {"clients_per_round": PARTIES}),
     _robust(MEDIAN, "coordinate-median", {}),
     _robust(WEAK_DP, "weak-dp", _WEAK_DP),
-    *(line.make(line.arm(epsilon), epsilon) for line in LINES for epsilon in line.stated),
 )
+ARMS: tuple[Arm, ...] = (
+    *(Arm(cell, {"mechanism": cell.arm}) for cell in _QUIET),
+    *(
+        Arm(make(f"{name}-{epsilon:g}", epsilon), {"mechanism": name, "epsilon": epsilon})
+        for name, make in LINES.items()
+        for epsilon in FEWER.get(name, STATED)
+    ),
+)
+
+
+def of(mechanism: str, epsilon: float | None = None) -> Where:
+    """The arms of a mechanism; with an epsilon the one that states it."""
+    return {"mechanism": mechanism} if epsilon is None else {"mechanism": mechanism, "epsilon": epsilon}
 
 
 # -- a user's own mechanism --------------------------------------------------------------------------------
@@ -216,36 +212,15 @@ def own(path: str, parameters: Mapping[str, Any]) -> Cell:
 # -- arms that were run ------------------------------------------------------------------------------------
 
 
-def cell_of(sweep: Sweep, arm: str) -> Cell:
-    """The cell of an arm as it was run; the command line may have changed it."""
-    return sweep.cells[arm]
+def by_stated(sweep: Sweep, mechanism: str) -> dict[str, float]:
+    """The arms of a mechanism that were run, each with the epsilon that it states, from the smallest."""
+    return sweep.line("epsilon", of(mechanism)).points
 
 
-def asked(cell: Cell) -> float | None:
-    """The requested epsilon of a cell, whatever its mechanism achieves; None if there is none."""
-    match cell:
-        case SwarmCell(task=task) if task.privacy.mechanism != "none":
-            return task.privacy.epsilon
-        case FederatedCell(mechanism=choice) if isinstance(choice.parameters.get("epsilon"), int | float):
-            return float(choice.parameters["epsilon"])
-    return None
-
-
-def by_stated(sweep: Sweep, line: Line) -> dict[str, float]:
-    """The arms of a line that were run, each with the epsilon that it states, from the smallest."""
-    arms = {arm: asked(cell_of(sweep, arm)) for arm in line.arms if sweep.has(arm)}
-    return {arm: epsilon for arm, epsilon in arms.items() if epsilon is not None}
-
-
-def by_proved(sweep: Sweep, line: Line) -> dict[str, float]:
-    """The arms of a line that were run and have one that is proved, each with that epsilon."""
-    spent = {arm: proved_epsilon(sweep, arm) for arm in by_stated(sweep, line)}
+def by_proved(sweep: Sweep, mechanism: str) -> dict[str, float]:
+    """The arms of a mechanism that were run and have one that is proved, each with that epsilon."""
+    spent = {arm: proved_epsilon(sweep, arm) for arm in by_stated(sweep, mechanism)}
     return {arm: epsilon for arm, epsilon in spent.items() if epsilon == epsilon}
-
-
-def at(sweep: Sweep, line: Line, epsilon: float) -> str | None:
-    """The arm of a line that states this epsilon; None if it was not run."""
-    return next((arm for arm, stated in by_stated(sweep, line).items() if stated == epsilon), None)
 
 
 def proved_epsilon(sweep: Sweep, arm: str) -> float:
@@ -253,24 +228,26 @@ def proved_epsilon(sweep: Sweep, arm: str) -> float:
 
     A radius of raw norms leaves with the noise level: the epsilon of such an arm holds only given the radius.
     """
-    return math.nan if shows_radius(cell_of(sweep, arm)) else sweep.number(arm, "epsilon")
+    return math.nan if shows_radius(sweep, arm) else sweep.number(arm, "epsilon")
 
 
-def shows_radius(cell: Cell) -> bool:
-    """Whether the noise of a cell's offers shows the norms of its parties' updates."""
+def shows_radius(sweep: Sweep, arm: str) -> bool:
+    """Whether the noise of an arm's offers shows the norms of its parties' updates."""
+    cell = sweep.cells[arm]
     return isinstance(cell, SwarmCell) and cell.task.privacy.shows_radius
 
 
 def keeps(sweep: Sweep, arm: str) -> bool:
     """Whether an arm spends no more than it states, up to rounding; False if it has no proved epsilon."""
-    return _is_within(sweep, arm, proved_epsilon(sweep, arm))
+    return proved_epsilon(sweep, arm) <= _stated(sweep, arm) * ROUNDING
 
 
 def keeps_given_radius(sweep: Sweep, arm: str) -> bool:
     """Whether an arm's noise, with its radius taken as public, costs no more than is stated."""
-    return _is_within(sweep, arm, sweep.number(arm, "epsilon"))
+    return sweep.number(arm, "epsilon") <= _stated(sweep, arm) * ROUNDING
 
 
-def _is_within(sweep: Sweep, arm: str, epsilon: float) -> bool:
-    stated = asked(cell_of(sweep, arm))
-    return stated is not None and epsilon <= stated * ROUNDING
+def _stated(sweep: Sweep, arm: str) -> float:
+    """The epsilon that was asked for; of a user's mechanism the one that it states, NaN if there is none."""
+    asked = sweep.factor(arm, "epsilon")
+    return sweep.number(arm, "stated") if math.isnan(asked) else asked

@@ -6,37 +6,37 @@ protects, and from whom, stands in a table under the plot.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
-from scenarios.study.comparison import CLOSE, difference, largest_rise, level, rise
+from scenarios.study.bounds import ahead
+from scenarios.study.comparison import level
+from scenarios.study.makers import Numbers, alike, apart, rises
 from scenarios.study.sweep import Quick, Study, Sweep
 from scenarios.swarms.progress import percent
-from scenarios.systems.mechanisms import charts
 from scenarios.systems.mechanisms.arms import (
     ARMS,
     DP_FEDAVG,
     DP_SGD,
+    EXACT,
     FEDERATEDSCOPE,
     LABEL_DP,
     LDP,
     LINEAR,
-    LINES,
     NBAFL,
+    ROUNDING,
     ROW_NOISE,
     RPFL,
     SECURE_SUM,
     SERVER_ONLY,
-    at,
     by_proved,
     by_stated,
     keeps,
     keeps_given_radius,
+    of,
     own,
 )
-from scenarios.systems.mechanisms.charts import TOLD_AT
+from scenarios.systems.mechanisms.charts import TOLD_AT, charts, tables
 from scenarios.systems.mechanisms.kinds import DATA_SET, lines_of
 
 RECORDS_GAIN_AT_LEAST_POINTS = 50.0
@@ -47,33 +47,30 @@ SERVER_HELPS = (10, 30, 100, 300)
 """Stated epsilons in a range from noise that drowns everything to noise that costs nothing."""
 LARGE_EPSILON = 300
 
-Numbers = dict[str, float | int | str | None]
-
 
 # -- stated and proved ---------------------------------------------------------------------------------------
 
 
 def exact_is_proved(sweep: Sweep) -> Verdict | None:
     """Every mechanism that is meant to be exact spends no more than it states."""
-    arms = {arm: stated for line in LINES if line.exact for arm, stated in by_stated(sweep, line).items()}
+    arms = sweep.select({"mechanism": EXACT})
     if not arms:
         return None
-    shares = {arm: sweep.number(arm, "epsilon") / stated for arm, stated in arms.items()}
-    numbers: Numbers = {"arms": len(arms), "largest proved / stated": max(shares.values())}
-    return Verdict(all(keeps(sweep, arm) for arm in arms), {**numbers, "least": min(shares.values())})
+    shares = [sweep.number(arm, "epsilon") / sweep.factor(arm, "epsilon") for arm in arms]
+    numbers: Numbers = {"arms": len(arms), "largest proved / stated": max(shares), "least": min(shares)}
+    return Verdict(all(keeps(sweep, arm) for arm in arms), numbers)
 
 
 def formulas_overspend(sweep: Sweep) -> Verdict | None:
     """NbAFL's paper and RPFL's theorem spend more than they state, always; FederatedScope has none."""
-    lines = [line for line in (NBAFL, RPFL, FEDERATEDSCOPE) if by_stated(sweep, line)]
-    if not lines:
+    there = {name: arms for name in (NBAFL, RPFL, FEDERATEDSCOPE) if (arms := by_stated(sweep, name))}
+    if not there:
         return None
     numbers: Numbers = {}
-    for line in lines:
-        proved, stated = by_proved(sweep, line), by_stated(sweep, line)
-        factors = [proved[arm] / stated[arm] for arm in proved]
-        numbers[f"{line.name}, least proved / stated"] = min(factors) if factors else "none is proved"
-    kept = [arm for line in lines for arm in by_stated(sweep, line) if keeps(sweep, arm)]
+    for name, stated in there.items():
+        factors = [spent / stated[arm] for arm, spent in by_proved(sweep, name).items()]
+        numbers[f"{name}, least proved / stated"] = min(factors) if factors else "none is proved"
+    kept = [arm for arms in there.values() for arm in arms if keeps(sweep, arm)]
     return Verdict(not kept, {**numbers, "arms that keep what they state": len(kept)})
 
 
@@ -92,79 +89,10 @@ def linear_turns(sweep: Sweep) -> Verdict | None:
 # -- what it costs -----------------------------------------------------------------------------------------
 
 
-def rises_with_epsilon(sweep: Sweep) -> Verdict | None:
-    """Of every exact mechanism no epsilon is worse than the one before it, and the last beats the first."""
-    lines = {line: list(arms) for line in LINES if line.exact and len(arms := by_stated(sweep, line)) > 1}
-    if not lines:
-        return None
-    falls = {line.name: largest_rise(sweep, arms[::-1]) for line, arms in lines.items()}
-    gains = [rise(sweep, arms[0], arms[-1]) for arms in lines.values()]
-    numbers: Numbers = {f"{name}, largest fall in margins": fall for name, fall in falls.items()}
-    numbers["least gain from first to last in margins"] = min(gains)
-    return Verdict(max(falls.values()) <= CLOSE < min(gains), numbers)
-
-
-def secure_sum_is_free(sweep: Sweep) -> Verdict | None:
-    """Without noise a secure sum among peers is as accurate as averaging by a server."""
-    if not sweep.has(SECURE_SUM, SERVER_ONLY):
-        return None
-    apart = rise(sweep, SERVER_ONLY, SECURE_SUM)
-    numbers: Numbers = {"secure sum": sweep.mean(SECURE_SUM), "fedavg": sweep.mean(SERVER_ONLY)}
-    return Verdict(abs(apart) <= CLOSE, {**numbers, "apart in margins": apart})
-
-
-def records_cost_less(sweep: Sweep) -> Verdict | None:
-    """At one stated epsilon privacy for a record leaves far more than privacy for a whole data set."""
-    record, data_set = at(sweep, DP_SGD, TOLD_AT), at(sweep, LDP, TOLD_AT)
-    if record is None or data_set is None:
-        return None
-    gain = difference(sweep, data_set, record)
-    numbers: Numbers = {"dp-sgd": sweep.mean(record), "ldp": sweep.mean(data_set), "points": 100 * gain.mean}
-    numbers |= {"margin": 100 * gain.margin, "at least": RECORDS_GAIN_AT_LEAST_POINTS}
-    return Verdict(100 * gain.low >= RECORDS_GAIN_AT_LEAST_POINTS, numbers)
-
-
-def labels_cost_little(sweep: Sweep) -> Verdict | None:
-    """Noisy labels at a small epsilon are close to no noise."""
-    arm = at(sweep, LABEL_DP, LABEL_EPSILON)
-    if arm is None or not sweep.has(SERVER_ONLY):
-        return None
-    cost = difference(sweep, arm, SERVER_ONLY)
-    numbers: Numbers = {"label-dp": sweep.mean(arm), "no noise": sweep.mean(SERVER_ONLY)}
-    numbers |= {"points lost": 100 * cost.mean, "margin": 100 * cost.margin}
-    numbers["at most"] = LABEL_COSTS_AT_MOST_POINTS
-    return Verdict(100 * cost.high <= LABEL_COSTS_AT_MOST_POINTS, numbers)
-
-
-def training_beats_rows(sweep: Sweep) -> Verdict | None:
-    """At each stated epsilon noise in training (dp-sgd) is more accurate than noise on the rows."""
-    pairs = [
-        (row, arm)
-        for arm, stated in by_stated(sweep, DP_SGD).items()
-        if (row := at(sweep, ROW_NOISE, stated)) is not None
-    ]
-    return _each_gains(sweep, pairs)
-
-
-def a_trusted_server_helps(sweep: Sweep) -> Verdict | None:
-    """For whole data sets one noise by a trusted server leaves more than noise by each peer."""
-    pairs = [(at(sweep, LDP, epsilon), at(sweep, DP_FEDAVG, epsilon)) for epsilon in SERVER_HELPS]
-    return _each_gains(sweep, [(one, other) for one, other in pairs if one is not None and other is not None])
-
-
-def _each_gains(sweep: Sweep, pairs: Sequence[tuple[str, str]]) -> Verdict | None:
-    """The second arm of each pair is above the first, by more than chance; None without a pair."""
-    if not pairs:
-        return None
-    gains = {other: rise(sweep, one, other) for one, other in pairs}
-    numbers: Numbers = {f"{arm}, gain in margins": gain for arm, gain in gains.items()}
-    return Verdict(min(gains.values()) > CLOSE, numbers)
-
-
 def few_parties_hide_no_data_set(sweep: Sweep) -> Verdict | None:
     """At a proved epsilon of at most `TOLD_AT` no mechanism for whole data sets gives a useful model."""
-    proved = {arm: spent for line in lines_of(DATA_SET) for arm, spent in by_proved(sweep, line).items()}
-    arms = [arm for arm, spent in proved.items() if spent <= TOLD_AT * (1 + 1e-6)]
+    proved = [point for name in lines_of(DATA_SET) for point in by_proved(sweep, name).items()]
+    arms = [arm for arm, spent in proved if spent <= TOLD_AT * ROUNDING]
     if not arms:
         return None
     best = max(arms, key=lambda arm: level(sweep, arm).high)
@@ -175,36 +103,61 @@ def few_parties_hide_no_data_set(sweep: Sweep) -> Verdict | None:
 
 CLAIMS = (
     Claim("What exact mechanisms state is proved: none spends more", exact_is_proved, "identity"),
-    Claim("What NbAFL and RPFL (its open constants as below) state is proved at no epsilon",
-          formulas_overspend, "identity"),
-    Claim("linear-classic keeps small epsilons and overspends large ones, given its radii", linear_turns,
-          "identity"),
-    Claim("Secure aggregation costs no accuracy: as FedAvg, within a margin", secure_sum_is_free),
-    Claim("The larger epsilon, the better, for every exact mechanism (neighbours within a margin)",
-          rises_with_epsilon),
-    Claim(f"At a stated {TOLD_AT}, dp-sgd (one record) is {RECORDS_GAIN_AT_LEAST_POINTS:g} points above ldp "
-          "(whole data sets)", records_cost_less),
-    Claim(f"label-dp at {LABEL_EPSILON} is within {LABEL_COSTS_AT_MOST_POINTS:g} points of no noise",
-          labels_cost_little),
-    Claim("For one record, noise in training beats noise on rows (by more than a margin)",
-          training_beats_rows),
-    Claim("For whole data sets, a trusted server's noise beats each peer's own (by more than a margin)",
-          a_trusted_server_helps),
-    Claim(f"With ten parties, nothing hides a whole data set at a proved {TOLD_AT} and reaches 50 %",
-          few_parties_hide_no_data_set),
-)  # fmt: skip
+    Claim(
+        "What NbAFL and RPFL (its open constants as below) state is proved at no epsilon",
+        *(formulas_overspend, "identity"),
+    ),
+    Claim(
+        "linear-classic keeps small epsilons and overspends large ones, given its radii",
+        *(linear_turns, "identity"),
+    ),
+    alike(
+        *(of(SECURE_SUM), of(SERVER_ONLY)),
+        name="Secure aggregation costs no accuracy: as FedAvg, within a margin",
+    ),
+    rises(
+        *("epsilon", {"mechanism": EXACT}),
+        name="The larger epsilon, the better, for every exact mechanism (neighbours within a margin)",
+    ),
+    ahead(
+        *(RECORDS_GAIN_AT_LEAST_POINTS / 100, of(DP_SGD, TOLD_AT), of(LDP, TOLD_AT)),
+        name=f"At a stated {TOLD_AT}, dp-sgd (one record) is {RECORDS_GAIN_AT_LEAST_POINTS:g} points above "
+        "ldp (whole data sets)",
+    ),
+    ahead(
+        *(-LABEL_COSTS_AT_MOST_POINTS / 100, of(LABEL_DP, LABEL_EPSILON), of(SERVER_ONLY)),
+        name=f"label-dp at {LABEL_EPSILON} is within {LABEL_COSTS_AT_MOST_POINTS:g} points of no noise",
+    ),
+    apart(
+        *(of(DP_SGD), of(ROW_NOISE)),
+        name="For one record, noise in training beats noise on rows (by more than a margin)",
+    ),
+    apart(
+        *({**of(DP_FEDAVG), "epsilon": SERVER_HELPS}, {**of(LDP), "epsilon": SERVER_HELPS}),
+        name="For whole data sets, a trusted server's noise beats each peer's own (by more than a margin)",
+    ),
+    Claim(
+        f"With ten parties, nothing hides a whole data set at a proved {TOLD_AT} and reaches 50 %",
+        few_parties_hide_no_data_set,
+    ),
+)
 
 
 def headline(sweep: Sweep) -> str:
     """The same stated epsilon in four meanings, in a sentence."""
-    lines = {LABEL_DP: "one label", DP_SGD: "one record",
-             DP_FEDAVG: "a whole data set with a trusted server", LDP: "one without trust"}  # fmt: skip
+    meanings = {
+        LABEL_DP: "one label",
+        DP_SGD: "one record",
+        DP_FEDAVG: "a whole data set with a trusted server",
+        LDP: "one without trust",
+    }
     told = [
         f"{percent(sweep.mean(arm))} for {meaning}"
-        for line, meaning in lines.items()
-        if (arm := at(sweep, line, TOLD_AT)) is not None
+        for name, meaning in meanings.items()
+        if (arm := sweep.first(of(name, TOLD_AT)))
     ]
-    quiet = f"{percent(sweep.mean(SERVER_ONLY))} without noise. " if sweep.has(SERVER_ONLY) else ""
+    free = sweep.first(of(SERVER_ONLY))
+    quiet = f"{percent(sweep.mean(free))} without noise. " if free else ""
     said = f"At a stated epsilon of {TOLD_AT}: {', '.join(told)}." if told else ""
     return f"{quiet}{said}".strip() or f"{len(sweep.outcomes)} arms, {len(sweep.seeds)} seeds each."
 
@@ -267,7 +220,7 @@ STUDY = Study(
     own=own,
     claims=CLAIMS,
     headline=headline,
-    charts=charts.charts,
-    tables=charts.tables,
+    charts=charts,
+    tables=tables,
 )
 MECHANISMS = scenario_of(STUDY)

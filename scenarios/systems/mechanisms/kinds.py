@@ -21,7 +21,6 @@ from scenarios.systems.mechanisms.arms import (
     SECURE_SUM,
     SERVER_ONLY,
     WEAK_DP,
-    Line,
 )
 
 PEERS, SERVER = "peer-to-peer", "server"
@@ -42,7 +41,7 @@ class Kind:
 
 
 EVERYBODY = "everybody"
-LINES: Mapping[Line, Kind] = {
+LINES: Mapping[str, Kind] = {
     LDP: Kind(
         *("ldp", PEERS, DATA_SET, EVERYBODY, "replace all of it; L2"),
         "each peer noises its update: many peers are needed, and no trust",
@@ -88,7 +87,7 @@ LINES: Mapping[Line, Kind] = {
         "noise on uploads of any size proves nothing",
     ),
 }
-"""The lines in the order of the table, by what they protect."""
+"""The mechanisms that state an epsilon in the order of the table, by what they protect."""
 
 OTHERS: Mapping[str, Kind] = {
     SECURE_SUM: Kind(
@@ -111,6 +110,6 @@ OTHERS: Mapping[str, Kind] = {
 """Arms that state no epsilon and are therefore on no axis."""
 
 
-def lines_of(protects: str) -> tuple[Line, ...]:
-    """The lines of the mechanisms that protect `protects`."""
-    return tuple(line for line, kind in LINES.items() if kind.protects == protects)
+def lines_of(protects: str) -> tuple[str, ...]:
+    """The mechanisms that protect `protects`."""
+    return tuple(name for name, kind in LINES.items() if kind.protects == protects)

@@ -2,53 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise, product
+from collections.abc import Collection
+from itertools import pairwise
 
 from mechanisms.audits.membership import advantage_at_most
 from scenarios.federated.measures import BACKDOOR as SUCCESS
 from scenarios.federated.measures import BALANCED, MAJORITY
-from scenarios.frame.spec import Verdict
-from scenarios.study.comparison import CLOSE, difference, level, rise
+from scenarios.frame.spec import Claim, Verdict
+from scenarios.study.arms import Where
+from scenarios.study.bounds import above, ahead, below
+from scenarios.study.comparison import CLOSE, rise
 from scenarios.study.estimates import Estimate, estimate
+from scenarios.study.makers import Numbers, apart, every, within
 from scenarios.study.sweep import FINAL, Sweep
+from scenarios.systems.rpfl import lying, theorems
 from scenarios.systems.rpfl.arms import (
     ADULT,
+    AT_REST,
+    AVERAGE,
     BACKDOOR,
     BACKDOOR_SCALED,
     CDP,
     CLEAN,
     DEFENCES,
     DELTA,
+    DOOR,
+    DRAWN_ONCE,
     FEDAVG,
     FLIP,
     FLIP_SCALED,
     FORGED,
-    FORGED_SHARE,
     GM,
     GM_RPFL,
     LDP,
+    LITERAL,
     LOAN_IID,
-    MEMBER_METHODS,
+    MEMBERS,
+    MOST,
     NORM,
     POISONS,
-    PRIVACY,
     REDRAWN,
-    SHARES,
     TM,
     WEAK_DP,
     WEIGHTS,
-    arm,
     rpfl,
 )
 
-MOST = SHARES[-1]
-RPFLS = tuple(rpfl(weight) for weight in WEIGHTS)
 TIMES_FEDAVG, TIMES_BENCHMARK = 3.39, 2.75
 """The factors by which accuracy improves on FedAvg's, and at most on a benchmark's, by the document."""
 TIMES_ATTACK = 0.71
 """The least factor on the accuracy of a benchmark's membership inference, by the document."""
 BENCHMARKS = (FEDAVG, NORM, WEAK_DP, GM, TM, LDP, CDP)
+RPFLS = (DRAWN_ONCE, REDRAWN)
 ALIKE_POINTS = 2.0
 """Two defences do alike if they differ by at most this many points."""
 HIGH_POINTS = 5.0
@@ -61,176 +66,65 @@ NEAR_CHANCE = 0.05
 """The distance from one half within which an attack's accuracy counts as chance."""
 RECORD_EPSILON = 1.0
 NEAR_MAJORITY = 0.01
-
-Numbers = dict[str, float | int | str | None]
 MEMBERSHIPS = ("membership accuracy", "calibrated membership accuracy")
+ATTACK = MEMBERSHIPS[0]
+
+ALIKE: Where = {"setting": ADULT, "attack": (CLEAN, BACKDOOR, FLIP), "share": (0.0, MOST)}
+SCALED: Where = {"setting": ADULT, "attack": BACKDOOR_SCALED}
+FEW: Where = {"setting": MEMBERS}
 
 
-def attacked(attack: str, defence: str, share: float = MOST) -> str:
-    """The name of an arm on Adult."""
-    return arm(ADULT, attack, share, defence)
+def descends(name: str, chain: Collection[Where], fact: str = FINAL) -> Claim[Sweep]:
+    """Each of these arms is clearly above the next one."""
 
+    def judge(sweep: Sweep) -> Verdict | None:
+        arms = sweep.firsts(*chain)
+        if not arms:
+            return None
+        least = min(rise(sweep, low, high, fact) for high, low in pairwise(arms))
+        figures: Numbers = {arm: sweep.mean(arm, fact) for arm in arms}
+        return Verdict(least > CLOSE, {"least fall in margins": least, **figures})
 
-def _values(sweep: Sweep, arms: Iterable[str], fact: str = FINAL) -> Numbers:
-    return {name: sweep.mean(name, fact) for name in arms}
-
-
-# -- backdoors within the threat model ---------------------------------------------------------------------
-
-
-def falls_with_weight(sweep: Sweep) -> Verdict | None:
-    """Backdoor success falls as RPFL's weight rises, and is below that of FedAvg at every weight."""
-    arms = [attacked(BACKDOOR, defence) for defence in (FEDAVG, *RPFLS)]
-    if not sweep.has(*arms):
-        return None
-    least = _least_fall(sweep, pairwise(arms))
-    return Verdict(least > CLOSE, {"least fall in margins": least, **_values(sweep, arms, SUCCESS)})
-
-
-def _least_fall(sweep: Sweep, pairs: Iterable[tuple[str, str]]) -> float:
-    """The least fall of backdoor success from the first to the second arm of a pair, in margins."""
-    return min(rise(sweep, other, one, SUCCESS) for one, other in pairs)
-
-
-def aggregators_are_below(sweep: Sweep) -> Verdict | None:
-    """Backdoors succeed less with geometric median or trimmed mean than with FedAvg or RPFL of any weight."""
-    better, worse = [attacked(BACKDOOR, one) for one in (GM, TM)], [attacked(BACKDOOR, FEDAVG)]
-    worse += [attacked(BACKDOOR, defence) for defence in RPFLS]
-    if not sweep.has(*better, *worse):
-        return None
-    least = _least_fall(sweep, product(worse, better))
-    told: Numbers = {"least fall in margins": least}
-    return Verdict(least > CLOSE, {**told, **_values(sweep, (*better, *worse), SUCCESS)})
+    return Claim(name, judge)
 
 
 def rpfl_is_best(sweep: Sweep) -> Verdict | None:
     """Of all defences whose model learns, RPFL with a weight has the least backdoor success."""
-    compared = [defence for defence in DEFENCES if defence not in (RPFLS[0], REDRAWN, GM_RPFL)]
-    clean = {defence: arm(ADULT, CLEAN, 0.0, defence) for defence in compared}
-    if not sweep.has(*clean.values(), *(attacked(BACKDOOR, defence) for defence in compared)):
+    factors = [one.factors for one in DEFENCES]
+    compared = [own for own in factors if own["defence"] not in (REDRAWN, GM_RPFL) and own != LITERAL]
+    clean = sweep.firsts(*({**AT_REST, **own} for own in compared))
+    attacked = sweep.firsts(*({**DOOR, **own} for own in compared))
+    if not clean or not attacked:
         return None
-    learning = [defence for defence, name in clean.items() if sweep.mean(name, BALANCED) > LEARNED]
-    arms = [attacked(BACKDOOR, defence) for defence in learning]
-    best = min(arms, key=lambda name: sweep.mean(name, SUCCESS))
-    weighted = [attacked(BACKDOOR, defence) for defence in RPFLS[1:]]
-    ahead = _least_fall(sweep, ((name, best) for name in arms if name not in weighted and name != best))
-    holds = best in weighted and ahead > CLOSE
-    told: Numbers = {"least": best, "below the others by margins": ahead}
-    return Verdict(holds, {**told, **_values(sweep, arms, SUCCESS)})
-
-
-def together_is_better(sweep: Sweep) -> Verdict | None:
-    """Backdoors succeed less with the geometric median of RPFL's updates than with either alone."""
-    both, gm, alone = (attacked(BACKDOOR, defence) for defence in (GM_RPFL, GM, RPFLS[1]))
-    if not sweep.has(both, gm, alone):
+    learned = [arm for rest, arm in zip(clean, attacked, strict=True) if sweep.mean(rest, BALANCED) > LEARNED]
+    best = min(learned, key=lambda arm: sweep.mean(arm, SUCCESS), default="")
+    weighted = sweep.select({**DOOR, "defence": DRAWN_ONCE})
+    rivals = [arm for arm in learned if arm not in (*weighted, best)]
+    if not rivals:
         return None
-    found = {name: sweep.mean(name, SUCCESS) for name in (both, gm, alone)}
-    least = _least_fall(sweep, ((gm, both), (alone, both)))
-    return Verdict(least > CLOSE, {"least fall in margins": least, **found})
+    below_by = min(rise(sweep, best, arm, SUCCESS) for arm in rivals)
+    told: Numbers = {"least": best, "below the others by margins": below_by}
+    figures: Numbers = {arm: sweep.mean(arm, SUCCESS) for arm in learned}
+    return Verdict(best in weighted and below_by > CLOSE, {**told, **figures})
 
 
-def costs_accuracy(sweep: Sweep) -> Verdict | None:
-    """Without attackers, accuracy falls as the weight rises."""
-    arms = [arm(ADULT, CLEAN, 0.0, defence) for defence in RPFLS]
-    if not sweep.has(*arms):
-        return None
-    falls = all(rise(sweep, other, one) > CLOSE for one, other in pairwise(arms))
-    return Verdict(falls, _values(sweep, arms))
+def times(
+    name: str, stated: float, attacks: Collection[str], benchmarks: str | tuple[str, ...]
+) -> Claim[Sweep]:
+    """Under one of these attacks RPFL's accuracy is at least `stated` times that of a benchmark."""
+    where: Where = {"setting": ADULT, "attack": tuple(attacks)}
 
+    def judge(sweep: Sweep) -> Verdict | None:
+        pairs = sweep.pairs({**where, "defence": benchmarks}, {**where, "defence": RPFLS})
+        if not pairs:
+            return None
+        base, own = max(pairs, key=lambda pair: sweep.mean(pair[1]) / sweep.mean(pair[0]))
+        most = sweep.mean(own) / sweep.mean(base)
+        more = estimate(sweep.values(own) - stated * sweep.values(base))
+        told: Numbers = {"arm": own, "beside": base, "times": most, "the document": stated}
+        return Verdict(more.low >= 0, {**told, "above that, in margins": more.margins})
 
-# -- accuracy ----------------------------------------------------------------------------------------------
-
-
-def times_fedavg(sweep: Sweep) -> Verdict | None:
-    """Within the threat model RPFL's accuracy is at least `TIMES_FEDAVG` times FedAvg's in some arm."""
-    return _times(sweep, _pairs(POISONS, SHARES, (FEDAVG,)), TIMES_FEDAVG)
-
-
-def times_fedavg_scaled(sweep: Sweep) -> Verdict | None:
-    """The same beyond the threat model, with attackers that scale their updates."""
-    scaled = (BACKDOOR_SCALED, FLIP_SCALED)
-    return _times(sweep, _pairs(scaled, (FORGED_SHARE,), (FEDAVG,)), TIMES_FEDAVG)
-
-
-def times_benchmark(sweep: Sweep) -> Verdict | None:
-    """Within the threat model RPFL's accuracy is `TIMES_BENCHMARK` times that of a benchmark in some arm."""
-    return _times(sweep, _pairs(POISONS, SHARES, BENCHMARKS), TIMES_BENCHMARK)
-
-
-def times_benchmark_forged(sweep: Sweep) -> Verdict | None:
-    """The same beyond the threat model, with forged updates."""
-    return _times(sweep, _pairs(FORGED, (FORGED_SHARE,), BENCHMARKS), TIMES_BENCHMARK)
-
-
-def _pairs(
-    attacks: Iterable[str], shares: Sequence[float], benchmarks: Sequence[str]
-) -> list[tuple[str, str]]:
-    """Each benchmark's arm with each RPFL's under the same attack."""
-    return [
-        (attacked(attack, benchmark, share), attacked(attack, defence, share))
-        for attack in attacks
-        for share in shares
-        for benchmark in benchmarks
-        for defence in (*RPFLS, REDRAWN)
-    ]
-
-
-def _times(sweep: Sweep, pairs: Sequence[tuple[str, str]], stated: float) -> Verdict | None:
-    there = [pair for pair in pairs if sweep.has(*pair)]
-    if not there:
-        return None
-    base, own = max(there, key=lambda pair: sweep.mean(pair[1]) / sweep.mean(pair[0]))
-    most = sweep.mean(own) / sweep.mean(base)
-    more = estimate(sweep.values(own) - stated * sweep.values(base))
-    numbers: Numbers = {"arm": own, "beside": base, "times": most, "the document": stated}
-    return Verdict(more.low >= 0, {**numbers, "above that, in margins": more.margins})
-
-
-def redrawn_is_alike(sweep: Sweep) -> Verdict | None:
-    """With noise drawn in each round backdoor success and accuracy are as with noise drawn once."""
-    facts = [(attacked(BACKDOOR, one), SUCCESS) for one in (RPFLS[0], REDRAWN)]
-    facts += [
-        (name, FINAL)
-        for one in (RPFLS[0], REDRAWN)
-        for name in (arm(ADULT, CLEAN, 0.0, one), attacked(BACKDOOR, one), attacked(FLIP, one))
-    ]
-    if not sweep.has(*(name for name, _ in facts)):
-        return None
-    found = {f"{name}, {fact}": sweep.mean(name, fact) for name, fact in facts}
-    pairs = [(facts[0], facts[1]), *zip(facts[2:5], facts[5:], strict=True)]
-    most = max(100 * _apart(difference(sweep, one, other, fact)) for (one, fact), (other, _) in pairs)
-    return Verdict(
-        most <= ALIKE_POINTS, {"points apart, with margin": most, "allowed": ALIKE_POINTS, **found}
-    )
-
-
-def _apart(found: Estimate) -> float:
-    """The largest distance from zero within an interval."""
-    return abs(found.mean) + found.margin
-
-
-def stays_high(sweep: Sweep) -> Verdict | None:
-    """RPFL with a share of 0.4 attackers is nearly as accurate as FedAvg without attackers."""
-    base = arm(ADULT, CLEAN, 0.0, FEDAVG)
-    arms = [attacked(attack, RPFLS[1]) for attack in (BACKDOOR, FLIP)]
-    if not sweep.has(base, *arms):
-        return None
-    lost = max(100 * difference(sweep, name, base).high for name in arms)
-    numbers = {"most points lost, with margin": lost, "allowed": HIGH_POINTS, **_values(sweep, (base, *arms))}
-    return Verdict(lost <= HIGH_POINTS, numbers)
-
-
-def scaling_needs_an_aggregator(sweep: Sweep) -> Verdict | None:
-    """A backdoor in scaled updates succeeds with FedAvg and RPFL, but not with robust aggregators."""
-    open_, closed = (
-        [attacked(BACKDOOR_SCALED, defence, FORGED_SHARE) for defence in defences]
-        for defences in ((FEDAVG, *RPFLS), (NORM, GM, TM))
-    )
-    if not sweep.has(*open_, *closed):
-        return None
-    least = min(level(sweep, name, SUCCESS).low for name in open_)
-    most = max(level(sweep, name, SUCCESS).high for name in closed)
-    return Verdict(most < NO_DEFENCE <= least, _values(sweep, (*open_, *closed), SUCCESS))
+    return Claim(name, judge)
 
 
 # -- privacy -----------------------------------------------------------------------------------------------
@@ -238,42 +132,19 @@ def scaling_needs_an_aggregator(sweep: Sweep) -> Verdict | None:
 
 def membership_is_chance(sweep: Sweep) -> Verdict | None:
     """If epsilon is at most 1 for a record or more, the accuracy of both attacks is near one half."""
-    arms = [
-        name
-        for method in MEMBER_METHODS
-        if sweep.has(name := f"{PRIVACY}-{method}")
-        and sweep.number(name, "epsilon") <= RECORD_EPSILON * 1.001
-    ]
-    if not arms or not sweep.has(f"{PRIVACY}-{FEDAVG}"):
+    arms = [arm for arm in sweep.select(FEW) if sweep.number(arm, "epsilon") <= RECORD_EPSILON * 1.001]
+    if not arms or not sweep.first({**FEW, **AVERAGE}):
         return None
-    found = {f"{name}, {fact}": sweep.mean(name, fact) for name in arms for fact in MEMBERSHIPS}
-    most = max(_apart(estimate(sweep.values(name, fact) - 0.5)) for name in arms for fact in MEMBERSHIPS)
+    found: Numbers = {f"{arm}, {fact}": sweep.mean(arm, fact) for arm in arms for fact in MEMBERSHIPS}
+    most = max(_apart(estimate(sweep.values(arm, fact) - 0.5)) for arm in arms for fact in MEMBERSHIPS)
     ceiling = 0.5 + advantage_at_most(RECORD_EPSILON, DELTA) / 2
     numbers: Numbers = {"largest distance from chance with its margin": most, "no attack can exceed": ceiling}
     return Verdict(most <= NEAR_CHANCE, {**numbers, **found})
 
 
-def averaging_leaks(sweep: Sweep) -> Verdict | None:
-    """Without noise, membership inference is better than chance."""
-    name = f"{PRIVACY}-{FEDAVG}"
-    if not sweep.has(name):
-        return None
-    fact = MEMBERSHIPS[0]
-    found = level(sweep, name, fact)
-    numbers: Numbers = {"attack accuracy": found.mean, "margin": found.margin, "the document": 0.82}
-    return Verdict(found.low > 0.5, numbers)
-
-
-def order_of_the_table(sweep: Sweep) -> Verdict | None:
-    """The order of Table I: RPFL reveals less than averaging and learns more than local noise."""
-    average, local, rpfl_arm = (f"{PRIVACY}-{method}" for method in (FEDAVG, "ldp1", RPFLS[1]))
-    if not sweep.has(average, local, rpfl_arm):
-        return None
-    attack = MEMBERSHIPS[0]
-    less = rise(sweep, rpfl_arm, average, attack) > CLOSE
-    more = rise(sweep, local, rpfl_arm) > CLOSE
-    numbers = {f"{name}, attack": sweep.mean(name, attack) for name in (average, local, rpfl_arm)}
-    return Verdict(less and more, {**numbers, **_values(sweep, (average, local, rpfl_arm))})
+def _apart(found: Estimate) -> float:
+    """The largest distance from zero within an interval."""
+    return abs(found.mean) + found.margin
 
 
 def times_attack(sweep: Sweep) -> Verdict | None:
@@ -282,32 +153,105 @@ def times_attack(sweep: Sweep) -> Verdict | None:
     The document says "decreased up to 0.71 times". A decrease by 0.71 would be far below guessing, so this
     reads it as a decrease to 0.71 times. Of Table I itself RPFL's 48 % are 0.59 times the 82 % of averaging.
     """
-    own = [name for one in (*RPFLS, REDRAWN) if sweep.has(name := f"{PRIVACY}-{one}")]
-    base = [
-        name
-        for method in MEMBER_METHODS
-        if not method.startswith("rpfl") and sweep.has(name := f"{PRIVACY}-{method}")
-    ]
+    own, base = (sweep.select({**FEW, "defence": names}) for names in (RPFLS, BENCHMARKS))
     if not own or not base:
         return None
-    attack = MEMBERSHIPS[0]
-    least, most = (
-        choose((sweep.mean(name, attack), name) for name in arms)
-        for choose, arms in ((min, own), (max, base))
-    )
-    numbers: Numbers = {"arm": least[1], "beside": most[1], "times": least[0] / most[0]}
-    numbers |= {"times, for guessing": 0.5 / most[0], "the document": TIMES_ATTACK}
-    above = estimate(sweep.values(least[1], attack) - TIMES_ATTACK * sweep.values(most[1], attack))
-    return Verdict(above.high <= 0, {**numbers, "above that, in margins": above.margins})
+    least = min(own, key=lambda arm: sweep.mean(arm, ATTACK))
+    most = max(base, key=lambda arm: sweep.mean(arm, ATTACK))
+    rate = sweep.mean(most, ATTACK)
+    numbers: Numbers = {"arm": least, "beside": most, "times": sweep.mean(least, ATTACK) / rate}
+    numbers |= {"times, for guessing": 0.5 / rate, "the document": TIMES_ATTACK}
+    more = estimate(sweep.values(least, ATTACK) - TIMES_ATTACK * sweep.values(most, ATTACK))
+    return Verdict(more.high <= 0, {**numbers, "above that, in margins": more.margins})
 
 
 def majority_rate(sweep: Sweep) -> Verdict | None:
     """On all loans, plain averaging is about as accurate as the prediction that every loan is paid."""
-    name = arm(LOAN_IID, CLEAN, 0.0, FEDAVG)
-    if not sweep.has(name):
+    arm = sweep.first({"setting": LOAN_IID, "attack": CLEAN, **AVERAGE})
+    if arm is None:
         return None
-    accuracy, rate = sweep.mean(name), sweep.mean(name, MAJORITY)
-    numbers: Numbers = {"accuracy": accuracy, "majority rate": rate, BALANCED: sweep.mean(name, BALANCED)}
-    apart = _apart(estimate(sweep.values(name) - sweep.values(name, MAJORITY)))
+    numbers: Numbers = {"accuracy": sweep.mean(arm)}
+    numbers |= {fact: sweep.mean(arm, fact) for fact in (MAJORITY, BALANCED, "AUC")}
+    apart = _apart(estimate(sweep.values(arm) - sweep.values(arm, MAJORITY)))
     numbers |= {"apart, with margin": apart, "allowed": NEAR_MAJORITY}
-    return Verdict(apart <= NEAR_MAJORITY, {**numbers, "AUC": sweep.mean(name, "AUC")})
+    return Verdict(apart <= NEAR_MAJORITY, numbers)
+
+
+# -- all ---------------------------------------------------------------------------------------------------
+
+CLAIMS: tuple[Claim[Sweep], ...] = (
+    descends(
+        f"With {MOST:.0%} attackers RPFL's backdoor success falls with its weight, and is below FedAvg's.",
+        [{**DOOR, **AVERAGE}, *({**DOOR, **rpfl(weight)} for weight in WEIGHTS)],
+        SUCCESS,
+    ),
+    apart(
+        *({**DOOR, "defence": (FEDAVG, DRAWN_ONCE)}, {**DOOR, "defence": (GM, TM)}, SUCCESS),
+        name="Geometric median and trimmed mean let fewer backdoors in than FedAvg, and than RPFL at any "
+        "weight.",
+    ),
+    Claim(
+        "RPFL performs best of all defences that learn anything (the document, on backdoors).", rpfl_is_best
+    ),
+    apart(
+        *({**DOOR, "defence": (GM, DRAWN_ONCE)}, {**DOOR, "defence": GM_RPFL}, SUCCESS),
+        name="GM + RPFL lets fewer backdoors in than either alone.",
+    ),
+    descends(
+        "RPFL's weight costs accuracy when nobody attacks.",
+        [{**AT_REST, **rpfl(weight)} for weight in WEIGHTS],
+    ),
+    times(
+        f"RPFL is {TIMES_FEDAVG} times as accurate as FedAvg under poisoned data (the document).",
+        *(TIMES_FEDAVG, POISONS, FEDAVG),
+    ),
+    times(
+        f"RPFL is {TIMES_FEDAVG} times as accurate as FedAvg under scaled updates (beyond its threat model).",
+        *(TIMES_FEDAVG, (BACKDOOR_SCALED, FLIP_SCALED), FEDAVG),
+    ),
+    times(
+        f"RPFL is {TIMES_BENCHMARK} times as accurate as a benchmark under poisoned data (the document).",
+        *(TIMES_BENCHMARK, POISONS, BENCHMARKS),
+    ),
+    times(
+        f"RPFL is {TIMES_BENCHMARK} times as accurate as a benchmark under forged updates (beyond its threat "
+        "model).",
+        *(TIMES_BENCHMARK, FORGED, BENCHMARKS),
+    ),
+    every(
+        f"Noise redrawn in each round, as printed, does as noise drawn once: within {ALIKE_POINTS:g} points.",
+        within(ALIKE_POINTS / 100, {**DOOR, **LITERAL}, {**DOOR, "defence": REDRAWN}, SUCCESS),
+        within(ALIKE_POINTS / 100, {**ALIKE, **LITERAL}, {**ALIKE, "defence": REDRAWN}),
+    ),
+    ahead(
+        -HIGH_POINTS / 100,
+        {"setting": ADULT, "attack": (BACKDOOR, FLIP), "share": MOST, **rpfl(WEIGHTS[1])},
+        {**AT_REST, **AVERAGE},
+        name=f"RPFL's accuracy stays relatively high at {MOST:.0%} attackers: within {HIGH_POINTS:g} points.",
+    ),
+    every(
+        "Scaled backdoors get through FedAvg and RPFL, and not through norm bound, GM and TM.",
+        above(NO_DEFENCE, {**SCALED, "defence": (FEDAVG, DRAWN_ONCE)}, SUCCESS),
+        below(NO_DEFENCE, {**SCALED, "defence": (NORM, GM, TM)}, SUCCESS),
+    ),
+    above(
+        *(0.5, {**FEW, **AVERAGE}, ATTACK),
+        name="Averaging without noise lets members be told from others.",
+    ),
+    Claim(
+        f"Membership inference is near chance where epsilon for a record is at most {RECORD_EPSILON:g}.",
+        membership_is_chance,
+    ),
+    every(
+        "Table I: RPFL gives less away than averaging and learns more than LDP.",
+        apart({**FEW, **AVERAGE}, {**FEW, **rpfl(WEIGHTS[1])}, ATTACK),
+        apart({**FEW, **rpfl(WEIGHTS[1])}, {**FEW, "defence": LDP, "epsilon": 1.0}),
+    ),
+    Claim(
+        f"RPFL's membership inference is {TIMES_ATTACK} times as accurate as a benchmark's (the document).",
+        times_attack,
+    ),
+    Claim("Table I's 86 % is the majority rate of the loans.", majority_rate),
+    *theorems.CLAIMS,
+    *lying.CLAIMS,
+)

@@ -1,12 +1,13 @@
 """Arms and claims about lying peers in a swarm: one sum, the median of group sums, the loss gate, and both.
 
 Fifteen peers learn the digits, in one sum or in five groups of three. A liar sends its negated update, scaled
-up: in every round, in one round, or from one round on. A study includes these arms and claims.
+up: in every round, in one round, or from one round on. A study includes these arms and claims. Their factors
+are the `setting`, the `defence` and the `lie`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +15,14 @@ from numpy.typing import NDArray
 from mechanisms.servers.group_median import lies_withstood
 from node.task.load import load_task
 from scenarios.frame.spec import Claim, Verdict
-from scenarios.study.comparison import difference, level
+from scenarios.study.arms import Arm, Where
+from scenarios.study.bounds import above, ahead, below
+from scenarios.study.comparison import difference
 from scenarios.study.estimates import estimate
+from scenarios.study.makers import Numbers, every
 from scenarios.study.sweep import Sweep
 from scenarios.swarms.cells import SwarmCell, changed_task
-from scenarios.swarms.lying import HONEST, MEMBERS, OWN, ROLLED_BACK, Lie, LyingSwarmCell
+from scenarios.swarms.lying import HONEST, OWN, ROLLED_BACK, Lie, LyingSwarmCell
 
 PEERS, GROUPS = 15, 5
 TOLERANCE = 0.3
@@ -45,26 +49,20 @@ DEFENCES: Mapping[str, tuple[int, bool]] = {
     BOTH: (GROUPS, True),
 }
 """From a defence to the number of groups, and whether peers have a gate."""
+SWARM: Where = {"setting": "swarm"}
 
 _TASK = changed_task(load_task("digits", []), {"train": {"grad_clip": 5.0}})
 """The task, with clipped gradients, so that peers that train from a spoilt base do not diverge."""
 
 
-def arm(defence: str, lie: str) -> str:
-    """The name of the arm with a key of DEFENCES and one of LIES."""
-    return f"swarm-{defence}-{lie}"
+def _arm(defence: str, lie: str) -> Arm:
+    groups, gated = DEFENCES[defence]
+    gate = {"aggregation": {"loss_gate": TOLERANCE}} if gated else {}
+    swarm = SwarmCell(f"swarm-{defence}-{lie}", changed_task(_TASK, gate), PEERS)
+    return Arm(LyingSwarmCell(swarm, LIES[lie], groups), {"setting": "swarm", "defence": defence, "lie": lie})
 
 
-def cells() -> Iterator[LyingSwarmCell]:
-    """Yield a cell for every defence with every lie."""
-    for lie_name, lie in LIES.items():
-        for name, (groups, gated) in DEFENCES.items():
-            gate = {"aggregation": {"loss_gate": TOLERANCE}} if gated else {}
-            swarm = SwarmCell(arm(name, lie_name), changed_task(_TASK, gate), PEERS)
-            yield LyingSwarmCell(swarm, lie, groups)
-
-
-ARMS: tuple[LyingSwarmCell, ...] = tuple(cells())
+ARMS = tuple(_arm(defence, lie) for lie in LIES for defence in DEFENCES)
 
 
 # -- claims ------------------------------------------------------------------------------------------------
@@ -83,61 +81,32 @@ _AFTER = slice(ONCE, ONCE + 3)
 """The slice of a curve with the three rounds after the single lie."""
 
 
-def defences_cost_little(sweep: Sweep) -> Verdict | None:
-    """Without liars each defence is nearly as accurate as one sum, and no gate refuses a base."""
-    arms = {name: arm(name, NOBODY) for name in DEFENCES}
-    if not sweep.has(*arms.values()):
-        return None
-    accuracy = {name: sweep.mean(arms[name]) for name in DEFENCES}
-    refused = {name: sweep.mean(arms[name], ROLLED_BACK) for name in (GATE, BOTH)}
-    least = min(difference(sweep, arms[SUM], one).low for one in arms.values())
-    holds = least >= -LITTLE and not any(refused.values())
-    told = {f"rolled-back rounds, {name}": value for name, value in refused.items()}
-    return Verdict(holds, {f"accuracy, {name}": value for name, value in accuracy.items()} | told)
+def _of(defence: str | tuple[str, ...], lie: str) -> Where:
+    return {**SWARM, "defence": defence, "lie": lie}
 
 
-def groups_withstand_few(sweep: Sweep) -> Verdict | None:
-    """Up to the breakdown point the median of group sums keeps its accuracy, but one sum does not."""
-    arms = (arm(MEDIAN, NOBODY), arm(MEDIAN, SOME), arm(SUM, SOME))
-    if not sweep.has(*arms):
-        return None
-    honest, withstood, carried = map(sweep.mean, arms)
-    numbers = {
-        f"accuracy, groups, {WITHSTOOD} liars": withstood,
-        "accuracy, groups, none": honest,
-        f"accuracy, one sum, {WITHSTOOD} liars": carried,
-        "members in the smallest sum, groups": sweep.number(arms[0], MEMBERS),
-        "members in the smallest sum, one sum": sweep.number(arms[2], MEMBERS),
-    }
-    kept = difference(sweep, arms[0], arms[1]).low >= -HELD
-    return Verdict(kept and level(sweep, arms[2]).high < LOST, numbers)
-
-
-def groups_break_beyond(sweep: Sweep) -> Verdict | None:
-    """With a third of the peers lying, above the breakdown point, the median is lost as well."""
-    arms = {name: arm(name, MANY) for name in (MEDIAN, BOTH)}
-    if not sweep.has(*arms.values()):
-        return None
-    accuracy = {name: sweep.mean(one) for name, one in arms.items()}
-    numbers = {f"accuracy, {name}, {TOO_MANY} liars": value for name, value in accuracy.items()}
-    return Verdict(max(level(sweep, one).high for one in arms.values()) < LOST, numbers)
+def nothing_is_refused(sweep: Sweep) -> Verdict | None:
+    """Where nobody lies no gate refuses a base."""
+    refused = {arm: sweep.mean(arm, ROLLED_BACK) for arm in sweep.select(_of((GATE, BOTH), NOBODY))}
+    told: Numbers = {f"{arm}, {ROLLED_BACK}": rounds for arm, rounds in refused.items()}
+    return Verdict(not any(refused.values()), told) if refused else None
 
 
 def gates_undo_a_single_lie(sweep: Sweep) -> Verdict | None:
     """In the three rounds after a single lie a swarm with gates is far ahead; it ends as if nobody lied."""
-    arms = {name: arm(name, ONCE_ONLY) for name in (SUM, GATE)}
-    if not sweep.has(*arms.values(), arm(GATE, NOBODY)) or len(sweep.curve(arms[GATE])) < _AFTER.stop:
+    arms = sweep.firsts(_of(SUM, ONCE_ONLY), _of(GATE, ONCE_ONLY), _of(GATE, NOBODY))
+    if not arms or len(sweep.curve(arms[1])) < _AFTER.stop:
         return None
-    after = {name: sum(sweep.curve(one)[_AFTER]) / 3 for name, one in arms.items()}
-    ended, honest = sweep.mean(arms[GATE]), sweep.mean(arm(GATE, NOBODY))
-    numbers = {
-        f"accuracy, {name}, mean of the three rounds after the lie": value for name, value in after.items()
+    alone, gated, honest = arms
+    numbers: Numbers = {
+        f"{arm}, mean of the three rounds after the lie": sum(sweep.curve(arm)[_AFTER]) / 3
+        for arm in (alone, gated)
     }
-    numbers |= {"accuracy at the end, gate": ended, "accuracy at the end, gate, nobody lies": honest}
-    numbers |= {"rolled-back rounds": sweep.mean(arms[GATE], ROLLED_BACK)}
-    ahead = estimate(_after(sweep, arms[GATE]) - _after(sweep, arms[SUM]))
-    as_before = difference(sweep, arm(GATE, NOBODY), arms[GATE]).low >= -LITTLE
-    return Verdict(ahead.low >= AHEAD and as_before, {**numbers, "ahead, margin": ahead.margin})
+    lead = estimate(_after(sweep, gated) - _after(sweep, alone))
+    numbers |= {"ahead, margin": lead.margin, gated: sweep.mean(gated), honest: sweep.mean(honest)}
+    numbers[f"{gated}, {ROLLED_BACK}"] = sweep.mean(gated, ROLLED_BACK)
+    as_before = difference(sweep, honest, gated).low >= -LITTLE
+    return Verdict(lead.low >= AHEAD and as_before, numbers)
 
 
 def _after(sweep: Sweep, name: str) -> NDArray[np.float64]:
@@ -145,31 +114,26 @@ def _after(sweep: Sweep, name: str) -> NDArray[np.float64]:
     return np.array([np.mean(outcome.figures[_AFTER]) for outcome in sweep.outcomes[name]])
 
 
-def gates_keep_the_owners_model(sweep: Sweep) -> Verdict | None:
-    """Under a lie that does not end, gates save the owners' models but cannot save the common one."""
-    arms = {name: arm(name, FROM_LATE) for name in (SUM, GATE)}
-    if not sweep.has(*arms.values()):
-        return None
-    common = sweep.mean(arms[GATE])
-    own = {name: sweep.mean(one, OWN) for name, one in arms.items()}
-    numbers = {"accuracy, common model, gate": common}
-    numbers |= {f"accuracy of what honest peers go on from, {name}": value for name, value in own.items()}
-    lost = max(level(sweep, arms[GATE]).high, level(sweep, arms[SUM], OWN).high)
-    return Verdict(lost < LOST and level(sweep, arms[GATE], OWN).low >= KEPT, numbers)
-
-
 CLAIMS: tuple[Claim[Sweep], ...] = (
-    Claim(
-        "Where nobody lies, median of group sums and loss gate cost at most 2 points.", defences_cost_little
+    every(
+        "Where nobody lies, median of group sums and loss gate cost at most 2 points.",
+        ahead(-LITTLE, _of((MEDIAN, GATE, BOTH), NOBODY), _of(SUM, NOBODY)),
+        Claim("No gate refuses a base", nothing_is_refused),
     ),
-    Claim(
+    every(
         "As many liars as the breakdown point take at most 8 points from groups, and one sum is lost.",
-        groups_withstand_few,
+        ahead(-HELD, _of(MEDIAN, SOME), _of(MEDIAN, NOBODY)),
+        below(LOST, _of(SUM, SOME)),
     ),
-    Claim("With a third of the peers lying the median of group sums is lost, too.", groups_break_beyond),
+    below(
+        *(LOST, _of((MEDIAN, BOTH), MANY)),
+        name="With a third of the peers lying the median of group sums is lost, too.",
+    ),
     Claim("Loss gates lead a swarm back from a single lie.", gates_undo_a_single_lie),
-    Claim(
+    every(
         "Under a lie that does not end a gate keeps its owner's model, and not the common one.",
-        gates_keep_the_owners_model,
+        below(LOST, _of(GATE, FROM_LATE)),
+        below(LOST, _of(SUM, FROM_LATE), OWN),
+        above(KEPT, _of(GATE, FROM_LATE), OWN),
     ),
 )

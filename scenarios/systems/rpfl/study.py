@@ -9,41 +9,36 @@ from __future__ import annotations
 
 from scenarios.catalogue import SCENARIOS
 from scenarios.federated.measures import BACKDOOR as SUCCESS
-from scenarios.frame.spec import Claim
 from scenarios.runs.run import scenario_of
+from scenarios.study.arms import Where, selected
 from scenarios.study.sweep import Quick, Study, Sweep
-from scenarios.systems.rpfl import charts, claims, lying, theorems
 from scenarios.systems.rpfl.arms import (
-    ADULT,
     ARMS,
-    BACKDOOR,
+    AT_REST,
     CAPS,
-    CLEAN,
     DEFENCES,
+    DOOR,
+    DRAWN_ONCE,
     FEDAVG,
     GM,
-    PRIVACY,
-    TM,
-    arm,
-    own,
-)
-from scenarios.systems.rpfl.claims import (
-    ALIKE_POINTS,
-    HIGH_POINTS,
+    LDP,
+    MEMBERS,
     MOST,
-    RECORD_EPSILON,
-    RPFLS,
-    TIMES_ATTACK,
-    TIMES_BENCHMARK,
-    TIMES_FEDAVG,
-    attacked,
+    TM,
+    WEIGHTS,
+    own,
+    rpfl,
+    words_of,
 )
+from scenarios.systems.rpfl.charts import charts, tables
+from scenarios.systems.rpfl.claims import CLAIMS
 
 
 def headline(sweep: Sweep) -> str:
     """What the backdoor does at the most attackers."""
-    there = [(name, attacked(BACKDOOR, name)) for name in (FEDAVG, RPFLS[-1], GM, TM)]
-    found = [f"{sweep.mean(one, SUCCESS):.0%} ({DEFENCES[name]})" for name, one in there if sweep.has(one)]
+    told: tuple[Where, ...] = ({"defence": FEDAVG}, rpfl(WEIGHTS[-1]), {"defence": GM}, {"defence": TM})
+    arms = [arm for where in told if (arm := sweep.first({**DOOR, **where}))]
+    found = [f"{sweep.mean(arm, SUCCESS):.0%} ({words_of(DEFENCES, sweep.factors[arm])})" for arm in arms]
     if not found:
         return f"{len(sweep.outcomes)} arms were run."
     return (
@@ -85,70 +80,13 @@ STANDS_IN = (
     ),
 )
 
-CLAIMS: tuple[Claim[Sweep], ...] = (
-    Claim(
-        f"With {MOST:.0%} attackers RPFL's backdoor success falls with its weight, and is below FedAvg's.",
-        claims.falls_with_weight,
-    ),
-    Claim(
-        "Geometric median and trimmed mean let fewer backdoors in than FedAvg, and than RPFL at any weight.",
-        claims.aggregators_are_below,
-    ),
-    Claim(
-        "RPFL performs best of all defences that learn anything (the document, on backdoors).",
-        claims.rpfl_is_best,
-    ),
-    Claim("GM + RPFL lets fewer backdoors in than either alone.", claims.together_is_better),
-    Claim("RPFL's weight costs accuracy when nobody attacks.", claims.costs_accuracy),
-    Claim(
-        f"RPFL is {TIMES_FEDAVG} times as accurate as FedAvg under poisoned data (the document).",
-        claims.times_fedavg,
-    ),
-    Claim(
-        f"RPFL is {TIMES_FEDAVG} times as accurate as FedAvg under scaled updates (beyond its threat model).",
-        claims.times_fedavg_scaled,
-    ),
-    Claim(
-        f"RPFL is {TIMES_BENCHMARK} times as accurate as a benchmark under poisoned data (the document).",
-        claims.times_benchmark,
-    ),
-    Claim(
-        f"RPFL is {TIMES_BENCHMARK} times as accurate as a benchmark under forged updates (beyond its threat "
-        "model).",
-        claims.times_benchmark_forged,
-    ),
-    Claim(
-        f"Noise redrawn in each round, as printed, does as noise drawn once: within {ALIKE_POINTS:g} points.",
-        claims.redrawn_is_alike,
-    ),
-    Claim(
-        f"RPFL's accuracy stays relatively high at {MOST:.0%} attackers: within {HIGH_POINTS:g} points.",
-        claims.stays_high,
-    ),
-    Claim(
-        "Scaled backdoors get through FedAvg and RPFL, and not through norm bound, GM and TM.",
-        claims.scaling_needs_an_aggregator,
-    ),
-    Claim("Averaging without noise lets members be told from others.", claims.averaging_leaks),
-    Claim(
-        f"Membership inference is near chance where epsilon for a record is at most {RECORD_EPSILON:g}.",
-        claims.membership_is_chance,
-    ),
-    Claim(
-        "Table I: RPFL gives less away than averaging and learns more than LDP.",
-        claims.order_of_the_table,
-    ),
-    Claim(
-        f"RPFL's membership inference is {TIMES_ATTACK} times as accurate as a benchmark's (the document).",
-        claims.times_attack,
-    ),
-    Claim("Table I's 86 % is the majority rate of the loans.", claims.majority_rate),
-    *theorems.CLAIMS,
-    *lying.CLAIMS,
+SHORT: tuple[Where, ...] = (
+    *({**where, "defence": (FEDAVG, DRAWN_ONCE, GM, TM)} for where in (DOOR, AT_REST)),
+    {"setting": MEMBERS, "defence": FEDAVG},
+    {"setting": MEMBERS, "defence": LDP, "epsilon": 1.0},
+    {"setting": MEMBERS, **rpfl(WEIGHTS[1])},
 )
-
-SHORT = (FEDAVG, *RPFLS, GM, TM)
-"""Defences of the short form."""
+"""The arms of the short form."""
 
 ENTRY = SCENARIOS["rpfl"]
 STUDY = Study(
@@ -162,17 +100,13 @@ STUDY = Study(
     quick=Quick(
         seeds=2,
         rounds=12,
-        arms=(
-            *(attacked(BACKDOOR, defence) for defence in SHORT),
-            *(arm(ADULT, CLEAN, 0.0, defence) for defence in SHORT),
-            *(f"{PRIVACY}-{method}" for method in (FEDAVG, "ldp1", RPFLS[1])),
-        ),
+        arms=tuple(arm for where in SHORT for arm in selected({arm.arm: arm.factors for arm in ARMS}, where)),
     ),
     own=own,
     claims=CLAIMS,
     headline=headline,
-    charts=charts.charts,
-    tables=charts.tables,
+    charts=charts,
+    tables=tables,
 )
 
 RPFL = scenario_of(STUDY)

@@ -9,28 +9,28 @@ from mechanisms.servers.rpfl_server import FIRST_STEP
 from scenarios.federated.measures import BACKDOOR as SUCCESS
 from scenarios.federated.measures import BALANCED, EXCESS
 from scenarios.frame.spec import Claim, Verdict
+from scenarios.study.arms import Where
 from scenarios.study.comparison import CLOSE, level, rise
 from scenarios.study.estimates import estimate
+from scenarios.study.makers import Numbers
 from scenarios.study.sweep import Sweep
 from scenarios.systems.rpfl.arms import (
     ADULT,
-    ADULT_SWARM,
+    AT_REST,
+    AVERAGE,
     BACKDOOR,
-    CLEAN,
     CONVEXITY,
     DELTA,
-    FEDAVG,
+    DRAWN_ONCE,
     FLIP,
-    HORIZONS,
     LDP,
-    NOISES,
+    LITERAL,
+    MOST,
+    ON_ADULT,
     REDRAWN,
     ROW_NORM,
-    SHARES,
-    arm,
-    noised,
-    rpfl,
-    utility_arm,
+    STATED,
+    UTILITY,
 )
 
 SMOOTHNESS = (ROW_NORM**2 + 1) / 4 + CONVEXITY
@@ -38,9 +38,9 @@ SMOOTHNESS = (ROW_NORM**2 + 1) / 4 + CONVEXITY
 GRADIENT_BOUND = math.sqrt(ROW_NORM**2 + 1)
 """B: |p - y| is at most 1. Noise on rows and weight decay would raise it, and the bound with it."""
 
-ONCE = rpfl(0.0)
 LEAST_STD, LARGEST_STD = "least noise std on rows", "largest noise std on rows"
-Numbers = dict[str, float | int | str | None]
+AS_PRINTED: Where = {"defence": REDRAWN}
+CONVEX: Where = {"setting": UTILITY}
 
 
 # -- privacy -----------------------------------------------------------------------------------------------
@@ -48,29 +48,30 @@ Numbers = dict[str, float | int | str | None]
 
 def proved_is_more(sweep: Sweep) -> Verdict | None:
     """The epsilon of publishing the noised rows, an upper bound for the models, is above the stated one."""
-    name = arm(ADULT, CLEAN, 0.0, ONCE)
-    if not sweep.has(name):
+    arm = sweep.first({**AT_REST, **LITERAL})
+    if arm is None:
         return None
-    proved, stated = sweep.number(name, "epsilon"), sweep.number(name, "stated")
+    proved, stated = sweep.number(arm, "epsilon"), sweep.number(arm, "stated")
     numbers: Numbers = {"proved, by publishing the noised rows": proved, "stated": stated, "delta": DELTA}
-    return Verdict(proved > stated, {**numbers, "noise std": sweep.number(name, LEAST_STD)})
+    return Verdict(proved > stated, {**numbers, "noise std": sweep.number(arm, LEAST_STD)})
 
 
 def first_step_keeps_theorem_1(sweep: Sweep) -> Verdict | None:
     """The exact epsilon of a model after one step from zero is at most what Theorem 1 states for T = 1."""
-    name = arm(ADULT, CLEAN, 0.0, ONCE)
-    if not sweep.has(name) or math.isnan(exact := sweep.number(name, FIRST_STEP)):
+    arm = sweep.first({**AT_REST, **LITERAL})
+    if arm is None or math.isnan(exact := sweep.number(arm, FIRST_STEP)):
         return None
-    stated = sweep.number(name, "stated")
+    stated = sweep.number(arm, "stated")
     return Verdict(exact <= stated, {"exact": exact, "stated": stated, "delta": DELTA})
 
 
 def rounds_cost_their_root(sweep: Sweep) -> Verdict | None:
     """K draws of noise cost at most sqrt(K) times one, for the noised rows: the form of Theorem 2."""
-    once, redrawn = (arm(ADULT, CLEAN, 0.0, defence) for defence in (ONCE, REDRAWN))
-    if not sweep.has(once, redrawn):
+    arms = sweep.firsts({**AT_REST, **LITERAL}, {**AT_REST, **AS_PRINTED})
+    if not arms:
         return None
-    one, all_rounds = (sweep.number(name, "epsilon") for name in (once, redrawn))
+    _, redrawn = arms
+    one, all_rounds = (sweep.number(arm, "epsilon") for arm in arms)
     rounds = len(sweep.curve(redrawn))
     numbers: Numbers = {
         "proved, noise drawn once": one,
@@ -87,71 +88,47 @@ def rounds_cost_their_root(sweep: Sweep) -> Verdict | None:
 
 def below_theorem_3(sweep: Sweep) -> Verdict | None:
     """After each number of rounds the excess loss is below Theorem 3's bound."""
-    arms = {
-        utility_arm(rounds, defence): rounds
-        for rounds in HORIZONS
-        for defence in (ONCE, REDRAWN)
-        if sweep.has(utility_arm(rounds, defence))
-    }
+    arms = sweep.select({**CONVEX, "defence": (DRAWN_ONCE, REDRAWN)})
     if not arms:
         return None
-    bounds = {name: _bound(sweep, name, rounds) for name, rounds in arms.items()}
-    found = {name: sweep.mean(name, EXCESS) for name in arms}
+    bounds = {arm: _bound(sweep, arm) for arm in arms}
     numbers: Numbers = {"least bound": min(bounds.values()), "the loss of theta = 0": math.log(2)}
-    holds = all(level(sweep, name, EXCESS).high <= bounds[name] for name in arms)
+    found = {arm: sweep.mean(arm, EXCESS) for arm in arms}
+    holds = all(level(sweep, arm, EXCESS).high <= bounds[arm] for arm in arms)
     return Verdict(holds, {**numbers, **found})
 
 
-def _bound(sweep: Sweep, name: str, rounds: int) -> float:
-    features, _ = ADULT_SWARM.widths
-    std = sweep.number(name, LARGEST_STD)
+def _bound(sweep: Sweep, arm: str) -> float:
+    features, _ = ON_ADULT.widths
+    rounds, std = int(sweep.factor(arm, "rounds")), sweep.number(arm, LARGEST_STD)
     return theorem_excess(SMOOTHNESS, GRADIENT_BOUND, CONVEXITY, rounds, features, std)
 
 
 def excess_vanishes(sweep: Sweep) -> Verdict | None:
     """From the first to the last number of rounds RPFL's excess loss falls at least as K grows."""
-    first, last = HORIZONS[0], HORIZONS[-1]
-    defences = (FEDAVG, ONCE, REDRAWN)
-    if not sweep.has(*(utility_arm(rounds, one) for rounds in (first, last) for one in defences)):
+    found = [sweep.line("rounds", {**CONVEX, **one}) for one in (AVERAGE, LITERAL, AS_PRINTED)]
+    if any(len(line.arms) < 2 for line in found):
         return None
-    falls = {
-        defence: sweep.mean(utility_arm(last, defence), EXCESS)
-        / sweep.mean(utility_arm(first, defence), EXCESS)
-        for defence in defences
-    }
-    beyond = {
-        defence: last
-        * _bound(sweep, utility_arm(last, defence), last)
-        / sweep.mean(utility_arm(last, defence), EXCESS)
-        for defence in (ONCE, REDRAWN)
-    }
-    numbers: Numbers = {f"share left, {defence}": left for defence, left in falls.items()}
-    numbers |= {f"rounds after which it would exceed the bound, {name}": k for name, k in beyond.items()}
-    above = [
-        estimate(
-            sweep.values(utility_arm(last, one), EXCESS)
-            - first / last * sweep.values(utility_arm(first, one), EXCESS)
-        )
-        for one in (ONCE, REDRAWN)
-    ]
-    return Verdict(all(one.high <= 0 for one in above), {"as 1 / K": first / last, **numbers})
+    numbers, above = Numbers(), []
+    for line in found:
+        (first, few), *_, (last, many) = line.points.items()
+        name, left = line.others["defence"], sweep.mean(last, EXCESS) / sweep.mean(first, EXCESS)
+        numbers |= {"as 1 / K": few / many, f"share left, {name}": left}
+        if name != AVERAGE["defence"]:
+            beyond = many * _bound(sweep, last) / sweep.mean(last, EXCESS)
+            numbers[f"rounds after which it would exceed the bound, {name}"] = beyond
+            more = sweep.values(last, EXCESS) - few / many * sweep.values(first, EXCESS)
+            above.append(estimate(more))
+    return Verdict(all(one.high <= 0 for one in above), numbers)
 
 
 # -- the motivation ----------------------------------------------------------------------------------------
 
 
-def by_noise(sweep: Sweep, attack: str) -> list[str]:
-    """The arms on Adult with this attack, from no noise on rows to the most, that were run."""
-    share = SHARES[-1] if attack != CLEAN else 0.0
-    names = [arm(ADULT, attack, share, defence) for defence in (FEDAVG, *map(noised, NOISES), LDP)]
-    return [name for name in names if sweep.has(name)]
-
-
 def noise_raises_then_lowers(sweep: Sweep) -> Verdict | None:
     """Under an attack, accuracy at some noise between none and the most is above both ends."""
-    found = {attack: by_noise(sweep, attack) for attack in (BACKDOOR, FLIP)}
-    ends = [arm(ADULT, attack, SHARES[-1], end) for attack in found for end in (FEDAVG, LDP)]
-    if not sweep.has(*ends) or any(len(names) < 3 for names in found.values()):
+    found = {attack: _by_noise(sweep, attack) for attack in (BACKDOOR, FLIP)}
+    if any(len(arms) < 3 for arms in found.values()):
         return None
     holds, numbers = False, Numbers()
     for attack, names in found.items():
@@ -165,21 +142,27 @@ def noise_raises_then_lowers(sweep: Sweep) -> Verdict | None:
     return Verdict(holds, {**numbers, **door})
 
 
+def _by_noise(sweep: Sweep, attack: str) -> list[str]:
+    """From no noise on rows to the most, the arms with this attack; [] without both ends."""
+    where: Where = {"setting": ADULT, "attack": attack, "share": MOST}
+    quiet, noised = sweep.first({**where, **AVERAGE}), sweep.line("epsilon", {**where, "defence": LDP})
+    if quiet is None or STATED not in noised.levels:
+        return []
+    return [quiet, *noised.arms[::-1]]
+
+
 CLAIMS: tuple[Claim[Sweep], ...] = (
     Claim(
         "What is proved of Theorem 1's noise (c = 1), by publishing the noised rows, is more than it states.",
-        proved_is_more,
-        "identity",
+        *(proved_is_more, "identity"),
     ),
     Claim(
         "Theorem 1 (c = 1) holds of a logistic regression after one step (the document).",
-        first_step_keeps_theorem_1,
-        "identity",
+        *(first_step_keeps_theorem_1, "identity"),
     ),
     Claim(
         "Theorem 2's form: publishing rows noised K times costs at most sqrt(K) times one (the document).",
-        rounds_cost_their_root,
-        "identity",
+        *(rounds_cost_their_root, "identity"),
     ),
     Claim("Theorem 3 bounds RPFL's excess loss (the document).", below_theorem_3),
     Claim("RPFL's excess loss falls as 1 / K, as Theorem 3's bound does (the document).", excess_vanishes),

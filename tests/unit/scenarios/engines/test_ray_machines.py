@@ -42,7 +42,7 @@ DIGITS = changed_task(load_task("digits", ()), {"train": {"rounds": 2, "epochs":
 SWARM = SwarmCell("swarm", changed_task(DIGITS, {"privacy": {"mechanism": "ldp", "epsilon": 100}}), 5)
 ONCE = SwarmCell("lied", DIGITS, 5)
 MEMBERSHIP = replace(
-    next(cell for cell in ATTACKS.arms if cell.arm == "membership-none"), rows=40, victims=1, shadows=2
+    next(arm.cell for arm in ATTACKS.arms if arm.arm == "membership-none"), rows=40, victims=1, shadows=2
 )
 KINDS: tuple[Cell, ...] = (
     SWARM,

@@ -12,6 +12,7 @@ from scenarios.catalogue import SCENARIOS
 from scenarios.clients.poisons import Attackers
 from scenarios.own.file import read_study
 from scenarios.own.opened import checked
+from tests.unit.scenarios.study.made_up import sweep
 
 ROOT = Path(__file__).resolve().parents[4]
 DOCUMENT = (ROOT / "docs" / "own-studies.md").read_text("utf-8")
@@ -45,6 +46,22 @@ def test_the_python_is_a_study_and_an_attack():
     assert forged.tolist() == [-1.5, -1.5]  # 3 standard deviations of 0.5
 
 
+def test_the_charts_and_tables_of_the_document_are_drawn():
+    names: dict = {}
+    for block in blocks("python"):
+        exec(block, names)
+    done = sweep({"ldp 1": 0.1, "ldp 10": 0.2, "dp-sgd 1": 0.3, "dp-sgd 10": 0.4, "none": 0.9})
+    lines, bars = names["CHARTS"](done)
+    assert [trace["name"] for trace in lines.traces] == ["whole data sets", "records", "no noise"]
+    assert [(trace["name"], trace["x"]) for trace in bars.traces] == [
+        ("ldp", ["epsilon 1", "epsilon 10"]),
+        ("dp-sgd", ["epsilon 1", "epsilon 10"]),
+    ]
+    grid, arms = names["TABLES"](done)
+    assert grid.rows == (("ldp", "10.0% ± 0.6", "20.0% ± 0.6"),)
+    assert len(arms.rows) == 5
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_is_one_that_the_parser_takes(command):
     python, module, name, *argv = shlex.split(command)
@@ -57,4 +74,4 @@ def test_a_command_is_one_that_the_parser_takes(command):
 
 
 def test_there_are_commands():
-    assert {line.split()[3] for line in COMMANDS} == {"run", "compare"}
+    assert {line.split()[3] for line in COMMANDS} == {"run", "judge", "compare"}

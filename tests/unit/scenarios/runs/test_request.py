@@ -16,6 +16,8 @@ from scenarios.frame.spec import Request
 from scenarios.runs.request import StudyRun, described, judged
 from scenarios.engines.choice import RaySection
 from scenarios.own.tables import cell_of
+from scenarios.study import arms
+from scenarios.study.arms import as_arm
 from scenarios.study.sweep import Study
 from tests.own_studies import PLAIN, SHRINKING, STUDY
 
@@ -71,8 +73,9 @@ def test_peers_rounds_seeds_and_keys_of_a_task_go_to_every_arm() -> None:
     assert names(asked) == ["plain", "noised", "own"]
     assert asked.seeds == (7, 8, 9, 10)
     for arm in asked.arms:
-        assert isinstance(arm, FederatedCell)
-        assert (arm.clients.count, arm.rounds, arm.train.learning_rate) == (6, 9, 0.25)
+        cell = as_arm(arm).cell
+        assert isinstance(cell, FederatedCell)
+        assert (cell.clients.count, cell.rounds, cell.train.learning_rate) == (6, 9, 0.25)
     assert asked.given == (
         *("--peers", "6", "--rounds", "9", "--seed", "7", "--engine", "inline", "--set"),
         *("train.learning_rate=0.25", "--set", "scenario.seeds=4", "--set", OWN, "--set", TWO),
@@ -83,15 +86,17 @@ def test_a_mechanism_by_its_name_is_an_arm_more() -> None:
     asked = run("scenario.mechanism=fedadam", "scenario.parameters={clients_per_round = 2, tau = 0.1}")
     assert names(asked) == ["plain", "noised", "own"]
     (own,) = (arm for arm in asked.arms if arm.arm == "own")
-    assert isinstance(own, FederatedCell)
-    assert own.mechanism == MechanismChoice("fedadam", {"clients_per_round": 2, "tau": 0.1})
+    assert own.factors == arms.OWN
+    assert isinstance(own.cell, FederatedCell)
+    assert own.cell.mechanism == MechanismChoice("fedadam", {"clients_per_round": 2, "tau": 0.1})
 
 
 def test_an_own_mechanism_by_import_path_is_an_arm_more() -> None:
     own = run(OWN, TWO, quick=True).arms[-1]
-    assert isinstance(own, FederatedCell)
-    assert (own.arm, own.mechanism.path, own.rounds) == ("own", SHRINKING, 2)
-    assert own.mechanism.parameters == {"clients_per_round": 2}
+    assert own.factors == arms.OWN
+    assert isinstance(own.cell, FederatedCell)
+    assert (own.arm, own.cell.mechanism.path, own.cell.rounds) == ("own", SHRINKING, 2)
+    assert own.cell.mechanism.parameters == {"clients_per_round": 2}
 
 
 def test_an_own_aggregator_is_an_arm_more_and_an_own_attack_is_in_all_arms() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scenarios.study.arms import Arm, as_arm, in_words, lines, matches, pairs, selected
+from scenarios.study.arms import Arm, as_arm, in_words, lines, longest, matches, pairs, selected
 from tests.own_studies import PLAIN
 
 FACTORS = {
@@ -54,6 +54,18 @@ def test_levels_that_are_no_numbers_keep_the_order_of_the_study():
 def test_a_line_needs_two_levels_that_differ():
     assert lines(FACTORS, "epsilon", {"epsilon": 100}) == ()
     assert lines({"a": {"rounds": 5}, "b": {"rounds": 5}}, "rounds", {}) == ()
+    assert [line.arms for line in lines(FACTORS, "epsilon", {"epsilon": 100}, least=1)] == [("sgd-100",)]
+
+
+def test_of_arms_that_the_command_line_has_made_equal_the_first_stands_for_all():
+    alike = {**FACTORS, "ldp-8-n3": FACTORS["ldp-8"]}
+    assert lines(alike, "epsilon", {"mechanism": "ldp"})[0].arms == ("ldp-1", "ldp-8")
+
+
+def test_the_longest_line_has_its_arms_by_level():
+    line = longest(lines(FACTORS, "epsilon", {}))
+    assert line.points == {"sgd-1": 1.0, "sgd-8": 8.0, "sgd-100": 100.0}
+    assert longest(()).points == {}
 
 
 def test_pairs_agree_in_the_factors_that_are_not_named():
@@ -62,6 +74,13 @@ def test_pairs_agree_in_the_factors_that_are_not_named():
     against = pairs(FACTORS, {"mechanism": "none"}, {"mechanism": "ldp"})
     assert against == (("none", "ldp-8"), ("none", "ldp-1"))
     assert pairs(FACTORS, {"epsilon": 8}, {"epsilon": 8}) == ()  # they differ in the mechanism
+    assert ("sgd-1", "ldp-8") in pairs(FACTORS, {**named[0], "epsilon": 1}, named[1])
+
+
+def test_pairs_agree_in_a_factor_for_which_both_name_the_same_values():
+    some = {"epsilon": (1, 8)}
+    alike = pairs(FACTORS, {"mechanism": "dp-sgd", **some}, {"mechanism": "ldp", **some})
+    assert alike == (("sgd-1", "ldp-1"), ("sgd-8", "ldp-8"))
 
 
 def test_what_the_command_line_changes_changes_the_factor_too():

@@ -1,8 +1,23 @@
 """Charts by specification, and what a study shows that says nothing about it."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
-from scenarios.study.plots import Bars, Lines, Rounds, specified, usual_charts, usual_headline, usual_tables
+from scenarios.study.plots import (
+    Bars,
+    Curve,
+    Drawn,
+    Level,
+    Lines,
+    Rounds,
+    at_fact,
+    specified,
+    usual_charts,
+    usual_headline,
+    usual_tables,
+)
 from tests.unit.scenarios.study.made_up import TWO, sweep
 
 
@@ -33,6 +48,119 @@ def test_a_selection_leaves_out_other_lines_and_references():
     assert both.layout["yaxis"]["title"]["text"] == "lost"
 
 
+LDP, SGD, NONE = {"mechanism": "ldp"}, {"mechanism": "sgd"}, {"mechanism": "none"}
+
+
+def test_curves_have_names_places_and_styles_of_their_own():
+    chart = Lines(
+        "epsilon",
+        key="mine",
+        title=lambda sweep: f"{len(sweep.seeds)} seeds",
+        curves=(
+            Curve("local", LDP, x=at_fact("lost")),
+            Curve("lost", SGD, "lost", dash="dot", ink=5, style={"line": {"width": 1}}),
+            Curve("nowhere", {"mechanism": "rpfl"}),
+            Curve("{mechanism}!".format_map, SGD, style=lambda sweep, arms: {"text": list(arms)}),
+        ),
+        levels=(
+            Level("none", NONE),
+            Level("half", 0.5, style={"line": {"dash": "dot"}}),
+            Level("square", lambda x: x * x, at=(1, 2, 3)),
+            Level("rpfl", {"mechanism": "rpfl"}),
+            Drawn({"name": "theirs", "x": [1], "y": [2]}),
+        ),
+        x_title="cost",
+        scale="log",
+        look={"height": 300, "xaxis": {"range": [0, 1]}},
+    ).chart(sweep(TWO))
+    local, lost, named, none, half, square, theirs = chart.traces
+    assert (chart.key, chart.title) == ("mine", "3 seeds")
+    assert (local["x"], local["y"]) == (pytest.approx([0.6, 0.7]), pytest.approx([0.4, 0.3]))
+    assert (lost["x"], lost["y"]) == ([1, 8], pytest.approx([0.698, 0.4]))
+    assert lost["line"] == {"color": "var(--series-6)", "width": 1, "dash": "dot"}
+    assert (named["name"], named["text"]) == ("sgd!", ["sgd 1", "sgd 8"])
+    assert (none["x"], none["y"]) == ([pytest.approx(0.6), 8], pytest.approx([0.7, 0.7]))
+    assert (half["y"], half["line"]["dash"]) == ([0.5, 0.5], "dot")
+    assert (square["x"], square["y"]) == ([1, 2, 3], [1, 4, 9])
+    assert theirs["name"] == "theirs"
+    assert chart.layout["height"] == 300
+    assert chart.layout["xaxis"] == {"title": {"text": "cost"}, "type": "log", "range": [0, 1]}
+
+
+def test_without_a_factor_a_curve_has_all_its_arms_by_their_place():
+    chart = Lines("", curves=(Curve("all", x="lost"),)).chart(sweep(TWO))
+    assert chart.traces[0]["x"] == pytest.approx([0.3, 0.4, 0.6, 0.698, 0.7])
+
+
+def test_an_arm_without_a_place_or_a_figure_is_no_point_and_points_alone_are_no_chart():
+    assert Lines("epsilon", curves=(Curve("a", LDP, x="nothing"),)).chart(sweep(TWO)).traces == ()
+    assert Lines("epsilon", curves=(Curve("a", LDP, "nothing"),)).chart(sweep(TWO)).traces == ()
+    point = Curve("a", {**LDP, "epsilon": 8})
+    assert Lines("epsilon", curves=(point,)).chart(sweep(TWO)).traces == ()
+    both = Lines("epsilon", curves=(point, Curve("b", SGD))).chart(sweep(TWO))
+    assert [trace["x"] for trace in both.traces] == [[8], [1, 8]]
+
+
+def test_curves_by_round_are_the_first_arm_of_a_name_or_every_arm():
+    chart = Rounds(
+        key="mine",
+        curves=(Curve("one", {"epsilon": 8}, ink=3), Curve("e {epsilon:g}".format_map, SGD, dash="dot")),
+        levels=(Level("half", 0.5),),
+        x_title="epoch",
+    ).chart(sweep(TWO))
+    assert [trace["name"] for trace in chart.traces] == ["one", "e 1", "e 8", "half"]
+    assert chart.traces[0]["y"] == pytest.approx([0.0, 0.4])
+    assert chart.traces[0]["line"] == {"color": "var(--series-4)", "width": 2.5}
+    assert chart.traces[1]["line"]["dash"] == "dot"
+    assert (chart.traces[3]["x"], chart.layout["xaxis"]["title"]["text"]) == ([1, 2], "epoch")
+
+
+def test_bars_side_by_side_have_labels_of_factors():
+    chart = Bars(
+        curves=(Curve("ldp", LDP), Curve("lost", SGD, "lost"), Curve("nobody", {"mechanism": "rpfl"})),
+        levels=(Level("no noise", NONE),),
+        label="ε {epsilon:g}".format_map,
+        base=0.1,
+    ).chart(sweep(TWO))
+    ldp, lost, level = chart.traces
+    assert (ldp["x"], ldp["y"], ldp["base"]) == (["ε 1", "ε 8"], pytest.approx([0.2, 0.3]), 0.1)
+    assert (lost["y"], lost["marker"]["color"]) == (pytest.approx([0.598, 0.3]), "var(--series-2)")
+    assert level["x"] == ["ε 1", "ε 8"]
+    assert chart.layout["barmode"] == "group"
+
+
+def test_what_is_not_known_is_not_drawn():
+    """NaN is no JSON: a report with it could not be read."""
+    whole = sweep(TWO)
+    outcomes = {
+        arm: tuple(replace(one, facts={}) for one in those) if arm in ("none", "sgd 8") else those
+        for arm, those in whole.outcomes.items()
+    }
+    partly = replace(whole, outcomes=outcomes)
+    over = Lines(
+        "epsilon", fact="lost", curves=(Curve("a", LDP), Curve("b", SGD)), levels=(Level("c", NONE),)
+    )
+    for plot in (over, Lines("epsilon", fact="lost"), Bars(fact="lost")):
+        traces = plot.chart(partly).traces
+        json.dumps(traces, allow_nan=False)
+        assert sum(len(trace["x"]) for trace in traces) == 3
+
+
+def test_a_single_bar_is_no_chart():
+    one = Curve("one", {"mechanism": "ldp", "epsilon": 8})
+    assert Bars(curves=(one,)).chart(sweep(TWO)).traces == ()
+    assert len(Bars(curves=(one, Curve("none", NONE))).chart(sweep(TWO)).traces) == 2
+
+
+def test_bars_of_one_colour_for_each_name_that_a_function_gives():
+    chart = Bars(
+        curves=(Curve("{mechanism}".format_map, {"epsilon": (1, 8)}),), label="{epsilon:g}".format_map
+    )
+    ldp, sgd = chart.chart(sweep(TWO)).traces
+    assert (ldp["name"], sgd["name"], sgd["x"]) == ("ldp", "sgd", ["1", "8"])
+    assert ldp["marker"] != sgd["marker"]
+
+
 def test_curves_and_bars():
     curves = Rounds({"epsilon": 8}).chart(sweep(TWO))
     assert [trace["name"] for trace in curves.traces] == ["ldp 8", "sgd 8"]
@@ -40,6 +168,12 @@ def test_curves_and_bars():
     (bars,) = Bars().chart(sweep(TWO)).traces
     assert bars["x"] == list(TWO)
     assert len(Rounds().chart(sweep({f"a {n}": 0.1 for n in range(9)})).traces) == 8
+
+
+def test_a_chart_may_be_content_with_points():
+    one = sweep({"ldp 1": 0.3})
+    assert Lines("epsilon", curves=(Curve("ldp"),)).chart(one).traces == ()
+    assert len(Lines("epsilon", curves=(Curve("ldp"),), least=1).chart(one).traces) == 1
 
 
 def test_charts_without_arms_are_left_out():

@@ -2,11 +2,13 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from node.errors import ConfigError
+from scenarios.study.arms import Arm, as_arm
 from scenarios.study.cells import Cell, Outcome
 from scenarios.study.comparison import difference, level, rise
 from scenarios.study.estimates import Estimate, estimate
@@ -81,6 +83,33 @@ def test_a_stored_result_gives_the_sweep_again(sweep: Sweep) -> None:
     assert again.seeds == sweep.seeds
     assert again.arms == sweep.arms
     assert again.outcomes == sweep.outcomes
+
+
+def test_a_stored_result_has_the_studys_factors_with_the_numbers_of_the_run(sweep: Sweep) -> None:
+    """`--rounds` and others change numbers; a factor that has come or gone since is as it is today."""
+    plain = Arm(PLAIN, {"kind": "a", "rounds": 8})
+    noted = replace(sweep, arms=(Arm(PLAIN, {"kind": "old", "rounds": 2, "gone": 1}), *sweep.arms[1:]))
+    result = json.loads(json.dumps({"arms": arms_json(noted)}))
+    assert result["arms"]["plain"]["factors"] == {"kind": "old", "rounds": 2, "gone": 1}
+    others = tuple(arm for arm in STUDY.arms if arm.arm != "plain")
+    again = stored(replace(STUDY, arms=(*others, plain)), result)
+    assert again.factors["plain"] == {"kind": "a", "rounds": 2}
+    assert [*again.outcomes][-1] == "plain"  # in the order of the study
+    del result["arms"]["plain"]["factors"]  # as earlier versions stored it
+    assert stored(replace(STUDY, arms=(*others, plain)), result).factors["plain"] == plain.factors
+
+
+def test_selections_are_of_the_arms_that_were_run(sweep: Sweep) -> None:
+    noted = replace(
+        sweep, arms=tuple(Arm(as_arm(arm).cell, {"place": at}) for at, arm in enumerate(sweep.arms))
+    )
+    assert (noted.first({"place": 0}), noted.first({"place": 9})) == (sweep.arms[0].arm, None)
+    assert noted.firsts({"place": 1}, {"place": 0}) == (sweep.arms[1].arm, sweep.arms[0].arm)
+    assert noted.firsts({"place": 1}, {"place": 9}) == ()
+    assert noted.factor(sweep.arms[0].arm, "place") == 0
+    assert math.isnan(noted.factor(sweep.arms[0].arm, "clients"))
+    assert (noted.levels("place", {}), noted.levels("clients", {})) == ((0, 1), ())
+    assert noted.pairs({"place": 0}, {"place": 1}) == ((sweep.arms[0].arm, sweep.arms[1].arm),)
 
 
 def test_an_arm_that_the_study_does_not_have_is_refused(sweep: Sweep) -> None:

@@ -22,7 +22,7 @@ from scenarios.swarms.cells import SwarmCell
 from scenarios.swarms.lying import HONEST, MEMBERS, OWN, REFUSED, ROLLED_BACK, Lie, LyingSwarm, LyingSwarmCell
 from scenarios.swarms.replay import datasets_of
 from scenarios.systems.rpfl import lying
-from scenarios.systems.rpfl.lying import ARMS, CLAIMS, arm
+from scenarios.systems.rpfl.lying import ARMS, CLAIMS
 from tests.own_studies import STUDY
 
 PEERS, SALT = 9, 7
@@ -185,7 +185,12 @@ def test_what_can_not_be_run_is_one_line_before(groups: int, overrides: tuple[st
 
 def sweep(figures: dict[str, Outcome]) -> Sweep:
     """Two seeds that give the same."""
-    return Sweep(STUDY, (0, 1), (), {name: (outcome, outcome) for name, outcome in figures.items()})
+    arms = tuple(one for one in ARMS if one.arm in figures)
+    return Sweep(STUDY, (0, 1), arms, {name: (outcome, outcome) for name, outcome in figures.items()})
+
+
+def arm(defence: str, lie: str) -> str:
+    return f"swarm-{defence}-{lie}"
 
 
 def made_up(final: float, after: float = 0.9, own: float = 0.9, refused: float = 0.0) -> Outcome:
@@ -245,14 +250,14 @@ def test_every_defence_stands_under_every_lie_and_all_can_be_run() -> None:
     names = [cell.arm for cell in ARMS]
     assert len(set(names)) == len(names) == 20
     for one in ARMS:
-        one.check(LocalRoom(Path("nowhere"), 1, lambda number, figure: None))
+        one.cell.check(LocalRoom(Path("nowhere"), 1, lambda number, figure: None))
         assert set(one.arm) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
 
 
 def test_a_single_lie_is_undone_in_the_arms_as_they_are() -> None:
     """One seed, and as many rounds as that claim needs."""
     wanted = (arm("sum", "once"), arm("gate", "once"), arm("gate", "honest"))
-    outcomes = {one.arm: run(one.lasting(11)) for one in ARMS if one.arm in wanted}
+    outcomes = {one.arm: run(one.lasting(11).cell) for one in ARMS if one.arm in wanted}
     verdict = CLAIMS[3].judge(sweep(outcomes))
     assert verdict is not None
     assert verdict.holds, verdict.numbers

@@ -19,32 +19,53 @@ from scenarios.swarms.share_errors import ShareErrorCell
 from scenarios.systems.aldp.arms import (
     ARMS,
     CAPS,
+    EXACT,
+    FIXED,
+    LINEAR,
     NONE,
     POWERS,
     RADII,
     RECORD_EPSILONS,
-    RING,
-    SEED,
     STATED,
     SWARM_SIZES,
-    all_lines,
-    capped,
-    exact,
-    floats,
-    linear,
     own,
-    record,
-    sized,
-    tasks_of,
 )
 from scenarios.systems.aldp.charts import charts, tables
 from scenarios.systems.aldp.claims import CLAIMS, STUDY, headline
+
+RING, SEED = "shares-ring", "shares-seed"
+exact, linear, record = "exact-{}".format, "linear-{}".format, "dp-sgd-{}".format
+
+
+def sized(kind: str, peers: int) -> str:
+    name = "none" if kind == "none" else exact(300)
+    return name if peers == 10 else f"{name}-n{peers}"
+
+
+def capped(radius: str, cap: float) -> str:
+    return exact(3000) if (radius, cap) == ("raw", 1) else f"{radius}-cap{cap:g}"
+
+
+def floats(power: int) -> str:
+    return f"shares-float-1e{power}"
+
 
 SEEDS = (0, 1, 2)
 SPREAD = (-0.004, 0.0, 0.004)
 TRUE = dict(zip(STATED, (0.28, 1.6, 3.5, 7.9, 25.4, 68.3, 410, 3744, 3e4, 3.4e5), strict=True))
 CURVE = (0.1, 0.1, 0.12, 0.18, 0.25, 0.32, 0.66, 0.9, 0.94, 0.95)
-CLAIM = {claim.judge.__name__: claim for claim in CLAIMS}
+CLAIM = dict(
+    zip(
+        (
+            *("exact_is_no_worse", "linear_wastes", "exact_is_no_worse_anywhere", "linear_overspends"),
+            *("exact_spends_its_budget", "rises_with_epsilon", "documented_range_is_useful"),
+            *("records_are_cheaper", "more_peers_help", "adaptive_radius_helps"),
+            *("error_grows_tenfold", "error_is_of_stated_order", "integers_are_exact"),
+        ),
+        CLAIMS,
+        strict=True,
+    )
+)
 
 Given = tuple[float, Mapping[str, object]]
 """A figure, and facts."""
@@ -75,7 +96,7 @@ def given() -> dict[str, Given]:
         arms[capped("fixed", cap)] = (fixed, {"unit": "a node"})
     for power in POWERS:
         arms[floats(power)] = (4.4e-8 * 10**power, {"largest_error": 3e-7 * 10**power})
-    arms[NONE] = (0.955, {"protects": "the sum"})
+    arms["none"] = (0.955, {"protects": "the sum"})
     return {**arms, RING: (1.1e-9, {"largest_error": 1e-8}), SEED: (1.2e-9, {"largest_error": 1e-8})}
 
 
@@ -120,37 +141,50 @@ def but(arm: str, figure: float | None = None, **facts: object) -> dict[str, Giv
 # -- arms --------------------------------------------------------------------------------------------------
 
 
-def test_every_arm_is_there_once_and_what_stands_on_two_lines_is_one_cell() -> None:
-    names = [cell.arm for cell in ARMS]
+def test_every_arm_is_there_once() -> None:
+    names = [arm.arm for arm in ARMS]
     assert len(names) == len(set(names))
     assert set(names) == set(given())
-    by_name = {cell.arm: cell for cell in ARMS}
-    lines = list(all_lines())
-    assert len(lines) > len(names)
-    assert all(by_name[cell.arm] == cell for cell in lines)
 
 
-def test_the_arms_are_what_they_are_called() -> None:
-    cells = {cell.arm: cell for cell in ARMS if not isinstance(cell, ShareErrorCell)}
-    tasks = {name: cell.task.privacy for name, cell in cells.items()}  # type: ignore[attr-defined]
+def test_the_arms_are_what_their_factors_say() -> None:
+    named = {arm.arm: arm for arm in ARMS}
+    swarms = [arm for arm in ARMS if not isinstance(arm.cell, ShareErrorCell)]
+    for arm in swarms:
+        privacy = arm.cell.task.privacy  # type: ignore[attr-defined]
+        assert (privacy.mechanism, arm.cell.peers) == (arm.factors["mechanism"], arm.factors["peers"])  # type: ignore[attr-defined]
+        assert privacy.epsilon == arm.factors.get("epsilon", privacy.epsilon)
+        assert privacy.clipping_radius == arm.factors.get("clipping_radius", privacy.clipping_radius)
+        assert privacy.calibration == arm.factors.get("calibration", privacy.calibration)
+        assert (privacy.window_source or "fixed") == arm.factors.get("radius", "fixed")
     for epsilon in STATED:
-        one, other = tasks[exact(epsilon)], tasks[linear(epsilon)]
-        assert (one.mechanism, one.calibration, one.window_source, one.epsilon) == (
-            "aldp",
-            "exact",
-            "raw",
-            epsilon,
-        )
-        assert other == replace(one, calibration="linear-classic")
-    assert {tasks[record(epsilon)].mechanism for epsilon in RECORD_EPSILONS} == {"dp-sgd"}
-    assert [cells[sized(kind, 30)].peers for kind in ("none", "exact")] == [30, 30]  # type: ignore[attr-defined]
+        assert named[exact(epsilon)].factors == {**named[linear(epsilon)].factors, "calibration": "exact"}
+        assert named[exact(epsilon)].factors["epsilon"] == epsilon
+    assert [named[record(epsilon)].factors["epsilon"] for epsilon in RECORD_EPSILONS] == [*RECORD_EPSILONS]
+    for peers in SWARM_SIZES:
+        assert named[sized("none", peers)].factors == {"mechanism": "none", "peers": peers}
+        assert named[sized("exact", peers)].factors == {**named[exact(300)].factors, "peers": peers}
     for cap in CAPS:
-        assert {tasks[capped(radius, cap)].clipping_radius for radius in RADII} == {float(cap)}
-        assert {tasks[capped(radius, cap)].epsilon for radius in RADII} == {3000.0}
-        assert tasks[capped("fixed", cap)].mechanism == "ldp"
-    kinds = {cell.arm: cell.of.task.aggregation for cell in ARMS if isinstance(cell, ShareErrorCell)}
+        made = [named[capped(radius, cap)].factors for radius in RADII]
+        assert [(one["radius"], one["clipping_radius"], one["epsilon"]) for one in made] == [
+            (radius, cap, 3000) for radius in RADII
+        ]
+    kinds = {arm.arm: arm.cell.of.task.aggregation for arm in ARMS if isinstance(arm.cell, ShareErrorCell)}
     assert [kinds[floats(power)].max_share_value for power in POWERS] == [10.0**power for power in POWERS]
     assert [kinds[arm].shares for arm in (floats(0), RING, SEED)] == ["float", "ring", "seed"]
+    assert named[floats(3)].factors == {"shares": "float", "max_share_value": 1000}
+
+
+def test_the_usual_arm_of_a_selection_comes_first() -> None:
+    whole = sweep()
+    assert [whole.first(where) for where in (NONE, EXACT, LINEAR, FIXED)] == [
+        *("none", exact(1), linear(1), capped("fixed", 1)),
+    ]
+
+
+def test_the_table_of_everything_has_the_factors() -> None:
+    names = sweep(only=(exact(20), floats(2), "none")).frame().column_names
+    assert {"mechanism", "radius", "calibration", "epsilon", "peers", "shares", "max_share_value"} <= {*names}
 
 
 def test_the_quick_form_has_arms_of_every_kind() -> None:
@@ -236,14 +270,18 @@ def test_within_a_margin_two_arms_are_equal() -> None:
 
 @pytest.mark.parametrize("claim", list(CLAIM))
 @pytest.mark.parametrize(
-    "only", [("own",), (NONE, RING), (exact(20),), (linear(300),), (sized("exact", 3),), (floats(2),)]
+    "only", [("own",), ("none", RING), (exact(20),), (linear(300),), (sized("exact", 3),), (floats(2),)]
 )
 def test_a_run_without_its_arms_leaves_a_claim_out(claim: str, only: tuple[str, ...]) -> None:
     expected = True if (claim, only) in SUFFICES else None
     assert holds(claim, only=only) is expected
 
 
-SUFFICES = {("exact_spends_its_budget", (exact(20),)), ("error_is_of_stated_order", (floats(2),))}
+SUFFICES = {
+    ("exact_spends_its_budget", (sized("exact", 3),)),
+    ("exact_spends_its_budget", (exact(20),)),
+    ("error_is_of_stated_order", (floats(2),)),
+}
 
 
 def test_real_nodes_do_not_tell_their_noise() -> None:
@@ -258,8 +296,7 @@ def test_where_linear_classic_overspends_it_may_be_better() -> None:
     assert holds("linear_wastes", cheats) is True
     verdict = CLAIM["exact_is_no_worse_anywhere"].judge(sweep(cheats))
     assert verdict is not None
-    assert verdict.numbers["at stated epsilon"] == 1000
-    assert verdict.numbers["for which linear-classic proves"] == 3744
+    assert verdict.numbers["exact-1000 over linear-1000 in margins"] < -1
 
 
 def test_swarms_of_one_size_say_nothing_of_sizes() -> None:
@@ -279,13 +316,14 @@ def test_the_headline_has_what_was_run() -> None:
         "4.4e-02 within 1e+06."
     )
     assert (
-        headline(sweep(only=(NONE,))) == "Local noise for whole data sets: test accuracy 95.5% without noise."
+        headline(sweep(only=("none",)))
+        == "Local noise for whole data sets: test accuracy 95.5% without noise."
     )
     assert (
         headline(sweep(only=("shares-float-1e[02]",)))
         == "Float shares err by 4.4e-08 within 1, 4.4e-06 within 100."
     )
-    assert headline(sweep(only=(record(5), RING))) == "dp-sgd-5: 0.75; shares-ring: 1.1e-09"
+    assert headline(sweep(only=(record(5), RING))).startswith("0.75 with dp-sgd-5, the best of 2 arms")
 
 
 def test_each_chart_has_its_lines_with_the_epsilons_and_sizes_that_were_run() -> None:
@@ -295,25 +333,34 @@ def test_each_chart_has_its_lines_with_the_epsilons_and_sizes_that_were_run() ->
         *("aldp, exact", "linear-classic, by its proved epsilon", "linear-classic, by the epsilon it states"),
         *("dp-sgd, for one record", "no noise"),
     ]
-    assert drawn["epsilon"]["linear-classic, by its proved epsilon"]["x"] == list(TRUE.values())
+    assert drawn["epsilon"]["aldp, exact"]["x"] == pytest.approx([*STATED])
+    assert drawn["epsilon"]["aldp, exact"]["y"] == pytest.approx([*CURVE])
+    assert drawn["epsilon"]["linear-classic, by its proved epsilon"]["y"] == pytest.approx(
+        [figure - 0.02 for figure in CURVE]
+    )
+    assert drawn["epsilon"]["dp-sgd, for one record"]["y"] == pytest.approx(
+        [given()[record(epsilon)][0] for epsilon in RECORD_EPSILONS]
+    )
+    assert drawn["epsilon"]["linear-classic, by its proved epsilon"]["x"] == pytest.approx(
+        list(TRUE.values())
+    )
     assert drawn["epsilon"]["linear-classic, by the epsilon it states"]["x"] == list(STATED)
-    assert drawn["spent"]["linear-classic"]["y"] == list(TRUE.values())
+    assert drawn["spent"]["linear-classic"]["y"] == pytest.approx(list(TRUE.values()))
     assert drawn["radius"]["fixed"]["y"] == pytest.approx([0.93, 0.92, 0.72])
     assert [trace["x"] for trace in drawn["peers"].values()] == [list(SWARM_SIZES)] * 2
     shares = drawn["shares"]
     assert shares["as the source states"]["y"] == pytest.approx([1e-7 * 10**power for power in POWERS])
     assert shares["float shares, largest error"]["y"] == pytest.approx([3e-7 * 10**power for power in POWERS])
-    changed = sweep()
-    changed = replace(changed, arms=tuple(cell.among(5) for cell in changed.arms))
-    peers = next(chart for chart in charts(changed) if chart.key == "peers")
-    assert {x for trace in peers.traces for x in trace["x"]} == {5.0}
+    alike = sweep()
+    alike = replace(alike, arms=tuple(arm.among(5) for arm in alike.arms))
+    assert [chart.key for chart in charts(alike)] == ["epsilon", "spent", "radius", "shares", "curves"]
 
 
 @pytest.mark.parametrize(
     ("only", "keys"),
     [
-        ((NONE,), ["curves"]),
-        ((NONE, sized("none", 3)), ["peers", "curves"]),
+        (("none",), ["curves"]),
+        (("none", sized("none", 3)), ["peers", "curves"]),
         ((capped("fixed", 1), capped("fixed", 3)), ["radius"]),
         ((RING,), []),
         ((floats(2), RING), []),
@@ -349,10 +396,6 @@ def test_the_report_can_be_drawn() -> None:
     assert "nan" not in json.dumps([chart.traces for chart in charts(whole)], allow_nan=False).lower()
 
 
-def test_arms_are_known_by_their_swarm() -> None:
-    assert set(tasks_of(sweep())) == set(given())
-
-
 def test_a_run_ends_with_a_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chosen = "scenario.arms=none,linear-5,shares-float-1e2,shares-ring"
     small = ("model.args.sizes=[64,8,10]", "train.epochs=1", "train.batch_size=64")
@@ -363,6 +406,7 @@ def test_a_run_ends_with_a_result(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert set(result["arms"]) == {"none", "linear-5", "shares-float-1e2", "shares-ring"}
     ran = result["arms"]["linear-5"]["seeds"][1]
     assert (ran["seed"], ran["stated"], len(ran["figures"])) == (1, 5.0, 2)
+    assert result["arms"]["linear-5"]["factors"] == {**LINEAR, "epsilon": 5, "clipping_radius": 1, "peers": 3}
     assert 0 < result["arms"]["shares-float-1e2"]["figure"] < 1e-4
     assert "Errors of shares (not accuracies)" in capsys.readouterr().out
 

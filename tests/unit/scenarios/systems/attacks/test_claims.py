@@ -26,24 +26,36 @@ from scenarios.systems.attacks.arms import (
     RECORD_EPSILONS,
     SUMS,
     UPDATE_EPSILONS,
-    inversion_node,
-    inversion_noise,
-    inversion_records,
-    inversion_sum,
-    membership_noise,
     own,
-    property_noise,
-    property_records,
-    property_sum,
 )
-from scenarios.systems.attacks.charts import PICTURED, charts, membership, pictures, tables
+from scenarios.systems.attacks.charts import MEMBERS_SHOWN, PICTURED, Pictures, charts, tables
 from scenarios.systems.attacks.claims import ATTACKS_SCENARIO, CLAIMS, STUDY, headline
 
-BY_NAME = {cell.arm: cell for cell in ARMS}
+BY_NAME = {arm.arm: arm.cell for arm in ARMS}
 SEEDS = (0, 1, 2, 3)
 SPREAD = (-0.004, 0.004, -0.002, 0.002)
 FEW = "Gradient inversion does not recover it from the secure sum of three"
 TEN = "A secure sum of ten hides it"
+
+inversion_noise, inversion_records = "inversion-epsilon{:g}".format, "inversion-dp-sgd-epsilon{:g}".format
+property_noise, property_records = "property-epsilon{:g}".format, "property-dp-sgd-epsilon{:g}".format
+
+
+def inversion_sum(updates: int) -> str:
+    return "inversion-bare" if updates == 1 else f"inversion-sum{updates}"
+
+
+def inversion_node(rows: int, updates: int = 1) -> str:
+    return f"inversion-node{rows}" + (f"-sum{updates}" if updates > 1 else "")
+
+
+def property_sum(updates: int) -> str:
+    return "property-bare" if updates == 1 else f"property-sum{updates}"
+
+
+def membership_noise(epsilon: float) -> str:
+    return f"membership-epsilon{epsilon:g}" if epsilon else "membership-none"
+
 
 FIGURES: dict[str, float] = {
     **dict(zip(map(inversion_sum, SUMS), (1.0, 0.99, 0.98, 0.93, 0.83), strict=True)),
@@ -107,12 +119,12 @@ def made(
     only: tuple[str, ...] = tuple(BY_NAME),
 ) -> Sweep:
     figures = {**FIGURES, **(changed or {})}
-    arms = tuple(cell for cell in ARMS if cell.arm in only)
+    arms = tuple(one for one in ARMS if one.arm in only)
     outcomes = {
-        cell.arm: tuple(
-            outcome(cell.arm, figures[cell.arm], (told or {}).get(cell.arm, {}), off) for off in SPREAD
+        one.arm: tuple(
+            outcome(one.arm, figures[one.arm], (told or {}).get(one.arm, {}), off) for off in SPREAD
         )
-        for cell in arms
+        for one in arms
     }
     return Sweep(STUDY, SEEDS, arms, outcomes)
 
@@ -132,7 +144,11 @@ def test_every_arm_has_a_name_of_its_own_and_a_made_up_figure() -> None:
     assert len(BY_NAME) == len(ARMS) == len(FIGURES)
     assert set(BY_NAME) == set(FIGURES)
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+", arm) for arm in BY_NAME)
-    assert set(PICTURED) - {"own"} <= set(BY_NAME)
+    whole = made()
+    assert [whole.first(where) for where in PICTURED.values()] == [
+        *map(inversion_sum, (1, 3, 100)),
+        *(inversion_node(100), inversion_noise(10000), inversion_noise(100), None),
+    ]
 
 
 def test_arms_are_what_they_are_named_for() -> None:
@@ -146,8 +162,23 @@ def test_arms_are_what_they_are_named_for() -> None:
     assert (node.updates, node.rows, node.train.epochs, node.train.batch_size) == (3, 100, 2, 16)
     assert (noised.updates, noised.privacy.mechanism, noised.privacy.epsilon) == (1, "ldp", 8)
     assert BY_NAME[membership_noise(1)].privacy.mechanism == "dp-sgd"
-    assert {cell.privacy.delta for cell in ARMS} == {1e-5}
-    assert {cell.rounds for cell in ARMS} == {1}
+    assert {cell.privacy.delta for cell in BY_NAME.values()} == {1e-5}
+    assert {cell.rounds for cell in BY_NAME.values()} == {1}
+
+
+def test_the_arms_are_what_their_factors_say() -> None:
+    for arm in ARMS:
+        cell, factors = arm.cell, arm.factors
+        assert factors["attack"] == cell.describe()["kind"]
+        assert factors["mechanism"] == cell.privacy.mechanism
+        assert factors.get("epsilon") == (cell.privacy.epsilon if factors["mechanism"] != "none" else None)
+        assert factors.get("updates") == getattr(cell, "updates", None)
+        if isinstance(cell, InversionCell):
+            assert factors["rows"] == cell.rows
+            assert factors["training"] == ("one step" if cell.train.epochs == 1 else "as nodes")
+    assert len({tuple(arm.factors.items()) for arm in ARMS}) == len(ARMS)
+    names = made().frame().column_names
+    assert {"attack", "training", "updates", "rows", "mechanism", "epsilon"} <= {*names}
 
 
 # -- claims ------------------------------------------------------------------------------------------------
@@ -258,7 +289,7 @@ def test_only_arms_on_adult_need_a_file(tmp_path: Path) -> None:
 
 
 def test_pictures_stand_in_a_grid() -> None:
-    chart = pictures(made())
+    chart = Pictures().chart(made())
     columns = 1 + len(PICTURED) - 1
     assert len(chart.traces) == 3 * columns
     assert chart.traces[0]["z"] == [[0.5] * 8] * 8
@@ -275,20 +306,27 @@ def test_pictures_stand_in_a_grid() -> None:
 
 
 def test_bars_of_membership_begin_at_chance() -> None:
-    bars = membership(made()).traces
+    chart = MEMBERS_SHOWN.chart(made())
+    bars = chart.traces
     assert [bar["name"] for bar in bars] == ["loss threshold", "less the shadows' loss", "likelihood ratio"]
-    assert bars[2]["x"] == ["no noise", "ε = 8", "ε = 1"]
+    assert bars[2]["x"] == ["no noise", "ε = 1", "ε = 8"]
+    assert [*chart.layout["xaxis"]["categoryarray"]] == ["no noise", "ε = 8", "ε = 1"]
     assert bars[2]["base"] == 0.5
-    assert bars[2]["y"] == pytest.approx([0.18, 0.08, 0.03])
+    assert bars[2]["y"] == pytest.approx([0.18, 0.03, 0.08])
 
 
 def test_only_what_was_run_is_drawn() -> None:
     keys = ["pictures", "inversion", "property", "noise", "membership"]
     assert [chart.key for chart in charts(made())] == keys
-    assert [chart.key for chart in charts(made(only=(property_sum(3),)))] == ["property"]
-    assert [chart.key for chart in charts(made(only=(property_noise(1),)))] == ["noise"]
-    assert [chart.key for chart in charts(made(only=(membership_noise(1),)))] == ["membership"]
-    assert [chart.key for chart in charts(made(only=(inversion_sum(3),)))] == ["pictures", "inversion"]
+    for only, drawn in (
+        ((property_sum(3),), []),
+        ((property_sum(1), property_sum(3)), ["property"]),
+        ((property_noise(1), property_noise(8)), ["noise"]),
+        ((membership_noise(1),), ["membership"]),
+        ((inversion_sum(3),), ["pictures"]),
+        ((inversion_sum(3), inversion_sum(100)), ["pictures", "inversion"]),
+    ):
+        assert [chart.key for chart in charts(made(only=only))] == drawn
 
 
 def test_lines_hold_the_means() -> None:
@@ -299,7 +337,8 @@ def test_lines_hold_the_means() -> None:
     )
     assert lines["one update, trained as nodes do"]["x"] == [16, 100, 287]
     assert lines["the first layer's quotient only"]["y"][0] == pytest.approx(1.0)
-    assert lines["a guess"]["y"] == pytest.approx([GUESS] * 8)
+    assert lines["a guess"]["x"] == [1, 3, 10, 16, 30, 100, 100, 287, 300]
+    assert lines["a guess"]["y"] == pytest.approx([GUESS] * 9)
     assert lines["one who counts the members that have it"]["y"][1] == pytest.approx(0.8125)
     assert lines["inversion: similarity"]["x"] == list(UPDATE_EPSILONS)
 
@@ -311,7 +350,7 @@ def test_tables_are_whole_and_the_report_can_be_written() -> None:
         assert all(len(row) == len(table.headings) for row in table.rows)
     assert [len(table.rows) for table in tables(sweep)][:3] == [16, 10, 3]
     assert [table.title for table in tables(made(only=(property_sum(1),)))] == [
-        "Property inference: mostly women"
+        *("Property inference: mostly women", "What is protected"),
     ]
     ended = Ended("attacks", "", headline(sweep), "", {}, "", {}, "", 1.0)
     page = render(ended, charts(sweep), tables(sweep), judge(CLAIMS, sweep))

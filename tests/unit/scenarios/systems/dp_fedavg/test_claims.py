@@ -22,30 +22,48 @@ from scenarios.federated.cell import FederatedCell
 from scenarios.federated.rounds import protection_facts
 from scenarios.frame.report import Ended, render
 from scenarios.frame.spec import judge
+from scenarios.study.arms import Arm
 from scenarios.study.cells import Outcome
 from scenarios.study.sweep import Sweep, arms_json
 from scenarios.study.threads import one_thread
 from scenarios.systems.dp_fedavg.arms import (
     ARMS,
-    BOOK,
-    BOOK_WITHOUT_NOISE,
     CLIPS,
     NOISE,
     SAMPLED,
-    TEN_USERS,
     USERS,
-    clip_arm,
-    estimator_arm,
-    noise_arm,
     own,
 )
-from scenarios.systems.dp_fedavg.charts import charts, over_clip, over_epsilon, over_noise, over_users, tables
+from scenarios.systems.dp_fedavg.charts import (
+    OVER_CLIP,
+    OVER_EPSILON,
+    OVER_NOISE,
+    OVER_USERS,
+    charts,
+    tables,
+)
 from scenarios.systems.dp_fedavg.claims import CLAIMS, DP_FEDAVG, STUDY, headline
 
 SEEDS = (0, 1, 2, 3)
 SPREAD = (-0.004, 0.004, -0.002, 0.002)
 PARAMETERS = (784 * 32, 32, 320, 10)
-BY_NAME = {cell.arm: cell for cell in ARMS}
+BY_NAME = {arm.arm: arm.cell for arm in ARMS}
+BOOK, BOOK_WITHOUT_NOISE, TEN_USERS = "book", "book-no-noise", "ten-users-private"
+
+
+def noise_arm(users: int, z: float) -> str:
+    return f"users{users}-z{z:g}"
+
+
+def clip_arm(clip: float, z: float) -> str:
+    return noise_arm(300, z) if clip == 0.5 else f"clip{clip:g}-z{z:g}"
+
+
+def estimator_arm(estimator: str, per_layer: bool) -> str:
+    usual = (estimator, per_layer) == ("fixed", False)
+    return noise_arm(300, 1.0) if usual else f"{estimator}-{'layers' if per_layer else 'flat'}"
+
+
 USUAL = noise_arm(300, 1.0)
 SHRINKING = "tests.own_mechanisms:Shrinking"
 
@@ -78,7 +96,7 @@ def facts(cell: FederatedCell) -> dict[str, object]:
 @pytest.fixture(scope="module")
 def known_facts() -> Mapping[str, Mapping[str, object]]:
     """Of all arms: the accountant takes some seconds."""
-    return {cell.arm: facts(cell) for cell in ARMS}
+    return {arm.arm: facts(arm.cell) for arm in ARMS}
 
 
 class Made:
@@ -92,7 +110,7 @@ class Made:
         changed: Mapping[str, float] | None = None,
         only: tuple[str, ...] | None = None,
         told: Mapping[str, Mapping[str, object]] | None = None,
-        cells: tuple[FederatedCell, ...] = ARMS,
+        cells: tuple[Arm, ...] = ARMS,
     ) -> Sweep:
         figures = {**FIGURES, **(changed or {})}
         arms = tuple(cell for cell in cells if only is None or cell.arm in only)
@@ -133,7 +151,7 @@ def test_every_arm_has_a_name_of_its_own_and_a_made_up_figure():
 def test_arms_differ_in_what_they_are_named_for_only():
     """So that a difference in accuracy is one of the mechanism, or of the number of users."""
     usual = BY_NAME[USUAL]
-    for cell in ARMS:
+    for cell in BY_NAME.values():
         if cell.arm in (BOOK, BOOK_WITHOUT_NOISE, TEN_USERS):
             assert (cell.model, cell.rows.dataset) == (usual.model, usual.rows.dataset)
             assert (cell.train, cell.rows) == (BY_NAME[BOOK].train, BY_NAME[BOOK].rows)
@@ -147,6 +165,25 @@ def test_arms_differ_in_what_they_are_named_for_only():
             if value != usual.mechanism.parameters[name]
         }
         assert changed <= {"noise_multiplier"} or cell.clients.count == 300
+
+
+def test_the_arms_are_what_their_factors_say(made):
+    for arm in ARMS:
+        parameters, factors = arm.cell.mechanism.parameters, arm.factors
+        assert (arm.cell.clients.count, arm.cell.mechanism.path) == (factors["clients"], factors["mechanism"])
+        varied = {"noise_multiplier", "clip", "per_layer", "estimator"} & {*factors}
+        assert {name: parameters[name] for name in varied} == {name: factors[name] for name in varied}
+        assert len(varied) == (4 if factors["setting"] == "paper" else 0)
+    factors = {arm.arm: arm.factors for arm in ARMS}
+    for users in USERS:
+        assert factors[noise_arm(users, 1.0)] == {**factors[USUAL], "clients": users}
+    for clip in CLIPS:
+        assert factors[clip_arm(clip, 4.0)] == {**factors[USUAL], "clip": clip, "noise_multiplier": 4.0}
+    for one in ("fixed", "clipped"):
+        for layers in (False, True):
+            own_factors = {"estimator": one, "per_layer": layers}
+            assert factors[estimator_arm(one, layers)] == {**factors[USUAL], **own_factors}
+    assert {"setting", "mechanism", "noise_multiplier", "per_layer"} <= {*made().frame().column_names}
 
 
 @pytest.mark.parametrize(("users", "per_round"), [(100, 10), (300, 30), (1000, 100)])
@@ -286,41 +323,43 @@ def test_with_as_many_users_in_all_arms_nothing_is_said_of_their_number(made):
     names = [claim.name for claim in judge(CLAIMS, made(cells=cells))]
     about = ("At the same q", "They gain", "With 1000", "With ten")
     assert not [name for name in names if name.startswith(about)]
-    assert over_users(made(cells=cells)).traces == ()
-    assert over_noise(made(cells=cells)).traces[0]["name"] == "50 users"
+    assert OVER_USERS.chart(made(cells=cells)).traces == ()
+    assert OVER_NOISE.chart(made(cells=cells)).traces[0]["name"] == "50 users"
 
 
 # -- charts, tables, words -----------------------------------------------------------------------------------
 
 
 def test_noise_has_its_place_and_its_epsilon_on_the_axis(made):
-    chart = over_noise(made())
+    chart = OVER_NOISE.chart(made())
     assert [trace["name"] for trace in chart.traces] == [f"{users} users" for users in USERS]
-    assert chart.traces[1]["x"] == list(range(len(NOISE)))
-    assert chart.traces[0]["x"] == [0, 3, 5]
+    ticks = chart.layout["xaxis"]["categoryarray"]
+    assert chart.traces[1]["x"] == ticks
+    assert chart.traces[0]["x"] == [ticks[0], ticks[3], ticks[5]]
     assert chart.traces[1]["y"] == pytest.approx([FIGURES[noise_arm(300, z)] for z in NOISE])
-    ticks = chart.layout["xaxis"]["ticktext"]
+    assert len(ticks) == len(NOISE)
     assert ticks[0] == "0<br>ε ∞"
     assert ticks[3] == "1<br>ε 4.7"
 
 
 def test_over_epsilon_the_least_comes_first_and_no_noise_is_a_level(made):
-    chart = over_epsilon(made())
+    chart = OVER_EPSILON.chart(made())
     *lines, level = chart.traces
     for line in lines:
         assert line["x"] == sorted(line["x"])
         assert np.isfinite(line["x"]).all()
     assert (level["name"], level["y"]) == ("no noise, 300 users", pytest.approx([0.9, 0.9]))
     assert (level["x"][0], level["x"][1]) == (min(lines[1]["x"]), max(lines[1]["x"]))
+    assert all(len(line["x"]) == points for line, points in zip(lines, (2, 6, 2), strict=True))
     assert "delta 1e-05" in chart.caption
 
 
 def test_over_clips_and_users_there_is_a_line_for_each_noise(made):
-    assert [trace["x"] for trace in over_clip(made()).traces] == [list(CLIPS)] * 3
-    assert [trace["x"] for trace in over_users(made()).traces] == [list(USERS)] * 3
-    assert over_clip(made()).layout["xaxis"]["tickvals"] == list(CLIPS)
-    assert over_users(made()).layout["xaxis"]["tickvals"] == list(USERS)
-    names = [trace["name"] for trace in over_users(made()).traces]
+    assert [trace["x"] for trace in OVER_CLIP.chart(made()).traces] == [list(CLIPS)] * 3
+    assert [trace["x"] for trace in OVER_USERS.chart(made()).traces] == [list(USERS)] * 3
+    assert OVER_CLIP.chart(made()).layout["xaxis"]["tickvals"] == list(CLIPS)
+    assert OVER_USERS.chart(made()).layout["xaxis"]["tickvals"] == list(USERS)
+    names = [trace["name"] for trace in OVER_USERS.chart(made()).traces]
     assert names == ["no noise", "z = 1", "z = 4"]
 
 
@@ -329,7 +368,8 @@ def test_only_what_was_run_is_drawn(made):
         *("noise", "epsilon", "users", "clip", "estimators", "rounds", "book")
     ]
     assert [chart.key for chart in charts(made(only=(BOOK,)))] == ["book"]
-    assert [chart.key for chart in charts(made(only=(noise_arm(100, 0.0),)))] == ["noise"]
+    two = made(only=(noise_arm(100, 0.0), noise_arm(100, 1.0)))
+    assert [chart.key for chart in charts(two)] == ["noise"], "one point over epsilon is no line"
 
 
 def test_tables_are_whole(made):

@@ -19,33 +19,22 @@ from scenarios.study.cells import Outcome
 from scenarios.study.sweep import Sweep
 from scenarios.systems.label_dp.arms import (
     ARMS,
-    CLEAN,
     EPSILONS,
     PLAIN,
     SIGN_EPSILONS,
-    SIGNS,
     entropy_of_flips,
     keeping,
-    once_arm,
     own,
-    redrawn_arm,
-    signs_arm,
 )
-from scenarios.systems.label_dp.charts import (
-    charts,
-    figures_table,
-    losses,
-    over_proved,
-    privacy_table,
-    reading,
-    tables,
-)
+from scenarios.systems.label_dp.charts import LOSSES, OVER_PROVED, charts, tables
 from scenarios.systems.label_dp.claims import CLAIMS, LABEL_DP, STUDY, headline
 from scenarios.vertical.cell import LOSS, READ, TRUE_LOSS, VerticalCell, protection_of
 
 SEEDS = (0, 1, 2, 3)
 SPREAD = (-0.004, 0.004, -0.002, 0.002)
-BY_NAME = {cell.arm: cell for cell in ARMS}
+CELLS = {arm.arm: arm.cell for arm in ARMS}
+CLEAN, SIGNS = "none", "signs"
+once_arm, redrawn_arm, signs_arm = "once-{:g}".format, "redrawn-{:g}".format, "signs-{:g}".format
 
 FIGURES: dict[str, float] = {
     CLEAN: 0.672, SIGNS: 0.645,
@@ -83,18 +72,18 @@ def made(
 ) -> Sweep:
     """A sweep of made-up figures; changed arms vary with the seeds the other way, so differences do."""
     figures = {**FIGURES, **(changed or {})}
-    arms = tuple(cell for cell in ARMS if only is None or cell.arm in only)
+    arms = tuple(one for one in ARMS if only is None or one.arm in only)
     outcomes = {
-        cell.arm: tuple(
+        one.arm: tuple(
             outcome(
-                cell,
-                figures[cell.arm] + spread * (-off if cell.arm in (changed or {}) else off),
-                READINGS[cell.arm],
-                (told or {}).get(cell.arm, {}),
+                one.cell,
+                figures[one.arm] + spread * (-off if one.arm in (changed or {}) else off),
+                READINGS[one.arm],
+                (told or {}).get(one.arm, {}),
             )
             for off in SPREAD
         )
-        for cell in arms
+        for one in arms
     }
     return Sweep(STUDY, SEEDS, arms, outcomes)
 
@@ -112,17 +101,36 @@ def test_it_is_in_the_catalogue() -> None:
 
 
 def test_every_arm_has_a_name_of_its_own_and_a_made_up_figure() -> None:
-    assert set(BY_NAME) == set(FIGURES) == set(READINGS)
-    assert len(BY_NAME) == len(ARMS) == 15
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]+", arm) for arm in BY_NAME)
+    assert set(CELLS) == set(FIGURES) == set(READINGS)
+    assert len(CELLS) == len(ARMS) == 15
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+", arm) for arm in CELLS)
 
 
 def test_arms_differ_in_what_protects_only() -> None:
     plain = asdict(PLAIN)
-    for cell in ARMS:
+    for cell in CELLS.values():
         changed = {name for name, value in asdict(cell).items() if value != plain[name]}
         assert changed <= {"arm", "labels", "outputs"}
         assert cell.labels is None or cell.outputs is None
+
+
+def test_the_arms_are_what_their_factors_say() -> None:
+    for arm in ARMS:
+        labels, outputs, factors = arm.cell.labels, arm.cell.outputs, arm.factors
+        mechanism, epsilon = factors["mechanism"], factors.get("epsilon")
+        assert (labels is not None) == (mechanism == "label-dp") == ("flips" in factors)
+        assert (outputs is not None) == (mechanism in ("signs", "noisy-signs"))
+        if labels is not None:
+            assert labels.parameters == {"epsilon": epsilon}
+            assert labels.redrawn == (factors["flips"] == "afresh")
+        if outputs is not None:
+            assert outputs.epsilon == epsilon
+    named = {arm.arm: arm.factors for arm in ARMS}
+    for epsilon in EPSILONS:
+        assert named[once_arm(epsilon)] == {**named[redrawn_arm(epsilon)], "flips": "once"}
+        assert named[once_arm(epsilon)]["epsilon"] == epsilon
+    assert named[signs_arm(5)] == {"mechanism": "noisy-signs", "epsilon": 5}
+    assert {"mechanism", "flips", "epsilon"} <= {*made().frame().column_names}
 
 
 def test_learning_is_the_original_s() -> None:
@@ -137,12 +145,12 @@ def test_learning_is_the_original_s() -> None:
     [("once-0.5", 0.5, 0.5), ("once-5", 5, 5), ("redrawn-0", 0, 0), ("redrawn-1", 1, 12), ("signs-5", 5, 60)],
 )
 def test_what_arms_state_and_truly_spend(arm: str, stated: float, true: float) -> None:
-    facts = protection_of(BY_NAME[arm])
+    facts = protection_of(CELLS[arm])
     assert (facts["stated"], facts["epsilon"]) == (stated, true)
 
 
 def test_more_epochs_cost_redrawn_flips_more_and_memoised_ones_nothing() -> None:
-    once, afresh = (protection_of(BY_NAME[arm].lasting(30))["epsilon"] for arm in ("once-1", "redrawn-1"))
+    once, afresh = (protection_of(CELLS[arm].lasting(30))["epsilon"] for arm in ("once-1", "redrawn-1"))
     assert (once, afresh) == (1, 30)
 
 
@@ -242,7 +250,7 @@ def test_a_claim_is_judged_only_where_its_arms_were_run() -> None:
 
 
 def test_the_short_form_judges_most_of_the_claims() -> None:
-    assert set(STUDY.quick.arms) <= set(BY_NAME)
+    assert set(STUDY.quick.arms) <= set(CELLS)
     judged = judge(CLAIMS, made(only=STUDY.quick.arms))
     assert len(judged) == 11
     assert all(claim.verdict.holds for claim in judged)
@@ -268,21 +276,25 @@ def test_the_report_has_every_plot_and_table() -> None:
 
 
 def test_a_sweep_of_any_arms_can_be_drawn() -> None:
-    for arm in BY_NAME:
+    for arm in CELLS:
         sweep = made(only=(arm,))
-        charts(sweep)
+        assert {chart.key for chart in charts(sweep)} <= {"losses", "curves"}
         assert all(table.rows for table in tables(sweep)[:2])
         assert headline(sweep)
+    assert [chart.key for chart in charts(made(only=("once-1", "once-3", CLEAN)))] == [
+        *("stated", "true", "reading", "losses", "curves")
+    ]
 
 
 def test_the_axis_of_true_epsilon_has_what_is_spent() -> None:
-    once, afresh, *_ = over_proved(made()).traces
+    once, afresh, *levels = OVER_PROVED.chart(made()).traces
     assert list(once["x"]) == [0.5, 1, 3, 5]
     assert list(afresh["x"]) == [6, 12, 36, 60]
+    assert [(one["name"], one["x"]) for one in levels] == [("no noise", [0.5, 60]), ("chance", [0.5, 60])]
 
 
 def test_the_plot_of_losses_has_both_and_the_entropy_of_a_flip() -> None:
-    chart = losses(made())
+    chart = LOSSES.chart(made())
     by_name = {trace["name"]: trace["y"] for trace in chart.traces}
     assert by_name["ε 1 drawn afresh, on true labels"] == [0.69, 0.55]
     assert by_name["ε 1 drawn afresh, on the flipped ones"] == [0.69, 0.65]
@@ -291,18 +303,21 @@ def test_the_plot_of_losses_has_both_and_the_entropy_of_a_flip() -> None:
 
 
 def test_the_plot_of_readings_has_what_is_allowed() -> None:
-    once, _, allowed = reading(made()).traces
+    once, _, allowed = charts(made())[2].traces
     assert allowed["y"][10] == pytest.approx(keeping(1.0))
     assert list(once["y"]) == pytest.approx([keeping(each) for each in EPSILONS])
 
 
 def test_tables_have_the_true_epsilon_of_each_arm_and_the_majority_rate() -> None:
-    rows = {row[0]: row[1:] for row in privacy_table(made()).rows}
+    figures, privacy, protected = tables(made())
+    rows = {row[0]: row[1:] for row in privacy.rows}
     assert rows["redrawn-1"][:3] == ("1", "12", "12")
     assert rows["once-1"][:3] == ("1", "1", "1")
     assert rows[CLEAN][:3] == ("none", "none", "none")
-    assert "77.6% of them not clicked" in figures_table(made()).title
-    assert "share" not in rows
+    assert "77.6% of them not clicked" in figures.title
+    assert [row[0] for row in protected.rows] == [
+        *("labels flipped once", "labels flipped afresh", "noisy signs", "none"),
+    ]
 
 
 def test_what_stands_in_for_what_is_what_is_run() -> None:

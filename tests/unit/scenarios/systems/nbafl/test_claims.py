@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 import pytest
 
@@ -14,32 +15,39 @@ from scenarios.federated.cell import FederatedCell
 from scenarios.federated.rounds import protection_facts
 from scenarios.frame.report import Ended, render
 from scenarios.frame.spec import Chart, judge
+from scenarios.study.arms import Arm
 from scenarios.study.cells import Outcome
 from scenarios.study.sweep import Sweep, arms_json
 from scenarios.systems.nbafl.arms import (
     ARMS,
     CELLS,
-    CLIP_ONLY,
-    KINDS,
     MNIST_CLIENTS,
     MNIST_EPSILON,
     MNIST_EPSILONS,
+    ON_MNIST,
+    PAPERS,
+    THEIRS,
+    WAYS,
+    own,
+    proved_by_steps,
+)
+from scenarios.systems.nbafl.charts import DOCUMENT, NOISE, charts, document_table, tables
+from scenarios.systems.nbafl.claims import CLAIMS, NBAFL, STUDY, headline
+from tests.unit.scenarios.systems.nbafl.names import (
+    CLIP_ONLY,
     NO_NOISE,
     TEST,
     TEST_SILENT,
     mnist_arm,
-    own,
-    proved_by_steps,
     table_arm,
 )
-from scenarios.systems.nbafl.charts import DOCUMENT, charts, document_table, noise_table, tables
-from scenarios.systems.nbafl.claims import CLAIMS, NBAFL, STUDY, headline
 
 SEEDS = (0, 1, 2, 3)
 SPREAD = (-0.004, 0.004, -0.002, 0.002)
-BY_NAME = {cell.arm: cell for cell in ARMS}
-FEDERATEDSCOPE, PAPER = KINDS
+BY_NAME = {arm.arm: arm.cell for arm in ARMS}
+FEDERATEDSCOPE, PAPER = WAYS
 LEAST, MOST = CELLS[0], CELLS[-1]
+QUICK = {arm for arm in BY_NAME if any(fnmatchcase(arm, pattern) for pattern in STUDY.quick.arms)}
 
 
 def in_table(kind: str, figures: tuple[float, ...]) -> dict[str, float]:
@@ -72,14 +80,14 @@ def facts(cell: FederatedCell) -> dict[str, object]:
     return {**protection_facts(mechanism), **mechanism.figures}
 
 
-FACTS: Mapping[str, Mapping[str, object]] = {cell.arm: facts(cell) for cell in ARMS}
+FACTS: Mapping[str, Mapping[str, object]] = {arm.arm: facts(arm.cell) for arm in ARMS}
 
 
 def made(
     changed: Mapping[str, float] | None = None,
     only: tuple[str, ...] | None = None,
     told: Mapping[str, Mapping[str, object]] | None = None,
-    cells: tuple[FederatedCell, ...] = ARMS,
+    cells: tuple[Arm, ...] = ARMS,
 ) -> Sweep:
     """A sweep of made-up figures; changed arms vary with the seeds the other way, so differences do."""
     figures = {**FIGURES, **(changed or {})}
@@ -110,6 +118,25 @@ def test_every_arm_has_a_name_of_its_own_and_a_made_up_figure():
     assert len(BY_NAME) == len(ARMS)
     assert set(BY_NAME) == set(FIGURES)
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+", arm) for arm in BY_NAME)
+
+
+def test_the_arms_are_what_their_factors_say():
+    for arm in ARMS:
+        parameters, factors = arm.cell.mechanism.parameters, arm.factors
+        assert arm.cell.rows.dataset == factors["data"]
+        for name in ("epsilon", "constant"):
+            assert parameters.get(name, factors.get(name)) == factors.get(name) or name not in factors
+        assert arm.cell.clients.count == factors.get("clients", arm.cell.clients.count)
+        assert arm.cell.rounds == factors.get("rounds", arm.cell.rounds)
+    named = {arm.arm: arm.factors for arm in ARMS}
+    for kind, where in ((FEDERATEDSCOPE, THEIRS), (PAPER, PAPERS)):
+        for epsilon, constant in CELLS:
+            cell = {"epsilon": epsilon, "constant": constant, "c / epsilon": constant / epsilon}
+            assert named[table_arm(kind, epsilon, constant)] == {**where, **cell}
+    for epsilon in MNIST_EPSILONS:
+        usual = {"epsilon": epsilon, "clients": MNIST_CLIENTS, "rounds": 25}
+        assert named[mnist_arm(epsilon)] == {**ON_MNIST, **usual}
+    assert {"data", "way", "epsilon", "constant", "clients"} <= {*made().frame().column_names}
 
 
 def test_the_nine_cells_are_the_document_s_in_order_of_noise():
@@ -155,7 +182,7 @@ def test_download_noise_of_federatedscope_s_test_is_by_hand_what_it_says():
 
 def test_arms_of_the_table_differ_in_their_mechanism_only():
     usual = BY_NAME[NO_NOISE]
-    for cell in (BY_NAME[table_arm(kind, *cell)] for kind in KINDS for cell in CELLS):
+    for cell in (BY_NAME[table_arm(kind, *cell)] for kind in WAYS for cell in CELLS):
         assert replace(cell, arm=NO_NOISE, mechanism=usual.mechanism) == usual
         assert (cell.mechanism.parameters["proximal"], usual.train.grad_clip) == (0.01, 5.0)
 
@@ -165,7 +192,7 @@ def test_mnist_is_the_paper_s():
     assert (usual.rounds, usual.clients.count, usual.train.learning_rate) == (25, 50, 0.002)
     assert usual.model.args == {"sizes": [784, 256, 10]}
     assert usual.mechanism.parameters["delta"] == 0.01
-    for cell in (cell for cell in ARMS if cell.arm.startswith("mnist")):
+    for cell in (arm.cell for arm in ARMS if arm.factors["data"] == "mnist"):
         assert cell.mechanism.parameters["clients_per_round"] == cell.clients.count
         assert cell.rows.most == 200 * cell.clients.count
 
@@ -260,8 +287,8 @@ def test_a_claim_is_judged_only_where_its_arms_were_run():
 
 
 def test_the_short_form_judges_half_of_the_claims():
-    assert set(STUDY.quick.arms) <= set(BY_NAME)
-    judged = judge(CLAIMS, made(only=STUDY.quick.arms))
+    assert {NO_NOISE, TEST, *(table_arm(kind, *cell) for kind in WAYS for cell in (LEAST, MOST))} == QUICK
+    judged = judge(CLAIMS, made(only=tuple(QUICK)))
     assert len(judged) == 4
     assert all(claim.verdict.holds for claim in judged)
 
@@ -270,7 +297,7 @@ def test_with_as_many_clients_or_rounds_in_all_arms_nothing_is_said_of_their_num
     for cells in (tuple(cell.among(60) for cell in ARMS), tuple(cell.lasting(7) for cell in ARMS)):
         names = [claim.name for claim in judge(CLAIMS, made(cells=cells))]
         keys = {chart.key for chart in charts(made(cells=cells))}
-        alike = "clients" if cells[0].clients.count == 60 else "rounds"
+        alike = "clients" if cells[0].cell.clients.count == 60 else "rounds"
         words = {"clients": "more clients", "rounds": "best number of rounds"}[alike]
         assert not [name for name in names if words in name]
         assert f"mnist-{alike}" not in keys
@@ -301,7 +328,7 @@ def test_the_table_is_drawn_beside_the_document_s():
 def test_true_epsilons_lie_above_the_line_where_the_stated_are_true():
     *lines, diagonal = drawn("epsilon", made()).traces
     assert [line["name"] for line in lines] == ["table's cells", "MNIST"]
-    assert diagonal["x"] == diagonal["y"] == [5.0, 100.0]
+    assert diagonal["x"] == diagonal["y"] == [5.0, 10.0, 20.0, 50.0, 100.0]
     for line in lines:
         assert all(true > stated for stated, true in zip(line["x"], line["y"], strict=True))
 
@@ -338,14 +365,14 @@ def test_the_document_s_table_has_a_row_a_cell():
 
 
 def test_the_table_of_noise_has_the_noise_of_either_way():
-    rows = {row[0]: row for row in noise_table(made()).rows}
+    rows = {row[0]: row for row in NOISE.table(made()).rows}
     assert rows[table_arm(FEDERATEDSCOPE, *MOST)][1:4] == ("0.3", "0.045", "0")
     assert rows[table_arm(PAPER, *LEAST)][2] == "0.0015"
     assert NO_NOISE not in rows
 
 
 def test_tables_are_whole():
-    for sweep in (made(), made(only=STUDY.quick.arms), made(only=(NO_NOISE,))):
+    for sweep in (made(), made(only=tuple(QUICK)), made(only=(NO_NOISE,))):
         for table in tables(sweep):
             assert table.rows
             assert {len(row) for row in table.rows} == {len(table.headings)}

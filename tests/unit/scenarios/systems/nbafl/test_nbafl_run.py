@@ -18,10 +18,11 @@ from scenarios.data.dataset import Dataset
 from scenarios.engines.room import LocalRoom
 from scenarios.federated.cell import FederatedCell
 from scenarios.study.threads import one_thread
-from scenarios.systems.nbafl.arms import ARMS, CELLS, KINDS, NO_NOISE, TEST, mnist_arm, table_arm
+from scenarios.systems.nbafl.arms import ARMS, CELLS, WAYS
+from tests.unit.scenarios.systems.nbafl.names import NO_NOISE, TEST, mnist_arm, table_arm
 
-BY_NAME = {cell.arm: cell for cell in ARMS}
-FEDERATEDSCOPE, PAPER = KINDS
+BY_NAME = {arm.arm: arm.cell for arm in ARMS}
+FEDERATEDSCOPE, PAPER = WAYS
 MOST = CELLS[-1]
 
 

@@ -21,20 +21,23 @@ from scenarios.federated.measures import AUC, BACKDOOR, BALANCED, EXCESS, MAJORI
 from scenarios.frame.spec import judge
 from scenarios.study.cells import Outcome
 from scenarios.study.sweep import FINAL, Sweep
-from scenarios.swarms.lying import MEMBERS, OWN, ROLLED_BACK
-from scenarios.systems.rpfl import arms, claims, lying, theorems
+from scenarios.swarms.lying import MEMBERS, OWN, ROLLED_BACK, LyingSwarmCell
+from scenarios.systems.rpfl import claims, lying, theorems
 from scenarios.systems.rpfl.arms import (
     ADULT,
     ADULT_TRIGGER,
     ARMS,
+    AT_REST,
     CLEAN,
     DEFENCES,
+    DOOR,
     FEDAVG,
     FLIP_SCALED,
     FROM_HOLLAND,
     GM,
     GM_RPFL,
     HORIZONS,
+    LITERAL,
     LOAN_IID,
     LOAN_TRIGGER,
     MEMBER_METHODS,
@@ -42,25 +45,39 @@ from scenarios.systems.rpfl.arms import (
     NOISES,
     OWNS_NOTHING,
     OWNS_OTHER,
-    PRIVACY,
     REDRAWN,
     SIGN_FLIP,
     TM,
     UTILITY,
-    arm,
-    noised,
     own,
-    rpfl,
-    utility_arm,
 )
+from scenarios.systems.rpfl.arms import MEMBERS as PRIVACY
 from scenarios.systems.rpfl.charts import charts, tables
-from scenarios.systems.rpfl.study import CLAIMS, RPFL, STUDY, headline
-from tests.own_studies import PLAIN
+from scenarios.systems.rpfl.claims import CLAIMS
+from scenarios.systems.rpfl.study import RPFL, STUDY, headline
+
+
+def arm(where: str, attack: str, share: float, defence: str) -> str:
+    return f"{where}-{attack}{share:g}-{defence}" if share else f"{where}-{attack}-{defence}"
+
+
+def rpfl(weight: float) -> str:
+    return f"rpfl-{weight:g}" if weight else "rpfl-literal"
+
+
+def noised(epsilon: float) -> str:
+    return f"ldp{epsilon:g}"
+
+
+def utility_arm(rounds: int, defence: str) -> str:
+    return f"{UTILITY}-{rounds}-{defence}"
+
 
 SEEDS = (0, 1, 2)
 SPREAD = (-0.002, 0.002, 0.0)
-SERVED = tuple(cell for cell in ARMS if isinstance(cell, FederatedCell))
-BY_NAME = {cell.arm: cell for cell in SERVED}
+SERVED = tuple(one for one in ARMS if isinstance(one.cell, FederatedCell))
+BY_NAME = {one.arm: one.cell for one in SERVED if isinstance(one.cell, FederatedCell)}
+NAMES = tuple(one.name for one in DEFENCES)
 CLEAN_ACCURACY = {FEDAVG: 0.847, rpfl(0.0): 0.846, REDRAWN: 0.845, rpfl(0.01): 0.84, rpfl(0.03): 0.82}
 SUCCESS = {
     FEDAVG: 0.99, rpfl(0.0): 0.95, REDRAWN: 0.95, rpfl(0.01): 0.8, rpfl(0.03): 0.4, GM: 0.3,
@@ -90,7 +107,7 @@ def outcome(cell: FederatedCell, changed: Mapping[str, Mapping[str, float]], off
     where = next((one for one in (PRIVACY, ADULT, UTILITY) if cell.arm.startswith(one)), "loan")
     defence = cell.arm.removeprefix(f"{PRIVACY}-")
     if where != PRIVACY:
-        names = sorted([*DEFENCES, *NOISE_STDS], key=len, reverse=True)
+        names = sorted([*NAMES, *NOISE_STDS], key=len, reverse=True)
         defence = next(name for name in names if cell.arm.endswith(f"-{name}"))
     attacked = "backdoor" in cell.arm
     scaled = "x5" in cell.arm and (defence == FEDAVG or defence.startswith("rpfl"))
@@ -126,8 +143,10 @@ def made(
     changed: Mapping[str, Mapping[str, float]] | None = None, only: tuple[str, ...] | None = None
 ) -> Sweep:
     """Of the arms with a server; swarms without one have tests of their own (test_lying_swarm)."""
-    arms = tuple(cell for cell in SERVED if only is None or cell.arm in only)
-    outcomes = {cell.arm: tuple(outcome(cell, changed or {}, off) for off in SPREAD) for cell in arms}
+    arms = tuple(one for one in SERVED if only is None or one.arm in only)
+    outcomes = {
+        one.arm: tuple(outcome(BY_NAME[one.arm], changed or {}, off) for off in SPREAD) for one in arms
+    }
     return Sweep(STUDY, SEEDS, arms, outcomes)
 
 
@@ -155,7 +174,7 @@ def test_every_arm_has_a_name_of_its_own_that_a_file_can_have() -> None:
 
 
 def test_arms_of_one_attack_differ_in_their_defence_alone() -> None:
-    for cell in SERVED:
+    for cell in BY_NAME.values():
         if cell.arm.startswith(ADULT):
             base = BY_NAME[arm(ADULT, CLEAN, 0.0, FEDAVG)]
             assert (cell.rows, cell.clients, cell.model, cell.train) == (
@@ -164,7 +183,7 @@ def test_arms_of_one_attack_differ_in_their_defence_alone() -> None:
 
 
 def test_every_defence_meets_every_attack_on_adult_and_the_literal_one_has_no_weight() -> None:
-    for defence in DEFENCES:
+    for defence in NAMES:
         assert arm(ADULT, "backdoor", 0.4, defence) in BY_NAME
         assert arm(ADULT, FLIP_SCALED, 0.2, defence) in BY_NAME
     literal, redrawn = (
@@ -174,13 +193,60 @@ def test_every_defence_meets_every_attack_on_adult_and_the_literal_one_has_no_we
     assert redrawn == {**literal, "draw": "each-round"}
 
 
+def test_the_arms_are_what_their_factors_say() -> None:
+    whole = made()
+    for one in SERVED:
+        cell, factors = BY_NAME[one.arm], one.factors
+        assert one.arm.startswith(str(factors["setting"]))
+        assert cell.attackers.of == factors["share"]
+        assert (factors["attack"] == CLEAN) == (factors["share"] == 0)
+        assert cell.rounds == factors.get("rounds", cell.rounds)
+        parameters = cell.mechanism.parameters
+        assert parameters.get("weight") == factors.get("weight")
+        if factors["defence"] == "ldp":
+            assert parameters["epsilon"] == factors["epsilon"]
+        assert parameters.get("aggregator", GM) in (factors["defence"], GM)
+    assert whole.select({**DOOR, "defence": GM}) == (arm(ADULT, "backdoor", 0.4, GM),)
+    assert whole.line("weight", {**DOOR, "defence": "rpfl"}).arms == tuple(
+        arm(ADULT, "backdoor", 0.4, rpfl(weight)) for weight in (0.0, 0.01, 0.03)
+    )
+    assert whole.line("rounds", {"setting": UTILITY, **LITERAL}).levels == HORIZONS
+    assert len({tuple(sorted(one.factors.items())) for one in ARMS}) == len(ARMS)
+    for one in lying.ARMS:
+        cell = one.cell
+        assert isinstance(cell, LyingSwarmCell)
+        assert cell.lie == lying.LIES[str(one.factors["lie"])]
+        gated = cell.of.task.aggregation.loss_gate is not None
+        assert (cell.groups, gated) == lying.DEFENCES[str(one.factors["defence"])]
+
+
+def test_the_usual_arm_of_a_selection_comes_first() -> None:
+    whole = made()
+    assert whole.first({**AT_REST, "defence": "ldp"}) == arm(ADULT, CLEAN, 0.0, "ldp")
+    assert whole.first({"setting": PRIVACY}) == f"{PRIVACY}-{FEDAVG}"
+
+
+def test_the_table_of_everything_has_the_factors() -> None:
+    names = {
+        *made(only=(arm(ADULT, CLEAN, 0.0, "ldp"), arm(ADULT, CLEAN, 0.0, "rpfl-0.01"))).frame().column_names
+    }
+    assert {"setting", "attack", "share", "defence", "epsilon", "weight"} <= names
+
+
+def test_the_short_form_is_of_arms_that_there_are() -> None:
+    assert len(STUDY.quick.arms) == 15
+    assert set(STUDY.quick.arms) <= set(BY_NAME)
+    assert {arm(ADULT, "backdoor", 0.4, TM), f"{PRIVACY}-ldp1"} <= set(STUDY.quick.arms)
+    assert len(judge(CLAIMS, made(only=STUDY.quick.arms))) >= 5
+
+
 @pytest.mark.skipif("MURMURATION_DATA" not in os.environ, reason="MURMURATION_DATA is not set")
 @pytest.mark.parametrize(
     "name",
     [
-        *(arm(ADULT, "backdoor", 0.4, defence) for defence in DEFENCES),
-        *(arm("loan-states", "flip", 0.4, defence) for defence in DEFENCES),
-        *(f"{PRIVACY}-{method}" for method in MEMBER_METHODS),
+        *(arm(ADULT, "backdoor", 0.4, defence) for defence in NAMES),
+        *(arm("loan-states", "flip", 0.4, defence) for defence in NAMES),
+        *(f"{PRIVACY}-{method.name}" for method in MEMBER_METHODS),
         *(utility_arm(HORIZONS[0], defence) for defence in (FEDAVG, REDRAWN)),
         arm(ADULT, "flip", 0.4, noised(NOISES[0])),
     ],
@@ -279,6 +345,11 @@ def test_the_document_s_claims_could_hold(words: str, changed: Mapping[str, Mapp
     assert any(words in name for name in holds)
 
 
+def test_where_nothing_learns_nothing_is_best() -> None:
+    still = {arm(ADULT, CLEAN, 0.0, name): {BALANCED: 0.5} for name in NAMES}
+    assert claims.rpfl_is_best(made(still)) is None
+
+
 def test_redrawn_noise_that_costs_the_root_of_the_rounds_would_do() -> None:
     """A guarantee is a value of the cell: here of a sweep in which K rounds cost what one does."""
     sweep = made()
@@ -314,7 +385,7 @@ def test_the_rounds_after_which_theorem_3_would_be_wrong() -> None:
     verdict = theorems.excess_vanishes(made())
     assert verdict is not None
     bound_at_one = (0.5 + 0.01) * 2 / 1e-4 * (1 + 107 * 0.08**2)
-    beyond = verdict.numbers[f"rounds after which it would exceed the bound, {rpfl(0.0)}"]
+    beyond = verdict.numbers["rounds after which it would exceed the bound, rpfl"]
     assert beyond == pytest.approx(bound_at_one / 1.5e-4)
 
 
@@ -363,7 +434,3 @@ def test_the_document_s_table_stands_beside_ours() -> None:
     assert plain[1:3] == ("82 %", "86 %")
     assert plain[3].startswith("60.0%")
     assert plain[5].startswith("82.0%")
-
-
-def test_a_cell_of_another_kind_is_no_trouble() -> None:
-    assert arms.over_shares(Sweep(STUDY, SEEDS, (PLAIN,), {}), "backdoor", FEDAVG) == {}
