@@ -176,6 +176,7 @@ FIELDS = {
     "peer-epoch": {"peer", "why"},
     "peer-slow": {"peer", "why"},
     "peer-behind": {"peer", "why"},
+    "peer-withholds": {"peer", "why"},
     "waiting": {"text"},
     "alone": {"text"},
     "weak": {"text"},
