@@ -121,6 +121,11 @@ _ENTRIES = (
         "benchmarks.tls:TLS",
     ),
     Entry(
+        "training",
+        "seconds of a whole training on MNIST with shared noise, with ten real peers",
+        "benchmarks.training:TRAINING",
+    ),
+    Entry(
         "walk",
         "three hospitals' exports, learned with privacy by real nodes, beside central DP-SGD on all rows",
         "benchmarks.walk.benchmark:WALK",

@@ -28,6 +28,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
             "starting",
             "steps",
             "tls",
+            "training",
             "walk",
         ),
     }
@@ -71,6 +72,8 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
         ("steps --peers 2", "--peers 2: allowed are 3 to 64"),
         ("steps --turns 0", "--turns 0: allowed are 1 and more"),
         ("tls --rounds 0", "--rounds 0: allowed are 1"),
+        ("training --turns 0", "--turns 0: allowed are 1 and more"),
+        ("training --data-dir nowhere", "data set mnist: nowhere"),
         ("secagg --protocols additive", "--protocols additive: allowed are additive-ring, additive-seed,"),
         ("secagg --flwr-python nowhere/python", "--flwr-python nowhere/python: there is no such file"),
         ("shares --json nowhere/figures.json", "there is no such folder"),
