@@ -112,7 +112,7 @@ def _rate_row(found: Sequence[Validated], factor: float) -> Row:
 
 def _choice_row(found: Mapping[float, Sequence[Validated]]) -> Row:
     """Return how far the table's rate is below the best one, paired by splits."""
-    means = {factor: mean(one.value for one in each) for factor, each in found.items()}
+    means = {factor: round(mean(one.value for one in each), 9) for factor, each in found.items()}
     best = max(means, key=lambda factor: (means[factor], factor == 1.0))
     differences = [one.value - other.value for one, other in zip(found[best], found[1.0], strict=True)]
     error = stdev(differences) / sqrt(len(differences)) if len(differences) > 1 else 0.0
