@@ -141,7 +141,7 @@ LOOKED_UP = [
     ("murmuration init --target-kind c", {"classes"}),
     ("murmuration init --data ward.csv --for", {"--force"}),
     ("murmuration agree ward.toml --w", {"--wait", "--write"}),
-    ("murmuration bench t", {"tls"}),
+    ("murmuration bench t", {"tls", "training"}),
     ("murmuration bench tls --r", {"--rounds"}),
     ("murmuration completion ", {"bash", "zsh", "fish"}),
     ("murmuration init --data wa", set()),

@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.chaos import Deadlines, means_agree, sound
 from tests.e2e.namespaces import Conditions, enter
+from tests.e2e.processes import Event
 from tests.e2e.swarm import MASKED, get, history, one_digest
 
 DEADLINES = Deadlines(group_s=20.0, shares_s=6.0, sums_s=6.0)
@@ -37,12 +38,15 @@ def test_a_partition_that_heals(make_nodes) -> None:
 
     Nothing reports that the others are gone: packets just stop. Two of six never form a group.
     """
-    swarm, wire, nodes = make_nodes(6, 16, Conditions(0.005, 0.005), MASKED, *DEADLINES.overrides)
+    swarm, wire, nodes = make_nodes(6, 48, Conditions(0.005, 0.005), MASKED, *DEADLINES.overrides)
     minority, majority = nodes[:2], nodes[2:]
-    nodes[5].event("round", round=3)
+    together = nodes[5].event_after("round", lambda event: event["participants"] == 6)["round"]
     wire.cut((0, 1), (2, 3, 4, 5))
-    for node in majority:
-        node.event_after("round", lambda event: event["participants"] == 4, LONG_S)
+
+    def is_apart(event: Event) -> bool:
+        return event["round"] > together and event["participants"] == 4
+
+    apart = {node.event_after("round", is_apart, LONG_S)["base_digest"] for node in majority}
     for node in minority:
         node.event("round", outcome="fallback", within_s=LONG_S)
     wire.cut()
@@ -52,7 +56,7 @@ def test_a_partition_that_heals(make_nodes) -> None:
     for number, node in enumerate(nodes):
         lines = history(swarm.out(number))
         assert lines[-1]["participants"] == 6, (number, lines[-1])
-        assert (number > 1) == any(line["participants"] == 4 for line in lines)
+        assert (number > 1) == any(line["participants"] and line["base_digest"] in apart for line in lines)
         assert number > 1 or node.events("caught-up")
 
 

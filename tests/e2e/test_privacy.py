@@ -213,9 +213,10 @@ AFTER_THE_CHARGE = [
 ]
 BEFORE_THE_CHARGE = [
     pytest.param(Fate("Accepted", session=2, way="in"), id="ready"),
-    pytest.param(Fate("Share", nth=1, session=2), id="no-share-sent"),
-    pytest.param(Fate("Share", nth=2, session=2), id="one-share-sent"),
+    pytest.param(Fate("Share", nth=1, session=2, way="in"), id="no-share-received"),
+    pytest.param(Fate("Share", nth=MEMBERS - 1, session=2, way="in"), id="one-share-missing"),
 ]
+"""With the last share the offer is charged, whether or not the node's own shares have left by then."""
 
 
 @dataclass(frozen=True)
@@ -233,9 +234,11 @@ def dies_and_comes_back(swarm: Swarm, fate: Fate, offers: Path) -> Death:
     nodes = swarm.start_all({VICTIM: Orders(fate=fate, offers=offers)})
     others, victim, out = nodes[:VICTIM], nodes[VICTIM], swarm.out(VICTIM)
     assert victim.status() == -signal.SIGKILL
-    binds = fate == NO_SUM  # the others have voted for what needs the victim's sum: they wait for it
+    may_bind = (
+        fate == NO_SUM or fate.kind == "Share"
+    )  # the others may have voted, and wait for the victim's sum
     for node in others:
-        node.event_after("round", lambda event: event["round"] > 2 - binds)
+        node.event_after("round", lambda event: event["round"] > 2 - may_bind)
     with frozen(others):
         left = (charges(out), pending(out), fact(out, "fresh") is not None, fact(out, "memory"))
         again = swarm.start(VICTIM, orders=Orders(offers=offers))
