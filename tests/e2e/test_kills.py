@@ -27,6 +27,8 @@ PHASE_CAP_S = 15.0  # of shares and of sums, until three rounds went well: nobod
 class Kill:
     """Where a peer dies, and whether its vector is spent by then (None: undetermined).
 
+    It is spent once the shares of all others are there, whether or not its own have left.
+
     `binds`: by their sums the others have voted for a result that needs the dead node's sum, which nobody
     else has. Only that node may know the result, so the others wait for it, and say so.
     """
@@ -42,8 +44,8 @@ KILLS = [
     Kill("training", MEMBER, Fate("train", nth=3), False),
     Kill("ready-held-by-the-coordinator", MEMBER, Fate("Accepted", session=2, way="in"), False),
     Kill("group-came", MEMBER, Fate("Group", session=2, way="in"), False),
-    Kill("no-share-sent", MEMBER, Fate("Share", nth=1, session=2), False),
-    Kill("one-share-sent", MEMBER, Fate("Share", nth=2, session=2), False),
+    Kill("no-share-sent", MEMBER, Fate("Share", nth=1, session=2), None),
+    Kill("one-share-sent", MEMBER, Fate("Share", nth=2, session=2), None),
     Kill("all-shares-sent", MEMBER, Fate("Share", nth=4, session=2, moment="after"), None, binds=True),
     Kill("spent-and-no-sum-sent", MEMBER, Fate("Sum", nth=1, session=2), True, binds=True),
     Kill("some-sums-sent", MEMBER, Fate("Sum", nth=3, session=2), True),
@@ -51,7 +53,7 @@ KILLS = [
     Kill("coordinator-training", COORDINATOR, Fate("train", nth=3), False),
     Kill("coordinator-took-readys", COORDINATOR, Fate("Accepted", nth=7), False),
     Kill("coordinator-sent-half-of-the-groups", COORDINATOR, Fate("Group", nth=7), False),
-    Kill("coordinator-one-share-sent", COORDINATOR, Fate("Share", nth=2, session=2), False),
+    Kill("coordinator-one-share-sent", COORDINATOR, Fate("Share", nth=2, session=2), None),
     Kill("coordinator-spent-and-no-sum-sent", COORDINATOR, Fate("Sum", nth=1, session=2), True, binds=True),
     Kill("coordinator-some-sums-sent", COORDINATOR, Fate("Sum", nth=3, session=2), True),
     Kill("coordinator-all-sums-sent", COORDINATOR, Fate("Sum", nth=4, session=2, moment="after"), True),
