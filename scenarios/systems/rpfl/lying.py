@@ -7,7 +7,7 @@ are the `setting`, the `defence` and the `lie`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from mechanisms.servers.group_median import lies_withstood
 from node.task.load import load_task
 from scenarios.frame.spec import Claim, Verdict
+from scenarios.study.about import about, all_of
 from scenarios.study.arms import Arm, Where
 from scenarios.study.bounds import above, ahead, below
 from scenarios.study.comparison import difference
 from scenarios.study.estimates import estimate
-from scenarios.study.makers import Numbers, every
+from scenarios.study.makers import Numbers, every, figures_of
 from scenarios.study.sweep import Sweep
 from scenarios.swarms.cells import SwarmCell, changed_task
 from scenarios.swarms.lying import HONEST, OWN, ROLLED_BACK, Lie, LyingSwarmCell
@@ -85,19 +86,21 @@ def _of(defence: str | tuple[str, ...], lie: str) -> Where:
     return {**SWARM, "defence": defence, "lie": lie}
 
 
-def nothing_is_refused(sweep: Sweep) -> Verdict | None:
+@about("No gate refuses a base", all_of(_of((GATE, BOTH), NOBODY)))
+def nothing_is_refused(sweep: Sweep, arms: Sequence[str]) -> Verdict:
     """Where nobody lies no gate refuses a base."""
-    refused = {arm: sweep.mean(arm, ROLLED_BACK) for arm in sweep.select(_of((GATE, BOTH), NOBODY))}
-    told: Numbers = {f"{arm}, {ROLLED_BACK}": rounds for arm, rounds in refused.items()}
-    return Verdict(not any(refused.values()), told) if refused else None
+    told = figures_of(sweep, arms, ROLLED_BACK)
+    return Verdict(not any(told.values()), told)
 
 
-def gates_undo_a_single_lie(sweep: Sweep) -> Verdict | None:
+@about(
+    "Loss gates lead a swarm back from a single lie.",
+    *(_of(SUM, ONCE_ONLY), _of(GATE, ONCE_ONLY), _of(GATE, NOBODY)),
+)
+def gates_undo_a_single_lie(sweep: Sweep, alone: str, gated: str, honest: str) -> Verdict | None:
     """In the three rounds after a single lie a swarm with gates is far ahead; it ends as if nobody lied."""
-    arms = sweep.firsts(_of(SUM, ONCE_ONLY), _of(GATE, ONCE_ONLY), _of(GATE, NOBODY))
-    if not arms or len(sweep.curve(arms[1])) < _AFTER.stop:
+    if len(sweep.curve(gated)) < _AFTER.stop:
         return None
-    alone, gated, honest = arms
     numbers: Numbers = {
         f"{arm}, mean of the three rounds after the lie": sum(sweep.curve(arm)[_AFTER]) / 3
         for arm in (alone, gated)
@@ -118,7 +121,7 @@ CLAIMS: tuple[Claim[Sweep], ...] = (
     every(
         "Where nobody lies, median of group sums and loss gate cost at most 2 points.",
         ahead(-LITTLE, _of((MEDIAN, GATE, BOTH), NOBODY), _of(SUM, NOBODY)),
-        Claim("No gate refuses a base", nothing_is_refused),
+        nothing_is_refused,
     ),
     every(
         "As many liars as the breakdown point take at most 8 points from groups, and one sum is lost.",
@@ -129,7 +132,7 @@ CLAIMS: tuple[Claim[Sweep], ...] = (
         *(LOST, _of((MEDIAN, BOTH), MANY)),
         name="With a third of the peers lying the median of group sums is lost, too.",
     ),
-    Claim("Loss gates lead a swarm back from a single lie.", gates_undo_a_single_lie),
+    gates_undo_a_single_lie,
     every(
         "Under a lie that does not end a gate keeps its owner's model, and not the common one.",
         below(LOST, _of(GATE, FROM_LATE)),

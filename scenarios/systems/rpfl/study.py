@@ -18,26 +18,25 @@ from scenarios.systems.rpfl.arms import (
     CAPS,
     DEFENCES,
     DOOR,
-    DRAWN_ONCE,
-    FEDAVG,
-    GM,
-    LDP,
-    MEMBERS,
+    FEW,
     MOST,
-    TM,
     WEIGHTS,
     own,
     rpfl,
     words_of,
 )
 from scenarios.systems.rpfl.charts import charts, tables
-from scenarios.systems.rpfl.claims import CLAIMS
+from scenarios.systems.rpfl.claims import CLAIMS, ROBUST
 
 
 def headline(sweep: Sweep) -> str:
     """What the backdoor does at the most attackers."""
-    told: tuple[Where, ...] = ({"defence": FEDAVG}, rpfl(WEIGHTS[-1]), {"defence": GM}, {"defence": TM})
-    arms = [arm for where in told if (arm := sweep.first({**DOOR, **where}))]
+    defences: tuple[Where, ...] = (
+        {"defence": "fedavg"},
+        rpfl(WEIGHTS[-1]),
+        *({"defence": one} for one in ROBUST),
+    )
+    arms = [arm for one in defences if (arm := sweep.first({**DOOR, **one}))]
     found = [f"{sweep.mean(arm, SUCCESS):.0%} ({words_of(DEFENCES, sweep.factors[arm])})" for arm in arms]
     if not found:
         return f"{len(sweep.outcomes)} arms were run."
@@ -81,12 +80,13 @@ STANDS_IN = (
 )
 
 SHORT: tuple[Where, ...] = (
-    *({**where, "defence": (FEDAVG, DRAWN_ONCE, GM, TM)} for where in (DOOR, AT_REST)),
-    {"setting": MEMBERS, "defence": FEDAVG},
-    {"setting": MEMBERS, "defence": LDP, "epsilon": 1.0},
-    {"setting": MEMBERS, **rpfl(WEIGHTS[1])},
+    *({**where, "defence": ("fedavg", "rpfl", *ROBUST)} for where in (DOOR, AT_REST)),
+    {**FEW, "defence": "fedavg"},
+    {**FEW, "defence": "ldp", "epsilon": 1.0},
+    {**FEW, **rpfl(WEIGHTS[1])},
 )
 """The arms of the short form."""
+FACTORS = {arm.arm: arm.factors for arm in ARMS}
 
 ENTRY = SCENARIOS["rpfl"]
 STUDY = Study(
@@ -97,11 +97,7 @@ STUDY = Study(
     data_sets=("adult", "loan"),
     arms=ARMS,
     seeds=3,
-    quick=Quick(
-        seeds=2,
-        rounds=12,
-        arms=tuple(arm for where in SHORT for arm in selected({arm.arm: arm.factors for arm in ARMS}, where)),
-    ),
+    quick=Quick(seeds=2, rounds=12, arms=tuple(arm for where in SHORT for arm in selected(FACTORS, where))),
     own=own,
     claims=CLAIMS,
     headline=headline,
