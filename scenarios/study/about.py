@@ -1,19 +1,26 @@
-"""Claims that are judged in their own way: a decorator says what they state, and about which arms.
+"""A study's claims as one table, from what is stated to what decides it; and judges of a study's own.
 
-    @about("Noise costs accuracy", {"mechanism": "none"}, all_of({"mechanism": "ldp"}))
+    CLAIMS = stated({
+        "More privacy costs more": rises("epsilon", {"mechanism": "ldp"}),
+        "Any noise costs accuracy": noise_costs,
+    })
+
+    @about({"mechanism": "none"}, all_of({"mechanism": "ldp"}))
     def noise_costs(sweep: Sweep, quiet: str, noised: Sequence[str]) -> Verdict: ...
 
-The function gets the sweep and, in order, what each subject found; a selection stands for its first arm. The
-claim is not judged if a subject finds nothing, as its arms were not run, or if the function returns None.
+A judge gets the sweep and, in order, what each subject found; a selection stands for its first arm. The claim
+is not judged if a subject finds nothing, as its arms were not run, or if the judge returns None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from scenarios.frame.spec import Claim, Kind, Verdict
+from scenarios.frame.spec import Claim, Verdict
 from scenarios.study.arms import Where
+from scenarios.study.makers import every
 from scenarios.study.sweep import Sweep
 
 Subject = Callable[[Sweep], Any]
@@ -22,16 +29,26 @@ Judge = Callable[..., Verdict | None]
 """Of the sweep and what each subject found."""
 
 
-def about(name: str, *subjects: Where | Subject, kind: Kind = "finding") -> Callable[[Judge], Claim[Sweep]]:
-    """Make the decorated judge a claim about these subjects."""
-    found = [subject if callable(subject) else first_of(subject) for subject in subjects]
+def stated(table: Mapping[str, Claim[Sweep]]) -> tuple[Claim[Sweep], ...]:
+    """The claims of a table, each with the name that stands before it."""
+    return tuple(replace(claim, name=name) for name, claim in table.items())
+
+
+def together(*claims: Claim[Sweep]) -> Claim[Sweep]:
+    """All of these claims as one, which a table names; see makers.every."""
+    return every("", *claims)
+
+
+def about(*subjects: Where | Subject) -> Callable[[Judge], Claim[Sweep]]:
+    """Make the decorated judge a claim about these subjects, which a table names."""
+    finders = [subject if callable(subject) else first_of(subject) for subject in subjects]
 
     def made(judge: Judge) -> Claim[Sweep]:
         def judged(sweep: Sweep) -> Verdict | None:
-            arms = [subject(sweep) for subject in found]
-            return judge(sweep, *arms) if all(arms) else None
+            found = [subject(sweep) for subject in finders]
+            return judge(sweep, *found) if all(found) else None
 
-        return Claim(name, judged, kind)
+        return Claim("", judged)
 
     return made
 

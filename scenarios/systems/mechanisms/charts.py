@@ -14,8 +14,6 @@ from scenarios.study.sweep import Sweep
 from scenarios.study.tables import arms_rows, tabled
 from scenarios.systems.mechanisms.arms import (
     MAJORITY,
-    SECURE_SUM,
-    SERVER_ONLY,
     by_proved,
     by_stated,
     keeps,
@@ -89,8 +87,8 @@ ALL = Lines(
         Curve("own mechanism", OWN, x=at_fact("stated"), over="", ink=4),
     ),
     levels=(
-        Level("secure sum, no server", of(SECURE_SUM), style=_quiet("solid")),
-        Level("fedavg, with a server", of(SERVER_ONLY), style=_quiet("dash")),
+        Level("secure sum, no server", of("secure-sum"), style=_quiet("solid")),
+        Level("fedavg, with a server", of("fedavg"), style=_quiet("dash")),
         Level("guessing", MAJORITY, style=_quiet("dot")),
     ),
     x_title="epsilon stated, for the whole run",
@@ -217,7 +215,7 @@ def over_proved(protects: str, key: str, unit: str, words: str) -> Lines:
         caption="Only here can mechanisms be compared at one epsilon: all of them are about "
         f"{protects}. {words}",
         curves=tuple(replace(_curve(name), x=proved_epsilon) for name in lines_of(protects)),
-        levels=(Level("no noise", of(SERVER_ONLY)),),
+        levels=(Level("no noise", of("fedavg")),),
         y=SHARE,
         scale="linear",
         look=look,

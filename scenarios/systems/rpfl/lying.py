@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from mechanisms.servers.group_median import lies_withstood
 from node.task.load import load_task
-from scenarios.frame.spec import Claim, Verdict
-from scenarios.study.about import about, all_of
+from scenarios.frame.spec import Verdict
+from scenarios.study.about import about, all_of, stated, together
 from scenarios.study.arms import Arm, Where
 from scenarios.study.bounds import above, ahead, below
 from scenarios.study.comparison import difference
 from scenarios.study.estimates import estimate
-from scenarios.study.makers import Numbers, every, figures_of
+from scenarios.study.makers import Numbers, figures_of
 from scenarios.study.sweep import Sweep
 from scenarios.swarms.cells import SwarmCell, changed_task
 from scenarios.swarms.lying import HONEST, OWN, ROLLED_BACK, Lie, LyingSwarmCell
@@ -86,17 +86,14 @@ def _of(defence: str | tuple[str, ...], lie: str) -> Where:
     return {**SWARM, "defence": defence, "lie": lie}
 
 
-@about("No gate refuses a base", all_of(_of((GATE, BOTH), NOBODY)))
+@about(all_of(_of((GATE, BOTH), NOBODY)))
 def nothing_is_refused(sweep: Sweep, arms: Sequence[str]) -> Verdict:
     """Where nobody lies no gate refuses a base."""
     told = figures_of(sweep, arms, ROLLED_BACK)
     return Verdict(not any(told.values()), told)
 
 
-@about(
-    "Loss gates lead a swarm back from a single lie.",
-    *(_of(SUM, ONCE_ONLY), _of(GATE, ONCE_ONLY), _of(GATE, NOBODY)),
-)
+@about(_of(SUM, ONCE_ONLY), _of(GATE, ONCE_ONLY), _of(GATE, NOBODY))
 def gates_undo_a_single_lie(sweep: Sweep, alone: str, gated: str, honest: str) -> Verdict | None:
     """In the three rounds after a single lie a swarm with gates is far ahead; it ends as if nobody lied."""
     if len(sweep.curve(gated)) < _AFTER.stop:
@@ -117,26 +114,22 @@ def _after(sweep: Sweep, name: str) -> NDArray[np.float64]:
     return np.array([np.mean(outcome.figures[_AFTER]) for outcome in sweep.outcomes[name]])
 
 
-CLAIMS: tuple[Claim[Sweep], ...] = (
-    every(
-        "Where nobody lies, median of group sums and loss gate cost at most 2 points.",
-        ahead(-LITTLE, _of((MEDIAN, GATE, BOTH), NOBODY), _of(SUM, NOBODY)),
-        nothing_is_refused,
-    ),
-    every(
-        "As many liars as the breakdown point take at most 8 points from groups, and one sum is lost.",
-        ahead(-HELD, _of(MEDIAN, SOME), _of(MEDIAN, NOBODY)),
-        below(LOST, _of(SUM, SOME)),
-    ),
-    below(
-        *(LOST, _of((MEDIAN, BOTH), MANY)),
-        name="With a third of the peers lying the median of group sums is lost, too.",
-    ),
-    gates_undo_a_single_lie,
-    every(
-        "Under a lie that does not end a gate keeps its owner's model, and not the common one.",
-        below(LOST, _of(GATE, FROM_LATE)),
-        below(LOST, _of(SUM, FROM_LATE), OWN),
-        above(KEPT, _of(GATE, FROM_LATE), OWN),
-    ),
+CLAIMS = stated(
+    {
+        "Where nobody lies, median of group sums and loss gate cost at most 2 points.": together(
+            ahead(-LITTLE, _of((MEDIAN, GATE, BOTH), NOBODY), _of(SUM, NOBODY)),
+            nothing_is_refused,
+        ),
+        "As many liars as the breakdown point take at most 8 points from groups, and one sum is "
+        "lost.": together(ahead(-HELD, _of(MEDIAN, SOME), _of(MEDIAN, NOBODY)), below(LOST, _of(SUM, SOME))),
+        "With a third of the peers lying the median of group sums is lost, too.": below(
+            LOST, _of((MEDIAN, BOTH), MANY)
+        ),
+        "Loss gates lead a swarm back from a single lie.": gates_undo_a_single_lie,
+        "Under a lie that does not end a gate keeps its owner's model, and not the common one.": together(
+            below(LOST, _of(GATE, FROM_LATE)),
+            below(LOST, _of(SUM, FROM_LATE), OWN),
+            above(KEPT, _of(GATE, FROM_LATE), OWN),
+        ),
+    }
 )

@@ -9,12 +9,12 @@ from mechanisms.servers.rpfl import theorem_excess
 from mechanisms.servers.rpfl_server import FIRST_STEP
 from scenarios.federated.measures import BACKDOOR as SUCCESS
 from scenarios.federated.measures import BALANCED, EXCESS
-from scenarios.frame.spec import Claim, Verdict
-from scenarios.study.about import Subject, about, all_of, along
+from scenarios.frame.spec import Verdict
+from scenarios.study.about import Subject, about, all_of, along, stated
 from scenarios.study.arms import Where
 from scenarios.study.comparison import CLOSE, level, rise
 from scenarios.study.estimates import estimate
-from scenarios.study.makers import Numbers, figures_of
+from scenarios.study.makers import Numbers, figures_of, identity
 from scenarios.study.sweep import Sweep
 from scenarios.systems.rpfl.arms import (
     AT_REST,
@@ -41,37 +41,24 @@ CONVEX: Where = {"setting": "utility"}
 # -- privacy -----------------------------------------------------------------------------------------------
 
 
-@about(
-    "What is proved of Theorem 1's noise (c = 1), by publishing the noised rows, is more than it states.",
-    {**AT_REST, **LITERAL},
-    kind="identity",
-)
+@about({**AT_REST, **LITERAL})
 def proved_is_more(sweep: Sweep, arm: str) -> Verdict:
     """Publishing the noised rows is an upper bound for the models."""
-    proved, stated = sweep.number(arm, "epsilon"), sweep.number(arm, "stated")
-    numbers: Numbers = {"proved, by publishing the noised rows": proved, "stated": stated, "delta": DELTA}
-    return Verdict(proved > stated, {**numbers, "noise std": sweep.number(arm, LEAST_STD)})
+    proved, said = sweep.number(arm, "epsilon"), sweep.number(arm, "stated")
+    numbers: Numbers = {"proved, by publishing the noised rows": proved, "stated": said, "delta": DELTA}
+    return Verdict(proved > said, {**numbers, "noise std": sweep.number(arm, LEAST_STD)})
 
 
-@about(
-    "Theorem 1 (c = 1) holds of a logistic regression after one step (the document).",
-    {**AT_REST, **LITERAL},
-    kind="identity",
-)
+@about({**AT_REST, **LITERAL})
 def first_step_keeps_theorem_1(sweep: Sweep, arm: str) -> Verdict | None:
     """The exact epsilon of a model after one step from zero is at most what Theorem 1 states for T = 1."""
-    exact, stated = sweep.number(arm, FIRST_STEP), sweep.number(arm, "stated")
+    exact, said = sweep.number(arm, FIRST_STEP), sweep.number(arm, "stated")
     if math.isnan(exact):
         return None
-    return Verdict(exact <= stated, {"exact": exact, "stated": stated, "delta": DELTA})
+    return Verdict(exact <= said, {"exact": exact, "stated": said, "delta": DELTA})
 
 
-@about(
-    "Theorem 2's form: publishing rows noised K times costs at most sqrt(K) times one (the document).",
-    {**AT_REST, **LITERAL},
-    {**AT_REST, **AS_PRINTED},
-    kind="identity",
-)
+@about({**AT_REST, **LITERAL}, {**AT_REST, **AS_PRINTED})
 def rounds_cost_their_root(sweep: Sweep, drawn_once: str, redrawn: str) -> Verdict:
     """K draws of noise cost at most sqrt(K) times one, for the noised rows."""
     one, all_rounds = sweep.number(drawn_once, "epsilon"), sweep.number(redrawn, "epsilon")
@@ -89,10 +76,7 @@ def rounds_cost_their_root(sweep: Sweep, drawn_once: str, redrawn: str) -> Verdi
 # -- utility -----------------------------------------------------------------------------------------------
 
 
-@about(
-    "Theorem 3 bounds RPFL's excess loss (the document).",
-    all_of({**CONVEX, "defence": ("rpfl", "rpfl-redrawn")}),
-)
+@about(all_of({**CONVEX, "defence": ("rpfl", "rpfl-redrawn")}))
 def below_theorem_3(sweep: Sweep, arms: Sequence[str]) -> Verdict:
     """It does after each number of rounds."""
     bounds = {arm: _bound(sweep, arm) for arm in arms}
@@ -107,10 +91,7 @@ def _bound(sweep: Sweep, arm: str) -> float:
     return theorem_excess(SMOOTHNESS, GRADIENT_BOUND, CONVEXITY, rounds, features, std)
 
 
-@about(
-    "RPFL's excess loss falls as 1 / K, as Theorem 3's bound does (the document).",
-    *(along("rounds", {**CONVEX, **defence}, least=2) for defence in (AVERAGE, LITERAL, AS_PRINTED)),
-)
+@about(*(along("rounds", {**CONVEX, **own}, least=2) for own in (AVERAGE, LITERAL, AS_PRINTED)))
 def excess_vanishes(sweep: Sweep, *found: Mapping[str, float]) -> Verdict:
     """From the first to the last number of rounds it falls at least as K grows, for both forms of RPFL."""
     numbers, above = Numbers(), []
@@ -141,10 +122,7 @@ def _by_noise(attack: str) -> Subject:
     return found
 
 
-@about(
-    "More noise on rows first raises and then lowers robustness (the document's motivation).",
-    *map(_by_noise, ("backdoor", "flip")),
-)
+@about(*map(_by_noise, ("backdoor", "flip")))
 def noise_raises_then_lowers(sweep: Sweep, *found: Sequence[str]) -> Verdict:
     """Under an attack, accuracy at some noise between none and the most is above both ends."""
     holds, numbers = False, Numbers()
@@ -157,11 +135,18 @@ def noise_raises_then_lowers(sweep: Sweep, *found: Sequence[str]) -> Verdict:
     return Verdict(holds, {**numbers, **figures_of(sweep, found[0], SUCCESS)})
 
 
-CLAIMS: tuple[Claim[Sweep], ...] = (
-    proved_is_more,
-    first_step_keeps_theorem_1,
-    rounds_cost_their_root,
-    below_theorem_3,
-    excess_vanishes,
-    noise_raises_then_lowers,
+CLAIMS = stated(
+    {
+        "What is proved of Theorem 1's noise (c = 1), by publishing the noised rows, is more than it "
+        "states.": identity(proved_is_more),
+        "Theorem 1 (c = 1) holds of a logistic regression after one step (the document).": identity(
+            first_step_keeps_theorem_1
+        ),
+        "Theorem 2's form: publishing rows noised K times costs at most sqrt(K) times one (the "
+        "document).": identity(rounds_cost_their_root),
+        "Theorem 3 bounds RPFL's excess loss (the document).": below_theorem_3,
+        "RPFL's excess loss falls as 1 / K, as Theorem 3's bound does (the document).": excess_vanishes,
+        "More noise on rows first raises and then lowers robustness (the document's "
+        "motivation).": noise_raises_then_lowers,
+    }
 )

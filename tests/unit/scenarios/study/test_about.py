@@ -3,25 +3,27 @@
 from collections.abc import Mapping, Sequence
 
 from scenarios.frame.spec import Verdict
-from scenarios.study.about import about, all_of, along, pairs_of
+from scenarios.study.about import about, all_of, along, pairs_of, stated, together
+from scenarios.study.makers import identity
 from scenarios.study.sweep import Sweep
 from tests.unit.scenarios.study.made_up import TWO, sweep
 
 LDP, SGD = {"mechanism": "ldp"}, {"mechanism": "sgd"}
 
 
-def test_a_selection_is_its_first_arm_and_the_name_and_kind_are_the_claim_s() -> None:
-    @about("Noise costs", {"mechanism": "none"}, {**LDP, "epsilon": 8}, kind="identity")
+def test_a_selection_is_its_first_arm_and_the_table_names_the_claim() -> None:
+    @about({"mechanism": "none"}, {**LDP, "epsilon": 8})
     def noise_costs(sweep: Sweep, quiet: str, noised: str) -> Verdict:
         return Verdict(sweep.mean(quiet) > sweep.mean(noised), {"of": f"{quiet}, {noised}"})
 
-    verdict = noise_costs.judge(sweep(TWO))
-    assert verdict == Verdict(True, {"of": "none, ldp 8"})
-    assert (noise_costs.name, noise_costs.kind) == ("Noise costs", "identity")
+    one, other = stated({"Noise costs": identity(noise_costs), "Both": together(noise_costs, noise_costs)})
+    assert one.judge(sweep(TWO)) == other.judge(sweep(TWO)) == Verdict(True, {"of": "none, ldp 8"})
+    assert (one.name, one.kind) == ("Noise costs", "identity")
+    assert (other.name, other.kind) == ("Both", "finding")
 
 
 def test_the_other_subjects_find_arms_pairs_and_points() -> None:
-    @about("All", all_of(LDP), pairs_of(LDP, SGD), along("epsilon", SGD, least=2))
+    @about(all_of(LDP), pairs_of(LDP, SGD), along("epsilon", SGD, least=2))
     def all_are_there(
         sweep: Sweep, arms: Sequence[str], pairs: Sequence[tuple[str, str]], points: Mapping[str, float]
     ) -> Verdict:
@@ -37,7 +39,7 @@ def test_the_other_subjects_find_arms_pairs_and_points() -> None:
 
 
 def test_a_judge_is_not_asked_about_what_was_not_run() -> None:
-    @about("Nobody asks", {"mechanism": "none"}, all_of(SGD))
+    @about({"mechanism": "none"}, all_of(SGD))
     def fails(sweep: Sweep, *found: object) -> Verdict:
         raise AssertionError(found)
 
@@ -46,7 +48,7 @@ def test_a_judge_is_not_asked_about_what_was_not_run() -> None:
 
 
 def test_a_judge_may_give_no_verdict() -> None:
-    @about("It depends", {"mechanism": "none"})
+    @about({"mechanism": "none"})
     def depends(sweep: Sweep, quiet: str) -> Verdict | None:
         return None
 
