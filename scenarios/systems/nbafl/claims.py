@@ -6,11 +6,14 @@ table of nine cells of (epsilon, delta) on FEMNIST. Its code depends on c / epsi
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
+from scenarios.study.about import about, all_of, as_claims
 from scenarios.study.comparison import CLOSE, largest_rise, rise
-from scenarios.study.makers import Numbers, alike, best_inside, rises
+from scenarios.study.makers import Numbers, alike, best_inside, identity, rises
 from scenarios.study.sweep import Quick, Study, Sweep
 from scenarios.systems.nbafl.arms import (
     ARMS,
@@ -34,8 +37,8 @@ from scenarios.systems.nbafl.charts import DOWNLOAD, charts, tables
 def falls_with_ratio(way: str) -> Claim[Sweep]:
     """No cell is better than the one before it in c / epsilon, and the last is worse than the first."""
 
-    def judge(sweep: Sweep) -> Verdict | None:
-        cells = by_ratio(sweep, way)
+    @about(lambda sweep: by_ratio(sweep, way))
+    def judge(sweep: Sweep, cells: Mapping[str, float]) -> Verdict | None:
         if len(cells) < 2:
             return None
         first, *_, last = cells
@@ -44,35 +47,33 @@ def falls_with_ratio(way: str) -> Claim[Sweep]:
         ends: Numbers = {f"{RATIO} = {cells[arm]:g}": sweep.mean(arm) for arm in (first, last)}
         return Verdict(worst <= CLOSE < fall, {**steps, **ends})
 
-    return Claim(f"Accuracy falls in c / epsilon, as {WAYS[way]} has it (neighbours within a margin)", judge)
+    return judge
 
 
-def download_noise_fires_in_the_test_only(sweep: Sweep) -> Verdict | None:
+@about(all_of(THEIRS), {**TEST, "sizes joined": True})
+def download_noise_fires_in_the_test_only(sweep: Sweep, cells: Sequence[str], test: str) -> Verdict:
     """The download is noised in FederatedScope's own test, and in no cell of its table."""
-    cells, test = sweep.select(THEIRS), sweep.first({**TEST, "sizes joined": True})
-    if not cells or test is None:
-        return None
-    most = max(sweep.number(arm, DOWNLOAD) for arm in cells)
-    fired = sweep.number(test, DOWNLOAD)
+    most, fired = max(sweep.number(arm, DOWNLOAD) for arm in cells), sweep.number(test, DOWNLOAD)
     numbers: Numbers = {f"{DOWNLOAD}, its test": fired, "the table's cells, at most": most}
     for silent in sweep.select({**TEST, "sizes joined": False}):
         numbers["its test, sizes not joined"] = sweep.number(silent, DOWNLOAD)
     return Verdict(fired > 0 == most, numbers)
 
 
-def no_stated_epsilon_is_proved(sweep: Sweep) -> Verdict | None:
+@about(
+    lambda sweep: (*sweep.select(THEIRS), *sweep.select(TEST)),
+    lambda sweep: (*sweep.select(PAPERS), *sweep.select(ON_MNIST)),
+)
+def no_stated_epsilon_is_proved(sweep: Sweep, theirs: Sequence[str], papers: Sequence[str]) -> Verdict:
     """What is proved is above what is stated, in each arm; FederatedScope's class itself proves nothing.
 
     Its training does, where gradients are clipped. Nothing here refutes a stated epsilon.
     """
-    cells = sweep.select(THEIRS)
-    theirs, papers = (*cells, *sweep.select(TEST)), (*sweep.select(PAPERS), *sweep.select(ON_MNIST))
-    if not theirs or not papers:
-        return None
     over = {arm: sweep.number(arm, "epsilon") / sweep.number(arm, "stated") for arm in papers}
     closest = min(over, key=lambda arm: over[arm])
     given = sum(sweep.fact(arm, "epsilon") is not None for arm in theirs)
     above = sum(ratio > 1 for ratio in over.values())
+    cells = sweep.select(THEIRS)
     by_steps = {arm: epsilon for arm in cells if (epsilon := proved_by_steps(sweep, arm)) is not None}
     exceed = all(epsilon > sweep.factor(arm, "epsilon") for arm, epsilon in by_steps.items())
     numbers: Numbers = {
@@ -88,39 +89,32 @@ def no_stated_epsilon_is_proved(sweep: Sweep) -> Verdict | None:
     return Verdict(given == 0 and exceed and above == len(papers), numbers)
 
 
-CLAIMS = (
-    *map(falls_with_ratio, WAYS),
-    alike(
-        {"epsilon": 50, "constant": 1},
-        {"epsilon": 100, "constant": 2},
-        name="Cells (50, c = 1) and (100, c = 2), whose noise is one, agree (within a margin)",
-    ),
-    Claim(
-        "Download noise fires in FederatedScope's test, and in no cell of its table",
-        download_noise_fires_in_the_test_only,
-        "identity",
-    ),
-    Claim(
+CLAIMS = as_claims(
+    {
+        **{
+            f"Accuracy falls in c / epsilon, as {who} has it (neighbours within a margin)": falls_with_ratio(
+                way
+            )
+            for way, who in WAYS.items()
+        },
+        "Cells (50, c = 1) and (100, c = 2), whose noise is one, agree (within a margin)": alike(
+            {"epsilon": 50, "constant": 1}, {"epsilon": 100, "constant": 2}
+        ),
+        "Download noise fires in FederatedScope's test, and in no cell of its table": identity(
+            download_noise_fires_in_the_test_only
+        ),
         "No stated epsilon is proved: what holds by the paper's clip, and by FederatedScope's clipped "
-        "gradients, is larger",
-        no_stated_epsilon_is_proved,
-        "identity",
-    ),
-    rises(
-        "epsilon",
-        ON_MNIST,
-        name="MNIST: the smaller epsilon, the less accurate (neighbours within a margin)",
-    ),
-    rises(
-        "clients",
-        ON_MNIST,
-        name="MNIST: at one epsilon more clients are more accurate (neighbours within a margin)",
-    ),
-    best_inside(
-        "rounds",
-        ON_MNIST,
-        name="MNIST: at one epsilon there is a best number of rounds, neither few nor many",
-    ),
+        "gradients, is larger": identity(no_stated_epsilon_is_proved),
+        "MNIST: the smaller epsilon, the less accurate (neighbours within a margin)": rises(
+            "epsilon", ON_MNIST
+        ),
+        "MNIST: at one epsilon more clients are more accurate (neighbours within a margin)": rises(
+            "clients", ON_MNIST
+        ),
+        "MNIST: at one epsilon there is a best number of rounds, neither few nor many": best_inside(
+            "rounds", ON_MNIST
+        ),
+    }
 )
 
 
