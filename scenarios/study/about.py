@@ -1,6 +1,6 @@
 """A study's claims as one table, from what is stated to what decides it; and judges of a study's own.
 
-    CLAIMS = stated({
+    CLAIMS = as_claims({
         "More privacy costs more": rises("epsilon", {"mechanism": "ldp"}),
         "Any noise costs accuracy": noise_costs,
     })
@@ -29,7 +29,7 @@ Judge = Callable[..., Verdict | None]
 """Of the sweep and what each subject found."""
 
 
-def stated(table: Mapping[str, Claim[Sweep]]) -> tuple[Claim[Sweep], ...]:
+def as_claims(table: Mapping[str, Claim[Sweep]]) -> tuple[Claim[Sweep], ...]:
     """The claims of a table, each with the name that stands before it."""
     return tuple(replace(claim, name=name) for name, claim in table.items())
 

@@ -15,7 +15,7 @@ from scenarios.frame.spec import Claim, Verdict
 from scenarios.inference.inversion import RECOVERED
 from scenarios.inference.membership import ATTACKS
 from scenarios.runs.run import scenario_of
-from scenarios.study.about import about, all_of, stated, together
+from scenarios.study.about import about, all_of, as_claims, together
 from scenarios.study.arms import Where
 from scenarios.study.bounds import above, below
 from scenarios.study.comparison import CLOSE, level
@@ -150,7 +150,7 @@ def advantages_are_below_the_ceiling(sweep: Sweep, arms: Sequence[str]) -> Verdi
 
 # -- the study ---------------------------------------------------------------------------------------------
 
-CLAIMS = stated(
+CLAIMS = as_claims(
     {
         "Gradient inversion recovers a row from a bare update of one step on it (similarity "
         f"{RECOVERED:g})": bare_update_is_inverted,

@@ -17,7 +17,7 @@ from scenarios.catalogue import SCENARIOS
 from scenarios.federated.cell import FederatedCell
 from scenarios.frame.spec import Verdict
 from scenarios.runs.run import scenario_of
-from scenarios.study.about import about, along, stated
+from scenarios.study.about import about, along, as_claims
 from scenarios.study.arms import Where
 from scenarios.study.comparison import CLOSE, difference, rise
 from scenarios.study.estimates import Estimate, estimate
@@ -167,7 +167,7 @@ def _accounted(sweep: Sweep, arm: str) -> float:
     return spent(Ledger.of([SampledGaussian(z, sampled, cell.rounds)]), parameters["delta"]).epsilon
 
 
-CLAIMS = stated(
+CLAIMS = as_claims(
     {
         "Accuracy falls as z rises, for every number of users (neighbours within a margin)": falls(
             Z, USUAL_CLIP

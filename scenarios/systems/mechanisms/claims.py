@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Verdict
 from scenarios.runs.run import scenario_of
-from scenarios.study.about import about, all_of, along, stated
+from scenarios.study.about import about, all_of, along, as_claims
 from scenarios.study.bounds import ahead
 from scenarios.study.comparison import level
 from scenarios.study.makers import Numbers, alike, apart, identity, rises
@@ -97,7 +97,7 @@ def few_parties_hide_no_data_set(sweep: Sweep, arms: Sequence[str]) -> Verdict:
     return Verdict(level(sweep, best).high < MEANINGFUL, numbers)
 
 
-CLAIMS = stated(
+CLAIMS = as_claims(
     {
         "What exact mechanisms state is proved: none spends more": identity(exact_is_proved),
         "What NbAFL and RPFL (its open constants as below) state is proved at no epsilon": identity(

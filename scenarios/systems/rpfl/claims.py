@@ -9,7 +9,7 @@ from mechanisms.audits.membership import advantage_at_most
 from scenarios.federated.measures import BACKDOOR as SUCCESS
 from scenarios.federated.measures import BALANCED, MAJORITY
 from scenarios.frame.spec import Claim, Verdict
-from scenarios.study.about import about, all_of, pairs_of, stated, together
+from scenarios.study.about import about, all_of, as_claims, pairs_of, together
 from scenarios.study.arms import Where
 from scenarios.study.bounds import above, ahead, below
 from scenarios.study.comparison import CLOSE, rise
@@ -158,7 +158,7 @@ def majority_rate(sweep: Sweep, arm: str) -> Verdict:
 # -- all ---------------------------------------------------------------------------------------------------
 
 CLAIMS = (
-    *stated(
+    *as_claims(
         {
             f"With {MOST:.0%} attackers RPFL's backdoor success falls with its weight, and is below "
             "FedAvg's.": descends(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mechanisms.servers.group_median import lies_withstood
 from node.task.load import load_task
 from scenarios.frame.spec import Verdict
-from scenarios.study.about import about, all_of, stated, together
+from scenarios.study.about import about, all_of, as_claims, together
 from scenarios.study.arms import Arm, Where
 from scenarios.study.bounds import above, ahead, below
 from scenarios.study.comparison import difference
@@ -114,7 +114,7 @@ def _after(sweep: Sweep, name: str) -> NDArray[np.float64]:
     return np.array([np.mean(outcome.figures[_AFTER]) for outcome in sweep.outcomes[name]])
 
 
-CLAIMS = stated(
+CLAIMS = as_claims(
     {
         "Where nobody lies, median of group sums and loss gate cost at most 2 points.": together(
             ahead(-LITTLE, _of((MEDIAN, GATE, BOTH), NOBODY), _of(SUM, NOBODY)),

@@ -10,7 +10,7 @@ from mechanisms.servers.rpfl_server import FIRST_STEP
 from scenarios.federated.measures import BACKDOOR as SUCCESS
 from scenarios.federated.measures import BALANCED, EXCESS
 from scenarios.frame.spec import Verdict
-from scenarios.study.about import Subject, about, all_of, along, stated
+from scenarios.study.about import Subject, about, all_of, along, as_claims
 from scenarios.study.arms import Where
 from scenarios.study.comparison import CLOSE, level, rise
 from scenarios.study.estimates import estimate
@@ -135,7 +135,7 @@ def noise_raises_then_lowers(sweep: Sweep, *found: Sequence[str]) -> Verdict:
     return Verdict(holds, {**numbers, **figures_of(sweep, found[0], SUCCESS)})
 
 
-CLAIMS = stated(
+CLAIMS = as_claims(
     {
         "What is proved of Theorem 1's noise (c = 1), by publishing the noised rows, is more than it "
         "states.": identity(proved_is_more),

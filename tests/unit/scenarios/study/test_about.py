@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from scenarios.frame.spec import Verdict
-from scenarios.study.about import about, all_of, along, pairs_of, stated, together
+from scenarios.study.about import about, all_of, along, as_claims, pairs_of, together
 from scenarios.study.makers import identity
 from scenarios.study.sweep import Sweep
 from tests.unit.scenarios.study.made_up import TWO, sweep
@@ -16,7 +16,7 @@ def test_a_selection_is_its_first_arm_and_the_table_names_the_claim() -> None:
     def noise_costs(sweep: Sweep, quiet: str, noised: str) -> Verdict:
         return Verdict(sweep.mean(quiet) > sweep.mean(noised), {"of": f"{quiet}, {noised}"})
 
-    one, other = stated({"Noise costs": identity(noise_costs), "Both": together(noise_costs, noise_costs)})
+    one, other = as_claims({"Noise costs": identity(noise_costs), "Both": together(noise_costs, noise_costs)})
     assert one.judge(sweep(TWO)) == other.judge(sweep(TWO)) == Verdict(True, {"of": "none, ldp 8"})
     assert (one.name, one.kind) == ("Noise costs", "identity")
     assert (other.name, other.kind) == ("Both", "finding")
