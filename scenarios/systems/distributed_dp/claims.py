@@ -22,6 +22,7 @@ from scenarios.study.makers import Numbers, identity
 from scenarios.study.sweep import Quick, Study, Sweep
 from scenarios.swarms.dealt import HONEST, STEP_BYTES, STEP_S, Dealt, with_honest
 from scenarios.swarms.progress import percent
+from scenarios.systems.distributed_dp import reference
 from scenarios.systems.distributed_dp.arms import (
     ADULT,
     ALONE,
@@ -41,19 +42,6 @@ from scenarios.systems.distributed_dp.arms import (
     own,
 )
 from scenarios.systems.distributed_dp.charts import charts, tables
-from scenarios.systems.distributed_dp.reference import (
-    AUC_BELOW_CENTRAL,
-    AUC_BELOW_POOLED,
-    BY_HONEST,
-    BY_HONEST_BATCH,
-    BYTES_A_WORD,
-    BYTES_MORE,
-    FEATURES_GAIN,
-    GOALS,
-    SIMULATED,
-    STEP_S_AT_MOST,
-    stated,
-)
 
 ROUNDING = 1 + 1e-6
 """The tolerated factor for the rounding of an accountant."""
@@ -80,10 +68,10 @@ def fewer_honest_cost_epsilon(sweep: Sweep, arms: Sequence[str]) -> Verdict | No
     largest = 0.0
     for arm in arms:
         epsilon = sweep.factor(arm, "epsilon")
-        if sweep.number(arm, HONEST) != 6 or _batch(sweep, arm) != BY_HONEST_BATCH:
+        if sweep.number(arm, HONEST) != 6 or _batch(sweep, arm) != reference.BY_HONEST_BATCH:
             continue
         spent = sweep.number(arm, "epsilon") / epsilon  # steps in reserve are not spent
-        for members, said in BY_HONEST.get(epsilon, {}).items():
+        for members, said in reference.BY_HONEST.get(epsilon, {}).items():
             found = sweep.number(arm, with_honest(members - 1))
             if math.isfinite(found):
                 numbers[f"epsilon {epsilon:g}, {members} of 10 honest"] = found
@@ -104,9 +92,7 @@ def _batch(sweep: Sweep, arm: str) -> float | None:
 def reaches_stated(where: Where) -> Claim[Sweep]:
     """Every selected arm is as accurate as stated, or above, within a margin."""
 
-    @about(
-        lambda sweep: {arm: at for arm, at in stated(sweep, SIMULATED).items() if arm in sweep.select(where)}
-    )
+    @about(lambda sweep: reference.stated(sweep, reference.SIMULATED, where))
     def judge(sweep: Sweep, said: Mapping[str, float]) -> Verdict:
         numbers, above = Numbers(), []
         for arm, at in said.items():
@@ -119,7 +105,7 @@ def reaches_stated(where: Where) -> Claim[Sweep]:
     return judge
 
 
-@about(lambda sweep: stated(sweep, GOALS))
+@about(lambda sweep: reference.stated(sweep, reference.GOALS))
 def reaches_goals(sweep: Sweep, goals: Mapping[str, float]) -> Verdict:
     """Every goal for accuracy that this run can judge is met by the mean."""
     numbers: Numbers = {}
@@ -136,17 +122,18 @@ def adult_reaches_its_goal(sweep: Sweep, pooled: str, pairs: Sequence[tuple[str,
     numbers, met = Numbers(), []
     for arm, central in pairs:
         epsilon = sweep.factor(arm, "epsilon")
-        if epsilon in AUC_BELOW_POOLED:
-            most = AUC_BELOW_POOLED[epsilon]
+        if epsilon in reference.AUC_BELOW_POOLED:
+            most = reference.AUC_BELOW_POOLED[epsilon]
             below, below_central = (sweep.mean(one) - sweep.mean(arm) for one in (pooled, central))
-            met.append(below <= most or below_central <= AUC_BELOW_CENTRAL)
+            met.append(below <= most or below_central <= reference.AUC_BELOW_CENTRAL)
             numbers |= {
                 f"epsilon {epsilon:g}, below pooled": below,
                 f"epsilon {epsilon:g}, allowed": most,
                 f"epsilon {epsilon:g}, below central": below_central,
                 f"epsilon {epsilon:g}, margin": difference(sweep, arm, pooled).margin,
             }
-    return Verdict(all(met), {**numbers, "below central allowed": AUC_BELOW_CENTRAL}) if met else None
+    numbers["below central allowed"] = reference.AUC_BELOW_CENTRAL
+    return Verdict(all(met), numbers) if met else None
 
 
 # -- comparisons -------------------------------------------------------------------------------------------
@@ -168,7 +155,7 @@ def costs_what_is_stated(more: Where, less: Where) -> Claim[Sweep]:
 
     @about(pairs_of(more, less))
     def judge(sweep: Sweep, pairs: Sequence[tuple[str, str]]) -> Verdict | None:
-        said, numbers, excesses = stated(sweep, SIMULATED), Numbers(), []
+        said, numbers, excesses = reference.stated(sweep, reference.SIMULATED), Numbers(), []
         for one, other in (pair for pair in pairs if all(arm in said for arm in pair)):
             loss, allowed = difference(sweep, other, one), said[one] - said[other]
             excesses.append(estimate(sweep.values(one) - sweep.values(other) - allowed).margins)
@@ -201,7 +188,7 @@ def features_gain_more(
             alone = alone_at[epsilon]
             gain, noise = difference(sweep, plain, features), difference(sweep, alone, plain)
             more = estimate(sweep.values(features) - 2 * sweep.values(plain) + sweep.values(alone))
-            holds.append(gain.high >= FEATURES_GAIN and more.above)
+            holds.append(gain.high >= reference.FEATURES_GAIN and more.above)
             numbers |= {
                 f"epsilon {epsilon:g}, points by features": 100 * gain.mean,
                 f"epsilon {epsilon:g}, margin": 100 * gain.margin,
@@ -228,11 +215,11 @@ def _with_real_steps(sweep: Sweep) -> list[str]:
 @about(_with_real_steps)
 def steps_are_cheap(sweep: Sweep, arms: Sequence[str]) -> Verdict:
     """A step of ten real peers takes at most the stated seconds and bytes; only where real nodes ran."""
-    most = BYTES_A_WORD * size_of(MNIST) + BYTES_MORE
+    most = reference.BYTES_A_WORD * size_of(MNIST) + reference.BYTES_MORE
     seconds, sent = (max(sweep.mean(arm, fact) for arm in arms) for fact in (STEP_S, STEP_BYTES))
-    numbers: Numbers = {"s a step": seconds, "at most s": STEP_S_AT_MOST}
+    numbers: Numbers = {"s a step": seconds, "at most s": reference.STEP_S_AT_MOST}
     numbers |= {"bytes a peer and step": sent, "at most bytes": most}
-    return Verdict(seconds <= STEP_S_AT_MOST and sent <= most, numbers)
+    return Verdict(seconds <= reference.STEP_S_AT_MOST and sent <= most, numbers)
 
 
 CLAIMS = as_claims(
@@ -251,13 +238,13 @@ CLAIMS = as_claims(
         "margin)": costs_what_is_stated(USUAL, FEWER),
         "Shared noise beats each node's own noise, at every epsilon (by more than a "
         "margin)": shared_beats_alone,
-        f"On MNIST scattering gains {100 * FEATURES_GAIN:g} points, and more than shared noise does "
-        "(by more than a margin)": features_gain_more,
+        f"On MNIST scattering gains {100 * reference.FEATURES_GAIN:g} points, and more than shared noise "
+        "does (by more than a margin)": features_gain_more,
         "Shared noise reaches the accuracy that was asked for": reaches_goals,
         "On Adult its AUC is as close as asked for to no privacy, or to a trusted "
         "server": adult_reaches_its_goal,
-        f"A step of ten real peers takes {STEP_S_AT_MOST:g} s and {BYTES_A_WORD} d + 40 kB at "
-        "most": steps_are_cheap,
+        f"A step of ten real peers takes {reference.STEP_S_AT_MOST:g} s and {reference.BYTES_A_WORD} d + "
+        "40 kB at most": steps_are_cheap,
     }
 )
 
