@@ -81,34 +81,6 @@ USUAL_CLIP: Factors = {**FLAT, "clip": USUAL.clip}
 USUAL_NOISE: Factors = {**FLAT, Z: USUAL.noise_multiplier}
 
 
-def _noise_arms() -> list[Arm]:
-    varied = {users: NOISE if users == USUAL.clients else NOISE_OF_ALL for users in USERS}
-    return [
-        replace(USUAL, clients=users, noise_multiplier=z).arm(f"users{users}-z{z:g}")
-        for users, each in varied.items()
-        for z in each
-    ]
-
-
-def _clip_arms() -> list[Arm]:
-    """With the usual users; the usual clip has its arm."""
-    return [
-        replace(USUAL, clip=clip, noise_multiplier=z).arm(f"clip{clip:g}-z{z:g}")
-        for z in NOISE_OF_ALL
-        for clip in CLIPS
-        if clip != USUAL.clip
-    ]
-
-
-def _estimator_arms() -> list[Arm]:
-    """Estimator "fixed" (f_f) or "clipped" (f_c), a flat or a per-layer clip; the usual pair has its arm."""
-    varied = (("fixed", True), ("clipped", False), ("clipped", True))
-    return [
-        replace(USUAL, estimator=one, per_layer=layers).arm(f"{one}-{'layers' if layers else 'flat'}")
-        for one, layers in varied
-    ]
-
-
 def _book_arms() -> list[Arm]:
     """The book's printed settings: two of ten clients per round, lambda 0.5, C 1000, sigma 0.001."""
     printed = {"clients_per_round": 2, "scale": 0.5, "clip_radius": 1000.0, "noise_std": 0.001}
@@ -134,7 +106,24 @@ def _book_arms() -> list[Arm]:
     ]
 
 
-ARMS: tuple[Arm, ...] = (*_noise_arms(), *_clip_arms(), *_estimator_arms(), *_book_arms())
+ARMS: tuple[Arm, ...] = (
+    *(
+        replace(USUAL, clients=users, noise_multiplier=z).arm(f"users{users}-z{z:g}")
+        for users in USERS
+        for z in (NOISE if users == USUAL.clients else NOISE_OF_ALL)
+    ),
+    *(
+        replace(USUAL, clip=clip, noise_multiplier=z).arm(f"clip{clip:g}-z{z:g}")
+        for z in NOISE_OF_ALL
+        for clip in CLIPS
+        if clip != USUAL.clip  # which has its arm
+    ),
+    replace(USUAL, per_layer=True).arm("fixed-layers"),
+    replace(USUAL, estimator="clipped").arm("clipped-flat"),
+    replace(USUAL, estimator="clipped", per_layer=True).arm("clipped-layers"),
+    *_book_arms(),
+)
+"""Estimators: "fixed" (f_f) and "clipped" (f_c), each with a flat or a per-layer clip."""
 
 
 def own(path: str, parameters: Mapping[str, Any]) -> FederatedCell:
