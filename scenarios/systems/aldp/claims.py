@@ -209,11 +209,8 @@ STANDS_IN = (
     ("the sum of updates", "their mean, as its code takes it"),
 )
 
-ENTRY = SCENARIOS["aldp"]
 STUDY = Study(
-    name=ENTRY.name,
-    source=ENTRY.source,
-    summary=ENTRY.summary,
+    **SCENARIOS["aldp"].listed,
     stands_in=STANDS_IN,
     data_sets=(),
     arms=ARMS,

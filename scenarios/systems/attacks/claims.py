@@ -228,11 +228,8 @@ def _listed(sweep: Sweep, arms: Mapping[str, Where]) -> str:
     return ", ".join(f"{sweep.mean(arm):.2f} {words}" for words, arm in found.items() if arm is not None)
 
 
-ENTRY = SCENARIOS["attacks"]
 STUDY = Study(
-    name=ENTRY.name,
-    source=ENTRY.source,
-    summary=ENTRY.summary,
+    **SCENARIOS["attacks"].listed,
     stands_in=(
         (
             "inversion: ImageNet and CIFAR-10, residual networks",

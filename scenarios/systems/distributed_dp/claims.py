@@ -291,11 +291,8 @@ STANDS_IN = (
     ("ldp", "noise on updates for whole data sets at the same stated epsilon: another, larger promise"),
 )
 
-ENTRY = SCENARIOS["distributed-dp"]
 STUDY = Study(
-    name=ENTRY.name,
-    source=ENTRY.source,
-    summary=ENTRY.summary,
+    **SCENARIOS["distributed-dp"].listed,
     stands_in=STANDS_IN,
     data_sets=("digits",),
     arms=ARMS,

@@ -219,11 +219,8 @@ def _usual_in_words(sweep: Sweep) -> str:
     return f"At epsilon {sweep.number(next(iter(users)), 'epsilon'):.2g} for a user, {reached}{beside}."
 
 
-ENTRY = SCENARIOS["dp-fedavg"]
 STUDY = Study(
-    name=ENTRY.name,
-    source=ENTRY.source,
-    summary=ENTRY.summary,
+    **SCENARIOS["dp-fedavg"].listed,
     stands_in=(
         ("the paper: text of hundreds of thousands of users", "MNIST dealt at random, 60 images a user"),
         ("the paper: an LSTM of 1.35 million parameters", "a perceptron 784-32-10 of 25,450"),

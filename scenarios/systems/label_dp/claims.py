@@ -247,11 +247,8 @@ def _cost(sweep: Sweep, arm: str) -> str:
     return f" (epsilon {stated:g} stated, {true:g} spent on a label)"
 
 
-ENTRY = SCENARIOS["label-dp"]
 STUDY = Study(
-    name=ENTRY.name,
-    source=ENTRY.source,
-    summary=ENTRY.summary,
+    **SCENARIOS["label-dp"].listed,
     stands_in=(
         ("Criteo, 41 million rows in batches of 16,000", "8,000 of them: 7,200 to train on, batches of 256"),
         ("categories seen more than 100 times", "more than 10 times"),

@@ -180,11 +180,8 @@ STANDS_IN = (
     ("embedding DP", "not drawn: it is for embeddings of a vertical split, where parties share rows"),
 )
 
-ENTRY = SCENARIOS["mechanisms"]
 STUDY = Study(
-    name=ENTRY.name,
-    source=ENTRY.source,
-    summary=ENTRY.summary,
+    **SCENARIOS["mechanisms"].listed,
     stands_in=STANDS_IN,
     data_sets=("digits",),
     arms=ARMS,

@@ -88,11 +88,8 @@ SHORT: tuple[Where, ...] = (
 """The arms of the short form."""
 FACTORS = {arm.arm: arm.factors for arm in ARMS}
 
-ENTRY = SCENARIOS["rpfl"]
 STUDY = Study(
-    name=ENTRY.name,
-    source=ENTRY.source,
-    summary=ENTRY.summary,
+    **SCENARIOS["rpfl"].listed,
     stands_in=STANDS_IN,
     data_sets=("adult", "loan"),
     arms=ARMS,
