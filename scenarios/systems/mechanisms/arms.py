@@ -28,8 +28,6 @@ from scenarios.swarms.cells import SwarmCell, changed_task, first_mechanism
 PARTIES = 10
 STATED = (1, 3, 10, 30, 100, 300, 1000)
 """The requested epsilons, over the whole run."""
-RECORDS, LABELS = STATED[:4], STATED[:4]
-"""The epsilons of mechanisms that reach the result without noise early."""
 DELTA = 1e-5
 CLIP = 1.0
 """The clipping radius of updates and of row gradients in all exact mechanisms."""
@@ -120,14 +118,10 @@ def _rpfl(arm: str, epsilon: float) -> Cell:
 # -- arms --------------------------------------------------------------------------------------------------
 
 
-def _plain_noise(constant: float) -> Callable[[str, float], Cell]:
-    quiet = {"proximal": 0.0, "grad_clip": None}
-    return _central("nbafl-federatedscope", constant=constant, clip=ELEMENT_CLIP, sizes_joined=False, **quiet)
-
-
 EXACT = ("ldp", "aldp", "dp-fedavg", "dp-sgd", "row-noise", "label-dp")
 """The mechanisms whose stated epsilon is meant to be proved."""
 
+_LOOSE: Mapping[str, object] = {"proximal": 0.0, "grad_clip": None}
 _RAW = {"mechanism": "aldp", "window_source": "raw", "public_radius": True}
 LINES: Mapping[str, Callable[[str, float], Cell]] = {
     "ldp": _node(mechanism="ldp"),
@@ -135,18 +129,18 @@ LINES: Mapping[str, Callable[[str, float], Cell]] = {
     "aldp-raw": _node(**_RAW),
     "aldp-linear": _node(**_RAW, calibration="linear-classic"),
     "dp-fedavg": _dp_fedavg,
-    "nbafl": _central("nbafl", delta=DELTA, clip=WEIGHTS_CLIP, exposures=1, proximal=0.0, grad_clip=None),
-    "nbafl-federatedscope": _plain_noise(constant_of(DELTA)),
+    "nbafl": _central("nbafl", delta=DELTA, clip=WEIGHTS_CLIP, exposures=1, **_LOOSE),
+    "nbafl-federatedscope": _central(
+        "nbafl-federatedscope", constant=constant_of(DELTA), clip=ELEMENT_CLIP, sizes_joined=False, **_LOOSE
+    ),
     "dp-sgd": _node(mechanism="dp-sgd"),
     "row-noise": _row_noise,
     "rpfl": _rpfl,
     "label-dp": _central("label-dp", classes=WIDTHS[-1]),
 }
 """From each mechanism that states an epsilon to the maker of its cells, of an arm's name and an epsilon."""
-FEWER: Mapping[str, Sequence[float]] = {"dp-sgd": RECORDS, "label-dp": LABELS}
-"""The mechanisms that are not run at every epsilon of `STATED`."""
-
-_WEAK_DP = {"norm_bound": CLIP, "noise_std": 0.025}
+FEWER: Mapping[str, Sequence[float]] = {"dp-sgd": STATED[:4], "label-dp": STATED[:4]}
+"""The mechanisms that reach the result without noise early, and are not run at every epsilon."""
 
 
 def _robust(arm: str, aggregator: str, parameters: Mapping[str, object]) -> Federated:
@@ -158,7 +152,7 @@ _QUIET = (
     _peers("secure-sum", {"mechanism": "none"}),
     _server("fedavg", "fedavg", {"clients_per_round": PARTIES}),
     _robust("median", "coordinate-median", {}),
-    _robust("weak-dp", "weak-dp", _WEAK_DP),
+    _robust("weak-dp", "weak-dp", {"norm_bound": CLIP, "noise_std": 0.025}),
 )
 ARMS: tuple[Arm, ...] = (
     *(Arm(cell, {"mechanism": cell.arm}) for cell in _QUIET),
