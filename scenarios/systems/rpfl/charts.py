@@ -45,19 +45,6 @@ from scenarios.systems.rpfl.arms import (
 from scenarios.systems.rpfl.claims import MEMBERSHIPS
 from scenarios.systems.rpfl.theorems import LEAST_STD
 
-SWARM_DEFENCES: Mapping[str, str] = {
-    lying.SUM: "one sum",
-    lying.MEDIAN: "median of group sums",
-    lying.GATE: "loss gates",
-    lying.BOTH: "groups and gates",
-}
-SWARM_LIES: Mapping[str, str] = {
-    lying.NOBODY: "nobody lies",
-    lying.SOME: f"{lying.WITHSTOOD} lie",
-    lying.MANY: f"{lying.TOO_MANY} lie",
-    lying.ONCE_ONLY: "a single lie",
-    lying.FROM_LATE: f"from round {lying.LATE} on",
-}
 DOCUMENT: Mapping[str, tuple[str, str]] = {
     "plain averaging": ("82 %", "86 %"),
     "CDP, epsilon 8": ("64 %", "73 %"),
@@ -234,8 +221,8 @@ SWARMS = _bars(
     "Lying peers in a swarm without a server",
     "Digits, 15 peers: accuracy of the agreed model after the last round. Nobody sees a single update, only "
     "a sum: of all peers, or of groups of three.",
-    lambda factors: SWARM_LIES[str(factors["lie"])],
-    [(name, {**lying.SWARM, "defence": defence}, "") for defence, name in SWARM_DEFENCES.items()],
+    lambda factors: lying.LIES[str(factors["lie"])][1],
+    [(words, {**lying.SWARM, "defence": by}, "") for by, (*_, words) in lying.DEFENCES.items()],
 )
 MEMBER_ACCURACIES = _bars(
     "members",
@@ -325,8 +312,8 @@ tables = tabled(
         },
         names={
             f"{told}: {by}": {**lying.SWARM, "defence": defence, "lie": lie}
-            for lie, told in SWARM_LIES.items()
-            for defence, by in SWARM_DEFENCES.items()
+            for lie, (_, told) in lying.LIES.items()
+            for defence, (*_, by) in lying.DEFENCES.items()
         },
         heading="peers",
     ),

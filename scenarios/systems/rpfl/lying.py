@@ -34,22 +34,22 @@ ONCE, LATE = 8, 11
 """The round of a single lie, and the first round of lies that do not end."""
 
 NOBODY, SOME, MANY, ONCE_ONLY, FROM_LATE = "honest", f"{WITHSTOOD}liars", f"{TOO_MANY}liars", "once", "late"
-LIES: Mapping[str, Lie] = {
-    NOBODY: HONEST,
-    SOME: Lie(WITHSTOOD / PEERS),
-    MANY: Lie(TOO_MANY / PEERS),
-    ONCE_ONLY: Lie(WITHSTOOD / PEERS, factor=100.0, first=ONCE, last=ONCE),
-    FROM_LATE: Lie(WITHSTOOD / PEERS, first=LATE),
+LIES: Mapping[str, tuple[Lie, str]] = {
+    NOBODY: (HONEST, "nobody lies"),
+    SOME: (Lie(WITHSTOOD / PEERS), f"{WITHSTOOD} lie"),
+    MANY: (Lie(TOO_MANY / PEERS), f"{TOO_MANY} lie"),
+    ONCE_ONLY: (Lie(WITHSTOOD / PEERS, factor=100.0, first=ONCE, last=ONCE), "a single lie"),
+    FROM_LATE: (Lie(WITHSTOOD / PEERS, first=LATE), f"from round {LATE} on"),
 }
+"""From a level of the factor `lie` to what liars do, and its words."""
 
-SUM, MEDIAN, GATE, BOTH = "sum", "groups", "gate", "both"
-DEFENCES: Mapping[str, tuple[int, bool]] = {
-    SUM: (1, False),
-    MEDIAN: (GROUPS, False),
-    GATE: (1, True),
-    BOTH: (GROUPS, True),
+DEFENCES: Mapping[str, tuple[int, bool, str]] = {
+    "sum": (1, False, "one sum"),
+    "groups": (GROUPS, False, "median of group sums"),
+    "gate": (1, True, "loss gates"),
+    "both": (GROUPS, True, "groups and gates"),
 }
-"""From a defence to the number of groups, and whether peers have a gate."""
+"""From a level of the factor `defence` to the number of groups, whether peers have a gate, and its words."""
 SWARM: Where = {"setting": "swarm"}
 
 _TASK = changed_task(load_task("digits", []), {"train": {"grad_clip": 5.0}})
@@ -57,10 +57,10 @@ _TASK = changed_task(load_task("digits", []), {"train": {"grad_clip": 5.0}})
 
 
 def _arm(defence: str, lie: str) -> Arm:
-    groups, gated = DEFENCES[defence]
+    (groups, gated, _), (told, _) = DEFENCES[defence], LIES[lie]
     gate = {"aggregation": {"loss_gate": TOLERANCE}} if gated else {}
     swarm = SwarmCell(f"swarm-{defence}-{lie}", changed_task(_TASK, gate), PEERS)
-    return Arm(LyingSwarmCell(swarm, LIES[lie], groups), {"setting": "swarm", "defence": defence, "lie": lie})
+    return Arm(LyingSwarmCell(swarm, told, groups), {"setting": "swarm", "defence": defence, "lie": lie})
 
 
 ARMS = tuple(_arm(defence, lie) for lie in LIES for defence in DEFENCES)
@@ -86,14 +86,14 @@ def _of(defence: str | tuple[str, ...], lie: str) -> Where:
     return {**SWARM, "defence": defence, "lie": lie}
 
 
-@about(all_of(_of((GATE, BOTH), NOBODY)))
+@about(all_of(_of(("gate", "both"), NOBODY)))
 def nothing_is_refused(sweep: Sweep, arms: Sequence[str]) -> Verdict:
     """Where nobody lies no gate refuses a base."""
     told = figures_of(sweep, arms, ROLLED_BACK)
     return Verdict(not any(told.values()), told)
 
 
-@about(_of(SUM, ONCE_ONLY), _of(GATE, ONCE_ONLY), _of(GATE, NOBODY))
+@about(_of("sum", ONCE_ONLY), _of("gate", ONCE_ONLY), _of("gate", NOBODY))
 def gates_undo_a_single_lie(sweep: Sweep, alone: str, gated: str, honest: str) -> Verdict | None:
     """In the three rounds after a single lie a swarm with gates is far ahead; it ends as if nobody lied."""
     if len(sweep.curve(gated)) < _AFTER.stop:
@@ -117,19 +117,21 @@ def _after(sweep: Sweep, name: str) -> NDArray[np.float64]:
 CLAIMS = as_claims(
     {
         "Where nobody lies, median of group sums and loss gate cost at most 2 points.": together(
-            ahead(-LITTLE, _of((MEDIAN, GATE, BOTH), NOBODY), _of(SUM, NOBODY)),
+            ahead(-LITTLE, _of(("groups", "gate", "both"), NOBODY), _of("sum", NOBODY)),
             nothing_is_refused,
         ),
         "As many liars as the breakdown point take at most 8 points from groups, and one sum is "
-        "lost.": together(ahead(-HELD, _of(MEDIAN, SOME), _of(MEDIAN, NOBODY)), below(LOST, _of(SUM, SOME))),
+        "lost.": together(
+            ahead(-HELD, _of("groups", SOME), _of("groups", NOBODY)), below(LOST, _of("sum", SOME))
+        ),
         "With a third of the peers lying the median of group sums is lost, too.": below(
-            LOST, _of((MEDIAN, BOTH), MANY)
+            LOST, _of(("groups", "both"), MANY)
         ),
         "Loss gates lead a swarm back from a single lie.": gates_undo_a_single_lie,
         "Under a lie that does not end a gate keeps its owner's model, and not the common one.": together(
-            below(LOST, _of(GATE, FROM_LATE)),
-            below(LOST, _of(SUM, FROM_LATE), OWN),
-            above(KEPT, _of(GATE, FROM_LATE), OWN),
+            below(LOST, _of("gate", FROM_LATE)),
+            below(LOST, _of("sum", FROM_LATE), OWN),
+            above(KEPT, _of("gate", FROM_LATE), OWN),
         ),
     }
 )
