@@ -191,23 +191,17 @@ def _shares_in_words(sweep: Sweep) -> str:
     return f"Float shares err by {errors[0]}, {errors[-1]}." if len(errors) > 1 else ""
 
 
-STANDS_IN = (
-    (
-        "images and tables of its own tasks, in browsers",
-        "scikit-learn's digits, a perceptron 64-64-10, ten peers with unlike labels (Dirichlet 0.5)",
-    ),
-    ("noise at every epoch", "20 rounds of two local epochs, one noised offer each"),
-    (
-        "noise as its text describes it",
-        "arms exact-*: one radius and one noise for the whole update, calibrated exactly for all rounds",
-    ),
-    (
-        "noise as its code adds it",
-        "arms linear-*: the budget split evenly over rounds, the classic formula, all of it for each tensor",
-    ),
-    ("float shares between browsers", "the nodes' own arithmetic of shares, without a network"),
-    ("the sum of updates", "their mean, as its code takes it"),
-)
+STANDS_IN = {
+    "images and tables of its own tasks, in browsers": "scikit-learn's digits, a perceptron 64-64-10, ten "
+    "peers with unlike labels (Dirichlet 0.5)",
+    "noise at every epoch": "20 rounds of two local epochs, one noised offer each",
+    "noise as its text describes it": "arms exact-*: one radius and one noise for the whole update, "
+    "calibrated exactly for all rounds",
+    "noise as its code adds it": "arms linear-*: the budget split evenly over rounds, the classic formula, "
+    "all of it for each tensor",
+    "float shares between browsers": "the nodes' own arithmetic of shares, without a network",
+    "the sum of updates": "their mean, as its code takes it",
+}
 
 STUDY = Study(
     **SCENARIOS["aldp"].listed,

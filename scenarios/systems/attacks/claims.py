@@ -230,16 +230,14 @@ def _listed(sweep: Sweep, arms: Mapping[str, Where]) -> str:
 
 STUDY = Study(
     **SCENARIOS["attacks"].listed,
-    stands_in=(
-        (
-            "inversion: ImageNet and CIFAR-10, residual networks",
-            "digits of 8 x 8 pixels, a perceptron 64-64-10",
-        ),
-        ("inversion: the attacker guesses labels", "the attacker knows all labels of a sum"),
-        ("property: faces, who wears glasses", "Adult, whose clients are mostly women"),
-        ("property: many rounds of one group", "one round"),
-        ("membership: CIFAR and ImageNet, up to 256 shadows", "digits, models of 150 rows, 8 shadows"),
-    ),
+    stands_in={
+        "inversion: ImageNet and CIFAR-10, residual networks": "digits of 8 x 8 pixels, a perceptron "
+        "64-64-10",
+        "inversion: the attacker guesses labels": "the attacker knows all labels of a sum",
+        "property: faces, who wears glasses": "Adult, whose clients are mostly women",
+        "property: many rounds of one group": "one round",
+        "membership: CIFAR and ImageNet, up to 256 shadows": "digits, models of 150 rows, 8 shadows",
+    },
     data_sets=("digits",),  # Adult is asked for by the arms that use it: the others need no file
     arms=ARMS,
     seeds=5,

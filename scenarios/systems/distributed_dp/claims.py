@@ -268,28 +268,19 @@ def _at_three(sweep: Sweep, of: Setting) -> list[str]:
     ]
 
 
-STANDS_IN = (
-    (
-        "a simulation in numpy, central with scaled noise",
-        "the nodes' own trainers, words and steps, summed modulo 2^32",
-    ),
-    ("a perceptron with tanh, images standardised", "node.models:MLP with ReLU, standardised alike"),
-    ("step sizes chosen on test rows", "the product's table of defaults, by rows and epsilon"),
-    ("scattering by its own filters", "node.models:Scattering, features computed once and kept"),
-    (
-        "a server's DP-SGD",
-        "the same steps on all rows by one member, which adds the noise of one server by itself",
-    ),
-    ("local training with chosen settings", "one epoch a round, 20 rounds, rates from that search"),
-    (
-        "parts",
-        (
-            "equal and random, which favours nodes that train alone; what shared noise learns does not "
-            "depend on who has which rows"
-        ),
-    ),
-    ("ldp", "noise on updates for whole data sets at the same stated epsilon: another, larger promise"),
-)
+STANDS_IN = {
+    "a simulation in numpy, central with scaled noise": "the nodes' own trainers, words and steps, summed "
+    "modulo 2^32",
+    "a perceptron with tanh, images standardised": "node.models:MLP with ReLU, standardised alike",
+    "step sizes chosen on test rows": "the product's table of defaults, by rows and epsilon",
+    "scattering by its own filters": "node.models:Scattering, features computed once and kept",
+    "a server's DP-SGD": "the same steps on all rows by one member, which adds the noise of one server by "
+    "itself",
+    "local training with chosen settings": "one epoch a round, 20 rounds, rates from that search",
+    "parts": "equal and random, which favours nodes that train alone; what shared noise learns does not "
+    "depend on who has which rows",
+    "ldp": "noise on updates for whole data sets at the same stated epsilon: another, larger promise",
+}
 
 STUDY = Study(
     **SCENARIOS["distributed-dp"].listed,

@@ -221,13 +221,13 @@ def _usual_in_words(sweep: Sweep) -> str:
 
 STUDY = Study(
     **SCENARIOS["dp-fedavg"].listed,
-    stands_in=(
-        ("the paper: text of hundreds of thousands of users", "MNIST dealt at random, 60 images a user"),
-        ("the paper: an LSTM of 1.35 million parameters", "a perceptron 784-32-10 of 25,450"),
-        ("the paper: thousands of rounds", "40 rounds, each user in with probability 0.1"),
-        ("the book: a pretrained resnet18", "the same perceptron, from scratch"),
-        ("the book: CIFAR-10, ten clients of 5,000 images", "MNIST, ten clients of 500 images"),
-    ),
+    stands_in={
+        "the paper: text of hundreds of thousands of users": "MNIST dealt at random, 60 images a user",
+        "the paper: an LSTM of 1.35 million parameters": "a perceptron 784-32-10 of 25,450",
+        "the paper: thousands of rounds": "40 rounds, each user in with probability 0.1",
+        "the book: a pretrained resnet18": "the same perceptron, from scratch",
+        "the book: CIFAR-10, ten clients of 5,000 images": "MNIST, ten clients of 500 images",
+    },
     data_sets=(DATA_SET,),
     arms=ARMS,
     seeds=5,

@@ -249,15 +249,15 @@ def _cost(sweep: Sweep, arm: str) -> str:
 
 STUDY = Study(
     **SCENARIOS["label-dp"].listed,
-    stands_in=(
-        ("Criteo, 41 million rows in batches of 16,000", "8,000 of them: 7,200 to train on, batches of 256"),
-        ("categories seen more than 100 times", "more than 10 times"),
-        ("hidden layers of 1024, 512, 256 and 128", "a sixteenth: 64, 32, 16 and 8; embeddings of 80"),
-        ("one epoch of 2,582 steps", "12 epochs of 29 steps, chosen on a fifth of the training rows"),
-        ("AUC on a test set of its own", "AUC on the dev and test rows together: 800, 22 % clicked"),
-        ("the follower's L2 penalty is a mean, next to nothing", "the leader's sum, for both parties"),
-        ("how weights start follows its settings", "wide 0, embeddings normal (std 0.01), layers torch's"),
-    ),
+    stands_in={
+        "Criteo, 41 million rows in batches of 16,000": "8,000 of them: 7,200 to train on, batches of 256",
+        "categories seen more than 100 times": "more than 10 times",
+        "hidden layers of 1024, 512, 256 and 128": "a sixteenth: 64, 32, 16 and 8; embeddings of 80",
+        "one epoch of 2,582 steps": "12 epochs of 29 steps, chosen on a fifth of the training rows",
+        "AUC on a test set of its own": "AUC on the dev and test rows together: 800, 22 % clicked",
+        "the follower's L2 penalty is a mean, next to nothing": "the leader's sum, for both parties",
+        "how weights start follows its settings": "wide 0, embeddings normal (std 0.01), layers torch's",
+    },
     data_sets=(DATA_SET,),
     arms=ARMS,
     seeds=16,

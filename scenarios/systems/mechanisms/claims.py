@@ -148,37 +148,24 @@ def headline(sweep: Sweep) -> str:
     return f"{quiet}{said}".strip() or f"{len(sweep.outcomes)} arms, {len(sweep.seeds)} seeds each."
 
 
-STANDS_IN = (
-    ("each system's own data and models", "scikit-learn's digits, a perceptron 64-64-10, for all of them"),
-    (
-        "each system's own clients",
-        (
-            "ten parties with unlike labels (Dirichlet 0.5), all in every round; peers and clients of a "
-            "server have the same test rows and initial models, and parts of one kind, each by its own draw"
-        ),
-    ),
-    (
-        "each system's own training",
-        (
-            "20 rounds of two local epochs, batches of 16, rate 0.1, momentum 0.9; row-noise and rpfl with "
-            "gradients clipped to 1, without which noise on rows drives weights out of the finite numbers"
-        ),
-    ),
-    ("each system's own delta", "1e-5 everywhere; NbAFL's c = 4.84 by its formula; label-dp has delta 0"),
-    ("clip radii", "1 for updates and gradients of rows; NbAFL's C 10, FederatedScope's w_clip 0.5, no clip"),
-    ("averages", "by rows at a server (as FedAvg has it), of all alike among peers and in dp-fedavg"),
-    ("DP-FedAvg's sampling", "q = 1: ten users are too few to hide among; z by the accountant for epsilon"),
-    ("NbAFL's exposures", "L = 1, and the download's noise as K = N = 10 asks for it; no proximal term"),
-    ("FederatedScope's download", "as its command runs it: sizes are not joined, so it only clips"),
-    (
-        "RPFL's constants, which its document leaves open",
-        (
-            "c = 1, G = 1, T = 10, mu = 0.01, epsilon dealt alike, no regulariser (line 19 as printed), rows "
-            "of an L2 norm of at most 5, which all digits have"
-        ),
-    ),
-    ("embedding DP", "not drawn: it is for embeddings of a vertical split, where parties share rows"),
-)
+STANDS_IN = {
+    "each system's own data and models": "scikit-learn's digits, a perceptron 64-64-10, for all of them",
+    "each system's own clients": "ten parties with unlike labels (Dirichlet 0.5), all in every round; peers "
+    "and clients of a server have the same test rows and initial models, and parts of one kind, each by its "
+    "own draw",
+    "each system's own training": "20 rounds of two local epochs, batches of 16, rate 0.1, momentum 0.9; "
+    "row-noise and rpfl with gradients clipped to 1, without which noise on rows drives weights out of the "
+    "finite numbers",
+    "each system's own delta": "1e-5 everywhere; NbAFL's c = 4.84 by its formula; label-dp has delta 0",
+    "clip radii": "1 for updates and gradients of rows; NbAFL's C 10, FederatedScope's w_clip 0.5, no clip",
+    "averages": "by rows at a server (as FedAvg has it), of all alike among peers and in dp-fedavg",
+    "DP-FedAvg's sampling": "q = 1: ten users are too few to hide among; z by the accountant for epsilon",
+    "NbAFL's exposures": "L = 1, and the download's noise as K = N = 10 asks for it; no proximal term",
+    "FederatedScope's download": "as its command runs it: sizes are not joined, so it only clips",
+    "RPFL's constants, which its document leaves open": "c = 1, G = 1, T = 10, mu = 0.01, epsilon dealt "
+    "alike, no regulariser (line 19 as printed), rows of an L2 norm of at most 5, which all digits have",
+    "embedding DP": "not drawn: it is for embeddings of a vertical split, where parties share rows",
+}
 
 STUDY = Study(
     **SCENARIOS["mechanisms"].listed,

@@ -153,15 +153,15 @@ def _table_in_words(sweep: Sweep, way: str) -> str:
 
 STUDY = Study(
     **SCENARIOS["nbafl"].listed,
-    stands_in=(
-        ("FEMNIST, 62 classes", "its ten digits"),
-        ("about 200 writers of about 200 images", "12 clients cut into 120 of about 40 images"),
-        ("300 rounds, 20 % of the clients in each", "60 rounds, 20 %: rounds over rows are as there"),
-        ("convnet2: two convolutions, batch norm, 2048 units", "one convolution, 23,466 parameters"),
-        ("learning rate 0.01", "0.015, so that it learns within 60 rounds"),
-        ("the paper: 50 clients with parts of MNIST", "50 clients of 200 images"),
-        ("the paper: rate 0.002, batches unknown here", "0.002, batches of 10, one epoch, momentum 0.9"),
-    ),
+    stands_in={
+        "FEMNIST, 62 classes": "its ten digits",
+        "about 200 writers of about 200 images": "12 clients cut into 120 of about 40 images",
+        "300 rounds, 20 % of the clients in each": "60 rounds, 20 %: rounds over rows are as there",
+        "convnet2: two convolutions, batch norm, 2048 units": "one convolution, 23,466 parameters",
+        "learning rate 0.01": "0.015, so that it learns within 60 rounds",
+        "the paper: 50 clients with parts of MNIST": "50 clients of 200 images",
+        "the paper: rate 0.002, batches unknown here": "0.002, batches of 10, one epoch, momentum 0.9",
+    },
     data_sets=DATA_SETS,
     arms=ARMS,
     seeds=4,

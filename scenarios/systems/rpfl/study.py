@@ -45,39 +45,27 @@ def headline(sweep: Sweep) -> str:
     )
 
 
-STANDS_IN = (
-    (
-        "a backdoor, not described",
-        "never worked, from Holland: 0.31 each, on 40 % of an attacker's rows; class 1",
-    ),
-    (
-        "epsilon, V, b_i, not given",
-        f"a budget of 1 a client in the mean, at most {', '.join(map(str, CAPS))} in turn",
-    ),
-    ("c, G, mu of Theorem 1, not given", "c = 1, G = 1, mu = 0.01, T = 10, delta 1e-5"),
-    ("noise drawn in each round", "as printed in rpfl-redrawn; all other arms draw it once and keep it"),
-    (
-        "Theorem 3's L, B and mu, not given",
-        "weight decay 0.01 as mu, L and B from rows of norm 1 and a bias: 0.51, 1.41",
-    ),
-    ("radius rho, with unknown constants", "eta = sqrt(2 ln(1/gamma)/d), gamma 0.05, plus sigma sqrt(p)"),
-    (
-        "rho G(theta) at full size",
-        "scaled so that the mean radius counts 0.01 or 0.03: at full size theta is 0",
-    ),
-    ("CDP, not described", "DP-FedAvg with all clients in every round, for a client's whole data"),
-    ("LDP, not described", "Gaussian noise on rows, exactly calibrated, epsilon 1 for a record's features"),
-    ("Adult, clients not given", "40 clients at random, rows scaled to a norm of 1, 30 rounds of 10 steps"),
-    (
-        "Loan, model and clients not given",
-        "20-32-2, 25 clients at random or of two states, 30 rounds of 2 epochs",
-    ),
-    ("no swarm without a server", "beside it: 15 digits peers, one sum or five groups, loss gates"),
-    (
-        "Table I's setting, not given",
-        "200 loans of 5 clients and 20-128-2, 60 rounds: so that there is anything to find",
-    ),
-)
+STANDS_IN = {
+    "a backdoor, not described": "never worked, from Holland: 0.31 each, on 40 % of an attacker's rows; "
+    "class 1",
+    "epsilon, V, b_i, not given": f"a budget of 1 a client in the mean, at most {', '.join(map(str, CAPS))} "
+    "in turn",
+    "c, G, mu of Theorem 1, not given": "c = 1, G = 1, mu = 0.01, T = 10, delta 1e-5",
+    "noise drawn in each round": "as printed in rpfl-redrawn; all other arms draw it once and keep it",
+    "Theorem 3's L, B and mu, not given": "weight decay 0.01 as mu, L and B from rows of norm 1 and a bias: "
+    "0.51, 1.41",
+    "radius rho, with unknown constants": "eta = sqrt(2 ln(1/gamma)/d), gamma 0.05, plus sigma sqrt(p)",
+    "rho G(theta) at full size": "scaled so that the mean radius counts 0.01 or 0.03: at full size theta is "
+    "0",
+    "CDP, not described": "DP-FedAvg with all clients in every round, for a client's whole data",
+    "LDP, not described": "Gaussian noise on rows, exactly calibrated, epsilon 1 for a record's features",
+    "Adult, clients not given": "40 clients at random, rows scaled to a norm of 1, 30 rounds of 10 steps",
+    "Loan, model and clients not given": "20-32-2, 25 clients at random or of two states, 30 rounds of 2 "
+    "epochs",
+    "no swarm without a server": "beside it: 15 digits peers, one sum or five groups, loss gates",
+    "Table I's setting, not given": "200 loans of 5 clients and 20-128-2, 60 rounds: so that there is "
+    "anything to find",
+}
 
 SHORT: tuple[Where, ...] = (
     *({**where, "defence": ("fedavg", "rpfl", *ROBUST)} for where in (DOOR, AT_REST)),
