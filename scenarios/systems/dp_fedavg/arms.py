@@ -51,6 +51,8 @@ class Setting:
 
     def cell(self, arm: str) -> FederatedCell:
         """The cell of this setting, with the name `arm`."""
+        varied = {name: value for name, value in asdict(self).items() if name != "clients"}
+        fixed = {"weight_cap": float(ROWS_OF_A_USER), "delta": DELTA}
         return FederatedCell(
             arm=arm,
             seed=0,
@@ -58,18 +60,7 @@ class Setting:
             clients=Clients("iid", self.clients),
             model=ModelSection("node.models:MLP", {"sizes": [784, 32, 10]}),
             train=TrainSection(rounds=40, epochs=1, batch_size=10, learning_rate=0.2, momentum=0.0),
-            mechanism=MechanismChoice(
-                "dp-fedavg",
-                {
-                    "sampling_probability": SAMPLED,
-                    "noise_multiplier": self.noise_multiplier,
-                    "clip": self.clip,
-                    "per_layer": self.per_layer,
-                    "estimator": self.estimator,
-                    "weight_cap": float(ROWS_OF_A_USER),
-                    "delta": DELTA,
-                },
-            ),
+            mechanism=MechanismChoice("dp-fedavg", {"sampling_probability": SAMPLED, **varied, **fixed}),
         )
 
 
