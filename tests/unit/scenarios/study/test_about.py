@@ -22,6 +22,18 @@ def test_a_selection_is_its_first_arm_and_the_table_names_the_claim() -> None:
     assert (other.name, other.kind) == ("Both", "finding")
 
 
+def test_together_claims_hold_if_all_of_them_do() -> None:
+    @about({"mechanism": "none"})
+    def never(sweep: Sweep, quiet: str) -> Verdict:
+        return Verdict(False, {"never": 1})
+
+    @about({"mechanism": "none"})
+    def always(sweep: Sweep, quiet: str) -> Verdict:
+        return Verdict(True, {"always": 1})
+
+    assert together(always, never).judge(sweep(TWO)) == Verdict(False, {"always": 1, "never": 1})
+
+
 def test_the_other_subjects_find_arms_pairs_and_points() -> None:
     @about(all_of(LDP), pairs_of(LDP, SGD), along("epsilon", SGD, least=2))
     def all_are_there(

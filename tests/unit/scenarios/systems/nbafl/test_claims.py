@@ -278,6 +278,7 @@ def test_a_difference_within_a_margin_breaks_nothing():
 def test_a_claim_is_judged_only_where_its_arms_were_run():
     assert judge(CLAIMS, made(only=(NO_NOISE, CLIP_ONLY, TEST_SILENT))) == ()
     assert judge(CLAIMS, made(only=(TEST, mnist_arm(None)))) == ()
+    assert judge(CLAIMS, made(only=(table_arm(PAPER, 100.0, 1.0),))) == (), "one cell falls nowhere"
     two = tuple(table_arm(PAPER, *cell) for cell in (LEAST, MOST))
     assert [claim.name[-40:] for claim in judge(CLAIMS, made(only=two))] == [CLAIMS[1].name[-40:]]
     one_kind = tuple(table_arm(FEDERATEDSCOPE, *cell) for cell in ((50.0, 1.0), (100.0, 2.0)))
