@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
     from scenarios.frame.spec import Scenario
+
+
+class Listed(TypedDict):
+    """What a catalogued study says in the words of its entry."""
+
+    name: str
+    source: str
+    summary: str
 
 
 @dataclass(frozen=True)
@@ -21,6 +29,11 @@ class Entry:
     source: str
     summary: str
     value: str
+
+    @property
+    def listed(self) -> Listed:
+        """The words of the study: `Study(**SCENARIOS["swarm"].listed, ...)`."""
+        return {"name": self.name, "source": self.source, "summary": self.summary}
 
     def load(self) -> Scenario[Any, Any]:
         """The scenario."""

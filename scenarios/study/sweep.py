@@ -44,12 +44,12 @@ class Quick:
 class Study:
     """A sweep and its claims. Name, summary, arms and seeds are enough.
 
-    source: whose system it replays. stands_in: (part of the source, its replacement here), listed in every
-    report. data_sets: the names of the data sets that every run needs; an arm asks for others that it uses.
-    own: makes an arm called "own" from the import path and keyword arguments of a user's mechanism, and
-    raises ConfigError; None: the study has no such arm. headline, charts, tables: None stands for those of
-    scenarios.study.plots. usual: patterns of the arms of a full run; the others run only if the command line
-    names them.
+    source: whose system it replays. stands_in: from parts of the source to their replacements here, listed in
+    every report; pairs will do. data_sets: the names of the data sets that every run needs; an arm asks for
+    others that it uses. own: makes an arm called "own" from the import path and keyword arguments of a user's
+    mechanism, and raises ConfigError; None: the study has no such arm. headline, charts, tables: None stands
+    for those of scenarios.study.plots. usual: patterns of the arms of a full run; the others run only if the
+    command line names them.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Study:
     arms: tuple[Arm | Cell, ...]
     seeds: int
     source: str = ""
-    stands_in: tuple[tuple[str, str], ...] = ()
+    stands_in: Mapping[str, str] | tuple[tuple[str, str], ...] = ()
     data_sets: tuple[str, ...] = ()
     quick: Quick = Quick(seeds=2, rounds=2)
     own: Callable[[str, Mapping[str, Any]], Cell] | None = None
@@ -251,4 +251,4 @@ def collect(
 
 def substitutions(study: Study) -> Table:
     """A table of replaced parts of the source, for the report."""
-    return Table("What stands in for what", ("in the source", "here"), study.stands_in)
+    return Table("What stands in for what", ("in the source", "here"), tuple(dict(study.stands_in).items()))

@@ -71,51 +71,30 @@ def _noised(
     return _swarm(name, {**rule, **budget}, {**factors, **budget}, peers)
 
 
-def _over_epsilon() -> list[Arm]:
-    return [
-        *(
-            _noised(f"{short}-{epsilon}", epsilon, calibration)
-            for epsilon in STATED
-            for short, calibration in (("exact", "exact"), ("linear", "linear-classic"))
-        ),
-        *(
-            _swarm(f"dp-sgd-{epsilon}", {**DP_SGD, "epsilon": epsilon}, {**DP_SGD, "epsilon": epsilon})
-            for epsilon in RECORD_EPSILONS
-        ),
-    ]
-
-
-def _over_sizes() -> list[Arm]:
-    """Without noise, then with noise; the arm of the usual number of peers with noise is another's, too."""
-    others = tuple(peers for peers in SWARM_SIZES if peers != PEERS)
-    return [
-        _swarm("none", NONE, NONE),
-        *(_swarm(f"none-n{peers}", NONE, NONE, peers) for peers in others),
-        *(_noised(f"exact-{SIZES_EPSILON}-n{peers}", SIZES_EPSILON, peers=peers) for peers in others),
-    ]
-
-
-def _over_caps() -> list[Arm]:
-    """Every rule with every cap, but the usual pair, which has its arm."""
-    usual = ("raw", _TASK.privacy.clipping_radius)
-    return [
-        _noised(f"{radius}-cap{cap:g}", CAPS_EPSILON, radius=radius, cap=cap)
-        for cap in CAPS
-        for radius in RADII
-        if (radius, cap) != usual
-    ]
-
-
 def _shares(name: str, kind: str, max_share_value: float, factors: Factors) -> Arm:
     aggregation = {"protocol": "additive", "shares": kind, SHARE_RANGE: max_share_value}
     task = changed_task(_TASK, {"aggregation": aggregation, "train": {"rounds": SHARE_ROUNDS}})
     return Arm(ShareErrorCell(SwarmCell(name, task, PEERS)), {"shares": kind, **factors})
 
 
+_OTHER_SIZES = tuple(peers for peers in SWARM_SIZES if peers != PEERS)
+"""The usual number of peers has its arms."""
 ARMS: tuple[Arm, ...] = (
-    *_over_epsilon(),
-    *_over_sizes(),
-    *_over_caps(),
+    *(
+        _noised(f"{short}-{epsilon}", epsilon, calibration)
+        for epsilon in STATED
+        for short, calibration in (("exact", "exact"), ("linear", "linear-classic"))
+    ),
+    *(_swarm(f"dp-sgd-{at}", {**DP_SGD, "epsilon": at}, {**DP_SGD, "epsilon": at}) for at in RECORD_EPSILONS),
+    _swarm("none", NONE, NONE),
+    *(_swarm(f"none-n{peers}", NONE, NONE, peers) for peers in _OTHER_SIZES),
+    *(_noised(f"exact-{SIZES_EPSILON}-n{peers}", SIZES_EPSILON, peers=peers) for peers in _OTHER_SIZES),
+    *(
+        _noised(f"{radius}-cap{cap:g}", CAPS_EPSILON, radius=radius, cap=cap)
+        for cap in CAPS
+        for radius in RADII
+        if (radius, cap) != ("raw", _TASK.privacy.clipping_radius)  # the usual pair has its arm
+    ),
     *(
         _shares(f"shares-float-1e{power}", "float", 10.0**power, {SHARE_RANGE: 10.0**power})
         for power in POWERS

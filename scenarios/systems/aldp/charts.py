@@ -11,17 +11,7 @@ from scenarios.study.charts import ACCURACY, colour
 from scenarios.study.plots import PROVED, Curve, Level, Lines, Rounds, specified
 from scenarios.study.sweep import Sweep
 from scenarios.study.tables import Rows, arms_rows, factor, mean, protection_rows, tabled, words
-from scenarios.systems.aldp.arms import (
-    CAP,
-    DP_SGD,
-    EXACT,
-    FIXED,
-    FLOATS,
-    LINEAR,
-    NONE,
-    RADII,
-    SHARE_RANGE,
-)
+from scenarios.systems.aldp.arms import CAP, DP_SGD, EXACT, FIXED, FLOATS, LINEAR, NONE, RADII, SHARE_RANGE
 
 STATED_ERROR = 10e-8
 """The error of a sum of shares over maxShareValue that the source states."""

@@ -8,13 +8,15 @@ no table: each is a claim here.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from scenarios.catalogue import SCENARIOS
-from scenarios.frame.spec import Claim, Verdict
+from scenarios.frame.spec import Verdict
 from scenarios.runs.run import scenario_of
+from scenarios.study.about import about, all_of, along, as_claims, together
 from scenarios.study.comparison import CLOSE, level, rise
-from scenarios.study.makers import Numbers, apart, every, no_worse, rises
+from scenarios.study.makers import Numbers, apart, identity, no_worse, rises
 from scenarios.study.plots import usual_headline
 from scenarios.study.sweep import Quick, Study, Sweep
 from scenarios.swarms.progress import percent
@@ -56,20 +58,22 @@ def _kept(sweep: Sweep) -> dict[float, tuple[str, str]]:
     }
 
 
-def exact_is_no_worse(sweep: Sweep) -> Verdict | None:
+@about(_kept)
+def exact_is_no_worse(sweep: Sweep, kept: Mapping[float, tuple[str, str]]) -> Verdict:
     """If linear-classic keeps its stated epsilon, exact calibration is at least as accurate."""
-    gains = {epsilon: rise(sweep, low, fine) for epsilon, (fine, low) in _kept(sweep).items()}
+    gains = {epsilon: rise(sweep, low, fine) for epsilon, (fine, low) in kept.items()}
     numbers: Numbers = {f"gain in margins at epsilon {epsilon:g}": gain for epsilon, gain in gains.items()}
-    return Verdict(min(gains.values()) >= -CLOSE, numbers) if gains else None
+    return Verdict(min(gains.values()) >= -CLOSE, numbers)
 
 
-def linear_wastes(sweep: Sweep) -> Verdict | None:
+@about(_kept)
+def linear_wastes(sweep: Sweep, kept: Mapping[float, tuple[str, str]]) -> Verdict | None:
     """There it also has more noise than needed, over the same radius."""
     ratios = {
         epsilon: noise_multiplier(sweep, low) / noise_multiplier(sweep, fine)
-        for epsilon, (fine, low) in _kept(sweep).items()
+        for epsilon, (fine, low) in kept.items()
     }
-    if not ratios or any(map(math.isnan, ratios.values())):
+    if any(map(math.isnan, ratios.values())):
         return None
     numbers: Numbers = {f"times the noise at epsilon {epsilon:g}": ratio for epsilon, ratio in ratios.items()}
     return Verdict(min(ratios.values()) > 1, numbers)
@@ -80,10 +84,10 @@ def noise_multiplier(sweep: Sweep, arm: str) -> float:
     return sweep.number(arm, "noise_std") / (2 * sweep.number(arm, "radius"))
 
 
-def linear_overspends(sweep: Sweep) -> Verdict | None:
+@about(along("epsilon", LINEAR, least=2))
+def linear_overspends(sweep: Sweep, stated: Mapping[str, float]) -> Verdict | None:
     """From some epsilon on it spends more than it states."""
-    stated = sweep.line("epsilon", LINEAR).points
-    if len(stated) < 2 or max(stated.values()) < LARGE_EPSILON:
+    if max(stated.values()) < LARGE_EPSILON:
         return None
     proved = {arm: sweep.number(arm, "epsilon") for arm in stated}
     over = [proved[arm] > stated[arm] for arm in stated]
@@ -91,93 +95,81 @@ def linear_overspends(sweep: Sweep) -> Verdict | None:
     return Verdict(over == sorted(over) and over[-1], numbers)
 
 
-def exact_spends_its_budget(sweep: Sweep) -> Verdict | None:
+@about(all_of(EXACT))
+def exact_spends_its_budget(sweep: Sweep, arms: Sequence[str]) -> Verdict:
     """Exact calibration spends its stated epsilon, and no more."""
-    shares = [sweep.number(arm, "epsilon") / sweep.factor(arm, "epsilon") for arm in sweep.select(EXACT)]
-    if not shares:
-        return None
+    shares = [sweep.number(arm, "epsilon") / sweep.factor(arm, "epsilon") for arm in arms]
     holds = 1 / _BUDGET_ROUNDING <= min(shares) <= max(shares) <= _BUDGET_ROUNDING
     return Verdict(holds, {"least share spent": min(shares), "largest": max(shares)})
 
 
-def documented_range_is_useful(sweep: Sweep) -> Verdict | None:
-    """Epsilons of 5 to 20 give a model that one could use."""
+def _documented(sweep: Sweep) -> dict[str, float]:
+    """The arms with epsilons of the documented range."""
     low, high = DOCUMENTED_EPSILONS
-    stated = {arm: at for arm, at in sweep.line("epsilon", EXACT).points.items() if low <= at <= high}
-    quiet = sweep.first(NONE)
-    if not stated or quiet is None:
-        return None
+    return {arm: at for arm, at in sweep.line("epsilon", EXACT).points.items() if low <= at <= high}
+
+
+@about(_documented, NONE)
+def documented_range_is_useful(sweep: Sweep, stated: Mapping[str, float], quiet: str) -> Verdict:
+    """Epsilons of 5 to 20 give a model that one could use."""
     best = max(stated, key=sweep.mean)
-    numbers: Numbers = {
-        "best of them": sweep.mean(best),
-        "at epsilon": stated[best],
-        "margin": sweep.margin(best),
-        "at least": MEANINGFUL,
-        "without noise": sweep.mean(quiet),
-    }
+    numbers: Numbers = {"best of them": sweep.mean(best), "at epsilon": stated[best]}
+    numbers |= {"margin": sweep.margin(best), "at least": MEANINGFUL, "without noise": sweep.mean(quiet)}
     return Verdict(level(sweep, best).low >= MEANINGFUL, numbers)
 
 
 # -- shares ------------------------------------------------------------------------------------------------
 
 
-def error_grows_tenfold(sweep: Sweep) -> Verdict | None:
+@about(along(SHARE_RANGE, FLOATS, least=2))
+def error_grows_tenfold(sweep: Sweep, ranges: Mapping[str, float]) -> Verdict:
     """Every ten times the range of the shares gives ten times the error."""
-    ranges = sweep.line(SHARE_RANGE, FLOATS).points
     steps = {
         other: (sweep.mean(other) / sweep.mean(one)) ** (1 / math.log10(ranges[other] / ranges[one]))
         for one, other in pairwise(ranges)
     }
-    if not steps:
-        return None
     low, high = TENFOLD
     numbers: Numbers = {f"{arm}, times the one before": step for arm, step in steps.items()}
     return Verdict(low <= min(steps.values()) <= max(steps.values()) <= high, numbers)
 
 
-def error_is_of_stated_order(sweep: Sweep) -> Verdict | None:
+@about(along(SHARE_RANGE, FLOATS))
+def error_is_of_stated_order(sweep: Sweep, ranges: Mapping[str, float]) -> Verdict:
     """The median error is within a factor of ten of maxShareValue * 10e-8."""
-    ranges = sweep.line(SHARE_RANGE, FLOATS).points
-    if not ranges:
-        return None
     ratios = [sweep.mean(arm) / (value * STATED_ERROR) for arm, value in ranges.items()]
     largest = [sweep.number(arm, "largest_error") / (value * STATED_ERROR) for arm, value in ranges.items()]
-    numbers: Numbers = {
-        "least median over stated": min(ratios),
-        "largest median over stated": max(ratios),
-        "largest single error over stated": max(largest),
-    }
+    numbers: Numbers = {"least median over stated": min(ratios), "largest median over stated": max(ratios)}
+    numbers["largest single error over stated"] = max(largest)
     return Verdict(1 / ORDER <= min(ratios) <= max(ratios) <= ORDER, numbers)
 
 
-def integers_are_exact(sweep: Sweep) -> Verdict | None:
+@about(all_of(INTEGERS), {**FLOATS, SHARE_RANGE: 100})
+def integers_are_exact(sweep: Sweep, integers: Sequence[str], default: str) -> Verdict:
     """Shares in fixed point are far more exact than floats with the default range."""
-    integers, default = sweep.select(INTEGERS), sweep.first({**FLOATS, SHARE_RANGE: 100})
-    if not integers or default is None:
-        return None
     worst = max(sweep.mean(arm) for arm in integers)
     numbers: Numbers = {"in fixed point": worst, "floats within 100": sweep.mean(default)}
     return Verdict(worst * INTEGER_GAIN <= sweep.mean(default), numbers)
 
 
-CLAIMS = (
-    Claim("Exact noise is no worse than linear-classic where that keeps its epsilon", exact_is_no_worse),
-    Claim("There linear-classic has more noise than its epsilon needs", linear_wastes, "identity"),
-    no_worse(EXACT, LINEAR, name="Exact noise is no worse at every stated epsilon, kept or not"),
-    Claim("At large epsilons linear-classic spends more than it states", linear_overspends, "identity"),
-    Claim("Exact noise spends the epsilon that is stated", exact_spends_its_budget, "identity"),
-    rises("epsilon", EXACT, name="Higher epsilons give better models"),
-    Claim("Epsilons from 5 to 20 give meaningful utility", documented_range_is_useful),
-    apart(DP_SGD, EXACT, name="dp-sgd is better at the same epsilon, which is for one record there"),
-    rises("peers", EXACT, name="A larger swarm is more accurate at the same epsilon"),
-    every(
-        "The adaptive radius is no worse than a fixed one, and better at a large cap",
-        no_worse(EXACT, FIXED),
-        apart({**EXACT, CAP: CAPS[-1]}, {**FIXED, CAP: CAPS[-1]}),
-    ),
-    Claim("Ten times maxShareValue gives about ten times the error", error_grows_tenfold),
-    Claim("The error is of the order of maxShareValue * 10e-8", error_is_of_stated_order),
-    Claim("Shares in fixed point are a hundred times more exact", integers_are_exact),
+CLAIMS = as_claims(
+    {
+        "Exact noise is no worse than linear-classic where that keeps its epsilon": exact_is_no_worse,
+        "There linear-classic has more noise than its epsilon needs": identity(linear_wastes),
+        "Exact noise is no worse at every stated epsilon, kept or not": no_worse(EXACT, LINEAR),
+        "At large epsilons linear-classic spends more than it states": identity(linear_overspends),
+        "Exact noise spends the epsilon that is stated": identity(exact_spends_its_budget),
+        "Higher epsilons give better models": rises("epsilon", EXACT),
+        "Epsilons from 5 to 20 give meaningful utility": documented_range_is_useful,
+        "dp-sgd is better at the same epsilon, which is for one record there": apart(DP_SGD, EXACT),
+        "A larger swarm is more accurate at the same epsilon": rises("peers", EXACT),
+        "The adaptive radius is no worse than a fixed one, and better at a large cap": together(
+            no_worse(EXACT, FIXED),
+            apart({**EXACT, CAP: CAPS[-1]}, {**FIXED, CAP: CAPS[-1]}),
+        ),
+        "Ten times maxShareValue gives about ten times the error": error_grows_tenfold,
+        "The error is of the order of maxShareValue * 10e-8": error_is_of_stated_order,
+        "Shares in fixed point are a hundred times more exact": integers_are_exact,
+    }
 )
 
 
@@ -199,29 +191,20 @@ def _shares_in_words(sweep: Sweep) -> str:
     return f"Float shares err by {errors[0]}, {errors[-1]}." if len(errors) > 1 else ""
 
 
-STANDS_IN = (
-    (
-        "images and tables of its own tasks, in browsers",
-        "scikit-learn's digits, a perceptron 64-64-10, ten peers with unlike labels (Dirichlet 0.5)",
-    ),
-    ("noise at every epoch", "20 rounds of two local epochs, one noised offer each"),
-    (
-        "noise as its text describes it",
-        "arms exact-*: one radius and one noise for the whole update, calibrated exactly for all rounds",
-    ),
-    (
-        "noise as its code adds it",
-        "arms linear-*: the budget split evenly over rounds, the classic formula, all of it for each tensor",
-    ),
-    ("float shares between browsers", "the nodes' own arithmetic of shares, without a network"),
-    ("the sum of updates", "their mean, as its code takes it"),
-)
+STANDS_IN = {
+    "images and tables of its own tasks, in browsers": "scikit-learn's digits, a perceptron 64-64-10, ten "
+    "peers with unlike labels (Dirichlet 0.5)",
+    "noise at every epoch": "20 rounds of two local epochs, one noised offer each",
+    "noise as its text describes it": "arms exact-*: one radius and one noise for the whole update, "
+    "calibrated exactly for all rounds",
+    "noise as its code adds it": "arms linear-*: the budget split evenly over rounds, the classic formula, "
+    "all of it for each tensor",
+    "float shares between browsers": "the nodes' own arithmetic of shares, without a network",
+    "the sum of updates": "their mean, as its code takes it",
+}
 
-ENTRY = SCENARIOS["aldp"]
 STUDY = Study(
-    name=ENTRY.name,
-    source=ENTRY.source,
-    summary=ENTRY.summary,
+    **SCENARIOS["aldp"].listed,
     stands_in=STANDS_IN,
     data_sets=(),
     arms=ARMS,

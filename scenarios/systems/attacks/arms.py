@@ -6,7 +6,7 @@ trained (`training`), and the mechanism with its epsilon.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from node.task.rules import read_section
@@ -96,32 +96,11 @@ def _inversion(
     return _made(_cell(f"inversion-{name}", train, privacy, updates, rows), {**INVERSION, **size})
 
 
-def _inversions() -> Iterator[Arm]:
-    for updates in SUMS:
-        yield _inversion("bare" if updates == 1 else f"sum{updates}", updates=updates)
-    for rows in NODE_ROWS:
-        yield _inversion(f"node{rows}", AS_NODES, rows=rows)
-    yield _inversion("node100-sum3", AS_NODES, updates=3, rows=100)
-    for epsilon in UPDATE_EPSILONS:
-        yield _inversion(f"epsilon{epsilon}", privacy=local(epsilon, INVERSION_RADIUS))
-    for epsilon in RECORD_EPSILONS:
-        yield _inversion(f"dp-sgd-epsilon{epsilon}", privacy=by_record(epsilon))
-
-
 def _property(name: str, privacy: PrivacySection = NOTHING, updates: int = 1) -> Arm:
     train = TrainSection(rounds=1, epochs=2, batch_size=16, learning_rate=0.05, momentum=0.0)
     model = ModelSection("node.models:MLP", {"sizes": [FEATURES, 2]})
     cell = PropertyCell(f"property-{name}", 0, model, train, privacy, updates, rows=100)
     return _made(cell, {**PROPERTY, "updates": updates})
-
-
-def _properties() -> Iterator[Arm]:
-    for members in MEMBERS:
-        yield _property("bare" if members == 1 else f"sum{members}", updates=members)
-    for epsilon in UPDATE_EPSILONS:
-        yield _property(f"epsilon{epsilon}", local(epsilon, PROPERTY_RADIUS))
-    for epsilon in RECORD_EPSILONS:
-        yield _property(f"dp-sgd-epsilon{epsilon}", by_record(epsilon))
 
 
 def _membership(name: str, privacy: PrivacySection = NOTHING) -> Arm:
@@ -132,9 +111,23 @@ def _membership(name: str, privacy: PrivacySection = NOTHING) -> Arm:
     return _made(cell, MEMBERSHIP)
 
 
+def _noises(clipping_radius: float) -> Mapping[str, PrivacySection]:
+    """Every noise by its part of an arm's name: on updates, clipped to this radius, then in the training."""
+    updates = {f"epsilon{epsilon}": local(epsilon, clipping_radius) for epsilon in UPDATE_EPSILONS}
+    return {**updates, **{f"dp-sgd-epsilon{epsilon}": by_record(epsilon) for epsilon in RECORD_EPSILONS}}
+
+
+def _sum(updates: int) -> str:
+    return "bare" if updates == 1 else f"sum{updates}"
+
+
 ARMS: tuple[Arm, ...] = (
-    *_inversions(),
-    *_properties(),
+    *(_inversion(_sum(updates), updates=updates) for updates in SUMS),
+    *(_inversion(f"node{rows}", AS_NODES, rows=rows) for rows in NODE_ROWS),
+    _inversion("node100-sum3", AS_NODES, updates=3, rows=100),
+    *(_inversion(name, privacy=privacy) for name, privacy in _noises(INVERSION_RADIUS).items()),
+    *(_property(_sum(members), updates=members) for members in MEMBERS),
+    *(_property(name, privacy) for name, privacy in _noises(PROPERTY_RADIUS).items()),
     _membership("none"),
     *(_membership(f"epsilon{epsilon}", by_record(epsilon)) for epsilon in RECORD_EPSILONS),
 )

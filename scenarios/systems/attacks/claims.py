@@ -7,7 +7,7 @@ under noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from scenarios.catalogue import SCENARIOS
@@ -15,11 +15,12 @@ from scenarios.frame.spec import Claim, Verdict
 from scenarios.inference.inversion import RECOVERED
 from scenarios.inference.membership import ATTACKS
 from scenarios.runs.run import scenario_of
+from scenarios.study.about import about, all_of, as_claims, together
 from scenarios.study.arms import Where
 from scenarios.study.bounds import above, below
 from scenarios.study.comparison import CLOSE, level
 from scenarios.study.estimates import Estimate, estimate
-from scenarios.study.makers import Numbers, apart, every, falls
+from scenarios.study.makers import Numbers, apart, falls
 from scenarios.study.sweep import FINAL, Quick, Study, Sweep
 from scenarios.systems.attacks.arms import (
     ARMS,
@@ -63,43 +64,34 @@ def excess(sweep: Sweep, arm: str, fact: str, value: float = 0.0) -> Estimate:
 # -- gradient inversion ------------------------------------------------------------------------------------
 
 
-def bare_update_is_inverted(sweep: Sweep) -> Verdict | None:
+@about({**ROWS, "updates": 1})
+def bare_update_is_inverted(sweep: Sweep, arm: str) -> Verdict:
     """One row, one step, no noise."""
-    arm = sweep.first({**ROWS, "updates": 1})
-    if arm is None:
-        return None
     found = level(sweep, arm).low >= RECOVERED and excess(sweep, arm, "above guess").above
     return Verdict(found, _with_guess(sweep, arm))
 
 
-def not_inverted(name: str, where: Where) -> Claim[Sweep]:
+def not_inverted(where: Where) -> Claim[Sweep]:
     """In none of these arms is the row recovered, and no reconstruction is better than a guess."""
 
-    def judge(sweep: Sweep) -> Verdict | None:
-        arms = sweep.select(where)
-        if not arms:
-            return None
+    @about(all_of(where))
+    def judge(sweep: Sweep, arms: Sequence[str]) -> Verdict:
         safe = all(
             sweep.mean(arm) < RECOVERED and excess(sweep, arm, "above guess").margins <= CLOSE for arm in arms
         )
         return Verdict(safe, _with_guess(sweep, *arms))
 
-    return Claim(name, judge)
+    return judge
 
 
 def _with_guess(sweep: Sweep, *arms: str) -> Numbers:
-    return {
-        name: value
-        for arm in arms
-        for name, value in ((arm, sweep.mean(arm)), (f"{arm}, guess", sweep.mean(arm, "guess")))
-    }
+    both = ({arm: sweep.mean(arm), f"{arm}, guess": sweep.mean(arm, "guess")} for arm in arms)
+    return {name: value for one in both for name, value in one.items()}
 
 
-def quotient_needs_one_row(sweep: Sweep) -> Verdict | None:
+@about({**ROWS, "updates": 1}, all_of({**ROWS, "updates": SUMS[1:]}))
+def quotient_needs_one_row(sweep: Sweep, bare: str, sums: Sequence[str]) -> Verdict:
     """The first layer's quotient is exact for one row, and no better than a guess in every sum."""
-    bare, sums = sweep.first({**ROWS, "updates": 1}), sweep.select({**ROWS, "updates": SUMS[1:]})
-    if bare is None or not sums:
-        return None
     most = max(excess(sweep, arm, "quotient above guess").margins for arm in sums)
     numbers: Numbers = {arm: sweep.mean(arm, "quotient") for arm in (bare, *sums)}
     holds = level(sweep, bare, "quotient").low >= RECOVERED and most <= CLOSE
@@ -109,33 +101,28 @@ def quotient_needs_one_row(sweep: Sweep) -> Verdict | None:
 # -- property inference ------------------------------------------------------------------------------------
 
 
-def sums_tell_no_more_than_a_count(sweep: Sweep) -> Verdict | None:
+@about(all_of({**CLIENTS, "updates": MEMBERS[1:]}))
+def sums_tell_no_more_than_a_count(sweep: Sweep, arms: Sequence[str]) -> Verdict:
     """Who could count the members with the property knows at least as much of one of them."""
-    counted = {
-        arm: sweep.number(arm, "counting auc") for arm in sweep.select({**CLIENTS, "updates": MEMBERS[1:]})
-    }
-    if not counted:
-        return None
-    most = max(excess(sweep, arm, FINAL, auc).margins for arm, auc in counted.items())
-    numbers: Numbers = {}
-    for arm, auc in counted.items():
-        numbers |= {arm: sweep.mean(arm), f"{arm}, by counting": auc}
-    return Verdict(most <= CLOSE, numbers)
+    most, numbers = [], Numbers()
+    for arm in arms:
+        counted = sweep.number(arm, "counting auc")
+        most.append(excess(sweep, arm, FINAL, counted).margins)
+        numbers |= {arm: sweep.mean(arm), f"{arm}, by counting": counted}
+    return Verdict(max(most) <= CLOSE, numbers)
 
 
 # -- membership inference ----------------------------------------------------------------------------------
 
 
-def each_attack(name: str, claim_of: Callable[[str], Claim[Sweep]]) -> Claim[Sweep]:
+def each_attack(claim_of: Callable[[str], Claim[Sweep]]) -> Claim[Sweep]:
     """A claim about the AUC of each attack; `claim_of` makes it of the fact's name."""
-    return every(name, *(claim_of(f"{attack} auc") for attack in ATTACKS))
+    return together(*(claim_of(f"{attack} auc") for attack in ATTACKS))
 
 
-def calibration_is_no_worse(sweep: Sweep) -> Verdict | None:
+@about(MODEL)
+def calibration_is_no_worse(sweep: Sweep, arm: str) -> Verdict:
     """Both attacks with shadow models, compared with the loss alone, without noise."""
-    arm = sweep.first(MODEL)
-    if arm is None:
-        return None
     loss = sweep.values(arm, "loss auc")
     gains = {
         attack: estimate(sweep.values(arm, f"{attack} auc") - loss).margins
@@ -148,106 +135,68 @@ def calibration_is_no_worse(sweep: Sweep) -> Verdict | None:
     return Verdict(min(gains.values()) >= -CLOSE, {**aucs, **told, **tprs})
 
 
-def advantages_are_below_the_ceiling(sweep: Sweep) -> Verdict | None:
+@about(all_of(PRIVATE_MODELS))
+def advantages_are_below_the_ceiling(sweep: Sweep, arms: Sequence[str]) -> Verdict:
     """No attack has a larger advantage than what epsilon allows."""
-    numbers: Numbers = {}
-    gaps = []
-    for arm in sweep.select(PRIVATE_MODELS):
+    gaps, numbers = [], Numbers()
+    for arm in arms:
         most = max((level(sweep, arm, f"{attack} advantage") for attack in ATTACKS), key=lambda it: it.high)
         ceiling = sweep.mean(arm, "ceiling")
-        numbers |= {
-            f"{arm}, largest advantage": most.mean,
-            f"{arm}, margin": most.margin,
-            f"{arm}, ceiling": ceiling,
-        }
+        numbers |= {f"{arm}, largest advantage": most.mean, f"{arm}, margin": most.margin}
+        numbers[f"{arm}, ceiling"] = ceiling
         gaps.append(ceiling - most.high)
-    return Verdict(min(gaps) >= 0, numbers) if gaps else None
+    return Verdict(min(gaps) >= 0, numbers)
 
 
 # -- the study ---------------------------------------------------------------------------------------------
 
-CLAIMS: tuple[Claim[Sweep], ...] = (
-    Claim(
-        f"Gradient inversion recovers a row from a bare update of one step on it (similarity {RECOVERED:g})",
-        bare_update_is_inverted,
-    ),
-    not_inverted(
-        "Gradient inversion does not recover it from the secure sum of three or more such updates",
-        {**ROWS, "updates": SUMS[1:]},
-    ),
-    not_inverted(
-        "It does not from the secure sum of a hundred such updates: no better than a guess (within a margin)",
-        {**ROWS, "updates": SUMS[-1]},
-    ),
-    falls(
-        "updates",
-        ROWS,
-        name="What is found is less like the row the more updates are in the sum (neighbours within a "
-        "margin)",
-    ),
-    Claim(
+CLAIMS = as_claims(
+    {
+        "Gradient inversion recovers a row from a bare update of one step on it (similarity "
+        f"{RECOVERED:g})": bare_update_is_inverted,
+        "Gradient inversion does not recover it from the secure sum of three or more such "
+        "updates": not_inverted({**ROWS, "updates": SUMS[1:]}),
+        "It does not from the secure sum of a hundred such updates: no better than a guess (within a "
+        "margin)": not_inverted({**ROWS, "updates": SUMS[-1]}),
+        "What is found is less like the row the more updates are in the sum (neighbours within a "
+        "margin)": falls("updates", ROWS),
         "The first layer's quotient alone gives a row away, and in a sum of three or more is no better than "
-        "a guess (within a margin)",
-        quotient_needs_one_row,
-    ),
-    not_inverted(
+        "a guess (within a margin)": quotient_needs_one_row,
         "Inversion does not recover a row from updates that are trained as nodes do on 100 rows or more, one "
-        "or a sum of three: no better than a guess (within a margin)",
-        {**NODES, "rows": NODE_ROWS[1:]},
-    ),
-    not_inverted(
-        f"It does not from a noised update of one row, at an epsilon of at most {STRONG_NOISE} for it",
-        {**INVERSION, **up_to(STRONG_NOISE)},
-    ),
-    not_inverted(
-        "It does not from an update whose step is private for a record (dp-sgd), at an epsilon of at most "
-        f"{RECORD_EPSILONS[-1]}",
-        {**INVERSION, **DP_SGD},
-    ),
-    above(
-        GIVEN_AWAY,
-        {**CLIENTS, "updates": 1},
-        name=f"A bare update tells whether most of a client's rows are women's: AUC at least {GIVEN_AWAY:g}",
-    ),
-    every(
-        "A secure sum tells less of one member the more members it has (by more than a margin)",
-        *(
-            apart({**CLIENTS, "updates": fewer}, {**CLIENTS, "updates": more})
-            for fewer, more in pairwise(MEMBERS)
+        "or a sum of three: no better than a guess (within a margin)": not_inverted(
+            {**NODES, "rows": NODE_ROWS[1:]}
         ),
-    ),
-    Claim(
-        "A secure sum tells no more of one member than how many members have the property (within a margin)",
-        sums_tell_no_more_than_a_count,
-    ),
-    below(
-        NEAR_CHANCE,
-        {**CLIENTS, "updates": MEMBERS[-1]},
-        name=f"A secure sum of ten hides it: AUC at most {NEAR_CHANCE:g}",
-    ),
-    below(
-        NEAR_CHANCE,
-        {**PROPERTY, **up_to(PROPERTY_EPSILON)},
-        name=f"Noise hides it at an epsilon of at most {PROPERTY_EPSILON} for the update: AUC at most "
-        f"{NEAR_CHANCE:g}",
-    ),
-    each_attack(
-        "Membership inference is above chance where there is no noise (by more than a margin)",
-        lambda auc: above(CHANCE, MODEL, auc),
-    ),
-    Claim(
+        "It does not from a noised update of one row, at an epsilon of at most "
+        f"{STRONG_NOISE} for it": not_inverted({**INVERSION, **up_to(STRONG_NOISE)}),
+        "It does not from an update whose step is private for a record (dp-sgd), at an epsilon of at most "
+        f"{RECORD_EPSILONS[-1]}": not_inverted({**INVERSION, **DP_SGD}),
+        "A bare update tells whether most of a client's rows are women's: AUC at least "
+        f"{GIVEN_AWAY:g}": above(GIVEN_AWAY, {**CLIENTS, "updates": 1}),
+        "A secure sum tells less of one member the more members it has (by more than a margin)": together(
+            *(
+                apart({**CLIENTS, "updates": fewer}, {**CLIENTS, "updates": more})
+                for fewer, more in pairwise(MEMBERS)
+            )
+        ),
+        "A secure sum tells no more of one member than how many members have the property (within a "
+        "margin)": sums_tell_no_more_than_a_count,
+        f"A secure sum of ten hides it: AUC at most {NEAR_CHANCE:g}": below(
+            NEAR_CHANCE, {**CLIENTS, "updates": MEMBERS[-1]}
+        ),
+        f"Noise hides it at an epsilon of at most {PROPERTY_EPSILON} for the update: AUC at most "
+        f"{NEAR_CHANCE:g}": below(NEAR_CHANCE, {**PROPERTY, **up_to(PROPERTY_EPSILON)}),
+        "Membership inference is above chance where there is no noise (by more than a margin)": each_attack(
+            lambda auc: above(CHANCE, MODEL, auc)
+        ),
         "Attacks calibrated by shadow models are at least as good as the loss threshold (AUC, within a "
-        "margin)",
-        calibration_is_no_worse,
-    ),
-    each_attack(
+        "margin)": calibration_is_no_worse,
         f"Membership inference is near chance at a record-level epsilon of {RECORD_EPSILON}: AUC at most "
-        f"{NEAR_CHANCE:g}",
-        lambda auc: below(NEAR_CHANCE, {**PRIVATE_MODELS, "epsilon": RECORD_EPSILON}, auc),
-    ),
-    Claim(
-        "No attack on membership has a larger advantage than epsilon allows", advantages_are_below_the_ceiling
-    ),
+        f"{NEAR_CHANCE:g}": each_attack(
+            lambda auc: below(NEAR_CHANCE, {**PRIVATE_MODELS, "epsilon": RECORD_EPSILON}, auc)
+        ),
+        "No attack on membership has a larger advantage than epsilon "
+        "allows": advantages_are_below_the_ceiling,
+    }
 )
 
 HEADLINE: Mapping[str, Mapping[str, Where]] = {
@@ -279,21 +228,16 @@ def _listed(sweep: Sweep, arms: Mapping[str, Where]) -> str:
     return ", ".join(f"{sweep.mean(arm):.2f} {words}" for words, arm in found.items() if arm is not None)
 
 
-ENTRY = SCENARIOS["attacks"]
 STUDY = Study(
-    name=ENTRY.name,
-    source=ENTRY.source,
-    summary=ENTRY.summary,
-    stands_in=(
-        (
-            "inversion: ImageNet and CIFAR-10, residual networks",
-            "digits of 8 x 8 pixels, a perceptron 64-64-10",
-        ),
-        ("inversion: the attacker guesses labels", "the attacker knows all labels of a sum"),
-        ("property: faces, who wears glasses", "Adult, whose clients are mostly women"),
-        ("property: many rounds of one group", "one round"),
-        ("membership: CIFAR and ImageNet, up to 256 shadows", "digits, models of 150 rows, 8 shadows"),
-    ),
+    **SCENARIOS["attacks"].listed,
+    stands_in={
+        "inversion: ImageNet and CIFAR-10, residual networks": "digits of 8 x 8 pixels, a perceptron "
+        "64-64-10",
+        "inversion: the attacker guesses labels": "the attacker knows all labels of a sum",
+        "property: faces, who wears glasses": "Adult, whose clients are mostly women",
+        "property: many rounds of one group": "one round",
+        "membership: CIFAR and ImageNet, up to 256 shadows": "digits, models of 150 rows, 8 shadows",
+    },
     data_sets=("digits",),  # Adult is asked for by the arms that use it: the others need no file
     arms=ARMS,
     seeds=5,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from node.task.shared_noise import DISTRIBUTED
-from scenarios.study.arms import Arm, Where
+from scenarios.study.arms import Arm, Factors, Where
 from scenarios.study.cells import Cell
 from scenarios.swarms.dealt import ACCURACY, AS_THEY_ARE, AUC, PeersCell, Scale, Sections, ServerCell, task_of
 
@@ -22,14 +22,14 @@ EPSILONS = (1, 3, 8)
 DELTA = 1e-5
 ROUNDS = 20
 
-POOLED: Where = {"mechanism": "none"}
+POOLED: Factors = {"mechanism": "none"}
 """All rows, without privacy."""
-CENTRAL: Where = {"mechanism": "central"}
+CENTRAL: Factors = {"mechanism": "central"}
 """A trusted server."""
-SHARED: Where = {"mechanism": DISTRIBUTED}
-ALONE: Where = {"mechanism": "dp-sgd"}
+SHARED: Factors = {"mechanism": DISTRIBUTED}
+ALONE: Factors = {"mechanism": "dp-sgd"}
 """Each node for itself."""
-DATA_SETS: Where = {"mechanism": "ldp"}
+DATA_SETS: Factors = {"mechanism": "ldp"}
 """Each node for itself, and for its whole data set."""
 MEMBERS = "honest_members"
 
@@ -61,12 +61,12 @@ class Setting:
     """Whether its arms run only if the command line names them."""
 
     @property
-    def where(self) -> Where:
+    def where(self) -> Factors:
         """Its arms."""
         return {"setting": self.name}
 
     @property
-    def kinds(self) -> Mapping[str, Where]:
+    def kinds(self) -> Mapping[str, Factors]:
         """The kinds of its private arms in words, from the most trust to the least."""
         return {
             "a trusted server": CENTRAL,
@@ -169,25 +169,15 @@ def _shared_table(of: Setting, epsilon: int, honest: int) -> Sections:
     return {**_table(of, {"expected_rows": of.rows}, privacy), **least}
 
 
-def _alone_table(of: Setting, epsilon: int) -> Sections:
-    batch, rate = of.alone[epsilon]
-    train = {"rounds": ROUNDS, "epochs": 1, "batch_size": batch, "learning_rate": rate}
-    return _table(of, train, _private("dp-sgd", epsilon, clipping_radius=of.clip))
-
-
-def _data_sets_table(of: Setting, epsilon: int) -> Sections:
-    return _table(of, {**of.plain, "epochs": 1}, _private("ldp", epsilon))
-
-
-def _server(of: Setting, kind: str, table: Sections, factors: Where) -> Arm:
+def _server(of: Setting, kind: str, table: Sections, factors: Factors) -> Arm:
     cell = ServerCell(f"{of.name}-{kind}", table, of.source, of.measure, scale=of.scale)
-    return Arm(cell, {**of.where, **factors})  # type: ignore[dict-item]
+    return Arm(cell, {**of.where, **factors})
 
 
-def _peers(of: Setting, kind: str, epsilon: int, table: Sections, factors: Where) -> Arm:
+def _peers(of: Setting, kind: str, epsilon: int, table: Sections, factors: Factors) -> Arm:
     name = f"{of.name}-{kind}-eps{epsilon}"
     cell = PeersCell(name, table, of.source, of.measure, scale=of.scale, peers=of.peers)
-    return Arm(cell, {**of.where, **factors, "peers": of.peers, "epsilon": epsilon})  # type: ignore[dict-item]
+    return Arm(cell, {**of.where, **factors, "peers": of.peers, "epsilon": epsilon})
 
 
 def _arms(of: Setting) -> Iterator[Arm]:
@@ -199,10 +189,13 @@ def _arms(of: Setting) -> Iterator[Arm]:
         for epsilon in EPSILONS:
             table = _shared_table(of, epsilon, honest)
             yield _peers(of, f"{honest}-of-{of.peers}", epsilon, table, {**SHARED, MEMBERS: honest})
+    for epsilon, (batch, rate) in of.alone.items():
+        train = {"rounds": ROUNDS, "epochs": 1, "batch_size": batch, "learning_rate": rate}
+        table = _table(of, train, _private("dp-sgd", epsilon, clipping_radius=of.clip))
+        yield _peers(of, "dp-sgd", epsilon, table, ALONE)
     for epsilon in EPSILONS:
-        yield _peers(of, "dp-sgd", epsilon, _alone_table(of, epsilon), ALONE)
-    for epsilon in EPSILONS:
-        yield _peers(of, "ldp", epsilon, _data_sets_table(of, epsilon), DATA_SETS)
+        table = _table(of, {**of.plain, "epochs": 1}, _private("ldp", epsilon))
+        yield _peers(of, "ldp", epsilon, table, DATA_SETS)
 
 
 ARMS: tuple[Arm, ...] = tuple(arm for of in SETTINGS for arm in _arms(of))

@@ -8,18 +8,21 @@ and a miss says how many standard errors it is.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
+from scenarios.study.about import about, all_of, along, as_claims, pairs_of
 from scenarios.study.arms import Where
 from scenarios.study.comparison import CLOSE, difference, level, rise
 from scenarios.study.estimates import estimate
-from scenarios.study.makers import Numbers
+from scenarios.study.makers import Numbers, identity
 from scenarios.study.sweep import Quick, Study, Sweep
 from scenarios.swarms.dealt import HONEST, STEP_BYTES, STEP_S, Dealt, with_honest
 from scenarios.swarms.progress import percent
+from scenarios.systems.distributed_dp import reference
 from scenarios.systems.distributed_dp.arms import (
     ADULT,
     ALONE,
@@ -39,19 +42,6 @@ from scenarios.systems.distributed_dp.arms import (
     own,
 )
 from scenarios.systems.distributed_dp.charts import charts, tables
-from scenarios.systems.distributed_dp.reference import (
-    AUC_BELOW_CENTRAL,
-    AUC_BELOW_POOLED,
-    BY_HONEST,
-    BY_HONEST_BATCH,
-    BYTES_A_WORD,
-    BYTES_MORE,
-    FEATURES_GAIN,
-    GOALS,
-    SIMULATED,
-    STEP_S_AT_MOST,
-    stated,
-)
 
 ROUNDING = 1 + 1e-6
 """The tolerated factor for the rounding of an accountant."""
@@ -63,35 +53,31 @@ ON_MNIST: Where = {"setting": (MNIST.name, MNIST_FEATURES.name)}
 # -- epsilon -----------------------------------------------------------------------------------------------
 
 
-def states_the_truth(sweep: Sweep) -> Verdict | None:
+@about(lambda sweep: [arm for arm in sweep.outcomes if math.isfinite(sweep.number(arm, "stated"))])
+def states_the_truth(sweep: Sweep, arms: Sequence[str]) -> Verdict:
     """No arm spends more than it states."""
-    arms = [arm for arm in sweep.outcomes if math.isfinite(sweep.number(arm, "stated"))]
-    if not arms:
-        return None
     shares = [sweep.number(arm, "epsilon") / sweep.number(arm, "stated") for arm in arms]
     numbers: Numbers = {"arms": len(arms), "largest spent / stated": max(shares), "least": min(shares)}
     return Verdict(all(share <= ROUNDING for share in shares), numbers)
 
 
-def fewer_honest_cost_epsilon(sweep: Sweep) -> Verdict | None:
+@about(all_of({**ON_MNIST, **USUAL}))
+def fewer_honest_cost_epsilon(sweep: Sweep, arms: Sequence[str]) -> Verdict | None:
     """Epsilon by the real number of honest members is as stated, for steps of as many rows as there."""
     numbers: Numbers = {}
     largest = 0.0
-    for arm in sweep.select({**ON_MNIST, **USUAL}):
+    for arm in arms:
         epsilon = sweep.factor(arm, "epsilon")
-        if sweep.number(arm, HONEST) != 6 or _batch(sweep, arm) != BY_HONEST_BATCH:
+        if sweep.number(arm, HONEST) != 6 or _batch(sweep, arm) != reference.BY_HONEST_BATCH:
             continue
         spent = sweep.number(arm, "epsilon") / epsilon  # steps in reserve are not spent
-        for members, said in BY_HONEST.get(epsilon, {}).items():
+        for members, said in reference.BY_HONEST.get(epsilon, {}).items():
             found = sweep.number(arm, with_honest(members - 1))
             if math.isfinite(found):
                 numbers[f"epsilon {epsilon:g}, {members} of 10 honest"] = found
                 largest = max(largest, found / said - 1, 1 - found / (said * spent))
-    if not numbers:
-        return None
-    return Verdict(
-        largest <= TABLE_ROUNDING, {**numbers, "largest error": largest, "allowed": TABLE_ROUNDING}
-    )
+    told: Numbers = {"largest error": largest, "allowed": TABLE_ROUNDING}
+    return Verdict(largest <= TABLE_ROUNDING, {**numbers, **told}) if numbers else None
 
 
 def _batch(sweep: Sweep, arm: str) -> float | None:
@@ -103,28 +89,25 @@ def _batch(sweep: Sweep, arm: str) -> float | None:
 # -- accuracy ----------------------------------------------------------------------------------------------
 
 
-def reaches_stated(name: str, where: Where) -> Claim[Sweep]:
+def reaches_stated(where: Where) -> Claim[Sweep]:
     """Every selected arm is as accurate as stated, or above, within a margin."""
 
-    def judge(sweep: Sweep) -> Verdict | None:
-        there = sweep.select(where)
-        found = {arm: (level(sweep, arm), at) for arm, at in stated(sweep, SIMULATED).items() if arm in there}
-        if not found:
-            return None
-        numbers: Numbers = {}
-        for arm, (one, at) in found.items():
+    @about(lambda sweep: reference.stated(sweep, reference.SIMULATED, where))
+    def judge(sweep: Sweep, said: Mapping[str, float]) -> Verdict:
+        numbers, above = Numbers(), []
+        for arm, at in said.items():
+            one = level(sweep, arm)
+            above.append((one.mean - at) / one.margin)
             numbers |= {arm: one.mean, f"{arm} margin": one.margin, f"{arm} stated": at}
-        least = min((one.mean - at) / one.margin for one, at in found.values())
+        least = min(above)
         return Verdict(least >= -CLOSE, {**numbers, "least above what is stated, in margins": least})
 
-    return Claim(name, judge)
+    return judge
 
 
-def reaches_goals(sweep: Sweep) -> Verdict | None:
+@about(lambda sweep: reference.stated(sweep, reference.GOALS))
+def reaches_goals(sweep: Sweep, goals: Mapping[str, float]) -> Verdict:
     """Every goal for accuracy that this run can judge is met by the mean."""
-    goals = stated(sweep, GOALS)
-    if not goals:
-        return None
     numbers: Numbers = {}
     for arm, goal in goals.items():
         mean, error = sweep.mean(arm), max(sweep.standard_error(arm), 1e-9)
@@ -133,48 +116,47 @@ def reaches_goals(sweep: Sweep) -> Verdict | None:
     return Verdict(all(sweep.mean(arm) >= goal for arm, goal in goals.items()), numbers)
 
 
-def adult_reaches_its_goal(sweep: Sweep) -> Verdict | None:
+@about({**ADULT.where, **POOLED}, pairs_of({**ADULT.where, **USUAL}, {**ADULT.where, **CENTRAL}))
+def adult_reaches_its_goal(sweep: Sweep, pooled: str, pairs: Sequence[tuple[str, str]]) -> Verdict | None:
     """AUC on Adult is close to that of all rows without privacy, or to a trusted server's."""
-    pooled, numbers, met = sweep.first({**ADULT.where, **POOLED}), Numbers(), []
-    for arm, central in sweep.pairs({**ADULT.where, **USUAL}, {**ADULT.where, **CENTRAL}):
+    numbers, met = Numbers(), []
+    for arm, central in pairs:
         epsilon = sweep.factor(arm, "epsilon")
-        if pooled is not None and epsilon in AUC_BELOW_POOLED:
-            most = AUC_BELOW_POOLED[epsilon]
+        if epsilon in reference.AUC_BELOW_POOLED:
+            most = reference.AUC_BELOW_POOLED[epsilon]
             below, below_central = (sweep.mean(one) - sweep.mean(arm) for one in (pooled, central))
-            met.append(below <= most or below_central <= AUC_BELOW_CENTRAL)
+            met.append(below <= most or below_central <= reference.AUC_BELOW_CENTRAL)
             numbers |= {
                 f"epsilon {epsilon:g}, below pooled": below,
                 f"epsilon {epsilon:g}, allowed": most,
                 f"epsilon {epsilon:g}, below central": below_central,
                 f"epsilon {epsilon:g}, margin": difference(sweep, arm, pooled).margin,
             }
-    return Verdict(all(met), {**numbers, "below central allowed": AUC_BELOW_CENTRAL}) if met else None
+    numbers["below central allowed"] = reference.AUC_BELOW_CENTRAL
+    return Verdict(all(met), numbers) if met else None
 
 
 # -- comparisons -------------------------------------------------------------------------------------------
 
 
-def shared_beats_alone(sweep: Sweep) -> Verdict | None:
+@about(pairs_of(USUAL, ALONE))
+def shared_beats_alone(sweep: Sweep, pairs: Sequence[tuple[str, str]]) -> Verdict:
     """Shared noise gains on each node noising for itself, everywhere, by more than chance."""
-    gains = {shared: (alone, rise(sweep, alone, shared)) for shared, alone in sweep.pairs(USUAL, ALONE)}
-    if not gains:
-        return None
-    numbers: Numbers = {}
-    for shared, (alone, gain) in gains.items():
+    numbers, gains = Numbers(), []
+    for shared, alone in pairs:
+        gains.append(rise(sweep, alone, shared))
         numbers[f"{shared}, points gained"] = 100 * (sweep.mean(shared) - sweep.mean(alone))
-        numbers[f"{shared}, in margins"] = gain
-    return Verdict(min(gain for _, gain in gains.values()) > CLOSE, numbers)
+        numbers[f"{shared}, in margins"] = gains[-1]
+    return Verdict(min(gains) > CLOSE, numbers)
 
 
-def costs_what_is_stated(name: str, more: Where, less: Where) -> Claim[Sweep]:
+def costs_what_is_stated(more: Where, less: Where) -> Claim[Sweep]:
     """From arms of more trust to those of less the loss is at most as stated, within a margin."""
 
-    def judge(sweep: Sweep) -> Verdict | None:
-        said = stated(sweep, SIMULATED)
-        pairs = [pair for pair in sweep.pairs(more, less) if all(arm in said for arm in pair)]
-        numbers: Numbers = {}
-        excesses = []
-        for one, other in pairs:
+    @about(pairs_of(more, less))
+    def judge(sweep: Sweep, pairs: Sequence[tuple[str, str]]) -> Verdict | None:
+        said, numbers, excesses = reference.stated(sweep, reference.SIMULATED), Numbers(), []
+        for one, other in (pair for pair in pairs if all(arm in said for arm in pair)):
             loss, allowed = difference(sweep, other, one), said[one] - said[other]
             excesses.append(estimate(sweep.values(one) - sweep.values(other) - allowed).margins)
             numbers |= {
@@ -182,26 +164,31 @@ def costs_what_is_stated(name: str, more: Where, less: Where) -> Claim[Sweep]:
                 f"{other}, margin": 100 * loss.margin,
                 f"{other}, stated": 100 * allowed,
             }
-        if not pairs:
+        if not excesses:
             return None
         worst = max(excesses)
         return Verdict(worst <= CLOSE, {**numbers, "largest excess in margins": worst})
 
-    return Claim(name, judge)
+    return judge
 
 
-def features_gain_more(sweep: Sweep) -> Verdict | None:
+@about(
+    along("epsilon", {**MNIST.where, **ALONE}),
+    pairs_of({**MNIST.where, **USUAL}, {**MNIST_FEATURES.where, **USUAL}),
+)
+def features_gain_more(
+    sweep: Sweep, alone_by_epsilon: Mapping[str, float], pairs: Sequence[tuple[str, str]]
+) -> Verdict | None:
     """On MNIST scattering gains `FEATURES_GAIN`, and more than shared noise does on the perceptron."""
-    numbers: Numbers = {}
-    holds = []
-    alone_at = {at: arm for arm, at in sweep.line("epsilon", {**MNIST.where, **ALONE}).points.items()}
-    for plain, features in sweep.pairs({**MNIST.where, **USUAL}, {**MNIST_FEATURES.where, **USUAL}):
+    numbers, holds = Numbers(), []
+    alone_at = {at: arm for arm, at in alone_by_epsilon.items()}
+    for plain, features in pairs:
         epsilon = sweep.factor(plain, "epsilon")
         if epsilon in (1, 3) and epsilon in alone_at:
             alone = alone_at[epsilon]
             gain, noise = difference(sweep, plain, features), difference(sweep, alone, plain)
             more = estimate(sweep.values(features) - 2 * sweep.values(plain) + sweep.values(alone))
-            holds.append(gain.high >= FEATURES_GAIN and more.above)
+            holds.append(gain.high >= reference.FEATURES_GAIN and more.above)
             numbers |= {
                 f"epsilon {epsilon:g}, points by features": 100 * gain.mean,
                 f"epsilon {epsilon:g}, margin": 100 * gain.margin,
@@ -219,55 +206,46 @@ def size_of(setting: Setting) -> int:
     return sum((first + 1) * second for first, second in pairwise(widths))
 
 
-def steps_are_cheap(sweep: Sweep) -> Verdict | None:
-    """A step of ten real peers takes at most the stated seconds and bytes; only where real nodes ran."""
+def _with_real_steps(sweep: Sweep) -> list[str]:
+    """The arms with shared noise that real nodes ran."""
     shared = sweep.select({**MNIST.where, **SHARED})
-    arms = [arm for arm in shared if math.isfinite(sweep.number(arm, STEP_S))]
-    if not arms:
-        return None
-    most = BYTES_A_WORD * size_of(MNIST) + BYTES_MORE
-    seconds = max(sweep.mean(arm, STEP_S) for arm in arms)
-    sent = max(sweep.mean(arm, STEP_BYTES) for arm in arms)
-    numbers: Numbers = {"s a step": seconds, "at most s": STEP_S_AT_MOST}
+    return [arm for arm in shared if math.isfinite(sweep.number(arm, STEP_S))]
+
+
+@about(_with_real_steps)
+def steps_are_cheap(sweep: Sweep, arms: Sequence[str]) -> Verdict:
+    """A step of ten real peers takes at most the stated seconds and bytes; only where real nodes ran."""
+    most = reference.BYTES_A_WORD * size_of(MNIST) + reference.BYTES_MORE
+    seconds, sent = (max(sweep.mean(arm, fact) for arm in arms) for fact in (STEP_S, STEP_BYTES))
+    numbers: Numbers = {"s a step": seconds, "at most s": reference.STEP_S_AT_MOST}
     numbers |= {"bytes a peer and step": sent, "at most bytes": most}
-    return Verdict(seconds <= STEP_S_AT_MOST and sent <= most, numbers)
+    return Verdict(seconds <= reference.STEP_S_AT_MOST and sent <= most, numbers)
 
 
-CLAIMS = (
-    Claim("No arm spends more epsilon than it states", states_the_truth, "identity"),
-    Claim(
-        "With fewer honest members than assumed, epsilon grows as stated (7 of 10)",
-        fewer_honest_cost_epsilon,
-        "identity",
-    ),
-    reaches_stated("A trusted server's private steps are as accurate as stated (within a margin)", CENTRAL),
-    reaches_stated("Steps with shared noise are as accurate as stated (within a margin)", SHARED),
-    costs_what_is_stated(
-        "Shared noise costs no more accuracy than stated against a trusted server (within a margin)",
-        CENTRAL,
-        USUAL,
-    ),
-    costs_what_is_stated(
-        "Noise for 5 honest of 10 instead of 7 costs no more than stated (within a margin)", USUAL, FEWER
-    ),
-    Claim(
-        "Shared noise beats each node's own noise, at every epsilon (by more than a margin)",
-        shared_beats_alone,
-    ),
-    Claim(
-        f"On MNIST scattering gains {100 * FEATURES_GAIN:g} points, and more than shared noise does "
-        "(by more than a margin)",
-        features_gain_more,
-    ),
-    Claim("Shared noise reaches the accuracy that was asked for", reaches_goals),
-    Claim(
-        "On Adult its AUC is as close as asked for to no privacy, or to a trusted server",
-        adult_reaches_its_goal,
-    ),
-    Claim(
-        f"A step of ten real peers takes {STEP_S_AT_MOST:g} s and {BYTES_A_WORD} d + 40 kB at most",
-        steps_are_cheap,
-    ),
+CLAIMS = as_claims(
+    {
+        "No arm spends more epsilon than it states": identity(states_the_truth),
+        "With fewer honest members than assumed, epsilon grows as stated (7 of 10)": identity(
+            fewer_honest_cost_epsilon
+        ),
+        "A trusted server's private steps are as accurate as stated (within a margin)": reaches_stated(
+            CENTRAL
+        ),
+        "Steps with shared noise are as accurate as stated (within a margin)": reaches_stated(SHARED),
+        "Shared noise costs no more accuracy than stated against a trusted server (within a "
+        "margin)": costs_what_is_stated(CENTRAL, USUAL),
+        "Noise for 5 honest of 10 instead of 7 costs no more than stated (within a "
+        "margin)": costs_what_is_stated(USUAL, FEWER),
+        "Shared noise beats each node's own noise, at every epsilon (by more than a "
+        "margin)": shared_beats_alone,
+        f"On MNIST scattering gains {100 * reference.FEATURES_GAIN:g} points, and more than shared noise "
+        "does (by more than a margin)": features_gain_more,
+        "Shared noise reaches the accuracy that was asked for": reaches_goals,
+        "On Adult its AUC is as close as asked for to no privacy, or to a trusted "
+        "server": adult_reaches_its_goal,
+        f"A step of ten real peers takes {reference.STEP_S_AT_MOST:g} s and {reference.BYTES_A_WORD} d + "
+        "40 kB at most": steps_are_cheap,
+    }
 )
 
 
@@ -290,34 +268,22 @@ def _at_three(sweep: Sweep, of: Setting) -> list[str]:
     ]
 
 
-STANDS_IN = (
-    (
-        "a simulation in numpy, central with scaled noise",
-        "the nodes' own trainers, words and steps, summed modulo 2^32",
-    ),
-    ("a perceptron with tanh, images standardised", "node.models:MLP with ReLU, standardised alike"),
-    ("step sizes chosen on test rows", "the product's table of defaults, by rows and epsilon"),
-    ("scattering by its own filters", "node.models:Scattering, features computed once and kept"),
-    (
-        "a server's DP-SGD",
-        "the same steps on all rows by one member, which adds the noise of one server by itself",
-    ),
-    ("local training with chosen settings", "one epoch a round, 20 rounds, rates from that search"),
-    (
-        "parts",
-        (
-            "equal and random, which favours nodes that train alone; what shared noise learns does not "
-            "depend on who has which rows"
-        ),
-    ),
-    ("ldp", "noise on updates for whole data sets at the same stated epsilon: another, larger promise"),
-)
+STANDS_IN = {
+    "a simulation in numpy, central with scaled noise": "the nodes' own trainers, words and steps, summed "
+    "modulo 2^32",
+    "a perceptron with tanh, images standardised": "node.models:MLP with ReLU, standardised alike",
+    "step sizes chosen on test rows": "the product's table of defaults, by rows and epsilon",
+    "scattering by its own filters": "node.models:Scattering, features computed once and kept",
+    "a server's DP-SGD": "the same steps on all rows by one member, which adds the noise of one server by "
+    "itself",
+    "local training with chosen settings": "one epoch a round, 20 rounds, rates from that search",
+    "parts": "equal and random, which favours nodes that train alone; what shared noise learns does not "
+    "depend on who has which rows",
+    "ldp": "noise on updates for whole data sets at the same stated epsilon: another, larger promise",
+}
 
-ENTRY = SCENARIOS["distributed-dp"]
 STUDY = Study(
-    name=ENTRY.name,
-    source=ENTRY.source,
-    summary=ENTRY.summary,
+    **SCENARIOS["distributed-dp"].listed,
     stands_in=STANDS_IN,
     data_sets=("digits",),
     arms=ARMS,

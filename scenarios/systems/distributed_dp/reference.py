@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from scenarios.study.arms import Where
+from scenarios.study.makers import EVERYTHING
 from scenarios.study.sweep import Sweep
 from scenarios.systems.distributed_dp.arms import ALONE, CENTRAL, DIGITS, FEWER, MNIST, MNIST_FEATURES, USUAL
 
@@ -38,13 +39,14 @@ GOALS: Stated = (
 """The least accuracy that shared noise is to reach."""
 
 
-def stated(sweep: Sweep, table: Stated) -> dict[str, float]:
-    """What a table states for each arm that was run."""
+def stated(sweep: Sweep, table: Stated, among: Where = EVERYTHING) -> dict[str, float]:
+    """What a table states for each arm that was run, of those that `among` means."""
+    meant = sweep.select(among)
     return {
         arm: figures[epsilon]
         for where, figures in table
         for arm, epsilon in sweep.line("epsilon", where).points.items()
-        if epsilon in figures
+        if epsilon in figures and arm in meant
     }
 
 

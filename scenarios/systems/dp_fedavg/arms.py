@@ -51,6 +51,8 @@ class Setting:
 
     def cell(self, arm: str) -> FederatedCell:
         """The cell of this setting, with the name `arm`."""
+        varied = {name: value for name, value in asdict(self).items() if name != "clients"}
+        fixed = {"weight_cap": float(ROWS_OF_A_USER), "delta": DELTA}
         return FederatedCell(
             arm=arm,
             seed=0,
@@ -58,18 +60,7 @@ class Setting:
             clients=Clients("iid", self.clients),
             model=ModelSection("node.models:MLP", {"sizes": [784, 32, 10]}),
             train=TrainSection(rounds=40, epochs=1, batch_size=10, learning_rate=0.2, momentum=0.0),
-            mechanism=MechanismChoice(
-                "dp-fedavg",
-                {
-                    "sampling_probability": SAMPLED,
-                    "noise_multiplier": self.noise_multiplier,
-                    "clip": self.clip,
-                    "per_layer": self.per_layer,
-                    "estimator": self.estimator,
-                    "weight_cap": float(ROWS_OF_A_USER),
-                    "delta": DELTA,
-                },
-            ),
+            mechanism=MechanismChoice("dp-fedavg", {"sampling_probability": SAMPLED, **varied, **fixed}),
         )
 
 
@@ -79,34 +70,6 @@ USUAL = Setting(clients=300, noise_multiplier=1.0, clip=0.5, per_layer=False, es
 FLAT: Factors = {"setting": "paper", "estimator": USUAL.estimator, "per_layer": USUAL.per_layer}
 USUAL_CLIP: Factors = {**FLAT, "clip": USUAL.clip}
 USUAL_NOISE: Factors = {**FLAT, Z: USUAL.noise_multiplier}
-
-
-def _noise_arms() -> list[Arm]:
-    varied = {users: NOISE if users == USUAL.clients else NOISE_OF_ALL for users in USERS}
-    return [
-        replace(USUAL, clients=users, noise_multiplier=z).arm(f"users{users}-z{z:g}")
-        for users, each in varied.items()
-        for z in each
-    ]
-
-
-def _clip_arms() -> list[Arm]:
-    """With the usual users; the usual clip has its arm."""
-    return [
-        replace(USUAL, clip=clip, noise_multiplier=z).arm(f"clip{clip:g}-z{z:g}")
-        for z in NOISE_OF_ALL
-        for clip in CLIPS
-        if clip != USUAL.clip
-    ]
-
-
-def _estimator_arms() -> list[Arm]:
-    """Estimator "fixed" (f_f) or "clipped" (f_c), a flat or a per-layer clip; the usual pair has its arm."""
-    varied = (("fixed", True), ("clipped", False), ("clipped", True))
-    return [
-        replace(USUAL, estimator=one, per_layer=layers).arm(f"{one}-{'layers' if layers else 'flat'}")
-        for one, layers in varied
-    ]
 
 
 def _book_arms() -> list[Arm]:
@@ -134,7 +97,24 @@ def _book_arms() -> list[Arm]:
     ]
 
 
-ARMS: tuple[Arm, ...] = (*_noise_arms(), *_clip_arms(), *_estimator_arms(), *_book_arms())
+ARMS: tuple[Arm, ...] = (
+    *(
+        replace(USUAL, clients=users, noise_multiplier=z).arm(f"users{users}-z{z:g}")
+        for users in USERS
+        for z in (NOISE if users == USUAL.clients else NOISE_OF_ALL)
+    ),
+    *(
+        replace(USUAL, clip=clip, noise_multiplier=z).arm(f"clip{clip:g}-z{z:g}")
+        for z in NOISE_OF_ALL
+        for clip in CLIPS
+        if clip != USUAL.clip  # which has its arm
+    ),
+    replace(USUAL, per_layer=True).arm("fixed-layers"),
+    replace(USUAL, estimator="clipped").arm("clipped-flat"),
+    replace(USUAL, estimator="clipped", per_layer=True).arm("clipped-layers"),
+    *_book_arms(),
+)
+"""Estimators: "fixed" (f_f) and "clipped" (f_c), each with a flat or a per-layer clip."""
 
 
 def own(path: str, parameters: Mapping[str, Any]) -> FederatedCell:

@@ -7,6 +7,7 @@ DP-FedAvg is McMahan, Ramage, Talwar & Zhang 2018 (arXiv 1710.06963, Algorithm 1
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, spent
@@ -14,12 +15,13 @@ from mechanisms.servers.dp_fedavg import ONE_USER
 from mechanisms.servers.dp_fedavg_book import ZEROED_USER
 from scenarios.catalogue import SCENARIOS
 from scenarios.federated.cell import FederatedCell
-from scenarios.frame.spec import Claim, Verdict
+from scenarios.frame.spec import Verdict
 from scenarios.runs.run import scenario_of
-from scenarios.study.arms import Line, Where
+from scenarios.study.about import about, along, as_claims
+from scenarios.study.arms import Where
 from scenarios.study.comparison import CLOSE, difference, rise
 from scenarios.study.estimates import Estimate, estimate
-from scenarios.study.makers import Numbers, best_inside, falls, no_worse, rises
+from scenarios.study.makers import Numbers, best_inside, falls, identity, no_worse, rises
 from scenarios.study.sweep import Quick, Study, Sweep
 from scenarios.systems.dp_fedavg.arms import (
     ARMS,
@@ -44,65 +46,64 @@ NO_PRIVACY = 1e6
 MANY_COST_AT_MOST_POINTS, MANY_EPSILON = 2.0, 5.0
 TEN_COST_AT_LEAST_POINTS, TEN_EPSILON = 30.0, 8.0
 FIRST_ROUNDS = 10
+NOISED: Where = {Z: USUAL.noise_multiplier}
+MANY: Where = {**USUAL_CLIP, "clients": USERS[-1]}
 
 
 # -- users -------------------------------------------------------------------------------------------------
 
 
-def gains_by_less_noise(sweep: Sweep) -> Verdict | None:
+@about(*(along("clients", {**USUAL_CLIP, Z: z}, least=2) for z in (USUAL.noise_multiplier, 0.0)))
+def gains_by_less_noise(sweep: Sweep, *lines: Mapping[str, float]) -> Verdict:
     """The gain with users is more than what their rows give without noise."""
-    lines = [sweep.line("clients", {**USUAL_CLIP, Z: z}).arms for z in (USUAL.noise_multiplier, 0.0)]
-    if min(map(len, lines)) < 2:
-        return None
-    noised, quiet = (100 * (sweep.values(arms[-1]) - sweep.values(arms[0])) for arms in lines)
+    ends = [(arms[0], arms[-1]) for arms in map(list, lines)]
+    noised, quiet = (100 * (sweep.values(most) - sweep.values(fewest)) for fewest, most in ends)
     more = estimate(noised - quiet)
     numbers: Numbers = {"points gained": noised.mean(), "without noise": quiet.mean()}
     return Verdict(more.above, {**numbers, "margin of the difference": more.margin})
 
 
-def many_pay_little(sweep: Sweep) -> Verdict | None:
+@about({**MANY, **NOISED}, {**MANY, Z: 0.0})
+def many_pay_little(sweep: Sweep, noised: str, quiet: str) -> Verdict:
     """With the most users a small epsilon costs little."""
-    many = {**USUAL_CLIP, "clients": USERS[-1]}
-    quiet, noised = (sweep.first({**many, Z: z}) for z in (0.0, USUAL.noise_multiplier))
-    if quiet is None or noised is None:
-        return None
+    cost, numbers = _cost(sweep, noised, quiet)
+    holds = 100 * cost.high <= MANY_COST_AT_MOST_POINTS and sweep.number(noised, "epsilon") < MANY_EPSILON
+    return Verdict(holds, {**numbers, "at most": MANY_COST_AT_MOST_POINTS})
+
+
+@about({**TEN_USERS, "clients": TEN}, BOOK_WITHOUT_NOISE)
+def ten_pay_dearly(sweep: Sweep, noised: str, quiet: str) -> Verdict:
+    """With ten users, an epsilon that means something costs most of the accuracy."""
+    cost, numbers = _cost(sweep, noised, quiet)
+    holds = 100 * cost.low >= TEN_COST_AT_LEAST_POINTS and sweep.number(noised, "epsilon") <= TEN_EPSILON
+    return Verdict(holds, {**numbers, "at least": TEN_COST_AT_LEAST_POINTS})
+
+
+def _cost(sweep: Sweep, noised: str, quiet: str) -> tuple[Estimate, Numbers]:
+    """What noise costs, and the numbers that say so beside its epsilon."""
     cost, epsilon = difference(sweep, noised, quiet), sweep.number(noised, "epsilon")
-    numbers: Numbers = {"epsilon": epsilon, **_points_lost(cost), "at most": MANY_COST_AT_MOST_POINTS}
-    return Verdict(100 * cost.high <= MANY_COST_AT_MOST_POINTS and epsilon < MANY_EPSILON, numbers)
-
-
-def _points_lost(cost: Estimate) -> Numbers:
-    return {"points lost": 100 * cost.mean, "margin": 100 * cost.margin}
+    return cost, {"epsilon": epsilon, "points lost": 100 * cost.mean, "margin": 100 * cost.margin}
 
 
 # -- the clip ----------------------------------------------------------------------------------------------
 
 
-def _by_clip(sweep: Sweep, noise_multiplier: float) -> dict[str, float]:
-    """The arms of this z, each with its clip, the smallest first; none of fewer than three."""
-    found: Line = sweep.line("clip", {**FLAT, Z: noise_multiplier})
-    return found.points if len(found.arms) >= 3 else {}
-
-
-def large_clip_is_harmless(sweep: Sweep) -> Verdict | None:
+@about(along("clip", {**FLAT, Z: 0.0}, least=3))
+def large_clip_is_harmless(sweep: Sweep, clips: Mapping[str, float]) -> Verdict:
     """Without noise the largest clip is as good as the best."""
-    clips = _by_clip(sweep, 0.0)
-    if not clips:
-        return None
     last, best = list(clips)[-1], max(clips, key=sweep.mean)
     figures: Numbers = {f"S = {clip:g}": sweep.mean(arm) for arm, clip in clips.items()}
     return Verdict(rise(sweep, last, best) <= CLOSE, {**figures, "best S": clips[best]})
 
 
-def noise_shrinks_the_best_clip(sweep: Sweep) -> Verdict | None:
+@about(*(along("clip", {**FLAT, Z: z}, least=3) for z in NOISE_OF_ALL))
+def noise_shrinks_the_best_clip(sweep: Sweep, *by_noise: Mapping[str, float]) -> Verdict:
     """The more noise, the smaller the clip that is best.
 
     With more noise no larger clip is better by more than a margin than the best of the clips up to the former
     best; and with most noise the best clip is better than the one that is best with least.
     """
-    lines = {z: _by_clip(sweep, z) for z in NOISE_OF_ALL}
-    if not all(lines.values()):
-        return None
+    lines = dict(zip(NOISE_OF_ALL, by_noise, strict=True))
     best = {z: clips[max(clips, key=sweep.mean)] for z, clips in lines.items()}
     gains = []
     for (_, clip), (z, _) in pairwise(best.items()):
@@ -120,20 +121,16 @@ def noise_shrinks_the_best_clip(sweep: Sweep) -> Verdict | None:
 # -- the book, and what epsilon is -------------------------------------------------------------------------
 
 
-def book_has_no_privacy(sweep: Sweep) -> Verdict | None:
+@about(BOOK)
+def book_has_no_privacy(sweep: Sweep, book: str) -> Verdict:
     """The epsilon that is proved for the book's settings is no privacy."""
-    book = sweep.first(BOOK)
-    if book is None:
-        return None
     epsilon, z = sweep.number(book, "epsilon"), sweep.number(book, "noise multiplier")
     return Verdict(epsilon > NO_PRIVACY, {"noise multiplier z": z, "proved epsilon": epsilon})
 
 
-def book_noise_does_not_show(sweep: Sweep) -> Verdict | None:
+@about(BOOK, BOOK_WITHOUT_NOISE)
+def book_noise_does_not_show(sweep: Sweep, book: str, quiet: str) -> Verdict:
     """The book's accuracy is that without noise, at the end and in the first rounds."""
-    book, quiet = sweep.first(BOOK), sweep.first(BOOK_WITHOUT_NOISE)
-    if book is None or quiet is None:
-        return None
     apart = abs(rise(sweep, book, quiet))
     curves = zip(sweep.curve(book)[:FIRST_ROUNDS], sweep.curve(quiet), strict=False)
     early = 100 * max(abs(one - other) for one, other in curves)
@@ -142,24 +139,15 @@ def book_noise_does_not_show(sweep: Sweep) -> Verdict | None:
     return Verdict(apart <= CLOSE, {**numbers, **gaps})
 
 
-def ten_pay_dearly(sweep: Sweep) -> Verdict | None:
-    """With ten users, an epsilon that means something costs most of the accuracy."""
-    noised, quiet = sweep.first({**TEN_USERS, "clients": TEN}), sweep.first(BOOK_WITHOUT_NOISE)
-    if noised is None or quiet is None:
-        return None
-    cost, epsilon = difference(sweep, noised, quiet), sweep.number(noised, "epsilon")
-    numbers: Numbers = {"epsilon": epsilon, **_points_lost(cost), "at least": TEN_COST_AT_LEAST_POINTS}
-    return Verdict(100 * cost.low >= TEN_COST_AT_LEAST_POINTS and epsilon <= TEN_EPSILON, numbers)
+def _noised(sweep: Sweep) -> list[str]:
+    """The arms with noise, but for one of the user's own."""
+    known = sweep.select({"setting": ("paper", "book")})
+    return [arm for arm in known if sweep.number(arm, "noise multiplier") > 0]
 
 
-KNOWN: Where = {"setting": ("paper", "book")}
-
-
-def epsilons_are_true(sweep: Sweep) -> Verdict | None:
+@about(_noised)
+def epsilons_are_true(sweep: Sweep, noised: Sequence[str]) -> Verdict:
     """What each noised arm says is what its z, q and rounds cost, adding or removing one user."""
-    noised = [arm for arm in sweep.select(KNOWN) if sweep.number(arm, "noise multiplier") > 0]
-    if not noised:
-        return None
     true = {arm: _accounted(sweep, arm) for arm in noised}
     alike = [arm for arm in noised if math.isclose(true[arm], sweep.number(arm, "epsilon"), rel_tol=1e-9)]
     units = {str(sweep.fact(arm, "unit")) for arm in noised}
@@ -179,30 +167,38 @@ def _accounted(sweep: Sweep, arm: str) -> float:
     return spent(Ledger.of([SampledGaussian(z, sampled, cell.rounds)]), parameters["delta"]).epsilon
 
 
-CLAIMS = (
-    falls(Z, USUAL_CLIP,
-          name="Accuracy falls as z rises, for every number of users (neighbours within a margin)"),
-    rises("clients", {**USUAL_CLIP, Z: [z for z in NOISE_OF_ALL if z > 0]},
-          name="At the same q and z, more users are more accurate (neighbours within a margin)"),
-    Claim("They gain by less noise, not only by their rows", gains_by_less_noise),
-    Claim(f"With {USERS[-1]} users an epsilon below {MANY_EPSILON:g} costs at most "
-          f"{MANY_COST_AT_MOST_POINTS:g} points", many_pay_little),
-    best_inside("clip", USUAL_NOISE, name="The best clip S is neither the smallest nor the largest"),
-    Claim("Without noise a large clip does no harm", large_clip_is_harmless),
-    Claim("The more noise, the smaller the best clip", noise_shrinks_the_best_clip),
-    no_worse({"estimator": "fixed"}, {"estimator": "clipped"}, shown="noise std",
-             name="Estimator f_f is at least as accurate as f_c at the same z (within a margin)"),
-    no_worse({"per_layer": False}, {"per_layer": True}, shown="noise std",
-             name="A flat clip is at least as accurate as equal clips a layer (within a margin)"),
-    Claim("The book's settings have no privacy: the proved epsilon is above a million", book_has_no_privacy,
-          "identity"),
-    Claim("The book's noise does not show: accuracy is as without it (within a margin)",
-          book_noise_does_not_show),
-    Claim(f"With ten users an epsilon below {TEN_EPSILON:g} costs at least "
-          f"{TEN_COST_AT_LEAST_POINTS:g} points", ten_pay_dearly),
-    Claim("Every epsilon is what the accountant proves, for adding or removing one user", epsilons_are_true,
-          "identity"),
-)  # fmt: skip
+CLAIMS = as_claims(
+    {
+        "Accuracy falls as z rises, for every number of users (neighbours within a margin)": falls(
+            Z, USUAL_CLIP
+        ),
+        "At the same q and z, more users are more accurate (neighbours within a margin)": rises(
+            "clients", {**USUAL_CLIP, Z: [z for z in NOISE_OF_ALL if z > 0]}
+        ),
+        "They gain by less noise, not only by their rows": gains_by_less_noise,
+        f"With {USERS[-1]} users an epsilon below {MANY_EPSILON:g} costs at most "
+        f"{MANY_COST_AT_MOST_POINTS:g} points": many_pay_little,
+        "The best clip S is neither the smallest nor the largest": best_inside("clip", USUAL_NOISE),
+        "Without noise a large clip does no harm": large_clip_is_harmless,
+        "The more noise, the smaller the best clip": noise_shrinks_the_best_clip,
+        "Estimator f_f is at least as accurate as f_c at the same z (within a margin)": no_worse(
+            {"estimator": "fixed"}, {"estimator": "clipped"}, shown="noise std"
+        ),
+        "A flat clip is at least as accurate as equal clips a layer (within a margin)": no_worse(
+            {"per_layer": False}, {"per_layer": True}, shown="noise std"
+        ),
+        "The book's settings have no privacy: the proved epsilon is above a million": identity(
+            book_has_no_privacy
+        ),
+        "The book's noise does not show: accuracy is as without it (within a "
+        "margin)": book_noise_does_not_show,
+        f"With ten users an epsilon below {TEN_EPSILON:g} costs at least {TEN_COST_AT_LEAST_POINTS:g} "
+        "points": ten_pay_dearly,
+        "Every epsilon is what the accountant proves, for adding or removing one user": identity(
+            epsilons_are_true
+        ),
+    }
+)
 
 
 def headline(sweep: Sweep) -> str:
@@ -223,18 +219,15 @@ def _usual_in_words(sweep: Sweep) -> str:
     return f"At epsilon {sweep.number(next(iter(users)), 'epsilon'):.2g} for a user, {reached}{beside}."
 
 
-ENTRY = SCENARIOS["dp-fedavg"]
 STUDY = Study(
-    name=ENTRY.name,
-    source=ENTRY.source,
-    summary=ENTRY.summary,
-    stands_in=(
-        ("the paper: text of hundreds of thousands of users", "MNIST dealt at random, 60 images a user"),
-        ("the paper: an LSTM of 1.35 million parameters", "a perceptron 784-32-10 of 25,450"),
-        ("the paper: thousands of rounds", "40 rounds, each user in with probability 0.1"),
-        ("the book: a pretrained resnet18", "the same perceptron, from scratch"),
-        ("the book: CIFAR-10, ten clients of 5,000 images", "MNIST, ten clients of 500 images"),
-    ),
+    **SCENARIOS["dp-fedavg"].listed,
+    stands_in={
+        "the paper: text of hundreds of thousands of users": "MNIST dealt at random, 60 images a user",
+        "the paper: an LSTM of 1.35 million parameters": "a perceptron 784-32-10 of 25,450",
+        "the paper: thousands of rounds": "40 rounds, each user in with probability 0.1",
+        "the book: a pretrained resnet18": "the same perceptron, from scratch",
+        "the book: CIFAR-10, ten clients of 5,000 images": "MNIST, ten clients of 500 images",
+    },
     data_sets=(DATA_SET,),
     arms=ARMS,
     seeds=5,

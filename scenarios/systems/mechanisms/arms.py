@@ -28,8 +28,6 @@ from scenarios.swarms.cells import SwarmCell, changed_task, first_mechanism
 PARTIES = 10
 STATED = (1, 3, 10, 30, 100, 300, 1000)
 """The requested epsilons, over the whole run."""
-RECORDS, LABELS = STATED[:4], STATED[:4]
-"""The epsilons of mechanisms that reach the result without noise early."""
 DELTA = 1e-5
 CLIP = 1.0
 """The clipping radius of updates and of row gradients in all exact mechanisms."""
@@ -120,37 +118,29 @@ def _rpfl(arm: str, epsilon: float) -> Cell:
 # -- arms --------------------------------------------------------------------------------------------------
 
 
-def _plain_noise(constant: float) -> Callable[[str, float], Cell]:
-    quiet = {"proximal": 0.0, "grad_clip": None}
-    return _central("nbafl-federatedscope", constant=constant, clip=ELEMENT_CLIP, sizes_joined=False, **quiet)
-
-
-SECURE_SUM, SERVER_ONLY, MEDIAN, WEAK_DP = "secure-sum", "fedavg", "median", "weak-dp"
-LDP, ALDP, ALDP_RAW, LINEAR, DP_FEDAVG = "ldp", "aldp", "aldp-raw", "aldp-linear", "dp-fedavg"
-NBAFL, FEDERATEDSCOPE = "nbafl", "nbafl-federatedscope"
-DP_SGD, ROW_NOISE, RPFL, LABEL_DP = "dp-sgd", "row-noise", "rpfl", "label-dp"
-EXACT = (LDP, ALDP, DP_FEDAVG, DP_SGD, ROW_NOISE, LABEL_DP)
+EXACT = ("ldp", "aldp", "dp-fedavg", "dp-sgd", "row-noise", "label-dp")
 """The mechanisms whose stated epsilon is meant to be proved."""
 
+_LOOSE: Mapping[str, object] = {"proximal": 0.0, "grad_clip": None}
 _RAW = {"mechanism": "aldp", "window_source": "raw", "public_radius": True}
 LINES: Mapping[str, Callable[[str, float], Cell]] = {
-    LDP: _node(mechanism="ldp"),
-    ALDP: _node(mechanism="aldp"),
-    ALDP_RAW: _node(**_RAW),
-    LINEAR: _node(**_RAW, calibration="linear-classic"),
-    DP_FEDAVG: _dp_fedavg,
-    NBAFL: _central("nbafl", delta=DELTA, clip=WEIGHTS_CLIP, exposures=1, proximal=0.0, grad_clip=None),
-    FEDERATEDSCOPE: _plain_noise(constant_of(DELTA)),
-    DP_SGD: _node(mechanism="dp-sgd"),
-    ROW_NOISE: _row_noise,
-    RPFL: _rpfl,
-    LABEL_DP: _central("label-dp", classes=WIDTHS[-1]),
+    "ldp": _node(mechanism="ldp"),
+    "aldp": _node(mechanism="aldp"),
+    "aldp-raw": _node(**_RAW),
+    "aldp-linear": _node(**_RAW, calibration="linear-classic"),
+    "dp-fedavg": _dp_fedavg,
+    "nbafl": _central("nbafl", delta=DELTA, clip=WEIGHTS_CLIP, exposures=1, **_LOOSE),
+    "nbafl-federatedscope": _central(
+        "nbafl-federatedscope", constant=constant_of(DELTA), clip=ELEMENT_CLIP, sizes_joined=False, **_LOOSE
+    ),
+    "dp-sgd": _node(mechanism="dp-sgd"),
+    "row-noise": _row_noise,
+    "rpfl": _rpfl,
+    "label-dp": _central("label-dp", classes=WIDTHS[-1]),
 }
 """From each mechanism that states an epsilon to the maker of its cells, of an arm's name and an epsilon."""
-FEWER: Mapping[str, Sequence[float]] = {DP_SGD: RECORDS, LABEL_DP: LABELS}
-"""The mechanisms that are not run at every epsilon of `STATED`."""
-
-_WEAK_DP = {"norm_bound": CLIP, "noise_std": 0.025}
+FEWER: Mapping[str, Sequence[float]] = {"dp-sgd": STATED[:4], "label-dp": STATED[:4]}
+"""The mechanisms that reach the result without noise early, and are not run at every epsilon."""
 
 
 def _robust(arm: str, aggregator: str, parameters: Mapping[str, object]) -> Federated:
@@ -159,10 +149,10 @@ def _robust(arm: str, aggregator: str, parameters: Mapping[str, object]) -> Fede
 
 
 _QUIET = (
-    _peers(SECURE_SUM, {"mechanism": "none"}),
-    _server(SERVER_ONLY, "fedavg", {"clients_per_round": PARTIES}),
-    _robust(MEDIAN, "coordinate-median", {}),
-    _robust(WEAK_DP, "weak-dp", _WEAK_DP),
+    _peers("secure-sum", {"mechanism": "none"}),
+    _server("fedavg", "fedavg", {"clients_per_round": PARTIES}),
+    _robust("median", "coordinate-median", {}),
+    _robust("weak-dp", "weak-dp", {"norm_bound": CLIP, "noise_std": 0.025}),
 )
 ARMS: tuple[Arm, ...] = (
     *(Arm(cell, {"mechanism": cell.arm}) for cell in _QUIET),

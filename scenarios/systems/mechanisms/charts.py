@@ -12,10 +12,9 @@ from scenarios.study.charts import ACCURACY, BARS, accuracy_text, colour, level
 from scenarios.study.plots import Curve, Level, Lines, at_fact, specified
 from scenarios.study.sweep import Sweep
 from scenarios.study.tables import arms_rows, tabled
+from scenarios.systems.mechanisms import kinds
 from scenarios.systems.mechanisms.arms import (
     MAJORITY,
-    SECURE_SUM,
-    SERVER_ONLY,
     by_proved,
     by_stated,
     keeps,
@@ -24,29 +23,18 @@ from scenarios.systems.mechanisms.arms import (
     proved_epsilon,
     shows_radius,
 )
-from scenarios.systems.mechanisms.kinds import (
-    DATA_SET,
-    LABEL,
-    LINES,
-    NOTHING,
-    OTHERS,
-    PEERS,
-    RECORD,
-    Kind,
-    lines_of,
-)
 
 TOLD_AT = 10
 """The stated epsilon at which the mechanisms are compared."""
 SHARE: Json = {**ACCURACY, "range": [0, 1.02]}
-_COLOURS: Mapping[str, str] = {DATA_SET: colour(0), RECORD: colour(1), LABEL: colour(3), NOTHING: colour(7)}
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "pentagon", "star")
-_WORDS: Mapping[str, str] = {
-    DATA_SET: "protect a whole data set",
-    RECORD: "protect one record",
-    LABEL: "protects one label",
-    NOTHING: "no epsilon is proved",
+_UNITS: Mapping[str, tuple[str, str]] = {
+    kinds.DATA_SET: (colour(0), "protect a whole data set"),
+    kinds.RECORD: (colour(1), "protect one record"),
+    kinds.LABEL: (colour(3), "protects one label"),
+    kinds.NOTHING: (colour(7), "no epsilon is proved"),
 }
+"""The colour and the words of what is protected."""
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "pentagon", "star")
 
 
 # -- stated ------------------------------------------------------------------------------------------------
@@ -54,9 +42,9 @@ _WORDS: Mapping[str, str] = {
 
 def _curve(name: str, grouped: bool = False) -> Curve:
     """A mechanism's line, or its point; hollow where the stated epsilon is not proved."""
-    kind = LINES[name]
-    ink, symbol = _COLOURS[kind.protects], _SYMBOLS[lines_of(kind.protects).index(name)]
-    group = {"legendgroup": kind.protects, "legendgrouptitle": {"text": _WORDS[kind.protects]}}
+    kind = kinds.LINES[name]
+    (ink, words), symbol = _UNITS[kind.protects], _SYMBOLS[kinds.lines_of(kind.protects).index(name)]
+    group = {"legendgroup": kind.protects, "legendgrouptitle": {"text": words}}
 
     def style(sweep: Sweep, arms: Sequence[str]) -> Json:
         fill = [ink if keeps(sweep, arm) else "var(--card)" for arm in arms]
@@ -67,7 +55,7 @@ def _curve(name: str, grouped: bool = False) -> Curve:
             **(group if grouped else {}),
         }
 
-    dash = "solid" if kind.system == PEERS else "dash"
+    dash = "solid" if kind.system == kinds.PEERS else "dash"
     return Curve(kind.title, of(name), dash=dash, ink=0, style=style)
 
 
@@ -85,12 +73,12 @@ ALL = Lines(
     "full lines have no server, dashed ones have one. Hollow points state an epsilon that is not proved. "
     "Different colours are different promises: 10 for a label is not 10 for a whole data set. " + BARS,
     curves=(
-        *(_curve(name, grouped=True) for name in LINES),
+        *(_curve(name, grouped=True) for name in kinds.LINES),
         Curve("own mechanism", OWN, x=at_fact("stated"), over="", ink=4),
     ),
     levels=(
-        Level("secure sum, no server", of(SECURE_SUM), style=_quiet("solid")),
-        Level("fedavg, with a server", of(SERVER_ONLY), style=_quiet("dash")),
+        Level("secure sum, no server", of("secure-sum"), style=_quiet("solid")),
+        Level("fedavg, with a server", of("fedavg"), style=_quiet("dash")),
         Level("guessing", MAJORITY, style=_quiet("dot")),
     ),
     x_title="epsilon stated, for the whole run",
@@ -118,12 +106,12 @@ def over_stated(sweep: Sweep) -> Chart:
 
 def truth(sweep: Sweep) -> Chart:
     """The proved epsilon behind one stated epsilon, mechanism by mechanism."""
-    arms = {kind.title: arm for name, kind in LINES.items() if (arm := sweep.first(of(name, TOLD_AT)))}
+    arms = {kind.title: arm for name, kind in kinds.LINES.items() if (arm := sweep.first(of(name, TOLD_AT)))}
     known = {title: proved_epsilon(sweep, arm) for title, arm in arms.items()}
     end = 30 * max([TOLD_AT, *(epsilon for epsilon in known.values() if not math.isnan(epsilon))])
     places = {title: end if math.isnan(epsilon) else epsilon for title, epsilon in known.items()}
     rails = [_rail(title, place) for title, place in places.items()]
-    dots = [_dots(sweep, arms, places, protects) for protects in _COLOURS]
+    dots = [_dots(sweep, arms, places, protects) for protects in _UNITS]
     return Chart(
         "truth",
         f"What is proved where {TOLD_AT} is stated",
@@ -152,8 +140,8 @@ def _powers(title: str, most: float) -> Json:
 
 
 def _dots(sweep: Sweep, arms: Mapping[str, str], places: Mapping[str, float], protects: str) -> Json:
-    chosen = [kind.title for kind in LINES.values() if kind.protects == protects and kind.title in arms]
-    kept = [keeps(sweep, arms[title]) for title in chosen]
+    chosen = [kind.title for kind in kinds.LINES.values() if kind.protects == protects and kind.title in arms]
+    ink, _ = _UNITS[protects]
     return {
         "type": "scatter",
         "mode": "markers+text",
@@ -164,9 +152,9 @@ def _dots(sweep: Sweep, arms: Mapping[str, str], places: Mapping[str, float], pr
         "textposition": ["top left" if places[title] > _FAR else "middle right" for title in chosen],
         "showlegend": False,
         "marker": {
-            "color": [_COLOURS[protects] if keeps else "var(--card)" for keeps in kept],
+            "color": [ink if keeps(sweep, arms[title]) else "var(--card)" for title in chosen],
             "size": 12,
-            "line": {"color": _COLOURS[protects], "width": 2.5},
+            "line": {"color": ink, "width": 2.5},
         },
     }
 
@@ -207,7 +195,7 @@ def over_proved(protects: str, key: str, unit: str, words: str) -> Lines:
     """The mechanisms with one unit of privacy, over their proved epsilon."""
 
     def look(sweep: Sweep) -> Json:
-        proved = [spent for name in lines_of(protects) for spent in by_proved(sweep, name).values()]
+        proved = [spent for name in kinds.lines_of(protects) for spent in by_proved(sweep, name).values()]
         return {"xaxis": _powers("proved epsilon", max(proved, default=1.0))}
 
     return Lines(
@@ -216,8 +204,8 @@ def over_proved(protects: str, key: str, unit: str, words: str) -> Lines:
         title=f"{unit}: accuracy over the proved epsilon",
         caption="Only here can mechanisms be compared at one epsilon: all of them are about "
         f"{protects}. {words}",
-        curves=tuple(replace(_curve(name), x=proved_epsilon) for name in lines_of(protects)),
-        levels=(Level("no noise", of(SERVER_ONLY)),),
+        curves=tuple(replace(_curve(name), x=proved_epsilon) for name in kinds.lines_of(protects)),
+        levels=(Level("no noise", of("fedavg")),),
         y=SHARE,
         scale="linear",
         look=look,
@@ -229,15 +217,15 @@ charts = specified(
     over_stated,
     truth,
     over_proved(
-        *(DATA_SET, "data-sets", "A whole data set"),
+        *(kinds.DATA_SET, "data-sets", "A whole data set"),
         "dp-fedavg counts a party that comes or goes; the others one whose data are exchanged for any other.",
     ),
     over_proved(
-        *(RECORD, "records", "One record"),
+        *(kinds.RECORD, "records", "One record"),
         "dp-sgd covers a record that comes or goes, with its label; row-noise and rpfl the features of a "
         "record that are exchanged for any others.",
     ),
-    over_proved(LABEL, "labels", "One label", "label-dp spends what it states, in one draw."),
+    over_proved(kinds.LABEL, "labels", "One label", "label-dp spends what it states, in one draw."),
 )
 
 
@@ -256,18 +244,18 @@ def protection_table(sweep: Sweep) -> Table:
     )
     stated = tuple(
         _row(sweep, kind, kept_in_words(sweep, name), sweep.first(of(name, TOLD_AT)))
-        for name, kind in LINES.items()
+        for name, kind in kinds.LINES.items()
         if by_stated(sweep, name)
     )
     others = tuple(
         _row(sweep, kind, "states none", arm)
-        for name, kind in OTHERS.items()
+        for name, kind in kinds.OTHERS.items()
         if (arm := sweep.first(of(name)))
     )
     return Table(_TABLE, headings, stated + others + _own_row(sweep))
 
 
-def _row(sweep: Sweep, kind: Kind, told: str, arm: str | None) -> tuple[str, ...]:
+def _row(sweep: Sweep, kind: kinds.Kind, told: str, arm: str | None) -> tuple[str, ...]:
     accuracy = accuracy_text(sweep, arm) if arm else ""
     return (kind.title, kind.system, kind.protects, kind.whom, kind.neighbours, told, accuracy, kind.remark)
 
@@ -296,9 +284,8 @@ def _own_row(sweep: Sweep) -> tuple[tuple[str, ...], ...]:
     own = sweep.first(OWN)
     if own is None:
         return ()
-    unit = str(sweep.fact(own, "unit") or "no epsilon")
+    protects, unit = str(sweep.fact(own, "protects") or ""), str(sweep.fact(own, "unit") or "no epsilon")
     told = "yes" if keeps(sweep, own) else f"no: {short(proved_epsilon(sweep, own))} is"
     if sweep.fact(own, "stated") is None:
         told = "states none"
-    protects = str(sweep.fact(own, "protects") or "")
-    return ((own, "", protects, "", unit, told, accuracy_text(sweep, own), "a mechanism of your own"),)
+    return (_row(sweep, kinds.Kind(own, "", protects, "", unit, "a mechanism of your own"), told, own),)

@@ -3,29 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-
-from scenarios.systems.mechanisms.arms import (
-    ALDP,
-    ALDP_RAW,
-    DP_FEDAVG,
-    DP_SGD,
-    FEDERATEDSCOPE,
-    LABEL_DP,
-    LDP,
-    LINEAR,
-    MEDIAN,
-    NBAFL,
-    ROW_NOISE,
-    RPFL,
-    SECURE_SUM,
-    SERVER_ONLY,
-    WEAK_DP,
-)
+from dataclasses import dataclass, replace
 
 PEERS, SERVER = "peer-to-peer", "server"
 DATA_SET, RECORD, LABEL, NOTHING = "a whole data set", "one record", "one label", "nothing provable"
-UPDATE = "only the update"
 
 
 @dataclass(frozen=True)
@@ -41,48 +22,52 @@ class Kind:
 
 
 EVERYBODY = "everybody"
+
+
+def _data_set(title: str, remark: str) -> Kind:
+    """A mechanism by which each party hides its whole data set."""
+    return Kind(title, PEERS, DATA_SET, EVERYBODY, "replace all of it; L2", remark)
+
+
+def _features(title: str, remark: str) -> Kind:
+    """A mechanism that hides a record's features."""
+    return Kind(title, SERVER, RECORD, EVERYBODY, "replace its features; L2", remark)
+
+
+def _unprotected(title: str, remark: str) -> Kind:
+    return Kind(title, SERVER, "nothing", "nobody", "no epsilon", remark)
+
+
 LINES: Mapping[str, Kind] = {
-    LDP: Kind(
-        *("ldp", PEERS, DATA_SET, EVERYBODY, "replace all of it; L2"),
-        "each peer noises its update: many peers are needed, and no trust",
-    ),
-    ALDP: Kind(
-        *("aldp", PEERS, DATA_SET, EVERYBODY, "replace all of it; L2"),
-        "as ldp; its clipping radius follows the agreed models, which costs nothing",
-    ),
-    ALDP_RAW: Kind(
-        *("aldp, raw norms", PEERS, DATA_SET, EVERYBODY, "replace all of it; L2"),
+    "ldp": _data_set("ldp", "each peer noises its update: many peers are needed, and no trust"),
+    "aldp": _data_set("aldp", "as ldp; its clipping radius follows the agreed models, which costs nothing"),
+    "aldp-raw": _data_set(
+        "aldp, raw norms",
         "its radius follows a peer's own updates: the noise level shows them, and no epsilon covers that",
     ),
-    LINEAR: Kind(
-        *("aldp, linear-classic", PEERS, DATA_SET, EVERYBODY, "replace all of it; L2"),
+    "aldp-linear": _data_set(
+        "aldp, linear-classic",
         "the noise of an older system, radii of raw norms: even given these, too little from 300 on",
     ),
-    DP_FEDAVG: Kind(
+    "dp-fedavg": Kind(
         *("dp-fedavg", SERVER, DATA_SET, "readers of the models, not the server", "add or remove it; L2"),
         "one noise for all: the server is trusted, and many users help most",
     ),
-    NBAFL: Kind(
-        *("nbafl, the paper", SERVER, DATA_SET, EVERYBODY, "replace all of it; L2"),
-        "states epsilon for one record by a bound that training does not keep",
+    "nbafl": replace(
+        _data_set("nbafl, the paper", "states epsilon for one record by a bound that training does not keep"),
+        system=SERVER,
     ),
-    DP_SGD: Kind(
+    "dp-sgd": Kind(
         *("dp-sgd", PEERS, RECORD, EVERYBODY, "add or remove it; L2 of its gradient"),
         "what records have in common is learned: the one to begin with",
     ),
-    ROW_NOISE: Kind(
-        *("row-noise", SERVER, RECORD, EVERYBODY, "replace its features; L2"),
-        "features only, not the label; noised once, then used freely",
-    ),
-    RPFL: Kind(
-        *("rpfl, its theorem", SERVER, RECORD, EVERYBODY, "replace its features; L2"),
-        "as row-noise, with far less noise than the stated epsilon needs",
-    ),
-    LABEL_DP: Kind(
+    "row-noise": _features("row-noise", "features only, not the label; noised once, then used freely"),
+    "rpfl": _features("rpfl, its theorem", "as row-noise, with far less noise than the stated epsilon needs"),
+    "label-dp": Kind(
         *("label-dp", SERVER, LABEL, EVERYBODY, "replace it; pure, delta 0"),
         "features are not protected; drawn once, then used freely",
     ),
-    FEDERATEDSCOPE: Kind(
+    "nbafl-federatedscope": Kind(
         *("nbafl, FederatedScope", SERVER, NOTHING, "nobody provably", "none: nothing is clipped"),
         "noise on uploads of any size proves nothing",
     ),
@@ -90,22 +75,13 @@ LINES: Mapping[str, Kind] = {
 """The mechanisms that state an epsilon in the order of the table, by what they protect."""
 
 OTHERS: Mapping[str, Kind] = {
-    SECURE_SUM: Kind(
-        *("none: secure sum alone", PEERS, UPDATE, "the other peers", "no epsilon"),
+    "secure-sum": Kind(
+        *("none: secure sum alone", PEERS, "only the update", "the other peers", "no epsilon"),
         "the sum and the models are as they are; three peers or more",
     ),
-    SERVER_ONLY: Kind(
-        *("fedavg", SERVER, "nothing", "nobody", "no epsilon"),
-        "the server reads every update",
-    ),
-    WEAK_DP: Kind(
-        *("weak DP", SERVER, "nothing", "nobody", "no epsilon"),
-        "made against lying clients: clip and a little noise",
-    ),
-    MEDIAN: Kind(
-        *("coordinate median", SERVER, "nothing", "nobody", "no epsilon"),
-        "made against lying clients: withstands fewer than half",
-    ),
+    "fedavg": _unprotected("fedavg", "the server reads every update"),
+    "weak-dp": _unprotected("weak DP", "made against lying clients: clip and a little noise"),
+    "median": _unprotected("coordinate median", "made against lying clients: withstands fewer than half"),
 }
 """Arms that state no epsilon and are therefore on no axis."""
 

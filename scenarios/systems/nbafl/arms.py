@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mechanisms.servers.nbafl import TABLE_CONSTANTS, TABLE_EPSILONS, delta_of, epsilon_of_clipped_steps
+from mechanisms.servers.nbafl import TABLE_CONSTANTS, TABLE_EPSILONS, delta_of
 from node.task.sections import ModelSection, TrainSection
 from scenarios.clients.choices import Clients, MechanismChoice, Rows
 from scenarios.federated.cell import FederatedCell
 from scenarios.study.arms import Arm, Factors
-from scenarios.study.sweep import Sweep
 
-WRITERS, DIGITS = "femnist-digits", "mnist"
+DATA_SETS = WRITERS, DIGITS = "femnist-digits", "mnist"
 
 RATIO = "c / epsilon"
 CELLS = tuple(
@@ -26,14 +24,18 @@ CELLS = tuple(
 """The pairs (epsilon, c), from little noise to much."""
 
 WAYS: Mapping[str, str] = {"federatedscope": "FederatedScope", "paper": "the paper"}
-THEIRS: Factors = {"data": WRITERS, "way": "federatedscope"}
-"""The table's cells by FederatedScope's code; each has the factors epsilon, constant and `RATIO`."""
-PAPERS: Factors = {"data": WRITERS, "way": "paper"}
-NO_NOISE: Factors = {"data": WRITERS, "way": "no noise"}
-CLIP_ONLY: Factors = {"data": WRITERS, "way": "clip only"}
-TEST: Factors = {"data": WRITERS, "way": "federatedscope's test"}
-ON_MNIST: Factors = {"data": DIGITS, "way": "paper"}
-MNIST_NO_NOISE: Factors = {"data": DIGITS, "way": "no noise"}
+"""Whose arms the table's cells are; each has the factors epsilon, constant and `RATIO`."""
+
+
+def writers(way: str) -> Factors:
+    """Arms on the writers of FEMNIST: of one of both ways, its test, its clip alone, or without noise."""
+    return {"data": WRITERS, "way": way}
+
+
+def mnist(way: str) -> Factors:
+    """Arms on MNIST, by the paper or without noise."""
+    return {"data": DIGITS, "way": way}
+
 
 _NOT_NOISED = 1e9
 """An epsilon at which the noise is below the float32 precision of the weights."""
@@ -96,7 +98,7 @@ def _table_arm(way: str, epsilon: float, constant: float) -> Arm:
     )
     budget = {"epsilon": epsilon, "constant": constant, RATIO: constant / epsilon}
     cell = _on_writers(f"{way}-eps{epsilon:g}-c{constant:g}", mechanism)
-    return Arm(cell, {"data": WRITERS, "way": way, **budget})
+    return Arm(cell, {**writers(way), **budget})
 
 
 def _test_arm(name: str, sizes_joined: bool) -> Arm:
@@ -104,7 +106,7 @@ def _test_arm(name: str, sizes_joined: bool) -> Arm:
     mechanism = _federatedscope(50.0, 2.0, clients_per_round=5, proximal=0.1, sizes_joined=sizes_joined)
     cell = replace(_on_writers(name, mechanism), clients=Clients("pieces", 10))
     train = replace(cell.train, rounds=20, learning_rate=0.001, grad_clip=None)
-    return Arm(replace(cell, train=train), {**TEST, "sizes joined": sizes_joined})
+    return Arm(replace(cell, train=train), {**writers("federatedscope's test"), "sizes joined": sizes_joined})
 
 
 def _mnist_arm(epsilon: float | None = None, clients: int = MNIST_CLIENTS, rounds: int = MNIST_ROUNDS) -> Arm:
@@ -112,10 +114,10 @@ def _mnist_arm(epsilon: float | None = None, clients: int = MNIST_CLIENTS, round
 
     At that rate, with batches of 10 and momentum, it learns within 25 rounds of one local epoch.
     """
-    mechanism, factors = MechanismChoice("fedavg", {"clients_per_round": clients}), MNIST_NO_NOISE
+    mechanism, factors = MechanismChoice("fedavg", {"clients_per_round": clients}), mnist("no noise")
     if epsilon is not None:
         mechanism = _paper(epsilon, _MNIST_DELTA, _MNIST_CLIP, clients, proximal=0.0)
-        factors = {**ON_MNIST, "epsilon": epsilon}
+        factors = {**mnist("paper"), "epsilon": epsilon}
     parts = (
         "mnist",
         *([f"{clients}clients"] if clients != MNIST_CLIENTS else []),
@@ -144,8 +146,10 @@ def _on_writers_arm(name: str, factors: Factors, mechanism: MechanismChoice) -> 
 
 
 ARMS: tuple[Arm, ...] = (
-    _on_writers_arm("no-noise", NO_NOISE, MechanismChoice("fedavg", {"clients_per_round": _TABLE_CHOSEN})),
-    _on_writers_arm("federatedscope-clip-only", CLIP_ONLY, _federatedscope(_NOT_NOISED, 1.0)),
+    _on_writers_arm(
+        "no-noise", writers("no noise"), MechanismChoice("fedavg", {"clients_per_round": _TABLE_CHOSEN})
+    ),
+    _on_writers_arm("federatedscope-clip-only", writers("clip only"), _federatedscope(_NOT_NOISED, 1.0)),
     *(_table_arm(way, *cell) for way in WAYS for cell in CELLS),
     _test_arm("federatedscope-test", sizes_joined=True),
     _test_arm("federatedscope-test-sizes-unknown", sizes_joined=False),
@@ -154,30 +158,3 @@ ARMS: tuple[Arm, ...] = (
     *(_mnist_arm(epsilon, clients) for clients in MNIST_FEWER for epsilon in (None, MNIST_EPSILON)),
     *(_mnist_arm(MNIST_EPSILON, rounds=number) for number in MNIST_OTHER_ROUNDS),
 )
-
-
-# -- arms that were run ------------------------------------------------------------------------------------
-
-
-def by_ratio(sweep: Sweep, way: str) -> dict[str, float]:
-    """The table's cells in one way that were run, each with its c / epsilon, from little noise to much."""
-    return {arm: sweep.factor(arm, RATIO) for arm in sweep.select({"data": WRITERS, "way": way})}
-
-
-def proved_by_steps(sweep: Sweep, arm: str) -> float | None:
-    """The epsilon that the clipped gradients of a cell of FederatedScope's table prove; None without any.
-
-    Of its clients the largest counts: it takes most steps, and has the least noise.
-    """
-    cell = sweep.cells[arm]
-    if not isinstance(cell, FederatedCell) or cell.train.grad_clip is None:
-        return None
-    parameters, train = cell.mechanism.parameters, cell.train
-    if train.momentum or train.weight_decay:
-        return None
-    epsilon, constant = float(parameters["epsilon"]), float(parameters["constant"])
-    noise_std = sweep.number(arm, "least upload noise std")
-    rows = round(parameters["clip"] * cell.rounds * constant / (noise_std * epsilon))
-    steps = train.epochs * math.ceil(rows / train.batch_size)
-    movement = train.learning_rate * cell.train.grad_clip
-    return epsilon_of_clipped_steps(movement, steps, noise_std, cell.rounds, delta_of(constant))

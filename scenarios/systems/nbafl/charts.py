@@ -11,18 +11,7 @@ from scenarios.study.charts import ACCURACY, BARS, accuracy_text, amount
 from scenarios.study.plots import Curve, Drawn, Level, Lines, Rounds, specified
 from scenarios.study.sweep import Sweep
 from scenarios.study.tables import Rows, arms_rows, number, protection_rows, share, tabled
-from scenarios.systems.nbafl.arms import (
-    CELLS,
-    CLIP_ONLY,
-    MNIST_NO_NOISE,
-    NO_NOISE,
-    ON_MNIST,
-    PAPERS,
-    RATIO,
-    THEIRS,
-    WAYS,
-    WRITERS,
-)
+from scenarios.systems.nbafl.arms import CELLS, RATIO, WAYS, mnist, writers
 
 DOCUMENT: Mapping[tuple[float, float], float] = {
     (100.0, 1.0): 80.58, (100.0, 2.0): 80.39, (100.0, 3.0): 74.80,
@@ -54,11 +43,14 @@ OVER_RATIO = Lines(
     caption="The nine cells of FederatedScope's table: noise goes with c / epsilon; no epsilon there is "
     "proved. The document's model is larger and its writers are more, so compare the shapes, not the "
     f"heights. {BARS}",
-    curves=(Curve("FederatedScope, here", THEIRS, x=RATIO), Curve("the paper, here", PAPERS, x=RATIO)),
+    curves=(
+        Curve("FederatedScope, here", writers("federatedscope"), x=RATIO),
+        Curve("the paper, here", writers("paper"), x=RATIO),
+    ),
     levels=(
         Drawn(_DOCUMENT_LINE),
-        Level("no noise", NO_NOISE),
-        Level("weights clipped, no noise", CLIP_ONLY, style={"line": {"dash": "dashdot"}}),
+        Level("no noise", writers("no noise")),
+        Level("weights clipped, no noise", writers("clip only"), style={"line": {"dash": "dashdot"}}),
     ),
     x_title=RATIO,
     y=ACCURACY,
@@ -80,8 +72,8 @@ STATED_AND_PROVED = Lines(
     "training does not ensure. Points above each other state one epsilon at different deltas.",
     fact="epsilon",
     curves=(
-        Curve("table's cells", PAPERS, x="epsilon", style=_points),
-        Curve("MNIST", ON_MNIST, over="epsilon", style=_points),
+        Curve("table's cells", writers("paper"), x="epsilon", style=_points),
+        Curve("MNIST", mnist("paper"), over="epsilon", style=_points),
     ),
     levels=(Level("proved is what is stated", lambda epsilon: epsilon),),
     x_title="epsilon stated",
@@ -92,9 +84,12 @@ TABLE_CURVES = Rounds(
     title="Accuracy by round, by noise",
     caption="As FederatedScope has it; the mean over the seeds.",
     curves=(
-        Curve("no noise", NO_NOISE),
+        Curve("no noise", writers("no noise")),
         *(
-            Curve(f"{RATIO} {constant / epsilon:g}", {**THEIRS, "epsilon": epsilon, "constant": constant})
+            Curve(
+                f"{RATIO} {constant / epsilon:g}",
+                {**writers("federatedscope"), "epsilon": epsilon, "constant": constant},
+            )
             for epsilon, constant in _DRAWN
         ),
         Curve("own mechanism", OWN),
@@ -110,8 +105,8 @@ OVER_EPSILON = Lines(
     title="MNIST: accuracy over the stated epsilon",
     caption="The paper's way, its model and delta 0.01, every client in every round; both uploads and "
     f"download are noised. The epsilons that are proved are far larger, as the plot of both shows. {BARS}",
-    curves=(Curve("the paper", ON_MNIST),),
-    levels=(Level("no noise", MNIST_NO_NOISE),),
+    curves=(Curve("the paper", mnist("paper")),),
+    levels=(Level("no noise", mnist("no noise")),),
     x_title="epsilon stated",
     y=ACCURACY,
     scale="marked",
@@ -123,8 +118,8 @@ OVER_CLIENTS = Lines(
     caption="Each client has as many images, and all are in every round: the more there are, the more of "
     f"their noise cancels in the mean, and the less the download needs. {BARS}",
     curves=(
-        Curve("epsilon {epsilon:g} stated".format_map, ON_MNIST),
-        Curve("no noise", MNIST_NO_NOISE, dash="dash"),
+        Curve("epsilon {epsilon:g} stated".format_map, mnist("paper")),
+        Curve("no noise", mnist("no noise"), dash="dash"),
     ),
     y=ACCURACY,
     scale="linear",
@@ -135,7 +130,7 @@ OVER_ROUNDS = Lines(
     title="MNIST: accuracy over the number of rounds",
     caption="A run of so many rounds in all: more rounds learn more, and ask for more noise on every "
     f"download. {BARS}",
-    curves=(Curve("epsilon {epsilon:g} stated".format_map, ON_MNIST),),
+    curves=(Curve("epsilon {epsilon:g} stated".format_map, mnist("paper")),),
     y=ACCURACY,
     scale="linear",
 )
@@ -156,8 +151,8 @@ def document_table(sweep: Sweep) -> Table:
 
 
 def _document_row(sweep: Sweep, epsilon: float, constant: float) -> tuple[str, ...]:
-    cell: Factors = {"data": WRITERS, "epsilon": epsilon, "constant": constant}
-    arms = {way: sweep.first({**cell, "way": way}) for way in WAYS}
+    cell: Factors = {"epsilon": epsilon, "constant": constant}
+    arms = {way: sweep.first({**writers(way), **cell}) for way in WAYS}
     papers = arms["paper"]
     return (
         f"{epsilon:g}",
@@ -186,9 +181,9 @@ tables = tabled(
     arms_rows(),
     protection_rows(
         {
-            "nbafl-federatedscope": {**THEIRS, **_LARGEST_NOISE},
-            "nbafl": {**PAPERS, **_LARGEST_NOISE},
-            "fedavg": NO_NOISE,
+            "nbafl-federatedscope": {**writers("federatedscope"), **_LARGEST_NOISE},
+            "nbafl": {**writers("paper"), **_LARGEST_NOISE},
+            "fedavg": writers("no noise"),
             "own": OWN,
         }
     ),

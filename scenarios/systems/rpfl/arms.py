@@ -42,10 +42,6 @@ CONVEXITY = THEOREM["convexity"]
 
 # -- defences ----------------------------------------------------------------------------------------------
 
-FEDAVG, NORM, WEAK_DP, GM, TM = "fedavg", "norm-bound", "weak-dp", "geometric-median", "trimmed-mean"
-LDP, CDP, DRAWN_ONCE, REDRAWN, GM_RPFL = "ldp", "cdp", "rpfl", "rpfl-redrawn", "gm+rpfl"
-"""DRAWN_ONCE and REDRAWN: RPFL with noise that is drawn once, or in each round as printed."""
-
 
 @dataclass(frozen=True)
 class Defence:
@@ -57,16 +53,16 @@ class Defence:
 
 
 def _local(name: str, epsilon: float) -> Defence:
-    return Defence(name, f"LDP on rows, epsilon {epsilon:g}", {"defence": LDP, "epsilon": epsilon})
+    return Defence(name, f"LDP on rows, epsilon {epsilon:g}", {"defence": "ldp", "epsilon": epsilon})
 
 
 def _central(name: str, epsilon: float) -> Defence:
-    return Defence(name, f"CDP, epsilon {epsilon:g}", {"defence": CDP, "epsilon": epsilon})
+    return Defence(name, f"CDP, epsilon {epsilon:g}", {"defence": "cdp", "epsilon": epsilon})
 
 
 def rpfl(weight: float) -> Factors:
-    """RPFL with this weight of its regulariser."""
-    return {"defence": DRAWN_ONCE, "weight": weight}
+    """RPFL with this weight of its regulariser, and noise that is drawn once."""
+    return {"defence": "rpfl", "weight": weight}
 
 
 def _weighted(weight: float) -> Defence:
@@ -75,22 +71,28 @@ def _weighted(weight: float) -> Defence:
     return Defence(f"rpfl-{weight:g}", f"RPFL, weight {weight:g}", rpfl(weight))
 
 
-_REDRAWN = Defence(REDRAWN, "RPFL, as printed: noise redrawn", {"defence": REDRAWN, "weight": 0.0})
+def _plain(name: str, words: str) -> Defence:
+    return Defence(name, words, {"defence": name})
+
+
+_REDRAWN = Defence(
+    "rpfl-redrawn", "RPFL, as printed: noise redrawn", {"defence": "rpfl-redrawn", "weight": 0.0}
+)
 DEFENCES = (
-    Defence(FEDAVG, "FedAvg", {"defence": FEDAVG}),
-    Defence(NORM, "norm bound", {"defence": NORM}),
-    Defence(WEAK_DP, "weak DP", {"defence": WEAK_DP}),
-    Defence(GM, "geometric median", {"defence": GM}),
-    Defence(TM, "trimmed mean", {"defence": TM}),
+    _plain("fedavg", "FedAvg"),
+    _plain("norm-bound", "norm bound"),
+    _plain("weak-dp", "weak DP"),
+    _plain("geometric-median", "geometric median"),
+    _plain("trimmed-mean", "trimmed mean"),
     _local("ldp", STATED),
     _central("cdp", CENTRAL),
     *map(_weighted, WEIGHTS),
     _REDRAWN,
-    Defence(GM_RPFL, "GM + RPFL", {"defence": GM_RPFL, "weight": WEIGHTS[1]}),
+    Defence("gm+rpfl", "GM + RPFL", {"defence": "gm+rpfl", "weight": WEIGHTS[1]}),
 )
 """All defences against attackers, in the order of plots and tables."""
 MEMBER_METHODS = (
-    Defence(FEDAVG, "plain averaging", {"defence": FEDAVG}),
+    _plain("fedavg", "plain averaging"),
     *(_central(f"cdp{epsilon:g}", epsilon) for epsilon in (1.0, 8.0)),
     *(_local(f"ldp{epsilon:g}", epsilon) for epsilon in (1.0, 10.0)),
     _weighted(0.0),
@@ -107,20 +109,19 @@ def words_of(defences: Sequence[Defence], factors: Factors) -> str:
 
 # -- attacks -----------------------------------------------------------------------------------------------
 
-CLEAN, BACKDOOR, FLIP = "clean", "backdoor", "flip"
-BACKDOOR_SCALED, FLIP_SCALED, SIGN_FLIP, FREE_RIDE = "backdoor-x5", "flip-x5", "sign-flip", "free-ride"
 ATTACKS: Mapping[str, str] = {
-    CLEAN: "nobody attacks",
-    BACKDOOR: "backdoor",
-    FLIP: "label flip",
-    BACKDOOR_SCALED: "backdoor, updates x 5",
-    FLIP_SCALED: "label flip, updates x 5",
-    SIGN_FLIP: "updates turned round, x 5",
-    FREE_RIDE: "free riders",
+    "clean": "nobody attacks",
+    "backdoor": "backdoor",
+    "flip": "label flip",
+    "backdoor-x5": "backdoor, updates x 5",
+    "flip-x5": "label flip, updates x 5",
+    "sign-flip": "updates turned round, x 5",
+    "free-ride": "free riders",
 }
-POISONS: Mapping[str, tuple[float, ...]] = {BACKDOOR: SHARES, FLIP: SHARES[1::2]}
+"""The levels of the factor `attack`, in words."""
+POISONS: Mapping[str, tuple[float, ...]] = {"backdoor": SHARES, "flip": SHARES[1::2]}
 """The shares of attackers on Adult, for attacks within the document's threat model."""
-FORGED = (BACKDOOR_SCALED, FLIP_SCALED, SIGN_FLIP, FREE_RIDE)
+FORGED = ("backdoor-x5", "flip-x5", "sign-flip", "free-ride")
 """Attacks beyond the document's threat model, in which attackers poison rows and train as prescribed."""
 FORGED_SHARE = 0.2
 _FACTOR, _DISGUISE_STD, _POISONED = 5.0, 0.01, 0.4
@@ -130,13 +131,13 @@ def attackers(attack: str, share: float, trigger: Trigger) -> Attackers:
     """The attackers: a share of the clients, with their attack."""
     door, flip = Backdoor(trigger, _POISONED), LabelFlip(2)
     return {
-        CLEAN: Attackers(0.0, door),
-        BACKDOOR: Attackers(share, door),
-        FLIP: Attackers(share, flip),
-        BACKDOOR_SCALED: Attackers(share, door, Scaling(_FACTOR)),
-        FLIP_SCALED: Attackers(share, flip, Scaling(_FACTOR)),
-        SIGN_FLIP: Attackers(share, None, SignFlip(_FACTOR)),
-        FREE_RIDE: Attackers(share, None, FreeRide(_DISGUISE_STD)),
+        "clean": Attackers(0.0, door),
+        "backdoor": Attackers(share, door),
+        "flip": Attackers(share, flip),
+        "backdoor-x5": Attackers(share, door, Scaling(_FACTOR)),
+        "flip-x5": Attackers(share, flip, Scaling(_FACTOR)),
+        "sign-flip": Attackers(share, None, SignFlip(_FACTOR)),
+        "free-ride": Attackers(share, None, FreeRide(_DISGUISE_STD)),
     }[attack]
 
 
@@ -171,7 +172,7 @@ class Setting:
         return ModelSection("node.models:MLP", {"sizes": list(self.widths)})
 
     def arm(
-        self, defence: Defence, attack: str = CLEAN, share: float = 0.0, name: str = "", **more: float
+        self, defence: Defence, attack: str = "clean", share: float = 0.0, name: str = "", **more: float
     ) -> Arm:
         """The arm with a defence against a share of attackers; `more`: further factors."""
         label = f"{attack}{share:g}" if share else attack
@@ -198,7 +199,7 @@ class Setting:
         own = {name: value for name, value in defence.items() if name != "defence"}
         match kind := str(defence["defence"]):
             case "fedavg":
-                return MechanismChoice(FEDAVG, everyone)
+                return MechanismChoice("fedavg", everyone)
             case "ldp":
                 return MechanismChoice("row-noise", {**everyone, **own, "delta": DELTA, "row_norm": ROW_NORM})
             case "cdp":
@@ -208,7 +209,7 @@ class Setting:
             case "rpfl-redrawn":
                 return self._rpfl({**own, "draw": "each-round"})
             case "gm+rpfl":
-                return self._rpfl({**own, "aggregator": GM, "parameters": {}})
+                return self._rpfl({**own, "aggregator": "geometric-median", "parameters": {}})
         robust = {**everyone, "aggregator": kind, "parameters": self._robust[kind]}
         return MechanismChoice("mechanisms.robust_server:Robust", robust)
 
@@ -216,10 +217,10 @@ class Setting:
     def _robust(self) -> Mapping[str, Mapping[str, float | int]]:
         """The parameters of robust aggregators; weak DP's noise is a fiftieth of the bound (Sun et al.)."""
         return {
-            NORM: {"norm_bound": self.usual_norm},
-            WEAK_DP: {"norm_bound": self.usual_norm, "noise_std": self.usual_norm / 50},
-            GM: {},
-            TM: {"trimmed": round(MOST * self.clients.count)},
+            "norm-bound": {"norm_bound": self.usual_norm},
+            "weak-dp": {"norm_bound": self.usual_norm, "noise_std": self.usual_norm / 50},
+            "geometric-median": {},
+            "trimmed-mean": {"trimmed": round(MOST * self.clients.count)},
         }
 
     def _central(self, epsilon: float) -> MechanismChoice:
@@ -235,23 +236,22 @@ class Setting:
         return MechanismChoice("rpfl", {"clients_per_round": self.clients.count, **budget, **radius, **own})
 
 
-ADULT, LOAN_IID, LOAN_STATES, MEMBERS, UTILITY = "adult", "loan-iid", "loan-states", "members", "utility"
 ON_ADULT = Setting(
-    *(ADULT, Rows("adult", None, ROW_NORM), Clients("iid", 40), (107, 1)),
+    *("adult", Rows("adult", None, ROW_NORM), Clients("iid", 40), (107, 1)),
     TrainSection(rounds=30, epochs=10, batch_size=1000, learning_rate=2.0, momentum=0.0),
     trigger=ADULT_TRIGGER,
 )
 """Adult, divided at random, with logistic regression: T = 10 steps on all rows per round."""
 ON_LOANS = Setting(
-    *(LOAN_IID, Rows("loan", None, ROW_NORM), Clients("iid", 25), (20, 32, 2)),
+    *("loan-iid", Rows("loan", None, ROW_NORM), Clients("iid", 25), (20, 32, 2)),
     TrainSection(rounds=30, epochs=2, batch_size=256, learning_rate=0.5, momentum=0.0, grad_clip=5.0),
 )
 """Loans, divided at random."""
-BY_STATES = replace(ON_LOANS, name=LOAN_STATES, clients=Clients("natural", 25))
+BY_STATES = replace(ON_LOANS, name="loan-states", clients=Clients("natural", 25))
 """The same, two states to a client."""
 FEW_LOANS = replace(
     ON_LOANS,
-    name=MEMBERS,
+    name="members",
     rows=Rows("loan", 200, ROW_NORM),
     clients=Clients("iid", 5),
     widths=(20, 128, 2),
@@ -265,7 +265,7 @@ FEW_LOANS = replace(
 def _convex(rounds: int) -> Setting:
     """Adult without attackers, with a strongly convex loss, for Theorem 3."""
     train = replace(ON_ADULT.train, rounds=rounds, weight_decay=CONVEXITY)
-    return replace(ON_ADULT, name=UTILITY, train=train, measures=("ranking", "excess"))
+    return replace(ON_ADULT, name="utility", train=train, measures=("ranking", "excess"))
 
 
 # -- arms --------------------------------------------------------------------------------------------------
@@ -279,27 +279,33 @@ def _all() -> Iterator[Arm]:
     for setting in (ON_LOANS, BY_STATES):
         for defence in DEFENCES:
             yield setting.arm(defence)
-            yield from (setting.arm(defence, attack, MOST) for attack in (BACKDOOR, FLIP))
-    yield from (FEW_LOANS.arm(method, name=f"{MEMBERS}-{method.name}") for method in MEMBER_METHODS)
-    for noised in (_local(f"{LDP}{epsilon:g}", epsilon) for epsilon in NOISES):
+            yield from (setting.arm(defence, attack, MOST) for attack in POISONS)
+    yield from (FEW_LOANS.arm(method, name=f"members-{method.name}") for method in MEMBER_METHODS)
+    for noised in (_local(f"ldp{epsilon:g}", epsilon) for epsilon in NOISES):
         yield ON_ADULT.arm(noised)
         yield from (ON_ADULT.arm(noised, attack, MOST) for attack in POISONS)
     for rounds in HORIZONS:
         for defence in (DEFENCES[0], _weighted(0.0), _REDRAWN):
-            yield _convex(rounds).arm(defence, name=f"{UTILITY}-{rounds}-{defence.name}", rounds=rounds)
+            yield _convex(rounds).arm(defence, name=f"utility-{rounds}-{defence.name}", rounds=rounds)
 
 
 ARMS: tuple[Arm, ...] = (*_all(), *lying.ARMS)
 
-AT_REST: Where = {"setting": ADULT, "attack": CLEAN}
+AT_REST: Where = {"setting": "adult", "attack": "clean"}
 """Adult without attackers."""
-DOOR: Where = {"setting": ADULT, "attack": BACKDOOR, "share": MOST}
+DOOR: Where = {"setting": "adult", "attack": "backdoor", "share": MOST}
 """Adult with the most attackers, and their backdoor."""
-AVERAGE: Where = {"defence": FEDAVG}
+FEW: Where = {"setting": "members"}
+AVERAGE: Where = {"defence": "fedavg"}
 LITERAL: Where = rpfl(0.0)
+
+
+def met(attack: str, *defences: str) -> Where:
+    """One of these defences on Adult against the most attackers of a kind."""
+    return {"setting": "adult", "attack": attack, "share": MOST, "defence": defences}
 
 
 def own(path: str, parameters: Mapping[str, Any]) -> FederatedCell:
     """An arm on Adult with the strongest backdoor within the threat model and a user's own mechanism."""
-    cell = ON_ADULT.cell("own", DEFENCES[0], BACKDOOR, MOST)
+    cell = ON_ADULT.cell("own", DEFENCES[0], "backdoor", MOST)
     return replace(cell, mechanism=MechanismChoice(path, parameters))

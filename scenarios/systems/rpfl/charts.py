@@ -28,24 +28,16 @@ from scenarios.swarms.lying import MEMBERS as SMALLEST_SUM
 from scenarios.swarms.lying import OWN, ROLLED_BACK
 from scenarios.systems.rpfl import lying
 from scenarios.systems.rpfl.arms import (
-    ADULT,
     AT_REST,
     ATTACKS,
-    BACKDOOR,
-    CDP,
-    CLEAN,
     DEFENCES,
     DOOR,
-    FEDAVG,
-    FLIP,
+    FEW,
     FORGED,
     FORGED_SHARE,
-    LDP,
-    LOAN_IID,
-    LOAN_STATES,
     MEMBER_METHODS,
-    MEMBERS,
     MOST,
+    POISONS,
     SHARES,
     Defence,
     words_of,
@@ -53,19 +45,6 @@ from scenarios.systems.rpfl.arms import (
 from scenarios.systems.rpfl.claims import MEMBERSHIPS
 from scenarios.systems.rpfl.theorems import LEAST_STD
 
-SWARM_DEFENCES: Mapping[str, str] = {
-    lying.SUM: "one sum",
-    lying.MEDIAN: "median of group sums",
-    lying.GATE: "loss gates",
-    lying.BOTH: "groups and gates",
-}
-SWARM_LIES: Mapping[str, str] = {
-    lying.NOBODY: "nobody lies",
-    lying.SOME: f"{lying.WITHSTOOD} lie",
-    lying.MANY: f"{lying.TOO_MANY} lie",
-    lying.ONCE_ONLY: "a single lie",
-    lying.FROM_LATE: f"from round {lying.LATE} on",
-}
 DOCUMENT: Mapping[str, tuple[str, str]] = {
     "plain averaging": ("82 %", "86 %"),
     "CDP, epsilon 8": ("64 %", "73 %"),
@@ -76,7 +55,6 @@ DOCUMENT: Mapping[str, tuple[str, str]] = {
 TALL_PX = 480
 """The height of plots with long names under their bars."""
 SHARE_OF_SUCCESS: Json = {"title": {"text": "backdoor success"}, "tickformat": PERCENT, "range": [0, 1.02]}
-FEW: Where = {"setting": MEMBERS}
 
 
 # -- lines -------------------------------------------------------------------------------------------------
@@ -84,7 +62,7 @@ FEW: Where = {"setting": MEMBERS}
 
 def _dash(defence: Defence) -> str:
     """Dotted: no defence against liars; solid: robust aggregators; dashed: RPFL."""
-    if defence.factors["defence"] in (FEDAVG, LDP, CDP):
+    if defence.factors["defence"] in ("fedavg", "ldp", "cdp"):
         return "dot"
     return "dash" if "weight" in defence.factors else "solid"
 
@@ -96,7 +74,7 @@ def _ink(defence: Defence) -> int:
 
 def _over_shares(attack: str) -> tuple[Curve, ...]:
     """A line for each defence: without attackers, then with more and more of them."""
-    where: Where = {"setting": ADULT, "attack": (CLEAN, attack)}
+    where: Where = {"setting": "adult", "attack": ("clean", attack)}
     return tuple(
         Curve(one.words, {**where, **one.factors}, x="share", dash=_dash(one), ink=_ink(one))
         for one in DEFENCES
@@ -112,7 +90,7 @@ BACKDOORS = Lines(
     "for class 1. Dotted: no defence against liars; solid: robust aggregators, which see every update; "
     f"dashed: RPFL. {BARS}",
     fact=SUCCESS,
-    curves=_over_shares(BACKDOOR),
+    curves=_over_shares("backdoor"),
     x_title=OVER_SHARES,
     y=SHARE_OF_SUCCESS,
     scale="linear",
@@ -164,8 +142,8 @@ def trade(sweep: Sweep) -> Chart:
 
 def _noised(name: str, attack: str, fact: str = FINAL) -> Curve:
     """A line if it has two points; its name is a function for that reason."""
-    where: Where = {"setting": ADULT, "attack": attack, "defence": LDP}
-    most: Where = {} if attack == CLEAN else {"share": MOST}
+    where: Where = {"setting": "adult", "attack": attack, "defence": "ldp"}
+    most: Where = {} if attack == "clean" else {"share": MOST}
     return Curve(name.format_map, {**where, **most}, fact, x=at_fact(LEAST_STD))
 
 
@@ -177,11 +155,11 @@ ROBUSTNESS = Lines(
     "robustness first rises with the noise and then falls. Where the model always says no, its accuracy "
     f"is 76 %, its balanced accuracy 50 %, and no backdoor succeeds. {BARS}",
     curves=(
-        _noised(f"accuracy, {ATTACKS[CLEAN]}", CLEAN),
-        _noised(f"accuracy, {ATTACKS[BACKDOOR]}", BACKDOOR),
-        _noised(f"accuracy, {ATTACKS[FLIP]}", FLIP),
-        _noised(f"balanced accuracy, {ATTACKS[FLIP]}", FLIP, BALANCED),
-        _noised("backdoor success", BACKDOOR, SUCCESS),
+        _noised(f"accuracy, {ATTACKS['clean']}", "clean"),
+        _noised(f"accuracy, {ATTACKS['backdoor']}", "backdoor"),
+        _noised(f"accuracy, {ATTACKS['flip']}", "flip"),
+        _noised(f"balanced accuracy, {ATTACKS['flip']}", "flip", BALANCED),
+        _noised("backdoor success", "backdoor", SUCCESS),
     ),
     x_title="noise std of each coordinate of a row",
     y={"tickformat": PERCENT},
@@ -223,7 +201,7 @@ FORGERIES = _bars(
     f"Adult, {FORGED_SHARE:.0%} of the clients send something else than what they trained: beyond the threat "
     "model of the document.",
     partial(words_of, DEFENCES),
-    [(ATTACKS[attack], {"setting": ADULT, "attack": attack}, "") for attack in FORGED],
+    [(ATTACKS[attack], {"setting": "adult", "attack": attack}, "") for attack in FORGED],
 )
 LOANS = _bars(
     "loans",
@@ -233,8 +211,8 @@ LOANS = _bars(
     partial(words_of, DEFENCES),
     [
         (f"{divided}, {ATTACKS[attack]}", {"setting": setting, "attack": attack}, AUC)
-        for setting, divided in ((LOAN_IID, "at random"), (LOAN_STATES, "by state"))
-        for attack in (CLEAN, FLIP)
+        for setting, divided in (("loan-iid", "at random"), ("loan-states", "by state"))
+        for attack in ("clean", "flip")
     ],
     {"title": {"text": "AUC"}, "range": [0.3, 0.75]},
 )
@@ -243,8 +221,8 @@ SWARMS = _bars(
     "Lying peers in a swarm without a server",
     "Digits, 15 peers: accuracy of the agreed model after the last round. Nobody sees a single update, only "
     "a sum: of all peers, or of groups of three.",
-    lambda factors: SWARM_LIES[str(factors["lie"])],
-    [(name, {**lying.SWARM, "defence": defence}, "") for defence, name in SWARM_DEFENCES.items()],
+    lambda factors: lying.LIES[str(factors["lie"])][1],
+    [(words, {**lying.SWARM, "defence": by}, "") for by, (*_, words) in lying.DEFENCES.items()],
 )
 MEMBER_ACCURACIES = _bars(
     "members",
@@ -264,8 +242,8 @@ charts = specified(
     BACKDOORS,
     trade,
     MEMBER_ACCURACIES,
-    _accuracies(BACKDOOR, "backdoor-accuracy", "Accuracy under a backdoor"),
-    _accuracies(FLIP, "flip-accuracy", "Accuracy under flipped labels"),
+    _accuracies("backdoor", "backdoor-accuracy", "Accuracy under a backdoor"),
+    _accuracies("flip", "flip-accuracy", "Accuracy under flipped labels"),
     ROBUSTNESS,
     FORGERIES,
     LOANS,
@@ -277,22 +255,22 @@ charts = specified(
 
 
 def _on_adult(title: str, columns: Mapping[str, Where], cells: Cells) -> Grid:
-    rows: Mapping[str, Where] = {one.words: {"setting": ADULT, **one.factors} for one in DEFENCES}
+    rows: Mapping[str, Where] = {one.words: {"setting": "adult", **one.factors} for one in DEFENCES}
     return Grid(title, "defence", rows, columns, cells)
 
 
 def _on_loans() -> Grid:
     """AUC and backdoor success too, as accuracy equals the majority rate nearly everywhere."""
     shown: Mapping[str, tuple[str, str]] = {
-        "accuracy": (CLEAN, FINAL),
-        "balanced": (CLEAN, BALANCED),
-        "AUC": (CLEAN, AUC),
-        "AUC, flip 40 %": (FLIP, AUC),
-        "backdoor 40 %": (BACKDOOR, SUCCESS),
+        "accuracy": ("clean", FINAL),
+        "balanced": ("clean", BALANCED),
+        "AUC": ("clean", AUC),
+        "AUC, flip 40 %": ("flip", AUC),
+        "backdoor 40 %": ("backdoor", SUCCESS),
     }
     columns: dict[str, Where] = {}
     cells: dict[str, Cells] = {}
-    for setting, divided in ((LOAN_IID, "random"), (LOAN_STATES, "states")):
+    for setting, divided in (("loan-iid", "random"), ("loan-states", "states")):
         for heading, (attack, fact) in shown.items():
             columns[f"{divided}: {heading}"] = {"setting": setting, "attack": attack}
             cells[f"{divided}: {heading}"] = share(fact)
@@ -309,16 +287,16 @@ tables = tabled(
     _on_adult(
         "Adult: backdoor success, by attackers",
         {
-            "0%": {"attack": CLEAN},
-            **{f"{part:.0%}": {"attack": BACKDOOR, "share": part} for part in SHARES},
+            "0%": {"attack": "clean"},
+            **{f"{part:.0%}": {"attack": "backdoor", "share": part} for part in SHARES},
         },
         share(SUCCESS),
     ),
     _on_adult(
         "Adult: accuracy, by attack (majority rate 76 %)",
         {
-            "no attack": {"attack": CLEAN},
-            **{f"{ATTACKS[one]}, {MOST:.0%}": {"attack": one, "share": MOST} for one in (BACKDOOR, FLIP)},
+            "no attack": {"attack": "clean"},
+            **{f"{ATTACKS[one]}, {MOST:.0%}": {"attack": one, "share": MOST} for one in POISONS},
             **{f"{ATTACKS[one]}, {FORGED_SHARE:.0%}": {"attack": one} for one in FORGED},
         },
         share(),
@@ -334,8 +312,8 @@ tables = tabled(
         },
         names={
             f"{told}: {by}": {**lying.SWARM, "defence": defence, "lie": lie}
-            for lie, told in SWARM_LIES.items()
-            for defence, by in SWARM_DEFENCES.items()
+            for lie, (_, told) in lying.LIES.items()
+            for defence, (*_, by) in lying.DEFENCES.items()
         },
         heading="peers",
     ),

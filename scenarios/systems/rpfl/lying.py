@@ -7,19 +7,20 @@ are the `setting`, the `defence` and the `lie`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.servers.group_median import lies_withstood
 from node.task.load import load_task
-from scenarios.frame.spec import Claim, Verdict
+from scenarios.frame.spec import Verdict
+from scenarios.study.about import about, all_of, as_claims, together
 from scenarios.study.arms import Arm, Where
 from scenarios.study.bounds import above, ahead, below
 from scenarios.study.comparison import difference
 from scenarios.study.estimates import estimate
-from scenarios.study.makers import Numbers, every
+from scenarios.study.makers import Numbers, figures_of
 from scenarios.study.sweep import Sweep
 from scenarios.swarms.cells import SwarmCell, changed_task
 from scenarios.swarms.lying import HONEST, OWN, ROLLED_BACK, Lie, LyingSwarmCell
@@ -33,22 +34,22 @@ ONCE, LATE = 8, 11
 """The round of a single lie, and the first round of lies that do not end."""
 
 NOBODY, SOME, MANY, ONCE_ONLY, FROM_LATE = "honest", f"{WITHSTOOD}liars", f"{TOO_MANY}liars", "once", "late"
-LIES: Mapping[str, Lie] = {
-    NOBODY: HONEST,
-    SOME: Lie(WITHSTOOD / PEERS),
-    MANY: Lie(TOO_MANY / PEERS),
-    ONCE_ONLY: Lie(WITHSTOOD / PEERS, factor=100.0, first=ONCE, last=ONCE),
-    FROM_LATE: Lie(WITHSTOOD / PEERS, first=LATE),
+LIES: Mapping[str, tuple[Lie, str]] = {
+    NOBODY: (HONEST, "nobody lies"),
+    SOME: (Lie(WITHSTOOD / PEERS), f"{WITHSTOOD} lie"),
+    MANY: (Lie(TOO_MANY / PEERS), f"{TOO_MANY} lie"),
+    ONCE_ONLY: (Lie(WITHSTOOD / PEERS, factor=100.0, first=ONCE, last=ONCE), "a single lie"),
+    FROM_LATE: (Lie(WITHSTOOD / PEERS, first=LATE), f"from round {LATE} on"),
 }
+"""From a level of the factor `lie` to what liars do, and its words."""
 
-SUM, MEDIAN, GATE, BOTH = "sum", "groups", "gate", "both"
-DEFENCES: Mapping[str, tuple[int, bool]] = {
-    SUM: (1, False),
-    MEDIAN: (GROUPS, False),
-    GATE: (1, True),
-    BOTH: (GROUPS, True),
+DEFENCES: Mapping[str, tuple[int, bool, str]] = {
+    "sum": (1, False, "one sum"),
+    "groups": (GROUPS, False, "median of group sums"),
+    "gate": (1, True, "loss gates"),
+    "both": (GROUPS, True, "groups and gates"),
 }
-"""From a defence to the number of groups, and whether peers have a gate."""
+"""From a level of the factor `defence` to the number of groups, whether peers have a gate, and its words."""
 SWARM: Where = {"setting": "swarm"}
 
 _TASK = changed_task(load_task("digits", []), {"train": {"grad_clip": 5.0}})
@@ -56,10 +57,10 @@ _TASK = changed_task(load_task("digits", []), {"train": {"grad_clip": 5.0}})
 
 
 def _arm(defence: str, lie: str) -> Arm:
-    groups, gated = DEFENCES[defence]
+    (groups, gated, _), (told, _) = DEFENCES[defence], LIES[lie]
     gate = {"aggregation": {"loss_gate": TOLERANCE}} if gated else {}
     swarm = SwarmCell(f"swarm-{defence}-{lie}", changed_task(_TASK, gate), PEERS)
-    return Arm(LyingSwarmCell(swarm, LIES[lie], groups), {"setting": "swarm", "defence": defence, "lie": lie})
+    return Arm(LyingSwarmCell(swarm, told, groups), {"setting": "swarm", "defence": defence, "lie": lie})
 
 
 ARMS = tuple(_arm(defence, lie) for lie in LIES for defence in DEFENCES)
@@ -85,19 +86,18 @@ def _of(defence: str | tuple[str, ...], lie: str) -> Where:
     return {**SWARM, "defence": defence, "lie": lie}
 
 
-def nothing_is_refused(sweep: Sweep) -> Verdict | None:
+@about(all_of(_of(("gate", "both"), NOBODY)))
+def nothing_is_refused(sweep: Sweep, arms: Sequence[str]) -> Verdict:
     """Where nobody lies no gate refuses a base."""
-    refused = {arm: sweep.mean(arm, ROLLED_BACK) for arm in sweep.select(_of((GATE, BOTH), NOBODY))}
-    told: Numbers = {f"{arm}, {ROLLED_BACK}": rounds for arm, rounds in refused.items()}
-    return Verdict(not any(refused.values()), told) if refused else None
+    told = figures_of(sweep, arms, ROLLED_BACK)
+    return Verdict(not any(told.values()), told)
 
 
-def gates_undo_a_single_lie(sweep: Sweep) -> Verdict | None:
+@about(_of("sum", ONCE_ONLY), _of("gate", ONCE_ONLY), _of("gate", NOBODY))
+def gates_undo_a_single_lie(sweep: Sweep, alone: str, gated: str, honest: str) -> Verdict | None:
     """In the three rounds after a single lie a swarm with gates is far ahead; it ends as if nobody lied."""
-    arms = sweep.firsts(_of(SUM, ONCE_ONLY), _of(GATE, ONCE_ONLY), _of(GATE, NOBODY))
-    if not arms or len(sweep.curve(arms[1])) < _AFTER.stop:
+    if len(sweep.curve(gated)) < _AFTER.stop:
         return None
-    alone, gated, honest = arms
     numbers: Numbers = {
         f"{arm}, mean of the three rounds after the lie": sum(sweep.curve(arm)[_AFTER]) / 3
         for arm in (alone, gated)
@@ -114,26 +114,24 @@ def _after(sweep: Sweep, name: str) -> NDArray[np.float64]:
     return np.array([np.mean(outcome.figures[_AFTER]) for outcome in sweep.outcomes[name]])
 
 
-CLAIMS: tuple[Claim[Sweep], ...] = (
-    every(
-        "Where nobody lies, median of group sums and loss gate cost at most 2 points.",
-        ahead(-LITTLE, _of((MEDIAN, GATE, BOTH), NOBODY), _of(SUM, NOBODY)),
-        Claim("No gate refuses a base", nothing_is_refused),
-    ),
-    every(
-        "As many liars as the breakdown point take at most 8 points from groups, and one sum is lost.",
-        ahead(-HELD, _of(MEDIAN, SOME), _of(MEDIAN, NOBODY)),
-        below(LOST, _of(SUM, SOME)),
-    ),
-    below(
-        *(LOST, _of((MEDIAN, BOTH), MANY)),
-        name="With a third of the peers lying the median of group sums is lost, too.",
-    ),
-    Claim("Loss gates lead a swarm back from a single lie.", gates_undo_a_single_lie),
-    every(
-        "Under a lie that does not end a gate keeps its owner's model, and not the common one.",
-        below(LOST, _of(GATE, FROM_LATE)),
-        below(LOST, _of(SUM, FROM_LATE), OWN),
-        above(KEPT, _of(GATE, FROM_LATE), OWN),
-    ),
+CLAIMS = as_claims(
+    {
+        "Where nobody lies, median of group sums and loss gate cost at most 2 points.": together(
+            ahead(-LITTLE, _of(("groups", "gate", "both"), NOBODY), _of("sum", NOBODY)),
+            nothing_is_refused,
+        ),
+        "As many liars as the breakdown point take at most 8 points from groups, and one sum is "
+        "lost.": together(
+            ahead(-HELD, _of("groups", SOME), _of("groups", NOBODY)), below(LOST, _of("sum", SOME))
+        ),
+        "With a third of the peers lying the median of group sums is lost, too.": below(
+            LOST, _of(("groups", "both"), MANY)
+        ),
+        "Loss gates lead a swarm back from a single lie.": gates_undo_a_single_lie,
+        "Under a lie that does not end a gate keeps its owner's model, and not the common one.": together(
+            below(LOST, _of("gate", FROM_LATE)),
+            below(LOST, _of("sum", FROM_LATE), OWN),
+            above(KEPT, _of("gate", FROM_LATE), OWN),
+        ),
+    }
 )

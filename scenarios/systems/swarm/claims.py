@@ -375,11 +375,8 @@ def arms(results: SwarmResults) -> dict[str, Json]:
     return {name: figures(results) for name, figures in ARMS.items()}
 
 
-ENTRY = SCENARIOS["swarm"]
 SWARM: Scenario[SwarmConfiguration, SwarmResults] = Scenario(
-    name=ENTRY.name,
-    source=ENTRY.source,
-    summary=ENTRY.summary,
+    **SCENARIOS["swarm"].listed,
     options=frozenset({"peers", "rounds", "seed", "engine", "out", "quick", "overrides"}),
     engines=ENGINES,
     plan=plan,

@@ -123,3 +123,9 @@ def test_an_option_that_is_none_is_told_with_where_to_read_on():
         ConfigError, match=r"^unrecognized arguments: --nope; see `python -m scenarios --help`$"
     ):
         parse(["list", "--nope"])
+
+
+@pytest.mark.parametrize("entry", SCENARIOS.values(), ids=SCENARIOS)
+def test_a_scenario_says_what_its_entry_says(entry):
+    scenario = entry.load()
+    assert (scenario.name, scenario.source, scenario.summary) == (entry.name, entry.source, entry.summary)

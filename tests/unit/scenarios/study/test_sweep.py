@@ -162,3 +162,5 @@ def test_what_stands_in_for_what_is_a_table() -> None:
     table = substitutions(STUDY)
     assert table.headings == ("in the source", "here")
     assert table.rows == (("hospitals", "five parts of one table"),)
+    named = replace(STUDY, stands_in={"hospitals": "five parts of one table"})
+    assert substitutions(named) == table

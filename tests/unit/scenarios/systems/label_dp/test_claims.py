@@ -321,7 +321,7 @@ def test_tables_have_the_true_epsilon_of_each_arm_and_the_majority_rate() -> Non
 
 
 def test_what_stands_in_for_what_is_what_is_run() -> None:
-    said = " ".join(here for _, here in STUDY.stands_in)
+    said = " ".join(dict(STUDY.stands_in).values())
     assert f"{PLAIN.rounds} epochs of {math.ceil(7200 / PLAIN.train.batch_size)} steps" in said
     assert f"batches of {PLAIN.train.batch_size}" in said
     assert "64, 32, 16 and 8" in said

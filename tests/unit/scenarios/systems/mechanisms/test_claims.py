@@ -26,29 +26,14 @@ from scenarios.study.sweep import Sweep, arms_json
 from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import SwarmCell
 from scenarios.systems.mechanisms.arms import (
-    ALDP,
-    ALDP_RAW,
     ARMS,
-    DP_FEDAVG,
-    DP_SGD,
     EXACT,
-    FEDERATEDSCOPE,
     FEWER,
-    LABEL_DP,
-    LDP,
-    LINEAR,
     LINES,
     MAJORITY,
-    MEDIAN,
-    NBAFL,
     PARTIES,
-    ROW_NOISE,
     ROW_NORM,
-    RPFL,
-    SECURE_SUM,
-    SERVER_ONLY,
     STATED,
-    WEAK_DP,
     by_proved,
     by_stated,
     keeps,
@@ -58,6 +43,11 @@ from scenarios.systems.mechanisms.arms import of as selection_of
 from scenarios.systems.mechanisms.charts import charts, kept_in_words, protection_table, short, tables
 from scenarios.systems.mechanisms.claims import CLAIMS, MECHANISMS, STUDY, headline
 from scenarios.systems.mechanisms.kinds import LINES as KINDS
+
+SECURE_SUM, SERVER_ONLY, MEDIAN, WEAK_DP = "secure-sum", "fedavg", "median", "weak-dp"
+LDP, ALDP, ALDP_RAW, LINEAR, DP_FEDAVG = "ldp", "aldp", "aldp-raw", "aldp-linear", "dp-fedavg"
+NBAFL, FEDERATEDSCOPE = "nbafl", "nbafl-federatedscope"
+DP_SGD, ROW_NOISE, RPFL, LABEL_DP = "dp-sgd", "row-noise", "rpfl", "label-dp"
 
 SEEDS = (0, 1, 2, 3)
 SPREAD = (-0.004, 0.004, -0.002, 0.002)

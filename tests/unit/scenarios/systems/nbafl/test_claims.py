@@ -24,15 +24,13 @@ from scenarios.systems.nbafl.arms import (
     MNIST_CLIENTS,
     MNIST_EPSILON,
     MNIST_EPSILONS,
-    ON_MNIST,
-    PAPERS,
-    THEIRS,
     WAYS,
+    mnist,
     own,
-    proved_by_steps,
+    writers,
 )
 from scenarios.systems.nbafl.charts import DOCUMENT, NOISE, charts, document_table, tables
-from scenarios.systems.nbafl.claims import CLAIMS, NBAFL, STUDY, headline
+from scenarios.systems.nbafl.claims import CLAIMS, NBAFL, STUDY, headline, proved_by_steps
 from tests.unit.scenarios.systems.nbafl.names import (
     CLIP_ONLY,
     NO_NOISE,
@@ -129,13 +127,13 @@ def test_the_arms_are_what_their_factors_say():
         assert arm.cell.clients.count == factors.get("clients", arm.cell.clients.count)
         assert arm.cell.rounds == factors.get("rounds", arm.cell.rounds)
     named = {arm.arm: arm.factors for arm in ARMS}
-    for kind, where in ((FEDERATEDSCOPE, THEIRS), (PAPER, PAPERS)):
+    for kind, where in ((way, writers(way)) for way in (FEDERATEDSCOPE, PAPER)):
         for epsilon, constant in CELLS:
             cell = {"epsilon": epsilon, "constant": constant, "c / epsilon": constant / epsilon}
             assert named[table_arm(kind, epsilon, constant)] == {**where, **cell}
     for epsilon in MNIST_EPSILONS:
         usual = {"epsilon": epsilon, "clients": MNIST_CLIENTS, "rounds": 25}
-        assert named[mnist_arm(epsilon)] == {**ON_MNIST, **usual}
+        assert named[mnist_arm(epsilon)] == {**mnist("paper"), **usual}
     assert {"data", "way", "epsilon", "constant", "clients"} <= {*made().frame().column_names}
 
 
@@ -280,6 +278,7 @@ def test_a_difference_within_a_margin_breaks_nothing():
 def test_a_claim_is_judged_only_where_its_arms_were_run():
     assert judge(CLAIMS, made(only=(NO_NOISE, CLIP_ONLY, TEST_SILENT))) == ()
     assert judge(CLAIMS, made(only=(TEST, mnist_arm(None)))) == ()
+    assert judge(CLAIMS, made(only=(table_arm(PAPER, 100.0, 1.0),))) == (), "one cell falls nowhere"
     two = tuple(table_arm(PAPER, *cell) for cell in (LEAST, MOST))
     assert [claim.name[-40:] for claim in judge(CLAIMS, made(only=two))] == [CLAIMS[1].name[-40:]]
     one_kind = tuple(table_arm(FEDERATEDSCOPE, *cell) for cell in ((50.0, 1.0), (100.0, 2.0)))

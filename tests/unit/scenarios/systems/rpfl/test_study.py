@@ -24,37 +24,30 @@ from scenarios.study.sweep import FINAL, Sweep
 from scenarios.swarms.lying import MEMBERS, OWN, ROLLED_BACK, LyingSwarmCell
 from scenarios.systems.rpfl import claims, lying, theorems
 from scenarios.systems.rpfl.arms import (
-    ADULT,
     ADULT_TRIGGER,
     ARMS,
     AT_REST,
-    CLEAN,
     DEFENCES,
     DOOR,
-    FEDAVG,
-    FLIP_SCALED,
     FROM_HOLLAND,
-    GM,
-    GM_RPFL,
     HORIZONS,
     LITERAL,
-    LOAN_IID,
     LOAN_TRIGGER,
     MEMBER_METHODS,
     NEVER_WORKED,
     NOISES,
     OWNS_NOTHING,
     OWNS_OTHER,
-    REDRAWN,
-    SIGN_FLIP,
-    TM,
-    UTILITY,
     own,
 )
-from scenarios.systems.rpfl.arms import MEMBERS as PRIVACY
 from scenarios.systems.rpfl.charts import charts, tables
 from scenarios.systems.rpfl.claims import CLAIMS
 from scenarios.systems.rpfl.study import RPFL, STUDY, headline
+
+ADULT, LOAN_IID, PRIVACY, UTILITY = "adult", "loan-iid", "members", "utility"
+CLEAN, FLIP_SCALED, SIGN_FLIP = "clean", "flip-x5", "sign-flip"
+FEDAVG, GM, TM = "fedavg", "geometric-median", "trimmed-mean"
+REDRAWN, GM_RPFL = "rpfl-redrawn", "gm+rpfl"
 
 
 def arm(where: str, attack: str, share: float, defence: str) -> str:
@@ -215,9 +208,9 @@ def test_the_arms_are_what_their_factors_say() -> None:
     for one in lying.ARMS:
         cell = one.cell
         assert isinstance(cell, LyingSwarmCell)
-        assert cell.lie == lying.LIES[str(one.factors["lie"])]
+        assert cell.lie == lying.LIES[str(one.factors["lie"])][0]
         gated = cell.of.task.aggregation.loss_gate is not None
-        assert (cell.groups, gated) == lying.DEFENCES[str(one.factors["defence"])]
+        assert (cell.groups, gated) == lying.DEFENCES[str(one.factors["defence"])][:2]
 
 
 def test_the_usual_arm_of_a_selection_comes_first() -> None:
@@ -347,7 +340,7 @@ def test_the_document_s_claims_could_hold(words: str, changed: Mapping[str, Mapp
 
 def test_where_nothing_learns_nothing_is_best() -> None:
     still = {arm(ADULT, CLEAN, 0.0, name): {BALANCED: 0.5} for name in NAMES}
-    assert claims.rpfl_is_best(made(still)) is None
+    assert claims.rpfl_is_best.judge(made(still)) is None
 
 
 def test_redrawn_noise_that_costs_the_root_of_the_rounds_would_do() -> None:
@@ -355,7 +348,9 @@ def test_redrawn_noise_that_costs_the_root_of_the_rounds_would_do() -> None:
     sweep = made()
     redrawn = arm(ADULT, CLEAN, 0.0, REDRAWN)
     cheap = tuple(replace(one, facts={**one.facts, "epsilon": 1500.0}) for one in sweep.outcomes[redrawn])
-    verdict = theorems.rounds_cost_their_root(replace(sweep, outcomes={**sweep.outcomes, redrawn: cheap}))
+    verdict = theorems.rounds_cost_their_root.judge(
+        replace(sweep, outcomes={**sweep.outcomes, redrawn: cheap})
+    )
     assert verdict is not None
     assert verdict.holds
 
@@ -373,16 +368,16 @@ def test_a_curve_of_robustness_needs_both_of_its_ends() -> None:
         for attack in ("flip", "backdoor")
         for defence in (FEDAVG, *map(noised, NOISES), "ldp")
     )
-    assert theorems.noise_raises_then_lowers(made(only=names)) is not None
+    assert theorems.noise_raises_then_lowers.judge(made(only=names)) is not None
     for missing in (arm(ADULT, "flip", 0.4, FEDAVG), arm(ADULT, "backdoor", 0.4, "ldp")):
         kept = tuple(name for name in names if name != missing)
-        assert theorems.noise_raises_then_lowers(made(only=kept)) is None
+        assert theorems.noise_raises_then_lowers.judge(made(only=kept)) is None
     ends = tuple(arm(ADULT, attack, 0.4, end) for attack in ("flip", "backdoor") for end in (FEDAVG, "ldp"))
-    assert theorems.noise_raises_then_lowers(made(only=ends)) is None
+    assert theorems.noise_raises_then_lowers.judge(made(only=ends)) is None
 
 
 def test_the_rounds_after_which_theorem_3_would_be_wrong() -> None:
-    verdict = theorems.excess_vanishes(made())
+    verdict = theorems.excess_vanishes.judge(made())
     assert verdict is not None
     bound_at_one = (0.5 + 0.01) * 2 / 1e-4 * (1 + 107 * 0.08**2)
     beyond = verdict.numbers["rounds after which it would exceed the bound, rpfl"]
@@ -397,7 +392,7 @@ def test_claims_about_what_was_not_run_are_left_out() -> None:
 
 
 def test_chance_is_judged_only_where_epsilon_is_at_most_one() -> None:
-    verdict = claims.membership_is_chance(made())
+    verdict = claims.membership_is_chance.judge(made())
     assert verdict is not None
     assert {name.split(",")[0] for name in verdict.numbers if "," in name} == {
         f"{PRIVACY}-cdp1",
