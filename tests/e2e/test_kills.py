@@ -106,7 +106,8 @@ def _nobody_waited_for_the_dead(swarm: Swarm, dead: int, died_in: int) -> None:
         lines = history(swarm.out(number))
         numbers = [line["round"] for line in lines]
         assert numbers == sorted(set(numbers))
-        assert (numbers[0], numbers[-1]) == (1, ROUNDS)
+        assert numbers[0] <= died_in, "a node that started late may miss the first rounds"
+        assert numbers[-1] == ROUNDS
         assert max(line["aggregate_s"] for line in lines) < PHASE_CAP_S - 5
         assert {line["reason"] for line in lines} <= {None, "shares-timeout", "sums-timeout"}
         # The round of the death, and the one in which a lower key comes back and takes over the coordination.
