@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Gaussian, releases_noise_multiplier, rounded_up
 from mechanisms.arguments import count, positive
-from mechanisms.gradients.distributed import RING_BITS, SLACK, rounding_ratio
+from mechanisms.gradients.distributed import RING_BITS
 from mechanisms.mechanism import CountPlan
 from mechanisms.noise.noise import add_units
 from mechanisms.noise.randomness import Words
 
 COARSEST = 2.0**-6
 """The coarsest grid, in rows: rounding a sum to it moves two neighbouring sums apart by no more than that."""
-_UNITS_A_STD = 16  # at least: then the theorem's eta is below 1e-30
+_UNITS_A_STD = 16  # at least: then the theorem's eta is below 1e-30 in groups of up to 64
 _LEAST_MULTIPLIER = 1.0  # less noise than one row moves would save nothing
 _MOST_STD = 2.0**17  # rows: more noise drowns any count, and would not fit
 _TAILS = 10.0  # standard deviations of the noise for which a ring of 32 bits has room
@@ -70,29 +70,23 @@ def beside(noise: CountNoise | None) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CountGrid:
-    """The grid of `size` counts that one row moves by at most `sensitivity` in L2.
+    """The grid of counts that one row moves by at most `sensitivity` in L2.
 
-    `members`: the most that a group has. Raises ValueError if the noise would drown all counts, or be too
-    little to hide the rounding.
+    `members`: the most that a group has. Raises ValueError if the noise would drown all counts.
     """
 
     noise: CountNoise
     sensitivity: float
-    size: int
     members: int
 
     def __post_init__(self) -> None:
         positive("sensitivity", self.sensitivity)
-        for name in ("size", "members"):
-            count(name, getattr(self, name))
+        count("members", self.members)
         if self.share_std > _MOST_STD:
             raise ValueError(
                 f"noise_multiplier = {self.noise.noise_multiplier:g} is not allowed for counts: the noise of "
                 f"{self.share_std:.3g} rows drowns them; raise epsilon or metric_share, or count less often"
             )
-        eta = rounding_ratio(self.share_std / self.unit, self.members)
-        if self.size * self.noise.releases * 2 * math.atanh(eta) > SLACK:
-            raise ValueError(f"{self.size} numbers are not allowed: too many to hide their rounding")
 
     @property
     def share_std(self) -> float:

@@ -55,7 +55,7 @@ from mechanisms.noise.noise import power_of_two
 from mechanisms.noise.randomness import Words
 
 RING_BITS = 32
-SLACK = 1e-9  # the most that rounding may add to epsilon
+_SLACK = 1e-9  # the most that rounding may add to epsilon
 _MOST_ROUNDING = 0.25  # the most of C that rounding to units may take
 _TAILS = 10.0  # standard deviations of the batch and of the noise for which the ring has room
 
@@ -89,7 +89,7 @@ class SharedNoise:
             )
         share_units = self.share_std / self.unit
         eta = rounding_ratio(share_units, self.members)
-        if eta >= 1 or self.size * self.steps * 2 * math.atanh(eta) > SLACK:
+        if eta >= 1 or self.size * self.steps * 2 * math.atanh(eta) > _SLACK:
             raise ValueError(
                 f"noise_multiplier = {self.gradient.noise_multiplier:g} is not allowed: a member's share of "
                 f"the noise is {share_units:.3g} units, too few to hide the rounding; lower expected_batch"

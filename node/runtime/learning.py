@@ -87,7 +87,7 @@ def make_swarm_metric(
         return Counted(exact, section.swarm_metric_every, bound, trainer.outputs)
     tally = noised(exact)
     try:
-        grid = CountGrid(noise, tally.sensitivity, tally.size, MAX_MEMBERS)
+        grid = CountGrid(noise, tally.sensitivity, MAX_MEMBERS)
     except ValueError as error:
         raise ConfigError(f"aggregation.swarm_metric = {section.swarm_metric!r}: {error}") from None
     plan = task.step_plan
