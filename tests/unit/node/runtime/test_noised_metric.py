@@ -9,10 +9,18 @@ import pytest
 import torch
 
 from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, spent
+from mechanisms.mechanism import CountPlan
 from mechanisms.noised_counts import CountGrid, CountNoise
+from mechanisms.updates.record import dp_sgd
 from node.errors import ConfigError
 from node.runtime.noised_metric import DigitWords, NoisedCounts, RingWords
-from node.runtime.privacy_budget import affordable_counts, affordable_steps, counts_charged, planned_ledger
+from node.runtime.privacy_budget import (
+    affordable_counts,
+    affordable_steps,
+    can_count,
+    counts_charged,
+    planned_ledger,
+)
 from node.runtime.swarm_metric import DIGIT
 from node.storage.records import SwarmFigure
 from node.task.load import load_task, read_kept_task
@@ -24,6 +32,7 @@ from protocol.actions import Failed, OpenVote, Reason, Spend, Vote
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Base
+from tests.unit.mechanisms.settings import setting
 from tests.unit.mechanisms.settings import words as noise_words
 from tests.unit.node.alone import Alone, ended
 
@@ -295,6 +304,38 @@ async def test_with_dp_sgd_the_planned_counts_are_all(tmp_path):
     assert node.state.ledger.counts[0] == (Gaussian(plan.noise_multiplier), 2)
     assert spent(node.state.ledger, 1e-5).epsilon <= 8.0 * (1 + 1e-9)
     assert not node.peer._contribution._counts(), "all that were planned are charged"
+    node.state.close()
+
+
+def test_offers_have_counts_as_often_as_planned_and_as_the_budget_allows():
+    noise = CountNoise(20.0, 3, 0)
+    mechanism = replace(dp_sgd(setting(epsilon=2.0, counts=CountPlan(0.2, 3))), counts=noise)
+    cost, training = (noise.event,), mechanism.per_training
+    assert can_count(mechanism, cost, Ledger.of([noise.event] * 2), training)
+    assert not can_count(mechanism, cost, Ledger.of([noise.event] * 3), training), "the plan"
+    assert not can_count(mechanism, cost, Ledger.of([replace(training[0], steps=2000)]), training), (
+        "the budget"
+    )
+    assert can_count(mechanism, (), Ledger.of([noise.event] * 3), training), "without a cost"
+
+
+@pytest.mark.parametrize("mechanism", [STEPS, RECORDS])
+async def test_rows_are_counted_one_by_one(tmp_path, mechanism):
+    """In a batch of several, a row's output could depend on the others."""
+    node, seen = Alone(tmp_path, mechanism, *METRIC), []
+    trainer = node.prepared.trainer
+    trainer._model.register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0])))
+    vector = node.state.base_vector
+    outputs, targets = trainer.outputs_by_row(vector)
+    assert seen == [1] * len(targets)
+    assert torch.allclose(outputs, trainer.outputs(vector)[0], atol=1e-5)
+    seen.clear()
+    if mechanism == STEPS:
+        node.state.base = replace(node.state.base, generation=2)
+        assert offered(node, 1).any()
+    else:
+        assert update(node, 1).any()
+    assert seen.count(1) >= len(targets), "this is how an offer counts"
     node.state.close()
 
 
