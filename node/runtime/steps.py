@@ -88,14 +88,15 @@ class Steps:
         """Computes the words of the next step, if the privacy budget allows its charge."""
         self._waiting = None
         state, metric = self._state, self._metric
+        base, vector = state.base, state.base_vector
         if self._left is None:
             counts = affordable_counts(self._mechanism, state.ledger)
             self._left = Charges(affordable_steps(self._mechanism, state.ledger, counts), counts)
-        needed = self._needed_on(state.base.generation)
+        needed = self._needed_on(base.generation)
         if not self._covers(Charges(1, 0)):
             return Training(None, 0.0, False)
-        made = self._trainer.contribution(state.base_vector)
-        counted = metric.words(state.base, state.base_vector) if needed.counts else metric.empty()
+        made = self._trainer.contribution(vector)
+        counted = metric.words(base, vector) if needed.counts else metric.empty()
         self._words = np.concatenate([made.words, counted]) if len(counted) else made.words
         self._waiting, self._needed = made, needed
         return Training(made.loss, made.seconds, True, made.not_finite)
