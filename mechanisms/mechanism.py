@@ -50,12 +50,25 @@ class SharedSetting:
 
 
 @dataclass(frozen=True, slots=True)
+class CountPlan:
+    """Noised counts beside training (mechanisms.noised_counts): so many `releases` for `share` of epsilon."""
+
+    share: float
+    releases: int
+
+    def __post_init__(self) -> None:
+        share("share", self.share)
+        count("releases", self.releases)
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """The parameters of a mechanism: the keys of `[privacy]`, and the work that they cover.
 
     `epsilon` and `delta` are totals over `rounds` offers. `sizes` are the numbers of parameters of each
     tensor. `rows` is the number of this node's training rows; it counts as public. `shared`: what
-    members with shared noise agree on; None: each adds its own.
+    members with shared noise agree on; None: each adds its own. `counts`: what is released beside
+    training; None: nothing.
     """
 
     epsilon: float
@@ -70,6 +83,7 @@ class Setting:
     batch_size: int
     epochs: int
     shared: SharedSetting | None = None
+    counts: CountPlan | None = None
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "clipping_radius"):

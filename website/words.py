@@ -65,6 +65,7 @@ KEYS = {
     "smallest group.",
     "privacy.sampling_probability": "The probability that a step has a certain row. Not set: the expected "
     "batch over the rows.",
+    "privacy.metric_share": "The share of epsilon that the counts for `aggregation.swarm_metric` may cost.",
     "privacy.calibration": "How the noise is calibrated; `linear-classic` is for comparison only.",
     "aggregation.protocol": "Masked sums survive dropouts; additive shares do not. Groups of "
     "three always use additive shares.",
@@ -77,7 +78,8 @@ KEYS = {
     "aggregation.weighting": "Whether a peer with more rows counts for more.",
     "aggregation.sample_cap": "With `samples`: a peer with at least this many rows has weight 1.",
     "aggregation.public_weights": "With `samples` and noise: declares the number of your rows public.",
-    "aggregation.swarm_metric": "What members count on their test rows: their sum gives a metric of all.",
+    "aggregation.swarm_metric": "What members count on their test rows: their sum gives a metric of all. "
+    "With `dp-sgd` and `distributed-dp-sgd` noise covers it; other noise refuses it.",
     "aggregation.swarm_metric_every": "In every how many rounds they do.",
     "aggregation.group_timeout_s": "How long a node seeks a group.",
     "aggregation.shares_timeout_s": "How long the first half of a session may take.",
@@ -123,7 +125,8 @@ RECORD = {
     "steps_failed": "The sums of this round that failed: each cost the charge of a step.",
     "epsilon_alone": "Where members share noise: the epsilon spent so far if all others work together.",
     "swarm": "With `aggregation.swarm_metric`: a metric of all members' rows for the model that the round "
-    "began with, and `mine` on this node's own rows; null in rounds without it.",
+    "began with, and `mine` on this node's own rows; null in rounds without it. With privacy it is an "
+    "estimate, and `error` its standard error by the noise.",
     "names": "The names that `--names` gives to the keys in `missing`.",
     "without": "Electors of the previous model that counted as gone for good when this one was made.",
 }

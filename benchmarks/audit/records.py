@@ -1,4 +1,4 @@
-"""Audits of mechanisms that noise single records once: labels, embeddings, and sums of an agreement."""
+"""Audits of mechanisms that noise single records once: labels, embeddings, sums of an agreement, counts."""
 
 from __future__ import annotations
 
@@ -9,16 +9,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from benchmarks.audit.case import DELTA, EPSILON, MANY, Case, Claim, proved
 from benchmarks.audit.offers import EXACT
 from mechanisms.audits.audit import Array, Method, Pair, Release, each_row
 from mechanisms.labels.embeddings import EmbeddingDP
 from mechanisms.labels.flips import LabelDP, MemoisedLabelDP
+from mechanisms.mechanism import CountPlan
 from mechanisms.noise.randomness import Words
+from mechanisms.noised_counts import CountGrid, CountNoise, count_noise
 from mechanisms.record_sums import RecordSums, record_sums
+from mechanisms.updates.record import ONE_RECORD
 from node.agree.survey import Sums, norm, survey
 from node.task.schema import CategoryColumn, ClassTarget, NumberColumn, TableSchema
+from node.training.noised_tallies import noised
+from node.training.tallies import Errors
+from protocol.wire.limits import MAX_MEMBERS
 
 COORDINATES = 4
 ONE_LABEL = "the label of one example; neighbours: replace one; pure, no norm"
@@ -29,7 +36,7 @@ SIGNS = "Wang et al. 2017, section 4.3; Dwork & Roth 2014, Corollary 3.15"
 
 def record_cases() -> list[Case]:
     """Return the cases of all mechanisms, mechanism by mechanism."""
-    return [*label_cases(), *embedding_cases(), *agreement_cases()]
+    return [*label_cases(), *embedding_cases(), *agreement_cases(), *count_cases()]
 
 
 # -- randomised responses ----------------------------------------------------------------------------
@@ -201,3 +208,50 @@ def surveyed(rows: Sequence[Sequence[str]], unit: float) -> Sums:
 def noised_sums(mechanism: RecordSums) -> Release:
     """A release of sums (d,), one row per run."""
     return each_row(lambda sums, words: mechanism.released(np.rint(sums).astype(np.int64), words))
+
+
+# -- counts for a metric of all rows -------------------------------------------------------------------
+
+HONEST = 2
+LOUDEST = (torch.tensor([-1e6]), torch.tensor([1e6]))
+"""A row whose target and error are cut on both sides: it moves all five sums of `Errors` by 1 each."""
+
+
+def count_cases() -> list[Case]:
+    """The noised sums of errors for a metric of all rows, of H + 1 members; neighbours: the LOUDEST row.
+
+    They are counted as a node does it, so a row that is not cut would be seen.
+    """
+    noise = count_noise(CountPlan(share=1.0, releases=1), EPSILON, DELTA, HONEST)
+    sound = Case(
+        mechanism="counts for a metric of all rows",
+        fault="",
+        release=counted(noise, HONEST + 1),
+        pair=rows_apart(noise),
+        claim=Claim(EPSILON, DELTA, ONE_RECORD.words, "the counts of one sum, of the honest members", EXACT),
+    )
+    faulty = replace(sound, fault="two of three add no noise", release=counted(noise, 1))
+    return [sound, faulty]
+
+
+def _grid(noise: CountNoise) -> CountGrid:
+    return CountGrid(noise, noised(Errors(1.0)).sensitivity, MAX_MEMBERS)
+
+
+def rows_apart(noise: CountNoise) -> Pair:
+    """The sums without a row and with the LOUDEST one, as numbers of rows."""
+    tally, nobody = noised(Errors(1.0)), (torch.empty(0), torch.empty(0))
+    without, joined = (tally.counted(*rows) for rows in (nobody, LOUDEST))
+    return Pair(without, joined, without, joined)
+
+
+def counted(noise: CountNoise, members: int) -> Release:
+    """A release of counts (d,), one row per run, with the shares of noise of so many members."""
+    grid = _grid(noise)
+
+    def one(counts: Array, words: Words) -> Array:
+        nothing = np.zeros_like(counts)
+        shares = (grid.noised(counts if member == 0 else nothing, words) for member in range(members))
+        return sum(shares, start=nothing) * grid.unit
+
+    return each_row(one)

@@ -265,18 +265,32 @@ def releases_noise_multiplier(epsilon: float, delta: float, releases: int) -> fl
     return gaussian.noise_multiplier(epsilon, delta) * math.sqrt(count("releases", releases))
 
 
-def sampled_noise_multiplier(epsilon: float, delta: float, sampling_probability: float, steps: int) -> float:
+def sampled_noise_multiplier(
+    epsilon: float, delta: float, sampling_probability: float, steps: int, beside: float = math.inf
+) -> float:
     """Returns z for each of `steps` Poisson-sampled Gaussian releases that together cost (epsilon, delta).
 
+    `beside`: the multiplier of one more release, not sampled, within the same budget; infinite: none.
     The result is at most 0.4 % above the least such z and never below it: `spent` of it is within the budget.
     It is at least 0.01, however large the budget. Relation: add or remove one row; norm: L2.
-    Raises ValueError if RDP applies and cannot prove the budget with any noise.
+    Raises ValueError if RDP applies and cannot prove the budget with any noise, or if what is beside leaves
+    nothing of it.
     """
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     q, steps = share("sampling_probability", sampling_probability), count("steps", steps)
+    left = _left_beside(gaussian.noise_multiplier(epsilon, delta), beside)
     if q == 1:
-        return releases_noise_multiplier(epsilon, delta, steps)
-    return _sampled_noise_multiplier(epsilon, delta, q, steps)
+        return left * math.sqrt(steps)
+    return _sampled_noise_multiplier(epsilon, delta, q, steps, beside)
+
+
+def _left_beside(whole: float, beside: float) -> float:
+    """Returns z of the release that together with one of z = `beside` costs as much as one of `whole`."""
+    if math.isinf(beside):
+        return whole
+    if not whole < beside:
+        raise ValueError(f"beside = {beside:g} is not allowed: above {whole:g}, which is the whole budget")
+    return whole / math.sqrt((1 - whole / beside) * (1 + whole / beside)) * (1 + 2.0**-40)
 
 
 _LEAST_SEARCHED = 0.01
@@ -285,9 +299,9 @@ _MARGIN = 1 - 1e-9
 
 
 @lru_cache(maxsize=256)
-def _sampled_noise_multiplier(epsilon: float, delta: float, q: float, steps: int) -> float:
+def _sampled_noise_multiplier(epsilon: float, delta: float, q: float, steps: int, beside: float) -> float:
     def enough(z: float) -> bool:
-        parts = _Parts(math.inf, (privacy_loss.Sampled(z, q, steps),), ())
+        parts = _Parts(beside, (privacy_loss.Sampled(z, q, steps),), ())
         if parts.method == "PLD" and delta >= PLD_DELTA:  # the same loss as in `spent`, without a search
             return parts.loss(_TAIL * delta).delta(epsilon) <= delta * _MARGIN
         return renyi.epsilon(parts.divergences(), delta) <= epsilon
@@ -325,6 +339,15 @@ def _bracket(guess: float, enough: Callable[[float], bool]) -> tuple[float, floa
             (candidate, candidate, factor**2) if enough(candidate) else (candidate, above, factor)
         )
     return below, above
+
+
+_DIGITS = 4
+
+
+def rounded_up(value: float) -> float:
+    """The least number with four significant digits that is at least `value`, which is positive."""
+    unit = 10.0 ** (math.floor(math.log10(value)) + 1 - _DIGITS)
+    return float(f"{math.ceil(value / unit) * unit:.{_DIGITS}g}")
 
 
 # -- one line of text for a database -------------------------------------------------------------------

@@ -11,22 +11,26 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mechanisms.accounting.ledger import Event, sampled_noise_multiplier
+from mechanisms.accounting.ledger import Event, rounded_up, sampled_noise_multiplier
 from mechanisms.gradients.distributed import SharedNoise
 from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.mechanism import Guarantee, Quiet, Setting
+from mechanisms.noised_counts import CountNoise, beside, count_noise
 from mechanisms.updates.record import ONE_RECORD
 
 _RESERVED, _RESERVED_SHARE = 2, 25
-_DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class DistributedDP(Quiet):
-    """Steps with shared noise. The guarantee holds if `shared.honest` other members are honest."""
+    """Steps with shared noise. The guarantee holds if `shared.honest` other members are honest.
+
+    `counts`: the noise of counts beside the steps, which all members share, too; None: nothing is counted.
+    """
 
     shared: SharedNoise
     guarantee: Guarantee
+    counts: CountNoise | None = None
 
     @property
     def name(self) -> str:
@@ -52,14 +56,16 @@ def distributed_dp(setting: Setting) -> DistributedDP:
     """Builds the mechanism for `setting`, which says what the members share.
 
     Unit of privacy: one record; neighbours: add or remove it; norm: L2 of one record's gradient, clipped to
-    `clipping_radius`. `epsilon` is the total over all steps and those that fail (`charged_steps`). The
-    multiplier is rounded up, so that all members compute the same one.
+    `clipping_radius`. `epsilon` is the total over all steps and those that fail (`charged_steps`),
+    and over counts beside them. The multiplier is rounded up, so that all members compute the same one.
     """
     of = setting.shared
     if of is None:
         raise ValueError("shared = None is not allowed: what the members share")
     charged = charged_steps(of.steps)
-    exact = sampled_noise_multiplier(setting.epsilon, setting.delta, of.sampling_probability, charged)
+    epsilon, delta = setting.epsilon, setting.delta
+    counts = None if setting.counts is None else count_noise(setting.counts, epsilon, delta, of.honest)
+    exact = sampled_noise_multiplier(epsilon, delta, of.sampling_probability, charged, beside(counts))
     rule = GradientRule(setting.clipping_radius, rounded_up(exact), of.sampling_probability)
     shared = SharedNoise(
         gradient=rule,
@@ -69,16 +75,9 @@ def distributed_dp(setting: Setting) -> DistributedDP:
         size=sum(setting.sizes),
         steps=charged,
     )
-    epsilon, delta = setting.epsilon, setting.delta
-    return DistributedDP(shared, Guarantee(ONE_RECORD, epsilon, delta, epsilon, honest=of.honest))
+    return DistributedDP(shared, Guarantee(ONE_RECORD, epsilon, delta, epsilon, honest=of.honest), counts)
 
 
 def charged_steps(steps: int) -> int:
     """How many steps a budget covers: those of the run, and one in 25 and two more for sums that fail."""
     return steps + math.ceil(steps / _RESERVED_SHARE) + _RESERVED
-
-
-def rounded_up(value: float) -> float:
-    """The least number with four significant digits that is at least `value`, which is positive."""
-    unit = 10.0 ** (math.floor(math.log10(value)) + 1 - _DIGITS)
-    return float(f"{math.ceil(value / unit) * unit:.{_DIGITS}g}")

@@ -11,17 +11,22 @@ from dataclasses import dataclass
 from mechanisms.accounting.ledger import Event, Relation, Unit, sampled_noise_multiplier
 from mechanisms.gradients.dp_sgd import GradientRule, record_events
 from mechanisms.mechanism import Guarantee, Quiet, Setting
+from mechanisms.noised_counts import CountNoise, beside, count_noise
 
 ONE_RECORD = Unit("one record (row) of a node's data, over the run", Relation.ADD_REMOVE, "L2")
 
 
 @dataclass(frozen=True, slots=True)
 class RecordDP(Quiet):
-    """Private gradient steps, `steps` per round."""
+    """Private gradient steps, `steps` per round.
+
+    `counts`: the noise of counts beside the steps, all of it this node's own; None: nothing is counted.
+    """
 
     rule: GradientRule
     steps: int
     guarantee: Guarantee
+    counts: CountNoise | None = None
 
     @property
     def name(self) -> str:
@@ -52,11 +57,13 @@ def dp_sgd(setting: Setting) -> RecordDP:
     """Builds the mechanism for `setting`: a step samples each row with probability `batch_size` / `rows`.
 
     Unit of privacy: one record; neighbours: add or remove it; norm: L2 of one record's gradient, clipped to
-    `clipping_radius`. The number of rows counts as public. `epsilon` is the total over all steps.
+    `clipping_radius`. The number of rows counts as public. `epsilon` is the total over all steps, and over
+    counts beside them.
     """
     sampling = min(1.0, setting.batch_size / setting.rows)
     steps = setting.steps * setting.rounds
-    noise_multiplier = sampled_noise_multiplier(setting.epsilon, setting.delta, sampling, steps)
+    epsilon, delta = setting.epsilon, setting.delta
+    counts = None if setting.counts is None else count_noise(setting.counts, epsilon, delta, honest=0)
+    noise_multiplier = sampled_noise_multiplier(epsilon, delta, sampling, steps, beside(counts))
     rule = GradientRule(setting.clipping_radius, noise_multiplier, sampling)
-    guarantee = Guarantee(ONE_RECORD, setting.epsilon, setting.delta, setting.epsilon)
-    return RecordDP(rule, setting.steps, guarantee)
+    return RecordDP(rule, setting.steps, Guarantee(ONE_RECORD, epsilon, delta, epsilon), counts)

@@ -25,7 +25,9 @@ export const valueOf = (round) => (round.metric == null ? round.accuracy : round
 export const ofAll = (round) => (round.swarm?.metric === round.metric ? round.swarm?.value ?? null : null);
 export const ofAllText = ({ swarm }) => {
   const metric = metricOf(swarm);
-  return { text: metric.text(swarm.value), more: `${inSentence(metric)} on ${counted(swarm.rows, "row")} of ${counted(swarm.peers, "peer")}; mine ${metric.text(swarm.mine)}` };
+  const about = swarm.noised ? "about " : "";
+  const off = swarm.error == null ? "" : `, noise ±${metric.text(swarm.error)}`;
+  return { text: about + metric.text(swarm.value), more: `${inSentence(metric)} on ${about}${counted(swarm.rows, "row")} of ${counted(swarm.peers, "peer")}${off}; mine ${metric.text(swarm.mine)}` };
 };
 export const inSentence = (metric) => (metric.isShare ? metric.name.toLowerCase() : metric.name);
 

@@ -27,7 +27,14 @@ from node.options import NodeOptions
 from node.runtime.known_tracker import FILE as TRACKER_FILE
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.learning import make_learning
-from node.runtime.privacy_budget import can_train, make_mechanism, planned_by_honest, trust_text
+from node.runtime.metric_notes import cost_of_counts
+from node.runtime.privacy_budget import (
+    can_train,
+    make_mechanism,
+    noise_of_counts,
+    planned_by_honest,
+    trust_text,
+)
 from node.storage.allow_list import read_allow_list
 from node.storage.folder_lock import KEY
 from node.storage.key_file import read_key
@@ -48,6 +55,8 @@ _PIECES_BYTES = 4 << 20
 """Bytes of pieces in transit from one other member."""
 _TORCH_BYTES = 400 << 20
 _CLOCK_S = 60
+_DROWNED = 0.02
+"""The share of all test rows that the noise of a count may have before a figure says little."""
 
 
 def check_all(options: NodeOptions, met: bool) -> Iterator[Finding]:
@@ -126,6 +135,7 @@ def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:
     yield _budget(options, mechanism)
     if isinstance(mechanism, DistributedDP):
         yield _steps(options, mechanism)
+    yield from _counts(options, mechanism, len(dataset.test_y))
     yield from _noise(task, named, mechanism)
     memory = _memory(options, named, dataset, mechanism)
     yield memory
@@ -192,8 +202,29 @@ def _budget(options: NodeOptions, mechanism: Mechanism) -> Finding:
             f"from the others; raise privacy.epsilon, or run the {options.task.train.rounds} of the task",
         )
     events = (*mechanism.per_training, *mechanism.per_offer) * rounds
-    cost = spent(Ledger.of(events), guarantee.delta).epsilon
-    return Finding("ok", "budget", f"{budget} lasts all {rounds} rounds, which cost {cost:.3g}")
+    counts = noise_of_counts(mechanism)
+    more = () if counts is None else (counts.event,) * counts.releases
+    cost = spent(Ledger.of((*events, *more)), guarantee.delta).epsilon
+    beside = " with their counts" if more else ""
+    return Finding("ok", "budget", f"{budget} lasts all {rounds} rounds, which cost {cost:.3g}{beside}")
+
+
+def _counts(options: NodeOptions, mechanism: Mechanism, rows: int) -> Iterator[Finding]:
+    """Says what counts for a metric of all rows cost, and warns if their noise drowns so few rows."""
+    noise, section = noise_of_counts(mechanism), options.task.aggregation
+    if noise is None:
+        return
+    members = _members(options)
+    std = noise.noise_multiplier * sqrt(members / (noise.honest + 1))
+    text = (
+        f"every {section.swarm_metric_every} rounds, of {rows} test rows here; {cost_of_counts(mechanism)}; "
+        f"with {members} members each number in their sum is off by about {std:.2g} rows"
+    )
+    if std > _DROWNED * rows * members:
+        advice = "which drowns so few rows; raise privacy.metric_share or privacy.epsilon, or count rarely"
+        yield Finding("warning", "metric of all", f"{text}, {advice}")
+    else:
+        yield Finding("ok", "metric of all", text)
 
 
 def _steps(options: NodeOptions, mechanism: DistributedDP) -> Finding:

@@ -210,7 +210,7 @@ def _shared_privacy(privacy: Privacy, training: SharedTraining) -> Iterator[str]
 
 
 def _aggregation(proposal: Proposal) -> Iterator[str]:
-    """Lets members measure the model on the rows of all; with privacy nothing may be counted."""
+    """Lets members measure the model on the rows of all; with privacy only the owner may ask for it."""
     training, target = proposal.training, proposal.schema.target
     if proposal.privacy is not None or not isinstance(training, Training):
         return

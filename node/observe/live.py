@@ -127,7 +127,8 @@ def _of_all(record: Record) -> str:
     found = record.swarm
     if found is None:
         return ""
-    return ", ".join(value_text(found.metric, value) for value in (found.value, found.mine))
+    about = "about " if found.noised else ""
+    return about + ", ".join(value_text(found.metric, value) for value in (found.value, found.mine))
 
 
 def _outcome(record: Record) -> Text:

@@ -8,19 +8,26 @@ from dataclasses import dataclass, field
 from torch import nn
 
 from mechanisms.mechanism import Mechanism
+from mechanisms.noise.randomness import SystemWords
+from mechanisms.noised_counts import CountGrid
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
+from node.errors import ConfigError
 from node.runtime.contribution import Contribution
-from node.runtime.privacy_budget import offer_bound
+from node.runtime.metric_notes import swarm_metric_words
+from node.runtime.noised_metric import DigitWords, NoisedCounts, RingWords
+from node.runtime.privacy_budget import noise_of_counts, offer_bound
 from node.runtime.steps import Steps
-from node.runtime.swarm_metric import Counted, NoMetric, SwarmMetric, swarm_metric_words
+from node.runtime.swarm_metric import Counted, NoMetric, SwarmMetric
 from node.runtime.updates import Updates
 from node.runtime.weighting import make_weighting
 from node.storage.state import State
 from node.task.sections import Task
+from node.training.noised_tallies import noised
 from node.training.step_trainer import StepTrainer
 from node.training.tallies import make_tally
 from node.training.trainer import Trainer, make_trainer
+from protocol.wire.limits import MAX_MEMBERS
 
 
 @dataclass(frozen=True)
@@ -51,24 +58,54 @@ def make_learning(
     trainer = make_trainer(task, model, dataset, seed, mechanism.gradient)
     weighting = make_weighting(task.aggregation, len(dataset.train_y), bound)
     size = len(trainer.vector())
-    metric = make_swarm_metric(task, trainer, dataset, bound)
+    metric = make_swarm_metric(task, trainer, dataset, mechanism, bound)
     return Learning(
         trainer=trainer,
         contribution=lambda state: Updates(state, trainer, mechanism, weighting, metric),
         dimension=size,
         offered=size + weighting.slots + metric.slots,
         bound=bound,
-        words={**weighting.words, **swarm_metric_words(task.aggregation)},
+        computed=_computed(mechanism),
+        words={**weighting.words, **swarm_metric_words(task, mechanism)},
     )
 
 
-def make_swarm_metric(task: Task, trainer: Trainer, dataset: Dataset, bound: float) -> SwarmMetric:
-    """Returns what `aggregation.swarm_metric` names; raises ConfigError if it does not fit the targets."""
-    section = task.aggregation
+def make_swarm_metric(
+    task: Task, trainer: Trainer, dataset: Dataset, mechanism: Mechanism, bound: float | None
+) -> SwarmMetric:
+    """Returns what `aggregation.swarm_metric` names; raises ConfigError if it does not fit the targets.
+
+    `bound`: of each word of an offer; None: offers are whole numbers.
+    """
+    section, noise = task.aggregation, noise_of_counts(mechanism)
     if section.swarm_metric == "none":
         return NoMetric()
-    tally = make_tally(section.swarm_metric, dataset, has_schema=task.data.schema is not None)
-    return Counted(tally, section.swarm_metric_every, bound, trainer.outputs)
+    exact = make_tally(section.swarm_metric, dataset, has_schema=task.data.schema is not None)
+    if noise is None:
+        if bound is None:
+            raise ValueError("sums of whole numbers have counts with noise alone")
+        return Counted(exact, section.swarm_metric_every, bound, trainer.outputs)
+    tally = noised(exact)
+    try:
+        grid = CountGrid(noise, tally.sensitivity, MAX_MEMBERS)
+    except ValueError as error:
+        raise ConfigError(f"aggregation.swarm_metric = {section.swarm_metric!r}: {error}") from None
+    plan = task.step_plan
+    return NoisedCounts(
+        exact=exact,
+        tally=tally,
+        grid=grid,
+        every=section.swarm_metric_every * (1 if plan is None else plan.report_every),
+        carrier=RingWords(tally.size) if bound is None else DigitWords(tally.size, bound),
+        outputs=trainer.outputs_by_row,
+        noise=SystemWords(),
+    )
+
+
+def _computed(mechanism: Mechanism) -> Mapping[str, float]:
+    """Returns what the mechanism computed for counts, which all members need to be the same."""
+    noise = noise_of_counts(mechanism)
+    return {} if noise is None else {"metric_noise_multiplier": noise.noise_multiplier}
 
 
 def _steps(task: Task, model: nn.Module, dataset: Dataset, seed: int, mechanism: DistributedDP) -> Learning:
@@ -76,15 +113,21 @@ def _steps(task: Task, model: nn.Module, dataset: Dataset, seed: int, mechanism:
     if plan is None:
         raise ValueError("a task with shared noise has a plan of its steps")
     trainer = StepTrainer(task, plan, model, dataset, seed, shared)
+    metric = make_swarm_metric(task, trainer, dataset, mechanism, None)
     return Learning(
         trainer=trainer,
-        contribution=lambda state: Steps(state, trainer, mechanism),
+        contribution=lambda state: Steps(state, trainer, mechanism, metric),
         dimension=len(trainer.vector()),
-        offered=shared.size,
+        offered=shared.size + metric.slots,
         bound=None,
-        computed={"noise_multiplier": shared.gradient.noise_multiplier, "unit": shared.unit},
+        computed={
+            "noise_multiplier": shared.gradient.noise_multiplier,
+            "unit": shared.unit,
+            **_computed(mechanism),
+        },
         words={
             "steps": f"{plan.steps}, a round is {plan.report_every} of them; each has, in the mean, "
-            f"{plan.expected_batch:.6g} rows of all members"
+            f"{plan.expected_batch:.6g} rows of all members",
+            **swarm_metric_words(task, mechanism),
         },
     )

@@ -13,15 +13,16 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from mechanisms.accounting.honest import at_honest
-from mechanisms.accounting.ledger import Event, Ledger, SampledGaussian, Spent, spent
-from mechanisms.mechanism import Mechanism, Memory, Setting, SharedSetting
+from mechanisms.accounting.ledger import Event, Gaussian, Ledger, SampledGaussian, Spent, spent
+from mechanisms.mechanism import CountPlan, Mechanism, Memory, Setting, SharedSetting
 from node.errors import ConfigError, reason
 from node.storage.records import Receipt
 from node.task.import_path import import_class
-from node.task.sections import Task
+from node.task.sections import StepPlan, Task
 from protocol.wire.limits import MAX_MEMBERS
 
 if TYPE_CHECKING:  # loads torch, which a tracker does not need
+    from mechanisms.noised_counts import CountNoise
     from mechanisms.updates.distributed import DistributedDP
 
 _ROUNDING = 1 + 1e-9
@@ -51,6 +52,7 @@ def make_mechanism(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], ro
         batch_size=task.train.batch_size,
         epochs=task.train.epochs,
         shared=_shared_setting(task),
+        counts=_count_plan(task),
     )
     try:
         mechanism = make(setting)
@@ -76,6 +78,28 @@ def _shared_setting(task: Task) -> SharedSetting | None:
     )
 
 
+def _count_plan(task: Task) -> CountPlan | None:
+    """Returns how many counts a run has beside its training; None if none.
+
+    Where a sum that fails is taken again, with new counts, one in 25 more are reserved for that.
+    """
+    section = task.aggregation
+    if not task.counts_with_noise:
+        return None
+    sums, reserve = (task.train.rounds, 0) if task.step_plan is None else (_whole_rounds(task.step_plan), 25)
+    planned = sums // section.swarm_metric_every
+    if not planned:
+        raise ConfigError(
+            f"aggregation.swarm_metric_every = {section.swarm_metric_every} is refused with {sums} rounds: "
+            f"nothing would ever be counted; allowed: at most {sums}"
+        )
+    return CountPlan(task.privacy.metric_share, planned + (-(-planned // reserve) if reserve else 0))
+
+
+def _whole_rounds(plan: StepPlan) -> int:
+    return plan.steps // plan.report_every
+
+
 def offer_bound(task: Task, mechanism: Mechanism) -> float:
     """Returns the bound on coordinates of all offers: `aggregation.clip`, or more if the noise needs it.
 
@@ -98,6 +122,41 @@ def can_offer(mechanism: Mechanism, ledger: Ledger, pending: Sequence[Event]) ->
     return _fits(mechanism, ledger, (*pending, *mechanism.per_offer))
 
 
+def can_count(mechanism: Mechanism, cost: Sequence[Event], ledger: Ledger, pending: Sequence[Event]) -> bool:
+    """Returns whether an offer may have counts that cost so much: the plan has them, and the budget."""
+    if not cost:
+        return True
+    plan = noise_of_counts(mechanism)
+    return (
+        plan is not None
+        and counts_charged(ledger) < plan.releases
+        and _fits(mechanism, ledger, (*pending, *mechanism.per_offer, *cost))
+    )
+
+
+def noise_of_counts(mechanism: Mechanism) -> CountNoise | None:
+    """Returns the noise of counts beside training; None if nothing is counted."""
+    from mechanisms.updates.distributed import DistributedDP  # noqa: PLC0415 - loads torch
+    from mechanisms.updates.record import RecordDP  # noqa: PLC0415 - loads torch
+
+    return mechanism.counts if isinstance(mechanism, DistributedDP | RecordDP) else None
+
+
+def _events_of_counts(noise: CountNoise | None, releases: int) -> tuple[Event, ...]:
+    return () if noise is None else (noise.event,) * releases
+
+
+def affordable_counts(mechanism: DistributedDP, ledger: Ledger) -> int:
+    """Returns how many more offers may have counts: those planned that stay within the budget."""
+    noise = mechanism.counts
+    planned = 0 if noise is None else max(0, noise.releases - counts_charged(ledger))
+
+    def is_beyond(more: int) -> bool:
+        return not _fits(mechanism, ledger, _events_of_counts(noise, more))
+
+    return bisect_left(range(1, planned + 1), True, key=is_beyond)
+
+
 def _fits(mechanism: Mechanism, ledger: Ledger, events: Sequence[Event]) -> bool:
     guarantee = mechanism.guarantee
     if guarantee is None:
@@ -105,13 +164,17 @@ def _fits(mechanism: Mechanism, ledger: Ledger, events: Sequence[Event]) -> bool
     return spent(ledger.adding(events), guarantee.delta).epsilon <= guarantee.epsilon * _ROUNDING
 
 
-def affordable_steps(mechanism: DistributedDP, ledger: Ledger) -> int:
-    """Returns how many more steps stay within the budget; those that it was planned for, if they all do."""
+def affordable_steps(mechanism: DistributedDP, ledger: Ledger, counts: int) -> int:
+    """Returns how many more steps stay within the budget; those that it was planned for, if they all do.
+
+    `counts`: of so many more offers, which the budget covers besides.
+    """
     (step,) = mechanism.shared.events
     planned = max(0, mechanism.shared.steps - steps_charged(ledger))
+    reserved = _events_of_counts(mechanism.counts, counts)
 
     def is_beyond(more: int) -> bool:
-        return not _fits(mechanism, ledger, (replace(step, steps=more),))
+        return not _fits(mechanism, ledger, (replace(step, steps=more), *reserved))
 
     if not planned or not is_beyond(planned):
         return planned
@@ -166,8 +229,14 @@ def planned_by_honest(mechanism: Mechanism) -> Mapping[int, float]:
 
     if not isinstance(mechanism, DistributedDP):
         return {}
-    planned = replace(mechanism.shared.events[0], steps=mechanism.shared.steps)
-    return epsilon_by_honest(mechanism, Ledger.of((planned,)))
+    return epsilon_by_honest(mechanism, planned_ledger(mechanism))
+
+
+def planned_ledger(mechanism: DistributedDP) -> Ledger:
+    """Returns the ledger of a whole run with shared noise: all steps that are planned for, and all counts."""
+    noise = mechanism.counts
+    steps = replace(mechanism.shared.events[0], steps=mechanism.shared.steps)
+    return Ledger.of((steps, *_events_of_counts(noise, noise.releases if noise else 0)))
 
 
 def trust_text(by_honest: Mapping[int, float]) -> str:
@@ -228,6 +297,7 @@ def facts(mechanism: Mechanism, ledger: Ledger) -> Mapping[str, object] | None:
         "norm": guarantee.unit.norm,
         "outside": guarantee.outside,
         "protects": mechanism.protects,
+        **({} if noise_of_counts(mechanism) is None else {"counts_charged": counts_charged(ledger)}),
         **_honest_facts(mechanism, ledger),
     }
 
@@ -253,6 +323,11 @@ def _by_name(by_honest: Mapping[int, float]) -> Mapping[str, float | None]:
 def steps_charged(ledger: Ledger) -> int:
     """Returns how many sampled steps a ledger has, those of sums that failed included."""
     return sum(event.steps * times for event, times in ledger.counts if isinstance(event, SampledGaussian))
+
+
+def counts_charged(ledger: Ledger) -> int:
+    """Returns how many offers with counts a ledger has; training has no release that is not sampled."""
+    return sum(times for event, times in ledger.counts if isinstance(event, Gaussian))
 
 
 def ledger_text(privacy: Mapping[str, object]) -> str:

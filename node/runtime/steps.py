@@ -11,17 +11,26 @@ In a run of steps the disk is waited for once a step, for its vote and the next 
 
 Before the bar, what it names is on disk. So no release leaves without its vote and its charge, no vote is
 stored without its charge, and a crash leaves at most one charge that no offer has used.
+
+If the task counts how good the model is (node.runtime.noised_metric), the counts are in the offers of a
+round's last step, and the charge of such an offer has a release more. A sum that fails is followed by an
+offer with new noise in its counts, too, and with a charge of its own for them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import threading
+from dataclasses import dataclass
 
+import numpy as np
+
+from mechanisms.accounting.ledger import Event
 from mechanisms.updates.distributed import DistributedDP
 from node.errors import UserError
 from node.runtime.contribution import Following, Training
-from node.runtime.privacy_budget import affordable_steps
+from node.runtime.privacy_budget import affordable_counts, affordable_steps
+from node.runtime.swarm_metric import SwarmMetric
 from node.storage.records import Receipt
 from node.storage.spend_file import Charge
 from node.storage.state import State
@@ -34,46 +43,94 @@ from protocol.wire.messages import Base
 _AHEAD = b"the charge that was stored with the vote in this session"
 
 
+@dataclass(frozen=True)
+class Charges:
+    """Charges of so many steps, and of so many counts beside them; all of a kind cost the same."""
+
+    steps: int
+    counts: int
+
+    def plus(self, more: Charges) -> Charges:
+        """Returns both together."""
+        return Charges(self.steps + more.steps, self.counts + more.counts)
+
+    def minus(self, other: Charges) -> Charges:
+        """Returns what is left of these without the others; of a kind, never less than none."""
+        return Charges(max(0, self.steps - other.steps), max(0, self.counts - other.counts))
+
+
+_NOTHING = Charges(0, 0)
+
+
 class Steps:
     """A node's part in the steps of its swarm."""
 
-    def __init__(self, state: State, trainer: StepTrainer, mechanism: DistributedDP) -> None:
+    def __init__(
+        self, state: State, trainer: StepTrainer, mechanism: DistributedDP, metric: SwarmMetric
+    ) -> None:
         self._state = state
         self._trainer = trainer
         self._mechanism = mechanism
+        self._metric = metric
         self._waiting: Contributed | None = None
-        self._left: int | None = None
-        """How many more charges the budget allows; None until the first one: it takes a while to compute."""
-        self._is_paid = False
-        """Whether the next offer is charged already: no offer has used the last charge. All cost the same."""
+        self._words: Vector = np.empty(0, np.uint32)
+        """The words of the waiting offer: those of its gradient, and those of the metric."""
+        self._needed = _NOTHING
+        """What the waiting offer costs."""
+        self._left: Charges | None = None
+        """What more the budget allows; None until the first offer: it takes a while to compute."""
+        self._paid = _NOTHING
+        """What is charged already, and no offer has used."""
         self._round = 0
         """The round of the last offer."""
 
     def prepare(self, number: int, stop: threading.Event) -> Training:
         """Computes the words of the next step, if the privacy budget allows its charge."""
         self._waiting = None
+        state, metric = self._state, self._metric
+        base, vector = state.base, state.base_vector
         if self._left is None:
-            self._left = affordable_steps(self._mechanism, self._state.ledger)
-        if self._left == 0 and not self._is_paid:
+            counts = affordable_counts(self._mechanism, state.ledger)
+            self._left = Charges(affordable_steps(self._mechanism, state.ledger, counts), counts)
+        needed = self._needed_on(base.generation)
+        if not self._covers(Charges(1, 0)):
             return Training(None, 0.0, False)
-        self._waiting = made = self._trainer.contribution(self._state.base_vector)
+        made = self._trainer.contribution(vector)
+        counted = metric.words(base, vector) if needed.counts else metric.empty()
+        self._words = np.concatenate([made.words, counted]) if len(counted) else made.words
+        self._waiting, self._needed = made, needed
         return Training(made.loss, made.seconds, True, made.not_finite)
+
+    def _needed_on(self, generation: int) -> Charges:
+        """Returns what an offer on a base of this generation costs: with counts if due and affordable."""
+        with_counts = Charges(1, 1)
+        return with_counts if self._metric.is_due(generation) and self._covers(with_counts) else Charges(1, 0)
+
+    def _covers(self, needed: Charges) -> bool:
+        """Whether what is paid and what the budget allows cover an offer."""
+        left = self._left or _NOTHING
+        return (
+            needed.steps <= left.steps + self._paid.steps and needed.counts <= left.counts + self._paid.counts
+        )
+
+    def _events(self, charges: Charges) -> tuple[Event, ...]:
+        return self._mechanism.per_offer * charges.steps + self._metric.cost * charges.counts
 
     def offer(self) -> Vector:
         """Returns the words that were computed last."""
         if self._waiting is None:
             raise UserError("there is nothing to offer")
-        return self._waiting.words
+        return self._words
 
     def spend(self, spend: Spend, at_ms: int) -> None:
-        """Charges the step, unless the vote of the step before it has done so."""
+        """Charges the offer, but for what the vote of the step before it has charged."""
         self._round = spend.round
-        if self._is_paid:
-            self._is_paid = False
+        lacking = self._needed.minus(self._paid)
+        self._paid = self._paid.minus(self._needed)
+        if lacking == _NOTHING:
             return
-        receipt = Receipt(self._mechanism.per_offer, (), None)
-        self._left = None if self._left is None else self._left - 1
-        self._state.charge(spend.sid, spend.round, at_ms, receipt)
+        self._left = None if self._left is None else self._left.minus(lacking)
+        self._state.charge(spend.sid, spend.round, at_ms, Receipt(self._events(lacking), (), None))
 
     def vote(self, vote: Vote, at_ms: int) -> None:
         """Stores the vote, and with it the charge of the run's next step: the disk is waited for once.
@@ -81,16 +138,20 @@ class Steps:
         The next offer of this process uses that charge, in whatever session. If the process ends before, the
         charge counts all the same.
         """
-        if not vote.goes_on or self._is_paid or not self._left:
-            self._state.bind(vote.vote)
+        open_vote, left = vote.vote, self._left or _NOTHING
+        needed = _NOTHING
+        if vote.goes_on and self._covers(Charges(1, 0)):
+            needed = self._needed_on(self._state.base.generation + 1).minus(self._paid)
+        if needed == _NOTHING:
+            self._state.bind(open_vote)
             return
-        open_vote = vote.vote
         name = hashlib.sha256(_AHEAD + open_vote.sid).digest()  # the next session's id is not known yet
-        charge = Charge(name, self._round + 1, at_ms, self._mechanism.per_offer)
-        self._state.bind(open_vote, charge)
-        self._left, self._is_paid = self._left - 1, True
+        self._state.bind(open_vote, Charge(name, self._round + 1, at_ms, self._events(needed)))
+        self._left, self._paid = left.minus(needed), self._paid.plus(needed)
 
     def following(self, before: Base, vector: Floats, proof: Completed | Healed) -> Following:
-        """Takes the step that all members take."""
+        """Takes the step that all members take, and reads the figure in its sum."""
         step = before.generation + 1
-        return Following(self._trainer.following(vector, step, proof.result), ())
+        summed, counts = np.split(proof.result, [len(proof.result) - self._metric.slots])
+        swarm = self._metric.read(before, counts, len(proof.contributors))
+        return Following(self._trainer.following(vector, step, summed), (), swarm)

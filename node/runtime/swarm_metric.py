@@ -6,7 +6,7 @@ Generation g + 1 is the base that a sum makes of base g. If it is a multiple of
 `aggregation.swarm_metric_every`, a member counts how base g does on its own test rows
 (node.training.tallies), and stamps the counts with g + 1; in all other sums these words are zero. If the
 stamps do not add up to members times (g + 1), some member has counted for another base or not at all, and
-there is no figure.
+there is no figure. `node.runtime.noised_metric` has the same with privacy.
 
 A member's counts for a base are in at most one sum: after it spent an offer on this base, it sends zeros.
 Else two sums of almost the same members, the first of which failed for some, would show one member's counts.
@@ -22,16 +22,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from mechanisms.accounting.ledger import Event
 from node.runtime.weighting import largest_word
 from node.storage.records import SwarmFigure
 from node.storage.vector_files import Floats
-from node.task.sections import AggregationSection
 from node.training.tallies import Counts, Tally
+from protocol.vectors.pieces import Vector
 from protocol.wire.messages import Base
 
 DIGIT = 4096
 """The base of digits: so small that a mean of float32 words shows the exact sum of 64 members' digits."""
-_STAMP_DIGITS = 2
+STAMP_DIGITS = 2
 _INEXACT = 0.25
 
 Outputs = Callable[[Floats], tuple[torch.Tensor, torch.Tensor]]
@@ -44,13 +45,20 @@ class SwarmMetric(Protocol):
     slots: int
     """How many words a summed vector has for it, at its end."""
 
-    def words(self, base: Base, vector: Floats, is_first: bool) -> Floats:
-        """Returns the words (slots,) of an offer on `base`, whose vector is given.
+    @property
+    def cost(self) -> tuple[Event, ...]:
+        """What counts in an offer cost; its caller charges it before they leave."""
 
-        `is_first`: whether nothing was offered on this base before.
-        """
+    def is_due(self, generation: int) -> bool:
+        """Whether members count for a base of this generation."""
 
-    def read(self, before: Base, words: Floats, members: int) -> SwarmFigure | None:
+    def empty(self) -> Vector:
+        """Returns the words (slots,) of an offer without counts."""
+
+    def words(self, base: Base, vector: Floats) -> Vector:
+        """Counts for `base`, whose vector is given; returns the words (slots,) of an offer."""
+
+    def read(self, before: Base, words: Vector, members: int) -> SwarmFigure | None:
         """Returns the figure in the mean (slots,) of `members` offers on `before`; None if there is none."""
 
 
@@ -59,11 +67,24 @@ class NoMetric:
 
     slots = 0
 
-    def words(self, base: Base, vector: Floats, is_first: bool) -> Floats:
+    @property
+    def cost(self) -> tuple[Event, ...]:
+        """Nothing."""
+        return ()
+
+    def is_due(self, generation: int) -> bool:
+        """Never."""
+        return False
+
+    def empty(self) -> Vector:
         """Returns no words."""
         return np.empty(0, np.float32)
 
-    def read(self, before: Base, words: Floats, members: int) -> SwarmFigure | None:
+    def words(self, base: Base, vector: Floats) -> Vector:
+        """Returns no words."""
+        return self.empty()
+
+    def read(self, before: Base, words: Vector, members: int) -> SwarmFigure | None:
         """Returns None."""
         return None
 
@@ -74,6 +95,11 @@ class Own:
 
     generation: int
     counts: Counts
+
+    def value(self, tally: Tally, generation: int, metric: str) -> float | None:
+        """Returns this node's value of a metric for a base of `generation`; None if these are of another."""
+        found = tally.measured(self.counts) if self.generation == generation else None
+        return None if found is None else found.metrics[metric]
 
 
 class Counted:
@@ -86,53 +112,68 @@ class Counted:
         self._outputs = outputs
         self._own: Own | None = None
         self._digits = digits_for(tally.largest)
-        self.slots = _STAMP_DIGITS + self._digits * tally.size
+        self.slots = STAMP_DIGITS + self._digits * tally.size
 
-    def words(self, base: Base, vector: Floats, is_first: bool) -> Floats:
-        """Counts for this base if it is due and nothing was offered on it; else zeros."""
-        if not (is_first and self._is_due(base)):
-            return np.zeros(self.slots, np.float32)
+    @property
+    def cost(self) -> tuple[Event, ...]:
+        """Nothing: there is no noise, and no budget."""
+        return ()
+
+    def is_due(self, generation: int) -> bool:
+        """Whether members count for a base of this generation."""
+        return is_due(generation, self._every)
+
+    def empty(self) -> Vector:
+        """Returns zeros."""
+        return np.zeros(self.slots, np.float32)
+
+    def words(self, base: Base, vector: Floats) -> Vector:
+        """Counts for this base."""
         counts = np.minimum(self._tally.counted(*self._outputs(vector)), self._tally.largest)
         self._own = Own(base.generation, counts)
-        stamp = digits_of(np.array([base.generation + 1]), _STAMP_DIGITS)
+        stamp = digits_of(np.array([base.generation + 1]), STAMP_DIGITS)
         digits = np.concatenate([stamp, digits_of(counts, self._digits)])
         return (digits * (float(self._one) / DIGIT)).astype(np.float32)
 
-    def read(self, before: Base, words: Floats, members: int) -> SwarmFigure | None:
+    def read(self, before: Base, words: Vector, members: int) -> SwarmFigure | None:
         """Returns the metrics of all members' rows, and this node's own by the same formula."""
-        if not self._is_due(before):
+        whole = whole_digits(words, members, float(self._one)) if self.is_due(before.generation) else None
+        if whole is None:
             return None
-        exact = words.astype(np.float64) * (members * DIGIT / float(self._one))
-        sums = np.rint(exact)
-        if np.abs(exact - sums).max() > _INEXACT or sums.min() < 0:
-            return None
-        whole = sums.astype(np.int64)
-        stamp = numbers_of(whole[:_STAMP_DIGITS], _STAMP_DIGITS)
+        stamp = numbers_of(whole[:STAMP_DIGITS], STAMP_DIGITS)
         if stamp[0] != members * (before.generation + 1):
             return None
-        found = self._tally.measured(numbers_of(whole[_STAMP_DIGITS:], self._digits))
+        found = self._tally.measured(numbers_of(whole[STAMP_DIGITS:], self._digits))
         if found is None:
             return None
+        own, metric = self._own, found.headline.metric
         return SwarmFigure(
-            metric=found.headline.metric,
+            metric=metric,
             value=found.headline.value,
             baseline=found.headline.baseline,
             only_class=found.headline.only_class,
-            mine=self._mine(before, found.headline.metric),
+            mine=None if own is None else own.value(self._tally, before.generation, metric),
             rows=found.rows,
             peers=members,
             generation=before.generation,
         )
 
-    def _is_due(self, base: Base) -> bool:
-        return (base.generation + 1) % self._every == 0
 
-    def _mine(self, before: Base, metric: str) -> float | None:
-        """Returns this node's value of a metric for the same model, on its own rows."""
-        if self._own is None or self._own.generation != before.generation:
-            return None
-        found = self._tally.measured(self._own.counts)
-        return None if found is None else found.metrics[metric]
+def is_due(generation: int, every: int) -> bool:
+    """Whether the sum that follows a base of this generation is an `every`-th one."""
+    return (generation + 1) % every == 0
+
+
+def whole_digits(words: Vector, members: int, one: float) -> Counts | None:
+    """Returns the sums of digits (k,) in the mean (k,) of `members`, where `one` stands for 1.
+
+    None if honest members cannot have sent them: a negative one, or half of one.
+    """
+    exact = words.astype(np.float64) * (members * DIGIT / one)
+    sums = np.rint(exact)
+    if np.abs(exact - sums).max() > _INEXACT or sums.min() < 0:
+        return None
+    return sums.astype(np.int64)
 
 
 def digits_for(largest: int) -> int:
@@ -151,20 +192,3 @@ def numbers_of(sums: Counts, digits: int) -> Counts:
     powers = DIGIT ** np.arange(digits, dtype=np.int64)
     numbers: NDArray[np.int64] = (sums.reshape(-1, digits) * powers).sum(1)
     return numbers
-
-
-def swarm_metric_words(section: AggregationSection) -> dict[str, str]:
-    """Returns the start-up line on what is counted, and who learns it; empty if nothing is."""
-    if section.swarm_metric == "none":
-        return {}
-    return {
-        "metric of all": f"every {section.swarm_metric_every} rounds, {_COUNTED[section.swarm_metric]} go "
-        "into the sum; nobody sees those of one node alone, and no noise covers the total"
-    }
-
-
-_COUNTED = {
-    "confusion": "counts of your test rows by true and predicted class",
-    "scores": "counts of your test rows by class and score",
-    "sums": "sums over your test rows, of rows and errors",
-}

@@ -17,7 +17,7 @@ from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SystemWords
 from node.errors import UserError
 from node.runtime.contribution import Following, Training
-from node.runtime.privacy_budget import can_offer, can_train, receipt_of
+from node.runtime.privacy_budget import can_count, can_offer, can_train, receipt_of
 from node.runtime.swarm_metric import SwarmMetric
 from node.runtime.weighting import Weighting
 from node.storage.records import NOTHING
@@ -66,10 +66,22 @@ class Updates:
             raise UserError("there is nothing to offer")
         progress = fresh if back is None else np.add(fresh, back, out=back)
         offer = self._mechanism.offer(self._weighting.weighed(progress), state.memory, self._words)
-        self.receipt = receipt_of(self._mechanism, state.ledger, state.pending, offer.memory)
-        counts = self._metric.words(state.base, state.base_vector, is_first=state.spent is None)
+        counted = self._counts()
+        cost = (*state.pending, *(self._metric.cost if counted else ()))
+        self.receipt = receipt_of(self._mechanism, state.ledger, cost, offer.memory)
+        counts = self._metric.words(state.base, state.base_vector) if counted else self._metric.empty()
         weighted = self._weighting.with_slots(offer.vector)
         return np.concatenate([weighted, counts]) if len(counts) else weighted
+
+    def _counts(self) -> bool:
+        """Whether the offer has counts: they are due, the budget allows them, and this base had none yet."""
+        state = self._state
+        is_first = state.spent is None
+        return (
+            is_first
+            and self._metric.is_due(state.base.generation)
+            and can_count(self._mechanism, self._metric.cost, state.ledger, state.pending)
+        )
 
     def spend(self, spend: Spend, at_ms: int) -> None:
         """Charges the offer and moves `fresh` to `spent`."""

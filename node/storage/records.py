@@ -43,12 +43,21 @@ class SwarmFigure:
     rows: int
     peers: int
     generation: int
+    noised: bool = False
+    """Whether noise covers it: then `value` and `rows` are estimates."""
+    error: float | None = None
+    """The standard error of `value` by the noise; None without noise, or without a value."""
 
     @classmethod
     def from_json(cls, values: object) -> SwarmFigure | None:
-        """Reads the figure of a line of history; None if it has none, or a damaged one."""
+        """Reads the figure of a line of history; None if it has none, or a damaged one.
+
+        Lines of before there was noise lack the last two values.
+        """
         names = {field.name for field in fields(cls)}
-        return cls(**values) if isinstance(values, dict) and values.keys() == names else None
+        if not isinstance(values, dict) or not names - {"noised", "error"} <= values.keys() <= names:
+            return None
+        return cls(**values)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from node.errors import ConfigError, shown
-from node.task.sections import EVERY
+from node.task.sections import COUNTED_WITH_NOISE, EVERY, METRIC_SHARE
 
 if TYPE_CHECKING:
     from node.task.sections import AggregationSection, DataSection, PrivacySection, Task
@@ -120,8 +120,13 @@ def _check_public_weights(task: Task) -> None:
 
 
 def _check_swarm_metric(task: Task) -> None:
-    """Refuses counts of rows that noise should cover, counts that are not exact, and a period of nothing."""
+    """Refuses counts of rows that noise cannot cover, counts that are not exact, and keys of nothing."""
     section, mechanism = task.aggregation, task.privacy.mechanism
+    if not task.counts_with_noise and task.privacy.metric_share != METRIC_SHARE:
+        raise ConfigError(
+            f"privacy.metric_share = {task.privacy.metric_share:g} has no effect without "
+            "aggregation.swarm_metric; set that or leave it out"
+        )
     if section.swarm_metric == "none":
         if section.swarm_metric_every != EVERY:  # a model file has all keys, set or not
             raise ConfigError(
@@ -130,10 +135,11 @@ def _check_swarm_metric(task: Task) -> None:
             )
         return
     here = f"aggregation.swarm_metric = {section.swarm_metric!r} is refused with "
-    if mechanism != "none":
+    if mechanism != "none" and not task.counts_with_noise:
+        allowed = ", ".join(map(repr, ("none", *COUNTED_WITH_NOISE)))
         raise ConfigError(
-            f"{here}privacy.mechanism = {shown(mechanism)}: no noise covers the counts of your rows; set "
-            "aggregation.swarm_metric=none"
+            f"{here}privacy.mechanism = {shown(mechanism)}: no noise covers the counts of your rows; allowed "
+            f"with {allowed}; set aggregation.swarm_metric=none"
         )
     if section.shares == "float":
         raise ConfigError(

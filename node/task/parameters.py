@@ -56,6 +56,8 @@ def canonical_parameters(
     if task.aggregation.swarm_metric == "none":  # likewise
         for name in SWARM_METRIC_KEYS:
             del agreed["aggregation"][name]
+    if not task.counts_with_noise:  # likewise
+        del agreed["privacy"]["metric_share"]
     agreed["shapes"] = [[name, list(shape)] for name, shape in shapes]
     return json.dumps(agreed, sort_keys=True, separators=(",", ":"), allow_nan=False)
 

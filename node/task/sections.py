@@ -16,6 +16,10 @@ EVERY = 5
 """The rounds between two metrics of all members' rows, unless a task says otherwise."""
 MOST_CONFUSED = 32
 """The most classes of a confusion matrix that members add up."""
+METRIC_SHARE = 0.2
+"""The share of epsilon that counts may cost: the noise of training grows by about 2 % for it."""
+COUNTED_WITH_NOISE = ("dp-sgd", "distributed-dp-sgd")
+"""The mechanisms with which members may count rows: the unit of privacy is a row."""
 _MOST_ADDED = 100  # classes, in one agreement
 _LARGEST_SEED = 2**32 - 1
 _TASK_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"  # it becomes part of a folder's name
@@ -126,6 +130,7 @@ class PrivacySection:
     `window_source`: what the clipping radius of `aldp` follows. "raw", the norms of a node's own updates, is
     a release that no epsilon covers: `public_radius` declares the radius public. Where members share noise,
     `honest` of a node's others are taken to be honest, and a step has each row with `sampling_probability`.
+    `metric_share`: the share of epsilon that counts for `aggregation.swarm_metric` cost.
     """
 
     mechanism: str = key(
@@ -141,6 +146,7 @@ class PrivacySection:
     calibration: str = key(choice("exact", "linear-classic"), "exact")
     honest: int | None = key(whole(1, MAX_MEMBERS - 1), None)
     sampling_probability: float | None = key(real(above=0, at_most=1), None)
+    metric_share: float = key(real(at_least=0.001, at_most=0.9), METRIC_SHARE)
 
     @property
     def radius_follows(self) -> str:
@@ -242,6 +248,11 @@ class Task:
     privacy: PrivacySection
     aggregation: AggregationSection
     agreement: AgreementSection
+
+    @property
+    def counts_with_noise(self) -> bool:
+        """Whether members count on their test rows, with noise and a charge for it."""
+        return self.aggregation.swarm_metric != "none" and self.privacy.mechanism in COUNTED_WITH_NOISE
 
     @property
     def step_plan(self) -> StepPlan | None:

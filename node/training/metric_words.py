@@ -42,11 +42,20 @@ def metric_text(metric: str, value: float | None) -> str:
 
 
 def swarm_text(found: SwarmFigure) -> str:
-    """Returns the metric of all members' rows beside one's own, and of which model it is."""
+    """Returns the metric of all members' rows beside one's own, and of which model it is.
+
+    With noise it says that the figures are estimates, and how far off they may be.
+    """
     headline = Headline(found.metric, found.value, found.baseline, found.only_class)
     mine = "" if found.mine is None else f", mine {value_text(found.metric, found.mine)}"
-    where = f"all {found.rows} rows of {found.peers} peers (generation {found.generation})"
-    return f"{where}: {headline_text(headline, {})}{mine}"
+    about, off = ("about ", error_text(found)) if found.noised else ("", "")
+    where = f"all {about}{found.rows} rows of {found.peers} peers (generation {found.generation})"
+    return f"{where}: {about}{headline_text(headline, {})}{off}{mine}"
+
+
+def error_text(found: SwarmFigure) -> str:
+    """Returns the standard error of a figure with noise; "" if it has no value."""
+    return "" if found.error is None else f", noise +-{value_text(found.metric, found.error)}"
 
 
 def headline_text(found: Headline, metrics: Mapping[str, float | None]) -> str:

@@ -118,6 +118,10 @@ class StepTrainer(Trainer):
         """Returns the outputs (n, ...) of the average in a base for the test rows, and their targets (n,)."""
         return super().outputs(self._optimizer.average(vector))
 
+    def outputs_by_row(self, vector: Vector) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns the same, computed for one row at a time."""
+        return super().outputs_by_row(self._optimizer.average(vector))
+
     def own_loss(self, vector: Vector) -> float:
         """Returns the mean loss of the average in a base on this node's own rows."""
         return super().own_loss(self._optimizer.average(vector))

@@ -290,6 +290,13 @@ class Trainer:
             self._put(vector)
             return self._outputs(self._dataset.test_x).cpu(), self._dataset.test_y.cpu()
 
+    def outputs_by_row(self, vector: Vector) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns the same, computed row by row, so that no row's output depends on another row."""
+        with self._busy, self._within_memory():
+            self._load_features()
+            self._put(vector)
+            return self._outputs(self._dataset.test_x, rows=1).cpu(), self._dataset.test_y.cpu()
+
     def own_loss(self, vector: Vector) -> float:
         """Returns the mean loss of `vector` (d,) on the training rows, which all belong to this node."""
         with self._busy, self._within_memory():
@@ -383,11 +390,11 @@ class Trainer:
                 held.settle()
         return total / max(1, seen)
 
-    def _outputs(self, rows: torch.Tensor) -> torch.Tensor:
-        """Returns the model's outputs for `rows` (n, ...), computed batch by batch."""
+    def _outputs(self, x: torch.Tensor, rows: int = _EVALUATED_ROWS) -> torch.Tensor:
+        """Returns the model's outputs for x (n, ...), computed in batches of `rows`."""
         self._model.eval()
         with torch.inference_mode():
-            return torch.cat([self._model(batch) for batch in rows.split(_EVALUATED_ROWS)])
+            return torch.cat([self._model(batch) for batch in x.split(rows)])
 
 
 def make_trainer(

@@ -127,6 +127,15 @@ def test_a_model_of_rare_events_is_shown_by_its_auc_beside_that_of_all(window: W
         expect(legend).to_contain_text("A constant answer")
 
 
+def test_a_metric_of_all_rows_with_noise_says_about_and_how_far_off(window: Window):
+    found = SwarmFigure("accuracy", 0.61, 0.5, None, 0.58, 540, 3, 34, noised=True, error=0.021)
+    last = replace(NODE.history[-1], swarm=found)
+    with Served(replace(NODE, history=(*NODE.history[:-1], last))) as served:
+        figures = window.open(served.url).locator("#figures")
+        expect(figures).to_contain_text("about 61.0 %")
+        expect(figures).to_contain_text("accuracy on about 540 rows of 3 peers, noise ±2.1 %; mine 58.0 %")
+
+
 def test_classes_of_like_size_are_shown_by_accuracy_and_nothing_more(window: Window):
     with Served(NODE) as served:
         page = window.open(served.url)

@@ -48,6 +48,7 @@ from node.runtime.contribution import Contribution, Following, Training
 from node.runtime.engine import Engine
 from node.runtime.events import NodeEvent
 from node.runtime.steps import Steps
+from node.runtime.swarm_metric import NoMetric
 from node.signals import until_over
 from node.storage.state import State
 from node.storage.vector_files import Floats
@@ -285,7 +286,7 @@ def _planted(
     trainer = make(task, plan, build_model(task, dataset), dataset, options.seed, rule, words)
 
     def contribution(state: State) -> Contribution:
-        return Colluder(Steps(state, trainer, mechanism), known)
+        return Colluder(Steps(state, trainer, mechanism, NoMetric()), known)
 
     return replace(prepared, trainer=trainer, contribution=contribution)
 

@@ -26,9 +26,9 @@ def test_epsilon_follows_the_noise_that_the_honest_add(z, sized_for, by_honest):
     assert at_honest(ledger, sized_for, sized_for) == ledger
 
 
-def test_other_releases_are_nobody_else_s_noise():
+def test_what_is_not_gaussian_is_nobody_else_s_noise():
     ledger = Ledger.of([Gaussian(2.0), Pure(0.5), SampledGaussian(2.0, 0.5, 4)])
-    assert at_honest(ledger, 3, 0) == Ledger.of([Gaussian(2.0), Pure(0.5), SampledGaussian(1.0, 0.5, 4)])
+    assert at_honest(ledger, 3, 0) == Ledger.of([Gaussian(1.0), Pure(0.5), SampledGaussian(1.0, 0.5, 4)])
 
 
 @pytest.mark.parametrize(("sized_for", "honest"), [(0, 1), (2, -1)])

@@ -5,10 +5,10 @@ import math
 import pytest
 
 from mechanisms.accounting.honest import at_honest
-from mechanisms.accounting.ledger import Ledger, SampledGaussian, spent
+from mechanisms.accounting.ledger import Ledger, SampledGaussian, rounded_up, spent
 from mechanisms.mechanism import SharedSetting
 from mechanisms.registry import MECHANISMS
-from mechanisms.updates.distributed import charged_steps, distributed_dp, rounded_up
+from mechanisms.updates.distributed import charged_steps, distributed_dp
 from tests.unit.mechanisms.settings import setting
 
 SHARED = SharedSetting(honest=6, sampling_probability=0.07, expected_batch=4096.0, steps=200, members=64)

@@ -214,6 +214,21 @@ def test_what_was_chosen_for_steps_with_shared_noise(task, run):
     assert found["steps"][1].endswith("a smaller model, or more rows")
 
 
+@pytest.mark.parametrize(("epsilon", "level"), [(300.0, "ok"), (1.0, "warning")])
+def test_what_counts_of_rows_cost_and_whether_their_noise_drowns_them(task, run, epsilon, level):
+    privacy = {**PRIVATE, "epsilon": epsilon, "metric_share": 0.5}
+    path = task(privacy=privacy, train={"rounds": 10}, aggregation={"swarm_metric": "sums"})
+    _, found, _, _ = run(path, "--data", "ward.csv")
+    assert found["metric of all"][0] == level
+    text = found["metric of all"][1]
+    assert "every 5 rounds, of 60 test rows here; noise covers them" in text
+    alone = {300.0: "6.6", 1.0: "0.5"}[epsilon]  # noise is at least what one row moves
+    assert f"2 such offers would by themselves cost epsilon {alone};" in text
+    assert "with 3 members each number in their sum is off by about" in text
+    assert text.endswith("or count rarely") == (level == "warning")
+    assert "with their counts" in found["budget"][1]
+
+
 def test_noise_that_drowns_what_there_is_to_learn(task, run):
     path = task(privacy={**PRIVATE, "epsilon": 0.1}, train={"rounds": 5, "batch_size": 8})
     _, found, _, _ = run(path, "--data", "ward.csv")

@@ -124,7 +124,7 @@ async def test_the_budget_covers_the_run_and_its_reserve_and_then_ends(alone):
     node = alone(MECHANISM)
     planned = charged_steps(6)
     mechanism = node.mechanism
-    assert affordable_steps(mechanism, Ledger()) == planned
+    assert affordable_steps(mechanism, Ledger(), 0) == planned
     for number in range(1, planned + 1):
         assert node.peer._train(number).offered
         node.peer._contribution.spend(Spend(sid(number), number, 0), 1)
@@ -199,7 +199,7 @@ async def test_what_was_spent_before_under_another_rule_leaves_less(alone):
     node = alone(MECHANISM)
     (event,) = node.mechanism.per_offer
     earlier = Ledger.of([type(event)(event.noise_multiplier * 0.9, event.sampling_probability, 4)])
-    left = affordable_steps(node.mechanism, earlier)
+    left = affordable_steps(node.mechanism, earlier, 0)
 
     assert 0 < left < charged_steps(6) - 4
     costs = [

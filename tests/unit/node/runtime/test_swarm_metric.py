@@ -49,7 +49,7 @@ def member(seed, count=50, bound=4.0, every=EVERY):
 
 
 def words_of(members, base=BASE):
-    return [one.words(base, np.zeros(1, np.float32), is_first=True) for one in members]
+    return [one.words(base, np.zeros(1, np.float32)) for one in members]
 
 
 @pytest.mark.parametrize("bound", [4.0, 0.1, 7.3, 1e4])
@@ -93,26 +93,19 @@ def test_digits_and_numbers():
 
 def test_only_sums_that_are_due_have_counts():
     one = member(1)
-    due = [
-        generation
-        for generation in range(12)
-        if words_of([one], replace(BASE, generation=generation))[0].any()
-    ]
+    due = [generation for generation in range(12) if one.is_due(generation)]
     assert due == [4, 9], "the sums that make generations 5 and 10"
+    assert len(one.empty()) == one.slots
+    assert not one.empty().any()
     mean = summed(words_of([member(seed) for seed in range(3)]), 4.0)
     assert one.read(replace(BASE, generation=8), mean, 3) is None
-
-
-def test_counts_are_sent_once_for_a_base():
-    one = member(1)
-    assert not one.words(BASE, np.zeros(1, np.float32), is_first=False).any()
 
 
 def test_there_is_no_figure_if_a_member_did_not_count_for_this_base():
     members = [member(seed) for seed in range(3)]
     offers = words_of(members)
     silent = [*offers[:2], np.zeros_like(offers[0])]
-    late = [*offers[:2], members[2].words(replace(BASE, generation=4), np.zeros(1, np.float32), True)]
+    late = [*offers[:2], members[2].words(replace(BASE, generation=4), np.zeros(1, np.float32))]
     assert members[0].read(BASE, summed(silent, 4.0), 3) is None
     assert members[0].read(BASE, summed(late, 4.0), 3) is None
     assert members[0].read(BASE, summed(offers, 4.0), 3) is not None
@@ -136,7 +129,8 @@ def test_a_member_that_did_not_count_itself_has_no_own_figure():
 def test_without_a_metric_an_offer_has_no_words_for_it():
     nothing = NoMetric()
     assert nothing.slots == 0
-    assert len(nothing.words(BASE, np.zeros(1, np.float32), True)) == 0
+    assert not nothing.is_due(BASE.generation)
+    assert len(nothing.words(BASE, np.zeros(1, np.float32))) == len(nothing.empty()) == 0
     assert nothing.read(BASE, np.empty(0, np.float32), 3) is None
 
 
@@ -215,10 +209,17 @@ REFUSED = "aggregation.swarm_metric = 'sums' is refused with "
     ("overrides", "told"),
     [
         (
-            ("aggregation.swarm_metric=sums", "privacy.mechanism=dp-sgd"),
+            ("aggregation.swarm_metric=sums", "privacy.mechanism=ldp"),
             (
-                f"{REFUSED}privacy.mechanism = 'dp-sgd': no noise covers the counts of your rows; set "
-                "aggregation.swarm_metric=none"
+                f"{REFUSED}privacy.mechanism = 'ldp': no noise covers the counts of your rows; allowed with "
+                "'none', 'dp-sgd', 'distributed-dp-sgd'; set aggregation.swarm_metric=none"
+            ),
+        ),
+        (
+            ("privacy.mechanism=dp-sgd", "privacy.metric_share=0.3"),
+            (
+                "privacy.metric_share = 0.3 has no effect without aggregation.swarm_metric; set that or "
+                "leave it out"
             ),
         ),
         (

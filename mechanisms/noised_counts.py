@@ -1,0 +1,122 @@
+"""Noised counts of a node's rows, beside private training: how good the model is on the rows of all members.
+
+A member counts whole units on its rows (node.training.noised_tallies bounds by how much one row moves them),
+adds N(0, s^2) to each number, and rounds to a grid. With H = `honest` other members that are taken to be
+honest, s = z Delta / sqrt(H + 1), as in `mechanisms.gradients.distributed`: only the sum of all members has
+the whole noise, and the theorem there covers the rounding. With H = 0 each member adds all of it, and its own
+counts are as private as the sum.
+
+Unit of privacy: one record (row) among those that a node counts; neighbours: add or remove it; norm: L2 of
+how far it moves the counts, at most Delta. One release costs a Gaussian event with multiplier z, not sampled
+(Balle & Wang 2018, Theorem 8). All rows are charged for it, also those that a node trains on and does not
+count, so a ledger that has both is an upper bound for each of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting.ledger import Gaussian, releases_noise_multiplier, rounded_up
+from mechanisms.arguments import count, positive
+from mechanisms.gradients.distributed import RING_BITS
+from mechanisms.mechanism import CountPlan
+from mechanisms.noise.noise import add_units
+from mechanisms.noise.randomness import Words
+
+COARSEST = 2.0**-6
+"""The coarsest grid, in rows: rounding a sum to it moves two neighbouring sums apart by no more than that."""
+_UNITS_A_STD = 16  # at least: then the theorem's eta is below 1e-30 in groups of up to 64
+_LEAST_MULTIPLIER = 1.0  # less noise than one row moves would save nothing
+_MOST_STD = 2.0**17  # rows: more noise drowns any count, and would not fit
+_TAILS = 10.0  # standard deviations of the noise for which a ring of 32 bits has room
+
+
+@dataclass(frozen=True, slots=True)
+class CountNoise:
+    """What all members agree on: the multiplier z of one release, and how many releases a run has."""
+
+    noise_multiplier: float
+    releases: int
+    honest: int
+
+    @property
+    def event(self) -> Gaussian:
+        """The cost of one offer with counts, if `honest` other members are honest."""
+        return Gaussian(self.noise_multiplier)
+
+    @property
+    def together(self) -> float:
+        """z of the single release that costs as much as all of them."""
+        return self.noise_multiplier / math.sqrt(self.releases)
+
+
+def count_noise(plan: CountPlan, epsilon: float, delta: float, honest: int) -> CountNoise:
+    """Returns the noise with which all releases together cost at most (share of epsilon, delta).
+
+    Dong, Roth & Su 2022, Corollary 3.3. The multiplier is rounded up, so that all members compute the same.
+    """
+    least = releases_noise_multiplier(plan.share * epsilon, delta, plan.releases)
+    return CountNoise(max(_LEAST_MULTIPLIER, rounded_up(least)), plan.releases, honest)
+
+
+def beside(noise: CountNoise | None) -> float:
+    """Returns z of the one release that training has beside it; infinite if nothing is counted."""
+    return math.inf if noise is None else noise.together
+
+
+@dataclass(frozen=True, slots=True)
+class CountGrid:
+    """The grid of counts that one row moves by at most `sensitivity` in L2.
+
+    `members`: the most that a group has. Raises ValueError if the noise would drown all counts.
+    """
+
+    noise: CountNoise
+    sensitivity: float
+    members: int
+
+    def __post_init__(self) -> None:
+        positive("sensitivity", self.sensitivity)
+        count("members", self.members)
+        if self.share_std > _MOST_STD:
+            raise ValueError(
+                f"noise_multiplier = {self.noise.noise_multiplier:g} is not allowed for counts: the noise of "
+                f"{self.share_std:.3g} rows drowns them; raise epsilon or metric_share, or count less often"
+            )
+
+    @property
+    def share_std(self) -> float:
+        """s in rows: the std of the noise that each member adds."""
+        return self.noise.noise_multiplier * self.sensitivity / math.sqrt(self.noise.honest + 1)
+
+    @property
+    def unit(self) -> float:
+        """The grid in rows: a power of two, at most `COARSEST`, of which the noise has 16 and more."""
+        return min(COARSEST, 2.0 ** math.floor(math.log2(self.share_std / _UNITS_A_STD)))
+
+    @property
+    def most(self) -> int:
+        """The largest number of units that a member may count: 32 bits hold it for all of them.
+
+        With it, the sum and the noise of all members wrap around modulo 2^32 with a probability below 1e-22
+        in a coordinate (10 standard deviations). That would harm the figure alone, never the privacy.
+        """
+        noise = _TAILS * self.share_std / self.unit * math.sqrt(self.members)
+        return int((2.0 ** (RING_BITS - 1) - 1 - noise) / self.members)
+
+    def noised(self, counts: NDArray[np.float64], words: Words) -> NDArray[np.float64]:
+        """Returns counts (size,) in whole units, float64, with this member's noise; cut to +-`most` before.
+
+        The cut moves no two counts further apart.
+        """
+        units = np.clip(np.rint(counts / self.unit), -self.most, self.most)
+        add_units(units, self.share_std, self.unit, words)
+        return units
+
+    def sum_std(self, members: int) -> float:
+        """The std in rows of the noise in each number of a sum of `members`."""
+        return self.share_std * math.sqrt(members)

@@ -1,0 +1,172 @@
+"""Noise of counts: what honest members add up to, what it costs beside training, what has room in a word."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+
+from mechanisms.accounting import gaussian
+from mechanisms.accounting.honest import at_honest
+from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, sampled_noise_multiplier, spent
+from mechanisms.gradients.distributed import rounding_ratio
+from mechanisms.mechanism import CountPlan, SharedSetting
+from mechanisms.noised_counts import COARSEST, CountGrid, CountNoise, beside, count_noise
+from mechanisms.updates.distributed import distributed_dp
+from mechanisms.updates.record import dp_sgd
+from tests.unit.mechanisms.settings import setting, words
+
+DELTA, MEMBERS, CELLS = 1e-5, 64, 20_000
+SHARED = SharedSetting(honest=3, sampling_probability=0.05, expected_batch=500.0, steps=60, members=MEMBERS)
+
+
+def grid(multiplier=8.0, honest=3, sensitivity=1.0) -> CountGrid:
+    return CountGrid(CountNoise(multiplier, 4, honest), sensitivity, MEMBERS)
+
+
+# -- the noise -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("honest", [0, 1, 3, 6])
+@pytest.mark.parametrize("sensitivity", [1.0, math.sqrt(5)])
+def test_the_noise_of_the_honest_and_oneself_is_the_declared_one(honest, sensitivity):
+    """H + 1 members add z Delta together, with H = 0 each its own; all n of a group add what is stated."""
+    one = grid(honest=honest, sensitivity=sensitivity)
+    for count, declared in ((honest + 1, 8.0 * sensitivity), (7, one.sum_std(7))):
+        sums = sum(one.noised(np.zeros(CELLS), words(seed)) for seed in range(count)) * one.unit
+        assert sums.std() == pytest.approx(declared, rel=6 / math.sqrt(2 * CELLS))
+        assert abs(sums.mean()) < 5 * declared / math.sqrt(CELLS)
+
+
+def test_counts_come_through_in_whole_units_with_new_noise_each_time():
+    one, counts = grid(), np.arange(CELLS, dtype=np.float64)
+    before = counts.copy()
+    first, other = (one.noised(counts, words(seed)) for seed in (1, 2))
+    assert np.array_equal(first, np.rint(first))
+    assert np.abs(first * one.unit - counts).max() < 11 * one.share_std
+    assert not np.array_equal(first, other)
+    assert np.array_equal(counts, before)
+
+
+@pytest.mark.parametrize("multiplier", [1.0, 3.7, 100.0, 1e5])
+@pytest.mark.parametrize("honest", [0, 63 - 1])
+def test_the_grid_is_public_fine_beside_the_noise_and_divides_a_row(multiplier, honest):
+    one = grid(multiplier, honest)
+    assert one.unit <= COARSEST
+    assert math.frexp(one.unit)[0] == 0.5
+    assert rounding_ratio(one.share_std / one.unit, MEMBERS) < 1e-30, "no rounding tells anything"
+    assert (1 / one.unit).is_integer()
+
+
+@pytest.mark.parametrize("multiplier", [1.0, 100.0, 1e5])
+def test_the_largest_counts_of_the_largest_group_do_not_wrap_around(multiplier):
+    one = grid(multiplier)
+    counts = np.full(CELLS, 1e12)
+    total = sum(one.noised(counts, words(seed)) for seed in range(MEMBERS))
+    assert np.abs(total).max() < 2**31
+    assert np.abs(one.noised(-counts, words(2))).max() < 2**31 / MEMBERS + 11 * one.share_std / one.unit
+    assert one.most * one.unit > 100_000, "rows of one member in one number"
+
+
+def test_a_cut_moves_no_two_counts_further_apart():
+    """The same noise words, with and without a row: the offers differ by that row, or less."""
+    one = grid()
+    edge = one.most * one.unit
+    for count in (0.0, 10.0, edge - 1, edge, edge + 5):
+        counts = np.array([count, 7.0, 0.0])
+        row = np.array([1.0, 0.0, 0.0])
+        moved = one.noised(counts + row, words(3)) - one.noised(counts, words(3))
+        assert np.linalg.norm(moved) * one.unit <= one.sensitivity
+
+
+# -- what it costs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0, 8.0])
+@pytest.mark.parametrize("share", [0.01, 0.2, 0.9])
+def test_training_and_counts_together_cost_the_budget_by_another_accountant(epsilon, share):
+    """dp-accounting composes the steps of a run with all its counts: never above epsilon, and close to it."""
+    mechanism = distributed_dp(setting(epsilon=epsilon, counts=CountPlan(share, 5), shared=SHARED))
+    rule, counts = mechanism.shared, mechanism.counts
+    steps = pld.from_gaussian_mechanism(
+        rule.gradient.noise_multiplier,
+        value_discretization_interval=1e-3,
+        sampling_prob=rule.gradient.sampling_probability,
+    ).self_compose(rule.steps)
+    release = pld.from_gaussian_mechanism(counts.noise_multiplier, value_discretization_interval=1e-3)
+    theirs = steps.compose(release.self_compose(counts.releases)).get_epsilon_for_delta(DELTA)
+    assert 0.95 * epsilon < theirs <= epsilon * 1.002  # their grid is coarser, and rounds up
+
+    ledger = Ledger.of([SampledGaussian(rule.gradient.noise_multiplier, 0.05, rule.steps)])
+    ledger = ledger.adding([counts.event] * counts.releases)
+    assert spent(ledger, DELTA).epsilon <= epsilon
+
+
+@pytest.mark.parametrize(("rows", "batch"), [(300, 16), (16, 16)])
+def test_dp_sgd_s_own_steps_leave_the_budget_for_its_counts(rows, batch):
+    """Sampled steps, and steps on all rows, for which there is a closed form."""
+    made = setting(epsilon=2.0, rows=rows, batch_size=batch, counts=CountPlan(0.3, 4))
+    mechanism = dp_sgd(made)
+    ledger = Ledger.of([*mechanism.per_training * made.rounds, *[mechanism.counts.event] * 4])
+    assert spent(ledger, DELTA).epsilon <= 2.0 * (1 + 1e-9)
+    assert spent(ledger, DELTA).epsilon == pytest.approx(2.0, rel=0.01)
+    assert mechanism.counts.honest == 0
+    assert mechanism.rule.noise_multiplier > dp_sgd(setting(epsilon=2.0, rows=rows)).rule.noise_multiplier
+
+
+def test_counts_by_themselves_cost_at_most_their_share_by_theorem_8():
+    found = count_noise(CountPlan(0.25, 9), 4.0, DELTA, honest=2)
+    assert gaussian.delta(1.0, found.noise_multiplier / 3) <= DELTA
+    assert gaussian.delta(1.0, 0.998 * found.noise_multiplier / 3) > DELTA
+    assert found.event == Gaussian(found.noise_multiplier)
+    assert found.together == pytest.approx(found.noise_multiplier / 3)
+
+
+def test_without_counts_nothing_changes():
+    for make in (distributed_dp, dp_sgd):
+        assert make(setting(shared=SHARED)).counts is None
+    assert beside(None) == math.inf
+    assert sampled_noise_multiplier(3.0, DELTA, 0.1, 50) == sampled_noise_multiplier(
+        3.0, DELTA, 0.1, 50, math.inf
+    )
+
+
+def test_if_fewer_are_honest_counts_cost_more_too():
+    noise = count_noise(CountPlan(0.2, 4), 3.0, DELTA, honest=3)
+    alone = at_honest(Ledger.of([noise.event]), 3, 0)
+    assert alone == Ledger.of([Gaussian(noise.noise_multiplier / 2)])
+    assert spent(alone, DELTA).epsilon > spent(Ledger.of([noise.event]), DELTA).epsilon
+
+
+def test_however_large_the_budget_a_row_has_noise():
+    assert count_noise(CountPlan(0.9, 1), 1e6, DELTA, honest=0).noise_multiplier == 1.0
+
+
+# -- what is refused -----------------------------------------------------------------------------------
+
+
+def test_noise_that_drowns_all_counts_is_refused():
+    with pytest.raises(ValueError, match="drowns them; raise epsilon or metric_share, or count less often"):
+        grid(multiplier=1e6, honest=0)
+
+
+def test_a_grid_of_nothing_is_refused():
+    with pytest.raises(ValueError, match=r"sensitivity = 0\.0 is not allowed"):
+        grid(sensitivity=0.0)
+    with pytest.raises(ValueError, match="members = 0 is not allowed"):
+        CountGrid(CountNoise(8.0, 4, 3), 1.0, 0)
+
+
+@pytest.mark.parametrize("values", [(0.0, 3), (1.5, 3), (0.2, 0)])
+def test_a_plan_of_nothing_is_refused(values):
+    with pytest.raises(ValueError, match="is not allowed"):
+        CountPlan(*values)
+
+
+@pytest.mark.parametrize("q", [0.1, 1.0])
+def test_what_is_beside_must_leave_something_of_the_budget(q):
+    whole = gaussian.noise_multiplier(3.0, DELTA)
+    with pytest.raises(ValueError, match="which is the whole budget"):
+        sampled_noise_multiplier(3.0, DELTA, q, 50, whole)
