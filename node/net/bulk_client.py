@@ -17,6 +17,7 @@ import h11
 
 from node.addresses import parse_endpoint, split_endpoint
 from node.errors import ConfigError
+from node.net.aborting import abort
 from node.net.tls import Tls, WrongPeer
 from protocol.wire import codec
 from protocol.wire.ids import Key
@@ -140,7 +141,7 @@ class _Connection(asyncio.Protocol):
     def close(self) -> None:
         """Ends the connection at once."""
         if self._transport is not None:
-            self._transport.abort()
+            abort(self._transport)
 
     async def post(self, host: str, frame: codec.Frame, ticket: bytes) -> Answer:
         """Sends one request and returns its answer; raises ConnectionError if the connection ends first."""

@@ -38,6 +38,7 @@ from typing import cast
 from aiohttp import web
 
 from node.free_memory import give_back
+from node.net.aborting import abort
 from node.net.rooms import Bound, Room
 from node.net.tickets import Tickets
 from node.net.traffic import Counts
@@ -533,7 +534,7 @@ class Doors:
             guest.sock.close()
             return
         if guest.is_gone and guest.transport is not None:
-            guest.transport.abort()
+            abort(guest.transport)
 
     # -- rooms ----------------------------------------------------------------------------------------
 
@@ -567,7 +568,7 @@ class Doors:
             return
         self._forget(guest)
         if guest.transport is not None:
-            guest.transport.abort()
+            abort(guest.transport)
         elif guest.is_silent:
             self._loop.remove_reader(guest.sock)
             guest.sock.close()

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, suppress
 
 from aiohttp import web
 
+from node.net.aborting import abort
 from node.net.doors import guest_of
 from node.net.routes import Shared
 from node.observe.views import View, as_json, changes, document
@@ -161,5 +162,5 @@ async def write(request: web.Request, response: web.StreamResponse, content: byt
         await asyncio.wait_for(response.write(content), SLOW_S)
     except TimeoutError:
         if request.transport is not None:
-            request.transport.abort()
+            abort(request.transport)
         raise ConnectionResetError("a watcher that does not read") from None
