@@ -70,15 +70,14 @@ def test_a_node_that_is_stopped_says_so_and_one_that_is_done_says_that(make_swar
 
 
 def test_the_first_to_end_its_last_round_tells_the_others(make_swarm):
-    swarm = make_swarm(3, 2)
-    nodes = swarm.start_all()
-    ended = [node.ends_well() for node in nodes]
-    assert len({end["base_digest"] for end in ended}) == 1
-    told = [
-        event["text"] for node in nodes for event in node.events("notice") if " has left" in event["text"]
-    ]
-    assert told, "whoever ends last was told by the others"
-    assert all(" has left: its last round is over (key " in text for text in told)
+    swarm = make_swarm(3, 1000)
+    others = [swarm.start(number) for number in (0, 1)]
+    first = swarm.start(2, "--rounds", "2")
+    assert first.ends_well()["aggregated"] == 2
+    for node in others:
+        assert " has left: its last round is over (key " in notice(node, f"{swarm.endpoints[2]} has left")
+    for node in others:
+        node.kill()
 
 
 def test_names_that_the_owner_gave_stand_in_place_of_digits(make_swarm, tmp_path):
