@@ -13,7 +13,7 @@ Once the planned releases are spent, or the budget covers no other, offers have 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -29,6 +29,7 @@ from node.runtime.swarm_metric import (
     Outputs,
     Own,
     digits_of,
+    figure_of,
     is_due,
     numbers_of,
     whole_digits,
@@ -186,15 +187,6 @@ class NoisedCounts:
         if found is None:
             return None
         own, metric = self._own, found.headline.metric
-        return SwarmFigure(
-            metric=metric,
-            value=found.headline.value,
-            baseline=found.headline.baseline,
-            only_class=None,
-            mine=None if own is None else own.value(self._exact, before.generation, metric),
-            rows=found.rows,
-            peers=members,
-            generation=before.generation,
-            noised=True,
-            error=found.error,
-        )
+        mine = None if own is None else own.value(self._exact, before.generation, metric)
+        figure = figure_of(found.headline, found.rows, mine, before, members)
+        return replace(figure, noised=True, error=found.error)

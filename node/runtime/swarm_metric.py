@@ -26,6 +26,7 @@ from mechanisms.accounting.ledger import Event
 from node.runtime.weighting import largest_word
 from node.storage.records import SwarmFigure
 from node.storage.vector_files import Floats
+from node.training.headline import Headline
 from node.training.tallies import Counts, Tally
 from protocol.vectors.pieces import Vector
 from protocol.wire.messages import Base
@@ -147,16 +148,22 @@ class Counted:
         if found is None:
             return None
         own, metric = self._own, found.headline.metric
-        return SwarmFigure(
-            metric=metric,
-            value=found.headline.value,
-            baseline=found.headline.baseline,
-            only_class=found.headline.only_class,
-            mine=None if own is None else own.value(self._tally, before.generation, metric),
-            rows=found.rows,
-            peers=members,
-            generation=before.generation,
-        )
+        mine = None if own is None else own.value(self._tally, before.generation, metric)
+        return figure_of(found.headline, found.rows, mine, before, members)
+
+
+def figure_of(headline: Headline, rows: int, mine: float | None, before: Base, members: int) -> SwarmFigure:
+    """Returns the figure of `rows` rows that a sum of `members` offers on `before` has."""
+    return SwarmFigure(
+        metric=headline.metric,
+        value=headline.value,
+        baseline=headline.baseline,
+        only_class=headline.only_class,
+        mine=mine,
+        rows=rows,
+        peers=members,
+        generation=before.generation,
+    )
 
 
 def is_due(generation: int, every: int) -> bool:

@@ -29,12 +29,12 @@ from node.training.model_file import task_table
 from node.training.noised_tallies import noised
 from node.training.tallies import Recalls
 from protocol.actions import Failed, OpenVote, Reason, Spend, Vote
-from protocol.aggregation.additive.shares import ShareSettings
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Base
 from tests.unit.mechanisms.settings import setting
 from tests.unit.mechanisms.settings import words as noise_words
 from tests.unit.node.alone import Alone, ended
+from tests.unit.node.sums import mean_of
 
 STEPS, RECORDS = "distributed-dp-sgd", "dp-sgd"
 METRIC = ("aggregation.swarm_metric=sums", "aggregation.swarm_metric_every=1")
@@ -60,13 +60,7 @@ def summed(offers, bound):
     """Returns the result of a group's session: words modulo 2^32 if `bound` is None, else their mean."""
     if bound is None:
         return np.sum(offers, axis=0, dtype=np.uint32)
-    shares = ShareSettings("ring", bound, 100.0).for_group(len(offers))
-    total = shares.empty(len(offers[0]))
-    for number, offer in enumerate(offers):
-        encoded, clipped = shares.encode(offer, bytes([number]) * 32)
-        assert clipped == 0
-        shares.add(total, 0, encoded.tobytes())
-    return shares.decode(total)
+    return mean_of(offers, bound)
 
 
 CARRIERS = [(RingWords(EXACT.size), None), (DigitWords(EXACT.size, 4.0), 4.0)]

@@ -15,25 +15,14 @@ from node.task.load import load_task, read_kept_task
 from node.training.model_file import task_table
 from node.training.tallies import Confusion, Errors, Scores
 from protocol.actions import Spend
-from protocol.aggregation.additive.shares import ShareSettings
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Base
 from tests.unit.node.alone import Alone, ended
+from tests.unit.node.sums import mean_of
 
 EVERY = 5
 BASE = Base(9, bytes(32), 3, bytes(32))
 METRIC = ("aggregation.swarm_metric=confusion", "aggregation.swarm_metric_every=1")
-
-
-def summed(offers, bound):
-    """Returns the result of a group's session: the mean of its members' words."""
-    shares = ShareSettings("ring", bound, 100.0).for_group(len(offers))
-    total = shares.empty(len(offers[0]))
-    for number, offer in enumerate(offers):
-        encoded, clipped = shares.encode(offer, bytes([number]) * 32)
-        assert clipped == 0
-        shares.add(total, 0, encoded.tobytes())
-    return shares.decode(total)
 
 
 def rows(seed, count, classes=3):
@@ -56,7 +45,7 @@ def words_of(members, base=BASE):
 @pytest.mark.parametrize("count", [3, 7, MAX_MEMBERS])
 def test_all_members_read_the_metric_of_all_rows_and_their_own(count, bound):
     members = [member(seed, 20 + 3 * seed, bound) for seed in range(count)]
-    mean = summed(words_of(members), bound)
+    mean = mean_of(words_of(members), bound)
     outputs, labels = zip(*(rows(seed, 20 + 3 * seed) for seed in range(count)), strict=True)
     right = [float((one.argmax(1) == y).double().mean()) for one, y in zip(outputs, labels, strict=True)]
     for position, one in enumerate(members):
@@ -78,7 +67,7 @@ def test_the_largest_counts_of_the_largest_group_are_exact(tally, bound):
     one = Counted(tally, EVERY, bound, lambda _: (torch.zeros(1), torch.zeros(1)))
     assert digits_of(counts, digits).max() == DIGIT - 1
     word = np.float32((DIGIT - 1) / DIGIT * float(one._one))
-    mean = summed([np.full(digits * tally.size, word)] * MAX_MEMBERS, bound)
+    mean = mean_of([np.full(digits * tally.size, word)] * MAX_MEMBERS, bound)
     exact = mean.astype(np.float64) * (MAX_MEMBERS * DIGIT / float(one._one))
     assert np.abs(exact - np.rint(exact)).max() < 0.2
     assert (numbers_of(np.rint(exact).astype(np.int64), digits) == MAX_MEMBERS * counts).all()
@@ -97,7 +86,7 @@ def test_only_sums_that_are_due_have_counts():
     assert due == [4, 9], "the sums that make generations 5 and 10"
     assert len(one.empty()) == one.slots
     assert not one.empty().any()
-    mean = summed(words_of([member(seed) for seed in range(3)]), 4.0)
+    mean = mean_of(words_of([member(seed) for seed in range(3)]), 4.0)
     assert one.read(replace(BASE, generation=8), mean, 3) is None
 
 
@@ -106,10 +95,10 @@ def test_there_is_no_figure_if_a_member_did_not_count_for_this_base():
     offers = words_of(members)
     silent = [*offers[:2], np.zeros_like(offers[0])]
     late = [*offers[:2], members[2].words(replace(BASE, generation=4), np.zeros(1, np.float32))]
-    assert members[0].read(BASE, summed(silent, 4.0), 3) is None
-    assert members[0].read(BASE, summed(late, 4.0), 3) is None
-    assert members[0].read(BASE, summed(offers, 4.0), 3) is not None
-    assert members[0].read(BASE, summed(offers, 4.0), 4) is None
+    assert members[0].read(BASE, mean_of(silent, 4.0), 3) is None
+    assert members[0].read(BASE, mean_of(late, 4.0), 3) is None
+    assert members[0].read(BASE, mean_of(offers, 4.0), 3) is not None
+    assert members[0].read(BASE, mean_of(offers, 4.0), 4) is None
 
 
 @pytest.mark.parametrize("word", [-0.5, 0.5 / DIGIT, -1.0])
@@ -118,12 +107,12 @@ def test_words_that_no_honest_member_sends_give_no_figure(word):
     members = [member(seed) for seed in range(3)]
     offers = words_of(members)
     offers[2][5] += np.float32(4 * word)
-    assert members[0].read(BASE, summed(offers, 4.0), 3) is None
+    assert members[0].read(BASE, mean_of(offers, 4.0), 3) is None
 
 
 def test_a_member_that_did_not_count_itself_has_no_own_figure():
     offers = words_of([member(seed) for seed in range(3)])
-    assert member(0).read(BASE, summed(offers, 4.0), 3).mine is None
+    assert member(0).read(BASE, mean_of(offers, 4.0), 3).mine is None
 
 
 def test_without_a_metric_an_offer_has_no_words_for_it():
