@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import isinf, prod
 from pathlib import Path
+from typing import Any
 
 import torch
 from prometheus_client import CollectorRegistry
@@ -48,19 +49,20 @@ from node.runtime.ending import End, exit_status
 from node.runtime.engine import Engine
 from node.runtime.events import Finished, Lingering, Observer, Observers, Started, Warned
 from node.runtime.group_guarantees import check_length, masked_settings, withstands
-from node.runtime.known_tracker import FILE as TRACKER_FILE
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.learning import make_learning
 from node.runtime.loss_gate import check_loss_gate, loss_gate_words, make_loss_gate
 from node.runtime.plan import Plan, last_step
 from node.runtime.privacy_budget import introduction, make_mechanism
-from node.runtime.shell import Clock
 from node.signals import until_done_or_told, until_told
 from node.storage.allow_list import read_allow_list
-from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, VIEW, Lock, check_folder, tidy_folder
+from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, TRACKER, VIEW, Lock, check_folder, tidy_folder
 from node.storage.key_file import new_seed, read_key, write_key
 from node.storage.spend_file import SpendFile
 from node.storage.state import State
+from node.system.clock import SteadyClock
+from node.system.streams import BoundAddress
+from node.system.system import SYSTEM, System
 from node.task.parameters import canonical_parameters, former_parameters
 from node.task.sections import Task
 from node.training.build import build_model
@@ -96,7 +98,7 @@ class Prepared:
     """The meaning of the vector's words, such as `65 parameters`."""
     notes: Mapping[str, str]
     """Further start-up lines for the owner."""
-    folder: Callable[[Path], Folder]
+    folder: Callable[..., Folder]
     trainer: Learner
     dimension: int
     parameters: str
@@ -114,6 +116,8 @@ class Prepared:
     """Maps the last round in a folder to the last round of this start."""
     generations: int | None
     """As in `node.runtime.plan.Plan`."""
+    system: System = SYSTEM
+    """The computer on which the node runs."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,7 @@ class Watched:
     registry: CollectorRegistry
 
 
-def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
+def run(options: NodeOptions, listener: BoundAddress | None = None) -> int:
     """Runs a node to its last round and returns the exit status.
 
     `listener` is an already listening socket, if any. Raises UserError, one line, for errors that the user
@@ -136,7 +140,7 @@ def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
     return run_prepared(prepare(options), listener)
 
 
-def run_prepared(prepared: Prepared, listener: socket.socket | None) -> int:
+def run_prepared(prepared: Prepared, listener: BoundAddress | None) -> int:
     """Runs a prepared node as `run` does."""
     options = prepared.options
     output = choose_output(options.json)
@@ -149,7 +153,7 @@ def run_prepared(prepared: Prepared, listener: socket.socket | None) -> int:
 
 def run_as(
     prepared: Prepared,
-    listener: socket.socket | None,
+    listener: BoundAddress | None,
     observer: Observer,
     live: Live,
     linger_s: float = 0.0,
@@ -158,9 +162,20 @@ def run_as(
 
     `linger_s`: how long the page stays up after the last round; a signal ends it (the main thread only).
     """
-    options = prepared.options
     begun()
-    seed = None if _key_file_exists(options) else new_seed()
+    with opened(prepared, listener, observer) as life:
+        return asyncio.run(life(live, linger_s))
+
+
+Life = Callable[[Live, float], Coroutine[Any, Any, int]]
+"""Runs a node as `run_as` does, in the caller's event loop."""
+
+
+@contextmanager
+def opened(prepared: Prepared, listener: BoundAddress | None, observer: Observer) -> Iterator[Life]:
+    """Opens a node's address, key, folder and state, yields its life, and closes them. Raises UserError."""
+    options, system = prepared.options, prepared.system
+    seed = None if _key_file_exists(options) else new_seed(system)
     key = NodeKey(seed) if seed is not None else _existing_key(options)
     out = options.out or Path("runs") / f"{options.task.task.name}-{key.public.hex()[:8]}"
     key_file = options.key or out / KEY
@@ -169,10 +184,11 @@ def run_as(
         lock = Lock(out)
         try:
             check_folder(out, key_file, has_key=seed is None)
-            tidy_folder(out, key_file)
+            tidy_folder(out, key_file, system.disk)
             if seed is not None:
-                write_key(key_file, seed)
-            return _run_in(prepared, key, lock, key_file, listening, observer, live, linger_s)
+                write_key(key_file, seed, system.disk)
+            with _opened_in(prepared, key, lock, key_file, listening, observer) as life:
+                yield life
         except ConfigError:
             lock.undo()
             raise
@@ -182,13 +198,13 @@ def run_as(
         listening.close()
 
 
-def prepare(options: NodeOptions) -> Prepared:
+def prepare(options: NodeOptions, system: System = SYSTEM) -> Prepared:
     """Reads and checks data, model, allow-list and host names. Raises ConfigError for any fault."""
     check_others(options)
-    return prepared_on(options, load_dataset(options.task, options.data, options.shard))
+    return prepared_on(options, load_dataset(options.task, options.data, options.shard), system)
 
 
-def prepared_on(options: NodeOptions, dataset: Dataset) -> Prepared:
+def prepared_on(options: NodeOptions, dataset: Dataset, system: System = SYSTEM) -> Prepared:
     """Prepares a node that learns from `dataset`, whatever data its options name. Raises ConfigError."""
     task = options.task
     endpoints = [peer.endpoint for peer in options.peers]
@@ -197,7 +213,7 @@ def prepared_on(options: NodeOptions, dataset: Dataset) -> Prepared:
     named = shapes(model, task.train.parameters)
     mechanism = make_mechanism(task, named, len(dataset.train_y))
     check_loss_gate(task, mechanism)
-    learning = make_learning(task, model, dataset, options.seed, mechanism)
+    learning = make_learning(task, model, dataset, options.seed, mechanism, system.entropy)
     trainer, plan = learning.trainer, task.step_plan
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)
@@ -229,6 +245,7 @@ def prepared_on(options: NodeOptions, dataset: Dataset) -> Prepared:
         nicknames=nicknames(options),
         last_round=lambda _: options.rounds or task.train.rounds,
         generations=None if plan is None else last_step(plan, options.rounds),
+        system=system,
     )
 
 
@@ -328,7 +345,7 @@ def _settings(
         group_timeout_s=section.group_timeout_s,
         shares_timeout_s=section.shares_timeout_s,
         sums_timeout_s=section.sums_timeout_s,
-        instance=os.urandom(16),
+        instance=prepared.system.entropy(16),
         # If a number of agreed bases ends the run, rounds are attempts and each node has its own last one.
         last_round=plan.rounds if plan.generations is None else sys.maxsize,
         last_generation=plan.generations if plan.report_every is not None else None,
@@ -361,16 +378,15 @@ def _endpoints(options: NodeOptions) -> set[str]:
     return {peer.endpoint for peer in options.peers}
 
 
-def _run_in(
+@contextmanager
+def _opened_in(
     prepared: Prepared,
     key: NodeKey,
     lock: Lock,
     key_file: Path,
-    listener: socket.socket,
+    listener: BoundAddress,
     observer: Observer,
-    live: Live,
-    linger_s: float,
-) -> int:
+) -> Iterator[Life]:
     options, out = prepared.options, lock.folder
     endpoint = endpoint_of(listener, options.listen)
     check_length(options.task.aggregation, _expected(options, endpoint), prepared.offered)
@@ -378,9 +394,9 @@ def _run_in(
     prepared.trainer.keep_features(out / FEATURES)
     try:
         bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
-        access = access_of(endpoint, bound, where, lambda: kept_token(out / PAGE_TOKEN))
+        access = access_of(endpoint, bound, where, lambda: kept_token(out / PAGE_TOKEN, prepared.system))
         registry = new_registry()
-        journal = Journal(Clock().now)
+        journal = Journal(SteadyClock(prepared.system.clock).now)
         owner = Observers((journal, observer, LogObserver(Log("node"), prepared.nicknames)))
         shown = access.shown(out / PAGE_TOKEN, on_terminal=sys.stdout.isatty() and not options.json)
         name, warn = options.task.task.name, lambda text: owner.handle(Warned(text))
@@ -388,7 +404,7 @@ def _run_in(
             observers = Observers((owner, RoundFigures(registry), *reporters))
             observers.handle(Started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown}))
             watched = Watched(observers=observers, journal=journal, access=access, registry=registry)
-            return asyncio.run(_live(prepared, key, endpoint, state, out, listener, watched, live, linger_s))
+            yield partial(_live, prepared, key, endpoint, state, out, listener, watched)
     finally:
         if state.offers:
             lock.keep()
@@ -399,12 +415,21 @@ def _open_state(prepared: Prepared, key: NodeKey, out: Path, key_file: Path) -> 
     """Opens the state; with a privacy budget, together with the spend file of the key."""
     spending = None
     if prepared.mechanism.guarantee is not None:
-        spending = SpendFile(key_file, key.public, prepared.spends_for)
+        spending = SpendFile(key_file, key.public, prepared.spends_for, prepared.system.disk)
         spending.check_writable()
     task, initial = prepared.options.task.task.name, prepared.trainer.vector()
     former = former_parameters(prepared.options.task, prepared.parameters)
     formerly = {parameters_hash(text): remedy for text, remedy in former.items()}
-    return State(out, task, parameters_hash(prepared.parameters), initial, key.public, spending, formerly)
+    return State(
+        folder=out,
+        task=task,
+        parameters=parameters_hash(prepared.parameters),
+        initial=initial,
+        key=key.public,
+        spending=spending,
+        formerly=formerly,
+        disk=prepared.system.disk,
+    )
 
 
 def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, state: State) -> dict[str, str]:
@@ -486,18 +511,18 @@ async def _live(
     endpoint: str,
     state: State,
     out: Path,
-    listener: socket.socket,
+    listener: BoundAddress,
     watched: Watched,
     live: Live,
     linger_s: float,
 ) -> int:
     options, access = prepared.options, watched.access
     plan = _plan(prepared, key, endpoint, state)
-    tracker = KnownTracker(options.tracker_key, out / TRACKER_FILE)
+    tracker = KnownTracker(options.tracker_key, out / TRACKER, prepared.system.disk)
     settings = _settings(prepared, key, endpoint, plan, _pins(options, tracker))
     state.begin_epoch()  # before the node announces anything
-    node = Node(settings, state.node_state, state.past, os.urandom(32))
-    folder = prepared.folder(out)
+    node = Node(settings, state.node_state, state.past, prepared.system.entropy(32))
+    folder = prepared.folder(out, disk=prepared.system.disk)
     if prepared.trainer.own_names:
         prepared.trainer.resume(folder.private())
     peer = Engine(
@@ -513,6 +538,7 @@ async def _live(
         tls=make_tls(key, options.tls, endpoint, node.may_answer),
         tracker=tracker,
         key=key,
+        system=prepared.system,
     )
     source = NodeViewSource(peer.inspector, watched.journal, Rounds(out / HISTORY))
     page, kept = Page(source, access, out / MODEL), KeptView(source, out / VIEW)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -32,13 +33,15 @@ class SystemWords:
     process draws a key of its own: two processes never see the same words.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, entropy: Callable[[int], bytes] = os.urandom) -> None:
+        """`entropy` returns random bytes that nobody can guess."""
+        self._entropy = entropy
         self._renew()
 
     def _renew(self) -> None:
         self._process = os.getpid()
         self._left_bytes = _BYTES_A_KEY
-        self._stream = Cipher(AES(os.urandom(_KEY_BYTES)), CTR(bytes(16))).encryptor()
+        self._stream = Cipher(AES(self._entropy(_KEY_BYTES)), CTR(bytes(16))).encryptor()
 
     def fill(self, out: NDArray[np.uint32]) -> None:
         """See Words.fill. TypeError unless `out` is uint32, ValueError unless it is (n,) and contiguous."""

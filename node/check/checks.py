@@ -24,7 +24,6 @@ from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
 from node.net.listening import listen
 from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
-from node.runtime.known_tracker import FILE as TRACKER_FILE
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.learning import make_learning
 from node.runtime.metric_notes import cost_of_counts
@@ -36,7 +35,7 @@ from node.runtime.privacy_budget import (
     trust_text,
 )
 from node.storage.allow_list import read_allow_list
-from node.storage.folder_lock import KEY
+from node.storage.folder_lock import KEY, TRACKER
 from node.storage.key_file import read_key
 from node.task.parameters import canonical_parameters
 from node.task.sections import Task
@@ -379,7 +378,7 @@ def _pins(options: NodeOptions) -> dict[str, tuple[Key]]:
     if options.tracker is not None:
         key = options.tracker_key
         if key is None and options.out is not None:
-            key = KnownTracker(None, options.out / TRACKER_FILE).key_at(options.tracker)
+            key = KnownTracker(None, options.out / TRACKER).key_at(options.tracker)
         pins |= {} if key is None else {options.tracker: (key,)}
     return pins
 

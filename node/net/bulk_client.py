@@ -19,6 +19,7 @@ from node.addresses import parse_endpoint, split_endpoint
 from node.errors import ConfigError
 from node.net.aborting import abort
 from node.net.tls import Tls, WrongPeer
+from node.system.streams import KERNEL, Streams
 from protocol.wire import codec
 from protocol.wire.ids import Key
 
@@ -76,8 +77,16 @@ class Pass:
 class BulkClient:
     """POSTs to one endpoint, for one task. Network errors are OSErrors."""
 
-    def __init__(self, endpoint: str, connect_timeout_s: float, timeout_s: float, tls: Tls | None) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        connect_timeout_s: float,
+        timeout_s: float,
+        tls: Tls | None,
+        streams: Streams = KERNEL,
+    ) -> None:
         self._endpoint = endpoint
+        self._streams = streams
         self._tls = tls
         self._connect_timeout_s = connect_timeout_s
         self._timeout_s = timeout_s
@@ -104,9 +113,8 @@ class BulkClient:
         except ConfigError as error:  # the peer announced this address
             raise ConnectionError(str(error)) from error
         context = self._tls.dialling(self._endpoint) if self._tls else None
-        loop = asyncio.get_running_loop()
         async with asyncio.timeout(self._connect_timeout_s):
-            wire, connection = await loop.create_connection(_Connection, host, port, ssl=context)
+            wire, connection = await self._streams.open(host, port, _Connection, context)
         try:
             shown = wire.get_extra_info("ssl_object")
             self._key = self._tls.check(self._endpoint, shown) if self._tls else None

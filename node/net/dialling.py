@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from dataclasses import dataclass
 
 from aiohttp import (
@@ -18,7 +17,6 @@ from aiohttp import (
     ClientWSTimeout,
     DummyCookieJar,
     ServerDisconnectedError,
-    TCPConnector,
     WSMessage,
     WSMsgType,
     WSServerHandshakeError,
@@ -28,8 +26,11 @@ from node.addresses import parse_endpoint
 from node.errors import ConfigError
 from node.net.bulk_client import Pass
 from node.net.intake import HEARTBEAT_S, MAX_CONTROL_BYTES
+from node.net.stream_connector import StreamConnector
 from node.net.tls import Dialling, Tls, WrongPeer, not_met
 from node.net.versions import SUBPROTOCOL, UPGRADE_REQUIRED, OtherVersion, difference, of_answer
+from node.system.streams import KERNEL, Streams
+from node.system.system import SYSTEM, System
 from protocol.adaptive_timeouts import Pace
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
@@ -54,16 +55,17 @@ class Opened:
 class Dialler:
     """Opens links in the name of one node."""
 
-    def __init__(self, key: NodeKey, tls: Tls | None) -> None:
+    def __init__(self, key: NodeKey, tls: Tls | None, system: System = SYSTEM) -> None:
         """If `tls` is None, all links run without TLS, whatever their addresses."""
         self._key = key
         self._tls = tls
+        self._system = system
         self._pace = Pace(CONNECT_FLOOR_S, CONNECT_CAP_S)
         self._client: ClientSession | None = None
 
     async def start(self) -> None:
         """Creates the HTTP client; links can be opened from now on."""
-        self._client = new_client()
+        self._client = new_client(self._system.streams)
 
     async def close(self) -> None:
         """Closes the HTTP client; no link can be opened any more."""
@@ -94,7 +96,7 @@ class Dialler:
 
     async def _introduced(self, ws: ClientWebSocketResponse, endpoint: str) -> Pass:
         """Runs the dialler's part of the handshake."""
-        mine = os.urandom(NONCE_BYTES)
+        mine = self._system.entropy(NONCE_BYTES)
         challenged = await meet(ws, endpoint, self._tls, mine)
         try:
             await ws.send_bytes(handshake.proof(self._key, mine, challenged))
@@ -103,10 +105,10 @@ class Dialler:
             raise _unproved(error) from error
 
 
-def new_client() -> ClientSession:
+def new_client(streams: Streams = KERNEL) -> ClientSession:
     """Returns an HTTP client that follows no redirect, keeps no cookie and uses no proxy."""
     return ClientSession(
-        connector=TCPConnector(limit=0),
+        connector=StreamConnector(streams),
         timeout=ClientTimeout(total=None, sock_connect=CONNECT_CAP_S),
         cookie_jar=DummyCookieJar(),
         middlewares=(_no_redirect,),

@@ -28,11 +28,11 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import resource
-import socket
 import ssl
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
 from aiohttp import web
@@ -42,6 +42,8 @@ from node.net.aborting import abort
 from node.net.rooms import Bound, Room
 from node.net.tickets import Tickets
 from node.net.traffic import Counts
+from node.system.streams import BoundAddress, Incoming, Listener
+from node.system.system import SYSTEM, System
 
 HEAD_S = 5.0
 """Time limit for the first byte, and again for the rest of the first request's head, TLS included."""
@@ -190,15 +192,15 @@ class Guest:
         "may_say_ahead",
         "origin",
         "room",
-        "sock",
+        "stream",
         "ticket",
         "transport",
     )
 
-    def __init__(self, doors: Doors, sock: socket.socket, origin: Hashable) -> None:
+    def __init__(self, doors: Doors, stream: Incoming, origin: Hashable) -> None:
         self._doors = doors
         self.origin = origin
-        self.sock = sock
+        self.stream = stream
         self.transport: asyncio.Transport | None = None
         self.key: bytes | None = None
         self.ticket: bytes | None = None
@@ -209,7 +211,7 @@ class Guest:
         """How many bytes it may send unread; None while the node reads what arrives."""
         self.ahead = 0
         self.is_silent = True
-        """Whether its first byte is still missing, so that only the doors use its socket."""
+        """Whether its first byte is still missing, so that only the doors use its stream."""
         self.is_gone = False
         self.is_refused = False
 
@@ -348,20 +350,21 @@ class _Door(asyncio.Protocol):
 class Doors:
     """All connections to one server."""
 
-    def __init__(self, counts: Counts, bounds: Bounds = BOUNDS) -> None:
+    def __init__(self, counts: Counts, bounds: Bounds = BOUNDS, system: System = SYSTEM) -> None:
         self._counts = counts
+        self._streams = system.streams
         self._bounds = bounds.within(raise_descriptors(bounds.connections + OTHER_DESCRIPTORS))
         self._rooms: dict[str, Room[Guest]] = {name: Room(each) for name, each in self._bounds.rooms.items()}
         self._strangers_bodies: Room[_Body] = Room(self._bounds.body_bytes)
         self._members_bodies: Room[_Body] = Room(self._bounds.member_body_bytes)
-        self._tickets = Tickets(self._bounds.members.in_all)
+        self._tickets = Tickets(self._bounds.members.in_all, system.entropy)
         self._admitted: dict[bytes, set[Guest]] = {}
         self._guests: dict[asyncio.Protocol, Guest] = {}
         self._handovers: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._server: Callable[[], asyncio.Protocol] | None = None
         self._tls: ssl.SSLContext | None = None
-        self._listener: socket.socket | None = None
+        self._listener: Listener | None = None
         self._pause: asyncio.TimerHandle | None = None
         self._sweeping: asyncio.TimerHandle | None = None
         self._may_accept = float(self._bounds.accepts_saved)
@@ -375,21 +378,19 @@ class Doors:
 
     def open(
         self,
-        listener: socket.socket,
+        bound: BoundAddress,
         server: Callable[[], asyncio.Protocol],
         tls: ssl.SSLContext | None,
     ) -> None:
         """Accepts connections; `server` makes the protocol that handles one (aiohttp's web.Server)."""
-        listener.setblocking(False)
-        self._listener, self._server, self._tls = listener, server, tls
-        self._loop.add_reader(listener, self._accept)
+        self._listener, self._server, self._tls = self._streams.listen(bound), server, tls
+        self._listener.watch(self._accept)
 
     async def shut(self) -> None:
         """Stops listening, closes guests without a whole request and waits for pending handovers."""
         if self._pause is not None:
             self._pause.cancel()
-        if self._listener is not None and self._listener.fileno() >= 0:
-            self._loop.remove_reader(self._listener)
+        if self._listener is not None:
             self._listener.close()
         self._listener = None
         for room in ("quiet", "speaking"):
@@ -454,16 +455,15 @@ class Doors:
             if self._listener is None:
                 return
             try:
-                sock, address = self._listener.accept()
+                stream = self._listener.accept()
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
                 self._rest(error)
                 return
             self._may_accept -= 1
-            sock.setblocking(False)
-            guest = Guest(self, sock, origin_of(address[0]))
-            self._loop.add_reader(sock, self._speaks, guest)
+            guest = Guest(self, stream, origin_of(stream.address))
+            stream.watch(partial(self._speaks, guest))
             self.move(guest, "quiet")
 
     def _affordable(self) -> int:
@@ -488,25 +488,21 @@ class Doors:
     def _look_away(self, for_s: float) -> None:
         """Stops accepting for `for_s` seconds."""
         if self._listener is not None:
-            self._loop.remove_reader(self._listener)
+            self._listener.unwatch()
             self._pause = self._loop.call_later(for_s, self._accept_again)
 
     def _accept_again(self) -> None:
         if self._listener is not None:
-            self._loop.add_reader(self._listener, self._accept)
+            self._listener.watch(self._accept)
 
     def _speaks(self, guest: Guest) -> None:
         """Handles the first byte of a connection, or its end."""
-        try:
-            first = guest.sock.recv(1, socket.MSG_PEEK)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            first = b""
-        if not first:
+        has_spoken = guest.stream.has_spoken()
+        if has_spoken is None:
             self._send_away(guest)
+        if not has_spoken:
             return
-        self._loop.remove_reader(guest.sock)
+        guest.stream.unwatch()
         guest.is_silent = False
         if not guest.is_proved:
             self.move(guest, "speaking")
@@ -517,21 +513,19 @@ class Doors:
     async def _hand_over(self, guest: Guest) -> None:
         """Hands the connection to aiohttp after the TLS handshake."""
         if self._server is None or guest.is_gone:
-            guest.sock.close()
+            guest.stream.close()
             return
         inner = self._server()
         self._guests[inner] = guest
         door = _Door(guest, inner, lambda guest: self._left(guest, inner))
         within_s = None if self._tls is None else self._bounds.speaking.within_s
         try:
-            await self._loop.connect_accepted_socket(
-                lambda: door, guest.sock, ssl=self._tls, ssl_handshake_timeout=within_s
-            )
+            await guest.stream.serve(door, self._tls, within_s)
         except OSError:  # TLS errors and a handshake timeout are OSErrors, too
             if not guest.is_gone:
                 self._counts.drop("a connection without a TLS handshake")
             self._left(guest, inner)
-            guest.sock.close()
+            guest.stream.close()
             return
         if guest.is_gone and guest.transport is not None:
             abort(guest.transport)
@@ -570,11 +564,10 @@ class Doors:
         if guest.transport is not None:
             abort(guest.transport)
         elif guest.is_silent:
-            self._loop.remove_reader(guest.sock)
-            guest.sock.close()
+            guest.stream.unwatch()
+            guest.stream.close()
         else:  # the handover is pending; it ends when it reads the end of the stream
-            with suppress(OSError):
-                guest.sock.shutdown(socket.SHUT_RDWR)
+            guest.stream.shut()
 
     def _forget(self, guest: Guest) -> None:
         guest.is_gone = True

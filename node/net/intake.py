@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from node.logs import Log
 from node.net.reply_path import Back
 from node.net.traffic import Counts, phase_of
+from node.system.system import SYSTEM, Tap
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.wire import codec
 from protocol.wire.limits import MAX_HEADER_BYTES
@@ -28,8 +29,9 @@ log = Log("transport")  # input from strangers is counted, and logged only at th
 class Intake:
     """Decodes frames, counts them and passes on their messages. `receive` may raise RemoteProtocolError."""
 
-    def __init__(self, receive: Receive, counts: Counts) -> None:
+    def __init__(self, receive: Receive, counts: Counts, tap: Tap = SYSTEM.tap) -> None:
         self._receive = receive
+        self._tap = tap
         self._counts = counts
 
     async def take(self, frame: bytes | memoryview, back: Back) -> None:
@@ -40,6 +42,7 @@ class Intake:
         """
         try:
             message = codec.decode(frame)
+            self._tap("in", message)
             self._counts.received[phase_of(message)] += len(frame)
             await self._receive(message, back)
         except TooEarly:

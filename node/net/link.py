@@ -14,7 +14,6 @@ import asyncio
 import errno
 import math
 import os
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,6 +30,8 @@ from node.net.reply_path import NO_WAY_BACK
 from node.net.resending import AGAIN_FOR_S, KEPT_FRAMES, Kept, Outgoing
 from node.net.tls import Tls
 from node.net.traffic import Counts
+from node.system.clock import Clock
+from node.system.streams import Streams
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.swarm.meeting.discovery import NOBODY_LISTENS
 from protocol.wire.codec import Frame
@@ -97,6 +98,8 @@ class Hub(Protocol):
 
     limits: Limits
     tls: Tls | None
+    clock: Clock
+    streams: Streams
     control_budget: Budget
     bulk_budget: Budget
     kept_budget: Budget
@@ -143,11 +146,11 @@ class Link:
         """Timers of the small messages that will be sent again."""
         self._gave_up_s = -math.inf
         """When this link last gave up a bulk frame that the peer kept refusing as too early."""
-        self._bulk_client = BulkClient(endpoint, CONNECT_CAP_S, BULK_TIMEOUT_S, hub.tls)
+        self._bulk_client = BulkClient(endpoint, CONNECT_CAP_S, BULK_TIMEOUT_S, hub.tls, hub.streams)
         self._opened: Opened | None = None
         self._fault: asyncio.Future[None] = loop.create_future()
         self._is_over = False
-        self.used_s = time.monotonic()  # finer than the time of some event loops
+        self.used_s = hub.clock.monotonic()  # finer than the time of some event loops
         """When something was last sent."""
         self.task = asyncio.create_task(self._run(), name=f"link {endpoint}")
         self.task.add_done_callback(self._ended)
@@ -299,7 +302,7 @@ class Link:
 
     def _idle_in_s(self) -> float:
         """Returns the seconds until the link counts as idle if nothing is sent meanwhile."""
-        now_s = time.monotonic()
+        now_s = self._hub.clock.monotonic()
         if len(self._control) or len(self._bulk) or self._early or self._later:
             self.used_s = now_s
         return self.used_s + self._hub.limits.idle_s - now_s
@@ -471,7 +474,7 @@ class Link:
 
     def _sent(self, outgoing: Outgoing) -> None:
         self._hub.sent(outgoing.message, len(outgoing.frame))
-        self.used_s = time.monotonic()
+        self.used_s = self._hub.clock.monotonic()
 
 
 class _Reply:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from node.addresses import PeerAddress, split_endpoint
 from node.errors import ConfigError, UserError, reason
+from node.system.streams import BoundAddress
 
 BACKLOG = 512
 """Connections that may wait for accept: some four seconds in a flood (node.net.doors); a dial waits five."""
@@ -60,7 +61,7 @@ def listen_where_possible(peers: Iterable[PeerAddress], mine: bytes | None) -> s
     return listen(DEFAULT)
 
 
-def endpoint_of(listener: socket.socket, asked: str | None) -> str:
+def endpoint_of(listener: BoundAddress, asked: str | None) -> str:
     """Returns the HOST:PORT to announce: the host of `asked`, if given, and the bound port."""
     host, port = listener.getsockname()[:2]
     if asked is not None:

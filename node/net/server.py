@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
@@ -24,6 +23,8 @@ from node.net.tls import Tls
 from node.net.traffic import Counts
 from node.net.versions import UPGRADE_REQUIRED, Mixed
 from node.net.visits import Visits, new_websocket, ticket_of
+from node.system.streams import BoundAddress
+from node.system.system import SYSTEM, System
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.wire import codec
 from protocol.wire.ids import Key
@@ -52,6 +53,7 @@ class Server:
         tls: Tls | None,
         is_member: Callable[[Key], bool],
         bounds: Bounds = BOUNDS,
+        system: System = SYSTEM,
     ) -> None:
         """`is_member` tells whether the holder of a proved key has a place that no stranger can take."""
         self._intake = intake
@@ -61,14 +63,15 @@ class Server:
         self._counts = counts
         self._tls = tls
         self._bounds = bounds
+        self._system = system
         self._incoming: set[web.WebSocketResponse] = set()
         self._takes_links = True
         self._runner: web.AppRunner | None = None
         self._doors: Doors | None = None
 
-    async def start(self, listener: socket.socket, routes: Iterable[web.RouteDef]) -> None:
+    async def start(self, listener: BoundAddress, routes: Iterable[web.RouteDef]) -> None:
         """Serves on an already bound socket. `routes` are those besides frames (node.net.routes)."""
-        doors = Doors(self._counts, self._bounds)
+        doors = Doors(self._counts, self._bounds, self._system)
         app = web.Application(client_max_size=MAX_FRAME_BYTES, middlewares=[_at(doors, self._intake.drop)])
         app.add_routes([web.get("/v1/link", self._link), web.post(BULK, self._bulk)])
         app.add_routes(routes)

@@ -7,8 +7,9 @@ secret of 32 bytes. Tickets are looked up by their hash, so the time of a look-u
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import OrderedDict
+
+from node.system.system import SYSTEM, Entropy
 
 TICKET_BYTES = 32
 
@@ -16,7 +17,8 @@ TICKET_BYTES = 32
 class Tickets:
     """The tickets of one server: at most `at_most`; one more invalidates the oldest."""
 
-    def __init__(self, at_most: int) -> None:
+    def __init__(self, at_most: int, entropy: Entropy = SYSTEM.entropy) -> None:
+        self._entropy = entropy
         self._at_most = at_most
         self._owners: OrderedDict[bytes, bytes] = OrderedDict()
 
@@ -25,7 +27,7 @@ class Tickets:
 
     def issue(self, key: bytes) -> bytes:
         """Returns a new ticket for the owner of this key."""
-        ticket = os.urandom(TICKET_BYTES)
+        ticket = self._entropy(TICKET_BYTES)
         self._owners[_hashed(ticket)] = key
         if len(self._owners) > self._at_most:
             self._owners.popitem(last=False)

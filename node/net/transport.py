@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
@@ -24,6 +23,8 @@ from node.net.tls import Tls
 from node.net.traffic import Counts, phase_of
 from node.net.versions import Mixed
 from node.net.visits import Visits
+from node.system.streams import BoundAddress
+from node.system.system import SYSTEM, System
 from protocol.crypto.node_key import NodeKey
 from protocol.wire import codec
 from protocol.wire.ids import Key
@@ -50,6 +51,7 @@ class Transport:
         warn: Callable[[str], None],
         is_member: Callable[[Key], bool],
         limits: Limits = LIMITS,
+        system: System = SYSTEM,
     ) -> None:
         """Creates the transport; `start` opens it.
 
@@ -64,10 +66,14 @@ class Transport:
             is_member: whether the holder of a proved key has a place that no stranger can take; may be called
                 at any time.
             limits: the bounds of the links' queues.
+            system: the computer on which it runs.
         """
         self._heavy = heavy
         self.tls = tls
         self.limits = limits
+        self.clock = system.clock
+        self.streams = system.streams
+        self._tap = system.tap
         self.control_budget = Budget(limits.all_control_bytes, None)
         self.bulk_budget = Budget(limits.all_bulk_bytes, None)
         self.kept_budget = Budget(limits.all_kept_bytes, None)
@@ -76,14 +82,14 @@ class Transport:
         self._links: dict[str, Link] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         """The tasks of all links, including links that are ending."""
-        self._dialler = Dialler(key, tls)
+        self._dialler = Dialler(key, tls, system)
         self._encoded: deque[tuple[Message, codec.Frame]] = deque(maxlen=ENCODED)
         self.counts = Counts()
-        self.intake = Intake(receive, self.counts)
-        visits = Visits(key, self.intake, self.counts)
-        self._server = Server(self.intake, visits, Mixed(warn), self.counts, tls, is_member)
+        self.intake = Intake(receive, self.counts, system.tap)
+        visits = Visits(key, self.intake, self.counts, system)
+        self._server = Server(self.intake, visits, Mixed(warn), self.counts, tls, is_member, system=system)
 
-    async def start(self, listener: socket.socket, routes: Iterable[web.RouteDef]) -> None:
+    async def start(self, listener: BoundAddress, routes: Iterable[web.RouteDef]) -> None:
         """Serves on an already bound socket. `routes` are those besides frames (node.net.routes)."""
         await self._server.start(listener, routes)
         await self._dialler.start()
@@ -135,7 +141,8 @@ class Transport:
         return made
 
     def sent(self, message: Message, count: int) -> None:
-        """Counts the bytes of a sent message."""
+        """Counts the bytes of a message that is sent now."""
+        self._tap("out", message)
         self.counts.sent[phase_of(message)] += count
 
     async def connect(self, endpoint: str) -> Opened:

@@ -8,7 +8,6 @@ One task reads a websocket, another writes it. Replies wait in a bounded queue.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Callable
 from functools import partial
@@ -23,6 +22,7 @@ from node.net.outbox import Budget, Outbox
 from node.net.reply_path import NO_WAY_BACK, Back, Nowhere
 from node.net.traffic import Counts, phase_of
 from node.net.versions import SUBPROTOCOL
+from node.system.system import SYSTEM, Entropy, System, Tap
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.wire import codec, handshake
@@ -62,11 +62,12 @@ Said = tuple[bytes, str]
 class Visits:
     """The incoming links of a node. From the handshake on, a key identifies each end of a link."""
 
-    def __init__(self, key: NodeKey, intake: Intake, counts: Counts) -> None:
+    def __init__(self, key: NodeKey, intake: Intake, counts: Counts, system: System = SYSTEM) -> None:
         """`key` is this node's own; the node shows it to every dialler."""
         self._key = key
         self._intake = intake
         self._counts = counts
+        self._system = system
         self._budget = Budget(ALL_BACK_BYTES, None)
         self._visitors: dict[Key, Visitor] = {}
         """The latest link of each key."""
@@ -80,7 +81,7 @@ class Visits:
         """
         await ws.prepare(request)
         try:
-            key = await _welcome(ws, self._key)
+            key = await _welcome(ws, self._key, self._system.entropy)
         except ConnectionError:
             return  # the dialler has gone
         except (TimeoutError, RemoteProtocolError):
@@ -89,7 +90,7 @@ class Visits:
             return
         heard(key)
         ticket = tickets.ticket(key)
-        visitor = self._visitors[key] = Visitor(ws, key, self._counts, self._budget)
+        visitor = self._visitors[key] = Visitor(ws, key, self._counts, self._budget, self._system.tap)
         try:
             visitor.say(handshake.ticket(ticket))
             await self._read(ws, visitor, partial(heard, key))
@@ -129,8 +130,9 @@ class Visits:
 class Visitor:
     """An incoming link whose key was proved: the way back to its far end."""
 
-    def __init__(self, ws: web.WebSocketResponse, key: Key, counts: Counts, budget: Budget) -> None:
+    def __init__(self, ws: web.WebSocketResponse, key: Key, counts: Counts, budget: Budget, tap: Tap) -> None:
         self._ws = ws
+        self._tap = tap
         self.key: Key | None = key
         self._counts = counts
         self._outbox: Outbox[Said] = Outbox(BACK_FRAMES, Budget(BACK_BYTES, budget))
@@ -143,6 +145,7 @@ class Visitor:
             if len(frame) > SMALL_BYTES:
                 self._counts.drop(_TOO_LARGE)
             else:
+                self._tap("out", message)
                 self._put(frame.join(), phase_of(message))
 
     def say(self, frame: bytes) -> None:
@@ -176,10 +179,10 @@ class Visitor:
         await asyncio.gather(self._writing, return_exceptions=True)
 
 
-async def _welcome(ws: web.WebSocketResponse, key: NodeKey) -> Key:
+async def _welcome(ws: web.WebSocketResponse, key: NodeKey, entropy: Entropy) -> Key:
     """Runs the acceptor's part of a handshake except for the ticket. Returns the dialler's key."""
     async with asyncio.timeout(PROVE_S):
-        theirs, mine = handshake.read_knock(_data(await ws.receive())), os.urandom(NONCE_BYTES)
+        theirs, mine = handshake.read_knock(_data(await ws.receive())), entropy(NONCE_BYTES)
         await ws.send_bytes(handshake.challenge(key, theirs, mine))
         return handshake.read_proof(_data(await ws.receive()), theirs, mine, key.public)
 

@@ -8,7 +8,6 @@ attacker's host name that resolves to this address), and the request must not co
 from __future__ import annotations
 
 import hmac
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from aiohttp import web
 from node.addresses import is_loopback, parse_key, split_endpoint
 from node.errors import ConfigError
 from node.storage.key_file import read_secret, write_secret
+from node.system.system import SYSTEM, System
 
 TOKEN_BYTES = 32
 _SAME = {"same-origin", "none"}
@@ -71,20 +71,20 @@ def access_of(endpoint: str, bound: str, url: str, token: Callable[[], str]) -> 
     return Access(split_endpoint(endpoint)[0], None if is_local else token(), f"{url}/")
 
 
-def new_token() -> str:
+def new_token(system: System = SYSTEM) -> str:
     """Returns 32 random bytes from the system's CSPRNG as 64 hex digits."""
-    return os.urandom(TOKEN_BYTES).hex()
+    return system.entropy(TOKEN_BYTES).hex()
 
 
-def kept_token(path: Path) -> str:
+def kept_token(path: Path, system: System = SYSTEM) -> str:
     """Returns the token in a file, which the first start creates, mode 0600.
 
     Raises ConfigError if the file is unusable or does not hold a token.
     """
     kept = read_secret(path, "token", 2 * TOKEN_BYTES)
     if kept is None:
-        kept = new_token()
-        write_secret(path, "token", kept)
+        kept = new_token(system)
+        write_secret(path, "token", kept, system.disk)
     if parse_key(kept) is None:
         raise ConfigError(
             f"the token file {path} does not hold a token: 64 hex digits; delete it, and a new one is made"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
@@ -60,7 +59,7 @@ class NodeViewSource:
 
     async def _count(self) -> None:
         """Computes what is spent, at most once in COUNTED_S: with steps the ledger changes more often."""
-        ledger, now = self._inspector.state.ledger, time.monotonic()
+        ledger, now = self._inspector.state.ledger, self.now()
         is_due = self._counted_at is None or now - self._counted_at >= COUNTED_S or self.ended
         if ledger != self._ledger and is_due:
             self._privacy = await asyncio.to_thread(facts, self._inspector.mechanism, ledger)

@@ -10,6 +10,7 @@ from pathlib import Path
 from node.storage.records import SwarmFigure, Traffic
 from node.storage.vector_files import Floats
 from node.storage.whole_files import replace_file
+from node.system.disk import DISK, Disk
 from node.training.headline import Headline
 from node.training.metric_words import headline_text
 from node.training.model_file import Card, Tensors, read_tensors, write_model
@@ -142,10 +143,11 @@ class Summary:
 class Folder:
     """Reads and writes the artifacts in a node's --out."""
 
-    def __init__(self, path: Path, card: Card) -> None:
+    def __init__(self, path: Path, card: Card, disk: Disk = DISK) -> None:
         """`card`: the metadata of the model files that is the same in every round."""
         self.path = path
         self._card = card
+        self._disk = disk
 
     def history(self) -> list[dict[str, object]]:
         """Returns the lines so far, without a last line that a crash cut off."""
@@ -185,7 +187,7 @@ class Folder:
     def summary(self, summary: Summary) -> None:
         """Writes summary.json, replacing it in one step."""
         text = json.dumps(summary.as_json(), indent=1, allow_nan=False)
-        replace_file(self.path / "summary.json", (text.encode() + b"\n",), durable=True)
+        replace_file(self.path / "summary.json", (text.encode() + b"\n",), durable=True, disk=self._disk)
 
 
 def read_history(folder: Path) -> list[dict[str, object]]:

@@ -10,8 +10,6 @@ If the owner has a loss gate (node.runtime.loss_gate), it judges a new base befo
 from __future__ import annotations
 
 import asyncio
-import os
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -42,6 +40,7 @@ from node.runtime.weighting import WRONG_WEIGHTS
 from node.storage.records import Ending, SwarmFigure
 from node.storage.state import Kept, State
 from node.storage.vector_files import Floats
+from node.system.system import SYSTEM, System
 from node.training.trainer import Diverged, Interrupted, Learner
 from protocol.actions import (
     Action,
@@ -100,8 +99,10 @@ class Engine:
         tls: Tls,
         tracker: KnownTracker,
         key: NodeKey,
+        system: System = SYSTEM,
     ) -> None:
         """`key` is this node's own; the node shows it when it dials and when it accepts a link."""
+        self._system = system
         heavy = is_heavy(state.dimension)
         self._aside = asyncio.to_thread if heavy else _at_once
         self._plan = plan
@@ -119,8 +120,9 @@ class Engine:
             loss_gate=loss_gate,
             folder=folder,
             observer=observer,
+            clock=system.clock,
         )
-        self._shell = Shell(node, self._send, self._perform, heavy, node.is_light)
+        self._shell = Shell(node, self._send, self._perform, heavy, node.is_light, system.clock)
         self.transport = Transport(
             receive=self._shell.receive,
             unreachable=self._shell.unreachable,
@@ -130,6 +132,7 @@ class Engine:
             key=key,
             warn=self._warn,
             is_member=node.is_member,
+            system=system,
         )
         self._serving = Serving(partial(answer, state), self.transport.hand, self.transport.counts)
         self._outcome: asyncio.Future[Completed | Failed] | None = None
@@ -137,7 +140,7 @@ class Engine:
         self.stopping = Stopping()
         self._had_a_swarm = state.base.generation > 0
         self._is_deserted = False
-        self._meter = Meter(self.transport.counts)
+        self._meter = Meter(self.transport.counts, system.clock)
         self.inspector = Inspector(
             plan=plan,
             node=node,
@@ -153,7 +156,7 @@ class Engine:
         """Whether no further step can come: the others have ended, or all budgets are spent."""
         self._number = 0
         """The round that was announced last as begun."""
-        self._aggregating_since = time.monotonic()
+        self._aggregating_since = self._system.clock.monotonic()
 
     @property
     def round(self) -> int:
@@ -171,7 +174,7 @@ class Engine:
         """Runs all rounds, then the closing; `show` runs beside them. Raises UserError if it cannot go on."""
         async with asyncio.TaskGroup() as tasks:
             timer = tasks.create_task(self._shell.keep_time())
-            clock = tasks.create_task(wall_clock.watch(self._set))
+            clock = tasks.create_task(wall_clock.watch(self._set, self._system.clock))
             serving = tasks.create_task(self._serving.run())
             shown = [] if show is None else [tasks.create_task(show(self.inspector.take))]
             rounds = tasks.create_task(self._rounds())
@@ -252,7 +255,7 @@ class Engine:
         with suppress(Interrupted):
             self._training = await asyncio.to_thread(self._train, number)
             self._warn_of_rows(self._training)
-            self._aggregating_since = time.monotonic()
+            self._aggregating_since = self._system.clock.monotonic()
             outcome = await (self._aggregate() if self._training.offered else self._follow())
             self._meter.enter("idle")
             if outcome is not None:
@@ -264,7 +267,7 @@ class Engine:
     def _ending(self, outcome: Completed | Failed, swarm: SwarmFigure | None = None) -> Ending:
         """Returns the ending to store with what the sum changes; called once for each sum."""
         part_of = None if self._plan.report_every is None else self._number
-        aggregate_s = time.monotonic() - self._aggregating_since
+        aggregate_s = self._system.clock.monotonic() - self._aggregating_since
         ending = ending_of(outcome, self._training, aggregate_s, self._meter, part_of)
         return self._history.tallied(replace(ending, swarm=swarm))
 
@@ -287,7 +290,7 @@ class Engine:
     async def _offer(self) -> None:
         """Hands the offer to the session, which alone holds the vector when this returns."""
         offer = await asyncio.to_thread(self._contribution.offer)
-        rand = os.urandom(32)
+        rand = self._system.entropy(32)
         await self._shell.feed(lambda now: self._node.offer(offer, rand, now))
 
     async def _follow(self) -> Completed | Failed | None:

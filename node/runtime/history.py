@@ -8,7 +8,6 @@ If the process is killed or told to end between the step and the line, `catch_up
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 
 from mechanisms.accounting.ledger import Ledger, Spent
@@ -24,6 +23,7 @@ from node.runtime.plan import Plan
 from node.runtime.privacy_budget import facts, spent_alone, spent_by
 from node.storage.records import Ending, SwarmFigure, Traffic
 from node.storage.state import State
+from node.system.clock import CLOCK, Clock
 from node.training.trainer import Evaluation, Learner
 from protocol.actions import Completed, Failed
 from protocol.wire.messages import Base
@@ -70,7 +70,9 @@ class RoundHistory:
         loss_gate: NodeLossGate,
         folder: Folder,
         observer: Observer,
+        clock: Clock = CLOCK,
     ) -> None:
+        self._now = clock.monotonic
         self._plan = plan
         self._state = state
         self._trainer = trainer
@@ -80,7 +82,7 @@ class RoundHistory:
         self._observer = observer
         self._refused: Refused | None = None
         self._evaluation: tuple[bytes, Evaluation] | None = None
-        self._began = time.monotonic()
+        self._began = self._now()
         self._earlier = Traffic(0.0)
         self._written = 0
         """The last round with a line."""
@@ -142,7 +144,7 @@ class RoundHistory:
         )
         self._written = number  # this process does not retry a line that fails half-way
         await asyncio.to_thread(self._folder.append, record)
-        if self._plan.report_every is None or time.monotonic() >= self._save_at:
+        if self._plan.report_every is None or self._now() >= self._save_at:
             await self.save_models()
         self._observer.handle(RoundEnded(record, self._plan.rounds))
 
@@ -155,7 +157,7 @@ class RoundHistory:
 
     async def save_models(self) -> None:
         """Writes the agreed base and the working model as they are now."""
-        self._save_at = time.monotonic() + SAVE_EVERY_S
+        self._save_at = self._now() + SAVE_EVERY_S
         await asyncio.to_thread(
             self._folder.models,
             tensors_of=self._trainer.tensors,
@@ -173,7 +175,7 @@ class RoundHistory:
         summary = run_summary(
             history=self._folder.history(),
             earlier=self._earlier,
-            seconds=time.monotonic() - self._began,
+            seconds=self._now() - self._began,
             counts=counts,
             evaluation=evaluation,
             privacy=facts(self._mechanism, self._state.ledger),

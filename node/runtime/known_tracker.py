@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from node.addresses import PeerAddress, parse_peer
 from node.errors import ConfigError, reason
 from node.storage.regular_files import check_regular
+from node.storage.whole_files import replace_file
+from node.system.disk import DISK, Disk
 from protocol.wire.ids import Key
 
-FILE = "tracker.pub"
 _MOST_BYTES = 64 * 1024
 
 
@@ -21,6 +21,7 @@ class KnownTracker:
 
     pinned: Key | None
     file: Path
+    disk: Disk = DISK
 
     def key_at(self, endpoint: str) -> Key | None:
         """Returns the key that the tracker at `endpoint` must have; None at the first contact.
@@ -35,18 +36,13 @@ class KnownTracker:
         """Stores the key of the tracker at `endpoint`; it is on disk when this returns."""
         others = [known for known in self._known() if known.endpoint != endpoint]
         lines = [f"{known.key.hex()}@{known.endpoint}" for known in others if known.key is not None]
-        made = self.file.with_name(f".{self.file.name}")
         try:
-            with made.open("w", encoding="ascii") as file:
-                file.write("\n".join([*lines, f"{key.hex()}@{endpoint}", ""]))
-                file.flush()
-                os.fsync(file.fileno())
-            made.replace(self.file)
-            folder = os.open(self.file.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            replace_file(
+                self.file,
+                ("\n".join([*lines, f"{key.hex()}@{endpoint}", ""]).encode("ascii"),),
+                durable=True,
+                disk=self.disk,
+            )
         except OSError as error:
             raise ConfigError(f"the file {self.file} cannot be written: {reason(error)}") from error
 

@@ -22,6 +22,7 @@ from node.runtime.swarm_metric import Counted, NoMetric, SwarmMetric
 from node.runtime.updates import Updates
 from node.runtime.weighting import make_weighting
 from node.storage.state import State
+from node.system.system import SYSTEM, Entropy
 from node.task.sections import Task
 from node.training.noised_tallies import noised
 from node.training.step_trainer import StepTrainer
@@ -49,19 +50,24 @@ class Learning:
 
 
 def make_learning(
-    task: Task, model: nn.Module, dataset: Dataset, seed: int, mechanism: Mechanism
+    task: Task,
+    model: nn.Module,
+    dataset: Dataset,
+    seed: int,
+    mechanism: Mechanism,
+    entropy: Entropy = SYSTEM.entropy,
 ) -> Learning:
     """Prepares a node's learning; raises ConfigError."""
     if isinstance(mechanism, DistributedDP):
-        return _steps(task, model, dataset, seed, mechanism)
+        return _steps(task, model, dataset, seed, mechanism, entropy)
     bound = offer_bound(task, mechanism)
-    trainer = make_trainer(task, model, dataset, seed, mechanism.gradient)
+    trainer = make_trainer(task, model, dataset, seed, mechanism.gradient, entropy)
     weighting = make_weighting(task.aggregation, len(dataset.train_y), bound)
     size = len(trainer.vector())
-    metric = make_swarm_metric(task, trainer, dataset, mechanism, bound)
+    metric = make_swarm_metric(task, trainer, dataset, mechanism, bound, entropy)
     return Learning(
         trainer=trainer,
-        contribution=lambda state: Updates(state, trainer, mechanism, weighting, metric),
+        contribution=lambda state: Updates(state, trainer, mechanism, weighting, metric, entropy),
         dimension=size,
         offered=size + weighting.slots + metric.slots,
         bound=bound,
@@ -71,7 +77,12 @@ def make_learning(
 
 
 def make_swarm_metric(
-    task: Task, trainer: Trainer, dataset: Dataset, mechanism: Mechanism, bound: float | None
+    task: Task,
+    trainer: Trainer,
+    dataset: Dataset,
+    mechanism: Mechanism,
+    bound: float | None,
+    entropy: Entropy = SYSTEM.entropy,
 ) -> SwarmMetric:
     """Returns what `aggregation.swarm_metric` names; raises ConfigError if it does not fit the targets.
 
@@ -98,7 +109,7 @@ def make_swarm_metric(
         every=section.swarm_metric_every * (1 if plan is None else plan.report_every),
         carrier=RingWords(tally.size) if bound is None else DigitWords(tally.size, bound),
         outputs=trainer.outputs_by_row,
-        noise=SystemWords(),
+        noise=SystemWords(entropy),
     )
 
 
@@ -108,12 +119,14 @@ def _computed(mechanism: Mechanism) -> Mapping[str, float]:
     return {} if noise is None else {"metric_noise_multiplier": noise.noise_multiplier}
 
 
-def _steps(task: Task, model: nn.Module, dataset: Dataset, seed: int, mechanism: DistributedDP) -> Learning:
+def _steps(
+    task: Task, model: nn.Module, dataset: Dataset, seed: int, mechanism: DistributedDP, entropy: Entropy
+) -> Learning:
     shared, plan = mechanism.shared, task.step_plan
     if plan is None:
         raise ValueError("a task with shared noise has a plan of its steps")
-    trainer = StepTrainer(task, plan, model, dataset, seed, shared)
-    metric = make_swarm_metric(task, trainer, dataset, mechanism, None)
+    trainer = StepTrainer(task, plan, model, dataset, seed, shared, SystemWords(entropy))
+    metric = make_swarm_metric(task, trainer, dataset, mechanism, None, entropy)
     return Learning(
         trainer=trainer,
         contribution=lambda state: Steps(state, trainer, mechanism, metric),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 
 from node.net.traffic import Counts
 from node.storage.records import Traffic
+from node.system.clock import CLOCK, Clock
 
 PHASES = ("group", "shares", "sums")
 
@@ -14,10 +14,11 @@ PHASES = ("group", "shares", "sums")
 class Meter:
     """Books time to the phase in which it was spent, and takes bytes from the transport's totals."""
 
-    def __init__(self, counts: Counts) -> None:
+    def __init__(self, counts: Counts, clock: Clock = CLOCK) -> None:
         self._counts = counts
+        self._now = clock.monotonic
         self._phase = "idle"
-        self._since = time.monotonic()
+        self._since = self._now()
         self.begin()
 
     def begin(self) -> None:
@@ -25,12 +26,12 @@ class Meter:
         self._sent = Counter(self._counts.sent)
         self._received = Counter(self._counts.received)
         self._seconds: Counter[str] = Counter()
-        self._since = time.monotonic()
+        self._since = self._now()
         self.clipped = 0
 
     def enter(self, phase: str) -> None:
         """Books the time since the last call, and books time to `phase` from now on."""
-        now = time.monotonic()
+        now = self._now()
         self._seconds[self._phase] += now - self._since  # type: ignore[assignment]
         self._phase, self._since = phase, now
 

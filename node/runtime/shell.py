@@ -14,13 +14,13 @@ contents of an action (protocol.wire.bulk); who may answer at an endpoint (proto
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
 from node.net.reply_path import Back
+from node.system.clock import CLOCK, Clock, SteadyClock
 from protocol.actions import Action, Reply, Send
 from protocol.aggregation.session_machine import is_always_light
 from protocol.errors import RemoteProtocolError
@@ -35,21 +35,6 @@ Light = Callable[[], bool]
 """Returns whether an event is light; called under the lock when the event enters the machine."""
 T = TypeVar("T")
 _HEAVY_BYTES = 4 * 1024 * 1024  # docs/decisions/node.md says why this many
-
-
-class Clock:
-    """A clock of Unix seconds that never jumps."""
-
-    def __init__(self) -> None:
-        self._offset = time.time() - time.monotonic()
-
-    def now(self) -> float:
-        """Returns the time in Unix seconds."""
-        return self.at(time.monotonic())
-
-    def at(self, monotonic_s: float) -> float:
-        """Returns the time in Unix seconds at a moment of the monotonic clock."""
-        return monotonic_s + self._offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +63,7 @@ class Shell:
         perform: Perform,
         heavy: bool,
         is_light: Callable[[Message], bool] = is_always_light,
+        clock: Clock = CLOCK,
     ) -> None:
         """`heavy`: events that are not light may take more than some tens of ms and run in a thread.
 
@@ -98,7 +84,7 @@ class Shell:
         """How many tasks wait for the lock; it may be free while the next one is not yet woken."""
         self._running: set[asyncio.Task[None]] = set()
         self._is_over = False
-        self.clock = Clock()
+        self.clock = SteadyClock(clock)
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Receives the first error of this node itself; the task that runs the shell waits for it."""
 

@@ -23,6 +23,7 @@ from node.runtime.weighting import Weighting
 from node.storage.records import NOTHING
 from node.storage.state import State
 from node.storage.vector_files import Floats
+from node.system.system import SYSTEM, Entropy
 from node.training.trainer import Learner
 from protocol.actions import Completed, Healed, Spend, Vote
 from protocol.wire.messages import Base
@@ -32,14 +33,20 @@ class Updates:
     """A node's updates. It remembers what the last offer costs until it is spent."""
 
     def __init__(
-        self, state: State, learner: Learner, mechanism: Mechanism, weighting: Weighting, metric: SwarmMetric
+        self,
+        state: State,
+        learner: Learner,
+        mechanism: Mechanism,
+        weighting: Weighting,
+        metric: SwarmMetric,
+        entropy: Entropy = SYSTEM.entropy,
     ) -> None:
         self._state = state
         self._learner = learner
         self._mechanism = mechanism
         self._weighting = weighting
         self._metric = metric
-        self._words = SystemWords()
+        self._words = SystemWords(entropy)
         self.receipt = NOTHING
         """What the last offer costs, and the mechanism's memory after it."""
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from node.errors import ConfigError, UserError, database_advice, reason
 from node.storage.whole_files import sync, whole
+from node.system.disk import DISK, Disk
 
 Fact = str | int | bytes | None
 
@@ -41,7 +42,7 @@ commit;
 """
 
 
-def create_database(path: Path, facts: Mapping[str, Fact]) -> None:
+def create_database(path: Path, facts: Mapping[str, Fact], disk: Disk = DISK) -> None:
     """Creates a database with these facts, completely or not at all. Raises UserError if it fails."""
     try:
         with whole(path) as temporary:
@@ -54,8 +55,8 @@ def create_database(path: Path, facts: Mapping[str, Fact]) -> None:
                 connection.execute("commit")
             finally:
                 connection.close()
-            sync(temporary)
-        sync(path.parent)
+            sync(temporary, disk)
+        sync(path.parent, disk)
     except sqlite3.Error as error:
         raise _refused(path, error) from error
 
@@ -63,12 +64,13 @@ def create_database(path: Path, facts: Mapping[str, Fact]) -> None:
 class Database:
     """The tables and their transactions. Any thread may use it, one at a time; `State` ensures this."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, disk: Disk = DISK) -> None:
         """Opens an existing database.
 
         Raises ConfigError if it is empty, damaged or of an unknown version, UserError if SQLite fails.
         """
         self._path = path
+        self._disk = disk
         if not path.stat().st_size:
             raise ConfigError(_lost(path, "is empty"))
         if _is_cut_off(path):
@@ -131,7 +133,7 @@ class Database:
         try:
             self._connection.execute("begin immediate")
             yield self._connection
-            self._connection.execute("commit")
+            self._disk.commit(self._path, self._connection, durable=durable)
         except BaseException as error:
             if self._connection.in_transaction:  # a full disk may have ended it already
                 self._connection.execute("rollback")

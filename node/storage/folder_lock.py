@@ -21,6 +21,7 @@ from pathlib import Path
 from node.errors import ConfigError, UserError, reason
 from node.storage.spend_file import SUFFIX, spend_path
 from node.storage.whole_files import sync, tidy
+from node.system.disk import DISK, Disk
 
 KEY = "node.key"
 HISTORY = "history.jsonl"
@@ -28,10 +29,11 @@ STATE = "state.db"
 MODELS = ("model.safetensors", "private.safetensors")
 SUMMARY = "summary.json"
 VIEW = "view.json"
+TRACKER = "tracker.pub"
 PAGE_TOKEN = "page.token"  # noqa: S105 - the name of a file
 _NEEDS_STATE = (HISTORY, *MODELS, SUMMARY, "vectors", "certificates", f"{STATE}-wal", KEY + SUFFIX)
 """Files that a node writes only beside a `state.db`. A key, a token and foreign files do not need one."""
-_WRITTEN_WHOLE = (KEY, PAGE_TOKEN, STATE, *MODELS, SUMMARY, VIEW)
+_WRITTEN_WHOLE = (KEY, PAGE_TOKEN, STATE, *MODELS, SUMMARY, VIEW, TRACKER)
 
 
 class Lock:
@@ -110,17 +112,17 @@ def check_folder(out: Path, key_file: Path, *, has_key: bool) -> None:
         )
 
 
-def tidy_folder(out: Path, key_file: Path) -> None:
+def tidy_folder(out: Path, key_file: Path, disk: Disk = DISK) -> None:
     """Removes half-written files that a kill left. The caller holds the lock and has read nothing yet."""
     tidy(out, _WRITTEN_WHOLE)
     with suppress(OSError):  # this user may have only read access to a folder of keys
         tidy(key_file.parent, (key_file.name,))
     with suppress(FileNotFoundError):
-        _cut_off_torn_line(out / HISTORY)
-    sync(out)  # a kill may have come after a file got its name and before that name was on disk
+        _cut_off_torn_line(out / HISTORY, disk)
+    sync(out, disk)  # a kill may have come after a file got its name and before that name was on disk
 
 
-def _cut_off_torn_line(path: Path) -> None:
+def _cut_off_torn_line(path: Path, disk: Disk) -> None:
     """Removes a last line that a kill cut off; the node writes it again, from `state.db`."""
     with path.open("r+b") as file:
         size = os.fstat(file.fileno()).st_size
@@ -130,7 +132,7 @@ def _cut_off_torn_line(path: Path) -> None:
             end = lines.rfind(b"\n") + 1
         if end != size:
             file.truncate(end)
-            os.fsync(file.fileno())
+            disk.sync(file.fileno())
 
 
 def _is_there(path: Path) -> bool:

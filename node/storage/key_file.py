@@ -13,14 +13,16 @@ from node.addresses import parse_key
 from node.errors import ConfigError, UserError, reason
 from node.storage.regular_files import check_regular
 from node.storage.whole_files import new_file
+from node.system.disk import DISK, Disk
+from node.system.system import SYSTEM, System
 from protocol.crypto.node_key import KEY_BYTES, NodeKey
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-def new_seed() -> bytes:
+def new_seed(system: System = SYSTEM) -> bytes:
     """Returns the secret of a new key, 32 bytes from the system's CSPRNG."""
-    return os.urandom(KEY_BYTES)
+    return system.entropy(KEY_BYTES)
 
 
 def read_key(path: Path) -> NodeKey | None:
@@ -37,9 +39,9 @@ def read_key(path: Path) -> NodeKey | None:
     return NodeKey(seed)
 
 
-def write_key(path: Path, seed: bytes) -> None:
+def write_key(path: Path, seed: bytes, disk: Disk = DISK) -> None:
     """Writes a new key, mode 0600. Raises ConfigError if the file exists or cannot be written."""
-    write_secret(path, "key", seed.hex())
+    write_secret(path, "key", seed.hex(), disk)
 
 
 @contextmanager
@@ -88,9 +90,9 @@ def read_secret(path: Path, what: str, digits: int) -> str | None:
     return written.decode("ascii", "replace").strip()
 
 
-def write_secret(path: Path, what: str, line: str) -> None:
+def write_secret(path: Path, what: str, line: str, disk: Disk = DISK) -> None:
     """Writes a new file, mode 0600, durably. Raises ConfigError if the file exists or cannot be written."""
     try:
-        new_file(path, f"{line}\n".encode())
+        new_file(path, f"{line}\n".encode(), disk)
     except OSError as error:  # new_file leaves nothing behind: half a key would block the next start
         raise ConfigError(f"the {what} file {path} cannot be written: {reason(error)}") from error

@@ -27,6 +27,7 @@ from mechanisms.accounting.ledger import Event, event_from_text, to_text
 from node.errors import ConfigError, UserError, reason
 from node.storage.regular_files import check_regular
 from node.storage.whole_files import sync
+from node.system.disk import DISK, Disk
 from protocol.wire.messages import Key, Sid
 
 SUFFIX = ".spent"
@@ -52,8 +53,9 @@ class Charge:
 class SpendFile:
     """The charges of one key for one task. Other nodes may write charges for their tasks to the same file."""
 
-    def __init__(self, key_file: Path, key: Key, task: str) -> None:
+    def __init__(self, key_file: Path, key: Key, task: str, disk: Disk = DISK) -> None:
         self.path = spend_path(key_file)
+        self._disk = disk
         self._key = key.hex()
         self._task = task
         self._is_named = False
@@ -99,9 +101,9 @@ class SpendFile:
                 if file.write(text) != len(text):
                     raise UserError(f"{self.path} cannot be written: its disk is full; make room there")
                 if durable:
-                    os.fsync(file.fileno())
+                    self._disk.sync(file.fileno())
             if durable and not self._is_named:
-                sync(self.path.parent)
+                sync(self.path.parent, self._disk)
                 self._is_named = True
         except OSError as error:
             raise UserError(

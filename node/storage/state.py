@@ -43,6 +43,7 @@ from node.storage.piece_file import PieceFile
 from node.storage.records import Ending, Receipt
 from node.storage.spend_file import Charge, SpendFile
 from node.storage.vector_files import Floats, VectorFiles
+from node.system.disk import DISK, Disk
 from protocol.actions import OpenVote
 from protocol.quorum.electorate import Electorate
 from protocol.quorum.lineage import FIRST, Line
@@ -154,6 +155,7 @@ class State:
         key: Key,
         spending: SpendFile | None,
         formerly: Mapping[bytes, str] = MappingProxyType({}),
+        disk: Disk = DISK,
     ) -> None:
         """Opens the state, or creates it with `initial` as the first base.
 
@@ -170,13 +172,13 @@ class State:
         """Names of part files of no kept session, as they were when the last round ended."""
         first = _first_facts(task, parameters, initial, key)
         if not (folder / STATE).exists():
-            create_database(folder / STATE, first)
-        self._database = Database(folder / STATE)
+            create_database(folder / STATE, first, disk)
+        self._database = Database(folder / STATE, disk)
         try:
             if self._database.is_older:
                 self._take_over(folder, key, first)
             self._check(folder, task, parameters, key, formerly)
-            self._files = VectorFiles(folder / "vectors")
+            self._files = VectorFiles(folder / "vectors", disk)
             self._certificates.mkdir(exist_ok=True)
             self._load(initial)
             self.recovered = self._reconcile()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from node.errors import UserError
 from node.storage.whole_files import replace_file, sync
+from node.system.disk import DISK, Disk
 
 Floats = NDArray[np.float32]
 _SUFFIX = ".f32"
@@ -20,10 +21,11 @@ _WORD_BYTES = 4
 class VectorFiles:
     """A folder of (d,) float32 vectors."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, disk: Disk = DISK) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        sync(folder)  # a kill may have come after a vector got its name and before that name was on disk
+        sync(folder, disk)  # a kill may have come between a vector's name and that name on disk
         self._folder = folder
+        self._disk = disk
         self._checked: set[str] = set()
         """Names of files whose content this process has verified."""
 
@@ -37,7 +39,7 @@ class VectorFiles:
         name = self.name_of(vector)
         path = self._path(name)
         if not path.exists():
-            replace_file(path, (_bytes(vector),), durable=True)
+            replace_file(path, (_bytes(vector),), durable=True, disk=self._disk)
         return name
 
     def has(self, name: str) -> bool:

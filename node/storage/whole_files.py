@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from node.system.disk import DISK, Disk
+
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.\d+(-journal|-wal|-shm)?")
 
 
@@ -28,19 +30,19 @@ def whole(path: Path) -> Iterator[Path]:
         raise
 
 
-def replace_file(path: Path, parts: Iterable[bytes | memoryview], durable: bool) -> None:
+def replace_file(path: Path, parts: Iterable[bytes | memoryview], durable: bool, disk: Disk = DISK) -> None:
     """Writes a file completely or not at all. If `durable`, it also survives a crash of the machine."""
     with whole(path) as temporary, temporary.open("wb") as file:
         for part in parts:
             file.write(part)
         if durable:
             file.flush()
-            os.fsync(file.fileno())
+            disk.sync(file.fileno())
     if durable:
-        sync(path.parent)
+        sync(path.parent, disk)
 
 
-def new_file(path: Path, content: bytes) -> None:
+def new_file(path: Path, content: bytes, disk: Disk = DISK) -> None:
     """Writes a file that only its owner can read, durably. Raises FileExistsError if it exists."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)
@@ -49,11 +51,11 @@ def new_file(path: Path, content: bytes) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            disk.sync(file.fileno())
         _name(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    sync(path.parent)
+    sync(path.parent, disk)
 
 
 def _name(temporary: Path, path: Path) -> None:
@@ -68,11 +70,11 @@ def _name(temporary: Path, path: Path) -> None:
         temporary.replace(path)
 
 
-def sync(path: Path) -> None:
+def sync(path: Path, disk: Disk = DISK) -> None:
     """Syncs a file's content, or a folder's names, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        disk.sync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -52,10 +52,11 @@ class StepTrainer(Trainer):
     ) -> None:
         """`words`: secret, for samples and noise; None: the system's. Raises ConfigError as Trainer does."""
         section = task.train
-        super().__init__(model, section, dataset, seed, None, SystemWords(), body=task.model.body)
+        words = words or SystemWords()
+        super().__init__(model, section, dataset, seed, None, words, body=task.model.body)
         self._rule = rule
         self._optimizer = StepOptimizer(section, plan, rule.size)
-        self._shared = SharedSteps(model, self._loss, self._tried, rule, words or SystemWords())
+        self._shared = SharedSteps(model, self._loss, self._tried, rule, words)
 
     def _load_features(self) -> None:
         lacked = self._lacks_features

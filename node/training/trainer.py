@@ -23,6 +23,7 @@ from mechanisms.noise.clipping import NotFinite
 from mechanisms.noise.randomness import SystemWords, Words
 from node.data.dataset import Dataset
 from node.errors import UserError, reason
+from node.system.system import SYSTEM, Entropy
 from node.task.sections import Task, TrainSection
 from node.training.batch_norm import BatchNorms
 from node.training.devices import find_device, within_memory
@@ -398,16 +399,21 @@ class Trainer:
 
 
 def make_trainer(
-    task: Task, model: nn.Module, dataset: Dataset, seed: int, gradient: GradientRule | None
+    task: Task,
+    model: nn.Module,
+    dataset: Dataset,
+    seed: int,
+    gradient: GradientRule | None,
+    entropy: Entropy = SYSTEM.entropy,
 ) -> Trainer:
-    """Returns the trainer of a task's model, with the system's random words; raises ConfigError."""
+    """Returns the trainer of a task's model, with random words of the system; raises ConfigError."""
     return Trainer(
         model=model,
         section=task.train,
         dataset=dataset,
         seed=seed,
         gradient=gradient,
-        words=SystemWords(),
+        words=SystemWords(entropy),
         body=task.model.body,
     )
 

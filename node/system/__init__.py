@@ -1,0 +1,1 @@
+"""What a node needs of its computer: clocks, streams, disk and randomness, each behind one seam."""

@@ -1,0 +1,167 @@
+"""Byte streams between endpoints: the only way in which a node reaches others, and is reached.
+
+A node opens a stream to an endpoint and accepts those that others open to it. Here these are TCP connections
+of the kernel; another implementation of `Streams` may carry them in another way. TLS and HTTP run on top.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+P = TypeVar("P", bound=asyncio.BaseProtocol)
+
+
+class BoundAddress(Protocol):
+    """An address at which others reach this node; a listening socket is one."""
+
+    def getsockname(self) -> Any:
+        """Returns (host, port, ...)."""
+
+    def close(self) -> None:
+        """Gives the address back."""
+
+
+class Incoming(Protocol):
+    """A stream that somebody else opened, of which nothing was read yet.
+
+    It costs little until `serve` hands it to a protocol.
+    """
+
+    @property
+    def address(self) -> str:
+        """The host from which it comes."""
+
+    def watch(self, ready: Callable[[], None]) -> None:
+        """Calls `ready` whenever there is something to read, or the end."""
+
+    def unwatch(self) -> None:
+        """Calls `ready` no more."""
+
+    def has_spoken(self) -> bool | None:
+        """Returns whether its first byte has come; None if the far end has closed it instead."""
+
+    async def serve(
+        self, protocol: asyncio.Protocol, tls: ssl.SSLContext | None, handshake_s: float | None
+    ) -> None:
+        """Hands it to a protocol, after the TLS handshake if there is one. Raises OSError."""
+
+    def shut(self) -> None:
+        """Ends it while `serve` is under way, which then ends with an error."""
+
+    def close(self) -> None:
+        """Closes it, unless `serve` has handed it over."""
+
+
+class Listener(Protocol):
+    """The incoming streams of one address."""
+
+    def watch(self, ready: Callable[[], None]) -> None:
+        """Calls `ready` whenever a stream waits to be accepted."""
+
+    def unwatch(self) -> None:
+        """Calls `ready` no more."""
+
+    def accept(self) -> Incoming:
+        """Returns a waiting stream. Raises BlockingIOError if there is none, else OSError."""
+
+    def close(self) -> None:
+        """Accepts no more."""
+
+
+class Streams(Protocol):
+    """A way to reach others."""
+
+    async def open(
+        self, host: str, port: int, protocol: Callable[[], P], tls: ssl.SSLContext | None
+    ) -> tuple[asyncio.BaseTransport, P]:
+        """Opens a stream to an endpoint, with TLS if there is a context. Raises OSError."""
+
+    def listen(self, bound: BoundAddress) -> Listener:
+        """Returns the streams that others open to an address that is bound already."""
+
+
+class KernelStreams:
+    """TCP connections."""
+
+    async def open(
+        self, host: str, port: int, protocol: Callable[[], P], tls: ssl.SSLContext | None
+    ) -> tuple[asyncio.BaseTransport, P]:
+        """See Streams.open. The addresses of a host are tried in turn, a quarter of a second apart."""
+        loop = asyncio.get_running_loop()
+        return await loop.create_connection(protocol, host, port, ssl=tls, happy_eyeballs_delay=0.25)
+
+    def listen(self, bound: BoundAddress) -> Listener:
+        """See Streams.listen. Raises TypeError unless `bound` is a listening socket."""
+        if not isinstance(bound, socket.socket):
+            raise TypeError(f"{bound!r} is no socket")
+        return _SocketListener(bound)
+
+
+class _SocketListener:
+    """A listening socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self._sock = sock
+        self._loop = asyncio.get_running_loop()
+
+    def watch(self, ready: Callable[[], None]) -> None:
+        self._loop.add_reader(self._sock, ready)
+
+    def unwatch(self) -> None:
+        self._loop.remove_reader(self._sock)
+
+    def accept(self) -> Incoming:
+        sock, address = self._sock.accept()
+        sock.setblocking(False)
+        return _SocketIncoming(sock, address[0])
+
+    def close(self) -> None:
+        if self._sock.fileno() >= 0:
+            self._loop.remove_reader(self._sock)
+            self._sock.close()
+
+
+class _SocketIncoming:
+    """An accepted socket."""
+
+    def __init__(self, sock: socket.socket, address: str) -> None:
+        self._sock = sock
+        self._loop = asyncio.get_running_loop()
+        self.address = address
+
+    def watch(self, ready: Callable[[], None]) -> None:
+        self._loop.add_reader(self._sock, ready)
+
+    def unwatch(self) -> None:
+        self._loop.remove_reader(self._sock)
+
+    def has_spoken(self) -> bool | None:
+        try:
+            return bool(self._sock.recv(1, socket.MSG_PEEK)) or None
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError:
+            return None
+
+    async def serve(
+        self, protocol: asyncio.Protocol, tls: ssl.SSLContext | None, handshake_s: float | None
+    ) -> None:
+        await self._loop.connect_accepted_socket(
+            lambda: protocol, self._sock, ssl=tls, ssl_handshake_timeout=handshake_s
+        )
+
+    def shut(self) -> None:
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._sock.close()
+
+
+KERNEL = KernelStreams()
