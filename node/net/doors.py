@@ -358,7 +358,7 @@ class Doors:
         self._strangers_bodies: Room[_Body] = Room(self._bounds.body_bytes)
         self._members_bodies: Room[_Body] = Room(self._bounds.member_body_bytes)
         self._tickets = Tickets(self._bounds.members.in_all, system.entropy)
-        self._admitted: dict[bytes, set[Guest]] = {}
+        self._admitted: dict[bytes, dict[Guest, None]] = {}
         self._guests: dict[asyncio.Protocol, Guest] = {}
         self._handovers: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
@@ -429,7 +429,7 @@ class Doors:
             guest.prove(key)
             if guest.key == key and guest.ticket is None and not guest.is_gone:
                 guest.ticket = ticket
-                self._admitted.setdefault(ticket, set()).add(guest)
+                self._admitted.setdefault(ticket, {})[guest] = None
         return key
 
     def forget(self, ticket: bytes) -> None:
@@ -575,7 +575,7 @@ class Doors:
         self._rooms[guest.room].leave(guest)
         if guest.ticket is not None:
             others = self._admitted[guest.ticket]
-            others.discard(guest)
+            others.pop(guest, None)
             if not others:
                 del self._admitted[guest.ticket]
 

@@ -64,7 +64,8 @@ class Server:
         self._tls = tls
         self._bounds = bounds
         self._system = system
-        self._incoming: set[web.WebSocketResponse] = set()
+        self._incoming: dict[web.WebSocketResponse, None] = {}
+        """The open websockets, in the order in which they were opened."""
         self._takes_links = True
         self._runner: web.AppRunner | None = None
         self._doors: Doors | None = None
@@ -148,11 +149,11 @@ class Server:
 
         ws = new_websocket()
         guest.link()
-        self._incoming.add(ws)
+        self._incoming[ws] = None
         try:
             await self._visits.host(request, ws, self.doors, heard)
         finally:
-            self._incoming.discard(ws)
+            del self._incoming[ws]
         return ws
 
     def _check_open(self) -> None:

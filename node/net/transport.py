@@ -80,7 +80,7 @@ class Transport:
         self._unreachable = unreachable
         self._reconnected = reconnected
         self._links: dict[str, Link] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         """The tasks of all links, including links that are ending."""
         self._dialler = Dialler(key, tls, system)
         self._encoded: deque[tuple[Message, codec.Frame]] = deque(maxlen=ENCODED)
@@ -98,8 +98,8 @@ class Transport:
         """Sends queued messages for a moment, then closes every link; the other routes are still served."""
         await asyncio.gather(*(link.close() for link in list(self._links.values())))
         if self._tasks:
-            _, slow = await asyncio.wait(self._tasks, timeout=ENDING_S)
-            for task in slow:
+            await asyncio.wait(self._tasks, timeout=ENDING_S)
+            for task in self._tasks:
                 task.cancel()
         await self._server.close_links()
         await self._dialler.close()
@@ -126,8 +126,8 @@ class Transport:
             if len(self._links) >= self.limits.links:
                 min(self._links.values(), key=lambda known: known.used_s).evict()
             link = self._links[endpoint] = Link(self, endpoint)
-            self._tasks.add(link.task)
-            link.task.add_done_callback(self._tasks.discard)
+            self._tasks[link.task] = None
+            link.task.add_done_callback(self._tasks.pop)
         return link
 
     def encoded(self, message: Message) -> codec.Frame:

@@ -13,6 +13,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
+from aiohappyeyeballs import start_connection
+
+_NEXT_ADDRESS_S = 0.25
+
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 
@@ -91,9 +95,12 @@ class KernelStreams:
     async def open(
         self, host: str, port: int, protocol: Callable[[], P], tls: ssl.SSLContext | None
     ) -> tuple[asyncio.BaseTransport, P]:
-        """See Streams.open. The addresses of a host are tried in turn, a quarter of a second apart."""
+        """See Streams.open. A host's addresses are tried in turn, a quarter of a second apart (RFC 8305)."""
         loop = asyncio.get_running_loop()
-        return await loop.create_connection(protocol, host, port, ssl=tls, happy_eyeballs_delay=0.25)
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        sock = await start_connection(found, happy_eyeballs_delay=_NEXT_ADDRESS_S)
+        name = None if tls is None else host
+        return await loop.create_connection(protocol, sock=sock, ssl=tls, server_hostname=name)
 
     def listen(self, bound: BoundAddress) -> Listener:
         """See Streams.listen. Raises TypeError unless `bound` is a listening socket."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -29,6 +28,8 @@ from node.runtime.notices import notice_text
 from node.runtime.shell import Shell
 from node.storage.allow_list import read_allow_list
 from node.storage.key_file import own_key
+from node.system.streams import BoundAddress
+from node.system.system import SYSTEM, System
 from node.tracker.options import TrackerOptions
 from protocol.actions import Action, Named, Notice, Send
 from protocol.crypto.node_key import NodeKey
@@ -41,12 +42,21 @@ def serve(options: TrackerOptions) -> int:
     allow = None if options.allow is None else read_allow_list(options.allow)
     listener = listen(options.listen)
     with listener, own_key(options.key) as key:
-        return asyncio.run(_serve(options, key, allow, listener))
+        return asyncio.run(live(options, key, allow, listener, _on_signals))
 
 
-async def _serve(
-    options: TrackerOptions, key: NodeKey, allow: frozenset[bytes] | None, listener: socket.socket
+async def live(
+    options: TrackerOptions,
+    key: NodeKey,
+    allow: frozenset[bytes] | None,
+    listener: BoundAddress,
+    interrupted: Callable[[Callable[[], None]], None],
+    system: System = SYSTEM,
 ) -> int:
+    """Serves in the caller's event loop until it is told to end; returns the exit status.
+
+    `interrupted` receives the function that tells it to end.
+    """
     log = Log("tracker")
     registry = new_registry()
     tally = TrackerTally(registry)
@@ -72,7 +82,7 @@ async def _serve(
                 await asyncio.to_thread(write_named, beside, dict(named))
         return []
 
-    shell = Shell(tracker, send, perform, heavy=False)
+    shell = Shell(tracker, send, perform, heavy=False, clock=system.clock)
     tls = make_tls(key, options.tls, endpoint, lambda _: frozenset())  # messages name their senders
 
     def warn(text: str) -> None:
@@ -89,6 +99,7 @@ async def _serve(
         key=key,
         warn=warn,
         is_member=tracker.is_member,
+        system=system,
     )
     about = _about(options, key, endpoint, len(allow or ()))
     clock = partial(_set, shell, tracker)
@@ -101,7 +112,8 @@ async def _serve(
     _introduce(options, key, endpoint, access)
     log.info("started", key=key.public.hex()[:KEY_DIGITS], listen=endpoint)
     try:
-        await _until_interrupted(shell, clock, stopped)
+        interrupted(stopped.set)
+        await _until_stopped(shell, clock, stopped, system)
     finally:
         notify(STOPPING)
         await page.close()
@@ -147,15 +159,22 @@ async def _set(shell: Shell, tracker: Tracker, offset_s: float, asleep_s: float)
     await shell.feed(lambda _: tracker.clock(offset_s, asleep_s), light=lambda: True)
 
 
-async def _until_interrupted(
-    shell: Shell, clock: Callable[[float, float], Awaitable[None]], stopped: asyncio.Event
-) -> None:
-    """Runs until SIGINT or SIGTERM, which set `stopped`; raises the tracker's own error, if any."""
+def _on_signals(stop: Callable[[], None]) -> None:
+    """Calls `stop` at SIGINT and SIGTERM."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
+        loop.add_signal_handler(number, stop)
+
+
+async def _until_stopped(
+    shell: Shell,
+    clock: Callable[[float, float], Awaitable[None]],
+    stopped: asyncio.Event,
+    system: System,
+) -> None:
+    """Runs until `stopped` is set; raises the tracker's own error, if any."""
     timer, waiting = asyncio.create_task(shell.keep_time()), asyncio.create_task(stopped.wait())
-    watching = asyncio.create_task(wall_clock.watch(clock))
+    watching = asyncio.create_task(wall_clock.watch(clock, system.clock))
     await asyncio.wait((timer, waiting, shell.broken), return_when=asyncio.FIRST_COMPLETED)
     watching.cancel()
     timer.cancel()

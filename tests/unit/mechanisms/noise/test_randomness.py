@@ -45,9 +45,8 @@ def test_two_sources_of_the_system_share_nothing():
 
 def test_a_key_serves_for_so_many_bytes_and_no_more(monkeypatch):
     """With one and the same key drawn each time, a renewal shows as the words of the beginning."""
-    monkeypatch.setattr(os, "urandom", bytes)
     monkeypatch.setattr(randomness, "_BYTES_A_KEY", 64)
-    words = SystemWords()
+    words = SystemWords(bytes)
     first, second, third = (filled(words, 8) for _ in range(3))
     assert not np.array_equal(first, second)
     assert np.array_equal(first, third)
@@ -55,21 +54,19 @@ def test_a_key_serves_for_so_many_bytes_and_no_more(monkeypatch):
 
 def test_a_forked_process_draws_its_own_key(monkeypatch):
     """The process's number is all that tells a fork; the key is drawn afresh when it is another."""
-    words = SystemWords()
     drawn = []
-    monkeypatch.setattr(os, "urandom", lambda count: drawn.append(count) or bytes(count))
+    words = SystemWords(lambda count: drawn.append(count) or bytes(count))
     filled(words, 8)
-    assert drawn == []
+    assert drawn == [32]
     monkeypatch.setattr(os, "getpid", lambda: -1)
     filled(words, 8)
     filled(words, 8)
-    assert drawn == [32]
+    assert drawn == [32, 32]
 
 
-def test_system_words_are_aes_256_in_counter_mode(monkeypatch):
+def test_system_words_are_aes_256_in_counter_mode():
     """NIST AES-256, key and block all zeros: dc95c078a2408989ad48a21492842087."""
-    monkeypatch.setattr(os, "urandom", bytes)
-    assert filled(SystemWords(), 4).tobytes().hex() == "dc95c078a2408989ad48a21492842087"
+    assert filled(SystemWords(bytes), 4).tobytes().hex() == "dc95c078a2408989ad48a21492842087"
 
 
 @pytest.mark.parametrize("make", [SystemWords, seeded])

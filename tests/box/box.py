@@ -1,0 +1,496 @@
+"""A box: several whole nodes in one event loop under virtual time, with streams, disks and clocks of the box.
+
+    box = Box(seed=7, folder=tmp_path, count=5, rounds=3)
+    with box:
+        box.start_all()
+        box.run(until=lambda: box.all_ended)
+
+Every node is the product's own: engine, shell, protocol, state on disk, transport, doors, aiohttp's server
+and client, TLS. Only its computer (`node.system`) is the box's. All that happens follows from the seed;
+`trace` holds it: messages, decisions, disk steps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import json
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from node.app import opened, prepared_on
+from node.data.dataset import Dataset, load_dataset
+from node.errors import UserError
+from node.observe.lines import event_texts
+from node.options import NodeOptions, parse_arguments
+from node.runtime.artifacts import Record
+from node.runtime.engine import Engine
+from node.runtime.events import NodeEvent, RoundEnded
+from node.signals import until_over
+from node.system.clock import Clock
+from node.system.system import System
+from node.tracker.options import parse_arguments as parse_tracker
+from node.tracker.serve import live as live_tracker
+from protocol.crypto.node_key import NodeKey
+from protocol.wire import codec
+from protocol.wire.messages import Message
+from tests.box.disk import BoxDisk, Files, Killed
+from tests.box.loop import Life, Stuck, VirtualLoop
+from tests.box.network import FIRST_PORT, HOST, MemoryStreams, Network
+
+EPOCH_S = 1_700_000_000.0
+ROWS = 16
+"""Training and test rows of each node."""
+SMALL = (
+    "train.epochs=1",
+    "train.batch_size=16",
+    "train.threads=1",
+    "model.args.sizes=[64,2,10]",
+)
+"""Settings that make training cheap; a box tests order and time."""
+
+
+@dataclass
+class Hook:
+    """Calls `act` once, before the `nth` event that fits."""
+
+    fits: Callable[..., bool]
+    nth: int
+    act: Callable[[], None]
+
+
+class Hooks:
+    """What is to happen before certain events of one kind."""
+
+    def __init__(self) -> None:
+        self._hooks: list[Hook] = []
+
+    def add(self, act: Callable[[], None], fits: Callable[..., bool], nth: int) -> None:
+        self._hooks.append(Hook(fits, nth, act))
+
+    def before(self, *event: object) -> None:
+        """Counts one event and acts where that is due."""
+        for hook in [hook for hook in self._hooks if hook.fits(*event)]:
+            hook.nth -= 1
+            if hook.nth == 0:
+                self._hooks.remove(hook)
+                hook.act()
+
+
+Rows = Callable[[NodeOptions], Dataset]
+
+
+def own_rows(options: NodeOptions) -> Dataset:
+    """Returns the rows that a node's options name, as they are."""
+    return load_dataset(options.task, options.data, options.shard)
+
+
+def few_digits(options: NodeOptions) -> Dataset:
+    """Returns the first rows of a node's part of the digits."""
+    assert options.shard is not None
+    return _few_digits(*options.shard)
+
+
+@functools.cache
+def _few_digits(part: int, parts: int) -> Dataset:
+    options = parse_arguments(["--peers", "127.0.0.1:1", "--shard", f"{part}/{parts}"])
+    whole = own_rows(options)
+    return replace(
+        whole,
+        train_x=whole.train_x[:ROWS],
+        train_y=whole.train_y[:ROWS],
+        test_x=whole.test_x[:ROWS],
+        test_y=whole.test_y[:ROWS],
+    )
+
+
+class BoxNode:
+    """A node of the box over all its lives."""
+
+    def __init__(self, box: Box, number: int, key: NodeKey, key_seed: bytes) -> None:
+        self.box, self.number, self.key = box, number, key
+        self.folder = box.folder / str(number)
+        self.disk = BoxDisk(self.folder, self._at_disk)
+        self._messages, self._disk_steps, self._said = Hooks(), Hooks(), Hooks()
+        self.skew_s = 0.0
+        """By how much its wall clock is wrong."""
+        self.life: Life | None = None
+        self.engine: Engine | None = None
+        """Its engine while it runs."""
+        self.status: int | None = None
+        """The exit status of its last life that ended by itself."""
+        self.lines: list[str] = []
+        """What it has said, over all lives; an error begins with `error:`."""
+        self.events: list[NodeEvent] = []
+        self.lives = 0
+        self._left: Files | None = None
+        self._main: asyncio.Task[None] | None = None
+        self.folder.mkdir(parents=True)
+        file = self.folder / "node.key"
+        file.write_text(key_seed.hex() + "\n")
+        file.chmod(0o600)
+        self.disk.restore(self.disk.written())
+
+    @property
+    def endpoint(self) -> str:
+        return f"{HOST}:{FIRST_PORT + self.number}"
+
+    @property
+    def is_up(self) -> bool:
+        return self.life is not None and not self.life.is_dead
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it runs, not even what a kill left to be cleaned up."""
+        return self.life is None
+
+    @property
+    def records(self) -> list[Record]:
+        """The rounds that it reported, over all lives."""
+        return [event.record for event in self.events if isinstance(event, RoundEnded)]
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.folder / "history.jsonl").read_text().splitlines()]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        read: dict[str, Any] = json.loads((self.folder / "summary.json").read_text())
+        return read
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def start(self, *more: str) -> None:
+        """Starts the node, with more options; after a kill with what that left on its disk."""
+        assert self.is_over, f"node {self.number} still runs"
+        if self._left is not None:
+            self.disk.restore(self._left)
+            self._left = None
+        self.lives += 1
+        self.status = None
+        self.life = Life(self.box.loop, f"node {self.number}, life {self.lives}")
+        self._main = self.life.begin(self._live(self.life, more))
+        self._main.add_done_callback(self._has_ended)
+        self.box.note(self.number, "start", " ".join(more))
+
+    async def _live(self, life: Life, more: Iterable[str]) -> None:
+        options = self.box.options(self.number, *more)
+        address = self.box.network.bind(self.number)
+        try:
+            prepared = prepared_on(options, self.box.rows(options), self._system(life))
+            with opened(prepared, address, self) as run:
+                self.status = await run(self._run, 0.0)
+        except UserError as error:
+            self.status = error.status
+            self._say(f"error: {error}")
+
+    async def _run(self, engine: Engine, _: object) -> None:
+        self.engine = engine
+        self.box.look()
+        await until_over(engine)
+
+    def _has_ended(self, main: asyncio.Task[None]) -> None:
+        was_killed = self.life is not None and self.life.is_dead
+        self.life = self.engine = self._main = None
+        self.box.note(self.number, "end", "killed" if was_killed else f"status {self.status}")
+        if not was_killed and (main.cancelled() or main.exception() is not None):
+            self.box.broken(f"node {self.number} ended with {main.exception()!r}")
+
+    def _system(self, life: Life) -> System:
+        loop, rng = self.box.loop, random.Random(f"{self.box.seed} {self.number} {self.lives}")
+        return System(
+            clock=Clock(loop.time, lambda: loop.time() + EPOCH_S + self.skew_s, loop.time),
+            disk=self.disk,
+            streams=MemoryStreams(self.box.network, self.number),
+            entropy=rng.randbytes,
+            tap=functools.partial(self._at_message, life),
+        )
+
+    # -- what a test asks for ----------------------------------------------------------------------
+
+    def before_message(
+        self,
+        act: Callable[[], None],
+        way: str,
+        kind: type[Message] | tuple[type[Message], ...],
+        nth: int = 1,
+        fits: Callable[[Any], bool] = lambda _: True,
+    ) -> None:
+        """Calls `act` before the node sends (`out`) or handles (`in`) the nth such message from now on."""
+        self._messages.add(act, lambda went, sent: went == way and isinstance(sent, kind) and fits(sent), nth)
+
+    def before_disk_step(
+        self, act: Callable[[], None], nth: int = 1, fits: Callable[[str, Path], bool] = lambda *_: True
+    ) -> None:
+        """Calls `act` before the nth wait for the disk from now on: `sync` or `commit`, and the path."""
+        self._disk_steps.add(act, fits, nth)
+
+    def before_step(self, act: Callable[[], None], steps: int) -> None:
+        """Calls `act` before one of the next callbacks of this life: between any two awaits."""
+        assert self.life is not None
+        self.life.at_step[self.life.steps + steps] = act
+
+    def when_it_says(self, act: Callable[[], None], text: str, nth: int = 1) -> None:
+        """Calls `act` when the node says a line with this text for the nth time from now on."""
+        self._said.add(act, lambda line: text in line, nth)
+
+    def has_said(self, text: str) -> bool:
+        return any(text in line for line in self.lines)
+
+    def has_aggregated(self, rounds: int = 1, participants: int = 0) -> bool:
+        """Returns whether so many rounds of it were aggregated, over all lives, with so many at least."""
+        whole = [one for one in self.records if one.reason is None and one.participants >= participants]
+        return len(whole) >= rounds
+
+    def tell_to_end(self, within_s: float = 30.0) -> None:
+        """Does what the first SIGTERM does."""
+        assert self.engine is not None
+        assert self.life is not None
+        self.life.context.copy().run(self.box.loop.create_task, self.engine.drain(within_s))
+
+    def kill(self, *, power: bool = False) -> None:
+        """Kills the process with SIGKILL; with `power`, its computer loses what it had not synced."""
+        if self.life is None or self.life.is_dead:
+            return
+        self.box.note(self.number, "kill", "power" if power else "")
+        self._left = self.disk.on_disk(self.box.rng) if power else self.disk.written()
+        self.disk.is_frozen = True
+        self.box.network.reset(self.life, silently=power)
+        self.life.cancel()
+
+    # -- what happens ------------------------------------------------------------------------------
+
+    def handle(self, event: NodeEvent) -> None:
+        """Observes the node's events (node.runtime.events)."""
+        if self.disk.is_frozen:
+            return
+        self.events.append(event)
+        for text in event_texts(event):
+            self._say(text)
+        self.box.look()
+
+    def _say(self, text: str) -> None:
+        self.lines.append(text)
+        self._said.before(text)
+        self.box.note(self.number, "said", text.replace(str(self.folder), "OUT")[:60])
+
+    def _at_message(self, life: Life, way: str, message: Message) -> None:
+        if life.is_dead:
+            raise Killed
+        self._messages.before(way, message)
+        if life.is_dead:
+            raise Killed
+        frame = codec.encode(message).join()
+        self.box.note(self.number, way, f"{type(message).__name__} {hashlib.sha256(frame).hexdigest()[:8]}")
+        self.box.saw(self, way, message)
+
+    def _at_disk(self, what: str, path: Path) -> None:
+        self._disk_steps.before(what, path)
+        if self.disk.is_frozen:
+            raise Killed
+        name = path.name if not path.name.startswith(".") else path.name.rpartition(".")[0]
+        self.box.note(self.number, what, name)
+        self.box.look()
+
+
+class BoxTracker:
+    """A tracker of the box, over all its lives. It keeps its folder as kill -9 leaves it."""
+
+    def __init__(self, box: Box, skew_s: float) -> None:
+        self.box, self.skew_s, self.number = box, skew_s, box.count
+        self.life: Life | None = None
+        self.lives = 0
+        self._stop: Callable[[], None] = lambda: None
+        file = box.folder / "tracker" / "tracker.key"
+        self.options = parse_tracker(["--listen", self.endpoint, "--key", str(file)])
+        self._key = NodeKey(random.Random(f"{box.seed} tracker").randbytes(32))
+
+    @property
+    def endpoint(self) -> str:
+        return f"{HOST}:{FIRST_PORT + self.number}"
+
+    @property
+    def is_over(self) -> bool:
+        return self.life is None
+
+    def start(self) -> None:
+        self.lives += 1
+        loop, rng = self.box.loop, random.Random(f"{self.box.seed} tracker {self.lives}")
+        self.options.key.parent.mkdir(parents=True, exist_ok=True)
+        life = self.life = Life(loop, f"the tracker, life {self.lives}")
+        system = System(
+            clock=Clock(loop.time, lambda: loop.time() + EPOCH_S + self.skew_s, loop.time),
+            streams=MemoryStreams(self.box.network, self.number),
+            entropy=rng.randbytes,
+            tap=self._at_message,
+        )
+        address = self.box.network.bind(self.number)
+        main = life.begin(live_tracker(self.options, self._key, None, address, self._told, system))
+        main.add_done_callback(self._has_ended)
+
+    def _told(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
+
+    def _at_message(self, way: str, message: Message) -> None:
+        self.box.note(self.number, way, type(message).__name__)
+
+    def _has_ended(self, main: asyncio.Task[int]) -> None:
+        was_killed = self.life is not None and self.life.is_dead
+        self.life = None
+        if not was_killed and (main.cancelled() or main.exception() is not None):
+            self.box.broken(f"the tracker ended with {main.exception()!r}")
+
+    def kill(self) -> None:
+        """Kills the process with SIGKILL."""
+        if self.life is not None and not self.life.is_dead:
+            self.box.note(self.number, "kill", "")
+            self.box.network.reset(self.life, silently=False)
+            self.life.cancel()
+
+
+class Box:
+    """`count` nodes, in the order of their keys: number 0 coordinates."""
+
+    def __init__(
+        self,
+        seed: int,
+        folder: Path,
+        count: int,
+        rounds: int,
+        *overrides: str,
+        options: tuple[str, ...] = (),
+        rows: Rows = few_digits,
+    ) -> None:
+        """`overrides`: --set options, `options`: others of all nodes; `rows` gives a node its rows."""
+        self.seed, self.folder, self.count, self.rounds = seed, folder, count, rounds
+        self.rng = random.Random(seed)
+        self.loop = VirtualLoop()
+        self.network = Network(self.loop, seed)
+        self.trace: list[str] = []
+        self.faults: list[str] = []
+        """What must never be: broken invariants, and errors that nobody caught."""
+        self.watchers: list[Watcher] = []
+        self.tracker: BoxTracker | None = None
+        """Where nodes meet if a test has made one; else they name each other."""
+        self._sets = [part for one in (*SMALL, *overrides) for part in ("--set", one)]
+        self.rows = rows
+        self._more = options
+        keys = random.Random(f"{seed} keys")
+        seeds = sorted((keys.randbytes(32) for _ in range(count)), key=lambda one: NodeKey(one).public)
+        self.nodes = [BoxNode(self, number, NodeKey(one), one) for number, one in enumerate(seeds)]
+
+    def options(self, number: int, *more: str) -> NodeOptions:
+        """Returns a node's options, as its command line gives them."""
+        peers = ["--peers", ",".join(node.endpoint for node in self.nodes)]
+        node = self.nodes[number]
+        there = peers if self.tracker is None else ["--tracker", f"http://{self.tracker.endpoint}"]
+        where = [*there, "--listen", node.endpoint, "--out", str(node.folder)]
+        what = ["--shard", f"{number}/{self.count}", "--rounds", str(self.rounds), "--json"]
+        return parse_arguments([*where, *what, *self._sets, *self._more, *more])
+
+    def with_tracker(self, skew_s: float = 0.0) -> BoxTracker:
+        """Starts a tracker, through which all nodes meet."""
+        self.tracker = BoxTracker(self, skew_s)
+        self.tracker.start()
+        return self.tracker
+
+    def __enter__(self) -> Box:
+        asyncio.set_event_loop(self.loop)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        everybody = [*self.nodes, *([self.tracker] if self.tracker else [])]
+        for one in everybody:
+            one.kill()
+        self.run(lambda: all(one.is_over for one in everybody), within_s=600.0)
+        for node in self.nodes:
+            node.disk.release()
+        asyncio.set_event_loop(None)
+        self.loop.close()
+
+    def start_all(self, *more: str) -> None:
+        for node in self.nodes:
+            node.start(*more)
+
+    @property
+    def all_ended(self) -> bool:
+        return all(node.is_over for node in self.nodes)
+
+    def run(self, until: Callable[[], bool], within_s: float = 3600.0) -> None:
+        """Runs the box until something holds; AssertionError if that takes longer in virtual time."""
+        end_s = self.loop.time() + within_s
+        timer = self.loop.call_at(end_s, lambda: None)
+
+        def over() -> bool:
+            self._check_errors()
+            return until() or self.loop.time() >= end_s
+
+        try:
+            self.loop.run_until(over)
+        except Stuck as stuck:
+            raise AssertionError(f"{stuck}:\n{self.told()}") from stuck
+        timer.cancel()
+        assert until(), f"not within {within_s:g} s of the box:\n{self.told()}"
+
+    def run_to_the_end(self, within_s: float = 3600.0) -> None:
+        """Runs the box until all nodes have ended."""
+        self.run(lambda: self.all_ended, within_s)
+
+    def run_for(self, seconds: float) -> None:
+        """Lets so much time pass."""
+        end_s = self.loop.time() + seconds
+        self.loop.call_at(end_s, lambda: None)
+        self.run(lambda: self.loop.time() >= end_s, within_s=seconds + 1.0)
+
+    def at(self, seconds: float, act: Callable[[], None]) -> None:
+        """Does something so many seconds from now."""
+        self.loop.call_at(self.loop.time() + seconds, act)
+
+    def _check_errors(self) -> None:
+        for life, what in self.loop.errors:
+            if life is None or not life.is_dead:
+                self.broken(
+                    f"{life.name if life else 'the box'}: {what.get('message')}: {what.get('exception')!r}"
+                )
+        self.loop.errors.clear()
+
+    # -- what happened -----------------------------------------------------------------------------
+
+    def note(self, number: int, what: str, text: str) -> None:
+        self.trace.append(f"{self.loop.time():.6f} {number} {what} {text}")
+
+    def look(self) -> None:
+        """Lets the watchers look at all nodes, as after every event."""
+        for watcher in self.watchers:
+            watcher.look(self)
+
+    def saw(self, node: BoxNode, way: str, message: Message) -> None:
+        for watcher in self.watchers:
+            watcher.saw(self, node, way, message)
+
+    def broken(self, what: str) -> None:
+        """Notes what must never be."""
+        if what not in self.faults:
+            self.faults.append(what)
+            self.trace.append(f"{self.loop.time():.6f} - BROKEN {what}")
+
+    def told(self, last: int = 40) -> str:
+        """Returns the end of the trace, with the seed that makes it again."""
+        return "\n".join([f"seed {self.seed}", *self.faults, *self.trace[-last:]])
+
+
+class Watcher:
+    """Looks at the nodes after every event."""
+
+    def look(self, box: Box) -> None:
+        """Something has happened: an event of a node, or a disk step."""
+
+    def saw(self, box: Box, node: BoxNode, way: str, message: Message) -> None:
+        """A node is about to send a message (`out`), or has received one (`in`)."""

@@ -1,0 +1,34 @@
+"""Boxes for tests: each is closed at the end of its test, and nothing in it may be broken then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.box.box import Box
+
+MakeBox = Callable[..., Box]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def make_box(tmp_path: Path) -> Iterator[MakeBox]:
+    """Returns a function that makes a box of `count` nodes and `rounds` rounds."""
+    boxes: list[Box] = []
+    with ExitStack() as open_boxes:
+
+        def make(count: int, rounds: int, *overrides: str, seed: int = 0, **more) -> Box:
+            folder = tmp_path / f"box{len(boxes)}"
+            boxes.append(open_boxes.enter_context(Box(seed, folder, count, rounds, *overrides, **more)))
+            return boxes[-1]
+
+        yield make
+    assert [fault for box in boxes for fault in box.faults] == []
