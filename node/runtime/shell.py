@@ -44,6 +44,18 @@ class _BoundReply(Reply):
     back: Back
 
 
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """The last event of a shell: it ends the shell, then enters the machine."""
+
+    event: Event
+    end: Callable[[], None]
+
+    def __call__(self, now: float) -> list[Action]:
+        self.end()
+        return self.event(now)
+
+
 def is_heavy(dimension: int) -> bool:
     """Returns whether work on a vector (dimension,) takes longer than moving it to a thread."""
     return WORD_BYTES * dimension > _HEAVY_BYTES
@@ -130,12 +142,10 @@ class Shell:
 
     def last(self, event: Event) -> Event:
         """Wraps an event as the last one: later events no longer reach the machine."""
+        return _Last(event, self._end)
 
-        def ending(now: float) -> list[Action]:
-            self._is_over = True
-            return event(now)
-
-        return ending
+    def _end(self) -> None:
+        self._is_over = True
 
     async def finish(self, event: Event) -> None:
         """Feeds the `last` event, unless there was one, and waits until all events have finished.
@@ -148,7 +158,13 @@ class Shell:
             self.broken.result()
 
     def _entered(self, event: Event) -> list[Action]:
-        return [] if self._is_over else event(self.clock.now())
+        """Enters the machine. After an error of this node itself, only the last event does.
+
+        The machine takes it for done what its actions ask for. If one could not be carried out, such as a
+        charge on a full disk, a later event could send what must not leave before it.
+        """
+        is_shut = self._is_over or (self.broken.done() and not isinstance(event, _Last))
+        return [] if is_shut else event(self.clock.now())
 
     async def _in_turn(self, event: Event, light: Light) -> None:
         """Waits for earlier events, then enters the machine, in a thread if the event is heavy."""

@@ -17,7 +17,9 @@ import functools
 import hashlib
 import json
 import random
+import sqlite3
 from collections.abc import Callable, Iterable
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +27,7 @@ from typing import Any
 
 from node.app import opened, prepared_on
 from node.data.dataset import Dataset, load_dataset
-from node.errors import UserError
+from node.errors import UserError, refusal
 from node.observe.lines import event_texts
 from node.options import NodeOptions, parse_arguments
 from node.runtime.artifacts import Record
@@ -115,7 +117,7 @@ class BoxNode:
     def __init__(self, box: Box, number: int, key: NodeKey, key_seed: bytes) -> None:
         self.box, self.number, self.key = box, number, key
         self.folder = box.folder / str(number)
-        self.disk = BoxDisk(self.folder, self._at_disk)
+        self.disk = BoxDisk(self.folder, self._at_disk, self._committed)
         self._messages, self._disk_steps, self._said = Hooks(), Hooks(), Hooks()
         self.skew_s = 0.0
         """By how much its wall clock is wrong."""
@@ -185,9 +187,12 @@ class BoxNode:
             prepared = prepared_on(options, self.box.rows(options), self._system(life))
             with opened(prepared, address, self) as run:
                 self.status = await run(self._run, 0.0)
-        except UserError as error:
-            self.status = error.status
-            self._say(f"error: {error}")
+        except Exception as error:  # as node.cli.error_handling does
+            line = str(error) if isinstance(error, UserError) else refusal(error)
+            if line is None:
+                raise
+            self.status = error.status if isinstance(error, UserError) else 1
+            self._say(f"error: {line}")
 
     async def _run(self, engine: Engine, _: object) -> None:
         self.engine = engine
@@ -297,6 +302,10 @@ class BoxNode:
         self.box.note(self.number, what, name)
         self.box.look()
 
+    def _committed(self, connection: sqlite3.Connection, durable: bool) -> None:
+        for watcher in self.box.watchers:
+            watcher.committed(self.box, self, connection, durable)
+
 
 class BoxTracker:
     """A tracker of the box, over all its lives. It keeps its folder as kill -9 leaves it."""
@@ -371,6 +380,7 @@ class Box:
         self.rng = random.Random(seed)
         self.loop = VirtualLoop()
         self.network = Network(self.loop, seed)
+        self._outside = copy_context()
         self.trace: list[str] = []
         self.faults: list[str] = []
         """What must never be: broken invariants, and errors that nobody caught."""
@@ -450,8 +460,8 @@ class Box:
         self.run(lambda: self.loop.time() >= end_s, within_s=seconds + 1.0)
 
     def at(self, seconds: float, act: Callable[[], None]) -> None:
-        """Does something so many seconds from now."""
-        self.loop.call_at(self.loop.time() + seconds, act)
+        """Does something so many seconds from now, whoever is stopped or dead by then."""
+        self.loop.call_at(self.loop.time() + seconds, act, context=self._outside.copy())
 
     def _check_errors(self) -> None:
         for life, what in self.loop.errors:
@@ -491,6 +501,9 @@ class Watcher:
 
     def look(self, box: Box) -> None:
         """Something has happened: an event of a node, or a disk step."""
+
+    def committed(self, box: Box, node: BoxNode, connection: sqlite3.Connection, durable: bool) -> None:
+        """A node has ended a transaction of its database, which is on disk now if it is `durable`."""
 
     def saw(self, box: Box, node: BoxNode, way: str, message: Message) -> None:
         """A node is about to send a message (`out`), or has received one (`in`)."""

@@ -30,13 +30,21 @@ class Killed(BaseException):
 class BoxDisk:
     """One node's disk, over all its lives."""
 
-    def __init__(self, folder: Path, step: Callable[[str, Path], None]) -> None:
-        """`step` is called before each wait for the disk, with what is waited for; it may raise."""
+    def __init__(
+        self,
+        folder: Path,
+        step: Callable[[str, Path], None],
+        committed: Callable[[sqlite3.Connection, bool], None],
+    ) -> None:
+        """`step` is called before each wait for the disk, with what is waited for; it may raise.
+
+        `committed` is called after each transaction, with whether it is on disk now.
+        """
         self.folder = folder
         self.is_full = False
         self.is_frozen = False
         """Whether the process is dead: nothing reaches the disk any more."""
-        self._step = step
+        self._step, self._committed = step, committed
         self._content: dict[int, bytes] = {}
         self._names: dict[Path, dict[str, int]] = {}
         self._databases: dict[Path, bytes] = {}
@@ -59,6 +67,7 @@ class BoxDisk:
         connection.execute("commit")
         if durable:
             self._databases[path] = connection.serialize()
+        self._committed(connection, durable)
 
     def _before(self, what: str, path: Path) -> None:
         if self.is_frozen:
@@ -77,14 +86,10 @@ class BoxDisk:
 
     # -- what is left ------------------------------------------------------------------------------
 
-    def database(self) -> sqlite3.Connection | None:
-        """Returns a copy of the database as a power failure would leave it; None if there is none."""
-        image = self._databases.get(self.folder / "state.db")
-        if image is None:
-            return None
-        copy = sqlite3.connect(":memory:")
-        copy.deserialize(_without_log(image))
-        return copy
+    def synced(self, name: str) -> bytes:
+        """Returns what a power failure leaves of a file of the folder; empty if that is nothing."""
+        number = self._names.get(self.folder, {}).get(name)
+        return b"" if number is None else self._content.get(number, b"")
 
     def written(self) -> Files:
         """Returns what kill -9 leaves: all that was written."""
@@ -151,8 +156,3 @@ def _image(path: Path) -> bytes:
                 shutil.copy(path.with_name(name), folder)
         with closing(sqlite3.connect(Path(folder) / path.name)) as copy:
             return copy.serialize()
-
-
-def _without_log(image: bytes) -> bytes:
-    """Returns a database that needs no write-ahead log beside it (SQLite's file format, 1.3.3)."""
-    return image[:18] + b"\x01\x01" + image[20:]

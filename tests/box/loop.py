@@ -14,6 +14,7 @@ import asyncio
 import heapq
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
+from functools import partial
 from typing import Any
 
 _life: ContextVar[Life | None] = ContextVar("life", default=None)
@@ -114,6 +115,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._selector = _NoSelector(self)
         self.errors: list[tuple[Life | None, dict[str, Any]]] = []
         """What no task has caught, with the life in which it happened."""
+        self.lasts_s: Callable[[str], float] = lambda _: 0.0
+        """How long a call of this name takes in a thread."""
         self.set_exception_handler(lambda _, what: self.errors.append((_life.get(), what)))
         self.set_task_factory(_in_life)
         self._names = 0
@@ -132,14 +135,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._ready.extend(handle for handle in handles if not handle.cancelled())
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        """Runs the function at once, where a node uses a thread; its result comes in the loop's next turn."""
+        """Runs the function at once, where a node uses a thread; its result comes after `lasts_s`."""
         future = self.create_future()
         try:
-            result = func(*args)
+            end = partial(_succeed, future, func(*args))
         except BaseException as error:  # noqa: BLE001 - whoever awaits it gets it
-            self.call_soon(_fail, future, error)
-        else:
-            self.call_soon(_succeed, future, result)
+            end = partial(_fail, future, error)
+        self.call_later(self.lasts_s(_name_of(func)), end)
         return future
 
     def run_until(self, over: Callable[[], bool]) -> None:
@@ -181,6 +183,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         """Nobody sleeps in a selector."""
+
+
+def _name_of(func: Callable[..., Any]) -> str:
+    """Returns the name of a function, also of one that asyncio.to_thread has wrapped."""
+    called = func.args[0] if isinstance(func, partial) and func.args else func
+    return getattr(called, "__name__", "")
 
 
 def _succeed(future: asyncio.Future[Any], result: Any) -> None:

@@ -93,6 +93,22 @@ async def test_an_event_ends_although_its_bringer_is_cancelled():
     assert len(performed) == 3
 
 
+async def test_after_an_error_of_its_own_only_a_goodbye_enters_the_machine():
+    """What the machine takes for done was not done: it could send what must not leave before that."""
+    machine, performed, _ = make()
+
+    async def perform(action):
+        raise OSError("no space left")
+
+    shell = Shell(machine, performed.append, perform, False)
+    await shell.feed(machine.tick)
+    await shell.unreachable("127.0.0.1:1", "refused")
+    assert machine.events == ["tick"]
+    with pytest.raises(OSError, match="no space left"):
+        await shell.finish(lambda now: machine.events.append("goodbye") or [])
+    assert machine.events == ["tick", "goodbye"]
+
+
 async def test_the_timer_ticks_when_the_deadline_is_over():
     machine, _, shell = make()
     machine.deadline = shell.clock.now()

@@ -1,0 +1,142 @@
+"""What must hold in a box after every event, whatever happened before. Each rule is one watcher."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+
+from protocol.quorum.lineage import Line
+from protocol.wire.masked_messages import Masked, Release
+from protocol.wire.messages import Message, Sum
+from tests.box.box import Box, BoxNode, Watcher
+
+Sids = frozenset[bytes]
+
+
+class OneChain(Watcher):
+    """Strong bases form one chain: no two of them stand on the same one (docs/quorum.md)."""
+
+    def __init__(self) -> None:
+        self._after: dict[int, bytes] = {}
+        """The digest of the strong base that was made on the anchor of a generation."""
+
+    def look(self, box: Box) -> None:
+        for node in box.nodes:
+            if node.engine is not None:
+                state = node.engine.inspector.state
+                if state.base.anchor == state.base.generation > 0:
+                    self._check(box, node, state.line, state.base.digest)
+
+    def _check(self, box: Box, node: BoxNode, line: Line, digest: bytes) -> None:
+        before = line.links[-1].group.base.anchor
+        if self._after.setdefault(before, digest) != digest:
+            box.broken(f"node {node.number} has another strong base after the anchor {before}")
+
+
+class NothingTwice(Watcher):
+    """No vector is offered in two sessions: the step that charges an offer takes it out of `fresh`.
+
+    At a start a node may also charge what only the file beside its key knew of; that was never offered.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[int, tuple[object, Sids]] = {}
+        self._offered: defaultdict[int, set[object]] = defaultdict(set)
+
+    def committed(self, box: Box, node: BoxNode, connection: sqlite3.Connection, durable: bool) -> None:
+        fresh, sids = _fact(connection, "fresh"), _sids(connection, "ledger")
+        was_fresh, were = self._before.get(node.number, (None, frozenset()))
+        if was_fresh is not None and sids - were and node.engine is not None:
+            if fresh is not None or was_fresh in self._offered[node.number]:
+                box.broken(f"node {node.number} offered a vector twice")
+            self._offered[node.number].add(was_fresh)
+        self._before[node.number] = fresh, sids
+
+
+class ChargedFirst(Watcher):
+    """What left a node is charged on disk: in its ledger and, with a privacy budget, beside its key.
+
+    In an additive session that is due before its sum leaves: its shares alone determine nothing.
+    """
+
+    def __init__(self, *, is_private: bool) -> None:
+        self._is_private = is_private
+        self._on_disk: defaultdict[int, Sids] = defaultdict(frozenset)
+        self._left: defaultdict[int, set[bytes]] = defaultdict(set)
+
+    def committed(self, box: Box, node: BoxNode, connection: sqlite3.Connection, durable: bool) -> None:
+        if durable:
+            self._on_disk[node.number] = _sids(connection, "ledger")
+
+    def saw(self, box: Box, node: BoxNode, way: str, message: Message) -> None:
+        if way == "out" and isinstance(message, Sum | Masked):
+            left = self._left[node.number]
+            left.add(_sid(message))
+            self._compare(box, node, left)
+
+    def _compare(self, box: Box, node: BoxNode, left: set[bytes]) -> None:
+        if not left <= self._on_disk[node.number]:
+            box.broken(f"node {node.number} sent of an offer that its ledger on disk does not charge")
+        if self._is_private and node.disk.synced("node.key.spent").count(b"\n") < len(left):
+            box.broken(f"node {node.number} sent of an offer that the file beside its key does not charge")
+
+
+class VotesKept(Watcher):
+    """A vote is on disk before it leaves; so is, later, the session that it decided."""
+
+    def __init__(self) -> None:
+        self._on_disk: defaultdict[int, Sids] = defaultdict(frozenset)
+        self._seen: set[tuple[int, bytes]] = set()
+
+    def committed(self, box: Box, node: BoxNode, connection: sqlite3.Connection, durable: bool) -> None:
+        if durable:
+            self._on_disk[node.number] = _sids(connection, "vote") | _sids(connection, "session")
+
+    def saw(self, box: Box, node: BoxNode, way: str, message: Message) -> None:
+        if way == "out" and isinstance(message, Sum | Release):
+            seen = node.number, _sid(message)
+            if seen not in self._seen and seen[1] not in self._on_disk[node.number]:
+                box.broken(f"node {node.number} sent a vote, {type(message).__name__}, that is not on disk")
+            self._seen.add(seen)
+
+
+class EndsInWords(Watcher):
+    """Every life that ends by itself has an exit status, and one line if it failed."""
+
+    def look(self, box: Box) -> None:
+        for node in box.nodes:
+            if node.is_over and node.lives and node.status is not None:
+                is_told = node.lines[-1].startswith("error: ") and "\n" not in node.lines[-1]
+                if node.status not in (0, 130) and not is_told:
+                    box.broken(f"node {node.number} ended with status {node.status} without a line")
+
+
+def _sid(message: Sum | Masked | Release) -> bytes:
+    return message.sid if isinstance(message, Sum) else message.head.sid
+
+
+def _fact(connection: sqlite3.Connection, name: str) -> object:
+    row = connection.execute("select value from fact where name = ?", (name,)).fetchone()
+    return row[0] if row else None
+
+
+def _sids(connection: sqlite3.Connection, table: str) -> Sids:
+    return frozenset(sid for (sid,) in connection.execute(f"select sid from {table}"))
+
+
+def all_rules(*, is_private: bool) -> list[Watcher]:
+    """Returns all rules, for a box whose nodes have a privacy budget or not."""
+    return [OneChain(), NothingTwice(), ChargedFirst(is_private=is_private), VotesKept(), EndsInWords()]
+
+
+def nothing_left(box: Box) -> None:
+    """After the end of all nodes: no task, no stream, no listener and no half-written file is left."""
+    for stream in box.network.streams:
+        box.broken(f"a stream from {stream.here} to {stream.there} is left open")
+    for number in box.network.listeners:
+        box.broken(f"node {number} still listens")
+    for node in box.nodes:
+        if node.status is not None:
+            left = [path.name for path in node.folder.rglob(".*")]
+            if left:
+                box.broken(f"node {node.number} left {left}")
