@@ -221,8 +221,13 @@ class BoxNode:
         nth: int = 1,
         fits: Callable[[Any], bool] = lambda _: True,
     ) -> None:
-        """Calls `act` before the node sends (`out`) or handles (`in`) the nth such message from now on."""
-        self._messages.add(act, lambda went, sent: went == way and isinstance(sent, kind) and fits(sent), nth)
+        """Calls `act` before the node sends (`out`) or handles (`in`) the nth such message from now on.
+
+        Either counts if `way` is `any`.
+        """
+        self._messages.add(
+            act, lambda went, sent: way in (went, "any") and isinstance(sent, kind) and fits(sent), nth
+        )
 
     def before_disk_step(
         self, act: Callable[[], None], nth: int = 1, fits: Callable[[str, Path], bool] = lambda *_: True

@@ -18,6 +18,7 @@ from typing import Any
 
 _life: ContextVar[Life | None] = ContextVar("life", default=None)
 FOREVER_S = 10 * 365 * 86400.0
+_CANCELS_AGAIN_S = 0.001
 
 
 class Stuck(AssertionError):
@@ -65,11 +66,16 @@ class Life:
         return False
 
     def cancel(self) -> None:
-        """Cancels all tasks; it is dead, and its seams let nothing out any more."""
+        """Cancels all tasks until none is left; it is dead, and its seams let nothing out any more.
+
+        One may wait for a lock that nobody gives back any more: so it is cancelled again.
+        """
         self.is_dead = True
         self.go_on()
         for task in sorted(self.tasks, key=lambda task: task.get_name()):
             task.cancel()
+        if self.tasks:
+            self.loop.call_later(_CANCELS_AGAIN_S, self.cancel, context=Context())
 
 
 class _Handle(asyncio.Handle):

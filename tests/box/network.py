@@ -1,8 +1,8 @@
 """Streams in memory between the nodes of a box, with delays, cuts and slow readers drawn from a seed.
 
 A write travels as one block, after a delay of its own but never before an earlier block of its stream. What
-was in flight when a link was cut arrives when it heals, as TCP sends it again. A node that is killed resets
-its streams; one whose machine is lost says nothing.
+was in flight when a link was cut arrives when it heals, as TCP sends it again. What a killed node had written
+still arrives, and then a reset, as from its kernel; one whose machine is lost says nothing more.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ class Network:
         self.slow.clear()
         for stream in sorted(self.streams, key=lambda stream: stream.number):
             stream.out.wake()
+            stream.far.out.wake()  # it may be closed, and what it has written still on its way
 
     def bind(self, number: int) -> MemoryAddress:
         return MemoryAddress(self, number)
@@ -81,7 +82,7 @@ class Network:
             listener.close()
         for stream in sorted(self.streams, key=lambda stream: stream.number):
             if stream.life is life:
-                stream.abort(silently=silently)
+                stream.vanish(silently=silently)
 
 
 class MemoryAddress:
@@ -427,10 +428,16 @@ class MemoryTransport(asyncio.Transport):
                 self.out.put(_END)
             self._lose(None)
 
-    def abort(self, *, silently: bool = False) -> None:
+    def abort(self) -> None:
+        self.out.drop()
+        self.vanish(silently=False)
+
+    def vanish(self, *, silently: bool) -> None:
+        """Ends as its process is killed: a reset follows what it has written, unless its machine is lost."""
         if not self._is_lost:
-            self.out.drop()
-            if not silently:
+            if silently:
+                self.out.drop()
+            else:
                 self.out.put(_RESET)
             self._lose(None)
 
