@@ -176,9 +176,9 @@ class BoxNode:
         self.box.note(self.number, "start", " ".join(more))
 
     async def _live(self, life: Life, more: Iterable[str]) -> None:
-        options = self.box.options(self.number, *more)
         address = self.box.network.bind(self.number)
         try:
+            options = self.box.options(self.number, *more)
             prepared = prepared_on(options, self.box.rows(options), self._system(life))
             with opened(prepared, address, self) as run:
                 self.status = await run(self._run, 0.0)
