@@ -167,6 +167,7 @@ class State:
         self.dimension = len(initial)
         self._lock = threading.RLock()
         self._spending = spending
+        self._disk = disk
         self._certificates = folder / "certificates"
         self._parts: dict[Sid, PieceFile] = {}
         self._unfinished: set[str] = set()
@@ -485,6 +486,8 @@ class State:
         parts = (vote.group, vote.proof, vote.release)
         frames = [None if part is None else codec.encode(part).join() for part in parts]
         on = self._file_of(vote.group.base) if vote.group is not None and vote.group.readys else None
+        if vote.parts:
+            self._sync_parts(vote.sid)
         with self._database.step() as connection:
             row = (vote.sid, vote.anchor, *frames, on)
             connection.execute("insert or replace into vote values (?, ?, ?, ?, ?, ?)", row)
@@ -604,6 +607,11 @@ class State:
         """
         for sid, of_session in groupby(parts, lambda part: part.sid):
             self._parts_of(sid).add(of_session)
+
+    def _sync_parts(self, sid: Sid) -> None:
+        """Puts this node's own sum on disk: a vote that lacks it would stay bound, for nobody else has it."""
+        for path in (self._certificates / _parts_name(sid), self._certificates):
+            sync(path, self._disk)
 
     @_alone
     def kept_part(self, sid: Sid, owner: Key, index: int) -> bytes | None:

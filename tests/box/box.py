@@ -55,6 +55,8 @@ SMALL = (
     "model.args.sizes=[64,2,10]",
 )
 """Settings that make training cheap; a box tests order and time."""
+STEPS = ("privacy.mechanism=distributed-dp-sgd", *SMALL[2:])
+"""The same for steps with shared noise."""
 
 
 @dataclass
@@ -170,9 +172,6 @@ class BoxNode:
     def start(self, *more: str) -> None:
         """Starts the node, with more options; after a kill with what that left on its disk."""
         assert self.is_over, f"node {self.number} still runs"
-        if self._left is not None:
-            self.disk.restore(self._left)
-            self._left = None
         self.lives += 1
         self.status = None
         self.life = Life(self.box.loop, f"node {self.number}, life {self.lives}")
@@ -181,9 +180,9 @@ class BoxNode:
         self.box.note(self.number, "start", " ".join(more))
 
     async def _live(self, life: Life, more: Iterable[str]) -> None:
-        options = self.box.options(self.number, *more)
         address = self.box.network.bind(self.number)
         try:
+            options = self.box.options(self.number, *more)
             prepared = prepared_on(options, self.box.rows(options), self._system(life))
             with opened(prepared, address, self) as run:
                 self.status = await run(self._run, 0.0)
@@ -202,6 +201,9 @@ class BoxNode:
     def _has_ended(self, main: asyncio.Task[None]) -> None:
         was_killed = self.life is not None and self.life.is_dead
         self.life = self.engine = self._main = None
+        if self._left is not None:
+            self.disk.restore(self._left)
+            self._left = None
         self.box.note(self.number, "end", "killed" if was_killed else f"status {self.status}")
         if not was_killed and (main.cancelled() or main.exception() is not None):
             self.box.broken(f"node {self.number} ended with {main.exception()!r}")
@@ -379,8 +381,9 @@ class Box:
         *overrides: str,
         options: tuple[str, ...] = (),
         rows: Rows = few_digits,
+        usual: tuple[str, ...] = SMALL,
     ) -> None:
-        """`overrides`: --set options, `options`: others of all nodes; `rows` gives a node its rows."""
+        """`overrides`: --set options after the `usual` ones, `options`: others; `rows` gives a node's rows."""
         self.seed, self.folder, self.count, self.rounds = seed, folder, count, rounds
         self.rng = random.Random(seed)
         self.loop = VirtualLoop()
@@ -392,7 +395,7 @@ class Box:
         self.watchers: list[Watcher] = []
         self.tracker: BoxTracker | None = None
         """Where nodes meet if a test has made one; else they name each other."""
-        self._sets = [part for one in (*SMALL, *overrides) for part in ("--set", one)]
+        self._sets = [part for one in (*usual, *overrides) for part in ("--set", one)]
         self.rows = rows
         self._more = options
         keys = random.Random(f"{seed} keys")

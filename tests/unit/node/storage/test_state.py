@@ -1019,10 +1019,20 @@ def test_a_vote_is_freed_by_a_base_of_a_higher_anchor_and_by_that_alone(tmp_path
 
 def test_a_vote_that_can_count_no_more_is_gone_for_good(tmp_path):
     state = opened(tmp_path)
+    state.keep_parts(bound(1).parts)
     state.bind(bound(1))
     state.unbind(SID)
     assert not state.votes
     assert not reopened(state, tmp_path).votes
+
+
+def test_ones_own_sum_is_on_disk_before_the_vote_that_it_completes(tmp_path, monkeypatch):
+    """Nobody else has it: a vote that a power failure kept without it would stay bound."""
+    state = opened(tmp_path)
+    waits = waits_for_the_disk(state, monkeypatch)
+    state.keep_parts(bound(1).parts)
+    state.bind(bound(1))
+    assert waits == [f"{SID.hex()}.parts", "certificates", "state.db"]
 
 
 def test_the_base_that_an_open_vote_builds_on_stays_whatever_comes_meanwhile(tmp_path):
@@ -1031,6 +1041,7 @@ def test_the_base_that_an_open_vote_builds_on_stays_whatever_comes_meanwhile(tmp
     on = state.base
     key = NodeKey(bytes([1]) * 32)
     group = replace(GROUP, readys=(ready(key, key.public, base=on),))
+    state.keep_parts(bound(1).parts)
     state.bind(replace(bound(1), group=group))
     for generation in (1, 2, 3):
         state.adopt(base(generation, generation), vector(generation), generation, None, ())

@@ -1,0 +1,136 @@
+"""What nodes of a box have charged, and that each offer is charged before a byte of it leaves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mechanisms.accounting.ledger import Event, Ledger, event_from_text, spent
+from node.runtime.engine import Engine
+from node.runtime.steps import Steps
+from protocol.wire.masked_messages import Masked
+from protocol.wire.messages import Message, Sid, Sum
+from tests.box.box import Box, BoxNode, Watcher
+
+
+@dataclass(frozen=True)
+class Charge:
+    """A row of a node's ledger."""
+
+    sid: Sid
+    round: int
+    events: tuple[Event, ...]
+    epsilon: float | None
+    delta: float | None
+
+
+def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(f"file:{folder / 'state.db'}?mode=ro", uri=True)) as database:
+        return database.execute(query).fetchall()
+
+
+def fact(folder: Path, name: str) -> Any:
+    found = rows(folder, f"select value from fact where name = '{name}'")
+    return found[0][0] if found else None
+
+
+def pending(folder: Path) -> tuple[Event, ...]:
+    """Returns what trainings cost that no offer has been charged for yet."""
+    return tuple(map(event_from_text, (fact(folder, "pending") or "").splitlines()))
+
+
+def charges(folder: Path) -> list[Charge]:
+    """Returns a folder's charges in the order in which they were made."""
+    return [
+        Charge(sid, round, tuple(map(event_from_text, events.splitlines())), epsilon, delta)
+        for sid, round, events, epsilon, delta in rows(
+            folder, "select sid, round, events, epsilon, delta from ledger order by round, at_ms"
+        )
+    ]
+
+
+def sound(folder: Path, budget: float, delta: float) -> list[Charge]:
+    """Returns the charges: one for each offer, with the running total; summary and spend file agree."""
+    found, ledger = charges(folder), Ledger(())
+    for charge in found:
+        ledger = ledger.adding(charge.events)
+        assert (charge.epsilon, charge.delta) == (
+            pytest.approx(spent(ledger, delta).epsilon, rel=1e-9),
+            delta,
+        )
+    assert all(one.epsilon < other.epsilon for one, other in pairwise(found))
+    assert len({charge.round for charge in found}) == len({charge.sid for charge in found}) == len(found)
+    said = json.loads((folder / "summary.json").read_text())
+    assert said["offers"] == len(found)
+    assert said["privacy"]["epsilon_spent"] == found[-1].epsilon <= budget * (1 + 1e-9)
+    assert said["epsilon"] == pytest.approx(found[-1].epsilon, abs=1e-6)
+    assert said["delta"] == said["privacy"]["delta"] == delta
+    assert [(one.sid.hex(), one.round) for one in found] == _in_spend_file(
+        (folder / "node.key.spent").read_bytes()
+    )
+    return found
+
+
+def _in_spend_file(content: bytes) -> list[tuple[str, int]]:
+    lines = [json.loads(line.partition(b" ")[2]) for line in content.splitlines()]
+    return [(line["sid"], line["round"]) for line in lines]
+
+
+def _on_disk(node: BoxNode) -> set[str]:
+    """Returns the sessions whose charges a power failure would leave."""
+    database = node.disk.database()
+    booked = [] if database is None else database.execute("select sid from ledger").fetchall()
+    beside = node.disk.synced().get(node.folder / "node.key.spent") or b""
+    return {sid.hex() for (sid,) in booked} | {sid for sid, _ in _in_spend_file(beside)}
+
+
+class ChargedFirst(Watcher):
+    """No word of an offer leaves before its charge is on disk, and no vector is offered twice.
+
+    In a run of steps a charge may bear the name of the vote before it, so there the numbers count.
+    """
+
+    def __init__(self) -> None:
+        self.offered: dict[int, dict[str, str]] = {}
+        """By node: the sessions in which it offered something, with the digest of what it offered."""
+
+    def saw(self, box: Box, node: BoxNode, way: str, message: Message) -> None:
+        sid = (
+            message.sid
+            if isinstance(message, Sum)
+            else message.head.sid
+            if isinstance(message, Masked)
+            else None
+        )
+        if (
+            way != "out"
+            or sid is None
+            or node.engine is None
+            or sid.hex() in self.offered.get(node.number, {})
+        ):
+            return
+        offered = self.offered.setdefault(node.number, {})
+        by_steps, digest = _digest(node.engine)
+        if digest in offered.values():
+            box.broken(f"node {node.number} offered one vector twice")
+        offered[sid.hex()] = digest
+        charged = _on_disk(node)
+        if len(charged) < len(offered) or not (by_steps or sid.hex() in charged):
+            box.broken(f"node {node.number} offered something before its charge was on disk")
+
+
+def _digest(engine: Engine) -> tuple[bool, str]:
+    """Returns whether the engine's offer is a step, and a digest of it."""
+    contribution = engine._contribution
+    by_steps = isinstance(contribution, Steps)
+    vector = contribution.offer() if by_steps else engine._state.spent
+    assert vector is not None
+    return by_steps, hashlib.sha256(vector.tobytes()).hexdigest()

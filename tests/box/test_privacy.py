@@ -1,0 +1,379 @@
+"""Noise and its ledger: charged once, before a byte leaves, over restarts and lost power, within budget."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from mechanisms.accounting.ledger import (
+    Event,
+    Gaussian,
+    Ledger,
+    SampledGaussian,
+    releases_noise_multiplier,
+    spent,
+)
+from protocol.wire.messages import Accepted, Message, Share, Sum
+from tests.box.box import Box
+from tests.box.ledgers import Charge, ChargedFirst, charges, fact, pending, sound
+
+ROUNDS, BUDGET, DELTA = 4, 8.0, 1e-5
+SPENT = "budget-spent"
+OWN = "tests.own_mechanisms:Counting"
+RAW = ("privacy.window_source=raw", "privacy.public_radius=true")
+
+
+def private(mechanism: str, rounds: int = ROUNDS) -> tuple[str, ...]:
+    """Settings for a budget over `rounds` rounds; a step takes a quarter of the rows."""
+    budget = (f"privacy.epsilon={BUDGET:g}", f"train.rounds={rounds}")
+    return (f"privacy.mechanism={mechanism}", *budget, "train.batch_size=4")
+
+
+@pytest.fixture
+def make_private(make_box):
+    """Returns a function that makes a box in which every offer must be charged first."""
+
+    def make(*arguments: Any, **more: Any) -> Box:
+        box = make_box(*arguments, **more)
+        box.watchers.append(ChargedFirst())
+        return box
+
+    return make
+
+
+def to_one_model(box: Box) -> None:
+    """Runs the box to the end, where all nodes have ended well, with one model."""
+    box.run_to_the_end()
+    assert [node.status for node in box.nodes] == [0] * box.count
+    assert len({node.summary["base_digest"] for node in box.nodes}) == 1
+
+
+def participants(box: Box, number: int) -> list[int]:
+    return [line["participants"] for line in box.nodes[number].history]
+
+
+# -- a run in which nothing goes wrong -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "more"),
+    [
+        ("dp-sgd", ()),
+        ("ldp", ()),
+        ("aldp", RAW),
+        ("aldp", ("privacy.window=2",)),
+        ("aldp", ("privacy.window_source=quantile",)),
+    ],
+    ids=["dp-sgd", "ldp", "aldp-raw", "aldp", "aldp-quantile"],
+)
+def test_every_offer_is_charged_once_and_all_end_alike(
+    make_private, mechanism: str, more: tuple[str, ...]
+) -> None:
+    box = make_private(3, ROUNDS, *private(mechanism), *more)
+    box.start_all()
+    to_one_model(box)
+    for node in box.nodes:
+        found, lines = sound(node.folder, BUDGET, DELTA), node.history
+        assert participants(box, node.number) == [3] * ROUNDS
+        assert [charge.round for charge in found] == [1, 2, 3, 4]
+        assert found[-1].epsilon == pytest.approx(BUDGET, rel=0.01), "the budget is for just these rounds"
+        kinds = {type(event) for charge in found for event in charge.events}
+        assert kinds == {SampledGaussian if mechanism == "dp-sgd" else Gaussian}
+        assert [line["epsilon"] for line in lines] == pytest.approx([one.epsilon for one in found], abs=1e-6)
+        assert {line["delta"] for line in lines} == {DELTA}
+        _facts_are_told(node.summary["privacy"], mechanism)
+        _memory_is_kept(json.loads(fact(node.folder, "memory")), mechanism, more)
+        assert pending(node.folder) == ()
+        assert [line["clipped"] for line in lines] == [0] * ROUNDS, "the bound leaves room for the noise"
+
+
+def _facts_are_told(told: dict[str, Any], mechanism: str) -> None:
+    by_record = mechanism == "dp-sgd"
+    assert told["mechanism"] == mechanism
+    assert (told["epsilon_budget"], told["epsilon_stated"], told["norm"]) == (BUDGET, BUDGET, "L2")
+    assert told["epsilon_remaining"] == pytest.approx(BUDGET - told["epsilon_spent"], abs=1e-6)
+    assert told["accountant"] == ("PLD" if by_record else "closed form")
+    assert told["neighbours"] == ("add or remove" if by_record else "replace")
+    assert ("one record" in told["unit"]) == by_record
+
+
+def _memory_is_kept(memory: list[list[float]], mechanism: str, more: tuple[str, ...]) -> None:
+    """Checks a mechanism's stored memory: recent norms of updates or aggregates, a radius, or nothing."""
+    if mechanism != "aldp":
+        assert memory == []
+        return
+    (row,) = memory
+    assert len(row) == {RAW: 3, ("privacy.window=2",): 2}.get(more, 1)
+    assert min(row) >= 0
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "least", "most"), [("none", 0, 1e-5), ("ldp", 0.9, 1.1), ("dp-sgd", 0.003, 9)]
+)
+def test_noise_is_new_in_every_run_whatever_the_option_seed(
+    make_private, mechanism: str, least: float, most: float
+) -> None:
+    """Two runs with the same data and --seed: without noise their models are equal up to rounding."""
+    bases = []
+    for seed in (1, 2):
+        box = make_private(3, 1, *private(mechanism, 1), "model.args.sizes=[64,16,10]", seed=seed)
+        box.start_all()
+        to_one_model(box)
+        tensors = load_file(box.nodes[0].folder / "model.safetensors")
+        bases.append(np.concatenate([tensors[name].ravel() for name in sorted(tensors)]))
+    apart = float(np.sqrt(np.mean((bases[0] - bases[1]) ** 2)))
+    # Of two means of three offers with noise of 2 r z each, as ldp promises for r = 1.
+    expected = 2 * releases_noise_multiplier(BUDGET, DELTA, 1) * np.sqrt(2 / 3)
+    assert least <= apart / expected <= most
+
+
+def test_a_mechanism_of_ones_own_is_charged_by_its_own_events_and_stopped_by_its_own_budget(
+    make_private,
+) -> None:
+    box = make_private(3, ROUNDS, f"privacy.mechanism={OWN}", "privacy.epsilon=8", "train.rounds=2")
+    box.start_all()
+    to_one_model(box)
+    affordable = spent(Ledger(((Gaussian(1.0), 2),)), DELTA).epsilon
+    assert affordable < BUDGET < spent(Ledger(((Gaussian(1.0), 3),)), DELTA).epsilon
+    for node in box.nodes:
+        assert [charge.events for charge in sound(node.folder, BUDGET, DELTA)] == [(Gaussian(1.0),)] * 2
+        privacy = node.summary["privacy"]
+        assert (privacy["unit"], privacy["mechanism"]) == ("one ward", "counting")
+        assert json.loads(fact(node.folder, "memory")) == [[2.0]]
+        assert [line["reason"] for line in node.history] == [None, None, SPENT, SPENT]
+
+
+def test_without_privacy_nothing_is_charged(make_private) -> None:
+    box = make_private(3, 2)
+    box.start_all()
+    to_one_model(box)
+    for node in box.nodes:
+        assert {node.summary[name] for name in ("epsilon", "delta", "privacy")} == {None}
+        assert [(charge.events, charge.epsilon) for charge in charges(node.folder)] == [((), None)] * 2
+        assert {(line["epsilon"], line["delta"]) for line in node.history} == {(None, None)}
+
+
+# -- killed --------------------------------------------------------------------------------------------
+
+MEMBERS, VICTIM, LONG = 4, 3, 5
+ALL = ("aggregation.protocol=additive", f"aggregation.min_participants={MEMBERS}")
+
+
+@dataclass(frozen=True)
+class Fate:
+    """The message of the second session before which a node is gone, or right `after` it."""
+
+    kind: type[Message]
+    nth: int
+    way: str = "out"
+    after: bool = False
+
+
+AFTER_THE_CHARGE = [
+    pytest.param(Fate(Sum, 1), id="no-sum-sent"),
+    pytest.param(Fate(Sum, 2), id="one-sum-sent"),
+    pytest.param(Fate(Sum, MEMBERS - 1, after=True), id="all-sums-sent"),
+]
+BEFORE_THE_CHARGE = [
+    pytest.param(Fate(Accepted, 1, way="in"), id="ready"),
+    pytest.param(Fate(Share, 1, way="in"), id="no-share-received"),
+    pytest.param(Fate(Share, MEMBERS - 1, way="in"), id="one-share-missing"),
+]
+"""With the last share the offer is charged, whether or not the node's own shares have left by then."""
+LOST = pytest.mark.parametrize("power", [False, True], ids=["killed", "power-lost"])
+
+
+@dataclass(frozen=True)
+class Death:
+    """What the victim's folder contained after its death, and the charges at its end."""
+
+    before: list[Charge]
+    pending: tuple[Event, ...]
+    fresh: bool
+    memory: list[list[float]]
+    after: list[Charge]
+
+
+def dies_and_comes_back(box: Box, fate: Fate, power: bool) -> Death:
+    victim = box.nodes[VICTIM]
+    box.start_all()
+    box.run(until=victim.has_aggregated)
+
+    first = charges(victim.folder)[0].sid
+
+    def die() -> None:
+        victim.kill(power=power)
+
+    def fits(message: Any) -> bool:
+        return isinstance(message, Accepted) or message.sid != first
+
+    act = (lambda: box.at(0.0, die)) if fate.after else die
+    victim.before_message(act, fate.way, fate.kind, fate.nth, fits)
+    box.run(until=lambda: victim.is_over)
+    out = victim.folder
+    left = charges(out), pending(out), fact(out, "fresh") is not None, json.loads(fact(out, "memory"))
+    victim.start()
+    to_one_model(box)
+    after, offered = sound(out, BUDGET, DELTA), box.watchers[0].offered[VICTIM]
+    charged = [charge.sid.hex() for charge in after]
+    assert set(offered) | {left[0][-1].sid.hex()} == set(charged), (
+        "charged is what was offered, or about to be"
+    )
+    return Death(*left, after)
+
+
+@LOST
+@pytest.mark.parametrize("mechanism", ["dp-sgd", "aldp"])
+@pytest.mark.parametrize("fate", AFTER_THE_CHARGE)
+def test_what_was_charged_before_a_death_is_charged_once(
+    make_private, mechanism: str, fate: Fate, power: bool
+) -> None:
+    box = make_private(MEMBERS, LONG, *ALL, *private(mechanism, LONG))
+    death = dies_and_comes_back(box, fate, power)
+    assert [charge.round for charge in death.before] == [1, 2]
+    assert (death.pending, death.fresh) == ((), False), "what is spent is not fresh"
+    assert len(death.memory) == (1 if mechanism == "aldp" else 0)
+    assert death.after[:2] == death.before
+    assert [(charge.round, len(charge.events)) for charge in death.after] == [
+        (n, 1) for n in range(1, LONG + 1)
+    ]
+    arrived = 0 if power else fate.nth - 1 + fate.after
+    for number in range(VICTIM):
+        assert participants(box, number) == [MEMBERS, MEMBERS if number < arrived else 0, *[MEMBERS] * 3]
+
+
+@LOST
+@pytest.mark.parametrize("mechanism", ["dp-sgd", "ldp"])
+@pytest.mark.parametrize("fate", BEFORE_THE_CHARGE)
+def test_an_offer_that_a_death_prevented_costs_nothing(
+    make_private, mechanism: str, fate: Fate, power: bool
+) -> None:
+    """With dp-sgd its training is pending; the next offer, which contains it, is charged for it."""
+    box = make_private(MEMBERS, LONG, *ALL, *private(mechanism, LONG))
+    death = dies_and_comes_back(box, fate, power)
+    assert [charge.round for charge in death.before] == [1]
+    assert death.fresh
+    assert len(death.pending) == (1 if mechanism == "dp-sgd" else 0)
+    assert death.after[:1] == death.before
+    after = [(charge.round, len(charge.events)) for charge in death.after]
+    assert after == [(1, 1), (3, 2 if mechanism == "dp-sgd" else 1), (4, 1), (5, 1)]
+    assert [participants(box, number) for number in range(VICTIM)] == [[MEMBERS, 0, *[MEMBERS] * 3]] * VICTIM
+
+
+def test_what_is_remembered_outlives_a_base_that_was_fetched(make_private) -> None:
+    """Absent for more rounds than the others keep certificates: it still has its window of norms."""
+    wide = ("privacy.window=12", "model.args.sizes=[64,16,10]")
+    box = make_private(MEMBERS, 12, *private("aldp", 12), *wide)
+    victim = box.nodes[VICTIM]
+    box.start_all()
+    box.run(until=lambda: victim.has_aggregated(2))
+    victim.kill()
+    box.run(until=lambda: victim.is_over and all(node.has_aggregated(6) for node in box.nodes[:VICTIM]))
+    (before,) = json.loads(fact(victim.folder, "memory"))
+    assert len(before) == 2
+    victim.start()
+    to_one_model(box)
+    assert victim.has_said("proved by the sessions that led to it")
+    later = len(sound(victim.folder, BUDGET, DELTA)) - len(before)
+    (row,) = json.loads(fact(victim.folder, "memory"))
+    assert row[: len(before)] == before
+    assert len(row) == len(before) + later
+    assert later >= 1
+
+
+# -- the budget is spent -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["dp-sgd", "ldp"])
+def test_rounds_beyond_the_budget_are_followed(make_private, mechanism: str) -> None:
+    """--rounds goes two rounds beyond train.rounds, when no node has any budget left."""
+    box = make_private(3, ROUNDS, *private(mechanism, ROUNDS - 2))
+    box.start_all()
+    to_one_model(box)
+    for node in box.nodes:
+        end, lines = node.summary, node.history
+        assert (end["rounds"], end["aggregated"], end["fallbacks"], end["finished"]) == (ROUNDS, 2, 2, True)
+        assert [line["reason"] for line in lines] == [None, None, SPENT, SPENT]
+        assert [line["train_loss"] is None for line in lines] == [False, False, True, True]
+        assert [charge.round for charge in sound(node.folder, BUDGET, DELTA)] == [1, 2]
+        assert len({line["epsilon"] for line in lines[1:]}) == 1
+
+
+def test_a_node_that_has_spent_its_budget_early_follows_the_others(make_private) -> None:
+    """Started and killed three times before the others start: one offer holds three rounds of training."""
+    rounds = 3
+    box = make_private(MEMBERS, rounds, *private("dp-sgd", rounds))
+    early = box.nodes[VICTIM]
+    for life in range(rounds):
+        early.start()
+        box.run_for(1.0)
+        early.kill()
+        box.run(until=lambda: early.is_over)
+        assert len(pending(early.folder)) == life + 1
+    box.start_all()
+    to_one_model(box)
+    (charge,) = sound(early.folder, BUDGET, DELTA)
+    assert len(charge.events) == rounds
+    assert [(line["round"], line["reason"]) for line in early.history] == [(1, None), (2, SPENT), (3, SPENT)]
+    for node in box.nodes[:VICTIM]:
+        assert participants(box, node.number) == [4, 3, 3]
+    assert (early.summary["offers"], early.summary["finished"]) == (1, True)
+
+
+# -- wrong values --------------------------------------------------------------------------------------
+
+
+WRONG = {
+    "epsilon=0": (("privacy.epsilon=0",), ("privacy.epsilon = 0",)),
+    "delta=2": (("privacy.delta=2",), ("privacy.delta = 2", "below 1")),
+    "radius": (("privacy.clipping_radius=1e30",), ("privacy.clipping_radius = 1e+30",)),
+    "nonsense": (("privacy.mechanism=nonsense",), ("'nonsense'", "'dp-sgd'", "'package.module:Class'")),
+    "no such module": (("privacy.mechanism=a.b:C",), ("'a.b:C'", "cannot be imported")),
+    "out of order": (("privacy.mechanism=tests.own_mechanisms:Raising",), ("is out of order",)),
+    "unfinished": (("privacy.mechanism=tests.own_mechanisms:Unfinished",), ("it has no aggregated",)),
+    "dp-sgd with linear-classic": (("privacy.calibration=linear-classic",), ("'linear-classic'", "'exact'")),
+    "dp-sgd with batch norm": (("model.class=tests.own_models:Normed", "model.args={}"), ("BatchNorm1d",)),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_values_are_one_line_and_nothing_is_written(make_box, name: str) -> None:
+    overrides, words = WRONG[name]
+    box = make_box(1, 1, "privacy.mechanism=dp-sgd", *overrides)
+    (node,) = box.nodes
+    node.start()
+    box.run_to_the_end()
+    (line,) = node.lines
+    assert node.status == 2
+    assert line.startswith("error: ")
+    assert "\n" not in line
+    for word in words:
+        assert word in line
+    assert [path.name for path in node.folder.iterdir()] == ["node.key"], "which was there before"
+
+
+def test_batch_norm_is_fine_where_no_row_needs_a_gradient_of_its_own(make_private) -> None:
+    box = make_private(3, 1, *private("ldp", 1), "model.class=tests.own_models:Normed", "model.args={}")
+    box.start_all()
+    to_one_model(box)
+
+
+def test_two_epsilons_in_one_swarm(make_box) -> None:
+    box = make_box(2, 1, "privacy.mechanism=ldp", "privacy.epsilon=8")
+    one, other = box.nodes
+    one.start()
+    box.run_for(1.0)
+    new = box.folder / "new"
+    other.start("--set", "privacy.epsilon=4", "--out", str(new))
+    box.run(until=lambda: other.is_over)
+    assert other.status == 2
+    assert one.endpoint in other.lines[-1]
+    assert "privacy.epsilon is 4.0 here and 8.0 there" in other.lines[-1]
+    assert [path.name for path in new.iterdir()] == ["node.key"], "others may have it on their lists by now"
+    assert one.has_said("privacy.epsilon is 8.0 here and 4.0 there")
+    assert one.is_up
