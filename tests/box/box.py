@@ -53,6 +53,8 @@ SMALL = (
     "model.args.sizes=[64,2,10]",
 )
 """Settings that make training cheap; a box tests order and time."""
+STEPS = ("privacy.mechanism=distributed-dp-sgd", *SMALL[2:])
+"""The same for steps with shared noise."""
 
 
 @dataclass
@@ -365,8 +367,9 @@ class Box:
         *overrides: str,
         options: tuple[str, ...] = (),
         rows: Rows = few_digits,
+        usual: tuple[str, ...] = SMALL,
     ) -> None:
-        """`overrides`: --set options, `options`: others of all nodes; `rows` gives a node its rows."""
+        """`overrides`: --set options after the `usual` ones, `options`: others; `rows` gives a node its rows."""
         self.seed, self.folder, self.count, self.rounds = seed, folder, count, rounds
         self.rng = random.Random(seed)
         self.loop = VirtualLoop()
@@ -377,7 +380,7 @@ class Box:
         self.watchers: list[Watcher] = []
         self.tracker: BoxTracker | None = None
         """Where nodes meet if a test has made one; else they name each other."""
-        self._sets = [part for one in (*SMALL, *overrides) for part in ("--set", one)]
+        self._sets = [part for one in (*usual, *overrides) for part in ("--set", one)]
         self.rows = rows
         self._more = options
         keys = random.Random(f"{seed} keys")
