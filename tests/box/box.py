@@ -170,9 +170,6 @@ class BoxNode:
     def start(self, *more: str) -> None:
         """Starts the node, with more options; after a kill with what that left on its disk."""
         assert self.is_over, f"node {self.number} still runs"
-        if self._left is not None:
-            self.disk.restore(self._left)
-            self._left = None
         self.lives += 1
         self.status = None
         self.life = Life(self.box.loop, f"node {self.number}, life {self.lives}")
@@ -199,6 +196,9 @@ class BoxNode:
     def _has_ended(self, main: asyncio.Task[None]) -> None:
         was_killed = self.life is not None and self.life.is_dead
         self.life = self.engine = self._main = None
+        if self._left is not None:
+            self.disk.restore(self._left)
+            self._left = None
         self.box.note(self.number, "end", "killed" if was_killed else f"status {self.status}")
         if not was_killed and (main.cancelled() or main.exception() is not None):
             self.box.broken(f"node {self.number} ended with {main.exception()!r}")

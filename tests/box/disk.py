@@ -96,12 +96,17 @@ class BoxDisk:
 
     def on_disk(self, rng: random.Random) -> Files:
         """Returns what a power failure leaves: what was synced, and by chance some of the rest."""
-        left: Files = {}
-        self._collect(self.folder, left)
+        left = self.synced()
         for path, content in self.written().items():
             is_free = path not in left and not path.name.startswith("state.db")
             if is_free and path.parent in {self.folder, *left} and rng.random() < 0.5:
                 left[path] = None if content is None else content[: rng.choice((0, len(content)))]
+        return left
+
+    def synced(self) -> Files:
+        """Returns what is on disk for certain."""
+        left: Files = {}
+        self._collect(self.folder, left)
         return left
 
     def _collect(self, folder: Path, left: Files) -> None:
