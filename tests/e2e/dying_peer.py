@@ -1,4 +1,4 @@
-"""A real node that stops itself at an exact message, can record all frames, and lie in an offer.
+"""A real node that stops itself at an exact message, can record all frames.
 
 It wraps the product's functions for sending and decoding in its own process; the product has no hook for it.
 """
@@ -6,7 +6,6 @@ It wraps the product's functions for sending and decoding in its own process; th
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import signal
 import sys
@@ -119,15 +118,13 @@ class WrongClock:
 class Orders:
     """What the process does besides running a node.
 
-    offers: the file that records each spent vector. lie: the number, from 1, of the offer that it replaces by
-    a hundred times its opposite; 0: none. namespace: the network namespace of the process. clock: what its
-    machine's clock shows.
+    offers: the file that records each spent vector. namespace: the network namespace of the process.
+    clock: what its machine's clock shows.
     """
 
     fate: Fate | None = None
     record: Path | None = None
     offers: Path | None = None
-    lie: int = 0
     namespace: str | None = None
     clock: WrongClock | None = None
 
@@ -157,8 +154,6 @@ def wrap(orders: Orders) -> None:
         _wrap_training(watch, fate)
     if orders.offers is not None:
         _wrap_spending(orders.offers)
-    if orders.lie:
-        _wrap_offering(orders.lie)
 
 
 def _wrap_training(watch: Watch, fate: Fate) -> None:
@@ -208,18 +203,6 @@ def _wrap_spending(offers: Path) -> None:
 
     State.spend = spending  # type: ignore[method-assign]
     Steps.spend = charging  # type: ignore[method-assign]
-
-
-def _wrap_offering(nth: int) -> None:
-    from mechanisms.mechanism import Offer, Quiet  # noqa: PLC0415
-
-    offer, seen = Quiet.offer, itertools.count(1)
-
-    def offering(self: Any, fresh: Any, memory: Any, words: Any) -> Offer:
-        forged = -100 * fresh if next(seen) == nth else fresh
-        return offer(self, forged, memory, words)
-
-    Quiet.offer = offering  # type: ignore[method-assign]
 
 
 def run(module: str, argv: list[str], out: Connection, err: Connection, orders: Orders) -> None:
