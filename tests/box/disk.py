@@ -86,7 +86,7 @@ class BoxDisk:
 
     # -- what is left ------------------------------------------------------------------------------
 
-    def synced(self, name: str) -> bytes:
+    def synced_content(self, name: str) -> bytes:
         """Returns what a power failure leaves of a file of the folder; empty if that is nothing."""
         number = self._names.get(self.folder, {}).get(name)
         return b"" if number is None else self._content.get(number, b"")

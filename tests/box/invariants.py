@@ -77,7 +77,7 @@ class ChargedFirst(Watcher):
     def _compare(self, box: Box, node: BoxNode, left: set[bytes]) -> None:
         if not left <= self._on_disk[node.number]:
             box.broken(f"node {node.number} sent of an offer that its ledger on disk does not charge")
-        if self._is_private and node.disk.synced("node.key.spent").count(b"\n") < len(left):
+        if self._is_private and node.disk.synced_content("node.key.spent").count(b"\n") < len(left):
             box.broken(f"node {node.number} sent of an offer that the file beside its key does not charge")
 
 

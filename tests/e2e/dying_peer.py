@@ -1,4 +1,4 @@
-"""A real node that stops itself at an exact message, can record all frames, lie in an offer, and withhold.
+"""A real node that stops itself at an exact message, can record all frames.
 
 It wraps the product's functions for sending and decoding in its own process; the product has no hook for it.
 """
@@ -6,7 +6,6 @@ It wraps the product's functions for sending and decoding in its own process; th
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import signal
 import sys
@@ -20,7 +19,7 @@ from typing import Any, Literal
 import msgpack
 
 from protocol.wire import codec, signing
-from protocol.wire.masked_messages import Join, JoinCertificate, Joined, MaskedMessage, session_of
+from protocol.wire.masked_messages import MaskedMessage, session_of
 from protocol.wire.messages import Group, Share, Sum
 from tests.e2e.named import main_of
 from tests.e2e.namespaces import enter
@@ -106,32 +105,28 @@ def read_record(path: Path) -> list[tuple[str, str, bytes]]:
 
 @dataclass(frozen=True)
 class WrongClock:
-    """A clock that is `ahead_s` ahead of the system's once the process has run for `after_s`."""
+    """A clock that is `ahead_s` ahead of the system's."""
 
     ahead_s: float
-    after_s: float = 0.0
 
     def set(self) -> None:
-        right, since = time.time, time.monotonic()
-        time.time = lambda: right() + (self.ahead_s if time.monotonic() - since >= self.after_s else 0.0)
+        right = time.time
+        time.time = lambda: right() + self.ahead_s
 
 
 @dataclass(frozen=True)
 class Orders:
     """What the process does besides running a node.
 
-    offers: the file that records each spent vector. lie: the number, from 1, of the offer that it replaces by
-    a hundred times its opposite; 0: none. namespace: the network namespace of the process. clock: what its
-    machine's clock shows. withholds: it joins masked sessions, and sends nothing of what comes after.
+    offers: the file that records each spent vector. namespace: the network namespace of the process.
+    clock: what its machine's clock shows.
     """
 
     fate: Fate | None = None
     record: Path | None = None
     offers: Path | None = None
-    lie: int = 0
     namespace: str | None = None
     clock: WrongClock | None = None
-    withholds: bool = False
 
 
 def wrap(orders: Orders) -> None:
@@ -159,10 +154,6 @@ def wrap(orders: Orders) -> None:
         _wrap_training(watch, fate)
     if orders.offers is not None:
         _wrap_spending(orders.offers)
-    if orders.lie:
-        _wrap_offering(orders.lie)
-    if orders.withholds:
-        _wrap_queueing()
 
 
 def _wrap_training(watch: Watch, fate: Fate) -> None:
@@ -212,31 +203,6 @@ def _wrap_spending(offers: Path) -> None:
 
     State.spend = spending  # type: ignore[method-assign]
     Steps.spend = charging  # type: ignore[method-assign]
-
-
-def _wrap_offering(nth: int) -> None:
-    from mechanisms.mechanism import Offer, Quiet  # noqa: PLC0415
-
-    offer, seen = Quiet.offer, itertools.count(1)
-
-    def offering(self: Any, fresh: Any, memory: Any, words: Any) -> Offer:
-        forged = -100 * fresh if next(seen) == nth else fresh
-        return offer(self, forged, memory, words)
-
-    Quiet.offer = offering  # type: ignore[method-assign]
-
-
-def _wrap_queueing() -> None:
-    from node.net.transport import Transport  # noqa: PLC0415
-
-    send, setup = Transport.send, (Join, Joined, JoinCertificate)
-
-    def sending(self: Any, endpoint: str, messages: Any, bulk: bool = False) -> None:
-        kinds = {type(message) for message in messages}
-        if not any(issubclass(kind, MaskedMessage) and kind not in setup for kind in kinds):
-            send(self, endpoint, messages, bulk)
-
-    Transport.send = sending  # type: ignore[method-assign]
 
 
 def run(module: str, argv: list[str], out: Connection, err: Connection, orders: Orders) -> None:
