@@ -93,6 +93,7 @@ class ProcessesEngine:
 
     def _swarms(self, cells: Iterable[Cell], place: Place, display: SweepDisplay) -> None:
         library = LocalRoom(place.data_dir, 1, lambda number, figure: None)
+        warm_up()  # it loads while this process loads the data
         for cell in cells:
             if isinstance(cell, SwarmCell | PeersCell):
                 with one_line(cell, place.shelf.log(cell)):
