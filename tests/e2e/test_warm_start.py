@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,14 @@ import pytest
 from scenarios.frame.children import Child, Children, last_line
 from tests.e2e.processes import ENOUGH_S, free_endpoint
 
+REFUSED = """
+import os
+from pathlib import Path
+from scenarios.__main__ import main
+print(main(["run", "swarm", "--rounds", "0"]))
+for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+    print(Path(f"/proc/{pid}/cmdline").read_text())
+"""
 COMMAND = "scenarios.frame.children:command"
 
 
@@ -119,3 +128,11 @@ def test_an_error_of_the_user_is_one_line_and_its_status(tmp_path: Path) -> None
         assert ended(child) == 2
     (line,) = child.log.read_text("utf-8").splitlines()
     assert line.startswith("error: --peers 'nowhere' is refused")
+
+
+def test_the_warm_parent_of_the_demo_loads_while_the_demo_does(tmp_path: Path) -> None:
+    asked = [sys.executable, "-c", REFUSED]
+    said = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True)
+    _, status, *children = said.stdout.splitlines()
+    assert (status, said.stderr) == ("2", "scenarios: --rounds 0: allowed are 1 and more\n")
+    assert any("multiprocessing.forkserver" in child for child in children)
