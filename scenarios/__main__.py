@@ -83,8 +83,8 @@ def _run(arguments: argparse.Namespace, console: Console) -> None:
     else:
         entry = find(arguments.name)
         _say(console, f"scenario {entry.name}: {entry.summary}")
-        if entry.swarms and arguments.engine != "ray":
-            warm_up()  # it loads beside this process
+        if entry.swarms and arguments.engine != "ray" and not arguments.overrides:
+            warm_up()  # it loads beside this process; with another task it may have to load more
     from scenarios.frame.harness import run  # noqa: PLC0415 - loads plotly
 
     scenario = loaded(arguments.name)
