@@ -107,7 +107,7 @@ _ENTRIES = (
     ),
     Entry(
         "starting",
-        "the time of each command to its help text, and to its first line",
+        "the time of each command to its help text and first line; of a node, cold and warm; of the demo",
         "benchmarks.starting:STARTING",
     ),
     Entry(

@@ -1,8 +1,9 @@
-"""Starting: the time of each command to its help text, and to the first line that it prints.
+"""Starting: the time of each command to its help text, and to the first line; of nodes; of the demo.
 
 The help is timed as a whole process, and compared with that of `python -m node` in the same turn. A started
 command is timed to its first line and then killed; it loads most of its libraries after that line. Beside the
-time on the wall stands that of the processor, which other work on the machine changes less.
+time on the wall stands that of the processor, which other work on the machine changes less. Then nodes start,
+and the demo runs (benchmarks.started_nodes).
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from benchmarks import started_nodes
 from benchmarks.spec import Benchmark, Figure, figure
 from node.cli.commands import COMMANDS
 from node.errors import ConfigError, UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 REPEATS, QUICK_REPEATS = 9, 1
+DEMOS = 3
 TIMES_AT_MOST, FIRST_LINE_AT_MOST_S = 2.0, 1.0
 FIRST_LINE_AT_MOST_CPU_S = 0.8
 LEAST = "node"
@@ -86,6 +89,7 @@ def _all(repeats: int) -> Iterator[Figure]:
         walls, cpus = [one.wall_s for one in waits], [one.cpu_s for one in waits]
         yield figure("starting", name, "first line", "s", walls, at_most=FIRST_LINE_AT_MOST_S)
         yield figure("starting", name, "first line, processor", "s", cpus, at_most=FIRST_LINE_AT_MOST_CPU_S)
+    yield from started_nodes.figures(repeats, min(repeats, DEMOS))
 
 
 def _help(package: str) -> Taken:

@@ -21,6 +21,7 @@ from node.cli.sigint import INTERRUPTED, begun, leave
 from node.errors import ConfigError
 from scenarios.catalogue import SCENARIOS, Entry
 from scenarios.data.sources import ALL, data_folder, source
+from scenarios.frame.children import warm_up
 from scenarios.frame.spec import Request, Scenario
 
 DESCRIPTION = "Runs of whole swarms, judged by the claims that they make."
@@ -82,6 +83,8 @@ def _run(arguments: argparse.Namespace, console: Console) -> None:
     else:
         entry = find(arguments.name)
         _say(console, f"scenario {entry.name}: {entry.summary}")
+        if entry.swarms and arguments.engine != "ray" and not arguments.overrides:
+            warm_up()  # it loads beside this process; with another task it may have to load more
     from scenarios.frame.harness import run  # noqa: PLC0415 - loads plotly
 
     scenario = loaded(arguments.name)

@@ -23,12 +23,14 @@ class Entry:
     """What a scenario is called, whose system it replays, and what it shows, in a line each.
 
     value: where the Scenario is, "package.module:NAME". Its code loads torch, which takes seconds.
+    swarms: whether its runs are swarms of processes and nothing else.
     """
 
     name: str
     source: str
     summary: str
     value: str
+    swarms: bool = False
 
     @property
     def listed(self) -> Listed:
@@ -48,6 +50,7 @@ _ENTRIES = (
         summary="Real peers on loopback learn handwritten digits together, against each alone and pooled "
         "data.",
         value="scenarios.systems.swarm.claims:SWARM",
+        swarms=True,
     ),
     Entry(
         name="mechanisms",

@@ -18,6 +18,7 @@ from statistics import mean, stdev
 
 from benchmarks.spec import Benchmark, Row
 from node.errors import ConfigError
+from scenarios.frame.children import warm_up
 
 ROWS, QUICK_ROWS = 4000, 1000
 EPSILON = 8.0
@@ -89,6 +90,7 @@ def _rows(seeds: Sequence[int], rows: int, epsilon: float) -> Iterator[Row]:
 
 def walked(seed: int, rows: int, epsilon: float) -> Found:
     """Return the figures of one walk. Raises UserError if a command fails."""
+    warm_up()  # it loads beside this process
     from benchmarks.walk.central import auc, central_auc, plain_auc  # noqa: PLC0415 - loads torch
     from benchmarks.walk.real import walk  # noqa: PLC0415
     from benchmarks.walk.rows import hospitals  # noqa: PLC0415

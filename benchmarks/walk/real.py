@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import socket
-import subprocess
-import sys
 import tomllib
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +17,12 @@ from numpy.typing import NDArray
 from benchmarks.walk.hospitals import SITES, TARGET, write
 from benchmarks.walk.rows import Hospitals
 from node.errors import UserError
+from scenarios.frame.children import Children
 
-ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
 NAMES = tuple(site.name for site in SITES)
-_TOLD = 500  # characters of what a failed command said
+COMMAND = "scenarios.frame.children:command"
+POLL_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -96,25 +93,12 @@ def _endpoints() -> list[str]:
 
 def _run(folder: Path, commands: Sequence[Sequence[str]]) -> None:
     """Run commands at the same time, and wait for all. Raises UserError if one fails."""
-    with ExitStack() as stack:
-        started = []
-        for number, command in enumerate(commands):
-            told = stack.enter_context((folder / f"told-{number}.txt").open("w+", encoding="utf-8"))
-            started.append((command, told, _start(folder, command, told)))
-        for command, told, process in started:
-            if process.wait() != 0:
-                told.seek(0)
-                raise UserError(f"walk: {command[0]} ended with {process.returncode}: {told.read()[-_TOLD:]}")
-
-
-def _start(folder: Path, command: Sequence[str], told: IO[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", *command],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        stdout=told,
-        stderr=subprocess.STDOUT,
-    )
+    with Children() as children:
+        for number, (module, *argv) in enumerate(commands):
+            log = folder / f"told-{module}-{number}.txt"
+            children.start(f"walk: {module}", log, COMMAND, module, folder, *argv)
+        while children.running():
+            children.wait(POLL_S)
 
 
 def _chances(path: Path) -> NDArray[np.float64]:

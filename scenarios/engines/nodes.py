@@ -45,6 +45,7 @@ from scenarios.study.cells import Cell, Outcome, Shelf
 from scenarios.swarms.cells import SwarmCell, run_nodes
 from scenarios.swarms.dealt import PeersCell
 from scenarios.swarms.dealt_nodes import run_dealt
+from scenarios.swarms.nodes import preload
 from scenarios.vertical.cell import DATA_SET, VerticalCell, plan_of
 from scenarios.vertical.parties import dealt
 
@@ -95,6 +96,7 @@ class ProcessesEngine:
         library = LocalRoom(place.data_dir, 1, lambda number, figure: None)
         for cell in cells:
             if isinstance(cell, SwarmCell | PeersCell):
+                warm_up(preload(cell.task))  # it loads while this process loads the data
                 with one_line(cell, place.shelf.log(cell)):
                     outcome = self._swarm(cell, place, library, display)
                 place.shelf.put(cell, outcome)

@@ -2,6 +2,7 @@
 
 Invariants:
 - Loading torch takes seconds; the fork-server does it once, and every child starts with it in memory.
+- The fork-server only imports: it computes nothing, and has a single thread whenever it forks.
 - Each child has its own process group, so a Ctrl-C at the terminal reaches it once, from the parent.
 - A child that loses its parent (killed, crashed) interrupts itself as Ctrl-C would, and then kills itself.
 - Leaving `Children` by an exception interrupts every child, waits, and kills the children that are left.
@@ -31,13 +32,8 @@ from typing import Any
 from node.cli.sigint import INTERRUPTED
 from node.errors import UserError
 
-# Imported once: torch's first optimiser imports torch._dynamo, digits imports scikit-learn (seconds each).
-PRELOAD = (
-    "scenarios.engines.peer_worker",
-    "scenarios.engines.baseline_worker",
-    "sklearn.datasets",
-    "torch._dynamo",
-)
+PRELOAD = ("scenarios.engines.peer_worker", "scenarios.engines.baseline_worker", "sklearn.datasets")
+"""What a swarm's children need, imported once for all of them; the digits are in scikit-learn."""
 INTERRUPT_GRACE_S = 15.0
 KILL_GRACE_S = 5.0
 
@@ -45,8 +41,12 @@ FAILED = 1
 
 
 def warm_up(preload: Sequence[str] = PRELOAD) -> None:
-    """Start the fork-server, which imports `preload` in the background; return at once."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload(list(preload))
+    """Start the fork-server, which imports `preload` in the background; return at once.
+
+    If it runs already, do nothing: what it lacks, each child imports.
+    """
+    modules = ["scenarios.frame.shared_pages", *preload]
+    multiprocessing.get_context("forkserver").set_forkserver_preload(modules)
     resource_tracker.ensure_running()  # started later, it would unblock the signal blocked below
     # A Ctrl-C at the terminal also reaches the fork-server, which ignores it only after its imports.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -138,6 +138,12 @@ class Children:
         for process in self._alive():
             process.kill()
             process.join(KILL_GRACE_S)
+
+
+def command(module: str, folder: Path, *argv: str) -> int:
+    """A function for a child: do what `python -m MODULE ARGV` does in `folder`; return the exit status."""
+    os.chdir(folder)
+    return int(resolve_name(f"{module}.__main__:main")(argv))
 
 
 def ending(status: int) -> str:

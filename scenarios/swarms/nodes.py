@@ -16,7 +16,7 @@ from node.logs import NO_LOG
 from node.options import NodeOptions
 from node.task.sections import Task
 from scenarios.data.dataset import Dataset
-from scenarios.frame.children import Children, warm_up
+from scenarios.frame.children import PRELOAD, Children, warm_up
 from scenarios.swarms.history import Round, Summary, Tail, by_round, read_history, read_summary
 from scenarios.swarms.progress import Display, PeerProgress
 
@@ -86,11 +86,16 @@ def run_swarm(plan: SwarmPlan, display: Display) -> tuple[PeerRun, ...]:
     Otherwise every peer resumes from its folder. Raises UserError if a peer fails or the swarm stalls.
     """
     if not is_finished(plan):
-        warm_up()
+        warm_up(preload(plan.task))
         with Children() as children:
             _start(plan, children)
             _watch(plan, children, display)
     return tuple(_peer_run(plan, peer) for peer in range(plan.peers))
+
+
+def preload(task: Task) -> tuple[str, ...]:
+    """What the nodes of a swarm import: torch's compiler, more than a second, with all optimisers but SGD."""
+    return PRELOAD if task.train.optimizer == "sgd" else (*PRELOAD, "torch._dynamo")
 
 
 def is_finished(plan: SwarmPlan) -> bool:

@@ -41,6 +41,7 @@ MOMENTS = [
     *((TRACKER, module) for module in ("asyncio", "aiohttp", "node.net.routes")),
     *((DOCTOR, module) for module in ("argparse", "aiohttp")),
     *((LIST, module) for module in ("argparse", "rich")),
+    (("scenarios", "run", "swarm"), "torch.nn"),  # its fork-server loads the same, and hears nothing
     *((LABELS, module) for module in ("torch.nn", "scenarios.vertical.wide_deep")),
     (("node.agree", "--data", "a.csv", "--peers", "127.0.0.1:1"), "numpy"),
     (("benchmarks", "list"), "argparse"),

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 import pytest
 
+from benchmarks.memory.residence import resident_bytes
+from benchmarks.started_nodes import _cpu_s, _private, _when_started
 from benchmarks.starting import STARTED, Taken, _first_line, _help
 from node.cli.commands import COMMANDS
 from node.errors import UserError
@@ -22,3 +27,17 @@ def test_help_and_first_line_take_their_time():
 def test_a_complaint_is_no_first_line():
     with pytest.raises(UserError, match=r"starting: node.tracker said error: --listen HOST:PORT is missing"):
         _first_line("node.tracker", ())
+
+
+def test_a_process_s_time_and_private_memory_are_those_of_the_system():
+    assert _cpu_s(os.getpid()) == pytest.approx(time.process_time(), abs=0.1)
+    before = _private(os.getpid())
+    own = bytearray(os.urandom(2**25))
+    assert before + len(own) // 2 < _private(os.getpid()) <= resident_bytes("self", "VmRSS") + 2**20
+
+
+def test_a_node_that_ends_has_not_started(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("starting\nerror: no data\n")
+    with pytest.raises(UserError, match="starting: a node ended, or took 120 s: error: no data"):
+        _when_started(os.getpid(), log, time.perf_counter(), lambda: False)

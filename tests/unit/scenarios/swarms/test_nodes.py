@@ -2,7 +2,7 @@ from pathlib import Path
 
 from node.options import parse_arguments
 from scenarios.frame.spec import Request
-from scenarios.swarms.nodes import SwarmPlan, batch_seed, node_options
+from scenarios.swarms.nodes import SwarmPlan, batch_seed, node_options, preload
 from scenarios.systems.swarm.claims import plan
 
 ENDPOINTS = ("127.0.0.1:4001", "127.0.0.1:4002", "127.0.0.1:4003")
@@ -26,3 +26,8 @@ def test_a_swarm_is_given_longer_than_any_round_can_take(tmp_path: Path) -> None
 def test_no_two_peers_of_any_two_seeds_have_the_same_order_of_rows() -> None:
     tasks = [plan(Request(seed=seed)).task for seed in range(3)]
     assert len({batch_seed(task, 5, peer) for task in tasks for peer in range(5)}) == 15
+
+
+def test_the_warm_parent_loads_torchs_compiler_only_for_an_optimiser_that_would() -> None:
+    tasks = [plan(Request(overrides=(f"train.optimizer={name}",))).task for name in ("sgd", "adam")]
+    assert ["torch._dynamo" in preload(task) for task in tasks] == [False, True]
