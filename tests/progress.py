@@ -65,12 +65,16 @@ class Progress:
 
     def _tell(self) -> None:
         with self._lock:
-            line = self.line(time.monotonic())
-            if self._reporter.isatty():
-                self._reporter.rewrite(line, erase=True)
-            else:
-                self._reporter.write_line(line)
-            self._reporter.flush()
+            self._print(self.line(time.monotonic()))
+
+    def _print(self, line: str, *, stays: bool = False) -> None:
+        if not self._reporter.isatty():
+            self._reporter.write_line(line)
+        else:
+            self._reporter.rewrite(line, erase=True)
+            if stays:
+                self._reporter.write_line("")
+        self._reporter.flush()
 
     def line(self, now: float) -> str:
         """Says how many tests are done, how many failed, and about how long the others last."""
@@ -114,8 +118,7 @@ class Progress:
                 self._done.add(report.nodeid)
             if report.failed:
                 self._failed.add(report.nodeid)
-                self._reporter.ensure_newline()
-                self._reporter.write_line(f"FAILED {report.nodeid}")
+                self._print(f"FAILED {report.nodeid}", stays=True)
 
     def pytest_sessionfinish(self) -> None:
         self._over.set()
