@@ -7,21 +7,35 @@ BENCHMARKS ?= shares secagg floor rounds memory calibration noise gradients rate
 DIST ?= dist
 
 PY := $(VENV)/bin/python
+# All tests at once on all cores: worksteal keeps the tests of a file together, and no worker idle.
+SIDE_BY_SIDE := -n logical --dist worksteal -p tests.progress -o console_output_style=classic --durations=20
+# These reach every branch of protocol/ and mechanisms/; a test runs 2.6 times as long under coverage.
+TRACED := tests/unit/protocol tests/unit/mechanisms tests/unit/test_former_paths.py tests/property tests/vectors \
+	tests/statistical $(addprefix tests/simulation/test_masked_,lies.py framing.py once.py)
 STAMP := $(VENV)/.installed
 OLD_PYTHON := murmuration needs Python 3.11 or newer; name one with: make PYTHON=python3.12
 
+# Without caches each worker and each process that a test starts would compile the whole tree again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench soak siege model wheel constraints clean
+.PHONY: help demo test coverage flakes check docs bench soak siege model fuzz wheel constraints clean
 
 help: ## this list
-	@echo 'usage: make TARGET [ARGS="..."]      ARGS are handed to demo, test, docs, bench, soak, siege and model'
+	@echo 'usage: make TARGET [ARGS="..."]      ARGS are handed to most of them'
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(STAMP) ## five peers on this machine learn to read digits; ends with a table and a report
 	@$(PY) -m scenarios run swarm $(ARGS)
 
-test: $(STAMP) ## every test, with the branch coverage of protocol/ and mechanisms/; or those that ARGS choose
-	@$(PY) -m tests.suite $(ARGS)
+test: $(STAMP) ## every test, side by side on all cores; or one pytest with ARGS
+	@$(PY) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE))
+
+coverage: $(STAMP) ## the branch coverage of protocol/ and mechanisms/, which must be 100 %
+	@$(PY) -m pytest $(SIDE_BY_SIDE) --cov $(TRACED) $(ARGS)
+
+flakes: $(STAMP) ## every test 5 times, and those with real processes 10 times, beside busy loops; ARGS=--help
+	@$(PY) -m tests.flakes $(ARGS) -- $(SIDE_BY_SIDE)
 
 check: $(STAMP) ## style, types, and the arrows between the packages
 	@$(PY) -m ruff check .

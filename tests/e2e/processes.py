@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -26,6 +27,9 @@ HOST = "127.0.0.1"
 ENOUGH_S = 60.0
 # Below the range from which the system takes ports for outgoing connections: nobody takes one in between.
 _ports = itertools.cycle(range(20000 + random.SystemRandom().randrange(9000), 32000))
+# Nodes use TCP: a UDP socket of the same number keeps it from other pytests, as long as it is one of so many.
+_kept: deque[socket.socket] = deque()
+_MOST_KEPT = 256
 
 Event = dict[str, Any]
 
@@ -33,9 +37,18 @@ Event = dict[str, Any]
 def free_endpoint(host: str = HOST) -> str:
     """Returns an endpoint on loopback where nobody listens."""
     for port in _ports:
-        with closing(socket.socket()) as probe, suppress(OSError):
-            probe.bind((host, port))
-            return f"{host}:{port}"
+        keeper = socket.socket(type=socket.SOCK_DGRAM)
+        try:
+            keeper.bind((host, port))
+            with closing(socket.socket()) as probe:
+                probe.bind((host, port))
+        except OSError:
+            keeper.close()
+            continue
+        _kept.append(keeper)
+        if len(_kept) > _MOST_KEPT:
+            _kept.popleft().close()
+        return f"{host}:{port}"
     raise AssertionError
 
 

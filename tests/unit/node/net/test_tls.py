@@ -68,6 +68,7 @@ def test_a_node_s_certificate_names_its_key_and_is_fresh_each_time():
         voucher_of(certificate(ONE, NOW)[0]),  # vouches for another certificate's key
         voucher_of(certificate(ONE, NOW)[0])[:-1],
     ],
+    ids=["none", "empty", "zeros", "of another certificate", "cut"],
 )
 def test_a_certificate_that_no_key_vouches_for_is_nobody_s(voucher):
     with pytest.raises(WrongPeer, match="vouche"):
