@@ -104,6 +104,7 @@ def test_one_release_each_is_enough_for_secrecy_and_one_result(tmp_path, offset)
     assert safety(tmp_path, *defines).found is None
 
 
+@pytest.mark.soak
 def test_a_run_of_two_steps_opens_both_secrets_of_nobody(tmp_path):
     """Even if sums may lack a member, and members leave between the steps; view 1 has another leader then."""
     verdict = safety(tmp_path, *RUN, "LATER=1")
