@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from functools import partial
 
 from protocol.actions import Action
 from protocol.crypto.node_key import NodeKey
@@ -78,13 +79,20 @@ class Host(ABC):
             self.network.send(self, endpoint, message)
 
     def arm(self) -> None:
-        """Set one timer to the machine's deadline."""
+        """Set the timer to the machine's deadline, unless it goes off before."""
         deadline = self.machine.deadline
         if deadline is None or not self.alive or (self._armed is not None and self._armed <= deadline):
             return
         self._armed = deadline
-        self.network.after(max(0.0, deadline - self.network.now), self, self._tick)
+        self.network.after(max(0.0, deadline - self.network.now), self, partial(self._goes_off, deadline))
 
-    def _tick(self) -> None:
+    def _goes_off(self, set_to: float) -> None:
+        """Tick, unless the timer was set anew or the deadline has moved."""
+        if set_to != self._armed:
+            return
         self._armed = None
-        self.carry_out(self.machine.tick(self.network.now))
+        deadline = self.machine.deadline
+        if deadline is not None and deadline <= self.network.now:
+            self.carry_out(self.machine.tick(self.network.now))
+        else:
+            self.arm()

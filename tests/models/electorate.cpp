@@ -66,7 +66,7 @@
      POWER=0      in runs, no power fails
      LIMIT=k      stop after k states
      TRACE        breadth first, and print the steps to what is violated
-     FAULT=...    one of the planted faults below */
+     FAULTS       plant the fault below whose number is the program's argument */
 
 #include <cstdint>
 #include <cstdio>
@@ -105,9 +105,6 @@ constexpr bool tracing = true;
 #else
 constexpr bool tracing = false;
 #endif
-#ifndef FAULT
-#define FAULT NONE
-#endif
 
 enum Fault {
     NONE,
@@ -135,7 +132,11 @@ enum Fault {
     RESIGNS_BETWEEN,   // a node may resign between two steps, and goes on in the run
     EARLIER_PROVES,    // what a member said in an earlier step shows that it is out of this one
 };
-constexpr Fault planted = FAULT;
+#ifdef FAULTS
+Fault planted = NONE;
+#else
+constexpr Fault planted = NONE;
+#endif
 
 /* ---- what a state is ---- */
 
@@ -260,12 +261,12 @@ bool is_empty(const State& x, int m) {
 }
 
 /* These must still look at who released in a session that is completed. */
-constexpr bool misjudges = planted == UNBOUND_PROVES || planted == HIGHER_PROVES;
+bool misjudges() { return planted == UNBOUND_PROVES || planted == HIGHER_PROVES; }
 
 /* Session m is dead: those who have released, or still may, cannot bring it to a result. */
 bool is_dead(const State& x, int m) {
     if (x.sessions[m].stage == VOID) return true;
-    if (is_completed(x, m) && !misjudges) return false;
+    if (is_completed(x, m) && !misjudges()) return false;
     Set may = x.sessions[m].members;
     for (int i = 0; i < N; i++)
         if (has(may, i) && never_releases(x, i, m)) may &= ~only(i);
@@ -445,7 +446,7 @@ private:
 
     Session completed(Session session) {
         session.stage = COMPLETED;
-        if (!misjudges) session.members = session.voters = session.excused = session.released = 0;
+        if (!misjudges()) session.members = session.voters = session.excused = session.released = 0;
         session.later = session.entered = 0;
         return session;
     }
@@ -768,4 +769,9 @@ private:
     Step latest_ = {};
 };
 
-int main() { Search().run(); }
+int main([[maybe_unused]] int, [[maybe_unused]] char** arguments) {
+#ifdef FAULTS
+    planted = static_cast<Fault>(std::atoi(arguments[1]));
+#endif
+    Search().run();
+}

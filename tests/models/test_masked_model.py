@@ -97,13 +97,14 @@ def test_a_liar_and_any_delays_change_nothing(tmp_path, offset):
     assert verdict.states > 50_000
 
 
-@EACH_ROTATION
+@pytest.mark.parametrize("offset", [0, *(pytest.param(offset, marks=pytest.mark.soak) for offset in (1, 2))])
 def test_one_release_each_is_enough_for_secrecy_and_one_result(tmp_path, offset):
     """P1 and P2, whatever happens to acknowledgements and locks."""
     defines = (*LIAR, "RELEASES_ON_ONE_ACK", "AGREEMENT=0", f"OFFSET={offset}")
     assert safety(tmp_path, *defines).found is None
 
 
+@pytest.mark.soak
 def test_a_run_of_two_steps_opens_both_secrets_of_nobody(tmp_path):
     """Even if sums may lack a member, and members leave between the steps; view 1 has another leader then."""
     verdict = safety(tmp_path, *RUN, "LATER=1")
@@ -118,7 +119,7 @@ def test_a_run_of_two_steps_whoever_leads(tmp_path, leaders):
     assert safety(tmp_path, *RUN, f"OFFSET={first}", f"LATER={later}").found is None
 
 
-@pytest.mark.parametrize("steps", [2, 3])
+@pytest.mark.parametrize("steps", [2, pytest.param(3, marks=pytest.mark.soak)])
 def test_a_run_of_sums_that_are_all_or_none_opens_no_pair_key(tmp_path, steps):
     """P3: the product's runs."""
     verdict = safety(tmp_path, *LIAR, f"STEPS={steps}", "ALL_OR_NONE", "LATER=1")
@@ -167,6 +168,7 @@ def test_planted_faults_of_runs(tmp_path, fault):
     assert safety(tmp_path, *RUN, fault).found == BOTH_OPENED
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("fault", ["SELF_MASK_AGAIN", "PAIR_KEY_AGAIN"])
 def test_limit_sums_that_are_all_or_none_hide_a_secret_that_two_steps_share(tmp_path, fault):
     """They open no pair key, so the first half of what a fault needs never happens."""

@@ -6,13 +6,14 @@ from concurrent.futures import ProcessPoolExecutor
 
 from tests.simulation.bare import Swarm
 from tests.simulation.schedules import chaos, remembered
+from tests.simulation.signatures import known_if_made_here
 
 WORKERS = 2
 
 
 def ends_of(first: int, count: int) -> Counter[str]:
     """Counts the ends of these seeds. Raises Violation, which names the seed, at the first broken rule."""
-    with remembered():
+    with known_if_made_here(), remembered():
         return Counter(_end_of(Swarm(chaos(seed)).run()) for seed in range(first, first + count))
 
 

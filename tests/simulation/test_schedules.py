@@ -2,6 +2,7 @@
 
 import pytest
 
+from protocol.swarm.node import Node
 from scenarios.simulator import __main__ as command
 from scenarios.simulator.network import Network
 from scenarios.simulator.plans import Conditions, Crash, Hang, Plan, random_plan
@@ -81,3 +82,17 @@ def test_the_command_line_counts_how_rounds_ended(capsys: pytest.CaptureFixture[
 def test_a_run_that_does_not_end_is_a_violation():
     with pytest.raises(Violation, match=r"seed 3: peers \[0, 1, 2\] are not done"):
         run(Plan(3, 2, step_budget=50), 3)
+
+
+def test_a_machine_is_ticked_at_its_deadlines_only(monkeypatch: pytest.MonkeyPatch):
+    """As by a real node's timer, which is set anew whenever the deadline moves."""
+    left_s, tick = [], Node.tick
+
+    def noting(node: Node, now: float):
+        left_s.append(None if node.deadline is None else node.deadline - now)
+        return tick(node, now)
+
+    monkeypatch.setattr(Node, "tick", noting)
+    run(random_plan(3), 3)
+    assert left_s
+    assert all(left is not None and left <= 0 for left in left_s)
