@@ -92,14 +92,15 @@ class System:
         change: Change | None = None,
         only: Iterable[str] = ("*",),
         more: Sequence[tuple[Arm, float]] = (),
+        spread: float = 1.0,
     ) -> Sweep:
-        """A sweep of the arms that match `only`, and of `more` with their figures."""
+        """A sweep of the arms that match `only`, and of `more`; seeds add `spread` times as much."""
         changed: dict[str, dict[str, Any]] = {}
         for pattern, value in (change or {}).items():
             for name in by_arm({pattern: 0}, self.figures):
                 changed[name] = value if isinstance(value, dict) else {FINAL: value}
         there = [name for name in self.figures if any(fnmatchcase(name, one) for one in only)]
-        outcomes = {name: self._outcomes(name, changed.get(name, {})) for name in there}
+        outcomes = {name: self._outcomes(name, changed.get(name, {}), spread) for name in there}
         arms = [self.arms[name] for name in there]
         for arm, figure in more:
             known = self._protection(arm)
@@ -107,7 +108,7 @@ class System:
             arms.append(arm)
         return Sweep(self.study, tuple(range(len(self.told["spread"]))), tuple(arms), outcomes)
 
-    def _outcomes(self, name: str, changed: Mapping[str, Any]) -> tuple[Outcome, ...]:
+    def _outcomes(self, name: str, changed: Mapping[str, Any], times: float) -> tuple[Outcome, ...]:
         figure = changed.get(FINAL, self.figures[name])
         offsets = {
             fact: figure + by
@@ -127,7 +128,7 @@ class System:
         moving = {fact for fact in facts if matches_any(fact, (*offsets, *self.told.get("moving", ())))}
         outcomes = []
         for spread in self.told["spread"]:
-            off = -spread if {FINAL, *moving} & {*changed} else spread
+            off = times * (-spread if {FINAL, *moving} & {*changed} else spread)
             moved = {fact: value + off if fact in moving else value for fact, value in facts.items()}
             last = figure + off * (figure if abs(figure) < SMALL else 1)
             outcomes.append(Outcome((0.1, last), moved, 2.0, series))

@@ -28,6 +28,7 @@ from scenarios.systems.distributed_dp.arms import (
     Setting,
     own,
 )
+from scenarios.systems.distributed_dp.charts import charts
 from scenarios.systems.distributed_dp.claims import CLAIMS, STUDY, size_of
 from scenarios.systems.distributed_dp.reference import GOALS, SIMULATED
 from tests.unit.scenarios.systems.made_up import SYSTEMS
@@ -166,3 +167,9 @@ def test_of_two_numbers_of_honest_members_the_larger_is_the_usual_one() -> None:
         arm(MNIST, shared(MNIST, 5), e) for e in EPSILONS
     )
     assert whole.select({**DIGITS.where, **FEWER}) == ()
+
+
+def test_what_is_measured_on_adult_is_an_auc() -> None:
+    drawn = {chart.key: chart for chart in charts(SYSTEM.sweep())}
+    for key in ("epsilon-adult", "rounds-adult"):
+        assert drawn[key].layout["yaxis"]["title"]["text"].startswith("AUC")

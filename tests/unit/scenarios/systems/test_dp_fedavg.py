@@ -17,7 +17,7 @@ from scenarios.engines.room import LocalRoom
 from scenarios.federated.cell import FederatedCell
 from scenarios.study.threads import one_thread
 from scenarios.systems.dp_fedavg.arms import ARMS, CLIPS, NOISE, SAMPLED, USERS, own
-from scenarios.systems.dp_fedavg.charts import OVER_EPSILON, OVER_NOISE
+from scenarios.systems.dp_fedavg.charts import OVER_CLIP, OVER_EPSILON, OVER_NOISE, OVER_USERS
 from tests.unit.scenarios.systems.made_up import SYSTEMS
 
 SYSTEM = SYSTEMS["dp-fedavg"]
@@ -140,6 +140,11 @@ def test_noise_has_its_place_and_its_epsilon_on_the_axis():
     assert len(ticks) == len(NOISE)
     assert ticks[0] == "0<br>ε ∞"
     assert ticks[3] == "1<br>ε 4.7"
+    assert OVER_CLIP.chart(SYSTEM.sweep()).layout["xaxis"]["tickvals"] == list(CLIPS)
+    assert OVER_USERS.chart(SYSTEM.sweep()).layout["xaxis"]["tickvals"] == list(USERS)
+    of_50 = SYSTEM.sweep()
+    of_50 = replace(of_50, arms=tuple(arm.among(50) for arm in of_50.arms))
+    assert OVER_NOISE.chart(of_50).traces[0]["name"] == "50 users"
 
 
 def test_over_epsilon_the_least_comes_first_and_no_noise_is_a_level():

@@ -244,6 +244,12 @@ def test_the_table_says_what_is_protected_and_whether_the_stated_is_true() -> No
     )
 
 
+def test_of_one_arm_there_is_a_line_and_a_row() -> None:
+    one = SYSTEM.sweep(only=("dp-sgd-3",))
+    assert [line["name"] for line in drawn("records", one).traces] == ["dp-sgd"]
+    assert len(protection_table(one).rows) == 1
+
+
 def test_a_mechanism_of_one_s_own_is_a_point_where_it_states_an_epsilon_and_else_a_level() -> None:
     quiet = own("tests.own_mechanisms:Shrinking", {"clients_per_round": 10})
     level = trace(drawn("stated", SYSTEM.sweep(more=[(Arm(quiet, OWN_FACTORS), 0.7)])), "own mechanism")
