@@ -8,13 +8,7 @@ import pytest
 from node.errors import ConfigError
 from scenarios.__main__ import main
 from scenarios.catalogue import SCENARIOS
-from scenarios.systems.aldp.arms import ARMS, (
-    EXACT,
-    FIXED,
-    LINEAR,
-    NONE,
-    own,
-)
+from scenarios.systems.aldp.arms import ARMS, EXACT, FIXED, LINEAR, NONE, own
 from tests.unit.scenarios.systems.made_up import SYSTEMS
 
 RING, SEED = "shares-ring", "shares-seed"
