@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from node.cli import murmuration
 from node.cli.commands import COMMANDS, Command
 from tests.e2e.processes import ENOUGH_S, ROOT
 
@@ -47,19 +51,34 @@ def ended(words: tuple[str | Path, ...], cwd: Path, packages: Path = ROOT) -> tu
     return done.returncode, done.stdout, done.stderr
 
 
+def called(
+    main: Callable[[Sequence[str]], int], argv: Sequence[str], program: str = murmuration.SCRIPT
+) -> tuple[int, str, str]:
+    """Calls a command as if `program` had been started; returns its exit status and both outputs."""
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as out:
+        patch.setattr(sys, "argv", [f"/bin/{program}", *argv])
+        patch.setenv("COLUMNS", "100")
+        with redirect_stderr(io.StringIO()) as err:
+            try:
+                status = main(argv)
+            except SystemExit as end:
+                status = int(end.code or 0)
+    return status, out.getvalue(), err.getvalue()
+
+
 def without_program(said: str) -> str:
     """Replaces both names of each command by one, and rewraps the lines."""
     for command in COMMANDS:
-        called = rf"(murmuration {command.name}|python -m {re.escape(command.package)})\b(?!\.)"
-        said = re.sub(called, f"<{command.name}>", said)
+        names = rf"(murmuration {command.name}|python -m {re.escape(command.package)})\b(?!\.)"
+        said = re.sub(names, f"<{command.name}>", said)
     return " ".join(said.split())
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
 @pytest.mark.parametrize("option", ["--help", "--nope"])
-def test_both_doors_lead_to_the_same(script: Path, tmp_path: Path, command: Command, option: str) -> None:
-    by_name = ended((script, command.name, option), tmp_path)
-    by_module = ended(("-m", command.package, option), tmp_path)
+def test_both_doors_lead_to_the_same(command: Command, option: str) -> None:
+    by_name = called(murmuration.main, (command.name, option))
+    by_module = called(command.load().main, (option,), "__main__.py")
 
     assert by_name[0] == by_module[0] == (0 if option == "--help" else 2)
     assert [without_program(said) for said in by_name[1:]] == [
@@ -70,6 +89,16 @@ def test_both_doors_lead_to_the_same(script: Path, tmp_path: Path, command: Comm
         assert by_module[1].startswith(f"usage: python -m {command.package} ")
     else:
         assert by_name[2].count("\n") == 1
+
+
+def test_both_doors_are_there(script: Path, tmp_path: Path) -> None:
+    """The installed script and `python -m`, started as a user does."""
+    key = COMMANDS[NAMES.index("key")]
+    by_name = called(murmuration.main, ("key", "--help"))
+    by_module = called(key.load().main, ("--nope",), "__main__.py")
+
+    assert ended((script, "key", "--help"), tmp_path) == by_name
+    assert ended(("-m", key.package, "--nope"), tmp_path) == by_module
 
 
 @pytest.mark.parametrize(
@@ -83,10 +112,8 @@ def test_both_doors_lead_to_the_same(script: Path, tmp_path: Path, command: Comm
         (("--debug",), 2, "", "error: '--debug' is no command of murmuration; allowed: node, "),
     ],
 )
-def test_what_the_program_says_itself(
-    script: Path, tmp_path: Path, argv: tuple[str, ...], status: int, out: str, err: str
-) -> None:
-    ending, said, complained = ended((script, *argv), tmp_path)
+def test_what_the_program_says_itself(argv: tuple[str, ...], status: int, out: str, err: str) -> None:
+    ending, said, complained = called(murmuration.main, argv)
 
     assert ending == status
     assert said.startswith(out) if out else said == ""
@@ -181,10 +208,9 @@ SHELLS = {
 
 
 @pytest.fixture(scope="module")
-def scripts(script: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def scripts() -> dict[str, str]:
     """Returns the scripts printed for each shell."""
-    folder = tmp_path_factory.mktemp("scripts")
-    return {shell: ended((script, "completion", shell), folder)[1] for shell in SHELLS}
+    return {shell: called(murmuration.main, ("completion", shell))[1] for shell in SHELLS}
 
 
 @pytest.mark.parametrize("shell", SHELLS)

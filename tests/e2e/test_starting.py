@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.catalogue import BENCHMARKS
+from node.cli.commands import COMMANDS
 from scenarios.catalogue import SCENARIOS
 from tests.e2e.processes import ENOUGH_S, ROOT
 
@@ -32,20 +33,15 @@ with Children() as children:
     print(child.process.exitcode)
 """
 MOMENTS = [
-    # the first module, one in the middle, one of the last
+    # the first module, one with native code, one of the last; and some of each package that guards itself
     *((NODE, module) for module in ("node.cli.error_handling", "numpy", "torch.nn", "node.app")),
-    *((("node.init", "--data", "a.csv"), module) for module in ("argparse", "numpy")),
-    *((CHECK, module) for module in ("node.cli.error_handling", "numpy")),
-    *((PREDICT, module) for module in ("argparse", "numpy", "node.predict.model")),
-    *((("node.key", "node.key"), module) for module in ("node.cli.error_handling", "numpy")),
-    *((TRACKER, module) for module in ("asyncio", "aiohttp", "node.net.routes")),
-    *((DOCTOR, module) for module in ("argparse", "aiohttp")),
-    *((LIST, module) for module in ("argparse", "rich")),
     (("scenarios", "run", "swarm"), "torch.nn"),  # its fork-server loads the same, and hears nothing
-    *((LABELS, module) for module in ("torch.nn", "scenarios.vertical.wide_deep")),
-    (("node.agree", "--data", "a.csv", "--peers", "127.0.0.1:1"), "numpy"),
+    (("node.key", "node.key"), "numpy"),
+    (PREDICT, "node.predict.model"),
+    (TRACKER, "node.net.routes"),
+    (LIST, "argparse"),
+    (LABELS, "scenarios.vertical.wide_deep"),
     (("benchmarks", "list"), "argparse"),
-    (("benchmarks", "noise", "--quick"), "torch.nn"),
 ]
 OPENINGS = [
     (NODE, "torch", "starting: a node with the task digits"),
@@ -59,31 +55,14 @@ OPENINGS = [
     (DOCTOR, "aiohttp", "starting: an examination of the way to 1 peer"),
     (LABELS, "torch", f"scenario label-dp: {SCENARIOS['label-dp'].summary}"),
     (("scenarios", "data", "mnist", "--data-dir", "."), "aiohttp", "data set mnist, in ."),
-    *(
-        (("benchmarks", name, "--quick"), module, f"benchmark {name}: {BENCHMARKS[name].summary}")
-        for name, module in (
-            *((name, "torch") for name in ("allocation", "audit", "clients", "noise")),
-            *((name, "benchmarks.secagg.processes") for name in ("secagg", "tls")),
-            ("page", "playwright"),
-        )
-    ),
+    (("benchmarks", "noise", "--quick"), "torch", f"benchmark noise: {BENCHMARKS['noise'].summary}"),
 ]
 """What a command prints before it loads its slow imports."""
 NOBODY = "error: the output cannot be written: its reader has ended; let that run, or write to a file\n"
-HELPS = [
-    (("node", "--help"), NOBODY),
-    (("node.init", "--help"), NOBODY),
-    (("node.check", "--help"), NOBODY),
-    (("node.predict", "--help"), NOBODY),
-    (("node.key", "--help"), NOBODY),
-    (("node.tracker", "--help"), NOBODY),
-    (("node.doctor", "--help"), NOBODY),
-    (("scenarios", "list"), ""),  # what prints tables says nothing by itself
-]
 
 
 def words(value: object) -> str | None:
-    return " ".join(value) if isinstance(value, tuple) else "line" if value == NOBODY else None
+    return " ".join(value) if isinstance(value, tuple) else None
 
 
 def done(
@@ -140,8 +119,6 @@ def test_ctrl_c_at_an_import_ends_a_command_at_once(tmp_path, command, module):
     [
         (("node", *NODE[1:]), "node.cli.murmuration"),
         (("node", *NODE[1:], "--json"), "torch.nn"),
-        (("init", "--data", "a.csv"), "argparse"),
-        (("scenarios", "list"), "rich"),
     ],
     ids=words,
 )
@@ -152,8 +129,11 @@ def test_ctrl_c_ends_the_installed_command_at_once_too(script, tmp_path, argv, m
 
 @pytest.mark.parametrize(("command", "module", "line"), OPENINGS, ids=words)
 def test_a_command_says_what_it_begins_before_it_loads_what_takes_seconds(tmp_path, command, module, line):
+    """Ctrl-C at that import ends it at once, and leaves nothing."""
     (tmp_path / "a.csv").write_text("x,y\n1,0\n2,1\n")
+    before = set(tmp_path.iterdir())
     assert said_before(("-m", *command), tmp_path, module) == (130, f"{line}\n", "")
+    assert set(tmp_path.iterdir()) == before
 
 
 def test_check_says_it_beside_its_findings(tmp_path):
@@ -166,8 +146,20 @@ def test_what_a_program_reads_has_no_such_line(tmp_path, command):
     assert said_before(("-m", *command, "--json"), tmp_path, "torch") == (130, "", "")
 
 
-@pytest.mark.parametrize(("command", "line"), HELPS, ids=words)
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_help_that_nobody_reads_is_a_line(monkeypatch, capsys, command):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w", encoding="utf-8") as nowhere:
+        monkeypatch.setattr(sys, "stdout", nowhere)
+        assert command.load().main(["--help"]) == 1
+    who, _, said = capsys.readouterr().err.partition(": ")
+    assert (who in {"error", "scenarios", "benchmarks"}, f"error: {said}") == (True, NOBODY)
+
+
+@pytest.mark.parametrize(("command", "line"), [(("node", "--help"), NOBODY), (LIST, "")], ids=words)
 def test_what_nobody_reads_is_a_line_at_most(tmp_path, command, line):
+    """What prints tables says nothing by itself."""
     assert unread(command, tmp_path, unbuffered="") == (1, line)
 
 

@@ -19,7 +19,7 @@ from scenarios.engines.room import LocalRoom
 from scenarios.federated.cell import FederatedCell
 from scenarios.study.threads import one_thread
 from scenarios.systems.nbafl.arms import ARMS, CELLS, WAYS
-from tests.unit.scenarios.systems.nbafl.names import NO_NOISE, TEST, mnist_arm, table_arm
+from tests.unit.scenarios.systems.test_nbafl import NO_NOISE, TEST, mnist_arm, table_arm
 
 BY_NAME = {arm.arm: arm.cell for arm in ARMS}
 FEDERATEDSCOPE, PAPER = WAYS
