@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tests.box.box import Box
+from tests.box.memory import folder_in_memory
 
 MakeBox = Callable[..., Box]
 
@@ -20,13 +21,20 @@ def _one_thread() -> None:
 
 
 @pytest.fixture
-def make_box(tmp_path: Path) -> Iterator[MakeBox]:
+def memory() -> Iterator[Path]:
+    """A folder in memory."""
+    with folder_in_memory() as folder:
+        yield folder
+
+
+@pytest.fixture
+def make_box(memory: Path) -> Iterator[MakeBox]:
     """Returns a function that makes a box of `count` nodes and `rounds` rounds."""
     boxes: list[Box] = []
     with ExitStack() as open_boxes:
 
         def make(count: int, rounds: int, *overrides: str, seed: int = 0, **more) -> Box:
-            folder = tmp_path / f"box{len(boxes)}"
+            folder = memory / f"box{len(boxes)}"
             boxes.append(open_boxes.enter_context(Box(seed, folder, count, rounds, *overrides, **more)))
             return boxes[-1]
 

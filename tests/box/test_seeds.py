@@ -23,8 +23,8 @@ FAILED_ONCE = (75,)
 
 
 @pytest.mark.parametrize("seed", sorted({*range(SEEDS), *FAILED_ONCE}))
-def test_a_swarm_survives_mixed_faults(seed: int, tmp_path) -> None:
-    run_seed(seed, tmp_path / "box")
+def test_a_swarm_survives_mixed_faults(seed: int, memory) -> None:
+    run_seed(seed, memory / "box")
 
 
 # -- planted faults ------------------------------------------------------------------------------------
@@ -101,12 +101,12 @@ def same_vector_again(monkeypatch) -> None:
         (same_vector_again, "offered a vector twice"),
     ],
 )
-def test_a_planted_fault_is_found(plant: Callable[..., None], rule: str, monkeypatch, tmp_path) -> None:
+def test_a_planted_fault_is_found(plant: Callable[..., None], rule: str, monkeypatch, memory) -> None:
     plant(monkeypatch)
     for seed in count():
         assert seed < SEEDS, "no seed finds it"
         try:
-            run_seed(seed, tmp_path / str(seed))
+            run_seed(seed, memory / str(seed))
         except AssertionError as found:
             if rule in str(found):
                 return
