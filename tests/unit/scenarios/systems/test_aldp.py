@@ -8,21 +8,7 @@ import pytest
 from node.errors import ConfigError
 from scenarios.__main__ import main
 from scenarios.catalogue import SCENARIOS
-from scenarios.swarms.share_errors import ShareErrorCell
-from scenarios.systems.aldp.arms import (
-    ARMS,
-    CAPS,
-    EXACT,
-    FIXED,
-    LINEAR,
-    NONE,
-    POWERS,
-    RADII,
-    RECORD_EPSILONS,
-    STATED,
-    SWARM_SIZES,
-    own,
-)
+from scenarios.systems.aldp.arms import ARMS, EXACT, FIXED, LINEAR, NONE, own
 from tests.unit.scenarios.systems.made_up import SYSTEMS
 
 RING, SEED = "shares-ring", "shares-seed"
@@ -42,32 +28,10 @@ def floats(power: int) -> str:
     return f"shares-float-1e{power}"
 
 
-def test_the_arms_are_what_their_factors_say() -> None:
-    named = {arm.arm: arm for arm in ARMS}
-    swarms = [arm for arm in ARMS if not isinstance(arm.cell, ShareErrorCell)]
-    for arm in swarms:
-        privacy = arm.cell.task.privacy  # type: ignore[attr-defined]
-        assert (privacy.mechanism, arm.cell.peers) == (arm.factors["mechanism"], arm.factors["peers"])  # type: ignore[attr-defined]
-        assert privacy.epsilon == arm.factors.get("epsilon", privacy.epsilon)
-        assert privacy.clipping_radius == arm.factors.get("clipping_radius", privacy.clipping_radius)
-        assert privacy.calibration == arm.factors.get("calibration", privacy.calibration)
-        assert (privacy.window_source or "fixed") == arm.factors.get("radius", "fixed")
-    for epsilon in STATED:
-        assert named[exact(epsilon)].factors == {**named[linear(epsilon)].factors, "calibration": "exact"}
-        assert named[exact(epsilon)].factors["epsilon"] == epsilon
-    assert [named[record(epsilon)].factors["epsilon"] for epsilon in RECORD_EPSILONS] == [*RECORD_EPSILONS]
-    for peers in SWARM_SIZES:
-        assert named[sized("none", peers)].factors == {"mechanism": "none", "peers": peers}
-        assert named[sized("exact", peers)].factors == {**named[exact(300)].factors, "peers": peers}
-    for cap in CAPS:
-        made = [named[capped(radius, cap)].factors for radius in RADII]
-        assert [(one["radius"], one["clipping_radius"], one["epsilon"]) for one in made] == [
-            (radius, cap, 3000) for radius in RADII
-        ]
-    kinds = {arm.arm: arm.cell.of.task.aggregation for arm in ARMS if isinstance(arm.cell, ShareErrorCell)}
-    assert [kinds[floats(power)].max_share_value for power in POWERS] == [10.0**power for power in POWERS]
-    assert [kinds[arm].shares for arm in (floats(0), RING, SEED)] == ["float", "ring", "seed"]
-    assert named[floats(3)].factors == {"shares": "float", "max_share_value": 1000}
+def test_the_radius_is_of_what_the_factor_says() -> None:
+    for arm in ARMS:
+        if "radius" in arm.factors:
+            assert (arm.cell.task.privacy.window_source or "fixed") == arm.factors["radius"]  # type: ignore[attr-defined]
 
 
 def test_the_usual_arm_of_a_selection_comes_first() -> None:

@@ -60,24 +60,6 @@ def test_arms_differ_in_what_they_are_named_for_only():
         assert changed <= {"noise_multiplier"} or cell.clients.count == 300
 
 
-def test_the_arms_are_what_their_factors_say():
-    for arm in ARMS:
-        parameters, factors = arm.cell.mechanism.parameters, arm.factors
-        assert (arm.cell.clients.count, arm.cell.mechanism.path) == (factors["clients"], factors["mechanism"])
-        varied = {"noise_multiplier", "clip", "per_layer", "estimator"} & {*factors}
-        assert {name: parameters[name] for name in varied} == {name: factors[name] for name in varied}
-        assert len(varied) == (4 if factors["setting"] == "paper" else 0)
-    factors = {arm.arm: arm.factors for arm in ARMS}
-    for users in USERS:
-        assert factors[noise_arm(users, 1.0)] == {**factors[USUAL], "clients": users}
-    for clip in CLIPS:
-        assert factors[clip_arm(clip, 4.0)] == {**factors[USUAL], "clip": clip, "noise_multiplier": 4.0}
-    for one in ("fixed", "clipped"):
-        for layers in (False, True):
-            own_factors = {"estimator": one, "per_layer": layers}
-            assert factors[estimator_arm(one, layers)] == {**factors[USUAL], **own_factors}
-
-
 @pytest.mark.parametrize(("users", "per_round"), [(100, 10), (300, 30), (1000, 100)])
 def test_noise_on_the_mean_shrinks_with_the_users(users, per_round):
     """z S / (q W) = 1 * 0.5 / (0.1 * users), all users having weight 1."""

@@ -8,13 +8,9 @@ import pytest
 from scenarios.systems.nbafl.arms import (
     ARMS,
     CELLS,
-    MNIST_CLIENTS,
     MNIST_EPSILON,
-    MNIST_EPSILONS,
     WAYS,
-    mnist,
     own,
-    writers,
 )
 from scenarios.systems.nbafl.charts import DOCUMENT, NOISE, charts, document_table
 from scenarios.systems.nbafl.claims import proved_by_steps
@@ -39,24 +35,6 @@ def mnist_arm(epsilon: float | None, clients: int = 50, rounds: int = 25) -> str
     varied = f"-{clients}clients" if clients != 50 else ""
     noise = "no-noise" if epsilon is None else f"eps{epsilon:g}"
     return f"mnist{varied}-{noise}" + (f"-{rounds}rounds" if rounds != 25 else "")
-
-
-def test_the_arms_are_what_their_factors_say():
-    for arm in ARMS:
-        parameters, factors = arm.cell.mechanism.parameters, arm.factors
-        assert arm.cell.rows.dataset == factors["data"]
-        for name in ("epsilon", "constant"):
-            assert parameters.get(name, factors.get(name)) == factors.get(name) or name not in factors
-        assert arm.cell.clients.count == factors.get("clients", arm.cell.clients.count)
-        assert arm.cell.rounds == factors.get("rounds", arm.cell.rounds)
-    named = {arm.arm: arm.factors for arm in ARMS}
-    for kind, where in ((way, writers(way)) for way in (FEDERATEDSCOPE, PAPER)):
-        for epsilon, constant in CELLS:
-            cell = {"epsilon": epsilon, "constant": constant, "c / epsilon": constant / epsilon}
-            assert named[table_arm(kind, epsilon, constant)] == {**where, **cell}
-    for epsilon in MNIST_EPSILONS:
-        usual = {"epsilon": epsilon, "clients": MNIST_CLIENTS, "rounds": 25}
-        assert named[mnist_arm(epsilon)] == {**mnist("paper"), **usual}
 
 
 def test_the_nine_cells_are_the_document_s_in_order_of_noise():

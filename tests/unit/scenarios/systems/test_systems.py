@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -24,7 +24,7 @@ import pytest
 from scenarios.catalogue import SCENARIOS
 from scenarios.frame.report import Ended, render
 from scenarios.frame.spec import Claim, judge
-from scenarios.study.arms import as_arm
+from scenarios.study.arms import as_arm, is_number
 from scenarios.study.sweep import Sweep, arms_json
 from tests.unit.scenarios.systems.made_up import SYSTEMS, Change, System, by_arm, matches_any
 
@@ -69,6 +69,28 @@ def test_every_arm_has_a_name_factors_of_its_own_and_a_made_up_figure(system: Sy
     assert len(factors) == len(system.arms)
     columns = {*system.sweep().frame().column_names}
     assert columns >= {name for arm in system.figures for name in system.arms[arm].factors}
+
+
+@every_system
+def test_the_arms_are_what_their_factors_and_names_say(system: System) -> None:
+    """`cells`: where a cell may have a factor; the first such place counts. Names have no other numbers."""
+    for name in system.figures:
+        arm = system.arms[name]
+        for factor, places in system.told["cells"].items():
+            if factor in arm.factors:
+                assert found_in(arm.cell, places) == arm.factors[factor], (name, factor)
+        numbers = {float(text) for text in re.findall(system.told.get("numbers", r"[\d.]+(?:e\d)?"), name)}
+        assert numbers <= {*filter(is_number, arm.factors.values())}, name
+
+
+def found_in(cell: object, places: Sequence[str]) -> object:
+    for place in places:
+        found = cell
+        for part in place.split("."):
+            found = found.get(part) if isinstance(found, Mapping) else getattr(found, part, None)
+        if found is not None:
+            return found
+    return None
 
 
 @every_system
