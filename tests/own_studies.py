@@ -26,6 +26,17 @@ NOISY = {
     "grad_clip": 5.0,
     "sizes_joined": True,  # with 8 rounds and 3 of 5 clients the server's noise fires too: 8 > 3 sqrt 5
 }
+RPFL = {
+    "clients_per_round": 3,
+    "widths": [30, 8, 2],
+    "epsilon": 1.0,
+    "caps": [0.5, 2.0],
+    "delta": 1e-5,
+    "row_norm": 1.0,
+    "theorem": {"lipschitz": 1.0, "steps": 10, "convexity": 0.01, "constant": 1.0},
+    "gamma": 0.05,
+    "weight": 0.1,
+}
 
 PLAIN = FederatedCell(
     arm="plain",

@@ -207,3 +207,27 @@ async def post(endpoint, message, headers):
         ) as answer,
     ):
         return answer.status
+
+
+async def nothing(*_):
+    """What nobody calls."""
+    raise AssertionError
+
+
+def deaf():
+    """Returns a transport that hears nobody, for routes of its own."""
+    told = (nothing, nothing, nothing)
+    return Transport(*told, heavy=False, tls=None, key=ONE, warn=nothing, is_member=anybody)
+
+
+@asynccontextmanager
+async def open_ends(*ends):
+    """Starts the transports of `ends` on their listeners; closes both afterwards."""
+    for end in ends:
+        await end.transport.start(end.listener, [])
+    try:
+        yield ends
+    finally:
+        for end in ends:
+            await end.transport.close()
+            end.listener.close()

@@ -12,16 +12,6 @@ from tests.own_data import told
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write(content, name="rows.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
-@pytest.fixture
 def parquet(tmp_path):
     def write(**columns):
         path = tmp_path / "rows.parquet"

@@ -13,12 +13,7 @@ CSV = "a,b,y\n" + "".join(f"{row},{row / 2},{row % 3}\n" for row in range(20))
 
 
 @pytest.fixture
-def file(tmp_path):
-    def write(content, name="rows.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
+def file(write):
     return write
 
 

@@ -6,7 +6,6 @@ import asyncio
 import datetime
 import socket
 import ssl
-from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -22,7 +21,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.wire import codec
 from protocol.wire import masked_messages as masked
 from protocol.wire.messages import Accepted
-from tests.unit.node.links import anybody
+from tests.unit.node.links import anybody, open_ends
 
 ONE, OTHER = NodeKey(b"1" * 32), NodeKey(b"2" * 32)
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -144,17 +143,8 @@ class End:
         raise AssertionError(endpoint)
 
 
-@asynccontextmanager
-async def two(*choices):
-    ends = [End(key, choice) for key, choice in zip((ONE, OTHER), choices, strict=True)]
-    for end in ends:
-        await end.transport.start(end.listener, [])
-    try:
-        yield ends
-    finally:
-        for end in ends:
-            await end.transport.close()
-            end.listener.close()
+def two(*choices):
+    return open_ends(*(End(key, choice) for key, choice in zip((ONE, OTHER), choices, strict=True)))
 
 
 @pytest.mark.parametrize("expected", [frozenset(), frozenset({OTHER.public}), {ONE.public, OTHER.public}])

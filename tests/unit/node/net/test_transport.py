@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -24,7 +23,7 @@ from protocol.wire import masked_messages as masked
 from protocol.wire.masked_messages import TotalPiece
 from protocol.wire.messages import Accepted, Share, Sum
 from tests.parts import stranger
-from tests.unit.node.links import anybody
+from tests.unit.node.links import anybody, open_ends
 
 H, S = bytes(32), bytes(64)
 BULK = masked.Masked(masked.MaskedHead(H, H, 0, H, S), bytes(4 * SMALL_BYTES))
@@ -59,17 +58,8 @@ class End:
         return [await self.got.get() for _ in range(count)]
 
 
-@asynccontextmanager
-async def two(heavy=False):
-    ends = End(heavy), End(heavy)
-    for end in ends:
-        await end.transport.start(end.listener, [])
-    try:
-        yield ends
-    finally:
-        for end in ends:
-            await end.transport.close()
-            end.listener.close()
+def two(heavy=False):
+    return open_ends(End(heavy), End(heavy))
 
 
 def numbered(count):

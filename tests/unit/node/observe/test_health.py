@@ -9,31 +9,18 @@ from dataclasses import replace
 import aiohttp
 import pytest
 
-from node.net.transport import Transport
 from node.observe import sd_notify
 from node.observe.health import health, missing_of, missing_unless_ending
 from protocol.swarm.meeting.discovery import Event
 from tests.parts import COUNTER, announce, stranger
-from tests.unit.node.links import anybody
+from tests.unit.node.links import deaf
 
 
 class Served:
     """Both routes on a socket."""
 
     def __init__(self, missing, *waiting):
-        async def nothing(*_):
-            raise AssertionError
-
-        self.transport = Transport(
-            nothing,
-            nothing,
-            nothing,
-            heavy=False,
-            tls=None,
-            key=stranger(),
-            warn=nothing,
-            is_member=anybody,
-        )
+        self.transport = deaf()
         self._routes = health(missing, *waiting)
 
     async def __aenter__(self):

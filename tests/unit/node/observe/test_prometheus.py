@@ -14,7 +14,6 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from node.net.transport import Transport
 from node.observe.access import Access
 from node.observe.prometheus import (
     WHYS,
@@ -29,8 +28,8 @@ from node.observe.views import NodeView, Peer, Swarm, TrackerView
 from node.runtime.events import RoundEnded
 from node.storage.records import Traffic
 from protocol.wire.messages import Refused
-from tests.parts import group, members, stranger
-from tests.unit.node.links import anybody
+from tests.parts import group, members
+from tests.unit.node.links import deaf
 from tests.unit.node.observe.test_lines import LEDGER, RECORD
 
 TOKEN = "ef" * 32
@@ -81,24 +80,12 @@ TRACKER = TrackerView(
 async def served(registry, view, families, token=None):
     """Serves the metrics of `view`; returns the address."""
 
-    async def nothing(*_):
-        raise AssertionError
-
     async def seen():
         return view
 
     listener = socket.create_server(("127.0.0.1", 0))
     where = f"http://127.0.0.1:{listener.getsockname()[1]}/metrics"
-    transport = Transport(
-        nothing,
-        nothing,
-        nothing,
-        heavy=False,
-        tls=None,
-        key=stranger(),
-        warn=nothing,
-        is_member=anybody,
-    )
+    transport = deaf()
     await transport.start(listener, Figures(registry, seen, families, Access("127.0.0.1", token, "")).routes)
     try:
         yield where

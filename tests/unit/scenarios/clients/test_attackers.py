@@ -30,25 +30,14 @@ from scenarios.engines.room import LocalRoom, load
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.rounds import train_block
 from scenarios.study.threads import one_thread
-from tests.own_studies import PLAIN
+from tests.own_studies import PLAIN, RPFL
 
 TRIGGER = Trigger({0: 9.0, 3: -9.0}, target=1)
 DOOR = Backdoor(TRIGGER, 0.5)
 ROBUST = "mechanisms.robust_server:Robust"
 ROW_NOISE = {"clients_per_round": 3, "epsilon": 2.0, "delta": 1e-5, "row_norm": 1.0}
 
-REDRAWN = {
-    "clients_per_round": 3,
-    "widths": [30, 8, 2],
-    "epsilon": 1.0,
-    "caps": [0.5, 2.0],
-    "delta": 1e-5,
-    "row_norm": 1.0,
-    "theorem": {"lipschitz": 1.0, "steps": 10, "convexity": 0.01, "constant": 1.0},
-    "gamma": 0.05,
-    "weight": 0.0,
-    "draw": "each-round",
-}
+REDRAWN = {**RPFL, "weight": 0.0, "draw": "each-round"}
 UNREADABLE = "tests.own_mechanisms:Unreadable"
 
 

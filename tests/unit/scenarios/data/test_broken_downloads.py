@@ -17,7 +17,6 @@ from tests.unit.scenarios.publisher import (
     CONTENT,
     FILE,
     NAME,
-    PROXIES,
     SHA256,
     UNKNOWN,
     UNSIZED,
@@ -33,12 +32,6 @@ from tests.unit.scenarios.publisher import (
 
 ROOT = Path(__file__).resolve().parents[4]
 INTERRUPTED = "scenarios: interrupted; what was done is kept\n"
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in PROXIES:
-        monkeypatch.delenv(name, raising=False)
 
 
 # ---- Connections that break

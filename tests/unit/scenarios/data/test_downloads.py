@@ -23,7 +23,6 @@ from tests.unit.scenarios.publisher import (
     CONTENT,
     FILE,
     NAME,
-    PROXIES,
     SHA256,
     UNKNOWN,
     UNSUMMED,
@@ -35,13 +34,6 @@ from tests.unit.scenarios.publisher import (
     refusal,
     there,
 )
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in PROXIES:
-        monkeypatch.delenv(name, raising=False)
-
 
 # ---- What goes well
 

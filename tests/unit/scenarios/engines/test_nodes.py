@@ -24,7 +24,7 @@ from scenarios.engines.nodes import MOST_NODES, ProcessesEngine, posts
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.rounds import train_block
 from scenarios.study.cells import Cell, Outcome
-from tests.own_studies import NOISED, NOISY, PLAIN, REMEMBERING, SHRINKING
+from tests.own_studies import NOISED, NOISY, PLAIN, REMEMBERING, RPFL, SHRINKING
 
 NEVER = threading.Event()
 LAYERED = {
@@ -39,17 +39,6 @@ LAYERED = {
 BOOK = {"clients_per_round": 2, "scale": 0.5, "clip_radius": 0.05, "noise_std": 0.001, "delta": 1e-5}
 
 ADAPTIVE = {"sampling_probability": 0.5, "noise_multiplier": 0.0, "delta": 1e-5}
-RPFL = {
-    "clients_per_round": 3,
-    "widths": [30, 8, 2],
-    "epsilon": 1.0,
-    "caps": [0.5, 2.0],
-    "delta": 1e-5,
-    "row_norm": 1.0,
-    "theorem": {"lipschitz": 1.0, "steps": 10, "convexity": 0.01, "constant": 1.0},
-    "gamma": 0.05,
-    "weight": 0.1,
-}
 
 
 def made(name: str, parameters: dict[str, object], **train: object) -> FederatedCell:
