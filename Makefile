@@ -11,7 +11,7 @@ PY := $(VENV)/bin/python
 SIDE_BY_SIDE := -n logical --dist worksteal -p tests.progress -o console_output_style=classic --durations=20
 # These reach every branch of protocol/ and mechanisms/; a test runs 2.6 times as long under coverage.
 TRACED := tests/unit/protocol tests/unit/mechanisms tests/unit/test_former_paths.py tests/property tests/vectors \
-	tests/statistical $(addprefix tests/simulation/test_masked_,lies.py framing.py once.py)
+	$(addprefix tests/simulation/test_masked_,lies.py framing.py once.py)
 STAMP := $(VENV)/.installed
 OLD_PYTHON := murmuration needs Python 3.11 or newer; name one with: make PYTHON=python3.12
 
