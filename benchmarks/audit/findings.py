@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from benchmarks.audit.benchmark import CLAIMS, FAULTS, SHARED_NOISE
 from benchmarks.audit.shared.findings import SHARED
-from benchmarks.audit.table import audits, fault_figures, row_level, table
+from benchmarks.audit.table import Audit, audits, fault_figures, row_level, table
 from benchmarks.spec import Figure, Row
 from node.errors import ConfigError
 
@@ -21,11 +21,12 @@ def findings(only: str | None, parts: Collection[str], quick: bool) -> Iterator[
     chosen = [name for name in names if only is None or only in name]
     if not chosen:
         raise ConfigError(f"--only {only}: allowed is a part of a name: {'; '.join(names)}")
-    return _all(chosen, parts, quick)
+    return _all(everything, chosen, parts, quick)
 
 
-def _all(names: Collection[str], parts: Collection[str], quick: bool) -> Iterator[Figure | Row]:
-    everything = audits()
+def _all(
+    everything: list[Audit], names: Collection[str], parts: Collection[str], quick: bool
+) -> Iterator[Figure | Row]:
     error = row_level(everything)
     claims = [audit for audit in everything if not audit.fault]
     chosen = [audit for audit in everything if audit.mechanism in names]

@@ -2,7 +2,7 @@
 
 The first tests are faults of an earlier rule, by which a group had to exceed only half of the known peers:
 with it, each of these plans forked, lost what a peer had stored, or stood still. The campaign runs
-4 troubles x 2 (with a tracker, and without) x 16 seeds.
+4 troubles x 2 (with a tracker, and without) x 12 seeds.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from tests.simulation.churn import (
 )
 from tests.simulation.runs import outcomes, run
 
-IN_CI = 16
-AT_ONCE = 8
+IN_CI = 12
+AT_ONCE = 4
 IN_SOAK = 50_000
 SOAK_AT_ONCE = 125
 FIRST_OF_SOAK = 10_000

@@ -1,6 +1,7 @@
 """An observer of all messages of masked machines, in sessions that lose a member at any of its sends."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -24,17 +25,19 @@ def _observed(swarm: Swarm, *colluders: int) -> MaskedSession:
     return session_of(messages, swarm.members[0].participant.sid, keys, offers, dropouts, told)
 
 
-def _schedules(layout: int, crasher: int) -> list[Schedule]:
-    calm = Schedule(7, 5, layout, 1)
-    sends = Swarm(calm).run().members[crasher].sends
-    return [Schedule(7, 5, layout, 1, crashes=(Crash(crasher, at_send),)) for at_send in range(1, sends + 1)]
+@cache
+def _crashed(layout: int) -> list[Swarm]:
+    """Kills the last member at each of its sends."""
+    with remembered():
+        sends = Swarm(Schedule(7, 5, layout, 1)).run().members[4].sends
+        crashes = [(Crash(4, at_send),) for at_send in range(1, sends + 1)]
+        return [Swarm(Schedule(7, 5, layout, 1, crashes=each)).run() for each in crashes]
 
 
 @pytest.mark.parametrize("layout", [EVERYBODY_ADDS, REDUCERS])
 @pytest.mark.parametrize("colluders", [(), (0, 1), (0, 4)])
 def test_only_the_sum_of_who_is_included_is_determined(layout, colluders):
-    with remembered():
-        sessions = [_observed(Swarm(each).run(), *colluders) for each in _schedules(layout, 4)]
+    sessions = [_observed(swarm, *colluders) for swarm in _crashed(layout)]
     for session in sessions:
         assert MaskedObserver([session]).exposed() == [], session
     ended = [session for session in sessions if session.included]
@@ -45,8 +48,7 @@ def test_only_the_sum_of_who_is_included_is_determined(layout, colluders):
 @pytest.mark.parametrize("layout", [EVERYBODY_ADDS, REDUCERS])
 def test_planted_fault_without_self_masks_those_left_out_would_be_bare(layout):
     """These runs include a vector that was sent but left out: else the test above shows nothing."""
-    with remembered():
-        swarms = [Swarm(each).run() for each in _schedules(layout, 4)]
+    swarms = _crashed(layout)
     assert any(isinstance(message, Masked) for swarm in swarms for _, _, message in swarm.transcript)
     left_out = [s for s in map(_observed, swarms) if s.included == 0b01111 and s.sent == EVERYBODY]
     assert left_out
@@ -79,6 +81,7 @@ def test_some_of_these_schedules_leave_members_out_or_have_no_result():
     assert MaskedObserver(bare).exposed() != []
 
 
+@cache
 def _sessions(seed: int) -> list[MaskedSession]:
     plan = random_plan(seed)
     assert plan.masked is not None

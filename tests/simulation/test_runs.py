@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -28,7 +29,7 @@ PEERS, STEPS = 5, 4
 REDUCERS = 0
 LAYOUTS = (REDUCERS, ALL_TO_ALL_BYTES)
 CALM = Conditions()
-IN_CI, OF_ONE_TEST = 400, 100
+IN_CI, OF_ONE_TEST = 160, 40
 FIRST_OF_SOAK, IN_SOAK = 1_000_000, 10_000
 
 
@@ -102,8 +103,7 @@ def test_many_random_schedules_of_runs_break_no_rule(first):
 
 def has_a_later_step(seed: int) -> bool:
     """Runs a schedule; returns whether somebody sent its vector in a later step of a run."""
-    with groups_noted() as groups:
-        network = Network(random_run(seed), seed).run()
+    network, groups = noted(random_run(seed), seed)
     later = {sid for sid, group in groups.items() if group.step}
     return any(
         isinstance(line.message, Masked) and line.message.head.sid in later for line in network.transcript
@@ -127,10 +127,22 @@ def groups_noted() -> Iterator[dict[Sid, Group]]:
         yield groups
 
 
-def sessions_in(plan: Plan, seed: int, colluders: tuple[int, ...] = ()) -> list[MaskedSession]:
-    """Returns the facts about all steps; masks of the same keys have the same names in all of them."""
+Noted = tuple[Network, dict[Sid, Group]]
+
+
+def noted(plan: Plan, seed: int) -> Noted:
+    """Runs a plan; returns the network, and the group of each session."""
     with groups_noted() as groups:
-        network = Network(plan, seed).run()
+        return Network(plan, seed).run(), groups
+
+
+def sessions_in(plan: Plan, seed: int) -> list[MaskedSession]:
+    return sessions_of(noted(plan, seed), plan)
+
+
+def sessions_of(run: Noted, plan: Plan, colluders: tuple[int, ...] = ()) -> list[MaskedSession]:
+    """Returns the facts about all steps; masks of the same keys have the same names in all of them."""
+    network, groups = run
     messages = [line.message for line in network.transcript]
     deals = {(m.head.sid, m.head.sender): m.deals for m in messages if isinstance(m, Join)}
     told = frozenset(network.peers[peer].key.public for peer in colluders)
@@ -157,13 +169,18 @@ def _units(network: Network, sid: Sid, key: Key) -> tuple[tuple[object, ...], ..
     return tuple(("unit", peer, unit) for unit in units)
 
 
+@cache
+def crashed(crash: Crash | None) -> Noted:
+    return noted(plan_of(Conditions(crashes=(crash,) if crash else ())), 3)
+
+
 CRASHES = [None, *(Crash(peer, at_send, None) for peer in (1, 4) for at_send in range(60, 200, 20))]
 
 
 @pytest.mark.parametrize("crash", CRASHES, ids=str)
 @pytest.mark.parametrize("colluders", [(), (0, 3)])
 def test_only_the_sums_of_all_members_are_determined_over_all_steps(crash, colluders):
-    sessions = sessions_in(plan_of(Conditions(crashes=(crash,) if crash else ())), 3, colluders)
+    sessions = sessions_of(crashed(crash), plan_of(), colluders)
     assert len(sessions) > 2
     assert MaskedObserver(sessions).exposed() == []
     whole = [session for session in sessions if session.included]
