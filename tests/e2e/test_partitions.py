@@ -11,7 +11,7 @@ import time
 import msgpack
 import pytest
 
-from tests.e2e.chaos import Deadlines
+from tests.outcomes import Deadlines
 from tests.e2e.namespaces import Conditions
 from tests.e2e.processes import Event, Process
 from tests.e2e.swarm import MASKED, Swarm, fact, history
