@@ -19,6 +19,7 @@ import json
 import random
 import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -120,7 +121,7 @@ class BoxNode:
         self.box, self.number, self.key = box, number, key
         self.folder = box.folder / str(number)
         self.disk = BoxDisk(self.folder, self._at_disk, self._committed)
-        self._messages, self._disk_steps, self._said = Hooks(), Hooks(), Hooks()
+        self._messages, self._disk_steps, self._said, self._happened = Hooks(), Hooks(), Hooks(), Hooks()
         self.skew_s = 0.0
         """By how much its wall clock is wrong."""
         self.life: Life | None = None
@@ -166,6 +167,16 @@ class BoxNode:
     def summary(self) -> dict[str, Any]:
         read: dict[str, Any] = json.loads((self.folder / "summary.json").read_text())
         return read
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Reads its database as the file is now."""
+        with closing(sqlite3.connect(f"file:{self.folder / 'state.db'}?mode=ro", uri=True)) as database:
+            return database.execute(query).fetchall()
+
+    def fact(self, name: str) -> Any:
+        """Reads a small fact from its database."""
+        found = self.rows(f"select value from fact where name = '{name}'")
+        return found[0][0] if found else None
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -251,6 +262,10 @@ class BoxNode:
         """Calls `act` when the node says a line with this text for the nth time from now on."""
         self._said.add(act, lambda line: text in line, nth)
 
+    def when(self, act: Callable[[], None], kind: type[NodeEvent], nth: int = 1) -> None:
+        """Calls `act` at the node's nth event of this kind from now on."""
+        self._happened.add(act, lambda event: isinstance(event, kind), nth)
+
     def has_said(self, text: str) -> bool:
         return any(text in line for line in self.lines)
 
@@ -282,6 +297,7 @@ class BoxNode:
         if self.disk.is_frozen:
             return
         self.events.append(event)
+        self._happened.before(event)
         for text in event_texts(event):
             self._say(text)
         self.box.look()
@@ -410,6 +426,10 @@ class Box:
         where = [*there, "--listen", node.endpoint, "--out", str(node.folder)]
         what = ["--shard", f"{number}/{self.count}", "--rounds", str(self.rounds), "--json"]
         return parse_arguments([*where, *what, *self._sets, *self._more, *more])
+
+    def out(self, number: int) -> Path:
+        """Returns a node's folder."""
+        return self.nodes[number].folder
 
     def with_tracker(self, skew_s: float = 0.0) -> BoxTracker:
         """Starts a tracker, through which all nodes meet."""

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests.e2e.chaos import Deadlines, means_agree, sound
+from tests.outcomes import Deadlines, means_agree, sound
 from tests.e2e.namespaces import Conditions, enter
 from tests.e2e.processes import Event
 from tests.e2e.swarm import MASKED, get, history, one_digest
