@@ -374,7 +374,7 @@ class Box:
         rows: Rows = few_digits,
         usual: tuple[str, ...] = SMALL,
     ) -> None:
-        """`overrides`: --set options after the `usual` ones, `options`: others; `rows` gives a node's rows."""
+        """`overrides`: --set options after `usual`, `options`: others; `rows` gives a node its rows."""
         self.seed, self.folder, self.count, self.rounds = seed, folder, count, rounds
         self.rng = random.Random(seed)
         self.loop = VirtualLoop()
