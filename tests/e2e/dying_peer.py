@@ -168,21 +168,6 @@ def _wrap_training(watch: Watch, fate: Fate) -> None:
         return train(self, *arguments)
 
     Trainer.train = training  # type: ignore[method-assign]
-    _wrap_contributing(watch, fate)
-
-
-def _wrap_contributing(watch: Watch, fate: Fate) -> None:
-    from node.training.step_trainer import StepTrainer  # noqa: PLC0415
-
-    contribution = StepTrainer.contribution
-
-    def contributing(self: Any, *arguments: Any) -> Any:
-        watch.seen += 1
-        if watch.seen == fate.nth:
-            watch.stop(fate)
-        return contribution(self, *arguments)
-
-    StepTrainer.contribution = contributing  # type: ignore[method-assign]
 
 
 def _wrap_spending(offers: Path) -> None:
