@@ -333,14 +333,14 @@ class BoxNode:
 class BoxTracker:
     """A tracker of the box, over all its lives. It keeps its folder as kill -9 leaves it."""
 
-    def __init__(self, box: Box, skew_s: float) -> None:
+    def __init__(self, box: Box, options: tuple[str, ...], skew_s: float) -> None:
         self.box, self.skew_s, self.number = box, skew_s, box.count
         self.life: Life | None = None
         self.lives = 0
         self._stop: Callable[[], None] = lambda: None
         file = box.folder / "tracker" / "tracker.key"
-        self.options = parse_tracker(["--listen", self.endpoint, "--key", str(file)])
-        self._key = NodeKey(random.Random(f"{box.seed} tracker").randbytes(32))
+        self.options = parse_tracker(["--listen", self.endpoint, "--key", str(file), *options])
+        self.key = NodeKey(random.Random(f"{box.seed} tracker").randbytes(32))
 
     @property
     def endpoint(self) -> str:
@@ -362,7 +362,7 @@ class BoxTracker:
             tap=self._at_message,
         )
         address = self.box.network.bind(self.number)
-        main = life.begin(live_tracker(self.options, self._key, None, address, self._told, system))
+        main = life.begin(live_tracker(self.options, self.key, None, address, self._told, system))
         main.add_done_callback(self._has_ended)
 
     def _told(self, stop: Callable[[], None]) -> None:
@@ -431,9 +431,9 @@ class Box:
         """Returns a node's folder."""
         return self.nodes[number].folder
 
-    def with_tracker(self, skew_s: float = 0.0) -> BoxTracker:
+    def with_tracker(self, *options: str, skew_s: float = 0.0) -> BoxTracker:
         """Starts a tracker, through which all nodes meet."""
-        self.tracker = BoxTracker(self, skew_s)
+        self.tracker = BoxTracker(self, options, skew_s)
         self.tracker.start()
         return self.tracker
 

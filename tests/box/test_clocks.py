@@ -43,7 +43,7 @@ def test_a_node_with_a_wrong_clock_is_in_every_round_and_named_once(make_box, sk
 def test_a_tracker_with_a_wrong_clock_stops_nobody(make_box, skew_s: float) -> None:
     """A tracker that was 10 minutes ahead once stopped a whole swarm without a message."""
     box = make_box(COUNT, ROUNDS)
-    tracker = box.with_tracker(skew_s)
+    tracker = box.with_tracker(skew_s=skew_s)
     box.start_all()
     all_rounds_of_all(box)
     each_names(box, tracker.endpoint, SKEWS[skew_s])

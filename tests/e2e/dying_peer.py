@@ -1,4 +1,4 @@
-"""A real node that stops itself at an exact message, can record all frames.
+"""A real node that stops itself at an exact message, and can record all frames.
 
 It wraps the product's functions for sending and decoding in its own process; the product has no hook for it.
 """
