@@ -280,6 +280,16 @@ class BoxNode:
         assert self.life is not None
         self.life.context.copy().run(self.box.loop.create_task, self.engine.drain(within_s))
 
+    def pause(self) -> None:
+        """Does what SIGSTOP does, if it runs."""
+        if self.life is not None:
+            self.life.pause()
+
+    def go_on(self) -> None:
+        """Does what SIGCONT does, if it runs."""
+        if self.life is not None:
+            self.life.go_on()
+
     def kill(self, *, power: bool = False) -> None:
         """Kills the process with SIGKILL; with `power`, its computer loses what it had not synced."""
         if self.life is None or self.life.is_dead:

@@ -110,7 +110,7 @@ class Run:
             (
                 (node.kill, self._restart),
                 (partial(node.kill, power=True), self._restart),
-                (self._pause(node), self._go_on),
+                (node.pause, self._go_on),
                 (self._cut_off(node), self._heal),
                 (self._slow(node), self._heal),
                 (self._set_clock(node), self._leave),
@@ -152,9 +152,6 @@ class Run:
             case _:
                 self.box.at(rng.uniform(0.0, 3.0), act)
         self.box.at(10.0, act)
-
-    def _pause(self, node: BoxNode) -> Callable[[], None]:
-        return lambda: node.life.pause() if node.life is not None else None
 
     def _cut_off(self, node: BoxNode) -> Callable[[], None]:
         """Cuts one of its links, or all."""
@@ -200,8 +197,7 @@ class Run:
         self._open -= 1
 
     def _go_on(self, node: BoxNode) -> None:
-        if node.life is not None:
-            node.life.go_on()
+        node.go_on()
         self._open -= 1
 
     def _heal(self, node: BoxNode) -> None:

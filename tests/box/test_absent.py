@@ -24,7 +24,7 @@ def test_who_stands_still_is_waited_for_until_the_deadline_only(make_box) -> Non
     """It is stopped, not killed: its streams stay open, and nothing reports that it is gone."""
     box: Box = make_box(4, 9, ADDITIVE, "aggregation.shares_timeout_s=2", "aggregation.sums_timeout_s=2")
     *others, still = box.nodes
-    Moment(Accepted, way="in", round=4).arrange(still, lambda: still.life.pause())
+    Moment(Accepted, way="in", round=4).arrange(still, still.pause)
     box.start_all()
     box.run(lambda: all(node.has_aggregated(4) for node in others))
     for node in others:
@@ -33,7 +33,7 @@ def test_who_stands_still_is_waited_for_until_the_deadline_only(make_box) -> Non
         assert failed["missing"] == [still.key.public.hex()[:16]]
         assert failed["aggregate_s"] == pytest.approx(2.0, abs=0.1)
         assert (after["round"], after["participants"]) == (5, 3)
-    still.life.go_on()
+    still.go_on()
     box.run_to_the_end()
     one_digest(box)
     assert still.history[-1]["participants"] == 4
@@ -47,13 +47,13 @@ def test_who_stands_still_behind_masks_is_left_behind_and_catches_up(
     """It has joined and sends no vector: the others change the view and go on without it."""
     box: Box = make_box(5, 12, MASKED, "aggregation.sums_timeout_s=8", *overrides)
     still, others = box.nodes[3], [node for node in box.nodes if node.number != 3]
-    Moment(JoinCertificate).arrange(still, lambda: still.life.pause())
+    Moment(JoinCertificate).arrange(still, still.pause)
     box.start_all()
     box.run(lambda: all(node.has_aggregated(2) for node in others))
     for node in others:
         assert (node.history[1]["round"], node.history[1]["participants"]) == (2, 4)
         assert node.history[1]["aggregate_s"] < 8
-    still.life.go_on()
+    still.go_on()
     box.run_to_the_end()
     one_digest(box)
     assert [node.summary["aggregated"] for node in others] == [12] * 4
