@@ -86,6 +86,17 @@ class BoxDisk:
 
     # -- what is left ------------------------------------------------------------------------------
 
+    def database(self) -> sqlite3.Connection | None:
+        """Returns a copy of the database as a power failure would leave it; None if there is none."""
+        image = self._databases.get(self.folder / "state.db")
+        if image is None:
+            return None
+        copy = sqlite3.connect(":memory:")
+        copy.deserialize(
+            image[:18] + b"\x01\x01" + image[20:]
+        )  # without a log beside it (file format, 1.3.3)
+        return copy
+
     def synced_content(self, name: str) -> bytes:
         """Returns what a power failure leaves of a file of the folder; empty if that is nothing."""
         number = self._names.get(self.folder, {}).get(name)
