@@ -81,7 +81,7 @@ class Progress:
         elapsed_s = now - self._begun
         if not self._weights:
             recorded_s = sum(self._recorded.values()) / self._workers
-            later = f"; then about {recorded_s:.0f} s" if recorded_s else ""
+            later = f"; then about {recorded_s:.0f} s" if self._recorded else ""
             return f"{self._workers} workers collect the tests, {elapsed_s:.0f} s so far{later}"
         done = sum(self._weights.get(test, 0.0) for test in self._done)
         todo = sum(self._weights[test] for test in self._weights.keys() - self._done)
