@@ -59,7 +59,6 @@ class Progress:
         self._thread = threading.Thread(target=self._tell_again, daemon=True)
 
     def _tell_again(self) -> None:
-        self._tell()
         while not self._over.wait(1 if self._reporter.isatty() else 10):
             self._tell()
 
@@ -95,6 +94,7 @@ class Progress:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
         self._reporter: pytest.TerminalReporter = self._config.pluginmanager.getplugin("terminalreporter")
+        self._tell()
         self._thread.start()
 
     def pytest_configure_node(self, node) -> None:
