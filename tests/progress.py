@@ -59,7 +59,6 @@ class Progress:
         self._thread = threading.Thread(target=self._tell_again, daemon=True)
 
     def _tell_again(self) -> None:
-        self._tell()
         while not self._over.wait(1 if self._reporter.isatty() else 10):
             self._tell()
 
@@ -81,7 +80,7 @@ class Progress:
         elapsed_s = now - self._begun
         if not self._weights:
             recorded_s = sum(self._recorded.values()) / self._workers
-            later = f"; then about {recorded_s:.0f} s" if recorded_s else ""
+            later = f"; then about {recorded_s:.0f} s" if self._recorded else ""
             return f"{self._workers} workers collect the tests, {elapsed_s:.0f} s so far{later}"
         done = sum(self._weights.get(test, 0.0) for test in self._done)
         todo = sum(self._weights[test] for test in self._weights.keys() - self._done)
@@ -95,6 +94,7 @@ class Progress:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
         self._reporter: pytest.TerminalReporter = self._config.pluginmanager.getplugin("terminalreporter")
+        self._tell()
         self._thread.start()
 
     def pytest_configure_node(self, node) -> None:

@@ -71,17 +71,18 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     )
     own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "OMP_"))}
     env = {**own, "PYTHONPATH": str(ROOT)}
-    words = (sys.executable, "-m", "pytest", "-n", "2", "-p", "tests.progress")
+    plugin = ("-p", "tests.progress", "-o", "console_output_style=classic")
+    words = (sys.executable, "-m", "pytest", "-n", "2", *plugin)
     for _ in range(2):
         ended = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, check=False)
     return ended.stdout.splitlines()
 
 
 def test_a_run_tells_of_its_workers_its_failures_and_its_end(planted: list[str]) -> None:
-    collecting = re.compile(r"2 workers collect the tests, 0 s so far; then about \d+ s")
-    assert any(collecting.fullmatch(line) for line in planted)
+    collecting = re.compile(r"2 workers collect the tests, \d+ s so far; then about \d+ s")
+    assert any(collecting.search(line) for line in planted)
     assert "FAILED test_planted.py::test_bad" in planted
-    assert "2/2, 1 failed, about 0 s left" in planted
+    assert any(line.endswith("2/2, 1 failed, about 0 s left") for line in planted)
 
 
 def test_a_worker_has_one_thread_and_the_summary_is_pytest_s(planted: list[str]) -> None:
