@@ -46,6 +46,7 @@ from node.runtime.weighting import Uniform
 from node.signals import until_done_or_told
 from node.storage.vector_files import Floats
 from node.storage.whole_files import replace_file
+from node.system.system import SYSTEM, Entropy, System
 from node.task.load import read_task
 from node.task.parameters import canonical_parameters
 from node.task.rules import shared_values
@@ -69,10 +70,13 @@ class Surveyor:
 
     once = True
 
-    def __init__(self, sums: Sums, records: int, mechanism: RecordSums | None) -> None:
+    def __init__(
+        self, sums: Sums, records: int, mechanism: RecordSums | None, entropy: Entropy = SYSTEM.entropy
+    ) -> None:
         self._sums = sums
         self._records = records
         self._mechanism = mechanism
+        self._words = SystemWords(entropy)
 
     def vector(self) -> Vector:
         """Returns zeros: no sum is known yet."""
@@ -84,7 +88,7 @@ class Surveyor:
         if self._mechanism is None:
             released = self._sums * FINEST
         else:
-            released = self._mechanism.released(self._sums, SystemWords())
+            released = self._mechanism.released(self._sums, self._words)
         return Trained(
             working + (released / self._records).astype(np.float32), 0.0, time.perf_counter() - begun
         )
@@ -165,24 +169,27 @@ def agree(options: NodeOptions, written: Path) -> int:
     observer: Observer = JsonOutput(sys.stdout) if options.json else TextOutput(sys.stdout, agreement_texts)
     status = run_as(prepared, None, observer, live)
     base, mean = ends[-1]
+    if base.generation == 0 and status == INTERRUPTED:
+        return status
+    _tell(conclude(prepared, options.task, base, mean, written), base, written, options)
+    return status
+
+
+def conclude(prepared: Prepared, task: Task, base: Base, mean: Floats, written: Path) -> Agreed:
+    """Writes the task that follows from the last base; returns what was agreed.
+
+    Raises UserError if that base is no agreement.
+    """
     if base.generation == 0:
-        if status == INTERRUPTED:
-            return status
         raise UserError(
             "no agreement, for the reasons above: nothing is written; start all peers again, each with the "
             "same --out, which records what was spent (docs/data.md says what to do if that was everything)"
         )
     noise_std = prepared.mechanism.noise_std if isinstance(prepared.mechanism, RecordSums) else 0.0
-    section = options.task.agreement
-    found = agreed(
-        options.task,
-        totals(
-            mean, base.members, section, noise_std, offer_bound(prepared.options.task, prepared.mechanism)
-        ),
-    )
-    save(written, agreed_text(options.task, found, base, written))
-    _tell(found, base, written, options)
-    return status
+    bound = offer_bound(prepared.options.task, prepared.mechanism)
+    found = agreed(task, totals(mean, base.members, task.agreement, noise_std, bound))
+    save(written, agreed_text(task, found, base, written))
+    return found
 
 
 def _tell(found: Agreed, base: Base, written: Path, options: NodeOptions) -> None:
@@ -209,7 +216,7 @@ def save(path: Path, text: str) -> None:
         raise ConfigError(f"--write {shown(str(path))} cannot be written: {reason(error)}") from None
 
 
-def prepare_agreement(options: NodeOptions) -> Prepared:
+def prepare_agreement(options: NodeOptions, system: System = SYSTEM) -> Prepared:
     """Reads schema and rows and computes the sums; raises ConfigError for any error in them."""
     check_others(options)
     task, section = options.task, options.task.agreement
@@ -223,7 +230,7 @@ def prepare_agreement(options: NodeOptions) -> Prepared:
     plain = replace(task.aggregation, clip=1.0, weighting="uniform", sample_cap=None, loss_gate=None)
     plain = replace(plain, swarm_metric="none")
     bound = offer_bound(replace(task, aggregation=plain), mechanism)
-    surveyor = Surveyor(sums, section.records, private)
+    surveyor = Surveyor(sums, section.records, private, system.entropy)
     return Prepared(
         options=replace(options, task=replace(_without_steps(task), aggregation=plain)),
         data=f"{path.name}: {int(sums[0] * unit)} rows",
@@ -237,13 +244,14 @@ def prepare_agreement(options: NodeOptions) -> Prepared:
         mechanism=mechanism,
         # Not the task's own name: the agreed task gets the remaining budget and starts a new ledger.
         spends_for=f"agreement on {task.task.name}",
-        contribution=lambda state: Updates(state, surveyor, mechanism, Uniform(), NoMetric()),
+        contribution=lambda state: Updates(state, surveyor, mechanism, Uniform(), NoMetric(), system.entropy),
         offered=len(sums),
         bound=bound,
         allow=allowed(options),
         nicknames=nicknames(options),
         last_round=lambda done: done + (options.rounds or ROUNDS),
         generations=1,
+        system=system,
     )
 
 

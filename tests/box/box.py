@@ -26,7 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from node.app import opened, prepared_on
+from node.app import Prepared, opened, prepared_on
 from node.data.dataset import Dataset, load_dataset
 from node.errors import UserError, refusal
 from node.observe.lines import event_texts
@@ -35,13 +35,14 @@ from node.runtime.artifacts import Record
 from node.runtime.engine import Engine
 from node.runtime.events import NodeEvent, RoundEnded
 from node.signals import until_over
+from node.storage.vector_files import Floats
 from node.system.clock import Clock
 from node.system.system import System
 from node.tracker.options import parse_arguments as parse_tracker
 from node.tracker.serve import live as live_tracker
 from protocol.crypto.node_key import NodeKey
 from protocol.wire import codec
-from protocol.wire.messages import Message
+from protocol.wire.messages import Base, Message
 from tests.box.disk import BoxDisk, Files, Killed
 from tests.box.loop import Life, Stuck, VirtualLoop
 from tests.box.network import FIRST_PORT, HOST, MemoryStreams, Network
@@ -88,6 +89,7 @@ class Hooks:
 
 
 Rows = Callable[[NodeOptions], Dataset]
+Prepare = Callable[[NodeOptions, System], Prepared]
 
 
 def own_rows(options: NodeOptions) -> Dataset:
@@ -127,6 +129,9 @@ class BoxNode:
         self.life: Life | None = None
         self.engine: Engine | None = None
         """Its engine while it runs."""
+        self.prepared: Prepared | None = None
+        self.agreed: tuple[Base, Floats] | None = None
+        """The base and its vector at the end of its last life that ended by itself."""
         self.status: int | None = None
         """The exit status of its last life that ended by itself."""
         self.lines: list[str] = []
@@ -194,7 +199,7 @@ class BoxNode:
         address = self.box.network.bind(self.number)
         try:
             options = self.box.options(self.number, *more)
-            prepared = prepared_on(options, self.box.rows(options), self._system(life))
+            self.prepared = prepared = self.box.prepare(options, self._system(life))
             with opened(prepared, address, self) as run:
                 self.status = await run(self._run, 0.0)
         except Exception as error:  # as node.cli.error_handling does
@@ -208,6 +213,7 @@ class BoxNode:
         self.engine = engine
         self.box.look()
         await until_over(engine)
+        self.agreed = engine.agreed
 
     def _has_ended(self, main: asyncio.Task[None]) -> None:
         was_killed = self.life is not None and self.life.is_dead
@@ -408,8 +414,13 @@ class Box:
         options: tuple[str, ...] = (),
         rows: Rows = few_digits,
         usual: tuple[str, ...] = SMALL,
+        prepare: Prepare | None = None,
+        own: Callable[[int], tuple[str, ...]] | None = None,
     ) -> None:
-        """`overrides`: --set options after the `usual`, `options`: others; `rows` gives a node its rows."""
+        """`overrides`: --set options after `usual`, `options`: others; `rows` gives a node its rows.
+
+        `prepare` makes it another kind of node, and `own` gives it the options that name its rows.
+        """
         self.seed, self.folder, self.count, self.rounds = seed, folder, count, rounds
         self.rng = random.Random(seed)
         self.loop = VirtualLoop()
@@ -422,7 +433,8 @@ class Box:
         self.tracker: BoxTracker | None = None
         """Where nodes meet if a test has made one; else they name each other."""
         self._sets = [part for one in (*usual, *overrides) for part in ("--set", one)]
-        self.rows = rows
+        self.prepare = prepare or (lambda options, system: prepared_on(options, rows(options), system))
+        self._own = own or (lambda number: ("--shard", f"{number}/{count}"))
         self._more = options
         keys = random.Random(f"{seed} keys")
         seeds = sorted((keys.randbytes(32) for _ in range(count)), key=lambda one: NodeKey(one).public)
@@ -434,7 +446,7 @@ class Box:
         node = self.nodes[number]
         there = peers if self.tracker is None else ["--tracker", f"http://{self.tracker.endpoint}"]
         where = [*there, "--listen", node.endpoint, "--out", str(node.folder)]
-        what = ["--shard", f"{number}/{self.count}", "--rounds", str(self.rounds), "--json"]
+        what = [*self._own(number), "--rounds", str(self.rounds), "--json"]
         return parse_arguments([*where, *what, *self._sets, *self._more, *more])
 
     def out(self, number: int) -> Path:

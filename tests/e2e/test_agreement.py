@@ -1,12 +1,9 @@
-"""Three owners agree on scales and lists by secure sums, and learn with the result; one of them dies."""
+"""Three owners agree on scales and lists by secure sums, and learn with the result."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
-import shutil
-import signal
 import tomllib
 from pathlib import Path
 
@@ -16,12 +13,10 @@ import pytest
 from mechanisms.accounting.ledger import Ledger, event_from_text, spent
 from node.init import __main__ as init
 from node.init.scaling import rounded_scale
-from tests.e2e.dying_peer import Fate, Orders
 from tests.e2e.processes import Nursery, Process, free_endpoint
-from tests.e2e.swarm import fact, one_digest, rows, settings, summary
+from tests.e2e.swarm import one_digest, rows, settings
 from tests.own_data import ward
 
-QUICK = ("aggregation.sums_timeout_s=8", "aggregation.shares_timeout_s=8")
 EPSILON, DELTA, SHARE = 8.0, 1e-5, 0.25
 PRIVATE = (f"privacy.epsilon={EPSILON}", f"privacy.delta={DELTA}", f"agreement.share={SHARE}")
 
@@ -40,14 +35,12 @@ class Owners:
         assert init.main(["--data", str(self.folders[0] / "ward.csv"), *usual, *asked]) == 0
         self.task = folder / "ward.toml"
 
-    def agree(
-        self, number: int, *sets: str, more: tuple[str, ...] = (), orders: Orders | None = None
-    ) -> Process:
+    def agree(self, number: int, *sets: str, more: tuple[str, ...] = ()) -> Process:
         own = self.folders[number]
         where = ("--peers", ",".join(self.endpoints), "--listen", self.endpoints[number])
         here = ("--data", str(own / "ward.csv"), "--out", str(own / "out"))
-        said = ("--write", str(own / "agreed.toml"), "--json", *settings(*QUICK, *sets), *more)
-        return self._nursery.module("node.agree", str(self.task), *where, *here, *said, orders=orders)
+        said = ("--write", str(own / "agreed.toml"), "--json", *settings(*sets), *more)
+        return self._nursery.module("node.agree", str(self.task), *where, *here, *said)
 
     def learn(self, number: int, *more: str) -> Process:
         own = self.folders[number]
@@ -118,96 +111,6 @@ def charged(out: Path) -> list[float]:
     return totals
 
 
-def one_dies(owners: Owners, kind: str) -> None:
-    """Kills the last node as it is about to send its first message of this kind; restarts it."""
-    dies = Orders(fate=Fate(kind, nth=1, session=1))
-    peers = [owners.agree(number, *PRIVATE, orders=dies if number == 2 else None) for number in range(3)]
-    assert peers[2].status() == -signal.SIGKILL
-    peers[2] = owners.agree(2, *PRIVATE)
-    one_digest([peer.ends_well() for peer in peers])
-
-
-def test_a_peer_that_dies_with_its_sums_on_the_way_comes_back_and_no_share_is_overspent(
-    owners: Owners,
-) -> None:
-    """The first attempt fails for all three; the next one draws new noise and is charged."""
-    one_dies(owners, "Sum")
-    task = owners.written()
-    assert task["privacy"]["epsilon"] == pytest.approx(EPSILON * (1 - SHARE))
-    assert task["privacy"]["delta"] == pytest.approx(DELTA * (1 - SHARE))
-    for own in owners.folders:
-        out = own / "out"
-        totals = charged(out)
-        assert len(totals) == 2
-        assert totals[0] < totals[1] <= EPSILON * SHARE * (1 + 1e-9)
-        assert summary(out)["epsilon"] == pytest.approx(totals[-1], abs=1e-6)
-        assert summary(out)["finished"]
-        assert fact(out, "fresh") is None
-    assert 20 <= column(task, "age")["mean"] <= 80
-
-
-def test_sums_that_did_not_leave_are_offered_again_as_they_are_and_charged_once(owners: Owners) -> None:
-    one_dies(owners, "Share")
-    for own in owners.folders[:2]:
-        (events,) = (line for (line,) in rows(own / "out", "select events from ledger"))
-        assert len(events.splitlines()) == 1
-
-
-def test_the_same_folder_again_writes_the_same_again_and_charges_nothing(owners: Owners) -> None:
-    for peer in [owners.agree(number, *PRIVATE) for number in range(3)]:
-        peer.ends_well()
-    own = owners.folders[0]
-    text, before = (own / "agreed.toml").read_text(), charged(own / "out")
-    (own / "agreed.toml").unlink()
-    owners.agree(0, *PRIVATE).ends_well()
-    assert (own / "agreed.toml").read_text() == text
-    assert charged(own / "out") == before
-    assert len(before) == 1
-
-
-def test_what_an_agreement_cost_is_kept_beside_the_key_and_counts_for_agreements_alone(
-    owners: Owners,
-) -> None:
-    for peer in [owners.agree(number, *PRIVATE) for number in range(3)]:
-        peer.ends_well()
-    own = owners.folders[0]
-    before, out, key = charged(own / "out"), own / "out", own / "key"
-    lines = (out / "node.key.spent").read_text().splitlines()
-    assert [json.loads(line.partition(" ")[2])["task"] for line in lines] == ["agreement on ward"]
-    for name in ("node.key", "node.key.spent"):
-        shutil.move(out / name, own / name.replace("node.key", "key"))
-    shutil.rmtree(out)
-    once_more = ("--key", str(key), "--rounds", "1", "--force")
-    again = owners.agree(0, "aggregation.group_timeout_s=1", *PRIVATE, more=once_more)
-    assert again.event("started")["spent before"].startswith("1 offer that")
-    again.fails(1)
-    assert charged(out) == before
-    learning = owners.learn(0, "--key", str(key), "--out", str(own / "elsewhere"))
-    assert "spent before" not in learning.event("started"), "the agreed task's budget is what is left"
-
-
-def test_alone_there_is_no_agreement_and_the_same_folder_tries_again(owners: Owners) -> None:
-    for first in (1, 3):
-        alone = owners.agree(0, "aggregation.group_timeout_s=1", *PRIVATE, more=("--rounds", "2"))
-        line = alone.fails(1)
-        assert line.startswith(
-            "error: no agreement, for the reasons above: nothing is written; start all peers "
-        )
-        assert [round["round"] for round in alone.events("round")] == [first, first + 1]
-    assert not (owners.folders[0] / "agreed.toml").exists()
-    assert charged(owners.folders[0] / "out") == [], "nobody saw anything"
-
-
-def test_whoever_has_another_range_is_told_the_column(owners: Owners, tmp_path: Path) -> None:
-    mine = owners.agree(0)
-    owners.task = tmp_path / "other.toml"
-    owners.task.write_text((tmp_path / "ward.toml").read_text().replace("high = 80.0", "high = 90.0"))
-    owners.agree(1)
-    line = mine.line("is in another swarm")
-    assert "data.schema.columns" in line
-    assert "90.0" in line
-
-
 def without_column(text: str, name: str) -> str:
     """Returns a CSV without one of its columns."""
     table = list(csv.reader(io.StringIO(text)))
@@ -215,18 +118,15 @@ def without_column(text: str, name: str) -> str:
     return "".join(",".join(cell for at, cell in enumerate(row) if at != place) + "\n" for row in table)
 
 
-@pytest.mark.parametrize("sets", [("privacy.mechanism=none",), PRIVATE])
-def test_a_column_that_one_lacks_is_left_out_for_all_if_all_say_so(
-    owners: Owners, sets: tuple[str, ...]
-) -> None:
+def test_a_column_that_one_lacks_is_left_out_for_all_if_all_say_so(owners: Owners) -> None:
     """With privacy, too: which columns a file has is no matter of its rows, and noise does not hide it."""
     lacking = owners.folders[2] / "ward.csv"
     lacking.write_text(without_column(lacking.read_text(), "smoker"))
-    line = owners.agree(2, *sets).fails(2)
+    line = owners.agree(2, *PRIVATE).fails(2)
     assert "has no column 'smoker'" in line
     assert "all run node.agree with --leave-out-missing" in line
 
-    peers = [owners.agree(number, *sets, more=("--leave-out-missing",)) for number in range(3)]
+    peers = [owners.agree(number, *PRIVATE, more=("--leave-out-missing",)) for number in range(3)]
     one_digest([peer.ends_well() for peer in peers])
     task = owners.written()
     names = [each["name"] for each in task["data"]["schema"]["columns"]]
@@ -238,30 +138,20 @@ def test_a_column_that_one_lacks_is_left_out_for_all_if_all_say_so(
     assert [end["rounds"] for end in ends] == [2, 2, 2]
 
 
-@pytest.mark.parametrize("sets", [("privacy.mechanism=none",), PRIVATE])
-def test_a_class_that_one_has_is_learned_by_all_if_its_owner_declares_it(
-    owners: Owners, sets: tuple[str, ...]
-) -> None:
+def test_a_class_that_one_has_is_learned_by_all_if_its_owner_declares_it(owners: Owners) -> None:
     own = owners.folders[1] / "ward.csv"
     lines = own.read_text().splitlines()
     own.write_text(
         "\n".join(line.replace(",ill", ",moved") if at % 3 else line for at, line in enumerate(lines)) + "\n"
     )
-    line = owners.agree(1, *sets).fails(2)
+    line = owners.agree(1, *PRIVATE).fails(2)
     assert "'moved' is no class of the task" in line
     assert "all run node.agree with --also-class" in line
 
-    peers = [owners.agree(number, *sets, more=("--also-class", "moved")) for number in range(3)]
+    peers = [owners.agree(number, *PRIVATE, more=("--also-class", "moved")) for number in range(3)]
     one_digest([peer.ends_well() for peer in peers])
     task = owners.written()
     assert task["data"]["schema"]["target"]["values"] == ["ill", "well", "moved"]
     assert task["model"]["args"]["outputs"] == 3
     ends = [node.ends_well() for node in [owners.learn(number) for number in range(3)]]
     one_digest(ends)
-
-
-def test_whoever_does_not_say_what_the_others_say_is_told(owners: Owners) -> None:
-    mine = owners.agree(0, "privacy.mechanism=none")
-    owners.agree(1, "privacy.mechanism=none", more=("--leave-out-missing",))
-    line = mine.line("is in another swarm")
-    assert "agreement.leave_out_missing is absent here and true there" in line

@@ -9,19 +9,16 @@ import json
 import os
 import shutil
 import signal
-import stat
 from pathlib import Path
 
-import msgpack
 import pytest
 
 from mechanisms.accounting.ledger import Ledger, event_from_text, spent
 from node.storage.key_file import new_seed
-from node.storage.spend_file import SpendFile
 from protocol.crypto.node_key import NodeKey
 from tests.e2e.processes import ROOT, Nursery, Process, free_endpoint
-from tests.e2e.swarm import fact, history, one_digest, rows, settings, wait_status, write_key
-from tests.fixtures.make_folder import SETTINGS, argv
+from tests.e2e.swarm import fact, history, rows, settings, wait_status, write_key
+from tests.fixtures.make_folder import SETTINGS
 
 V1 = ROOT / "tests" / "fixtures" / "folder_v1"
 V2 = ROOT / "tests" / "fixtures" / "folder_v2"
@@ -135,41 +132,6 @@ def test_a_take_over_killed_before_any_of_its_steps_is_taken_over_by_the_next_st
 
 
 # -- versions 1 and 2 ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("older", [V1, V2], ids=["1", "2"])
-def test_a_swarm_of_an_older_version_is_taken_over_and_goes_on(nursery, tmp_path, older):
-    """Same keys, same base, all spending remembered; the trained update is offered, once."""
-    outs = [copy_of(older / str(number), tmp_path / str(number)) for number in range(3)]
-    looked_at = [copy_of(out, tmp_path / f"before-{out.name}") for out in outs]
-    spent_before = [epsilon(out) for out in looked_at]
-    base = msgpack.unpackb(fact(looked_at[0], "base"))
-    assert (base[0], fact(looked_at[0], "key")) == (2, None if older == V1 else the_key(outs[0]))
-    waiting = fact(looked_at[0], "fresh")
-    assert waiting is not None
-    endpoints = sorted(free_endpoint() for _ in outs)
-    nodes = [nursery.fork(*argv(number, endpoints, out, 3)) for number, out in enumerate(outs)]
-    for node, out in zip(nodes, outs, strict=True):
-        assert "resumes after round 2" in node.event("started")["task"]
-        assert node.event("started")["node"].startswith(the_key(older / out.name).hex())
-    one_digest([node.ends_well() for node in nodes])
-    for number, out in enumerate(outs):
-        lines = history(out)
-        assert [line["round"] for line in lines] == [1, 2, 3]
-        assert (lines[2]["participants"], lines[2]["outcome"]) == (3, "aggregated")
-        assert lines[1]["base_digest"] == base[1].hex()
-        assert epsilon(out) > spent_before[number]
-        assert lines[2]["epsilon"] == pytest.approx(epsilon(out), abs=1e-5)
-        assert rows(out, "pragma user_version") == [(4,)]
-        assert msgpack.unpackb(fact(out, "base"))[4] == 3, "the base that came of it is an anchor"
-        is_tidy(out)
-    (last,) = rows(outs[0], "select events from ledger where round = 3")
-    assert len(last[0].splitlines()) == 2, "the training before the kill is charged with the one after it"
-    for out in outs:
-        known = {sid for (sid,) in rows(out, "select sid from ledger")}
-        file = SpendFile(out / "node.key", the_key(out), "digits")
-        assert set(file.charges()) == known
-        assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
 
 
 def test_a_folder_of_version_1_under_another_key_is_refused(nursery, tmp_path):
@@ -323,27 +285,6 @@ def test_a_new_folder_under_a_key_elsewhere_is_charged_what_that_key_has_spent(n
     other = start(nursery, tmp_path / "other", "--key", str(key), *settings("task.name=another"))
     assert "spent before" not in other.event("started"), "another task's data"
     stopped(other)
-
-
-def test_a_folder_that_was_put_back_is_charged_what_was_spent_since(nursery, tmp_path):
-    """The key is elsewhere, so only the folder is older."""
-    outs = [copy_of(V1 / str(number), tmp_path / str(number)) for number in range(3)]
-    key = tmp_path / "safe" / "key"
-    key.parent.mkdir()
-    shutil.move(outs[0] / "node.key", key)
-    shutil.copytree(outs[0], tmp_path / "copy")
-    endpoints = sorted(free_endpoint() for _ in outs)
-    words = [argv(number, endpoints, out, 3) for number, out in enumerate(outs)]
-    nodes = [
-        nursery.fork(*each, *(() if number else ("--key", str(key)))) for number, each in enumerate(words)
-    ]
-    one_digest([node.ends_well() for node in nodes])
-    paid = epsilon(outs[0])
-    assert paid > epsilon(tmp_path / "copy")
-    node = start(nursery, tmp_path / "copy", "--key", str(key))
-    assert node.event("started")["spent before"].startswith("1 offer that")
-    stopped(node)
-    assert epsilon(tmp_path / "copy") == pytest.approx(paid, abs=CLOSE)
 
 
 @pytest.mark.parametrize("what", ["damaged", "unreadable"])

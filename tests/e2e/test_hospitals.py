@@ -53,7 +53,7 @@ class Sites:
     def learn(self, *more: str) -> list[Event]:
         """All learn; returns the ends of the nodes, which have the same model."""
         nodes = [
-            self._nursery.fork(*own, *more)
+            self._nursery.fork(*own, "--wait", "forever", *more)
             for own in self._each("run", lambda name: ("--task", str(self._folder / f"{name}.toml")))
         ]
         ends = [node.ends_well() for node in nodes]

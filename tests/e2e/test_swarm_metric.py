@@ -52,7 +52,7 @@ def test_each_node_sees_the_metric_of_all_rows_beside_its_own(
             nursery.fork(
                 *("--task", "task.toml", "--data", name, "--peers", ",".join(endpoints), "--json"),
                 *("--listen", endpoint, "--out", str(out), "--rounds", str(rounds)),
-                *("--set", f"aggregation.min_participants={count}"),
+                *("--wait", "forever", "--set", f"aggregation.min_participants={count}"),
             )
             for endpoint, name, out in zip(endpoints, names, outs, strict=True)
         ]

@@ -1,0 +1,181 @@
+"""Three owners agree on scales and lists by secure sums; one dies, is alone, or says something else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mechanisms.accounting.ledger import Ledger, spent
+from node.agree.run import conclude, prepare_agreement
+from node.errors import UserError
+from node.init import __main__ as init
+from protocol.wire.messages import Share, Sum
+from tests.box.box import Box, BoxNode
+from tests.box.ledgers import ChargedFirst, charges, fact
+from tests.box.sessions import Moment, Sessions
+from tests.box.test_privacy import participants, to_one_model
+from tests.own_data import ward
+
+OWNERS = 3
+EPSILON, DELTA, SHARE = 8.0, 1e-5, 0.25
+PRIVATE = (f"privacy.epsilon={EPSILON}", f"privacy.delta={DELTA}", f"agreement.share={SHARE}")
+
+
+@pytest.fixture
+def owners(make_box, tmp_path: Path) -> Box:
+    """Makes three folders with rows of their own, and the same task with public ranges."""
+    for number in range(OWNERS):
+        (tmp_path / f"{number}.csv").write_text(ward(200 + 100 * number, number))
+    task = tmp_path / "ward.toml"
+    argv = ("--data", str(tmp_path / "0.csv"), "--target", "outcome", "--agree", "--out", str(task))
+    assert init.main(argv) == 0
+    box: Box = make_box(
+        OWNERS,
+        2,
+        *PRIVATE,
+        options=("--task", str(task)),
+        usual=(),
+        prepare=prepare_agreement,
+        own=lambda number: ("--data", str(tmp_path / f"{number}.csv")),
+    )
+    box.watchers.append(ChargedFirst())
+    return box
+
+
+def written(node: BoxNode) -> str:
+    """Returns the task that a node's agreement leads to. Raises UserError if there is none."""
+    assert node.prepared is not None
+    assert node.agreed is not None
+    path = node.folder.parent / f"{node.number}-agreed.toml"
+    conclude(node.prepared, node.prepared.options.task, *node.agreed, path)
+    return path.read_text()
+
+
+def agreed(box: Box) -> dict[str, object]:
+    """Runs the box to the end; returns the task that all write."""
+    to_one_model(box)
+    (text,) = {written(node) for node in box.nodes}
+    return tomllib.loads(text)
+
+
+def totals(folder: Path) -> list[float]:
+    """Recomputes the total epsilon after each release in a node's ledger."""
+    ledger, found = Ledger(()), []
+    for charge in charges(folder):
+        ledger = ledger.adding(charge.events)
+        found.append(spent(ledger, DELTA * SHARE).epsilon)
+    return found
+
+
+def dies(box: Box, moment: Moment, power: bool) -> None:
+    """One dies at this moment, and comes back."""
+    victim = box.nodes[-1]
+    Sessions(victim).at(moment, lambda: victim.kill(power=power))
+    box.start_all()
+    box.run(until=lambda: victim.is_over)
+    victim.start()
+
+
+@pytest.mark.parametrize("power", [False, True], ids=["killed", "power-lost"])
+def test_a_peer_that_dies_with_its_sums_on_the_way_comes_back_and_no_share_is_overspent(
+    owners: Box, power: bool
+) -> None:
+    """The first attempt fails for all three; the next one draws new noise and is charged."""
+    dies(owners, Moment(Sum, 1, 1), power)
+    task = agreed(owners)
+    assert task["privacy"]["epsilon"] == pytest.approx(EPSILON * (1 - SHARE))
+    assert task["privacy"]["delta"] == pytest.approx(DELTA * (1 - SHARE))
+    (age,) = (column for column in task["data"]["schema"]["columns"] if column["name"] == "age")
+    assert 20 <= age["mean"] <= 80
+    for node in owners.nodes:
+        paid, tries = totals(node.folder), node.history
+        assert tries[-1]["participants"] == OWNERS
+        offered_first = node is owners.nodes[-1] or tries[0]["reason"] == "sums-timeout"
+        assert len(paid) == 1 + offered_first, "a share that was lost on its way kept an offer at home"
+        assert paid == sorted(set(paid))
+        assert paid[-1] <= EPSILON * SHARE * (1 + 1e-9)
+        assert node.summary["epsilon"] == pytest.approx(paid[-1], abs=1e-6)
+        assert node.summary["finished"]
+        assert fact(node.folder, "fresh") is None
+
+
+@pytest.mark.parametrize("power", [False, True], ids=["killed", "power-lost"])
+def test_sums_that_did_not_leave_are_offered_again_as_they_are_and_charged_once(
+    owners: Box, power: bool
+) -> None:
+    dies(owners, Moment(Share, 1, 1), power)
+    agreed(owners)
+    for node in owners.nodes:
+        (charge,) = charges(node.folder)
+        assert len(charge.events) == 1
+        assert participants(owners, node.number)[-1] == OWNERS
+
+
+def test_the_same_folder_again_leads_to_the_same_again_and_charges_nothing(owners: Box) -> None:
+    owners.start_all()
+    agreed(owners)
+    node = owners.nodes[0]
+    text, before = written(node), totals(node.folder)
+    node.start()
+    owners.run_to_the_end()
+    assert (node.status, written(node), totals(node.folder)) == (0, text, before)
+    assert len(before) == 1
+
+
+def test_what_an_agreement_cost_is_kept_beside_the_key(owners: Box) -> None:
+    owners.start_all()
+    agreed(owners)
+    node = owners.nodes[0]
+    before, key = totals(node.folder), node.folder.parent / "key"
+    lines = (node.folder / "node.key.spent").read_text().splitlines()
+    assert [json.loads(line.partition(" ")[2])["task"] for line in lines] == ["agreement on 0"]
+    for name in ("node.key", "node.key.spent"):
+        shutil.move(node.folder / name, key.parent / name.replace("node.key", "key"))
+    shutil.rmtree(node.folder)
+    node.start("--key", str(key), "--rounds", "1")
+    owners.run_to_the_end()
+    assert node.has_said("spent before: 1 offer that")
+    assert totals(node.folder) == before
+    with pytest.raises(UserError, match="no agreement, for the reasons above"):
+        written(node)
+
+
+def test_alone_there_is_no_agreement_and_the_same_folder_tries_again(owners: Box) -> None:
+    node = owners.nodes[0]
+    for last in (2, 4):
+        node.start()
+        owners.run_to_the_end()
+        assert [record.round for record in node.records] == [*range(1, last + 1)]
+        with pytest.raises(UserError, match="nothing is written; start all peers again"):
+            written(node)
+    assert charges(node.folder) == [], "nobody saw anything"
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "told"),
+    [
+        ("high = 80.0", "high = 90.0", "data.schema.columns"),
+        (
+            "[agreement]\n",
+            "[agreement]\nleave_out_missing = true\n",
+            "agreement.leave_out_missing is absent here and true there",
+        ),
+    ],
+    ids=["another-range", "leaves-out-what-is-missing"],
+)
+def test_whoever_says_something_else_is_told(
+    owners: Box, tmp_path: Path, mine: str, theirs: str, told: str
+) -> None:
+    node, other, _ = owners.nodes
+    (tmp_path / "other.toml").write_text((tmp_path / "ward.toml").read_text().replace(mine, theirs))
+    node.start()
+    owners.run_for(1.0)
+    other.start("--task", str(tmp_path / "other.toml"))
+    owners.run(until=lambda: other.is_over)
+    assert node.has_said("is in another swarm")
+    assert node.has_said(told)
+    assert other.status == 2
