@@ -32,4 +32,6 @@ class Moment:
             else:
                 act()
 
-        node.before_message(then, self.way, self.kind, self.nth, lambda _: len(node.records) == self.round - 1)
+        node.before_message(
+            then, self.way, self.kind, self.nth, lambda _: len(node.records) == self.round - 1
+        )

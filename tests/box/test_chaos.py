@@ -1,4 +1,4 @@
-"""Groups whose members are killed at random moments, or lose power, and restart: all rounds end, in one base."""
+"""Groups whose members are killed at random, or lose power, and restart: all rounds end, in one base."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class Chaos:
             done += self._kill(min(self._random.randint(1, self._at_once), kills - done))
 
     def _has_begun(self, number: int) -> bool:
-        return any(node.is_up and node.records and node.records[-1].round >= number for node in self._box.nodes)
+        return any(
+            node.is_up and node.records and node.records[-1].round >= number for node in self._box.nodes
+        )
 
     def _kill(self, some: int) -> int:
         victims = self._random.sample(self._box.nodes, some)
@@ -69,9 +71,7 @@ def all_rounds_ended(box: Box) -> None:
 
 
 @pytest.mark.parametrize(("protocol", "power"), CASES)
-def test_five_peers_four_kills(
-    make_box, monkeypatch: pytest.MonkeyPatch, protocol: str, power: bool
-) -> None:
+def test_five_peers_four_kills(make_box, monkeypatch: pytest.MonkeyPatch, protocol: str, power: bool) -> None:
     box = make_box(5, 20, f"aggregation.protocol={protocol}", *DEADLINES.overrides, seed=1)
     ends_in_one_base(box, Offers(monkeypatch), Chaos(box, 1, power), kills=4, until_round=10)
     if not power:

@@ -30,7 +30,12 @@ LONG = (pytest.mark.soak, pytest.mark.slow)
 
 @pytest.mark.parametrize(
     ("here", "there", "for_s"),
-    [(4, 3, 40.0), (3, 3, 40.0), pytest.param(5, 5, 300.0, marks=LONG), pytest.param(4, 3, 300.0, marks=LONG)],
+    [
+        (4, 3, 40.0),
+        (3, 3, 40.0),
+        pytest.param(5, 5, 300.0, marks=LONG),
+        pytest.param(4, 3, 300.0, marks=LONG),
+    ],
 )
 def test_one_side_goes_on_and_the_other_comes_back_to_it(
     make_box, here: int, there: int, for_s: float

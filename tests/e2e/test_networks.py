@@ -11,10 +11,10 @@ from typing import TypeVar
 
 import pytest
 
-from tests.outcomes import Deadlines, means_agree, sound
 from tests.e2e.namespaces import Conditions, enter
 from tests.e2e.processes import Event
 from tests.e2e.swarm import MASKED, get, history, one_digest
+from tests.outcomes import Deadlines, means_agree, sound
 
 DEADLINES = Deadlines(group_s=20.0, shares_s=6.0, sums_s=6.0)
 LONG_S = 170.0
