@@ -35,7 +35,7 @@ def test_a_round_that_has_begun_is_ended_before_the_node(make_box) -> None:
 
 
 def test_the_bound_ends_the_drain(make_box) -> None:
-    """Another node stands still in a round: without the bound only a timeout of 40 s would end it."""
+    """Another node stands still in a round: without the bound it would wait until that counts as gone."""
     box: Box = make_box(3, 3, "aggregation.protocol=additive", "aggregation.shares_timeout_s=40")
     still, stopped = box.nodes[1:]
     box.start_all()
