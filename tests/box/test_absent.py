@@ -24,8 +24,8 @@ def test_who_stands_still_is_waited_for_until_the_deadline_only(make_box) -> Non
     """It is stopped, not killed: its streams stay open, and nothing reports that it is gone."""
     box: Box = make_box(4, 9, ADDITIVE, "aggregation.shares_timeout_s=2", "aggregation.sums_timeout_s=2")
     *others, still = box.nodes
-    Moment(Accepted, way="in", round=4).arrange(still, still.pause)
     box.start_all()
+    Moment(Accepted, way="in", round=4).arrange(still, still.life.pause)
     box.run(lambda: all(node.has_aggregated(4) for node in others))
     for node in others:
         failed, after = node.history[3:5]
@@ -47,8 +47,8 @@ def test_who_stands_still_behind_masks_is_left_behind_and_catches_up(
     """It has joined and sends no vector: the others change the view and go on without it."""
     box: Box = make_box(5, 12, MASKED, "aggregation.sums_timeout_s=8", *overrides)
     still, others = box.nodes[3], [node for node in box.nodes if node.number != 3]
-    Moment(JoinCertificate).arrange(still, still.pause)
     box.start_all()
+    Moment(JoinCertificate).arrange(still, still.life.pause)
     box.run(lambda: all(node.has_aggregated(2) for node in others))
     for node in others:
         assert (node.history[1]["round"], node.history[1]["participants"]) == (2, 4)

@@ -1,4 +1,4 @@
-"""Groups whose members are killed at random moments, or lose power, and restart: all end in one base."""
+"""Groups whose members are killed at random, or lose power, and restart: all rounds end, in one base."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from protocol.wire.masked_messages import Masked
@@ -33,12 +35,12 @@ def test_a_round_that_has_begun_is_ended_before_the_node(make_box) -> None:
 
 
 def test_the_bound_ends_the_drain(make_box) -> None:
-    """Another node stands still in a round: without the bound only a timeout of 40 s would end it."""
+    """Another node stands still in a round: without the bound it would wait until that counts as gone."""
     box: Box = make_box(3, 3, "aggregation.protocol=additive", "aggregation.shares_timeout_s=40")
     still, stopped = box.nodes[1:]
-    Moment(Accepted, way="in").arrange(still, still.pause)
-    Moment(Share, 2).arrange(stopped, lambda: stopped.tell_to_end(within_s=5.0))
     box.start_all()
+    Moment(Accepted, way="in").arrange(still, still.life.pause)
+    Moment(Share, 2).arrange(stopped, partial(stopped.tell_to_end, within_s=5.0))
     box.run(lambda: stopped.has_said("ending:"))
     begun_s = box.loop.time()
     box.run(lambda: stopped.is_over)

