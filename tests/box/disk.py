@@ -34,7 +34,7 @@ class BoxDisk:
         self,
         folder: Path,
         step: Callable[[str, Path], None],
-        committed: Callable[[sqlite3.Connection, bool], None],
+        committed: Callable[[sqlite3.Connection, bool], None] = lambda *_: None,
     ) -> None:
         """`step` is called before each wait for the disk, with what is waited for; it may raise.
 
