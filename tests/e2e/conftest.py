@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -53,10 +54,17 @@ def make_swarm(nursery: Nursery, tmp_path: Path):
         tracker: str | None = None,
         listed: int | None = None,
         usual: tuple[str, ...] = SMALL,
+        waiting: bool = False,
     ) -> Swarm:
-        return Swarm(nursery, tmp_path, count, rounds, overrides, tracker, listed, usual)
+        return Swarm(nursery, tmp_path, count, rounds, overrides, tracker, listed, usual, waiting)
 
     return make
+
+
+@pytest.fixture
+def make_waiting_swarm(make_swarm) -> Callable[..., Swarm]:
+    """Makes swarms whose members wait for each other, whatever the load of the machine."""
+    return partial(make_swarm, waiting=True)
 
 
 MakeWire = Callable[[int, int, Conditions], Wire]

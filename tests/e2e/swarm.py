@@ -45,6 +45,8 @@ class Swarm:
     """How many nodes --peers names; None: all."""
     usual: tuple[str, ...] = SMALL
     """Settings that make a run short; `overrides` come after them."""
+    waiting: bool = False
+    """Whether no round is done without all, and no node begins before all are there."""
 
     def __post_init__(self) -> None:
         seeds = sorted((os.urandom(32) for _ in range(self.count)), key=lambda seed: NodeKey(seed).public)
@@ -63,7 +65,10 @@ class Swarm:
         where = ["--tracker", f"http://{self.tracker}"] if self.tracker else ["--peers", peers]
         what = ["--shard", f"{number}/{self.count}", "--rounds", str(self.rounds), "--json"]
         mine = ["--listen", self.endpoints[number], "--out", str(self.out(number))]
-        return [*where, *what, *mine, *settings(*self.usual, *self.overrides), *more]
+        sets = settings(*self.usual, *self.overrides)
+        if self.waiting:
+            sets += ["--wait", "forever", *settings(f"aggregation.min_participants={self.count}")]
+        return [*where, *what, *mine, *sets, *more]
 
     def start(self, number: int, *more: str, orders: Orders | None = None) -> Process:
         return self.nursery.fork(*self.argv(number, *more), orders=orders)
