@@ -301,7 +301,7 @@ def test_peers_and_trackers_that_can_not_be_reached(nursery: Nursery, tmp_path: 
     for name, gone in (("peers", (other, another)), ("tracker", (tracker,))):
         end = nodes[name].ends_well()
         assert (end["aggregated"], end["fallbacks"], end["finished"], end["offers"]) == (0, 2, True, 0)
-        assert [line["reason"] for line in history(tmp_path / name)] == ["group-timeout"] * 2
+        assert {line["reason"] for line in history(tmp_path / name)} == {"group-timeout"}
         told = [event["text"] for event in nodes[name].events("notice")]
         waiting = [text for text in told if text.startswith("waiting for ")]
         assert len(waiting) == 1, "and one line says why no model is made"

@@ -35,6 +35,7 @@ def test_three_nodes_learn_from_three_csvs(nursery: Nursery, owners: list[str], 
         nursery.fork(
             *("--task", str(tmp_path / "task.toml"), "--data", str(tmp_path / own), *peers),
             *("--listen", endpoint, "--out", str(out), "--json"),
+            *("--wait", "forever", "--set", "aggregation.min_participants=3"),
         )
         for endpoint, own, out in zip(endpoints, owners, outs, strict=True)
     ]
@@ -62,6 +63,7 @@ def test_three_owners_share_the_noise_that_init_proposes(
         nursery.fork(
             *("--task", str(tmp_path / "shared.toml"), "--data", str(tmp_path / own), *peers),
             *("--listen", endpoint, "--out", str(out), "--json"),
+            *("--wait", "forever", "--set", "aggregation.min_participants=3"),
         )
         for endpoint, own, out in zip(endpoints, owners, outs, strict=True)
     ]
@@ -105,6 +107,7 @@ def test_private_images_are_learned_on_features_that_are_computed_once(
         nursery.fork(
             *("--task", str(tmp_path / "task.toml"), "--data", str(tmp_path / own), *peers),
             *("--listen", endpoint, "--out", str(out), "--json"),
+            *("--wait", "forever", "--set", "aggregation.min_participants=3"),
         )
         for endpoint, own, out in zip(endpoints, painters, outs, strict=True)
     ]

@@ -23,9 +23,9 @@ OWN = (
 
 
 def test_a_network_of_ones_own_is_trained_and_predicts_as_its_summary_says(
-    make_swarm, nursery: Nursery, tmp_path: Path
+    make_waiting_swarm, nursery: Nursery, tmp_path: Path
 ) -> None:
-    swarm = make_swarm(3, 3, *OWN)
+    swarm = make_waiting_swarm(3, 3, *OWN)
     nodes = swarm.start_all()
     assert "'body.1.running_mean, " in nodes[0].event("started")["stays here"]
     ends = [node.ends_well() for node in nodes]

@@ -30,9 +30,9 @@ def first_three(swarm: Swarm, pinned: bool) -> str:
 @pytest.mark.parametrize("pinned", [False, True], ids=["unpinned", "pinned"])
 def test_a_swarm_under_tls_and_one_that_comes_without(make_swarm, pinned: bool) -> None:
     """Two nodes wait until the one without TLS is refused; then the third that they need starts."""
-    swarm = make_swarm(4, 3)
+    swarm = make_swarm(4, 3, "aggregation.min_participants=3")
     peers = ("--peers", first_three(swarm, pinned))
-    nodes = [swarm.start(number, *peers, *ON) for number in range(2)]
+    nodes = [swarm.start(number, *peers, *ON, "--wait", "forever") for number in range(2)]
     assert {node.event("started")["links"] for node in nodes} == {LINKS}
     plain = swarm.start(3, *peers, *OFF)
     for endpoint, key in zip(swarm.endpoints[:2], swarm.keys, strict=False):
@@ -41,7 +41,7 @@ def test_a_swarm_under_tls_and_one_that_comes_without(make_swarm, pinned: bool) 
             "use the same --tls at both ends); trying again"
         )
         assert answering(endpoint) == key
-    nodes.append(swarm.start(2, *peers, *ON))
+    nodes.append(swarm.start(2, *peers, *ON, "--wait", "forever"))
     ends = [node.ends_well() for node in nodes]
     one_digest(ends)
     assert [(end["aggregated"], end["fallbacks"]) for end in ends] == [(3, 0)] * 3

@@ -1,8 +1,9 @@
 """Tests with real processes compare nothing that only the scheduler decides.
 
 Whether a node was in time for a round depends on the load of the machine. So a test compares who took part
-in a round, the lines of a history in their order, or seconds only if its swarm comes from
-`make_waiting_swarm`: the members of such a swarm wait for each other.
+in a round, the lines of a history in their order, or seconds only if the members of its
+swarm wait for each other: it comes from `make_waiting_swarm`, or has `--wait forever` and
+`aggregation.min_participants` of its own.
 """
 
 import ast
@@ -46,8 +47,11 @@ def claim(node: ast.AST) -> str | None:
 
 
 def waits(definition: ast.AST) -> bool:
-    """Tells whether the swarms of a test wait for all their members."""
-    return any(isinstance(node, ast.arg) and node.arg == WAITING for node in ast.walk(definition))
+    """Tells whether the swarms of a test wait for all their members, by the fixture or by their options."""
+    nodes = list(ast.walk(definition))
+    words = " ".join(str(node.value) for node in nodes if isinstance(node, ast.Constant))
+    by_options = "forever" in words and "aggregation.min_participants=" in words
+    return by_options or any(isinstance(node, ast.arg) and node.arg == WAITING for node in nodes)
 
 
 def claims(text: str) -> Iterator[tuple[int, str]]:
