@@ -19,7 +19,7 @@ OLD_PYTHON := murmuration needs Python 3.11 or newer; name one with: make PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage flakes check docs bench soak siege model fuzz wheel constraints clean
+.PHONY: help demo test rest coverage flakes check docs bench soak siege model fuzz wheel constraints clean
 
 help: ## this list
 	@echo 'usage: make TARGET [ARGS="..."]      ARGS are handed to most of them'
@@ -30,6 +30,9 @@ demo: $(STAMP) ## five peers on this machine learn to read digits; ends with a t
 
 test: $(STAMP) ## every test, side by side on all cores; or one pytest with ARGS
 	@$(PY) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE))
+
+rest: $(STAMP) ## the tests that `make coverage` does not run
+	@$(PY) -m pytest $(SIDE_BY_SIDE) $(addprefix --ignore=,$(TRACED)) $(ARGS)
 
 coverage: $(STAMP) ## the branch coverage of protocol/ and mechanisms/, which must be 100 %
 	@$(PY) -m pytest $(SIDE_BY_SIDE) --cov $(TRACED) $(ARGS)

@@ -29,7 +29,7 @@ def test_a_peer_killed_behind_a_slow_wire_comes_back(make_box, power: bool, back
     box = make_box(5, 8, *DEADLINES)
     box.network.slowest_s = 0.3
     *others, node = box.nodes
-    node.before_message(lambda: node.kill(power=power), "out", Masked, nth=2)
+    node.before_message(lambda: node.kill(power=power), "out", Masked)
     box.start_all()
     box.run(lambda: node.is_over)
     node.start()
