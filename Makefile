@@ -7,8 +7,10 @@ BENCHMARKS ?= shares secagg floor rounds memory calibration noise gradients rate
 DIST ?= dist
 
 PY := $(VENV)/bin/python
-# All tests at once on all cores: worksteal keeps the tests of a file together, and no worker idle.
-SIDE_BY_SIDE := -n logical --dist worksteal -p tests.progress -o console_output_style=classic --durations=20
+# All tests at once, a process more than there are cores, as some wait for others' processes: worksteal keeps
+# the tests of a file together, and no worker idle.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+SIDE_BY_SIDE := -n $(WORKERS) --dist worksteal -p tests.progress -o console_output_style=classic --durations=20
 # These reach every branch of protocol/ and mechanisms/; a test runs 2.6 times as long under coverage.
 TRACED := tests/unit/protocol tests/unit/mechanisms tests/unit/test_former_paths.py tests/property tests/vectors \
 	$(addprefix tests/simulation/test_masked_,lies.py framing.py once.py)
