@@ -37,7 +37,7 @@ rest: $(STAMP) ## the tests that `make coverage` does not run
 	@$(PY) -m pytest $(SIDE_BY_SIDE) $(addprefix --ignore=,$(TRACED)) $(ARGS)
 
 coverage: $(STAMP) ## the branch coverage of protocol/ and mechanisms/, which must be 100 %
-	@$(PY) -m pytest $(SIDE_BY_SIDE) --cov $(TRACED) $(ARGS)
+	@$(PY) -m pytest $(SIDE_BY_SIDE) --cov=protocol --cov=mechanisms $(TRACED) $(ARGS)
 
 flakes: $(STAMP) ## every test 5 times, and those with real processes 10 times, beside busy loops; ARGS=--help
 	@$(PY) -m tests.flakes $(ARGS) -- $(SIDE_BY_SIDE)

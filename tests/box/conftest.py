@@ -1,4 +1,4 @@
-"""Boxes for tests: each is closed at the end of its test, and nothing in it may be broken then."""
+"""Boxes for tests: each is under all rules, and closed at the end of its test."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tests.box.box import Box
+from tests.box.invariants import all_rules
 from tests.box.memory import folder_in_memory
 
 MakeBox = Callable[..., Box]
@@ -35,8 +36,10 @@ def make_box(memory: Path) -> Iterator[MakeBox]:
 
         def make(count: int, rounds: int, *overrides: str, seed: int = 0, **more) -> Box:
             folder = memory / f"box{len(boxes)}"
-            boxes.append(open_boxes.enter_context(Box(seed, folder, count, rounds, *overrides, **more)))
-            return boxes[-1]
+            box = open_boxes.enter_context(Box(seed, folder, count, rounds, *overrides, **more))
+            box.watchers = all_rules()
+            boxes.append(box)
+            return box
 
         yield make
     assert [fault for box in boxes for fault in box.faults] == []

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sqlite3
 from collections import defaultdict
 
+from node.runtime.engine import Engine
+from node.runtime.steps import Steps
 from protocol.quorum.lineage import Line
 from protocol.wire.masked_messages import Masked, Release
 from protocol.wire.messages import Message, Sum
@@ -14,7 +18,10 @@ Sids = frozenset[bytes]
 
 
 class OneChain(Watcher):
-    """Strong bases form one chain: no two of them stand on the same one (docs/quorum.md)."""
+    """Strong bases form one chain: no two of them stand on the same one (docs/quorum.md).
+
+    The base of a folder of before has no links that tell on which one it stands.
+    """
 
     def __init__(self) -> None:
         self._after: dict[int, bytes] = {}
@@ -24,7 +31,7 @@ class OneChain(Watcher):
         for node in box.nodes:
             if node.engine is not None:
                 state = node.engine.inspector.state
-                if state.base.anchor == state.base.generation > 0:
+                if state.base.anchor == state.base.generation > 0 and state.line.links:
                     self._check(box, node, state.line, state.base.digest)
 
     def _check(self, box: Box, node: BoxNode, line: Line, digest: bytes) -> None:
@@ -56,33 +63,60 @@ class NothingTwice(Watcher):
 class ChargedFirst(Watcher):
     """What left a node is charged on disk: in its ledger and, with a privacy budget, beside its key.
 
-    In an additive session that is due before its sum leaves: its shares alone determine nothing.
+    In an additive session that is due before its sum leaves: its shares alone determine nothing. A charge of
+    a run of steps may bear the name of the vote before it, and is on disk in one of the two places: there the
+    numbers count. No vector leaves in two sessions, over all lives.
     """
 
-    def __init__(self, *, is_private: bool) -> None:
-        self._is_private = is_private
-        self._on_disk: defaultdict[int, Sids] = defaultdict(frozenset)
-        self._left: defaultdict[int, set[bytes]] = defaultdict(set)
-
-    def committed(self, box: Box, node: BoxNode, connection: sqlite3.Connection, durable: bool) -> None:
-        if durable:
-            self._on_disk[node.number] = _sids(connection, "ledger")
+    def __init__(self) -> None:
+        self.offered: defaultdict[int, dict[bytes, str]] = defaultdict(dict)
+        """By node: the sessions in which something left it, with the digest of what it offered."""
 
     def saw(self, box: Box, node: BoxNode, way: str, message: Message) -> None:
-        if way == "out" and isinstance(message, Sum | Masked):
-            left = self._left[node.number]
-            left.add(_sid(message))
-            self._compare(box, node, left)
+        if way == "out" and isinstance(message, Sum | Masked) and node.engine is not None:
+            sid, offered = _sid(message), self.offered[node.number]
+            if sid not in offered:
+                digest = _digest_of_offer(node.engine)
+                if digest in offered.values():
+                    box.broken(f"node {node.number} offered a vector twice")
+                offered[sid] = digest
+                self._must_be_charged(box, node, node.engine, sid)
 
-    def _compare(self, box: Box, node: BoxNode, left: set[bytes]) -> None:
-        if not left <= self._on_disk[node.number]:
+    def _must_be_charged(self, box: Box, node: BoxNode, engine: Engine, sid: bytes) -> None:
+        booked, beside = charged_on_disk(node)
+        spending = engine._state._spending
+        if isinstance(engine._contribution, Steps):
+            if len(booked | beside) < len(self.offered[node.number]):
+                box.broken(f"node {node.number} sent of an offer whose charge is not on disk")
+        elif sid not in booked:
             box.broken(f"node {node.number} sent of an offer that its ledger on disk does not charge")
-        if self._is_private and node.disk.synced_content("node.key.spent").count(b"\n") < len(left):
+        elif spending is not None and spending.path.parent == node.folder and sid not in beside:
             box.broken(f"node {node.number} sent of an offer that the file beside its key does not charge")
 
 
+def charged_on_disk(node: BoxNode) -> tuple[Sids, Sids]:
+    """Returns the sessions that a power failure would leave charged: in the ledger, and beside the key.
+
+    Beside a key that lies in the node's folder, that is; the box has no disk for others.
+    """
+    database = node.disk.database()
+    booked: Sids = frozenset() if database is None else _sids(database, "ledger")
+    lines = node.disk.synced_content("node.key.spent").splitlines()
+    return booked, frozenset(bytes.fromhex(json.loads(line.partition(b" ")[2])["sid"]) for line in lines)
+
+
+def _digest_of_offer(engine: Engine) -> str:
+    contribution = engine._contribution
+    vector = contribution.offer() if isinstance(contribution, Steps) else engine._state.spent
+    assert vector is not None
+    return hashlib.sha256(vector.tobytes()).hexdigest()
+
+
 class VotesKept(Watcher):
-    """A vote is on disk before it leaves; so is, later, the session that it decided."""
+    """A vote is on disk before it leaves; so is, later, the session that it decided.
+
+    In a weak group, which has no quorum, nobody votes.
+    """
 
     def __init__(self) -> None:
         self._on_disk: defaultdict[int, Sids] = defaultdict(frozenset)
@@ -93,11 +127,19 @@ class VotesKept(Watcher):
             self._on_disk[node.number] = _sids(connection, "vote") | _sids(connection, "session")
 
     def saw(self, box: Box, node: BoxNode, way: str, message: Message) -> None:
-        if way == "out" and isinstance(message, Sum | Release):
+        if way == "out" and isinstance(message, Sum | Release) and not _is_weak(node, _sid(message)):
             seen = node.number, _sid(message)
             if seen not in self._seen and seen[1] not in self._on_disk[node.number]:
                 box.broken(f"node {node.number} sent a vote, {type(message).__name__}, that is not on disk")
             self._seen.add(seen)
+
+
+def _is_weak(node: BoxNode, sid: bytes) -> bool:
+    """Returns whether a session's group has no quorum."""
+    if node.engine is None:
+        return False
+    past = node.engine.inspector.node._catch_up.past.get(sid)
+    return past is not None and past.ballot is None
 
 
 class EndsInWords(Watcher):
@@ -124,9 +166,9 @@ def _sids(connection: sqlite3.Connection, table: str) -> Sids:
     return frozenset(sid for (sid,) in connection.execute(f"select sid from {table}"))
 
 
-def all_rules(*, is_private: bool) -> list[Watcher]:
-    """Returns all rules, for a box whose nodes have a privacy budget or not."""
-    return [OneChain(), NothingTwice(), ChargedFirst(is_private=is_private), VotesKept(), EndsInWords()]
+def all_rules() -> list[Watcher]:
+    """Returns a new watcher for each rule."""
+    return [OneChain(), NothingTwice(), ChargedFirst(), VotesKept(), EndsInWords()]
 
 
 def nothing_left(box: Box) -> None:

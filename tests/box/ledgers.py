@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from contextlib import closing
@@ -14,11 +13,7 @@ from typing import Any
 import pytest
 
 from mechanisms.accounting.ledger import Event, Ledger, event_from_text, spent
-from node.runtime.engine import Engine
-from node.runtime.steps import Steps
-from protocol.wire.masked_messages import Masked
-from protocol.wire.messages import Message, Sid, Sum
-from tests.box.box import Box, BoxNode, Watcher
+from protocol.wire.messages import Sid
 
 
 @dataclass(frozen=True)
@@ -82,55 +77,3 @@ def sound(folder: Path, budget: float, delta: float) -> list[Charge]:
 def _in_spend_file(content: bytes) -> list[tuple[str, int]]:
     lines = [json.loads(line.partition(b" ")[2]) for line in content.splitlines()]
     return [(line["sid"], line["round"]) for line in lines]
-
-
-def _on_disk(node: BoxNode) -> set[str]:
-    """Returns the sessions whose charges a power failure would leave."""
-    database = node.disk.database()
-    booked = [] if database is None else database.execute("select sid from ledger").fetchall()
-    beside = node.disk.synced().get(node.folder / "node.key.spent") or b""
-    return {sid.hex() for (sid,) in booked} | {sid for sid, _ in _in_spend_file(beside)}
-
-
-class ChargedFirst(Watcher):
-    """No word of an offer leaves before its charge is on disk, and no vector is offered twice.
-
-    In a run of steps a charge may bear the name of the vote before it, so there the numbers count.
-    """
-
-    def __init__(self) -> None:
-        self.offered: dict[int, dict[str, str]] = {}
-        """By node: the sessions in which it offered something, with the digest of what it offered."""
-
-    def saw(self, box: Box, node: BoxNode, way: str, message: Message) -> None:
-        sid = (
-            message.sid
-            if isinstance(message, Sum)
-            else message.head.sid
-            if isinstance(message, Masked)
-            else None
-        )
-        if (
-            way != "out"
-            or sid is None
-            or node.engine is None
-            or sid.hex() in self.offered.get(node.number, {})
-        ):
-            return
-        offered = self.offered.setdefault(node.number, {})
-        by_steps, digest = _digest(node.engine)
-        if digest in offered.values():
-            box.broken(f"node {node.number} offered one vector twice")
-        offered[sid.hex()] = digest
-        charged = _on_disk(node)
-        if len(charged) < len(offered) or not (by_steps or sid.hex() in charged):
-            box.broken(f"node {node.number} offered something before its charge was on disk")
-
-
-def _digest(engine: Engine) -> tuple[bool, str]:
-    """Returns whether the engine's offer is a step, and a digest of it."""
-    contribution = engine._contribution
-    by_steps = isinstance(contribution, Steps)
-    vector = contribution.offer() if by_steps else engine._state.spent
-    assert vector is not None
-    return by_steps, hashlib.sha256(vector.tobytes()).hexdigest()

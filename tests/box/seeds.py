@@ -73,7 +73,7 @@ class Run:
         self.swarm = swarm = swarm_of(self.rng)
         options = ("--tls", swarm.tls)
         self.box = Box(seed, folder, swarm.count, 1000, *swarm.overrides, options=options)
-        self.box.watchers = all_rules(is_private=swarm.is_private)
+        self.box.watchers = all_rules()
         pace = random.Random(f"{seed} training")
         self.box.loop.lasts_s = lambda name: pace.uniform(2.0, 8.0) if name == "_train" else 0.0
         self._open = 0

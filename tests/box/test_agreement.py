@@ -15,7 +15,7 @@ from node.errors import UserError
 from node.init import __main__ as init
 from protocol.wire.messages import Share, Sum
 from tests.box.box import Box, BoxNode
-from tests.box.ledgers import ChargedFirst, charges, fact
+from tests.box.ledgers import charges, fact
 from tests.box.sessions import Moment, Sessions
 from tests.box.test_privacy import participants, to_one_model
 from tests.own_data import ward
@@ -42,7 +42,6 @@ def owners(make_box, tmp_path: Path) -> Box:
         prepare=prepare_agreement,
         own=lambda number: ("--data", str(tmp_path / f"{number}.csv")),
     )
-    box.watchers.append(ChargedFirst())
     return box
 
 

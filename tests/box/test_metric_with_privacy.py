@@ -9,7 +9,7 @@ import pytest
 from mechanisms.accounting.ledger import Gaussian
 from protocol.wire.masked_messages import Masked, Release
 from tests.box.box import STEPS, Box, BoxNode, own_rows
-from tests.box.ledgers import ChargedFirst, charges
+from tests.box.ledgers import charges
 from tests.box.sessions import Moment, Sessions
 from tests.box.test_privacy import participants, to_one_model
 
@@ -28,7 +28,6 @@ RESERVED = 1
 def shared(make_box) -> Box:
     group = f"aggregation.min_participants={PEERS}"
     box: Box = make_box(PEERS, ROUNDS, *RUN, group, usual=STEPS, rows=own_rows)
-    box.watchers.append(ChargedFirst())
     return box
 
 
@@ -101,7 +100,6 @@ def test_one_of_five_dies_around_its_counts(make_box, moment: Moment, power: boo
 
 def test_with_dp_sgd_each_node_adds_all_of_its_noise(make_box) -> None:
     box = make_box(3, 3, "privacy.mechanism=dp-sgd", "train.batch_size=64", *COUNTED, rows=own_rows)
-    box.watchers.append(ChargedFirst())
     box.start_all()
     to_one_model(box)
     for figure in same_figures(box.nodes):

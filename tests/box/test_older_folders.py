@@ -12,7 +12,7 @@ import pytest
 from node.storage.spend_file import SpendFile
 from protocol.crypto.node_key import NodeKey
 from tests.box.box import Box, own_rows
-from tests.box.ledgers import ChargedFirst, charges, fact, rows
+from tests.box.ledgers import charges, fact, rows
 from tests.box.test_privacy import participants, to_one_model
 from tests.fixtures.make_folder import SETTINGS
 
@@ -23,7 +23,6 @@ V1, V2 = FIXTURES / "folder_v1", FIXTURES / "folder_v2"
 def taken_over(make_box, older: Path) -> Box:
     """Returns a box whose nodes have the folders of an older version."""
     box: Box = make_box(3, 3, *SETTINGS, usual=(), rows=own_rows)
-    box.watchers.append(ChargedFirst())
     for node in box.nodes:
         shutil.rmtree(node.folder)
         shutil.copytree(older / str(node.number), node.folder)

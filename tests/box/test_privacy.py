@@ -20,7 +20,8 @@ from mechanisms.accounting.ledger import (
 )
 from protocol.wire.messages import Accepted, Message, Share, Sum
 from tests.box.box import Box
-from tests.box.ledgers import Charge, ChargedFirst, charges, fact, pending, sound
+from tests.box.invariants import ChargedFirst
+from tests.box.ledgers import Charge, charges, fact, pending, sound
 
 ROUNDS, BUDGET, DELTA = 4, 8.0, 1e-5
 SPENT = "budget-spent"
@@ -32,18 +33,6 @@ def private(mechanism: str, rounds: int = ROUNDS) -> tuple[str, ...]:
     """Settings for a budget over `rounds` rounds; a step takes a quarter of the rows."""
     budget = (f"privacy.epsilon={BUDGET:g}", f"train.rounds={rounds}")
     return (f"privacy.mechanism={mechanism}", *budget, "train.batch_size=4")
-
-
-@pytest.fixture
-def make_private(make_box):
-    """Returns a function that makes a box in which every offer must be charged first."""
-
-    def make(*arguments: Any, **more: Any) -> Box:
-        box = make_box(*arguments, **more)
-        box.watchers.append(ChargedFirst())
-        return box
-
-    return make
 
 
 def to_one_model(box: Box) -> None:
@@ -72,9 +61,9 @@ def participants(box: Box, number: int) -> list[int]:
     ids=["dp-sgd", "ldp", "aldp-raw", "aldp", "aldp-quantile"],
 )
 def test_every_offer_is_charged_once_and_all_end_alike(
-    make_private, mechanism: str, more: tuple[str, ...]
+    make_box, mechanism: str, more: tuple[str, ...]
 ) -> None:
-    box = make_private(3, ROUNDS, *private(mechanism), *more)
+    box = make_box(3, ROUNDS, *private(mechanism), *more)
     box.start_all()
     to_one_model(box)
     for node in box.nodes:
@@ -116,12 +105,12 @@ def _memory_is_kept(memory: list[list[float]], mechanism: str, more: tuple[str, 
     ("mechanism", "least", "most"), [("none", 0, 1e-5), ("ldp", 0.9, 1.1), ("dp-sgd", 0.003, 9)]
 )
 def test_noise_is_new_in_every_run_whatever_the_option_seed(
-    make_private, mechanism: str, least: float, most: float
+    make_box, mechanism: str, least: float, most: float
 ) -> None:
     """Two runs with the same data and --seed: without noise their models are equal up to rounding."""
     bases = []
     for seed in (1, 2):
-        box = make_private(3, 1, *private(mechanism, 1), "model.args.sizes=[64,16,10]", seed=seed)
+        box = make_box(3, 1, *private(mechanism, 1), "model.args.sizes=[64,16,10]", seed=seed)
         box.start_all()
         to_one_model(box)
         tensors = load_file(box.nodes[0].folder / "model.safetensors")
@@ -133,9 +122,9 @@ def test_noise_is_new_in_every_run_whatever_the_option_seed(
 
 
 def test_a_mechanism_of_ones_own_is_charged_by_its_own_events_and_stopped_by_its_own_budget(
-    make_private,
+    make_box,
 ) -> None:
-    box = make_private(3, ROUNDS, f"privacy.mechanism={OWN}", "privacy.epsilon=8", "train.rounds=2")
+    box = make_box(3, ROUNDS, f"privacy.mechanism={OWN}", "privacy.epsilon=8", "train.rounds=2")
     box.start_all()
     to_one_model(box)
     affordable = spent(Ledger(((Gaussian(1.0), 2),)), DELTA).epsilon
@@ -148,8 +137,8 @@ def test_a_mechanism_of_ones_own_is_charged_by_its_own_events_and_stopped_by_its
         assert [line["reason"] for line in node.history] == [None, None, SPENT, SPENT]
 
 
-def test_without_privacy_nothing_is_charged(make_private) -> None:
-    box = make_private(3, 2)
+def test_without_privacy_nothing_is_charged(make_box) -> None:
+    box = make_box(3, 2)
     box.start_all()
     to_one_model(box)
     for node in box.nodes:
@@ -219,9 +208,10 @@ def dies_and_comes_back(box: Box, fate: Fate, power: bool) -> Death:
     left = charges(out), pending(out), fact(out, "fresh") is not None, json.loads(fact(out, "memory"))
     victim.start()
     to_one_model(box)
-    after, offered = sound(out, BUDGET, DELTA), box.watchers[0].offered[VICTIM]
+    (rule,) = (one for one in box.watchers if isinstance(one, ChargedFirst))
+    after = sound(out, BUDGET, DELTA)
     charged = [charge.sid.hex() for charge in after]
-    assert set(offered) | {left[0][-1].sid.hex()} == set(charged), (
+    assert {sid.hex() for sid in rule.offered[VICTIM]} | {left[0][-1].sid.hex()} == set(charged), (
         "charged is what was offered, or about to be"
     )
     return Death(*left, after)
@@ -231,9 +221,9 @@ def dies_and_comes_back(box: Box, fate: Fate, power: bool) -> Death:
 @pytest.mark.parametrize("mechanism", ["dp-sgd", "aldp"])
 @pytest.mark.parametrize("fate", AFTER_THE_CHARGE)
 def test_what_was_charged_before_a_death_is_charged_once(
-    make_private, mechanism: str, fate: Fate, power: bool
+    make_box, mechanism: str, fate: Fate, power: bool
 ) -> None:
-    box = make_private(MEMBERS, LONG, *ALL, *private(mechanism, LONG))
+    box = make_box(MEMBERS, LONG, *ALL, *private(mechanism, LONG))
     death = dies_and_comes_back(box, fate, power)
     assert [charge.round for charge in death.before] == [1, 2]
     assert (death.pending, death.fresh) == ((), False), "what is spent is not fresh"
@@ -251,10 +241,10 @@ def test_what_was_charged_before_a_death_is_charged_once(
 @pytest.mark.parametrize("mechanism", ["dp-sgd", "ldp"])
 @pytest.mark.parametrize("fate", BEFORE_THE_CHARGE)
 def test_an_offer_that_a_death_prevented_costs_nothing(
-    make_private, mechanism: str, fate: Fate, power: bool
+    make_box, mechanism: str, fate: Fate, power: bool
 ) -> None:
     """With dp-sgd its training is pending; the next offer, which contains it, is charged for it."""
-    box = make_private(MEMBERS, LONG, *ALL, *private(mechanism, LONG))
+    box = make_box(MEMBERS, LONG, *ALL, *private(mechanism, LONG))
     death = dies_and_comes_back(box, fate, power)
     assert [charge.round for charge in death.before] == [1]
     assert death.fresh
@@ -265,10 +255,10 @@ def test_an_offer_that_a_death_prevented_costs_nothing(
     assert [participants(box, number) for number in range(VICTIM)] == [[MEMBERS, 0, *[MEMBERS] * 3]] * VICTIM
 
 
-def test_what_is_remembered_outlives_a_base_that_was_fetched(make_private) -> None:
+def test_what_is_remembered_outlives_a_base_that_was_fetched(make_box) -> None:
     """Absent for more rounds than the others keep certificates: it still has its window of norms."""
     wide = ("privacy.window=12", "model.args.sizes=[64,16,10]")
-    box = make_private(MEMBERS, 12, *private("aldp", 12), *wide)
+    box = make_box(MEMBERS, 12, *private("aldp", 12), *wide)
     victim = box.nodes[VICTIM]
     box.start_all()
     box.run(until=lambda: victim.has_aggregated(2))
@@ -290,9 +280,9 @@ def test_what_is_remembered_outlives_a_base_that_was_fetched(make_private) -> No
 
 
 @pytest.mark.parametrize("mechanism", ["dp-sgd", "ldp"])
-def test_rounds_beyond_the_budget_are_followed(make_private, mechanism: str) -> None:
+def test_rounds_beyond_the_budget_are_followed(make_box, mechanism: str) -> None:
     """--rounds goes two rounds beyond train.rounds, when no node has any budget left."""
-    box = make_private(3, ROUNDS, *private(mechanism, ROUNDS - 2))
+    box = make_box(3, ROUNDS, *private(mechanism, ROUNDS - 2))
     box.start_all()
     to_one_model(box)
     for node in box.nodes:
@@ -304,10 +294,10 @@ def test_rounds_beyond_the_budget_are_followed(make_private, mechanism: str) -> 
         assert len({line["epsilon"] for line in lines[1:]}) == 1
 
 
-def test_a_node_that_has_spent_its_budget_early_follows_the_others(make_private) -> None:
+def test_a_node_that_has_spent_its_budget_early_follows_the_others(make_box) -> None:
     """Started and killed three times before the others start: one offer holds three rounds of training."""
     rounds = 3
-    box = make_private(MEMBERS, rounds, *private("dp-sgd", rounds))
+    box = make_box(MEMBERS, rounds, *private("dp-sgd", rounds))
     early = box.nodes[VICTIM]
     for life in range(rounds):
         early.start()
@@ -357,8 +347,8 @@ def test_wrong_values_are_one_line_and_nothing_is_written(make_box, name: str) -
     assert [path.name for path in node.folder.iterdir()] == ["node.key"], "which was there before"
 
 
-def test_batch_norm_is_fine_where_no_row_needs_a_gradient_of_its_own(make_private) -> None:
-    box = make_private(3, 1, *private("ldp", 1), "model.class=tests.own_models:Normed", "model.args={}")
+def test_batch_norm_is_fine_where_no_row_needs_a_gradient_of_its_own(make_box) -> None:
+    box = make_box(3, 1, *private("ldp", 1), "model.class=tests.own_models:Normed", "model.args={}")
     box.start_all()
     to_one_model(box)
 

@@ -12,7 +12,7 @@ import pytest
 
 from protocol.wire.masked_messages import Check, Join, JoinCertificate, Masked, Release, Total
 from tests.box.box import STEPS, Box, BoxNode
-from tests.box.ledgers import ChargedFirst, charges, fact
+from tests.box.ledgers import charges, fact
 from tests.box.sessions import Moment, Sessions
 from tests.box.test_privacy import participants, to_one_model
 
@@ -63,7 +63,6 @@ KILLS = [
 def steps_box(make_box, *overrides: str, peers: int = PEERS, least: int = PEERS) -> Box:
     group = f"aggregation.min_participants={least}"
     box: Box = make_box(peers, ROUNDS, *RUN, group, *overrides, usual=STEPS)
-    box.watchers.append(ChargedFirst())
     return box
 
 
