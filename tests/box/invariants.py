@@ -43,21 +43,27 @@ class OneChain(Watcher):
 class NothingTwice(Watcher):
     """No vector is offered in two sessions: the step that charges an offer takes it out of `fresh`.
 
-    At a start a node may also charge what only the file beside its key knew of; that was never offered.
+    Only a training puts one there again. Where noise has left a model dead, two trainings may compute the
+    same bits; that is no vector offered twice. At a start a node may also charge what only the file beside
+    its key knew of; that was never offered.
     """
 
     def __init__(self) -> None:
-        self._before: dict[int, tuple[object, Sids]] = {}
+        self._before: dict[int, tuple[int, object, Sids]] = {}
+        """By node: its life, `fresh` and the ledger, as its last transaction left them."""
         self._offered: defaultdict[int, set[object]] = defaultdict(set)
 
     def committed(self, box: Box, node: BoxNode, connection: sqlite3.Connection, durable: bool) -> None:
         fresh, sids = _fact(connection, "fresh"), _sids(connection, "ledger")
-        was_fresh, were = self._before.get(node.number, (None, frozenset()))
+        life, was_fresh, were = self._before.get(node.number, (0, None, frozenset()))
+        offered = self._offered[node.number]
+        if life == node.lives and fresh != was_fresh:
+            offered.discard(fresh)  # trained just now; after a start, `fresh` is what the disk has kept
         if was_fresh is not None and sids - were and node.engine is not None:
-            if fresh is not None or was_fresh in self._offered[node.number]:
+            if fresh is not None or was_fresh in offered:
                 box.broken(f"node {node.number} offered a vector twice")
-            self._offered[node.number].add(was_fresh)
-        self._before[node.number] = fresh, sids
+            offered.add(was_fresh)
+        self._before[node.number] = node.lives, fresh, sids
 
 
 class ChargedFirst(Watcher):
@@ -65,27 +71,30 @@ class ChargedFirst(Watcher):
 
     In an additive session that is due before its sum leaves: its shares alone determine nothing. A charge of
     a run of steps may bear the name of the vote before it, and is on disk in one of the two places: there the
-    numbers count. No vector leaves in two sessions, over all lives.
+    numbers count, and each step has a vector of its own, with new noise.
     """
 
     def __init__(self) -> None:
-        self.offered: defaultdict[int, dict[bytes, str]] = defaultdict(dict)
-        """By node: the sessions in which something left it, with the digest of what it offered."""
+        self.offered: defaultdict[int, set[bytes]] = defaultdict(set)
+        """By node: the sessions in which something left it, over all lives."""
+        self._steps: defaultdict[int, set[bytes]] = defaultdict(set)
+        """By node: the digests of the steps that it offered."""
 
     def saw(self, box: Box, node: BoxNode, way: str, message: Message) -> None:
         if way == "out" and isinstance(message, Sum | Masked) and node.engine is not None:
             sid, offered = _sid(message), self.offered[node.number]
             if sid not in offered:
-                digest = _digest_of_offer(node.engine)
-                if digest in offered.values():
-                    box.broken(f"node {node.number} offered a vector twice")
-                offered[sid] = digest
+                offered.add(sid)
                 self._must_be_charged(box, node, node.engine, sid)
 
     def _must_be_charged(self, box: Box, node: BoxNode, engine: Engine, sid: bytes) -> None:
         booked, beside = charged_on_disk(node)
         spending = engine._state._spending
         if isinstance(engine._contribution, Steps):
+            digest, known = _digest(engine._contribution), self._steps[node.number]
+            if digest in known:
+                box.broken(f"node {node.number} offered a step twice")
+            known.add(digest)
             if len(booked | beside) < len(self.offered[node.number]):
                 box.broken(f"node {node.number} sent of an offer whose charge is not on disk")
         elif sid not in booked:
@@ -105,17 +114,15 @@ def charged_on_disk(node: BoxNode) -> tuple[Sids, Sids]:
     return booked, frozenset(bytes.fromhex(json.loads(line.partition(b" ")[2])["sid"]) for line in lines)
 
 
-def _digest_of_offer(engine: Engine) -> str:
-    contribution = engine._contribution
-    vector = contribution.offer() if isinstance(contribution, Steps) else engine._state.spent
-    assert vector is not None
-    return hashlib.sha256(vector.tobytes()).hexdigest()
+def _digest(steps: Steps) -> bytes:
+    return hashlib.sha256(steps.offer().tobytes()).digest()
 
 
 class VotesKept(Watcher):
-    """A vote is on disk before it leaves; so is, later, the session that it decided.
+    """A vote was on disk before it leaves; so was, later, the session that it decided.
 
-    In a weak group, which has no quorum, nobody votes.
+    A vote that can never count any more is freed, perhaps before it has left. In a weak group, which has no
+    quorum, nobody votes.
     """
 
     def __init__(self) -> None:
@@ -124,13 +131,13 @@ class VotesKept(Watcher):
 
     def committed(self, box: Box, node: BoxNode, connection: sqlite3.Connection, durable: bool) -> None:
         if durable:
-            self._on_disk[node.number] = _sids(connection, "vote") | _sids(connection, "session")
+            self._on_disk[node.number] |= _sids(connection, "vote") | _sids(connection, "session")
 
     def saw(self, box: Box, node: BoxNode, way: str, message: Message) -> None:
         if way == "out" and isinstance(message, Sum | Release) and not _is_weak(node, _sid(message)):
             seen = node.number, _sid(message)
             if seen not in self._seen and seen[1] not in self._on_disk[node.number]:
-                box.broken(f"node {node.number} sent a vote, {type(message).__name__}, that is not on disk")
+                box.broken(f"node {node.number} sent a vote, {type(message).__name__}, that was not on disk")
             self._seen.add(seen)
 
 
