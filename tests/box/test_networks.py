@@ -40,3 +40,17 @@ def test_a_peer_killed_behind_a_slow_wire_comes_back(make_box, power: bool, back
         (n, 5) for n in range(back, 9)
     ]
     assert len({one.summary["base_digest"] for one in box.nodes}) == 1
+
+
+def test_under_tls_a_client_is_closed_though_nobody_answers(make_box) -> None:
+    """TLS would wait 30 s for the far end to say that it closes, too."""
+    box = make_box(3, 1000, options=("--tls", "on"))
+    node, *others = box.nodes
+    box.start_all()
+    box.run(lambda: all(one.has_aggregated() for one in box.nodes))
+    for other in others:
+        box.network.cut(node.number, other.number)
+    cut_s = box.loop.time()
+    closing = node.life.begin(node.engine.transport._dialler.close())
+    box.run(closing.done)
+    assert box.loop.time() == cut_s
