@@ -98,7 +98,7 @@ class Prepared:
     """The meaning of the vector's words, such as `65 parameters`."""
     notes: Mapping[str, str]
     """Further start-up lines for the owner."""
-    folder: Callable[..., Folder]
+    folder: Callable[[Path], Folder]
     trainer: Learner
     dimension: int
     parameters: str
@@ -175,7 +175,7 @@ Life = Callable[[Live, float], Coroutine[Any, Any, int]]
 def opened(prepared: Prepared, listener: BoundAddress | None, observer: Observer) -> Iterator[Life]:
     """Opens a node's address, key, folder and state, yields its life, and closes them. Raises UserError."""
     options, system = prepared.options, prepared.system
-    seed = None if _key_file_exists(options) else new_seed(system)
+    seed = None if _key_file_exists(options) else new_seed(system.entropy)
     key = NodeKey(seed) if seed is not None else _existing_key(options)
     out = options.out or Path("runs") / f"{options.task.task.name}-{key.public.hex()[:8]}"
     key_file = options.key or out / KEY
@@ -230,7 +230,7 @@ def prepared_on(options: NodeOptions, dataset: Dataset, system: System = SYSTEM)
             **({"gradients": trainer.slow} if trainer.slow else {}),
             **({"features": f"of {task.model.body}, computed once"} if task.model.body else {}),
         },
-        folder=partial(Folder, card=card),
+        folder=partial(Folder, card=card, disk=system.disk),
         trainer=trainer,
         dimension=learning.dimension,
         parameters=canonical_parameters(
@@ -522,7 +522,7 @@ async def _live(
     settings = _settings(prepared, key, endpoint, plan, _pins(options, tracker))
     state.begin_epoch()  # before the node announces anything
     node = Node(settings, state.node_state, state.past, prepared.system.entropy(32))
-    folder = prepared.folder(out, disk=prepared.system.disk)
+    folder = prepared.folder(out)
     if prepared.trainer.own_names:
         prepared.trainer.resume(folder.private())
     peer = Engine(

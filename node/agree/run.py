@@ -237,7 +237,7 @@ def prepare_agreement(options: NodeOptions, system: System = SYSTEM) -> Prepared
         accuracy_of="agreement",
         what=f"agreement on {len(sums)} sums",
         notes={"schema": "its names, ranges and lists are public to all peers; no noise covers them"},
-        folder=partial(AgreementFolder, card=Card({}, None, (), ())),
+        folder=partial(AgreementFolder, card=Card({}, None, (), ()), disk=system.disk),
         trainer=surveyor,
         dimension=len(sums),
         parameters=_parameters(task, len(sums), bound),

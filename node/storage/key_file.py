@@ -14,15 +14,15 @@ from node.errors import ConfigError, UserError, reason
 from node.storage.regular_files import check_regular
 from node.storage.whole_files import new_file
 from node.system.disk import DISK, Disk
-from node.system.system import SYSTEM, System
+from node.system.system import SYSTEM, Entropy
 from protocol.crypto.node_key import KEY_BYTES, NodeKey
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-def new_seed(system: System = SYSTEM) -> bytes:
+def new_seed(entropy: Entropy = SYSTEM.entropy) -> bytes:
     """Returns the secret of a new key, 32 bytes from the system's CSPRNG."""
-    return system.entropy(KEY_BYTES)
+    return entropy(KEY_BYTES)
 
 
 def read_key(path: Path) -> NodeKey | None:
