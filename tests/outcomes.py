@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from protocol.actions import Reason
-from tests.e2e.swarm import history, summary
+from tests.run_folders import history, summary
 
 MARGIN_S = 5.0
 """Allowed in addition to the deadlines, because a busy machine notices late that one has passed."""

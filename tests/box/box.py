@@ -15,11 +15,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-import json
 import random
 import sqlite3
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,6 +41,7 @@ from node.tracker.serve import live as live_tracker
 from protocol.crypto.node_key import NodeKey
 from protocol.wire import codec
 from protocol.wire.messages import Base, Message
+from tests import run_folders
 from tests.box.disk import BoxDisk, Files, Killed
 from tests.box.loop import Life, Stuck, VirtualLoop
 from tests.box.network import FIRST_PORT, HOST, MemoryStreams, Network
@@ -166,22 +165,19 @@ class BoxNode:
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.folder / "history.jsonl").read_text().splitlines()]
+        return run_folders.history(self.folder)
 
     @property
     def summary(self) -> dict[str, Any]:
-        read: dict[str, Any] = json.loads((self.folder / "summary.json").read_text())
-        return read
+        return run_folders.summary(self.folder)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Reads its database as the file is now."""
-        with closing(sqlite3.connect(f"file:{self.folder / 'state.db'}?mode=ro", uri=True)) as database:
-            return database.execute(query).fetchall()
+        return run_folders.rows(self.folder, query)
 
     def fact(self, name: str) -> Any:
         """Reads a small fact from its database."""
-        found = self.rows(f"select value from fact where name = '{name}'")
-        return found[0][0] if found else None
+        return run_folders.fact(self.folder, name)
 
     # -- life --------------------------------------------------------------------------------------
 

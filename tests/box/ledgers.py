@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mechanisms.accounting.ledger import Event, Ledger, event_from_text, spent
 from protocol.wire.messages import Sid
+from tests.run_folders import fact, rows, summary
 
 
 @dataclass(frozen=True)
@@ -25,16 +23,6 @@ class Charge:
     events: tuple[Event, ...]
     epsilon: float | None
     delta: float | None
-
-
-def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(f"file:{folder / 'state.db'}?mode=ro", uri=True)) as database:
-        return database.execute(query).fetchall()
-
-
-def fact(folder: Path, name: str) -> Any:
-    found = rows(folder, f"select value from fact where name = '{name}'")
-    return found[0][0] if found else None
 
 
 def pending(folder: Path) -> tuple[Event, ...]:
@@ -63,7 +51,7 @@ def sound(folder: Path, budget: float, delta: float) -> list[Charge]:
         )
     assert all(one.epsilon < other.epsilon for one, other in pairwise(found))
     assert len({charge.round for charge in found}) == len({charge.sid for charge in found}) == len(found)
-    said = json.loads((folder / "summary.json").read_text())
+    said = summary(folder)
     assert said["offers"] == len(found)
     assert said["privacy"]["epsilon_spent"] == found[-1].epsilon <= budget * (1 + 1e-9)
     assert said["epsilon"] == pytest.approx(found[-1].epsilon, abs=1e-6)

@@ -12,7 +12,7 @@ from tests.box.box import Box, BoxNode, Watcher
 
 
 @dataclass(frozen=True)
-class Moment:
+class SessionMoment:
     """Just before message `nth` of a kind is sent in a session, or as soon as it was sent (`after`)."""
 
     kind: type[Message]
@@ -34,7 +34,7 @@ class Sessions(Watcher):
         if node is self._node and sid is not None and sid not in self._sids:
             self._sids.append(sid)
 
-    def at(self, moment: Moment, act: Callable[[], None]) -> None:
+    def at(self, moment: SessionMoment, act: Callable[[], None]) -> None:
         """Calls `act` at a moment."""
         last, box = moment.session - 1, self._node.box
 

@@ -15,10 +15,11 @@ from node.errors import UserError
 from node.init import __main__ as init
 from protocol.wire.messages import Share, Sum
 from tests.box.box import Box, BoxNode
-from tests.box.ledgers import charges, fact
-from tests.box.sessions import Moment, Sessions
+from tests.box.ledgers import charges
+from tests.box.sessions import SessionMoment, Sessions
 from tests.box.test_privacy import participants, to_one_model
 from tests.own_data import ward
+from tests.run_folders import fact
 
 OWNERS = 3
 EPSILON, DELTA, SHARE = 8.0, 1e-5, 0.25
@@ -70,7 +71,7 @@ def totals(folder: Path) -> list[float]:
     return found
 
 
-def dies(box: Box, moment: Moment, power: bool) -> None:
+def dies(box: Box, moment: SessionMoment, power: bool) -> None:
     """One dies at this moment, and comes back."""
     victim = box.nodes[-1]
     Sessions(victim).at(moment, lambda: victim.kill(power=power))
@@ -84,7 +85,7 @@ def test_a_peer_that_dies_with_its_sums_on_the_way_comes_back_and_no_share_is_ov
     owners: Box, power: bool
 ) -> None:
     """The first attempt fails for all three; the next one draws new noise and is charged."""
-    dies(owners, Moment(Sum, 1, 1), power)
+    dies(owners, SessionMoment(Sum, 1, 1), power)
     task = agreed(owners)
     assert task["privacy"]["epsilon"] == pytest.approx(EPSILON * (1 - SHARE))
     assert task["privacy"]["delta"] == pytest.approx(DELTA * (1 - SHARE))
@@ -106,7 +107,7 @@ def test_a_peer_that_dies_with_its_sums_on_the_way_comes_back_and_no_share_is_ov
 def test_sums_that_did_not_leave_are_offered_again_as_they_are_and_charged_once(
     owners: Box, power: bool
 ) -> None:
-    dies(owners, Moment(Share, 1, 1), power)
+    dies(owners, SessionMoment(Share, 1, 1), power)
     agreed(owners)
     for node in owners.nodes:
         (charge,) = charges(node.folder)

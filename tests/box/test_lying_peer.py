@@ -9,7 +9,7 @@ from safetensors.numpy import load_file
 
 from protocol.wire.messages import Ready
 from tests.box.box import Box, BoxNode, own_rows
-from tests.e2e.swarm import fact
+from tests.run_folders import fact
 
 COUNT, ROUNDS, LIE = 5, 8, 4
 LEARNING = (

@@ -12,9 +12,10 @@ import pytest
 from node.storage.spend_file import SpendFile
 from protocol.crypto.node_key import NodeKey
 from tests.box.box import Box, own_rows
-from tests.box.ledgers import charges, fact, rows
+from tests.box.ledgers import charges
 from tests.box.test_privacy import participants, to_one_model
 from tests.fixtures.make_folder import SETTINGS
+from tests.run_folders import fact, rows
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 V1, V2 = FIXTURES / "folder_v1", FIXTURES / "folder_v2"

@@ -21,7 +21,8 @@ from mechanisms.accounting.ledger import (
 from protocol.wire.messages import Accepted, Message, Share, Sum
 from tests.box.box import Box
 from tests.box.invariants import ChargedFirst
-from tests.box.ledgers import Charge, charges, fact, pending, sound
+from tests.box.ledgers import Charge, charges, pending, sound
+from tests.run_folders import fact
 
 ROUNDS, BUDGET, DELTA = 4, 8.0, 1e-5
 SPENT = "budget-spent"

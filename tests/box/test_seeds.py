@@ -22,8 +22,9 @@ from tests.box.seeds import run_seed
 
 SEEDS = 60
 FAILED_ONCE = (75, 1012, 1094, 1780, 1810)
-"""Seeds that failed. 75: on a full disk a sum left, though its charge and vote could not be written. The
-others broke the words of rules: two trainings of a dead model gave the same bits; a vote was freed, and left."""
+"""Seeds that failed. 75: on a full disk a sum left, though its charge and vote could not be written.
+The others broke the words of rules: two trainings of a dead model gave the same bits; a vote was freed
+before it left."""
 
 
 @pytest.mark.parametrize("seed", sorted({*range(SEEDS), *FAILED_ONCE}))

@@ -12,9 +12,10 @@ import pytest
 
 from protocol.wire.masked_messages import Check, Join, JoinCertificate, Masked, Release, Total
 from tests.box.box import STEPS, Box, BoxNode
-from tests.box.ledgers import charges, fact
-from tests.box.sessions import Moment, Sessions
+from tests.box.ledgers import charges
+from tests.box.sessions import SessionMoment, Sessions
 from tests.box.test_privacy import participants, to_one_model
+from tests.run_folders import fact
 
 PEERS, ROUNDS, EVERY, DEAD = 5, 4, 5, 3
 WIDE = ("model.args.sizes=[64,256,10]",)  # 77 kB: each chunk is added up by one member
@@ -35,7 +36,7 @@ class Kill:
     """
 
     name: str
-    moment: Moment
+    moment: SessionMoment
     charged: int
     overrides: tuple[str, ...] = ()
 
@@ -46,17 +47,17 @@ NEXT = EVERY + 1
 
 
 KILLS = [
-    Kill("no-join-sent", Moment(Join, 1, NEXT), EVERY),
-    Kill("some-joins-sent", Moment(Join, 3, NEXT), EVERY),
-    Kill("certificate-not-passed-on", Moment(JoinCertificate, 1, NEXT), EVERY),
-    Kill("charged-and-nothing-sent", Moment(Masked, 1, 3), 3),
-    Kill("some-have-its-vector", Moment(Masked, 3, 3), 3),
-    Kill("all-have-its-vector", Moment(Masked, 4, 3, after=True), 3),
-    Kill("some-releases-sent", Moment(Release, 2, 3), 4),
-    Kill("reducer-sent-some-totals", Moment(Total, 3, 3), 3, WIDE),
-    Kill("some-checks-sent", Moment(Check, 2, 3), 3, WIDE),
-    Kill("voted-in-the-first-step", Moment(Release, 4, 1, after=True), 2),
-    Kill("voted-in-the-last-step", Moment(Release, 4, EVERY, after=True), EVERY),
+    Kill("no-join-sent", SessionMoment(Join, 1, NEXT), EVERY),
+    Kill("some-joins-sent", SessionMoment(Join, 3, NEXT), EVERY),
+    Kill("certificate-not-passed-on", SessionMoment(JoinCertificate, 1, NEXT), EVERY),
+    Kill("charged-and-nothing-sent", SessionMoment(Masked, 1, 3), 3),
+    Kill("some-have-its-vector", SessionMoment(Masked, 3, 3), 3),
+    Kill("all-have-its-vector", SessionMoment(Masked, 4, 3, after=True), 3),
+    Kill("some-releases-sent", SessionMoment(Release, 2, 3), 4),
+    Kill("reducer-sent-some-totals", SessionMoment(Total, 3, 3), 3, WIDE),
+    Kill("some-checks-sent", SessionMoment(Check, 2, 3), 3, WIDE),
+    Kill("voted-in-the-first-step", SessionMoment(Release, 4, 1, after=True), 2),
+    Kill("voted-in-the-last-step", SessionMoment(Release, 4, EVERY, after=True), EVERY),
 ]
 
 

@@ -17,7 +17,7 @@ from node.options import NodeOptions
 from node.runtime.events import CaughtUp, RoundStarted
 from protocol.vectors.pieces import base_digest
 from tests.box.box import Box, few_digits
-from tests.e2e.swarm import fact, rows
+from tests.run_folders import fact, rows
 
 ADDITIVE = "aggregation.protocol=additive"
 HISTORY = {

@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import signal
-import sqlite3
 import ssl
 import threading
 import time
@@ -15,11 +14,11 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from protocol.crypto.node_key import NodeKey
 from tests.e2e.dying_peer import Orders
 from tests.e2e.processes import ENOUGH_S, Event, Nursery, Process, free_endpoint
+from tests.run_folders import rows, summary
 
 ADDITIVE, MASKED = "aggregation.protocol=additive", "aggregation.protocol=masked"
 STEPS = ("privacy.mechanism=distributed-dp-sgd", "model.args.sizes=[64,16,10]")
@@ -134,26 +133,6 @@ def wait_status(endpoint: str, fits: Callable[[Event], bool], within_s: float = 
 
 
 # -- what a node left behind ---------------------------------------------------------------------------
-
-
-def history(out: Path) -> list[Event]:
-    return [json.loads(line) for line in (out / "history.jsonl").read_text().splitlines()]
-
-
-def summary(out: Path) -> Event:
-    said: Event = json.loads((out / "summary.json").read_text())
-    return said
-
-
-def rows(out: Path, query: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(f"file:{out / 'state.db'}?mode=ro", uri=True)) as database:
-        return database.execute(query).fetchall()
-
-
-def fact(out: Path, name: str) -> Any:
-    """Reads a small fact from state.db."""
-    found = rows(out, f"select value from fact where name = '{name}'")
-    return found[0][0] if found else None
 
 
 def nothing_twice(out: Path, offers: Path) -> None:

@@ -14,8 +14,9 @@ from mechanisms.accounting.ledger import Ledger, event_from_text, spent
 from node.init import __main__ as init
 from node.init.scaling import rounded_scale
 from tests.e2e.processes import Nursery, Process, free_endpoint
-from tests.e2e.swarm import one_digest, rows, settings
+from tests.e2e.swarm import one_digest, settings
 from tests.own_data import ward
+from tests.run_folders import rows
 
 EPSILON, DELTA, SHARE = 8.0, 1e-5, 0.25
 PRIVATE = (f"privacy.epsilon={EPSILON}", f"privacy.delta={DELTA}", f"agreement.share={SHARE}")

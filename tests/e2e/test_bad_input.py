@@ -12,7 +12,8 @@ import pytest
 from node.__main__ import main
 from protocol.crypto.node_key import NodeKey
 from tests.e2e.processes import Nursery, Process, free_endpoint
-from tests.e2e.swarm import SMALL, Swarm, history, one_digest, settings, status, wait_status, write_key
+from tests.e2e.swarm import SMALL, Swarm, one_digest, settings, status, wait_status, write_key
+from tests.run_folders import history
 
 TASK = """
 [task]

@@ -6,7 +6,8 @@ import json
 import signal
 
 from tests.e2e.dying_peer import Fate, Orders
-from tests.e2e.swarm import ADDITIVE, fact
+from tests.e2e.swarm import ADDITIVE
+from tests.run_folders import fact
 
 
 def test_the_second_signal_ends_at_once_and_the_log_says_so(make_swarm) -> None:

@@ -22,7 +22,7 @@ import pytest
 
 from tests.e2e.documents import Command, commands_of
 from tests.e2e.processes import ROOT, Nursery, Process, free_endpoint
-from tests.e2e.swarm import summary
+from tests.run_folders import summary
 
 DATA = os.environ.get("MURMURATION_DATA")
 WHEEL = os.environ.get("MURMURATION_WHEEL")

@@ -17,8 +17,9 @@ from mechanisms.accounting.ledger import Ledger, event_from_text, spent
 from node.storage.key_file import new_seed
 from protocol.crypto.node_key import NodeKey
 from tests.e2e.processes import ROOT, Nursery, Process, free_endpoint
-from tests.e2e.swarm import fact, history, rows, settings, wait_status, write_key
+from tests.e2e.swarm import settings, wait_status, write_key
 from tests.fixtures.make_folder import SETTINGS
+from tests.run_folders import fact, history, rows
 
 V1 = ROOT / "tests" / "fixtures" / "folder_v1"
 V2 = ROOT / "tests" / "fixtures" / "folder_v2"

@@ -10,7 +10,8 @@ import signal
 from pathlib import Path
 
 from tests.e2e.dying_peer import Fate, Orders
-from tests.e2e.swarm import ADDITIVE, Swarm, fact, nothing_twice, one_digest, rows
+from tests.e2e.swarm import ADDITIVE, Swarm, nothing_twice, one_digest
+from tests.run_folders import fact, rows
 
 VICTIM = 3
 

@@ -11,8 +11,9 @@ import pytest
 from node.check import __main__ as check
 from node.init import __main__ as init
 from tests.e2e.processes import Nursery, free_endpoint
-from tests.e2e.swarm import history, one_digest, summary
+from tests.e2e.swarm import one_digest
 from tests.own_data import ward
+from tests.run_folders import history, summary
 
 
 @pytest.fixture

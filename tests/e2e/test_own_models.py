@@ -13,7 +13,8 @@ from safetensors.numpy import load_file
 from node.data.dataset import load_dataset
 from node.task.load import load_task
 from tests.e2e.processes import Nursery
-from tests.e2e.swarm import one_digest, summary
+from tests.e2e.swarm import one_digest
+from tests.run_folders import summary
 
 OWN = (
     *("model.class=tests.own_models:WithBody", "model.args={}", "train.batch_size=16"),

@@ -15,7 +15,8 @@ import pytest
 
 from tests.e2e.dying_peer import Orders, WrongClock
 from tests.e2e.processes import Nursery, Process
-from tests.e2e.swarm import Swarm, history, one_digest
+from tests.e2e.swarm import Swarm, one_digest
+from tests.run_folders import history
 
 SIEGE_S = float(os.environ.get("MURMURATION_SIEGE_S", "600"))
 COUNT, ATTACKED, TWIN = 6, 0, 5

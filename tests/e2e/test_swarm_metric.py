@@ -17,7 +17,8 @@ from node.predict import __main__ as predict
 from node.predict.model import open_model
 from node.task.load import load_task
 from tests.e2e.processes import Nursery, free_endpoint
-from tests.e2e.swarm import history, one_digest, summary
+from tests.e2e.swarm import one_digest
+from tests.run_folders import history, summary
 
 
 def clinic(number: int, rows: int) -> str:

@@ -7,7 +7,8 @@ import pty
 from pathlib import Path
 
 from tests.e2e.processes import ENOUGH_S, Nursery, free_endpoint
-from tests.e2e.swarm import SMALL, settings, summary
+from tests.e2e.swarm import SMALL, settings
+from tests.run_folders import summary
 
 
 def test_the_plain_command_line_prints_plain_lines(nursery: Nursery, tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 from node.addresses import split_endpoint
 from node.net.tls import vouched_for
 from tests.e2e.processes import Nursery, free_endpoint
-from tests.e2e.swarm import Swarm, history, one_digest
+from tests.e2e.swarm import Swarm, one_digest
+from tests.run_folders import history
 
 ON, OFF = ("--tls", "on"), ("--tls", "off")
 LINKS = "TLS 1.3; the far end must hold the announced or pinned key"
