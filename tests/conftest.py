@@ -1,6 +1,10 @@
 """One thread for each pytest that runs beside others: more would only wait for each other."""
 
 import os
+import signal
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"  # numpy and torch read it when they are loaded
+
+# A shell that starts the tests in the background makes them, and every command they start, deaf to Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
