@@ -18,7 +18,7 @@ from pathlib import Path
 
 from protocol.wire.masked_messages import Ack, Check, Join, Joined, Masked, Release, Total
 from protocol.wire.messages import Group, Message, Ready, Share, Sum
-from tests.box.box import Box, BoxNode
+from tests.box.box import SMALL, STEPS, Box, BoxNode, BoxTracker
 from tests.box.invariants import all_rules, nothing_left
 
 DEADLINES = (
@@ -38,6 +38,7 @@ KINDS: tuple[type[Message], ...] = (
     *(Join, Joined, Masked, Total, Check, Ack, Release),
 )
 PRIVATE = ("privacy.mechanism=ldp", "privacy.epsilon=8", "train.rounds=1000")
+SHARED = ("train.steps=5000", "train.report_every=5", "privacy.epsilon=3")
 
 
 @dataclass(frozen=True)
@@ -48,20 +49,29 @@ class Swarm:
     protocol: str
     is_private: bool
     tls: str
+    has_shared_steps: bool
+    has_tracker: bool
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        private = PRIVATE if self.is_private else ()
-        return (f"aggregation.protocol={self.protocol}", "train.rounds=1000", *DEADLINES, *private)
+        private = SHARED if self.has_shared_steps else PRIVATE if self.is_private else ()
+        rounds = () if self.has_shared_steps else ("train.rounds=1000",)
+        return (f"aggregation.protocol={self.protocol}", *rounds, *DEADLINES, *private)
+
+    @property
+    def usual(self) -> tuple[str, ...]:
+        return STEPS if self.has_shared_steps else SMALL
 
 
-def swarm_of(rng: random.Random) -> Swarm:
-    """Draws a swarm."""
+def swarm_of(seed: int, rng: random.Random) -> Swarm:
+    """Draws a swarm: one of ten shares its noise in steps, one of ten meets at a tracker."""
     return Swarm(
         count=rng.choice((3, 4, 4, 5)),
         protocol=rng.choice(("additive", "masked")),
         is_private=rng.random() < 0.3,
         tls="on" if rng.random() < 0.1 else "off",
+        has_shared_steps=seed % 10 == 7,
+        has_tracker=seed % 10 == 9,
     )
 
 
@@ -70,12 +80,13 @@ class Run:
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.rng = random.Random(seed)
-        self.swarm = swarm = swarm_of(self.rng)
+        self.swarm = swarm = swarm_of(seed, self.rng)
         options = ("--tls", swarm.tls)
-        self.box = Box(seed, folder, swarm.count, 1000, *swarm.overrides, options=options)
+        self.box = Box(seed, folder, swarm.count, 1000, *swarm.overrides, options=options, usual=swarm.usual)
         self.box.watchers = all_rules()
         pace = random.Random(f"{seed} training")
-        self.box.loop.lasts_s = lambda name: pace.uniform(2.0, 8.0) if name == "_train" else 0.0
+        works = ("_train", "offer") if swarm.has_shared_steps else ("_train",)
+        self.box.loop.lasts_s = lambda name: pace.uniform(2.0, 8.0) if name in works else 0.0
         self._open = 0
         """How many faults are not mended yet."""
 
@@ -83,6 +94,8 @@ class Run:
         """Runs it to its end; AssertionError, with the trace, if anything is as it must not be."""
         box = self.box
         with box:
+            if self.swarm.has_tracker:
+                self._tracker_dies(box.with_tracker("--tls", self.swarm.tls))
             for node in box.nodes:
                 box.at(self.rng.uniform(0.0, 1.0), node.start)
             box.run_for(1.0)
@@ -96,6 +109,8 @@ class Run:
                     node.tell_to_end()
             box.run(lambda: bool(box.faults) or box.all_ended, within_s=END_S)
             if not box.faults:
+                if box.tracker is not None:
+                    box.tracker.kill()
                 box.run_for(CLOSED_S)
                 nothing_left(box)
         assert not box.faults, box.told()
@@ -152,6 +167,16 @@ class Run:
             case _:
                 self.box.at(rng.uniform(0.0, 3.0), act)
         self.box.at(10.0, act)
+
+    def _tracker_dies(self, tracker: BoxTracker) -> None:
+        """Kills the tracker while nodes meet there or later, and starts it again."""
+        self._open += 1
+        self.box.at(self.rng.uniform(0.0, 10.0), tracker.kill)
+        self.box.at(10.0 + self.rng.uniform(0.0, 40.0), partial(self._restart_tracker, tracker))
+
+    def _restart_tracker(self, tracker: BoxTracker) -> None:
+        tracker.start()
+        self._open -= 1
 
     def _cut_off(self, node: BoxNode) -> Callable[[], None]:
         """Cuts one of its links, or all."""
@@ -238,7 +263,14 @@ class Run:
 
 def run_seed(seed: int, folder: Path) -> Box:
     """Runs a seed in a folder, which it removes. Raises AssertionError with the trace."""
+    before = _descriptors()
     try:
-        return Run(seed, folder).go()
+        box = Run(seed, folder).go()
+        assert (left := _descriptors() - before) == 0, f"{left} files or sockets are left open\n{box.told()}"
+        return box
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _descriptors() -> int:
+    return sum(1 for _ in Path("/dev/fd").iterdir())
