@@ -1,4 +1,4 @@
-"""The documentation site in a real browser: its pages are accessible, and its drawings are legible."""
+"""The documentation site, built and in a real browser: whole, accessible, and its drawings are legible."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.browser.pages import PHONE, Window
 from tests.browser.test_page import grave
 from tests.sites import build_site
 from website.machines import MACHINES
+from website.outside import loads_from_elsewhere
 
 PROTOCOL = "explanation/protocol.html"
 PAGES = (
@@ -36,7 +37,8 @@ class Quiet(SimpleHTTPRequestHandler):
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Builds the site; returns its folder."""
     folder = tmp_path_factory.mktemp("site")
-    assert build_site(folder).returncode == 0
+    ended = build_site(folder)
+    assert (ended.returncode, ended.stderr) == (0, "")
     return folder
 
 
@@ -47,6 +49,17 @@ def site(built: Path) -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
+
+
+def test_the_site_is_whole_and_loads_nothing_from_elsewhere(built: Path):
+    """As `make docs` builds it: a broken link is an error. This needs no browser."""
+    pages = {str(path.relative_to(built)) for path in built.rglob("*.html")}
+    assert set(PAGES) <= pages
+    assert not [page for page in pages if "parts-" in page]
+    assert not list(loads_from_elsewhere(built))
+    protocol = (built / PROTOCOL).read_text("utf-8")
+    assert '<title id="steps-of-an-additive-session-title">' in protocol
+    assert 'class="mermaid"' not in protocol
 
 
 @pytest.mark.parametrize("name", PAGES)
