@@ -66,7 +66,7 @@ def test_real_nodes_learn_as_engine_inline_does(place: Place, tmp_path: Path) ->
         arm="mixed",
         mechanism=own,
         clients=Clients("iid", 14),
-        attackers=Attackers(0.4, LabelFlip(2), SignFlip(0.5)),
+        attackers=Attackers(0.6, LabelFlip(2), SignFlip(0.5)),
     )
     scaffold = replace(PLAIN, arm="drift", mechanism=MechanismChoice("scaffold", {"clients_per_round": 3}))
     cells, told = [REMEMBERING, mixed, scaffold], Told()
@@ -90,7 +90,8 @@ def test_real_nodes_learn_as_engine_inline_does(place: Place, tmp_path: Path) ->
     assert found.facts[control] == pytest.approx(expected.facts[control], rel=1e-4)
     assert found.final == pytest.approx(expected.final, abs=TOLERANCE)
     honest = inline(replace(mixed, arm="honest", attackers=PLAIN.attackers), tmp_path)
-    assert told.ended["mixed"].final < honest.final - TOLERANCE
+    gaps = zip(honest.figures, told.ended["mixed"].figures, strict=True)
+    assert max(fair - forged for fair, forged in gaps) > 5 * TOLERANCE
 
 
 def test_noise_of_a_live_node_is_new_each_time_and_costs_what_a_replay_says(
