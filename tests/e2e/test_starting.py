@@ -50,8 +50,6 @@ OPENINGS = [
     (DOCTOR, "aiohttp", "starting: an examination of the way to 1 peer"),
     (LABELS, "torch", f"scenario label-dp: {SCENARIOS['label-dp'].summary}"),
     (("-m", "scenarios", "data", "mnist", "--data-dir", "."), "aiohttp", "data set mnist, in ."),
-    # its fork-server loads the same, and hears nothing
-    (("-m", "scenarios", "run", "swarm"), "torch.nn", f"scenario swarm: {SCENARIOS['swarm'].summary}"),
     (("-m", "benchmarks", "noise", "--quick"), "torch", f"benchmark noise: {BENCHMARKS['noise'].summary}"),
 ]
 """What a command prints before it loads its slow imports."""
