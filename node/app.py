@@ -78,6 +78,7 @@ from protocol.quorum.electorate import Electorate, of_names
 from protocol.swarm.node import Node
 from protocol.swarm.node_state import Settings
 from protocol.wire.ids import Key
+from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.signing import parameters_hash
 
 Agreed = Callable[[], nn.Module]
@@ -369,8 +370,12 @@ def _first_electorate(options: NodeOptions, endpoint: str) -> Electorate | None:
 
 
 def _expected(options: NodeOptions, endpoint: str) -> int:
-    """Returns the expected size of a group: --peers and this node, and at least the minimum that it needs."""
-    return max(options.task.aggregation.min_participants, len({endpoint, *_endpoints(options)}))
+    """Returns the expected size of a group: --peers and this node, and at least the minimum that it needs.
+
+    --peers may name as many others as a group can have members.
+    """
+    members = min(len({endpoint, *_endpoints(options)}), MAX_MEMBERS)
+    return max(options.task.aggregation.min_participants, members)
 
 
 def _endpoints(options: NodeOptions) -> set[str]:

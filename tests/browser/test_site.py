@@ -1,4 +1,4 @@
-"""The documentation site in a real browser: its pages are accessible, and its drawings are legible."""
+"""The documentation site, built and in a real browser: whole, accessible, and its drawings are legible."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.browser.pages import PHONE, Window
 from tests.browser.test_page import grave
 from tests.sites import build_site
 from website.machines import MACHINES
+from website.outside import loads_from_elsewhere
 
 PROTOCOL = "explanation/protocol.html"
 PAGES = (
@@ -36,7 +37,8 @@ class Quiet(SimpleHTTPRequestHandler):
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Builds the site; returns its folder."""
     folder = tmp_path_factory.mktemp("site")
-    assert build_site(folder).returncode == 0
+    ended = build_site(folder)
+    assert (ended.returncode, ended.stderr) == (0, "")
     return folder
 
 
@@ -49,16 +51,27 @@ def site(built: Path) -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.mark.parametrize(
-    ("name", "scheme"), [*((name, "light") for name in PAGES), ("index.html", "dark"), (PROTOCOL, "dark")]
-)
-def test_axe_finds_nothing_grave_on_a_page_of_the_site(window: Window, site: str, name: str, scheme: str):
-    assert grave(window.raw(site + name, scheme)) == []
+def test_the_site_is_whole_and_loads_nothing_from_elsewhere(built: Path):
+    """As `make docs` builds it: a broken link is an error. This needs no browser."""
+    pages = {str(path.relative_to(built)) for path in built.rglob("*.html")}
+    assert set(PAGES) <= pages
+    assert not [page for page in pages if "parts-" in page]
+    assert not list(loads_from_elsewhere(built))
+    protocol = (built / PROTOCOL).read_text("utf-8")
+    assert '<title id="steps-of-an-additive-session-title">' in protocol
+    assert 'class="mermaid"' not in protocol
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_of_the_site_scrolls_one_way_alone_on_a_phone(window: Window, site: str, name: str):
-    page = window.raw(site + name, size=PHONE)
+def test_axe_finds_nothing_grave_on_a_page_and_a_phone_scrolls_it_one_way_alone(
+    window: Window, site: str, name: str
+):
+    page = window.raw(site + name)
+    assert grave(page) == []
+    if name in ("index.html", PROTOCOL):
+        page.emulate_media(color_scheme="dark")
+        assert grave(page) == []
+    page.set_viewport_size(PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
@@ -93,22 +106,12 @@ def test_a_drawing_is_reached_and_scrolled_by_the_keyboard_and_has_a_name_and_wo
     assert "votes, all n votes: rounds" in picture.locator("desc").text_content()
 
 
-def test_the_first_tab_leads_to_the_content(window: Window, site: str):
-    page = window.raw(site + PROTOCOL)
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    assert page.url.endswith("#states-and-messages")
-
-
-@pytest.mark.parametrize("name", ["index.html", "reference/configuration.html"])
-def test_the_search_finds_a_page_where_the_site_is_opened_from_a_file(
-    browser: Browser, built: Path, name: str
-):
+def test_the_search_finds_a_page_where_the_site_is_opened_from_a_file(browser: Browser, built: Path):
     """A browser fetches nothing for such a page and starts no worker."""
     page = browser.new_page()
     said: list[str] = []
     page.on("pageerror", lambda error: said.append(str(error)))
-    page.goto((built / name).as_uri())
+    page.goto((built / "reference/configuration.html").as_uri())
     page.get_by_role("textbox", name="Search").press_sequentially("amnesty")
     found = page.locator(".md-search-result__item a").first
     found.wait_for()
@@ -118,7 +121,12 @@ def test_the_search_finds_a_page_where_the_site_is_opened_from_a_file(
     assert said == []
 
 
-def test_the_search_finds_a_page_where_the_site_is_served(window: Window, site: str):
-    page = window.raw(site)
+def test_on_the_served_site_the_first_tab_leads_to_the_content_and_the_search_finds_a_page(
+    window: Window, site: str
+):
+    page = window.raw(site + PROTOCOL)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#states-and-messages")
     page.get_by_role("textbox", name="Search").press_sequentially("amnesty")
     page.locator(".md-search-result__item a").first.wait_for()

@@ -1,8 +1,8 @@
 """The commands in a document, and a folder that runs them as a reader would.
 
 Differences from the reader's machine: each machine is an address of loopback with free ports; a run has one
-round and a scenario three peers; and if a document shows only one member of a swarm, the missing members are
-started too, with their own data and keys.
+round; and if a document shows only one member of a swarm, the missing members are started too, with their own
+data and keys.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ FIRST_WORDS = {"python", "python3", "make", ".venv/bin/python"}
 MACHINES = {"10.0.0.5": "127.0.0.2", "10.0.0.7": "127.0.0.3", "127.0.0.1": "127.0.0.1"}
 PARTIES = "abc"
 LONG_S = 180.0
-SHORTER = ("--peers", "3", "--rounds", "1", "--set", "train.epochs=1")
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ENDPOINT = re.compile(r"(?<![\d.])(\d+\.\d+\.\d+\.\d+):(\d+)")
 _COLUMNS = 12
@@ -139,8 +138,6 @@ class Workshop:
     def _start(self, module: str, argv: list[str]) -> Process:
         named = [word.replace("KEY@", f"{self._tracker_key}@") for word in argv]
         here = [_ENDPOINT.sub(self._here, word) for word in named]
-        if module == "scenarios":
-            return self.nursery.plain(module, *here, *SHORTER, cwd=self.folder)
         main = "node.__main__" if module == "node" else module
         return self.nursery.command(main, here, self.folder)
 

@@ -5,7 +5,6 @@ It wraps the product's functions for sending and decoding in its own process; th
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 import sys
@@ -14,7 +13,7 @@ import time
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgpack
 
@@ -27,56 +26,32 @@ from tests.e2e.namespaces import enter
 
 @dataclass(frozen=True)
 class Fate:
-    """When the process sends itself `sign`: at message `nth` of `kind` in session `session` (0: in any one).
-
-    A message of no session counts for the next session. "before": as the message is about to be sent or
-    processed, so that it has no effect. "after": at the next message of any kind, so that this one was sent
-    or took effect. `kind` "train" means the nth training.
-    """
+    """The process sends itself `sign` before it sends its first message of `kind` in session `session`."""
 
     kind: str
-    nth: int = 1
-    session: int = 0
-    moment: Literal["before", "after"] = "before"
-    way: Literal["out", "in"] = "out"
+    session: int
     sign: signal.Signals = signal.SIGKILL
 
 
 @dataclass
 class Watch:
-    """Counts messages up to the fated one; writes frames to `record`, if given."""
+    """Counts sessions up to the fated one; writes frames to `record`, if given."""
 
     fate: Fate | None
     record: Path | None
     sids: list[bytes] = field(default_factory=list)
-    seen: int = 0
-    armed: bool = False
-    done: bool = False
 
     def saw(self, way: str, message: Any) -> None:
         sid = _session_of(message)
-        if sid is not None and sid not in self.sids:
-            self.sids.append(sid)
-        if self.fate is None or self.done:
+        if sid is None:
             return
-        if self.armed:
-            self.stop(self.fate)
-        elif self._fits(self.fate, way, type(message).__name__, sid):
-            self.seen += 1
-            if self.seen == self.fate.nth:
-                self.armed = self.fate.moment == "after" or self.stop(self.fate)
-
-    def _fits(self, fate: Fate, way: str, kind: str, sid: bytes | None) -> bool:
-        if (way, kind) != (fate.way, fate.kind):
-            return False
-        session = len(self.sids) + 1 if sid is None else self.sids.index(sid) + 1
-        return fate.session in (0, session)
-
-    def stop(self, fate: Fate) -> bool:
-        self.done = True
-        # To this very thread: sent to the process, it may stop another one first, and let this one go on.
-        signal.pthread_kill(threading.get_ident(), fate.sign)
-        return False
+        if sid not in self.sids:
+            self.sids.append(sid)
+        found, fate = (way, type(message).__name__, self.sids.index(sid) + 1), self.fate
+        if fate is not None and found == ("out", fate.kind, fate.session):
+            self.fate = None
+            # To this very thread: sent to the process, it may stop another one first, and let this one go on.
+            signal.pthread_kill(threading.get_ident(), fate.sign)
 
     def write(self, way: str, message: Any, frame: bytes) -> None:
         if self.record is not None and threading.current_thread() is threading.main_thread():
@@ -116,15 +91,10 @@ class WrongClock:
 
 @dataclass(frozen=True)
 class Orders:
-    """What the process does besides running a node.
-
-    offers: the file that records each spent vector. namespace: the network namespace of the process.
-    clock: what its machine's clock shows.
-    """
+    """What the process does besides running a node, in which network namespace, and what its clock shows."""
 
     fate: Fate | None = None
     record: Path | None = None
-    offers: Path | None = None
     namespace: str | None = None
     clock: WrongClock | None = None
 
@@ -133,8 +103,7 @@ def wrap(orders: Orders) -> None:
     """Wraps sending and decoding in this process, so that it counts, records and meets its fate."""
     from node.net.transport import Transport  # noqa: PLC0415  not for whoever only starts processes
 
-    fate = orders.fate
-    watch = Watch(fate, orders.record)
+    watch = Watch(orders.fate, orders.record)
     decode, sent = codec.decode, Transport.sent
 
     def sending(self: Any, message: Any, count: int) -> None:
@@ -150,44 +119,6 @@ def wrap(orders: Orders) -> None:
 
     codec.decode = decoding
     Transport.sent = sending  # type: ignore[method-assign]
-    if fate is not None and fate.kind == "train":
-        _wrap_training(watch, fate)
-    if orders.offers is not None:
-        _wrap_spending(orders.offers)
-
-
-def _wrap_training(watch: Watch, fate: Fate) -> None:
-    from node.training.trainer import Trainer  # noqa: PLC0415  torch is not for whoever only starts processes
-
-    train = Trainer.train
-
-    def training(self: Any, *arguments: Any) -> Any:
-        watch.seen += 1
-        if watch.seen == fate.nth:
-            watch.stop(fate)
-        return train(self, *arguments)
-
-    Trainer.train = training  # type: ignore[method-assign]
-
-
-def _wrap_spending(offers: Path) -> None:
-    from node.runtime.steps import Steps  # noqa: PLC0415
-    from node.storage.state import State  # noqa: PLC0415
-
-    spend, charge = State.spend, Steps.spend
-
-    def spending(self: Any, sid: bytes, *arguments: Any) -> None:
-        with offers.open("a") as file:
-            file.write(f"{sid.hex()} {hashlib.sha256(self.fresh.tobytes()).hexdigest()}\n")
-        spend(self, sid, *arguments)
-
-    def charging(self: Any, spend: Any, at_ms: int) -> None:
-        with offers.open("a") as file:
-            file.write(f"{spend.sid.hex()} {hashlib.sha256(self.offer().tobytes()).hexdigest()}\n")
-        charge(self, spend, at_ms)
-
-    State.spend = spending  # type: ignore[method-assign]
-    Steps.spend = charging  # type: ignore[method-assign]
 
 
 def run(module: str, argv: list[str], out: Connection, err: Connection, orders: Orders) -> None:

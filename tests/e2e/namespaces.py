@@ -1,7 +1,7 @@
 """Nodes that appear to the network as separate machines: one namespace for each, and a wire between them.
 
     node 0 [10.77.0.1] --tun--+
-    node 1 [10.77.0.2] --tun--+--> Wire: routes each packet; delays, drops or blocks it
+    node 1 [10.77.0.2] --tun--+--> Wire: routes each packet; delays or drops it
     ...                     --+
 
 Every packet passes through this process. So the tests need only Linux with namespaces and TUN devices, and a
@@ -22,7 +22,7 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +85,6 @@ class Wire:
         self.conditions = conditions
         self.lost = 0
         self._random = random.Random(seed)
-        self._sides: tuple[frozenset[int], ...] = ()
         self._devices: dict[int, int] = {}
         self.namespaces: list[str] = []
         self._stop_read, self._stop_write = os.pipe()
@@ -114,10 +113,6 @@ class Wire:
     def endpoints(self) -> list[str]:
         """The addresses where the nodes listen."""
         return [f"{_address(number)}:{PORT}" for number in range(len(self.namespaces))]
-
-    def cut(self, *sides: Iterable[int]) -> None:
-        """Blocks packets between nodes of different sides from now on; without sides, lets all pass."""
-        self._sides = tuple(frozenset(side) for side in sides)
 
     def close(self) -> None:
         """Removes the wire and its namespaces."""
@@ -158,24 +153,23 @@ class Wire:
         sender: int,
         late: list[tuple[float, int, int, bytes]],
         last: dict[tuple[int, int], float],
-        order: Iterable[int],
+        order: Iterator[int],
     ) -> None:
         """Reads all packets that a device has to send, and schedules their arrival."""
         with suppress(BlockingIOError):
             while packet := os.read(self._devices[sender], _LONGEST_PACKET):
                 receiver = _receiver(packet)
-                if receiver not in self._devices or not self._passes(sender, receiver):
+                if receiver not in self._devices or not self._passes():
                     continue
                 told = self.conditions
                 at = time.monotonic() + told.delay_s + self._random.uniform(0, told.jitter_s)
                 at = last[sender, receiver] = max(at, last.get((sender, receiver), 0.0))
-                heapq.heappush(late, (at, next(iter(order)), receiver, packet))
+                heapq.heappush(late, (at, next(order), receiver, packet))
 
-    def _passes(self, sender: int, receiver: int) -> bool:
-        is_cut = any((sender in side) != (receiver in side) for side in self._sides)
+    def _passes(self) -> bool:
         is_lost = self._random.random() < self.conditions.loss
-        self.lost += is_cut or is_lost
-        return not (is_cut or is_lost)
+        self.lost += is_lost
+        return not is_lost
 
 
 def _address(number: int) -> str:

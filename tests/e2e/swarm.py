@@ -18,10 +18,8 @@ from types import MappingProxyType
 from protocol.crypto.node_key import NodeKey
 from tests.e2e.dying_peer import Orders
 from tests.e2e.processes import ENOUGH_S, Event, Nursery, Process, free_endpoint
-from tests.run_folders import rows, summary
 
 ADDITIVE, MASKED = "aggregation.protocol=additive", "aggregation.protocol=masked"
-STEPS = ("privacy.mechanism=distributed-dp-sgd", "model.args.sizes=[64,16,10]")
 SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,16,10]")
 
 
@@ -130,21 +128,6 @@ def wait_status(endpoint: str, fits: Callable[[Event], bool], within_s: float = 
                 return said
         assert time.monotonic() < deadline, f"the status that was waited for never came: {said}"
         between.wait(0.02)
-
-
-# -- what a node left behind ---------------------------------------------------------------------------
-
-
-def nothing_twice(out: Path, offers: Path) -> None:
-    """Checks that all spent vectors, over both lives, are distinct, and that the ledger holds all of them."""
-    noted = [line.split() for line in offers.read_text().splitlines()]
-    sids, vectors = zip(*noted, strict=True)
-    assert len(set(sids)) == len(sids)
-    assert len(set(vectors)) == len(vectors)
-    ledger = rows(out, "select sid, round from ledger")
-    assert {sid.hex() for sid, _ in ledger} == set(sids)
-    assert len({round for _, round in ledger}) == len(ledger)
-    assert summary(out)["offers"] == len(ledger)
 
 
 @contextmanager

@@ -119,40 +119,26 @@ def without_column(text: str, name: str) -> str:
     return "".join(",".join(cell for at, cell in enumerate(row) if at != place) + "\n" for row in table)
 
 
-def test_a_column_that_one_lacks_is_left_out_for_all_if_all_say_so(owners: Owners) -> None:
+def test_a_column_that_one_lacks_and_a_class_that_one_has_are_agreed_on_if_all_say_so(owners: Owners) -> None:
     """With privacy, too: which columns a file has is no matter of its rows, and noise does not hide it."""
-    lacking = owners.folders[2] / "ward.csv"
+    with_more, lacking = owners.folders[1] / "ward.csv", owners.folders[2] / "ward.csv"
+    lines = with_more.read_text().splitlines()
+    moved = [line.replace(",ill", ",moved") if at % 3 else line for at, line in enumerate(lines)]
+    with_more.write_text("\n".join(moved) + "\n")
     lacking.write_text(without_column(lacking.read_text(), "smoker"))
-    line = owners.agree(2, *PRIVATE).fails(2)
-    assert "has no column 'smoker'" in line
-    assert "all run node.agree with --leave-out-missing" in line
+    one, other = owners.agree(1, *PRIVATE).fails(2), owners.agree(2, *PRIVATE).fails(2)
+    assert "'moved' is no class of the task" in one
+    assert "all run node.agree with --also-class" in one
+    assert "has no column 'smoker'" in other
+    assert "all run node.agree with --leave-out-missing" in other
 
-    peers = [owners.agree(number, *PRIVATE, more=("--leave-out-missing",)) for number in range(3)]
-    one_digest([peer.ends_well() for peer in peers])
+    more = ("--leave-out-missing", "--also-class", "moved")
+    one_digest([peer.ends_well() for peer in [owners.agree(each, *PRIVATE, more=more) for each in range(3)]])
     task = owners.written()
-    names = [each["name"] for each in task["data"]["schema"]["columns"]]
-    assert names == ["age", "ward", "seen"]
+    assert [each["name"] for each in task["data"]["schema"]["columns"]] == ["age", "ward", "seen"]
+    assert task["data"]["schema"]["target"]["values"] == ["ill", "well", "moved"]
     drafted = tomllib.loads(owners.task.read_text())["model"]["args"]["inputs"]
-    assert task["model"]["args"]["inputs"] == drafted - 1
+    assert (task["model"]["args"]["inputs"], task["model"]["args"]["outputs"]) == (drafted - 1, 3)
     ends = [node.ends_well() for node in [owners.learn(number) for number in range(3)]]
     one_digest(ends)
     assert [end["rounds"] for end in ends] == [2, 2, 2]
-
-
-def test_a_class_that_one_has_is_learned_by_all_if_its_owner_declares_it(owners: Owners) -> None:
-    own = owners.folders[1] / "ward.csv"
-    lines = own.read_text().splitlines()
-    own.write_text(
-        "\n".join(line.replace(",ill", ",moved") if at % 3 else line for at, line in enumerate(lines)) + "\n"
-    )
-    line = owners.agree(1, *PRIVATE).fails(2)
-    assert "'moved' is no class of the task" in line
-    assert "all run node.agree with --also-class" in line
-
-    peers = [owners.agree(number, *PRIVATE, more=("--also-class", "moved")) for number in range(3)]
-    one_digest([peer.ends_well() for peer in peers])
-    task = owners.written()
-    assert task["data"]["schema"]["target"]["values"] == ["ill", "well", "moved"]
-    assert task["model"]["args"]["outputs"] == 3
-    ends = [node.ends_well() for node in [owners.learn(number) for number in range(3)]]
-    one_digest(ends)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.e2e.dying_peer import Orders, WrongClock
 from tests.e2e.processes import Nursery, Process, free_endpoint
 
@@ -17,9 +15,8 @@ def told(doctor: Process, status: int) -> dict[str, dict]:
     return {each["who"]: each for each in map(json.loads, doctor.out.all())}
 
 
-@pytest.mark.parametrize("tls", ["off", "on"])
-def test_nodes_that_run_one_with_a_wrong_clock_one_that_is_missing(make_swarm, nursery: Nursery, tls) -> None:
-    swarm = make_swarm(4, 1_000_000)
+def test_nodes_that_run_one_with_a_wrong_clock_one_that_is_missing(make_swarm, nursery: Nursery) -> None:
+    swarm, tls = make_swarm(4, 1_000_000), "on"
     clocks = {1: Orders(clock=WrongClock(100.0))}
     nodes = [swarm.start(number, "--tls", tls, orders=clocks.get(number)) for number in range(3)]
     for node in nodes:

@@ -15,12 +15,11 @@ import gzip
 import os
 import time
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.documents import Command, commands_of
+from tests.e2e.documents import commands_of
 from tests.e2e.processes import ROOT, Nursery, Process, free_endpoint
 from tests.run_folders import summary
 
@@ -35,45 +34,19 @@ HEADER = (
     "capital-gain, capital-loss, hours-per-week, native-country, outcome"
 )
 
-needs_a_wheel = [
-    pytest.mark.skipif(not WHEEL, reason="needs MURMURATION_WHEEL: .ci/run builds one, and runs this"),
-    pytest.mark.skipif(not DATA, reason="needs MURMURATION_DATA, for the Adult file"),
-    pytest.mark.slow,  # installs torch, then three peers train on all of the Adult file
-]
+MODULES = ("node.init", "node.check", "node", "node.predict")
 
 
-@dataclass(frozen=True)
-class Told:
-    """The commands of README.md, each as the words of its line."""
-
-    environment: tuple[str, ...]
-    install: tuple[str, ...]
-    init: tuple[str, ...]
-    check: tuple[str, ...]
-    node: tuple[str, ...]
-    predict: tuple[str, ...]
-
-    @property
-    def own_data(self) -> tuple[tuple[str, ...], ...]:
-        """The commands after the installation."""
-        return self.init, self.check, self.node, self.predict
-
-
-def told_commands() -> Told:
-    """Returns the commands for own data, and the last environment and installation before them."""
+def told_commands() -> dict[str, tuple[str, ...]]:
+    """Returns the words of the commands in README.md, by module, from the environment to the prediction."""
     commands = commands_of(ROOT / "README.md")
     first = next(place for place, command in enumerate(commands) if command.module == "node.init")
     before, after = commands[first - 1 :: -1], commands[first:]
-    found = (
-        next(command for command in before if command.words[:3] == ("python3", "-m", "venv")),
-        next(command for command in before if command.module == "pip"),
-        *(_first(after, module) for module in ("node.init", "node.check", "node", "node.predict")),
-    )
-    return Told(*(command.words for command in found))
-
-
-def _first(commands: list[Command], module: str) -> Command:
-    return next(command for command in commands if command.module == module)
+    return {
+        "venv": next(one.words for one in before if one.words[:3] == ("python3", "-m", "venv")),
+        "pip": next(one.words for one in before if one.module == "pip"),
+        **{name: next(one.words for one in after if one.module == name) for name in MODULES},
+    }
 
 
 @pytest.fixture
@@ -105,29 +78,26 @@ def done(*processes: Process) -> list[list[str]]:
     return [process.out.all() for process in processes]
 
 
-def test_five_commands_are_told() -> None:
-    told = told_commands()
-
-    assert told.install[:6] == (PYTHON, "-m", "pip", "install", "-c", "constraints.txt")
-    assert told.environment[3:] == (".venv",)
-
-
 def test_the_page_on_data_tells_the_same_commands() -> None:
     """They differ only in file names; the test below runs README.md's commands."""
-    known = {words[2]: options(words) for words in told_commands().own_data}
-    found = [command for command in commands_of(ROOT / "docs" / "data.md") if command.module in known][:3]
-
-    assert [command.module for command in found] == ["node.init", "node.check", "node"]
-    for command in found:
-        assert options(command.words) <= known[str(command.module)], command
+    told = told_commands()
+    assert told["pip"][:6] == (PYTHON, "-m", "pip", "install", "-c", "constraints.txt")
+    assert told["venv"][3:] == (".venv",)
+    found = [one for one in commands_of(ROOT / "docs" / "data.md") if one.module in MODULES][:3]
+    assert [one.module for one in found] == ["node.init", "node.check", "node"]
+    for one in found:
+        assert options(one.words) <= options(told[str(one.module)]), one
 
 
 def options(words: tuple[str, ...]) -> set[str]:
     return {word for word in words if word.startswith("--")}
 
 
-@pytest.mark.parametrize("told", [pytest.param(told_commands(), marks=needs_a_wheel, id="README")])
-def test_five_commands_to_a_first_swarm(nursery: Nursery, owners: list[Path], told: Told) -> None:
+@pytest.mark.skipif(not WHEEL, reason="needs MURMURATION_WHEEL: .ci/run builds one, and runs this")
+@pytest.mark.skipif(not DATA, reason="needs MURMURATION_DATA, for the Adult file")
+@pytest.mark.slow  # installs torch, then three peers train on all of the Adult file
+def test_five_commands_to_a_first_swarm(nursery: Nursery, owners: list[Path]) -> None:
+    told = told_commands()
     anna, begun = owners[0], time.monotonic()
     environment = Path(ENVIRONMENT or anna / ".venv")
 
@@ -137,24 +107,24 @@ def test_five_commands_to_a_first_swarm(nursery: Nursery, owners: list[Path], to
         ]
         return nursery.typed(given, owner)
 
-    done(nursery.typed((*told.environment[:3], str(environment)), ROOT))
-    done(type_in((*told.install[:6], str(Path(str(WHEEL)).absolute())), ROOT))
+    done(nursery.typed((*told["venv"][:3], str(environment)), ROOT))
+    done(type_in((*told["pip"][:6], str(Path(str(WHEEL)).absolute())), ROOT))
     installed = time.monotonic()
 
-    done(type_in(told.init, anna))
+    done(type_in(told["node.init"], anna))
     for other in owners[1:]:
         (other / "ward.toml").write_bytes((anna / "ward.toml").read_bytes())
-    for said in done(*(type_in(told.check, owner) for owner in owners)):
+    for said in done(*(type_in(told["node.check"], owner) for owner in owners)):
         assert said[-1] == "nothing found that would fail"
-    where = told.node.index("--peers") + 1
+    where = told["node"].index("--peers") + 1
     peers = ",".join(free_endpoint() for _ in owners)
-    done(*(type_in((*told.node[:where], peers, *told.node[where + 1 :]), owner) for owner in owners))
+    done(*(type_in((*told["node"][:where], peers, *told["node"][where + 1 :]), owner) for owner in owners))
     learned = time.monotonic()
 
-    outs = [owner / told.node[told.node.index("--out") + 1] for owner in owners]
+    outs = [owner / told["node"][told["node"].index("--out") + 1] for owner in owners]
     assert len({summary(out)["base_digest"] for out in outs}) == 1
 
-    done(type_in(told.predict, anna))
+    done(type_in(told["node.predict"], anna))
     right, most = judged(anna)
     print(
         f"\nfive commands: {learned - begun:.0f} s, of which the installation {installed - begun:.0f} s; "

@@ -23,13 +23,16 @@ def cell(*overrides: str) -> SwarmCell:
     return SwarmCell("arm", load_task("digits", [*SMALL, *overrides]), PEERS)
 
 
-def test_real_nodes_learn_what_the_replay_does_and_are_not_run_twice(tmp_path: Path) -> None:
+def test_real_nodes_learn_and_weigh_as_the_replay_does_and_are_not_run_twice(tmp_path: Path) -> None:
+    """The numbers of rows are summed with the updates."""
     said: list[tuple[int, float]] = []
-    one = cell()
+    weighted = ("aggregation.weighting=samples", "aggregation.sample_cap=1000")
+    one, room = cell(*weighted), LocalRoom(tmp_path, 1, lambda number, figure: None)
     outcome = run_nodes(one, tmp_path, lambda number, figure: said.append((number, figure)))
-    replay = one.replay(LocalRoom(tmp_path, 1, lambda number, figure: None))
+    replay = one.replay(room)
     assert outcome.figures == pytest.approx(replay.figures, abs=0.01), "the secure sum rounds, nothing else"
     assert said[-1] == (ROUNDS, outcome.final)
+    assert cell().replay(room).facts["model sha256"] != replay.facts["model sha256"]
     for name in (WORST, TENTH, SPREAD):
         assert outcome.facts[name] == pytest.approx(replay.facts[name], abs=0.02)
     assert outcome.facts[DISTANCE] == replay.facts[DISTANCE]
@@ -41,20 +44,6 @@ def test_real_nodes_learn_what_the_replay_does_and_are_not_run_twice(tmp_path: P
     again = run_nodes(one, tmp_path, lambda number, figure: None)
     assert (again.figures, again.facts) == (outcome.figures, outcome.facts)
     assert [path.stat().st_mtime_ns for path in summaries] == written
-
-
-@pytest.mark.parametrize("peers", [3, 4])
-def test_real_nodes_weigh_their_updates_as_the_replay_does(tmp_path: Path, peers: int) -> None:
-    """The numbers of rows are summed with the updates; all end with one base."""
-    weighted = ("aggregation.weighting=samples", "aggregation.sample_cap=1000")
-    task = load_task("digits", [*SMALL[:2], *weighted])
-    one = SwarmCell("arm", task, peers)
-    outcome = run_nodes(one, tmp_path, lambda number, figure: None)
-    replay = one.replay(LocalRoom(tmp_path, 1, lambda number, figure: None))
-    plain = SwarmCell("plain", load_task("digits", [*SMALL[:2]]), peers)
-    unweighted = plain.replay(LocalRoom(tmp_path, 1, lambda number, figure: None))
-    assert outcome.figures == pytest.approx(replay.figures, abs=0.01)
-    assert unweighted.facts["model sha256"] != replay.facts["model sha256"]
 
 
 def test_real_nodes_spend_what_the_replay_says(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 from sklearn.datasets import load_digits
 
@@ -142,20 +141,3 @@ def test_the_cells_of_the_notebook_run_in_order(tmp_path, monkeypatch):
     assert [line.split(":")[0] for line in said[1].splitlines()] == ["round 1", "round 2", "round 3"]
     kept = ["".join(part["text"]) for cell in code_cells(NOTEBOOK) for part in cell["outputs"]]
     assert [len(text.splitlines()) for text in kept] == [len(text.splitlines()) for text in said]
-
-
-def test_the_notebook_is_one_of_the_current_format():
-    notebook = json.loads(NOTEBOOK.read_text("utf-8"))
-    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
-    names = [cell["id"] for cell in notebook["cells"]]
-    assert len(set(names)) == len(names)
-    for cell in notebook["cells"]:
-        assert set(cell) >= {"cell_type", "id", "metadata", "source"}
-        assert ("outputs" in cell) == ("execution_count" in cell) == (cell["cell_type"] == "code")
-
-
-@pytest.mark.parametrize("name", ["README.md", "docs/models.md"])
-def test_every_block_of_python_in_a_document_that_is_run_compiles(name):
-    assert scripts(ROOT / name)
-    for script in scripts(ROOT / name):
-        compile(script, name, "exec")

@@ -43,33 +43,33 @@ def results(folder: Path) -> dict[str, Any]:
     return arms
 
 
-@pytest.mark.slow  # two sweeps, one after the other, each in processes that import torch
+@pytest.mark.slow  # a sweep in processes that import torch
 def test_a_sweep_killed_after_its_first_cell_goes_on_and_ends_as_if_it_had_not_been(
     nursery: Nursery, tmp_path: Path
 ) -> None:
-    first = sweep(nursery, tmp_path, "--jobs", "2")
-    first.line("cell 1/", ENOUGH_S)
-    first.send(signal.SIGKILL)
-    assert first.status() == -signal.SIGKILL
+    killed = sweep(nursery, tmp_path, "--jobs", "2")
+    killed.line("cell 1/", ENOUGH_S)
+    killed.send(signal.SIGKILL)
+    assert killed.status() == -signal.SIGKILL
     before = kept(tmp_path)
     assert 1 <= len(before) < IN_ALL
-    second = sweep(nursery, tmp_path, "--jobs", "1")
-    assert second.status(ENOUGH_S) == 0, second.told()
+    for name in ("out", "whole"):
+        request = Request(rounds=ROUNDS, jobs=1, out=tmp_path / name)
+        run(scenario_of(STUDY), request, Console(file=io.StringIO()))
     after = kept(tmp_path)
     assert len(after) == IN_ALL
     assert {name: after[name] for name in before} == before
-    run(
-        scenario_of(STUDY),
-        Request(rounds=ROUNDS, jobs=1, out=tmp_path / "whole"),
-        Console(file=io.StringIO()),
-    )
     assert results(tmp_path / "out") == results(tmp_path / "whole")
 
 
+@pytest.mark.slow  # Ray starts its processes, and each worker imports torch
+@pytest.mark.parametrize("engine", ["inline", "ray"])
 def test_an_interrupted_sweep_ends_with_one_line_and_keeps_what_is_finished(
-    nursery: Nursery, tmp_path: Path
+    nursery: Nursery, tmp_path: Path, engine: str
 ) -> None:
-    stopped = sweep(nursery, tmp_path, "--jobs", "2")
+    if engine == "ray":
+        pytest.importorskip("ray")
+    stopped = sweep(nursery, tmp_path, "--engine", engine, "--jobs", "2")
     stopped.line("cell 1/", ENOUGH_S)
     stopped.send(signal.SIGINT)
     assert stopped.status(ENOUGH_S) == INTERRUPTED
@@ -77,24 +77,3 @@ def test_an_interrupted_sweep_ends_with_one_line_and_keeps_what_is_finished(
     assert stopped.err.all() == ["scenarios: interrupted; what was done is kept"]
     assert 1 <= len(kept(tmp_path)) < IN_ALL
     assert not (tmp_path / "out" / "result.json").exists()
-
-
-@pytest.mark.slow  # Ray starts its processes, and each worker imports torch
-def test_an_interrupted_sweep_on_ray_says_no_more_than_that(nursery: Nursery, tmp_path: Path) -> None:
-    pytest.importorskip("ray")
-    stopped = sweep(nursery, tmp_path, "--engine", "ray", "--jobs", "2")
-    stopped.line("cell 1/", ENOUGH_S)
-    stopped.send(signal.SIGINT)
-    assert stopped.status(ENOUGH_S) == INTERRUPTED
-    stopped.err.join()
-    assert stopped.err.all() == ["scenarios: interrupted; what was done is kept"]
-    assert 1 <= len(kept(tmp_path)) < IN_ALL
-
-
-def test_a_bad_command_line_is_one_line_and_nothing_is_written(nursery: Nursery, tmp_path: Path) -> None:
-    stopped = sweep(nursery, tmp_path, "--set", "scenario.mechanism=nowhere.at:All")
-    assert stopped.status() == 2
-    stopped.err.join()
-    (line,) = stopped.err.all()
-    assert "'nowhere.at:All' cannot be imported" in line
-    assert list(tmp_path.iterdir()) == []

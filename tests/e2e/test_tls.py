@@ -5,12 +5,10 @@ from __future__ import annotations
 import signal
 import ssl
 
-import pytest
-
 from node.addresses import split_endpoint
 from node.net.tls import vouched_for
 from tests.e2e.processes import Nursery, free_endpoint
-from tests.e2e.swarm import Swarm, one_digest
+from tests.e2e.swarm import one_digest
 from tests.run_folders import history
 
 ON, OFF = ("--tls", "on"), ("--tls", "off")
@@ -22,17 +20,11 @@ def answering(endpoint: str) -> bytes:
     return vouched_for(ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(split_endpoint(endpoint))))
 
 
-def first_three(swarm: Swarm, pinned: bool) -> str:
-    """Returns --peers with the first three nodes."""
-    pins = [f"{key.hex()}@" if pinned else "" for key in swarm.keys[:3]]
-    return ",".join(pin + endpoint for pin, endpoint in zip(pins, swarm.endpoints, strict=False))
-
-
-@pytest.mark.parametrize("pinned", [False, True], ids=["unpinned", "pinned"])
-def test_a_swarm_under_tls_and_one_that_comes_without(make_swarm, pinned: bool) -> None:
+def test_a_pinned_swarm_under_tls_and_one_that_comes_without(make_swarm) -> None:
     """Two nodes wait until the one without TLS is refused; then the third that they need starts."""
     swarm = make_swarm(4, 3, "aggregation.min_participants=3")
-    peers = ("--peers", first_three(swarm, pinned))
+    pinned = zip(swarm.keys[:3], swarm.endpoints[:3], strict=True)
+    peers = ("--peers", ",".join(f"{key.hex()}@{endpoint}" for key, endpoint in pinned))
     nodes = [swarm.start(number, *peers, *ON, "--wait", "forever") for number in range(2)]
     assert {node.event("started")["links"] for node in nodes} == {LINKS}
     plain = swarm.start(3, *peers, *OFF)

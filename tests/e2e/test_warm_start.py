@@ -14,8 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from scenarios.frame.children import Child, Children, last_line
 from tests.e2e.processes import ENOUGH_S, free_endpoint
 
@@ -74,7 +72,7 @@ def started(children: Children, folder: Path) -> Child:
     """Starts a node that waits for a peer; returns it once it has begun to train."""
     here = free_endpoint()
     words = ("--peers", f"{here},{free_endpoint()}", "--listen", here, "--shard", "0/2", "--json")
-    child = children.start("node", folder / "log", COMMAND, "node", folder, *words, "--out", "run")
+    child = children.start(folder.name, folder / "log", COMMAND, "node", folder, *words, "--out", "run")
     while not (child.log.exists() and '"training"' in child.log.read_text("utf-8")):
         children.running()
         children.wait(0.01)
@@ -109,20 +107,17 @@ def test_the_warm_parent_has_one_thread_and_a_child_nothing_of_its_parents(tmp_p
     }
 
 
-@pytest.mark.parametrize(
-    ("sign", "status"), [(signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGKILL, -9)]
-)
-def test_a_node_ends_at_a_signal_as_one_that_starts_by_itself(tmp_path: Path, sign: int, status: int) -> None:
-    with Children() as children:
-        child = started(children, tmp_path)
-        assert child.process.pid is not None
-        os.kill(child.process.pid, sign)
-        assert ended(child) == status
-    assert "Traceback" not in child.log.read_text("utf-8")
-    assert (tmp_path / "run" / "summary.json").exists() == (status == 130)
-
-
-def test_an_error_of_the_user_is_one_line_and_its_status(tmp_path: Path) -> None:
+def test_a_node_ends_as_one_that_starts_by_itself_at_a_signal_or_with_one_line(tmp_path: Path) -> None:
+    for sign, status in ((signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGKILL, -9)):
+        folder = tmp_path / sign.name
+        folder.mkdir()
+        with Children() as children:
+            child = started(children, folder)
+            assert child.process.pid is not None
+            os.kill(child.process.pid, sign)
+            assert ended(child) == status
+        assert "Traceback" not in child.log.read_text("utf-8")
+        assert (folder / "run" / "summary.json").exists() == (status == 130)
     with Children() as children:
         child = children.start("one", tmp_path / "log", COMMAND, "node", tmp_path, "--peers", "nowhere")
         assert ended(child) == 2
