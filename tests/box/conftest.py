@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from tests.box.box import Box
+from tests.box.disk import folder_in_memory
 from tests.box.invariants import all_rules
-from tests.box.memory import folder_in_memory
 
 MakeBox = Callable[..., Box]
 

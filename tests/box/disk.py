@@ -15,12 +15,22 @@ import shutil
 import sqlite3
 import stat
 import tempfile
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+
+_MEMORY = Path("/dev/shm")
 
 Files = dict[Path, bytes | None]
 """The content of each file below a folder; None for a folder."""
+
+
+@contextmanager
+def folder_in_memory() -> Iterator[Path]:
+    """Yields a new folder, in memory where there is such a place: SQLite waits for a disk at each commit."""
+    place = _MEMORY if os.access(_MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="murmuration-box-", dir=place) as folder:
+        yield Path(folder)
 
 
 class Killed(BaseException):

@@ -11,6 +11,8 @@ import pytest
 
 from mechanisms.accounting.ledger import Event, Ledger, event_from_text, spent
 from protocol.wire.messages import Sid
+from tests.box.box import BoxNode
+from tests.box.invariants import ChargedFirst
 from tests.run_folders import fact, rows, summary
 
 
@@ -38,6 +40,14 @@ def charges(folder: Path) -> list[Charge]:
             folder, "select sid, round, events, epsilon, delta from ledger order by round, at_ms"
         )
     ]
+
+
+def booked_once(node: BoxNode) -> None:
+    """Checks that a node's ledger holds all that has left it, each session and each round once."""
+    (rule,) = (one for one in node.box.watchers if isinstance(one, ChargedFirst))
+    found = charges(node.folder)
+    assert rule.offered[node.number] <= {charge.sid for charge in found}
+    assert len({charge.round for charge in found}) == len({charge.sid for charge in found}) == len(found)
 
 
 def sound(folder: Path, budget: float, delta: float) -> list[Charge]:

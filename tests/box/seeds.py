@@ -194,17 +194,10 @@ class Run:
 
     def _set_clock(self, node: BoxNode) -> Callable[[], None]:
         by_s = self.rng.choice((-600.0, -20.0, 20.0, 600.0))
-
-        def setting() -> None:
-            node.skew_s += by_s
-
-        return setting
+        return lambda: setattr(node, "skew_s", node.skew_s + by_s)
 
     def _fill(self, node: BoxNode) -> Callable[[], None]:
-        def filling() -> None:
-            node.disk.is_full = True
-
-        return filling
+        return lambda: setattr(node.disk, "is_full", True)
 
     def _terminate(self, node: BoxNode) -> Callable[[], None]:
         return lambda: node.tell_to_end() if node.engine is not None else None

@@ -16,7 +16,7 @@ from node.init import __main__ as init
 from protocol.wire.messages import Share, Sum
 from tests.box.box import Box, BoxNode
 from tests.box.ledgers import charges
-from tests.box.sessions import SessionMoment, Sessions
+from tests.box.moments import Moment, dies
 from tests.box.test_privacy import participants, to_one_model
 from tests.own_data import ward
 from tests.run_folders import fact
@@ -71,21 +71,13 @@ def totals(folder: Path) -> list[float]:
     return found
 
 
-def dies(box: Box, moment: SessionMoment, power: bool) -> None:
-    """One dies at this moment, and comes back."""
-    victim = box.nodes[-1]
-    Sessions(victim).at(moment, lambda: victim.kill(power=power))
-    box.start_all()
-    box.run(until=lambda: victim.is_over)
-    victim.start()
-
-
 @pytest.mark.parametrize("power", [False, True], ids=["killed", "power-lost"])
 def test_a_peer_that_dies_with_its_sums_on_the_way_comes_back_and_no_share_is_overspent(
     owners: Box, power: bool
 ) -> None:
     """The first attempt fails for all three; the next one draws new noise and is charged."""
-    dies(owners, SessionMoment(Sum, 1, 1), power)
+    dies(owners.nodes[-1], Moment(Sum, session=1), power=power)
+    owners.nodes[-1].start()
     task = agreed(owners)
     assert task["privacy"]["epsilon"] == pytest.approx(EPSILON * (1 - SHARE))
     assert task["privacy"]["delta"] == pytest.approx(DELTA * (1 - SHARE))
@@ -107,7 +99,8 @@ def test_a_peer_that_dies_with_its_sums_on_the_way_comes_back_and_no_share_is_ov
 def test_sums_that_did_not_leave_are_offered_again_as_they_are_and_charged_once(
     owners: Box, power: bool
 ) -> None:
-    dies(owners, SessionMoment(Share, 1, 1), power)
+    dies(owners.nodes[-1], Moment(Share, session=1), power=power)
+    owners.nodes[-1].start()
     agreed(owners)
     for node in owners.nodes:
         (charge,) = charges(node.folder)

@@ -16,8 +16,8 @@ from node.runtime.events import RoundStarted
 from protocol.wire.masked_messages import Check, Join, JoinCertificate, Masked, Release, Total
 from protocol.wire.messages import Accepted, Group, Share, Sum
 from tests.box.box import Box, BoxNode
+from tests.box.ledgers import booked_once
 from tests.box.moments import Moment
-from tests.box.offers import Offers
 
 PEERS, ROUNDS = 5, 10
 COORDINATOR, MEMBER = 0, 3
@@ -80,13 +80,8 @@ KILLS = [
 ]
 
 
-@pytest.fixture
-def offers(monkeypatch: pytest.MonkeyPatch) -> Offers:
-    return Offers(monkeypatch)
-
-
 @pytest.mark.parametrize("kill", KILLS, ids=lambda kill: kill.name)
-def test_one_of_five_killed(make_box, offers: Offers, kill: Kill) -> None:
+def test_one_of_five_killed(make_box, kill: Kill) -> None:
     box: Box = make_box(PEERS, ROUNDS, *kill.protocol)
     victim, others = box.nodes[kill.who], [node for node in box.nodes if node.number != kill.who]
     if kill.moment:
@@ -109,7 +104,7 @@ def test_one_of_five_killed(make_box, offers: Offers, kill: Kill) -> None:
         went_on(node, kill)
     caught_up(victim)
     for node in box.nodes:
-        offers.check(node)
+        booked_once(node)
 
 
 def at_rest(node: BoxNode, kill: Kill) -> None:

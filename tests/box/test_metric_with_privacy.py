@@ -10,7 +10,7 @@ from mechanisms.accounting.ledger import Gaussian
 from protocol.wire.masked_messages import Masked, Release
 from tests.box.box import STEPS, Box, BoxNode, own_rows
 from tests.box.ledgers import charges
-from tests.box.sessions import SessionMoment, Sessions
+from tests.box.moments import Moment, dies
 from tests.box.test_privacy import participants, to_one_model
 
 PEERS, ROUNDS, EVERY, DEAD = 5, 3, 5, 3
@@ -66,22 +66,19 @@ def test_all_see_about_the_metric_of_all_rows_beside_their_own(make_box) -> None
 
 
 KILLS = {
-    "charged-and-nothing-sent": SessionMoment(Masked, 1, EVERY),
-    "some-have-its-counts": SessionMoment(Masked, 3, EVERY),
-    "all-have-its-counts": SessionMoment(Masked, 4, EVERY, after=True),
-    "charged-ahead-and-not-offered": SessionMoment(Release, 4, EVERY - 1, after=True),
+    "charged-and-nothing-sent": (Moment(Masked, 1, EVERY), True),
+    "some-have-its-counts": (Moment(Masked, 3, EVERY), False),
+    "all-have-its-counts": (Moment(Masked, 4, EVERY, leaving=True), True),
+    "charged-ahead-and-not-offered": (Moment(Release, 4, EVERY - 1, leaving=True), True),
 }
 
 
-@pytest.mark.parametrize("power", [False, True], ids=["killed", "power-lost"])
-@pytest.mark.parametrize("moment", KILLS.values(), ids=KILLS)
-def test_one_of_five_dies_around_its_counts(make_box, moment: SessionMoment, power: bool) -> None:
+@pytest.mark.parametrize(("moment", "power"), KILLS.values(), ids=KILLS)
+def test_one_of_five_dies_around_its_counts(make_box, moment: Moment, power: bool) -> None:
     """What it was charged stands; its next counts have noise and a charge of their own; all figures agree."""
     box = shared(make_box)
     victim = box.nodes[DEAD]
-    Sessions(victim).at(moment, lambda: victim.kill(power=power))
-    box.start_all()
-    box.run(until=lambda: victim.is_over)
+    dies(victim, moment, power=power)
     before = counted(victim)
     assert before == [0, 0, 0, 0, 1], "on disk before anything of the offer has left"
     victim.start()

@@ -18,10 +18,11 @@ from mechanisms.accounting.ledger import (
     releases_noise_multiplier,
     spent,
 )
-from protocol.wire.messages import Accepted, Message, Share, Sum
+from protocol.wire.messages import Accepted, Share, Sum
 from tests.box.box import Box
 from tests.box.invariants import ChargedFirst
 from tests.box.ledgers import Charge, charges, pending, sound
+from tests.box.moments import Moment, dies
 from tests.run_folders import fact
 
 ROUNDS, BUDGET, DELTA = 4, 8.0, 1e-5
@@ -154,28 +155,21 @@ MEMBERS, VICTIM, LONG = 4, 3, 5
 ALL = ("aggregation.protocol=additive", f"aggregation.min_participants={MEMBERS}")
 
 
-@dataclass(frozen=True)
-class Fate:
-    """The message of the second session before which a node is gone, or right `after` it."""
-
-    kind: type[Message]
-    nth: int
-    way: str = "out"
-    after: bool = False
-
-
-AFTER_THE_CHARGE = [
-    pytest.param(Fate(Sum, 1), id="no-sum-sent"),
-    pytest.param(Fate(Sum, 2), id="one-sum-sent"),
-    pytest.param(Fate(Sum, MEMBERS - 1, after=True), id="all-sums-sent"),
-]
-BEFORE_THE_CHARGE = [
-    pytest.param(Fate(Accepted, 1, way="in"), id="ready"),
-    pytest.param(Fate(Share, 1, way="in"), id="no-share-received"),
-    pytest.param(Fate(Share, MEMBERS - 1, way="in"), id="one-share-missing"),
-]
+KILLED, POWER_LOST = False, True
+AFTER_THE_CHARGE = {
+    "no-sum-sent": (Moment(Sum), "dp-sgd", POWER_LOST),
+    "no-sum-sent, killed": (Moment(Sum), "aldp", KILLED),
+    "one-sum-sent": (Moment(Sum, 2), "aldp", KILLED),
+    "one-sum-sent, power-lost": (Moment(Sum, 2), "dp-sgd", POWER_LOST),
+    "all-sums-sent": (Moment(Sum, MEMBERS - 1, leaving=True), "aldp", POWER_LOST),
+}
+BEFORE_THE_CHARGE = {
+    "ready": (Moment(Accepted, way="in"), "dp-sgd", POWER_LOST),
+    "no-share-received": (Moment(Share, way="in"), "ldp", KILLED),
+    "one-share-missing": (Moment(Share, MEMBERS - 1, way="in"), "dp-sgd", KILLED),
+    "one-share-missing, power-lost": (Moment(Share, MEMBERS - 1, way="in"), "ldp", POWER_LOST),
+}
 """With the last share the offer is charged, whether or not the node's own shares have left by then."""
-LOST = pytest.mark.parametrize("power", [False, True], ids=["killed", "power-lost"])
 
 
 @dataclass(frozen=True)
@@ -189,22 +183,10 @@ class Death:
     after: list[Charge]
 
 
-def dies_and_comes_back(box: Box, fate: Fate, power: bool) -> Death:
+def dies_and_comes_back(box: Box, moment: Moment, power: bool) -> Death:
+    """It dies in its second session."""
     victim = box.nodes[VICTIM]
-    box.start_all()
-    box.run(until=victim.has_aggregated)
-
-    first = charges(victim.folder)[0].sid
-
-    def die() -> None:
-        victim.kill(power=power)
-
-    def fits(message: Any) -> bool:
-        return isinstance(message, Accepted) or message.sid != first
-
-    act = (lambda: box.at(0.0, die)) if fate.after else die
-    victim.before_message(act, fate.way, fate.kind, fate.nth, fits)
-    box.run(until=lambda: victim.is_over)
+    dies(victim, moment, power=power)
     out = victim.folder
     left = charges(out), pending(out), fact(out, "fresh") is not None, json.loads(fact(out, "memory"))
     victim.start()
@@ -218,14 +200,12 @@ def dies_and_comes_back(box: Box, fate: Fate, power: bool) -> Death:
     return Death(*left, after)
 
 
-@LOST
-@pytest.mark.parametrize("mechanism", ["dp-sgd", "aldp"])
-@pytest.mark.parametrize("fate", AFTER_THE_CHARGE)
+@pytest.mark.parametrize(("moment", "mechanism", "power"), AFTER_THE_CHARGE.values(), ids=AFTER_THE_CHARGE)
 def test_what_was_charged_before_a_death_is_charged_once(
-    make_box, mechanism: str, fate: Fate, power: bool
+    make_box, moment: Moment, mechanism: str, power: bool
 ) -> None:
     box = make_box(MEMBERS, LONG, *ALL, *private(mechanism, LONG))
-    death = dies_and_comes_back(box, fate, power)
+    death = dies_and_comes_back(box, moment, power)
     assert [charge.round for charge in death.before] == [1, 2]
     assert (death.pending, death.fresh) == ((), False), "what is spent is not fresh"
     assert len(death.memory) == (1 if mechanism == "aldp" else 0)
@@ -233,20 +213,18 @@ def test_what_was_charged_before_a_death_is_charged_once(
     assert [(charge.round, len(charge.events)) for charge in death.after] == [
         (n, 1) for n in range(1, LONG + 1)
     ]
-    arrived = 0 if power else fate.nth - 1 + fate.after
+    arrived = 0 if power else moment.nth - 1 + moment.leaving
     for number in range(VICTIM):
         assert participants(box, number) == [MEMBERS, MEMBERS if number < arrived else 0, *[MEMBERS] * 3]
 
 
-@LOST
-@pytest.mark.parametrize("mechanism", ["dp-sgd", "ldp"])
-@pytest.mark.parametrize("fate", BEFORE_THE_CHARGE)
+@pytest.mark.parametrize(("moment", "mechanism", "power"), BEFORE_THE_CHARGE.values(), ids=BEFORE_THE_CHARGE)
 def test_an_offer_that_a_death_prevented_costs_nothing(
-    make_box, mechanism: str, fate: Fate, power: bool
+    make_box, moment: Moment, mechanism: str, power: bool
 ) -> None:
     """With dp-sgd its training is pending; the next offer, which contains it, is charged for it."""
     box = make_box(MEMBERS, LONG, *ALL, *private(mechanism, LONG))
-    death = dies_and_comes_back(box, fate, power)
+    death = dies_and_comes_back(box, moment, power)
     assert [charge.round for charge in death.before] == [1]
     assert death.fresh
     assert len(death.pending) == (1 if mechanism == "dp-sgd" else 0)

@@ -32,6 +32,22 @@ def test_a_swarm_survives_mixed_faults(seed: int, memory) -> None:
     run_seed(seed, memory / "box")
 
 
+def test_a_seed_gives_one_trace_and_another_seed_another(memory) -> None:
+    one, again, other = (run_seed(seed, memory / str(life)).trace for life, seed in enumerate((7, 7, 8)))
+    assert one == again
+    assert one != other
+
+
+def test_what_was_not_synced_is_lost_with_power_and_kept_by_a_kill(make_box) -> None:
+    box = make_box(3, 1)
+    node = box.nodes[0]
+    unsynced = node.folder / "unsynced"
+    unsynced.write_text("here")
+    assert unsynced in node.disk.written()
+    assert {unsynced in node.disk.on_disk(box.rng) for _ in range(20)} == {True, False}
+    assert (node.folder / "node.key") in node.disk.on_disk(box.rng)
+
+
 # -- planted faults ------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ import pytest
 from protocol.wire.masked_messages import Check, Join, JoinCertificate, Masked, Release, Total
 from tests.box.box import STEPS, Box, BoxNode
 from tests.box.ledgers import charges
-from tests.box.sessions import SessionMoment, Sessions
+from tests.box.moments import Moment, dies
 from tests.box.test_privacy import participants, to_one_model
 from tests.run_folders import fact
 
@@ -36,7 +36,7 @@ class Kill:
     """
 
     name: str
-    moment: SessionMoment
+    moment: Moment
     charged: int
     overrides: tuple[str, ...] = ()
 
@@ -47,17 +47,17 @@ NEXT = EVERY + 1
 
 
 KILLS = [
-    Kill("no-join-sent", SessionMoment(Join, 1, NEXT), EVERY),
-    Kill("some-joins-sent", SessionMoment(Join, 3, NEXT), EVERY),
-    Kill("certificate-not-passed-on", SessionMoment(JoinCertificate, 1, NEXT), EVERY),
-    Kill("charged-and-nothing-sent", SessionMoment(Masked, 1, 3), 3),
-    Kill("some-have-its-vector", SessionMoment(Masked, 3, 3), 3),
-    Kill("all-have-its-vector", SessionMoment(Masked, 4, 3, after=True), 3),
-    Kill("some-releases-sent", SessionMoment(Release, 2, 3), 4),
-    Kill("reducer-sent-some-totals", SessionMoment(Total, 3, 3), 3, WIDE),
-    Kill("some-checks-sent", SessionMoment(Check, 2, 3), 3, WIDE),
-    Kill("voted-in-the-first-step", SessionMoment(Release, 4, 1, after=True), 2),
-    Kill("voted-in-the-last-step", SessionMoment(Release, 4, EVERY, after=True), EVERY),
+    Kill("no-join-sent", Moment(Join, 1, NEXT), EVERY),
+    Kill("some-joins-sent", Moment(Join, 3, NEXT), EVERY),
+    Kill("certificate-not-passed-on", Moment(JoinCertificate, 1, NEXT), EVERY),
+    Kill("charged-and-nothing-sent", Moment(Masked, 1, 3), 3),
+    Kill("some-have-its-vector", Moment(Masked, 3, 3), 3),
+    Kill("all-have-its-vector", Moment(Masked, 4, 3, leaving=True), 3),
+    Kill("some-releases-sent", Moment(Release, 2, 3), 4),
+    Kill("reducer-sent-some-totals", Moment(Total, 3, 3), 3, WIDE),
+    Kill("some-checks-sent", Moment(Check, 2, 3), 3, WIDE),
+    Kill("voted-in-the-first-step", Moment(Release, 4, 1, leaving=True), 2),
+    Kill("voted-in-the-last-step", Moment(Release, 4, EVERY, leaving=True), EVERY),
 ]
 
 
@@ -77,9 +77,7 @@ DEATHS = [
 def test_one_of_five_dies(make_box, kill: Kill, power: bool) -> None:
     box = steps_box(make_box, *kill.overrides)
     victim = box.nodes[DEAD]
-    Sessions(victim).at(kill.moment, lambda: victim.kill(power=power))
-    box.start_all()
-    box.run(until=lambda: victim.is_over)
+    dies(victim, kill.moment, power=power)
     assert len(charges(victim.folder)) == kill.charged
     victim.start()
     to_one_model(box)
@@ -147,17 +145,3 @@ def test_groups_of_three_add_shares_and_share_their_noise(make_box) -> None:
         assert node.summary["privacy"]["honest"] == 1
         assert [line["steps"] for line in node.history] == [EVERY] * ROUNDS
         assert participants(box, node.number) == [3] * ROUNDS
-
-
-def test_a_member_with_another_mechanism_or_assumption_is_refused_in_one_line(make_box) -> None:
-    box = steps_box(make_box, peers=3, least=3)
-    *others, refused = box.nodes
-    for node in others:
-        node.start()
-    box.run_for(1.0)
-    refused.start("--set", "privacy.honest=1")
-    box.run(until=lambda: refused.is_over)
-    assert refused.status == 2
-    assert "privacy.honest" in refused.lines[-1]
-    assert "\n" not in refused.lines[-1]
-    assert all(node.is_up for node in others)

@@ -22,8 +22,7 @@ def replace_tracker(box: Box) -> tuple[str, str]:
     return key, OTHER.public.hex()
 
 
-@pytest.mark.parametrize("tls", ["auto", "on"])
-@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize(("tls", "pinned"), [("auto", False), ("on", True)])
 def test_another_tracker_in_the_place_of_the_first_ends_every_node(make_box, tls: str, pinned: bool) -> None:
     box = make_box(3, 1000, options=("--tls", tls))
     tracker = box.with_tracker("--tls", tls)
