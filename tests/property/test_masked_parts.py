@@ -20,9 +20,6 @@ SECRETS = st.integers(0, PRIME - 1) | st.sampled_from([0, 1, PRIME - 1, 2**254 -
 WORDS = st.integers(0, 2**32 - 1) | st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**32 - 1])
 
 
-# -- Shamir's shares -----------------------------------------------------------------------------------
-
-
 @st.composite
 def splits(draw):
     """Draws (secret, threshold, members, shares)."""
@@ -36,7 +33,6 @@ def splits(draw):
 def test_any_threshold_or_more_shares_in_any_order_give_the_secret(case, data):
     secret, threshold, members, shares = case
     some = data.draw(st.permutations(range(members)))[: data.draw(st.integers(threshold, members))]
-
     assert combine([shares[number] for number in some], weights(some)) == secret
     assert [from_bytes(to_bytes(share)) for share in shares] == list(shares)
 
@@ -49,7 +45,6 @@ def test_any_threshold_less_one_shares_are_those_of_any_other_secret_too(case, o
     points = {0: other, **{number + 1: shares[number] for number in known}}
     again = [_through(points, number + 1) for number in range(members)]
     some = data.draw(st.permutations(range(members)))[:threshold]
-
     assert [again[number] for number in known] == [shares[number] for number in known]
     assert combine([again[number] for number in some], weights(some)) == other
 
@@ -73,21 +68,7 @@ def test_a_changed_share_gives_another_secret(case, data, change):
     wrong = [shares[number] for number in some]
     at = data.draw(st.integers(0, threshold - 1))
     wrong[at] = (wrong[at] + change) % PRIME
-
     assert combine(wrong, weights(some)) != secret
-
-
-@given(st.binary(max_size=40))
-def test_any_bytes_are_a_number_of_the_field_or_refused(data):
-    try:
-        value = from_bytes(data)
-    except RemoteProtocolError:
-        assert len(data) != 32 or int.from_bytes(data, "little") >= PRIME
-    else:
-        assert to_bytes(value) == data
-
-
-# -- masks ---------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=25)
@@ -99,19 +80,14 @@ def test_in_the_sum_of_all_only_what_was_encoded_and_the_own_masks_are_left(seed
     total = np.zeros(words, dtype="<u4")
     for i, line in enumerate(lines):
         masked = line.copy()
-        for j in range(len(seeds)):
-            if i != j:
-                seed = mask_keys.pair_seed(secrets[i], public[j], bytes(32), bytes([i]) * 32, bytes([j]) * 32)
-                (Stream.add_to if i < j else Stream.subtract_from)(Stream(seed), masked, 4 * block)
+        for j in (j for j in range(len(seeds)) if j != i):
+            seed = mask_keys.pair_seed(secrets[i], public[j], bytes(32), bytes([i]) * 32, bytes([j]) * 32)
+            (Stream.add_to if i < j else Stream.subtract_from)(Stream(seed), masked, 4 * block)
         Stream(seeds[i]).add_to(masked, 4 * block)
         total += masked
     for seed in seeds:
         Stream(seed).subtract_from(total, 4 * block)
-
     np.testing.assert_array_equal(total, np.sum(lines, axis=0, dtype=np.uint32))
-
-
-# -- sums and carries ----------------------------------------------------------------------------------
 
 
 @st.composite
@@ -130,30 +106,36 @@ def integers(vectors: np.ndarray) -> list[int]:
     return [sum(column) for column in vectors.T.tolist()]
 
 
-@given(sums())
-def test_sums_over_any_members_are_those_of_integers_and_their_carries_survive(case):
+@given(sums(), SEEDS)
+def test_sums_over_any_members_are_those_of_integers_survive_as_carries_and_pass_the_check(case, seed):
     vectors, members = case
     words = vectors.shape[1]
     total, carries = add_up([line.tobytes() for line in vectors], words)
     packed = pack(carries, members)
-
     whole = [low + 2**32 * high for low, high in zip(total.tolist(), carries.tolist(), strict=True)]
     assert whole == integers(vectors)
     assert len(packed) == packed_bytes(words, members)
     assert unpack(packed, words, members).tolist() == carries.tolist()
+    check = check_of(vectors, members, seed)
+    assert accepts(check, vectors, whole)
+    assert len(set(check.primes)) == CHECKS
+    assert all(2**30 < prime < 2**31 and pow(11, prime - 1, prime) == 1 for prime in check.primes)
 
 
-@given(st.binary(max_size=12), st.integers(0, 12), st.integers(1, 64))
-def test_any_bytes_are_packed_carries_or_refused(payload, words, members):
+@given(st.binary(max_size=12), st.integers(0, 12), st.integers(1, 64), st.binary(min_size=30, max_size=34))
+def test_any_bytes_are_packed_carries_or_refused_and_so_are_numbers_of_the_field(
+    payload, words, members, data
+):
+    try:
+        assert to_bytes(from_bytes(data)) == data
+    except RemoteProtocolError:
+        assert len(data) != 32 or int.from_bytes(data, "little") >= PRIME
     try:
         carries = unpack(payload, words, members)
     except RemoteProtocolError:
         return
     assert carries.max(initial=0) < members
     assert pack(carries, members) == payload
-
-
-# -- the check -----------------------------------------------------------------------------------------
 
 
 def accepts(check: Coefficients, vectors: np.ndarray, claimed: Sequence[int]) -> bool:
@@ -168,13 +150,6 @@ def check_of(vectors: np.ndarray, members: int, seed: bytes) -> Coefficients:
     return Coefficients(seed, Layout(vectors.shape[1] - 1, members))
 
 
-@given(sums(), SEEDS)
-def test_the_check_accepts_the_sum_of_any_members(case, seed):
-    vectors, members = case
-
-    assert accepts(check_of(vectors, members, seed), vectors, integers(vectors))
-
-
 @given(sums(), SEEDS, st.data())
 def test_the_check_refuses_any_error_of_words_and_carries(case, seed, data):
     """+-1, 2^31, a carry alone, a known prime, a drawn prime, or any error in some of the words."""
@@ -186,7 +161,6 @@ def test_the_check_refuses_any_error_of_words_and_carries(case, seed, data):
     for place in places:
         claimed[place] = min(64 * 2**32 - 1, max(0, claimed[place] + data.draw(errors)))
     assume(claimed != integers(vectors))
-
     assert not accepts(check, vectors, claimed)
 
 
@@ -197,13 +171,4 @@ def test_the_check_refuses_two_words_changed_places(case, seed, data):
     one, other = (data.draw(st.integers(0, len(claimed) - 1)) for _ in range(2))
     assume(claimed[one] != claimed[other])
     claimed[one], claimed[other] = claimed[other], claimed[one]
-
     assert not accepts(check_of(vectors, members, seed), vectors, claimed)
-
-
-@given(SEEDS)
-def test_primes_are_three_different_ones_of_31_bits(seed):
-    primes = Coefficients(seed, Layout(3, 4)).primes
-
-    assert len(set(primes)) == CHECKS
-    assert all(2**30 < prime < 2**31 and pow(11, prime - 1, prime) == 1 for prime in primes)

@@ -5,8 +5,6 @@ decoded sum minus a float64 sum of the same rows (mechanisms.audits.residuals ha
 are fixed; a right mechanism would be refuted with probability 1e-6.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

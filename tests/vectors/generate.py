@@ -66,24 +66,9 @@ class Member:
         self.number = number
 
     def announce(self, initial: list[Any], following: bool = False, bound: Sequence[bytes] = ()) -> list[Any]:
-        fields: list[Any] = [
-            self.key,
-            f"127.0.0.1:{7000 + self.number}",
-            "digits",
-            ref.parameters_hash(PARAMETERS),
-            3,
-        ]
-        fields += [
-            bytes([self.number]) * 16,
-            70_000 + self.number,
-            2**40 + self.number,
-            200 + self.number,
-            initial,
-            False,
-            following,
-            list(bound),
-            bytes(32),
-        ]
+        n, parameters = self.number, ref.parameters_hash(PARAMETERS)
+        fields: list[Any] = [self.key, f"127.0.0.1:{7000 + n}", "digits", parameters, 3, bytes([n]) * 16]
+        fields += [70_000 + n, 2**40 + n, 200 + n, initial, False, following, list(bound), bytes(32)]
         return [*fields, ref.sign(self.secret, b"announce", [*fields, b""])]
 
     def ready(self, initial: list[Any], coordinator: bytes) -> list[Any]:
@@ -113,13 +98,13 @@ def hexed(value: Any) -> Any:
 def session() -> Json:
     group = [READYS, ATTEMPT, KEYS[0], EXCUSED, KEYS]
     blank = [*READYS[:2], [*READYS[2][:2], bytes(16), *READYS[2][3:]]]
-    changed = [
-        {"why": "another attempt", "sid": ref.session_id(ATTEMPT + 1, READYS, EXCUSED, KEYS).hex()},
-        {"why": "a member less", "sid": ref.session_id(ATTEMPT, READYS[:2], EXCUSED, KEYS).hex()},
-        {"why": "another nonce", "sid": ref.session_id(ATTEMPT, blank, EXCUSED, KEYS).hex()},
-        {"why": "nobody excused", "sid": ref.session_id(ATTEMPT, READYS, [], KEYS).hex()},
-        {"why": "an elector less", "sid": ref.session_id(ATTEMPT, READYS, EXCUSED, KEYS[:2]).hex()},
-    ]
+    changed = {
+        "another attempt": ref.session_id(ATTEMPT + 1, READYS, EXCUSED, KEYS),
+        "a member less": ref.session_id(ATTEMPT, READYS[:2], EXCUSED, KEYS),
+        "another nonce": ref.session_id(ATTEMPT, blank, EXCUSED, KEYS),
+        "nobody excused": ref.session_id(ATTEMPT, READYS, [], KEYS),
+        "an elector less": ref.session_id(ATTEMPT, READYS, EXCUSED, KEYS[:2]),
+    }
     return {
         "parameters": PARAMETERS,
         "secrets": [member.secret.hex() for member in MEMBERS],
@@ -130,7 +115,7 @@ def session() -> Json:
         "sid": SID.hex(),
         "later": {"base": hexed(LATER), "sid": ref.step_id(SID, LATER).hex()},
         "contributors": ref.contributors_hash(KEYS).hex(),
-        "negative": changed,
+        "negative": [{"why": why, "sid": sid.hex()} for why, sid in changed.items()],
     }
 
 
@@ -143,20 +128,13 @@ def sealing() -> Json:
         sealed = ref.seal(key, index, header, plain)
         cases.append({"index": index, "plain": plain.hex(), "sealed": sealed.hex()})
     whys = ("sid", "sender", "recipient", "direction", "index", "header", "first bit", "last bit", "cut off")
-    return {
-        "sender": 0,
-        "recipient": 1,
-        "sid": SID.hex(),
-        "cases": cases,
-        "negative": [{"changed": why} for why in whys],
-    }
+    negative = [{"changed": why} for why in whys]
+    return {"sender": 0, "recipient": 1, "sid": SID.hex(), "cases": cases, "negative": negative}
 
 
 def _ring(vectors: Sequence[Sequence[float]]) -> tuple[list[list[int]], list[int], list[float]]:
-    partial = [
-        ref.encode(x, BOUND, 3, ref.derive(m.rand, b"rounding"))
-        for m, x in zip(MEMBERS, vectors, strict=True)
-    ]
+    pairs = zip(MEMBERS, vectors, strict=True)
+    partial = [ref.encode(x, BOUND, 3, ref.derive(m.rand, b"rounding")) for m, x in pairs]
     for i, member in enumerate(MEMBERS):
         for j, other in enumerate(MEMBERS):
             if i != j:
@@ -189,13 +167,9 @@ def _float(vectors: Sequence[Sequence[float]]) -> tuple[list[list[float]], list[
 
 
 def _payload(kind: str, seed: bytes, count: int) -> bytes:
-    match kind:
-        case "seed":
-            return seed
-        case "ring":
-            return struct.pack(f"<{count}I", *ref.mask_words(seed, 0, count))
-        case _:
-            return struct.pack(f"<{count}f", *ref.float_share(seed, count, LIMIT))
+    if kind == "float":
+        return struct.pack(f"<{count}f", *ref.float_share(seed, count, LIMIT))
+    return seed if kind == "seed" else struct.pack(f"<{count}I", *ref.mask_words(seed, 0, count))
 
 
 def _kind(kind: str) -> Json:
@@ -223,6 +197,7 @@ def _kind(kind: str) -> Json:
 
 
 def sums() -> Json:
+    whys = {"contributors": "the contributors differ", "sid": "another session", "sender": "another sender"}
     return {
         "vectors": VECTORS,
         "rands": [member.rand.hex() for member in MEMBERS],
@@ -231,39 +206,28 @@ def sums() -> Json:
         "clipped": [sum(abs(x) > BOUND for x in vector) for vector in VECTORS],
         "kinds": [_kind(kind) for kind in ("seed", "ring", "float")],
         "negative": [
-            {"why": "the contributors differ", "field": "contributors"},
-            {"why": "another session", "field": "sid"},
-            {"why": "another sender", "field": "sender"},
-            {"why": "another piece's digest", "field": "pieces"},
+            {"why": why, "field": field}
+            for field, why in {**whys, "pieces": "another piece's digest"}.items()
         ],
     }
 
 
 def base() -> Json:
-    parameters = ref.parameters_hash(PARAMETERS)
-    digest = ref.base_digest(parameters, 4, VECTORS[0])
-    return {
-        "parameters": PARAMETERS,
-        "parameters_hash": parameters.hex(),
-        "generation": 4,
-        "vector": VECTORS[0],
-        "digest": digest.hex(),
-        "negative": [
-            {"why": "next generation", "digest": ref.base_digest(parameters, 5, VECTORS[0]).hex()},
-            {"why": "other parameters", "digest": ref.base_digest(bytes(32), 4, VECTORS[0]).hex()},
-            {
-                "why": "0.0 for -0.0",
-                "digest": ref.base_digest(parameters, 4, [x + 0.0 for x in VECTORS[0]]).hex(),
-            },
-        ],
+    parameters, vector = ref.parameters_hash(PARAMETERS), VECTORS[0]
+    named = {"parameters": PARAMETERS, "parameters_hash": parameters.hex(), "generation": 4, "vector": vector}
+    others = {
+        "next generation": (parameters, 5, vector),
+        "other parameters": (bytes(32), 4, vector),
+        "0.0 for -0.0": (parameters, 4, [x + 0.0 for x in vector]),
     }
+    negative = [{"why": why, "digest": ref.base_digest(*other).hex()} for why, other in others.items()]
+    return {**named, "digest": ref.base_digest(parameters, 4, vector).hex(), "negative": negative}
 
 
 def files() -> dict[str, Json]:
     """Every file by its name, as the reference yields it now."""
-    makers = (masks, rounding, session, sealing, sums, base)
-    makers += (masked_cases.shamir, masked_cases.masks_of_members)
-    makers += (masked_cases.masked_sum, masked_cases.masked_chunks)
+    makers = [masks, rounding, session, sealing, sums, base, masked_cases.shamir]
+    makers += [masked_cases.masks_of_members, masked_cases.masked_sum, masked_cases.masked_chunks]
     return {f"{maker.__name__}.json": maker() for maker in makers}
 
 

@@ -56,60 +56,46 @@ def shamir() -> Json:
         polynomial = [secret, *masked_ref.coefficients(rand, threshold)]
         shares = [masked_ref.value(polynomial, number + 1) for number in range(members)]
         last = list(range(members - threshold, members))
-        cases.append(
-            {
-                "secret": hex(secret),
-                "threshold": threshold,
-                "members": members,
-                "rand": rand.hex(),
-                "coefficients": [hex(c) for c in polynomial[1:]],
-                "shares": [share.to_bytes(32, "little").hex() for share in shares],
-                "some": last,
-                "together": hex(masked_ref.secret_of({number + 1: shares[number] for number in last})),
-            }
-        )
+        together = masked_ref.secret_of({number + 1: shares[number] for number in last})
+        case = {"secret": hex(secret), "threshold": threshold, "members": members, "rand": rand.hex()}
+        case |= {"coefficients": [hex(c) for c in polynomial[1:]], "some": last, "together": hex(together)}
+        cases.append({**case, "shares": [share.to_bytes(32, "little").hex() for share in shares]})
     return {"cases": cases, "negative": _shamir_negative()}
 
 
 def _shamir_negative() -> Json:
     polynomial = [SELVES[0], *masked_ref.coefficients(bytes(range(32)), 3)]
     shares = {number: masked_ref.value(polynomial, number) for number in (1, 2, 3)}
-    return {
-        "one share less": hex(masked_ref.secret_of({x: shares[x] for x in (1, 2)})),
-        "a share of another member": hex(masked_ref.secret_of({1: shares[1], 2: shares[2], 4: shares[3]})),
-        "a share changed": hex(masked_ref.secret_of({**shares, 2: shares[2] ^ 1})),
-        "no number of the field": [
-            (ref.P).to_bytes(32, "little").hex(),
-            "ff" * 32,
-            bytes(31).hex(),
-            bytes(33).hex(),
-            "",
-        ],
+    wrong = {
+        "one share less": {x: shares[x] for x in (1, 2)},
+        "a share of another member": {1: shares[1], 2: shares[2], 4: shares[3]},
+        "a share changed": {**shares, 2: shares[2] ^ 1},
     }
+    none = [ref.P.to_bytes(32, "little"), b"\xff" * 32, bytes(31), bytes(33), b""]
+    found: Json = {why: hex(masked_ref.secret_of(points)) for why, points in wrong.items()}
+    return {**found, "no number of the field": [value.hex() for value in none]}
 
 
 def masks_of_members() -> Json:
     """Public keys, commitments, share digests, seeds and the first words of each mask."""
     session, share = _session(), 2**250 + 17
     pairs = [(i, j) for i in range(4) for j in range(4) if i != j]
+    bound = [masked_ref.commitment(secret, SID, key) for secret, key in zip(SELVES, KEYS, strict=True)]
+    digests = {
+        kind: [masked_ref.share_digest(share, SID, KEYS[2], kind.encode(), n).hex() for n in (0, 1, 63)]
+        for kind in ("self", "pair")
+    }
+    seeds = {"selves": [seed.hex() for seed in SELF_SEEDS], "pairs": [seed.hex() for seed in PAIR_SEEDS]}
     return {
         "sid": SID.hex(),
         "keys": [key.hex() for key in KEYS],
-        "seeds": {
-            "selves": [seed.hex() for seed in SELF_SEEDS],
-            "pairs": [seed.hex() for seed in PAIR_SEEDS],
-        },
+        "seeds": seeds,
         "selves": [hex(secret) for secret in SELVES],
         "pairs": [hex(secret) for secret in PAIRS],
         "public": [public.hex() for public in session.public],
-        "commitments": [
-            masked_ref.commitment(secret, SID, key).hex() for secret, key in zip(SELVES, KEYS, strict=True)
-        ],
+        "commitments": [value.hex() for value in bound],
         "share": hex(share),
-        "share_digests": {
-            kind: [masked_ref.share_digest(share, SID, KEYS[2], kind.encode(), n).hex() for n in (0, 1, 63)]
-            for kind in ("self", "pair")
-        },
+        "share_digests": digests,
         "self_words": [_hexed(session.self_words(i, 9)) for i in range(4)],
         "pair_words": [{"of": i, "with": j, "added": _hexed(session.pair_words(i, j, 9))} for i, j in pairs],
     }

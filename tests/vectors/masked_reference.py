@@ -13,8 +13,6 @@ from tests.vectors.reference import DOMAIN, RING, P, derive, encode, expand, mas
 CHECKS = 3
 COLUMNS = 1024
 
-# -- Shamir's shares ------------------------------------------------------------------------------------
-
 
 def coefficients(rand: bytes, threshold: int) -> list[int]:
     """Of degrees 1 to threshold - 1."""
@@ -42,9 +40,6 @@ def secret_of(points: Mapping[int, int]) -> int:
     for c, x in zip(newton, xs, strict=True):
         total, basis = (total + c * basis) % P, basis * -x % P
     return total
-
-
-# -- keys, commitments, seeds ---------------------------------------------------------------------------
 
 
 def secret_from(seed: bytes) -> int:
@@ -77,9 +72,6 @@ def pair_seed(secret: int, other: bytes, sid: bytes, keys: Sequence[bytes]) -> b
     """X25519, then HKDF with the sid as salt."""
     extracted = hmac.digest(sid, x25519(secret.to_bytes(32, "little"), other), "sha256")
     return expand(extracted, DOMAIN + b"pair-mask" + b"".join(sorted(keys)))
-
-
-# -- a session ------------------------------------------------------------------------------------------
 
 
 class Session:
@@ -135,9 +127,6 @@ def packed(carries: Sequence[int], members: int) -> bytes:
         return bytes(carries)
     even = [*carries, 0] if len(carries) % 2 else carries
     return bytes(low + 16 * high for low, high in zip(even[::2], even[1::2], strict=True))
-
-
-# -- the check ------------------------------------------------------------------------------------------
 
 
 def _is_prime(number: int) -> bool:

@@ -20,9 +20,6 @@ DOMAIN = b"murmuration/1/"
 RING = 2**32
 
 
-# -- msgpack: the handful of types that records hold --------------------------------------------------
-
-
 def pack(value: object) -> bytes:
     """The shortest msgpack form of a bool, an int from 0, bytes, text or a list."""
     match value:
@@ -54,9 +51,6 @@ def _sized(value: int, markers: Mapping[int, int]) -> bytes:
     return bytes([markers[size]]) + value.to_bytes(size, "big")
 
 
-# -- masks and key derivation -------------------------------------------------------------------------
-
-
 def mask_words(seed: bytes, start: int, count: int) -> list[int]:
     """Words of AES-256-CTR from any word on: counter blocks are enciphered one by one (NIST SP 800-38A)."""
     out = []
@@ -75,9 +69,6 @@ def expand(root: bytes, info: bytes) -> bytes:
 def derive(root: bytes, label: bytes, *context: bytes) -> bytes:
     """The product's label rule over `expand`."""
     return expand(root, DOMAIN + label + b"\0" + b"".join(context))
-
-
-# -- fixed point and floats ---------------------------------------------------------------------------
 
 
 def scale(bound: Fraction, members: int) -> Fraction:
@@ -110,8 +101,6 @@ def float_share(seed: bytes, count: int, limit: float) -> list[float]:
     """float32 in [-limit, limit) on a grid of 2^-23."""
     return [f32(f32((word >> 8) * 2.0**-23 - 1.0) * f32(limit)) for word in mask_words(seed, 0, count)]
 
-
-# -- X25519 (RFC 7748) and Ed25519 (RFC 8032) ---------------------------------------------------------
 
 P = 2**255 - 19
 L = 2**252 + 27742317777372353535851937790883648493
@@ -179,9 +168,6 @@ def sign(seed: bytes, label: bytes, record: list[object]) -> bytes:
     return point + ((r + h * a) % L).to_bytes(32, "little")
 
 
-# -- ChaCha20-Poly1305 (RFC 8439) ---------------------------------------------------------------------
-
-
 def _quarter(s: list[int], a: int, b: int, c: int, d: int) -> None:
     for x, y, z, turn in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
         s[x] = (s[x] + s[y]) % RING
@@ -229,9 +215,6 @@ def share_key(scalar: bytes, other: bytes, sid: bytes, sender: bytes, recipient:
 def share_header(sid: bytes, sender: bytes, recipient: bytes, index: int) -> bytes:
     """What a sealed share is bound to."""
     return b"share" + sid + sender + recipient + index.to_bytes(4, "big")
-
-
-# -- names --------------------------------------------------------------------------------------------
 
 
 def session_id(

@@ -41,22 +41,12 @@ def words(value: str) -> Words:
     return np.frombuffer(bytes.fromhex(value), dtype="<u4")
 
 
-# -- Shamir's shares -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("case", load("shamir")["cases"], ids=lambda case: f"{case['threshold']}")
-def test_shares_of_known_randomness_are_the_known_ones(case):
+def test_shares_of_known_randomness_are_the_known_ones_and_give_the_known_secret(case):
     split = (number(case["secret"]), case["threshold"], case["members"], bytes.fromhex(case["rand"]))
-
     assert [shamir.to_bytes(share).hex() for share in shamir.split(*split)] == case["shares"]
-
-
-@pytest.mark.parametrize("case", load("shamir")["cases"], ids=lambda case: f"{case['threshold']}")
-def test_known_shares_give_the_known_secret(case):
     shares = [shamir.from_bytes(bytes.fromhex(case["shares"][place])) for place in case["some"]]
-
-    assert case["together"] == case["secret"]
-    assert shamir.combine(shares, shamir.weights(case["some"])) == number(case["secret"])
+    assert case["together"] == case["secret"] == hex(shamir.combine(shares, shamir.weights(case["some"])))
 
 
 def test_too_few_or_wrong_shares_give_the_known_wrong_numbers():
@@ -67,18 +57,11 @@ def test_too_few_or_wrong_shares_give_the_known_wrong_numbers():
         "a share of another member": shamir.combine([one, two, three], shamir.weights([0, 1, 3])),
         "a share changed": shamir.combine([one, two ^ 1, three], shamir.weights([0, 1, 2])),
     }
-
     assert {why: hex(value) for why, value in yields.items()} == {why: negative[why] for why in yields}
     assert case["secret"] not in {hex(value) for value in yields.values()}
-
-
-@pytest.mark.parametrize("data", load("shamir")["negative"]["no number of the field"])
-def test_bytes_that_are_no_number_of_the_field_are_refused(data):
-    with pytest.raises(RemoteProtocolError, match="no number below"):
-        shamir.from_bytes(bytes.fromhex(data))
-
-
-# -- keys and masks ------------------------------------------------------------------------------------
+    for data in negative["no number of the field"]:
+        with pytest.raises(RemoteProtocolError, match="no number below"):
+            shamir.from_bytes(bytes.fromhex(data))
 
 
 @pytest.fixture(scope="module")
@@ -86,16 +69,13 @@ def known() -> Any:
     return load("masks_of_members")
 
 
-def test_the_keys_of_the_known_members_are_in_order(known):
-    assert [key.public.hex() for key in KEYS] == known["keys"]
-    assert known["sid"] == SID.hex()
-
-
-def test_secrets_public_keys_and_commitments_are_the_known_ones(known):
-    selves = [mask_keys.secret_from(bytes.fromhex(seed)) for seed in known["seeds"]["selves"]]
-    pairs = [mask_keys.secret_from(bytes.fromhex(seed)) for seed in known["seeds"]["pairs"]]
+def test_secrets_keys_in_order_and_commitments_are_the_known_ones(known):
+    assert ([key.public.hex() for key in KEYS], known["sid"]) == (known["keys"], SID.hex())
+    selves, pairs = (
+        [mask_keys.secret_from(bytes.fromhex(seed)) for seed in known["seeds"][kind]]
+        for kind in ("selves", "pairs")
+    )
     bound = [mask_keys.commitment(secret, SID, key.public) for secret, key in zip(selves, KEYS, strict=True)]
-
     assert [hex(secret) for secret in selves] == known["selves"]
     assert [hex(secret) for secret in pairs] == known["pairs"]
     assert [mask_keys.public_key(secret).hex() for secret in pairs] == known["public"]
@@ -106,15 +86,12 @@ def test_secrets_public_keys_and_commitments_are_the_known_ones(known):
 def test_digests_of_shares_are_the_known_ones(known, kind):
     share, dealer = shamir.to_bytes(number(known["share"])), KEYS[2].public
     digests = [mask_keys.share_digest(share, SID, dealer, kind, place) for place in (0, 1, 63)]
-
     assert [digest.hex() for digest in digests] == known["share_digests"][kind.value.decode()]
 
 
 def self_seeds() -> list[bytes]:
-    return [
-        mask_keys.self_seed(secret, SID, key.public)
-        for secret, key in zip(masked_cases.SELVES, KEYS, strict=True)
-    ]
+    pairs = zip(masked_cases.SELVES, KEYS, strict=True)
+    return [mask_keys.self_seed(secret, SID, key.public) for secret, key in pairs]
 
 
 @cache
@@ -123,24 +100,17 @@ def pair_seed(i: int, j: int) -> bytes:
     return mask_keys.pair_seed(masked_cases.PAIRS[i], public, SID, KEYS[i].public, KEYS[j].public)
 
 
-def test_own_masks_begin_with_the_known_words(known):
+def test_masks_begin_with_the_known_words_and_those_of_pairs_cancel(known):
     for seed, expected in zip(self_seeds(), known["self_words"], strict=True):
         target = np.zeros(9, dtype="<u4")
         Stream(seed).add_to(target, 0)
         assert target.tobytes().hex() == expected
-
-
-def test_pair_masks_begin_with_the_known_words_and_cancel(known):
     for case in known["pair_words"]:
-        target = np.zeros(9, dtype="<u4")
-        i, j = case["of"], case["with"]
+        target, i, j = np.zeros(9, dtype="<u4"), case["of"], case["with"]
         (Stream.add_to if i < j else Stream.subtract_from)(Stream(pair_seed(i, j)), target, 0)
         assert target.tobytes().hex() == case["added"]
         (Stream.add_to if j < i else Stream.subtract_from)(Stream(pair_seed(j, i)), target, 0)
         assert not target.any()
-
-
-# -- a sum from which one member is missing ------------------------------------------------------------
 
 
 def masked_vector(member: int, x: Floats, layout: Layout) -> MaskedVector:
@@ -170,28 +140,20 @@ def test_encoded_and_masked_vectors_are_the_known_ones(case, member):
     x = np.array(case["vectors"][member], dtype="<f4")
     encoded, clipped = FixedPoint(case["bound"], 4).encode(x, bytes.fromhex(case["roundings"][member]))
     made = masked_vector(member, x, Layout(7, 4))
-
     assert encoded.tobytes().hex() + "01000000" == case["encoded"][member]
     assert clipped == sum(abs(value) > case["bound"] for value in case["vectors"][member])
     assert made.words(0).tobytes().hex() == case["masked"][member]
 
 
-def test_totals_and_carries_of_those_included_are_the_known_ones(case):
-    parts = [bytes.fromhex(case["masked"][member]) for member in case["included"]]
-    total, carries = add_up(parts, 8)
-
-    assert total.tobytes().hex() == case["total"]
-    assert carries.tolist() == case["carries"]
+def test_totals_and_carries_of_those_included_and_of_all_are_the_known_ones(case):
+    masked = [bytes.fromhex(line) for line in case["masked"]]
+    total, carries = add_up([masked[member] for member in case["included"]], 8)
+    assert (total.tobytes().hex(), carries.tolist()) == (case["total"], case["carries"])
     assert pack(carries, 4).hex() == case["packed"]
     assert pack(carries, 17).hex() == case["packed_wide"]
     assert unpack(bytes.fromhex(case["packed"]), 8, 3).tolist() == case["carries"]
-
-
-def test_totals_and_carries_of_all_are_the_known_ones(case):
-    total, carries = add_up([bytes.fromhex(line) for line in case["masked"]], 8)
-
-    assert total.tobytes().hex() == case["of_all"]["total"]
-    assert carries.tolist() == case["of_all"]["carries"]
+    total, carries = add_up(masked, 8)
+    assert {"total": total.tobytes().hex(), "carries": carries.tolist()} == case["of_all"]
 
 
 def test_the_products_of_the_check_are_the_known_ones(case):
@@ -199,7 +161,6 @@ def test_the_products_of_the_check_are_the_known_ones(case):
     products = [list(check.products(0, words(line))) for line in case["masked"]]
     carries = np.array(case["carries"], dtype=np.uint8)
     total = check.total_products(0, words(case["total"]), carries)
-
     assert list(check.primes) == case["primes"]
     assert products == case["products"]
     assert list(total) == case["total_products"]
@@ -210,38 +171,27 @@ def test_the_products_of_the_check_are_the_known_ones(case):
 def test_the_result_without_the_missing_member_is_the_known_one(case):
     result = unmask(words(case["total"]), case["included"], 0)
     plain = sum(words(case["encoded"][member]) for member in case["included"])
-
     assert result.tobytes().hex() == case["result"]
     np.testing.assert_array_equal(result, plain)
     assert result[-1] == len(case["included"])
     mean = FixedPoint(case["bound"], 4).decode(result[:-1], len(case["included"]))
     assert mean.tolist() == case["mean"]
-
-
-def test_with_the_missing_member_s_mask_key_left_out_the_count_is_wrong(case):
     out = words(case["total"]).copy()
     for member in case["included"]:
         Stream(self_seeds()[member]).subtract_from(out, 0)
-
-    assert out[-1] != len(case["included"])
-
-
-# -- the same in several chunks ------------------------------------------------------------------------
+    assert out[-1] != len(case["included"]), "with the missing member's mask key left out"
 
 
 @pytest.fixture(scope="module")
 def chunks() -> list[list[Words]]:
     """Each member's masked chunks, made in reverse order."""
-    vectors = [
-        masked_vector(member, np.array(masked_cases.large_vector(member), dtype="<f4"), LARGE)
-        for member in range(4)
-    ]
-    return [[made.words(index) for index in reversed(range(LARGE.chunks))][::-1] for made in vectors]
+    vectors = [np.array(masked_cases.large_vector(member), dtype="<f4") for member in range(4)]
+    made = [masked_vector(member, x, LARGE) for member, x in enumerate(vectors)]
+    return [[one.words(index) for index in reversed(range(LARGE.chunks))][::-1] for one in made]
 
 
 def test_masked_chunks_are_the_known_ones(chunks):
     digests = [[hashlib.sha256(chunk.tobytes()).hexdigest() for chunk in line] for line in chunks]
-
     assert [LARGE.length(index) for index in range(LARGE.chunks)] == load("masked_chunks")["words"]
     assert digests == load("masked_chunks")["masked"]
 

@@ -1,11 +1,11 @@
-"""A setting to start from, and words that repeat."""
+"""A setting to start from, words that repeat, and values that are refused."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from mechanisms.mechanism import Setting
 from mechanisms.noise.randomness import SeededWords
@@ -13,24 +13,30 @@ from mechanisms.servers.server import ServerMechanism, Upload
 
 
 def setting(**values: Any) -> Setting:
-    usual: dict[str, Any] = {
-        "epsilon": 8.0,
-        "delta": 1e-5,
-        "clipping_radius": 1.0,
-        "window": 3,
-        "window_source": "raw",
-        "calibration": "exact",
-        "rounds": 20,
-        "sizes": (4, 6),
-        "rows": 300,
-        "batch_size": 16,
-        "epochs": 2,
-    }
-    return Setting(**{**usual, **values})
+    usual = {"epsilon": 8.0, "delta": 1e-5, "clipping_radius": 1.0, "window": 3, "window_source": "raw"}
+    work = {"calibration": "exact", "rounds": 20, "sizes": (4, 6), "rows": 300, "batch_size": 16, "epochs": 2}
+    return Setting(**{**usual, **work, **values})
 
 
-def words(seed: int = 0) -> SeededWords:
+def refused(call: Callable[..., object], **values: object) -> None:
+    """Each of these values alone is refused in a line that names it."""
+    for name, value in values.items():
+        with pytest.raises(ValueError, match=rf"^{name} = {re.escape(repr(value))} is not allowed"):
+            call(**{name: value})
+
+
+def words(seed: int | Sequence[int] = 0) -> SeededWords:
     return SeededWords(np.random.default_rng(seed))
+
+
+class Given:
+    """Words that a test chooses: 64-bit values, again and again."""
+
+    def __init__(self, *values: int) -> None:
+        self.values = np.array(values, dtype=np.uint64)
+
+    def fill(self, out: np.ndarray) -> None:
+        out.view(np.uint64)[:] = np.resize(self.values, len(out) // 2)
 
 
 def vector(*values: float) -> np.ndarray:

@@ -1,7 +1,5 @@
 """What every function of mechanisms/ refuses, and how it says so."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import numpy as np
@@ -44,13 +42,7 @@ def test_the_edges_of_each_range(judge, inside, outside):
     for value in outside:
         with pytest.raises(ValueError, match=r"^x = .* is not allowed"):
             judge("x", value)
-
-
-def test_a_count_is_no_float():
     with pytest.raises(TypeError, match=r"releases = 2\.0 is not allowed: a whole number of at least 1"):
         count("releases", 2.0)
-
-
-def test_the_error_shows_the_value_and_the_range():
     with pytest.raises(ValueError, match=r"^epsilon = -1\.0 is not allowed: a number above 0$"):
         positive("epsilon", -1.0)

@@ -1,8 +1,7 @@
 """Noise of counts: what honest members add up to, what it costs beside training, what has room in a word."""
 
-from __future__ import annotations
-
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from mechanisms.mechanism import CountPlan, SharedSetting
 from mechanisms.noised_counts import COARSEST, CountGrid, CountNoise, beside, count_noise
 from mechanisms.updates.distributed import distributed_dp
 from mechanisms.updates.record import dp_sgd
-from tests.unit.mechanisms.settings import setting, words
+from tests.unit.mechanisms.settings import refused, setting, words
 
 DELTA, MEMBERS, CELLS = 1e-5, 64, 20_000
 SHARED = SharedSetting(honest=3, sampling_probability=0.05, expected_batch=500.0, steps=60, members=MEMBERS)
@@ -24,9 +23,6 @@ SHARED = SharedSetting(honest=3, sampling_probability=0.05, expected_batch=500.0
 
 def grid(multiplier=8.0, honest=3, sensitivity=1.0) -> CountGrid:
     return CountGrid(CountNoise(multiplier, 4, honest), sensitivity, MEMBERS)
-
-
-# -- the noise -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("honest", [0, 1, 3, 6])
@@ -81,24 +77,20 @@ def test_a_cut_moves_no_two_counts_further_apart():
         assert np.linalg.norm(moved) * one.unit <= one.sensitivity
 
 
-# -- what it costs -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, 8.0])
 @pytest.mark.parametrize("share", [0.01, 0.2, 0.9])
 def test_training_and_counts_together_cost_the_budget_by_another_accountant(epsilon, share):
     """dp-accounting composes the steps of a run with all its counts: never above epsilon, and close to it."""
     mechanism = distributed_dp(setting(epsilon=epsilon, counts=CountPlan(share, 5), shared=SHARED))
     rule, counts = mechanism.shared, mechanism.counts
-    steps = pld.from_gaussian_mechanism(
-        rule.gradient.noise_multiplier,
-        value_discretization_interval=1e-3,
-        sampling_prob=rule.gradient.sampling_probability,
-    ).self_compose(rule.steps)
-    release = pld.from_gaussian_mechanism(counts.noise_multiplier, value_discretization_interval=1e-3)
+    on_a_grid = partial(pld.from_gaussian_mechanism, value_discretization_interval=1e-3)
+    one, q = rule.gradient.noise_multiplier, rule.gradient.sampling_probability
+    steps, release = (
+        on_a_grid(one, sampling_prob=q).self_compose(rule.steps),
+        on_a_grid(counts.noise_multiplier),
+    )
     theirs = steps.compose(release.self_compose(counts.releases)).get_epsilon_for_delta(DELTA)
     assert 0.95 * epsilon < theirs <= epsilon * 1.002  # their grid is coarser, and rounds up
-
     ledger = Ledger.of([SampledGaussian(rule.gradient.noise_multiplier, 0.05, rule.steps)])
     ledger = ledger.adding([counts.event] * counts.releases)
     assert spent(ledger, DELTA).epsilon <= epsilon
@@ -122,51 +114,28 @@ def test_counts_by_themselves_cost_at_most_their_share_by_theorem_8():
     assert gaussian.delta(1.0, 0.998 * found.noise_multiplier / 3) > DELTA
     assert found.event == Gaussian(found.noise_multiplier)
     assert found.together == pytest.approx(found.noise_multiplier / 3)
+    alone = at_honest(Ledger.of([found.event]), 3, 0)
+    assert alone == Ledger.of([Gaussian(found.noise_multiplier / 2)]), "if fewer are honest it costs more"
+    assert count_noise(CountPlan(0.9, 1), 1e6, DELTA, honest=0).noise_multiplier == 1.0, "a row has noise"
 
 
 def test_without_counts_nothing_changes():
     for make in (distributed_dp, dp_sgd):
         assert make(setting(shared=SHARED)).counts is None
     assert beside(None) == math.inf
-    assert sampled_noise_multiplier(3.0, DELTA, 0.1, 50) == sampled_noise_multiplier(
-        3.0, DELTA, 0.1, 50, math.inf
-    )
+    alone = sampled_noise_multiplier(3.0, DELTA, 0.1, 50)
+    assert alone == sampled_noise_multiplier(3.0, DELTA, 0.1, 50, math.inf)
 
 
-def test_if_fewer_are_honest_counts_cost_more_too():
-    noise = count_noise(CountPlan(0.2, 4), 3.0, DELTA, honest=3)
-    alone = at_honest(Ledger.of([noise.event]), 3, 0)
-    assert alone == Ledger.of([Gaussian(noise.noise_multiplier / 2)])
-    assert spent(alone, DELTA).epsilon > spent(Ledger.of([noise.event]), DELTA).epsilon
-
-
-def test_however_large_the_budget_a_row_has_noise():
-    assert count_noise(CountPlan(0.9, 1), 1e6, DELTA, honest=0).noise_multiplier == 1.0
-
-
-# -- what is refused -----------------------------------------------------------------------------------
-
-
-def test_noise_that_drowns_all_counts_is_refused():
+def test_what_can_not_be_is_refused():
     with pytest.raises(ValueError, match="drowns them; raise epsilon or metric_share, or count less often"):
         grid(multiplier=1e6, honest=0)
-
-
-def test_a_grid_of_nothing_is_refused():
-    with pytest.raises(ValueError, match=r"sensitivity = 0\.0 is not allowed"):
-        grid(sensitivity=0.0)
-    with pytest.raises(ValueError, match="members = 0 is not allowed"):
-        CountGrid(CountNoise(8.0, 4, 3), 1.0, 0)
-
-
-@pytest.mark.parametrize("values", [(0.0, 3), (1.5, 3), (0.2, 0)])
-def test_a_plan_of_nothing_is_refused(values):
-    with pytest.raises(ValueError, match="is not allowed"):
-        CountPlan(*values)
-
-
-@pytest.mark.parametrize("q", [0.1, 1.0])
-def test_what_is_beside_must_leave_something_of_the_budget(q):
+    refused(grid, sensitivity=0.0)
+    refused(partial(CountGrid, CountNoise(8.0, 4, 3), 1.0), members=0)
+    for values in ((0.0, 3), (1.5, 3), (0.2, 0)):
+        with pytest.raises(ValueError, match="is not allowed"):
+            CountPlan(*values)
     whole = gaussian.noise_multiplier(3.0, DELTA)
-    with pytest.raises(ValueError, match="which is the whole budget"):
-        sampled_noise_multiplier(3.0, DELTA, q, 50, whole)
+    for q in (0.1, 1.0):
+        with pytest.raises(ValueError, match="which is the whole budget"):
+            sampled_noise_multiplier(3.0, DELTA, q, 50, whole)

@@ -1,14 +1,12 @@
 """One Gaussian release: against high precision, against dp-accounting, at the extremes."""
 
-from __future__ import annotations
-
 import math
+from functools import partial
 
 import mpmath
 import pytest
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian, get_sigma_gaussian
 from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
-from scipy import integrate, stats
 
 from mechanisms.accounting.gaussian import (
     classic_noise_multiplier,
@@ -19,9 +17,6 @@ from mechanisms.accounting.gaussian import (
     noise_std,
 )
 
-EPSILONS = (0.0, 1e-3, 0.1, 1.0, 8.0, 30.0, 100.0)
-NOISES = (0.05, 0.2, 0.5, 1.0, 3.0, 50.0, 1e4)
-
 
 def exact(eps: float, z: float) -> mpmath.mpf:
     with mpmath.workdps(400):
@@ -29,32 +24,16 @@ def exact(eps: float, z: float) -> mpmath.mpf:
         return mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu)
 
 
-@pytest.mark.parametrize("eps", EPSILONS)
-@pytest.mark.parametrize("z", NOISES)
-def test_delta_is_the_theorem_at_400_digits(eps, z):
-    expected = exact(eps, z)
-    if expected > mpmath.mpf("1e-290"):
-        assert abs(delta(eps, z) / expected - 1) < 1e-9
-    else:
-        assert delta(eps, z) < 1e-289
-
-
-@pytest.mark.parametrize(("eps", "z"), [(0.5, 1.0), (1.0, 0.7), (4.0, 0.5), (0.1, 5.0)])
-def test_delta_is_the_integral_of_what_p_has_above_e_epsilon_q(eps, z):
-    def excess(x):
-        return max(0.0, stats.norm.pdf(x, 1, z) - math.exp(eps) * stats.norm.pdf(x, 0, z))
-
-    crossing = eps * z**2 + 0.5
-    integral, _ = integrate.quad(excess, crossing, crossing + 12 * z, epsabs=1e-14)
-    assert delta(eps, z) == pytest.approx(integral, rel=1e-6)
-
-
-@pytest.mark.parametrize("eps", [0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0])
-@pytest.mark.parametrize("z", [0.3, 0.5, 1.0, 2.0, 5.0, 20.0])
-def test_delta_is_what_dp_accounting_has(eps, z):
-    theirs = GaussianPrivacyLoss(z).get_delta_for_epsilon(eps)
-    if theirs > 1e-12:  # below, the difference of two numbers near 1 has no digits left there
-        assert delta(eps, z) == pytest.approx(theirs, rel=1e-3)
+@pytest.mark.parametrize("z", [0.05, 0.2, 0.5, 1.0, 3.0, 50.0, 1e4])
+def test_delta_is_the_theorem_at_400_digits_and_what_dp_accounting_has(z):
+    for eps in (0.0, 1e-3, 0.1, 1.0, 8.0, 30.0, 100.0):
+        expected, theirs = exact(eps, z), GaussianPrivacyLoss(z).get_delta_for_epsilon(eps)
+        if expected > mpmath.mpf("1e-290"):
+            assert abs(delta(eps, z) / expected - 1) < 1e-9, eps
+        else:
+            assert delta(eps, z) < 1e-289, eps
+        if theirs > 1e-12:  # below, the difference of two numbers near 1 has no digits left there
+            assert delta(eps, z) == pytest.approx(theirs, rel=1e-3), eps
 
 
 @pytest.mark.parametrize("eps", [0.1, 1.0, 8.0, 100.0])
@@ -76,26 +55,18 @@ def test_the_noise_found_is_enough_at_400_digits_and_a_billionth_less_is_not(eps
     assert delta(epsilon(of, z), z) <= of
 
 
-def test_without_noise_nothing_is_private():
-    assert delta(100.0, 0) == 1
-    assert epsilon(0.5, 0) == math.inf
-    assert epsilon(0.5, 1e-300) == math.inf
-    assert delta(1e300, 1e-200) == 1
+def test_without_noise_nothing_is_private_and_a_budget_near_everything_or_nothing_ends():
+    assert delta(100.0, 0) == delta(1e300, 1e-200) == 1
+    assert epsilon(0.5, 0) == epsilon(0.5, 1e-300) == math.inf
+    assert 0 < noise_multiplier(1e300, 0.5) < 1e-149
+    assert delta(1e-3, noise_multiplier(1e-3, 1e-300)) <= 1e-300
 
 
 def test_so_much_noise_that_delta_alone_is_enough():
     assert epsilon(0.01, 100.0) == 0.0
     assert epsilon(0.001, 100.0) > 0.0
     assert noise_multiplier(1e-9, 1e-5) == pytest.approx(1 / (math.sqrt(2 * math.pi) * 1e-5), rel=1e-3)
-
-
-def test_a_budget_near_everything_or_nothing_ends():
-    assert 0 < noise_multiplier(1e300, 0.5) < 1e-149
-    assert delta(1e-3, noise_multiplier(1e-3, 1e-300)) <= 1e-300
-
-
-def test_noise_grows_with_the_sensitivity():
-    assert noise_std(1.0, 1e-5, 2.5) == 2.5 * noise_multiplier(1.0, 1e-5)
+    assert noise_std(1.0, 1e-5, 2.5) == 2.5 * noise_multiplier(1.0, 1e-5), "for a sensitivity of 2.5"
 
 
 def test_the_classic_formula():
@@ -115,22 +86,17 @@ def test_releases_compose_as_one_of_their_precisions():
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("call", "bad"),
     [
-        lambda: delta(-1.0, 1.0),
-        lambda: delta(1.0, -1.0),
-        lambda: delta(math.nan, 1.0),
-        lambda: epsilon(0.0, 1.0),
-        lambda: epsilon(1.0, 1.0),
-        lambda: epsilon(0.5, -1.0),
-        lambda: noise_multiplier(0.0, 0.5),
-        lambda: noise_multiplier(1.0, 0.0),
-        lambda: noise_std(1.0, 0.5, 0.0),
-        lambda: classic_noise_multiplier(0.0, 0.5, replay=True),
-        lambda: classic_noise_multiplier(0.5, 2.0, replay=True),
-        lambda: compose([1.0, -1.0]),
+        (delta, [(-1.0, 1.0), (1.0, -1.0), (math.nan, 1.0)]),
+        (epsilon, [(0.0, 1.0), (1.0, 1.0), (0.5, -1.0)]),
+        (noise_multiplier, [(0.0, 0.5), (1.0, 0.0)]),
+        (noise_std, [(1.0, 0.5, 0.0)]),
+        (partial(classic_noise_multiplier, replay=True), [(0.0, 0.5), (0.5, 2.0)]),
+        (compose, [([1.0, -1.0],)]),
     ],
 )
-def test_bad_arguments_are_refused(call):
-    with pytest.raises(ValueError, match="is not allowed"):
-        call()
+def test_bad_arguments_are_refused(call, bad):
+    for arguments in bad:
+        with pytest.raises(ValueError, match="is not allowed"):
+            call(*arguments)

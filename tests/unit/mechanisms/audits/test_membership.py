@@ -1,7 +1,5 @@
 """Membership inference: figures on small cases by hand and by brute force, and the bound on epsilon."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -10,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 from mechanisms.audits import membership, one_run
 from mechanisms.audits.membership import Losses, Rates
-from mechanisms.noise.randomness import SeededWords
+from tests.unit.mechanisms.settings import refused, words
 
 BY_HAND = Losses(np.array([0.0, 1.0, 1.0, 4.0]), np.array([1.0, 2.0, 5.0]))
 
@@ -24,10 +22,11 @@ def test_rates_at_a_threshold():
     assert membership.rates(BY_HAND, 1.0) == Rates(0.75, pytest.approx(1 / 3))
     assert membership.rates(BY_HAND, 0.5) == Rates(0.25, 0.0)
     assert membership.rates(BY_HAND, 1.0).advantage == pytest.approx(0.75 - 1 / 3)
-
-
-def test_the_best_threshold():
     assert membership.best_threshold(BY_HAND) == 1.0
+    for threshold in (1.0, 4.0):
+        assert membership.guesses(BY_HAND, threshold) == one_run.Guesses(7, 7, 5), (
+            "members below, others above"
+        )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -46,15 +45,13 @@ def test_figures_agree_with_brute_force(seed):
 
 
 def test_extremes():
-    perfect = Losses(np.zeros(3), np.ones(5))
-    assert membership.auc(perfect) == 1.0
-    assert membership.tpr_at(perfect, 0.0) == 1.0
-    alike = Losses(np.ones(3), np.ones(5))
+    perfect, alike = Losses(np.zeros(3), np.ones(5)), Losses(np.ones(3), np.ones(5))
+    assert (membership.auc(perfect), membership.tpr_at(perfect, 0.0)) == (1.0, 1.0)
     assert membership.auc(alike) == 0.5
-    assert membership.tpr_at(alike, 0.0) == 0.0
-    assert membership.tpr_at(alike, 0.99) == 0.0
-    assert membership.tpr_at(alike, 1.0) == 1.0
+    assert [membership.tpr_at(alike, fpr) for fpr in (0.0, 0.99, 1.0)] == [0.0, 0.0, 1.0]
     assert membership.auc(Losses(np.array([1.0]), np.array([math.inf]))) == 1.0
+    refused(lambda fpr: membership.tpr_at(BY_HAND, fpr), fpr=1.1)
+    refused(lambda fpr: membership.tpr_at(BY_HAND, fpr), fpr=math.nan)
 
 
 def test_an_fpr_that_is_a_whole_number_of_others_counts_them_all():
@@ -71,16 +68,7 @@ def test_the_largest_advantage_is_that_of_randomised_response(epsilon):
     delta = 0.01
     formula = (math.exp(epsilon) - 1 + 2 * delta) / (math.exp(epsilon) + 1)
     assert membership.advantage_at_most(epsilon, delta) == pytest.approx(formula)
-
-
-def test_the_largest_advantage_is_1_at_the_ends():
-    assert membership.advantage_at_most(1000.0, 0.0) == 1.0
-    assert membership.advantage_at_most(0.0, 2.0) == 1.0
-
-
-def test_guesses_count_members_below_and_others_above():
-    assert membership.guesses(BY_HAND, 1.0) == one_run.Guesses(7, 7, 5)
-    assert membership.guesses(BY_HAND, 4.0) == one_run.Guesses(7, 7, 5)
+    assert membership.advantage_at_most(1000.0, 0.0) == membership.advantage_at_most(0.0, 2.0) == 1.0
 
 
 def test_the_bound_on_epsilon_is_that_of_one_run():
@@ -92,21 +80,18 @@ def test_the_bound_on_epsilon_is_that_of_one_run():
 
 def test_halves_part_the_losses_at_random():
     losses = Losses(np.arange(100.0), np.arange(7.0) + 1000)
-    first, second = membership.halves(losses, SeededWords(np.random.default_rng(1)))
+    first, second = membership.halves(losses, words(1))
     assert (len(first.members), len(second.members)) == (50, 50)
     assert (len(first.others), len(second.others)) == (3, 4)
     for part in ("members", "others"):
         both = np.concatenate((getattr(first, part), getattr(second, part)))
         assert sorted(both) == list(getattr(losses, part))
     assert 15 <= np.count_nonzero(first.members < 50) <= 35
-    again, _ = membership.halves(losses, SeededWords(np.random.default_rng(2)))
+    again, _ = membership.halves(losses, words(2))
     assert not np.array_equal(np.sort(first.members), np.sort(again.members))
-
-
-@pytest.mark.parametrize(("members", "others"), [(1, 5), (5, 1)])
-def test_halves_need_two_of_each(members, others):
-    with pytest.raises(ValueError, match="fewer than 2"):
-        membership.halves(Losses(np.zeros(members), np.zeros(others)), SeededWords(np.random.default_rng(1)))
+    for members, others in ((1, 5), (5, 1)):
+        with pytest.raises(ValueError, match="fewer than 2"):
+            membership.halves(Losses(np.zeros(members), np.zeros(others)), words(1))
 
 
 @pytest.mark.parametrize(
@@ -120,9 +105,3 @@ def test_halves_need_two_of_each(members, others):
 def test_impossible_losses_are_refused(members, others, said):
     with pytest.raises(ValueError, match=said):
         Losses(members, others)
-
-
-@pytest.mark.parametrize("fpr", [-0.1, 1.1, math.nan])
-def test_an_fpr_is_a_share(fpr):
-    with pytest.raises(ValueError, match="fpr"):
-        membership.tpr_at(BY_HAND, fpr)

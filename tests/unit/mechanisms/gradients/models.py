@@ -1,6 +1,7 @@
 """Small models, one for each kind of layer, and gradients of their rows computed one by one."""
 
-from __future__ import annotations
+import copy
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -40,45 +41,37 @@ class Text(nn.Module):
         return self.out(self.norm(hidden + attention @ hidden).mean(1))
 
 
-def convolutions_2d() -> nn.Module:
-    return nn.Sequential(
-        nn.Conv2d(2, 8, 3, stride=2, padding=1),
-        nn.Tanh(),
-        nn.Conv2d(8, 8, 3, groups=2, dilation=2, bias=False),
-        nn.Flatten(),
-        nn.Linear(32, CLASSES),
-    )
+def made_of(*layers: nn.Module) -> Callable[[], nn.Module]:
+    """Makes copies of these layers, with parameters drawn anew."""
+
+    def fresh() -> nn.Module:
+        model = copy.deepcopy(nn.Sequential(*layers))
+        for module in model:
+            if hasattr(module, "reset_parameters"):
+                module.reset_parameters()
+        return model
+
+    return fresh
 
 
-MODELS = {
-    "linear": (lambda: nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, CLASSES)), (5,)),
-    "in place": (
-        lambda: nn.Sequential(nn.Linear(5, 7), nn.ReLU(inplace=True), nn.Linear(7, CLASSES, bias=False)),
-        (5,),
-    ),
-    "sequence": (
-        lambda: nn.Sequential(nn.Linear(9, 16), nn.Tanh(), nn.Flatten(), nn.Linear(64, CLASSES)),
-        (4, 9),
-    ),
-    "long sequence": (
-        lambda: nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Flatten(), nn.Linear(60, CLASSES)),
-        (20, 2),
-    ),
-    "conv1d": (
-        lambda: nn.Sequential(nn.Conv1d(2, 4, 3, stride=2, padding=1), nn.Flatten(), nn.Linear(24, CLASSES)),
-        (2, 11),
-    ),
-    "conv2d": (convolutions_2d, (2, 11, 11)),
-    "group norm": (
-        lambda: nn.Sequential(
-            nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(), nn.Linear(64, CLASSES)
-        ),
-        (1, 6, 6),
-    ),
-    "layer norm": (
-        lambda: nn.Sequential(nn.Linear(5, 8), nn.LayerNorm(8), nn.ReLU(), nn.Linear(8, CLASSES)),
-        (5,),
-    ),
+IN_PLACE = (nn.Linear(5, 7), nn.ReLU(inplace=True), nn.Linear(7, CLASSES, bias=False))
+CONV_1D = (nn.Conv1d(2, 4, 3, stride=2, padding=1), nn.Flatten(), nn.Linear(24, CLASSES))
+CONV_2D = (
+    nn.Conv2d(2, 8, 3, stride=2, padding=1),
+    nn.Tanh(),
+    nn.Conv2d(8, 8, 3, groups=2, dilation=2, bias=False),
+)
+GROUP_NORM = (nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(), nn.Linear(64, CLASSES))
+LAYER_NORM = (nn.Linear(5, 8), nn.LayerNorm(8), nn.ReLU(), nn.Linear(8, CLASSES))
+MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...] | None]] = {
+    "linear": (made_of(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, CLASSES)), (5,)),
+    "in place": (made_of(*IN_PLACE), (5,)),
+    "sequence": (made_of(nn.Linear(9, 16), nn.Tanh(), nn.Flatten(), nn.Linear(64, CLASSES)), (4, 9)),
+    "long sequence": (made_of(nn.Linear(2, 3), nn.Tanh(), nn.Flatten(), nn.Linear(60, CLASSES)), (20, 2)),
+    "conv1d": (made_of(*CONV_1D), (2, 11)),
+    "conv2d": (made_of(*CONV_2D, nn.Flatten(), nn.Linear(32, CLASSES)), (2, 11, 11)),
+    "group norm": (made_of(*GROUP_NORM), (1, 6, 6)),
+    "layer norm": (made_of(*LAYER_NORM), (5,)),
     "text": (Text, None),
     "words": (Words, None),
 }
@@ -108,19 +101,19 @@ def objective(model, x, y, parameters=None, loss=cross_entropy) -> Objective:
 
 def one_by_one(model, parameters, loss, x, y) -> np.ndarray:
     """(n, d) float64: a backward pass for each row."""
-    rows = []
+    rows, of = [], list(parameters.values())
     for row in range(len(x)):
-        gradients = torch.autograd.grad(
-            loss(model(x[row : row + 1]), y[row : row + 1]), list(parameters.values()), allow_unused=True
-        )
-        parts = [
-            torch.zeros_like(parameter) if gradient is None else gradient
-            for gradient, parameter in zip(gradients, parameters.values(), strict=True)
-        ]
-        rows.append(torch.cat([part.ravel() for part in parts]).numpy().astype(np.float64))
+        own = loss(model(x[row : row + 1]), y[row : row + 1])
+        gradients = torch.autograd.grad(own, of, materialize_grads=True, allow_unused=True)
+        rows.append(torch.cat([part.ravel() for part in gradients]).numpy().astype(np.float64))
     return np.array(rows)
 
 
 def clipped(gradients: np.ndarray, radius: float) -> np.ndarray:
     norms = np.linalg.norm(gradients, axis=1, keepdims=True)
     return gradients * np.minimum(1, radius / norms)
+
+
+def clipped_one_by_one(model, x, y, radius, loss=cross_entropy) -> np.ndarray:
+    """(d,) float64: what the sum of clipped gradients must be."""
+    return clipped(one_by_one(model, named(model), loss, x, y), radius).sum(0)

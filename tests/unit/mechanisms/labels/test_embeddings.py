@@ -1,7 +1,5 @@
 """Embedding DP: signs, how they are flipped, and what the coordinates cost together."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -11,30 +9,15 @@ import torch
 from mechanisms.accounting.ledger import Ledger, Pure
 from mechanisms.labels.embeddings import EmbeddingDP
 from mechanisms.labels.flips import words_for_another
-from mechanisms.noise.randomness import SeededWords, SystemWords
-
-CASE, SIGNS = [-4, 1.3, -0.02, 32, 0], [0, 1, 0, 1, 0]
-
-
-class Given:
-    """Words that a test chooses: 64-bit values, again and again."""
-
-    def __init__(self, *values):
-        self.values = np.array(values, dtype=np.uint64)
-
-    def fill(self, out):
-        out.view(np.uint64)[:] = np.resize(self.values, len(out) // 2)
-
-
-def seeded(seed=1):
-    return SeededWords(np.random.default_rng(seed))
+from mechanisms.noise.randomness import SystemWords
+from tests.unit.mechanisms.settings import Given, words
 
 
 @pytest.mark.parametrize("form", [np.array, torch.tensor])
 def test_without_epsilon_the_signs_come_out(form):
-    given = form(CASE)
+    given = form([-4, 1.3, -0.02, 32, 0])
     signs = EmbeddingDP(None)(given)
-    assert signs.tolist() == SIGNS
+    assert signs.tolist() == [0, 1, 0, 1, 0]
     assert type(signs) is type(given)
     assert signs.dtype == given.dtype
 
@@ -43,7 +26,7 @@ def test_without_epsilon_the_signs_come_out(form):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
 def test_forms_are_kept(shape, dtype):
     given = np.ones(shape, dtype=dtype)
-    for mechanism in (EmbeddingDP(None), EmbeddingDP(1.0, seeded()), EmbeddingDP(0, seeded())):
+    for mechanism in (EmbeddingDP(None), EmbeddingDP(1.0, words()), EmbeddingDP(0, words())):
         noisy = mechanism(given)
         assert (noisy.shape, noisy.dtype) == (given.shape, given.dtype)
         assert set(noisy.ravel().tolist()) <= {0, 1}
@@ -57,20 +40,13 @@ def test_a_sign_is_flipped_with_half_of_epsilon():
     assert mechanism(np.array([[-1.0, -1.0], [2.0, 2.0]])).tolist() == [[1, 0], [0, 1]]
 
 
-@pytest.mark.parametrize("epsilon", ["1.0", True, [1.0]])
-def test_epsilon_is_a_number_or_none(epsilon):
-    with pytest.raises(TypeError, match="epsilon"):
+@pytest.mark.parametrize(
+    ("epsilon", "error"),
+    [("1.0", TypeError), (True, TypeError), ([1.0], TypeError), (-1.0, ValueError), (math.nan, ValueError)],
+)
+def test_epsilon_is_a_number_of_at_least_0_or_none(epsilon, error):
+    with pytest.raises(error, match="epsilon"):
         EmbeddingDP(epsilon)
-
-
-@pytest.mark.parametrize("epsilon", [-1.0, math.nan])
-def test_epsilon_is_at_least_0(epsilon):
-    with pytest.raises(ValueError, match="epsilon"):
-        EmbeddingDP(epsilon)
-
-
-def test_above_100_is_taken_as_100():
-    assert EmbeddingDP(1e6).epsilon == 100.0
 
 
 @pytest.mark.parametrize("embeddings", [[1.0], 1.0, None, np.array(["a"]), np.zeros(2, complex)])
@@ -88,12 +64,11 @@ def test_embeddings_are_finite(value, epsilon, form):
 
 
 def test_what_it_costs():
+    assert EmbeddingDP(1e6).epsilon == 100.0
     assert EmbeddingDP(1.0).coordinate_epsilon == 0.5
-    assert EmbeddingDP(1.0).total_epsilon(2) == 1.0
-    assert EmbeddingDP(1.0).total_epsilon(128) == 64.0
+    assert [EmbeddingDP(1.0).total_epsilon(coordinates) for coordinates in (2, 128)] == [1.0, 64.0]
     assert EmbeddingDP(1.0).spent(128) == Ledger.of([Pure(64.0)])
-    assert EmbeddingDP(None).coordinate_epsilon == math.inf
-    assert EmbeddingDP(None).total_epsilon(3) == math.inf
+    assert EmbeddingDP(None).coordinate_epsilon == EmbeddingDP(None).total_epsilon(3) == math.inf
     with pytest.raises(ValueError, match="coordinates = 0"):
         EmbeddingDP(1.0).total_epsilon(0)
     with pytest.raises(ValueError, match="epsilon = None"):

@@ -1,7 +1,5 @@
 """Noise on a grid: each draw against the ziggurat in 60 digits, the grid itself, what is refused."""
 
-from __future__ import annotations
-
 import tracemalloc
 from fractions import Fraction
 from functools import cache
@@ -13,7 +11,7 @@ import pytest
 from mechanisms.noise import noise as module
 from mechanisms.noise.clipping import NotFinite
 from mechanisms.noise.noise import add_units, gaussian, grid, noised
-from mechanisms.noise.randomness import SeededWords
+from tests.unit.mechanisms.settings import words
 
 BLOCK = 1 << 15
 LAYERS = 1024
@@ -32,10 +30,6 @@ class Listed:
         assert self.given + len(out) <= len(self.words)
         out[:] = self.words[self.given : self.given + len(out)]
         self.given += len(out)
-
-
-def seeded(seed=0):
-    return SeededWords(np.random.default_rng(seed))
 
 
 def curve(x):
@@ -123,22 +117,6 @@ def test_cores_are_under_the_curve_but_hardly_smaller():
     assert module._CORES[-1] == 0
 
 
-@pytest.mark.parametrize("layer", [0, 1, 2, 300, 1022, 1023])
-def test_an_accepted_position_has_the_density_of_the_curve(layer):
-    """The share of heights at which a position is accepted, over all layers, is e(x) over one constant."""
-    with mpmath.workdps(100):
-        tops = [mpmath.mpf(height) / 2**256 for height in module._EXACT_HEIGHTS]
-        x = (module._WIDTHS[layer] + 2 * mpmath.mpf(module._WIDTHS[layer + 1])) / 3
-        x = min(x, module._EDGE)
-        density = 0
-        for width, low, high in zip(module._WIDTHS[:-1], tops[:-1], tops[1:], strict=True):
-            if x <= width:
-                share = min(1, max(0, (curve(x) - low) / (high - low)))
-                density += share / mpmath.mpf(width)
-        area = mpmath.mpf(module._WIDTHS[0]) * tops[1]
-        assert abs(density * area / curve(x) - 1) < mpmath.mpf(2) ** -238
-
-
 @pytest.mark.parametrize("layer", [0, 1, 2, 77, 500, 1000, 1022])
 @pytest.mark.parametrize("share", [0.0, 0.3, -0.3, "core", "-core"])
 def test_a_draw_in_the_core_is_the_share_of_the_width(layer, share):
@@ -171,12 +149,12 @@ def test_beyond_the_edge_the_strips_are_judged(sign, strip, within):
     edge = mpmath.mpf(module._EDGE)
     value = edge + mpmath.log(2) / edge * (strip + mpmath.mpf(within))
     start = word(0, sign * 0.97)
-    words = (1 << (63 - strip)) | (1 << (63 - strip)) >> 3, int(mpmath.mpf(within) * 2**64)
+    place = (1 << (63 - strip)) | (1 << (63 - strip)) >> 3, int(mpmath.mpf(within) * 2**64)
     level = int(curve(value) / curve(edge) * 2**strip * 2**64)
     margin = max(4, level >> 40)
-    assert abs(drawn(start, max(0, level - margin), *words) - sign * value * 2**20) <= 0.5 + 1e-6
+    assert abs(drawn(start, max(0, level - margin), *place) - sign * value * 2**20) <= 0.5 + 1e-6
     if level + margin <= MOST:
-        assert drawn(start, level + margin, *words) == 0
+        assert drawn(start, level + margin, *place) == 0
 
 
 @pytest.mark.parametrize(("strips", "position"), [(0, 0), (1, 0), (1 << 22, 0), (1 << 23, MOST)])
@@ -206,13 +184,8 @@ def test_where_54_bits_leave_it_open_more_are_drawn(near):
         assert drawn(start, digit + 1) == near + 1
         assert drawn(start, digit, 0) == near
         assert drawn(start, digit, MOST) == near + 1
-
-
-def test_a_draw_near_the_middle_of_two_that_is_settled_needs_no_more():
-    with mpmath.workdps(60):
-        position, _ = halfway(600, 1000)
-    assert drawn(((position - 1) << 10) | 600) == 1000
-    assert drawn(((position + 1) << 10) | 600) == 1001
+        assert drawn(((position - 1) << 10) | 600) == near, "settled: needs no more"
+        assert drawn(((position + 1) << 10) | 600) == near + 1
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -261,9 +234,9 @@ def test_where_the_digits_drawn_next_decide_nothing_more_are_drawn():
 def test_every_decision_may_be_exact(monkeypatch):
     """If doubles are never trusted, the same words give the same noise."""
     units, exactly = np.zeros(30_000), np.zeros(30_000)
-    add_units(units, 2.0**20, 1.0, seeded(11))
+    add_units(units, 2.0**20, 1.0, words(11))
     monkeypatch.setattr(module, "_DOUBT", 2.0)
-    add_units(exactly, 2.0**20, 1.0, seeded(11))
+    add_units(exactly, 2.0**20, 1.0, words(11))
     assert np.array_equal(units, exactly)
 
 
@@ -304,13 +277,10 @@ def test_where_the_tail_begins_is_decided_exactly(sign):
     share = Fraction(module._EDGE) / Fraction(module._WIDTHS[0]) * 2**53
     position = int(share)
     change = int((share - position) * 2**64)
-    tail = 0, 1 << 63, 0  # at the very edge: strip 0, position 0
-    inside = word_at(0, position - 1) if sign > 0 else word_at(0, -position)
-    across = word_at(0, position) if sign > 0 else word_at(0, -position - 1)
-    beyond = word_at(0, position + 1) if sign > 0 else word_at(0, -position - 2)
-    near = round(module._EDGE * 2**20)
-    farther = 0, 1 << 62, 0
-    strip = round((module._EDGE + module._STRIP) * 2**20)
+    first = position - 1 if sign > 0 else -position
+    inside, across, beyond = ((first + sign * step) << 10 for step in range(3))
+    tail, farther = (0, 1 << 63, 0), (0, 1 << 62, 0)  # at the very edge: strip 0, position 0
+    near, strip = round(module._EDGE * 2**20), round((module._EDGE + module._STRIP) * 2**20)
     assert drawn(inside, *farther) == sign * near
     assert drawn(beyond, *farther) == sign * strip
     low, high = (change - 1, change + 1) if sign > 0 else (MOST - change - 1, MOST - change + 1)
@@ -319,57 +289,46 @@ def test_where_the_tail_begins_is_decided_exactly(sign):
     assert drawn(beyond, *tail) == sign * near
 
 
-def word_at(layer, position):
-    return (position << 10) | layer
-
-
-def test_too_many_rejected_are_all_drawn_again():
-    top = word(LAYERS - 1, 0.99)
-    again = word(5, 0.5), CENTRE, CENTRE
-    units = np.zeros(1)
-    listed = Listed(top, top, top, *[MOST] * 9, *again)
-    add_units(units, 2.0**20, 1.0, listed)
-    assert listed.given == len(listed.words)
-    assert units[0] == round(module._WIDTHS[5] * 2**19)
-
-
-def test_rejected_draws_are_replaced_by_spare_ones_in_order():
+def test_rejected_draws_are_replaced_by_spare_ones_in_order_or_all_drawn_again():
     top, first, last = word(LAYERS - 1, 0.99), word(5, 0.25), word(5, 0.5)
     units = np.zeros(2)
     add_units(units, 2.0**20, 1.0, Listed(top, first, top, last, *[MOST] * 6))
     assert list(units) == [round(module._WIDTHS[5] * share * 2**20) for share in (0.5, 0.25)]
+    one, again = np.zeros(1), Listed(top, top, top, *[MOST] * 9, last, CENTRE, CENTRE)
+    add_units(one, 2.0**20, 1.0, again)
+    assert again.given == len(again.words)
+    assert one[0] == round(module._WIDTHS[5] * 2**19)
 
 
-def test_a_seed_repeats_the_noise():
+def test_a_seed_repeats_the_noise_which_is_added_to_units():
     units = np.zeros(6)
-    add_units(units, 2.0**20, 1.0, seeded(7))
+    add_units(units, 2.0**20, 1.0, words(7))
     assert units.tolist() == [-1025825.0, -277604.0, -856124.0, 458341.0, 1181782.0, -264960.0]
-
-
-def test_noise_far_finer_than_the_grid_is_mostly_nothing():
-    units = np.zeros(1000)
-    add_units(units, 0.004, 1.0, seeded())
-    assert not units.any()
-
-
-def test_noise_too_coarse_for_the_bits_is_refused():
+    large = np.full(3, 2.0**40)
+    add_units(large, 1.0, 2.0**-10, words())
+    assert np.array_equal(large, np.rint(large)), "more than 2^24 stay exact"
+    assert 0 < np.abs(large - 2.0**40).max() < 11 * 2**10
+    fine = np.zeros(1000)
+    add_units(fine, 0.004, 1.0, words())
+    assert not fine.any(), "far finer than the grid it is mostly nothing"
     with pytest.raises(ValueError, match=r"noise_std = 5000000000\.0 is not allowed"):
-        add_units(np.zeros(1), 5e9, 1.0, seeded())
+        add_units(fine, 5e9, 1.0, words())
 
 
 @pytest.mark.parametrize(
-    ("noise_std", "radius", "expected"),
+    ("noise_std", "radius", "power"),
     [
-        (1.0, 0.0, 2.0**-19),  # 11 < 16
-        (1.0, 4.9, 2.0**-19),
-        (1.0, 5.0, 2.0**-18),  # exactly 16 would not do
-        (1e-9, 1.0, 2.0**-22),
-        (0.09, 0.0, 2.0**-23),
-        (2.0**50, 0.0, 2.0**31),
+        (1.0, 0.0, -19),
+        (1.0, 4.9, -19),
+        (1.0, 5.0, -18),
+        (1e-9, 1.0, -22),
+        (0.09, 0.0, -23),
+        (2.0**50, 0.0, 31),
     ],
 )
-def test_the_grid_has_room_for_radius_and_noise(noise_std, radius, expected):
-    assert grid(noise_std, radius) == expected
+def test_the_grid_has_room_for_radius_and_noise(noise_std, radius, power):
+    """11 std and the radius are below 2^23 steps: exactly as much would not do."""
+    assert grid(noise_std, radius) == 2.0**power
 
 
 @pytest.mark.parametrize(
@@ -387,7 +346,7 @@ def test_noise_without_a_grid_is_refused(noise_std, radius, said):
     with pytest.raises(ValueError, match=said):
         grid(noise_std, radius)
     with pytest.raises(ValueError, match=said):
-        noised(np.zeros(3, dtype=np.float32), noise_std, radius, seeded())
+        noised(np.zeros(3, dtype=np.float32), noise_std, radius, words())
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3])
@@ -396,54 +355,37 @@ def test_noised_is_the_truncated_vector_plus_noise_that_does_not_hang_on_it(size
     values *= np.float32(0.99 / np.linalg.norm(values))
     before = values.copy()
     spacing = grid(0.5, 1.0)
-    noise = noised(np.zeros_like(values), 0.5, 1.0, seeded())
-    got = noised(values, 0.5, 1.0, seeded())
+    noise = noised(np.zeros_like(values), 0.5, 1.0, words())
+    got = noised(values, 0.5, 1.0, words())
     assert got.dtype == np.float32
     assert np.array_equal(values, before)
     truncated = np.trunc(values.astype(np.float64) / spacing) * spacing
     assert np.array_equal(got.astype(np.float64), truncated + noise.astype(np.float64))
     assert np.array_equal(got / spacing, np.rint(got / spacing))
     assert np.count_nonzero(noise) >= size - 1
+    alone, units = np.full(size, 7, dtype=np.float32), np.zeros(size)
+    gaussian(alone, 3.0, words())
+    add_units(units, 3.0, grid(3.0, 0.0), words())
+    assert np.array_equal(alone, units * grid(3.0, 0.0))
 
 
-def test_gaussian_is_the_noise_alone():
-    out = np.full(BLOCK + 5, 7, dtype=np.float32)
-    gaussian(out, 3.0, seeded())
-    again = np.zeros(len(out))
-    add_units(again, 3.0, grid(3.0, 0.0), seeded())
-    assert np.array_equal(out, again * grid(3.0, 0.0))
-    assert out.std() == pytest.approx(3.0, rel=0.03)
-
-
-def test_noise_is_added_to_units():
-    """Units of more than 2^24 stay exact."""
-    units = np.full(3, 2.0**40)
-    add_units(units, 1.0, 2.0**-10, seeded())
-    assert np.array_equal(units, np.rint(units))
-    assert np.abs(units - 2.0**40).max() < 11 * 2**10
-    assert (units != 2.0**40).any()
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_not_finite_is_refused(bad):
-    with pytest.raises(NotFinite, match="vector holds a NaN or an infinity"):
-        noised(np.array([0, bad], dtype=np.float32), 1.0, 1.0, seeded())
-
-
-def test_a_vector_that_was_not_clipped_is_refused():
+def test_a_vector_that_was_not_clipped_or_is_not_finite_is_refused():
     values = np.array([0.6, 0.8], dtype=np.float32)
-    noised(values, 1.0, 1.0000001, seeded())
+    noised(values, 1.0, 1.0000001, words())
     with pytest.raises(ValueError, match=r"vector has an L2 norm of 1; allowed: at most radius = 0\.9999"):
-        noised(values, 1.0, 0.9999, seeded())
+        noised(values, 1.0, 0.9999, words())
     with pytest.raises(ValueError, match=r"vector has shape \(0,\)"):
-        noised(values[:0], 1.0, 1.0, seeded())
+        noised(values[:0], 1.0, 1.0, words())
+    for bad in (np.nan, np.inf):
+        with pytest.raises(NotFinite, match="vector holds a NaN or an infinity"):
+            noised(np.array([0, bad], dtype=np.float32), 1.0, 1.0, words())
 
 
 def test_noise_needs_one_copy_of_the_vector_and_a_megabyte():
     values = np.zeros(2_000_000, dtype=np.float32)
     tracemalloc.start()
     try:
-        noised(values, 1.0, 1.0, seeded())
+        noised(values, 1.0, 1.0, words())
         assert tracemalloc.get_traced_memory()[1] <= values.nbytes + 2_000_000
     finally:
         tracemalloc.stop()

@@ -1,14 +1,13 @@
 """Words: seeded ones repeat, the system's never do, whatever the size of a fill; none is left out."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np
 import pytest
 
 from mechanisms.noise import randomness
-from mechanisms.noise.randomness import SeededWords, SystemWords
+from mechanisms.noise.randomness import SystemWords
+from tests.unit.mechanisms.settings import words as seeded
 
 PIECE = 1 << 16
 
@@ -17,15 +16,6 @@ def filled(words, count):
     out = np.zeros(count, dtype=np.uint32)
     words.fill(out)
     return out
-
-
-def seeded(seed=0):
-    return SeededWords(np.random.default_rng(seed))
-
-
-def test_a_seed_repeats_its_words_and_another_does_not():
-    assert np.array_equal(filled(seeded(), 100), filled(seeded(), 100))
-    assert not np.array_equal(filled(seeded(), 100), filled(seeded(1), 100))
 
 
 @pytest.mark.parametrize("make", [SystemWords, seeded])
@@ -37,10 +27,8 @@ def test_every_word_is_filled_and_none_comes_twice(make, count):
     assert np.count_nonzero(first) >= count - 1
     assert np.count_nonzero(first == second) <= 2
     assert len(np.unique(first)) >= count - 40
-
-
-def test_two_sources_of_the_system_share_nothing():
-    assert np.count_nonzero(filled(SystemWords(), 1000) == filled(SystemWords(), 1000)) <= 1
+    assert np.array_equal(filled(make(), count), first) == (make is seeded or count == 0), "a seed repeats"
+    assert not np.array_equal(filled(seeded(1), 100), filled(seeded(), 100))
 
 
 def test_a_key_serves_for_so_many_bytes_and_no_more(monkeypatch):

@@ -3,8 +3,6 @@
 Client i has the loss (a_i / 2) ||w - t_i||^2 with the gradient a_i (w - t_i).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,21 +1,15 @@
 """The median of group sums: against a slow second way, at its breakdown point, and what it refuses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.noise.clipping import NotFinite
-from mechanisms.noise.randomness import SeededWords
 from mechanisms.servers.group_median import deal, group_means, group_median, lies_withstood, smallest_sum
+from tests.unit.mechanisms.settings import words
 
 SIZES = st.integers(3, 7).flatmap(lambda groups: st.tuples(st.integers(3 * groups, 40), st.just(groups)))
-
-
-def words(seed: int = 0) -> SeededWords:
-    return SeededWords(np.random.default_rng(seed))
 
 
 def updates(k: int, d: int, seed: int) -> np.ndarray:
@@ -37,9 +31,8 @@ def test_every_member_is_in_one_group_and_groups_are_near_equal(sizes: tuple[int
     dealt = deal(members, groups, words(seed))
     assert sorted(np.concatenate(dealt).tolist()) == list(range(members))
     lengths = [len(group) for group in dealt]
-    assert len(lengths) == groups
-    assert max(lengths) - min(lengths) <= 1
-    assert min(lengths) == smallest_sum(members, groups) >= 3
+    assert (len(lengths), min(lengths)) == (groups, smallest_sum(members, groups))
+    assert 3 <= min(lengths) <= max(lengths) <= min(lengths) + 1
 
 
 @given(SIZES, st.integers(0, 10_000))
@@ -53,7 +46,7 @@ def test_it_is_numpys_median_of_the_means(sizes: tuple[int, int], seed: int) -> 
     assert (found.dtype, found.shape) == (np.float32, (5,))
 
 
-@given(SIZES, st.integers(0, 10_000), st.floats(-1e30, 1e30))
+@given(SIZES, st.integers(0, 10_000), st.floats(-3e38, 3e38))
 @settings(max_examples=40, deadline=None)
 def test_lies_within_the_bound_leave_it_between_honest_groups(sizes, seed, value) -> None:
     members, groups = sizes
@@ -65,45 +58,22 @@ def test_lies_within_the_bound_leave_it_between_honest_groups(sizes, seed, value
 
 
 @pytest.mark.parametrize(("members", "groups"), [(9, 3), (15, 5), (16, 5), (24, 8)])
-@pytest.mark.parametrize("value", [1e6, -1e20, 3e38])
-def test_up_to_its_breakdown_point_lies_do_not_carry_it_away(members: int, groups: int, value: float) -> None:
-    honest = updates(members, 30, 6)
-    liars = lies_withstood(groups)
-    assert liars == (groups - 1) // 2
-    found = group_median(one_liar_a_group(honest, groups, liars, value), groups, words())
-    assert np.linalg.norm(found) < 4 * np.abs(honest).max() * np.sqrt(30)
-
-
-@pytest.mark.parametrize(("members", "groups"), [(9, 3), (15, 5), (16, 5), (24, 8)])
 def test_one_liar_more_in_a_group_of_its_own_carries_it_away(members: int, groups: int) -> None:
     honest = updates(members, 30, 6)
+    assert lies_withstood(groups) == (groups - 1) // 2
     found = group_median(one_liar_a_group(honest, groups, lies_withstood(groups) + 1, 1e6), groups, words())
     assert np.linalg.norm(found) > 1e5
 
 
-def test_liars_of_one_group_spoil_no_more_than_that() -> None:
-    honest = updates(15, 30, 6)
-    together = honest.copy()
-    together[deal(15, 5, words())[2]] = 1e6
-    assert np.linalg.norm(group_median(together, 5, words())) < 4 * np.abs(honest).max() * np.sqrt(30)
-
-
 def test_each_deal_is_new_and_no_place_is_kept() -> None:
     source = words()
-    dealt = [deal(9, 3, source) for _ in range(3000)]
-    with_first = np.array(
-        [[member in group for member in range(1, 9)] for deals in dealt for group in deals if 0 in group]
-    )
+    dealt = [deal(9, 3, source) for _ in range(2000)]
+    partners = [
+        [member in group for member in range(1, 9)] for deals in dealt for group in deals if 0 in group
+    ]
     # Member 0 shares its group with any other one in a quarter of the deals.
-    np.testing.assert_allclose(with_first.mean(axis=0), 0.25, atol=0.05)
-    first = np.array([0 in deals[0] for deals in dealt])
-    assert first.mean() == pytest.approx(1 / 3, abs=0.05)
-
-
-def test_equal_updates_are_their_own_median() -> None:
-    np.testing.assert_array_equal(
-        group_median(np.full((10, 3), 2.5, np.float32), 3, words()), np.full(3, 2.5)
-    )
+    np.testing.assert_allclose(np.mean(partners, axis=0), 0.25, atol=0.05)
+    assert np.mean([0 in deals[0] for deals in dealt]) == pytest.approx(1 / 3, abs=0.05)
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,16 @@
 """A server whose clients noise their labels once: their training data, its guarantee, and what it refuses."""
 
-from __future__ import annotations
-
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from mechanisms.accounting.ledger import Ledger, Pure, Relation, spent
-from mechanisms.noise.randomness import SeededWords
 from mechanisms.registry import SERVER_MECHANISMS
 from mechanisms.servers.label_server import LabelsOnce
 from mechanisms.servers.server import Federation, ServerMechanism
+from tests.unit.mechanisms.settings import words
 
 FEDERATION = Federation((5,) * 6, 3, (4, 2))
 
@@ -20,16 +19,13 @@ def made(epsilon: object = 2.0, classes: object = 10, chosen: int = 4) -> Labels
     return LabelsOnce(FEDERATION, chosen, classes, epsilon)  # type: ignore[arg-type]
 
 
-def words(seed: int = 0) -> SeededWords:
-    return SeededWords(np.random.default_rng(seed))
-
-
-def test_it_is_registered_and_is_a_server_mechanism() -> None:
-    mechanism: ServerMechanism = SERVER_MECHANISMS["label-dp"](
-        FEDERATION, clients_per_round=4, classes=10, epsilon=2.0
-    )
+def test_it_is_registered_says_whom_it_protects_and_samples_as_many_as_it_is_told() -> None:
+    given = {"clients_per_round": 4, "classes": 10, "epsilon": 2.0}
+    mechanism: ServerMechanism = SERVER_MECHANISMS["label-dp"](FEDERATION, **given)
     assert mechanism == made()
     assert (mechanism.name, mechanism.withstands) == ("label-dp", None)
+    assert "features are used as they are" in mechanism.protects
+    assert len(made(chosen=3).sample(6, np.random.default_rng(0))) == 3
 
 
 def test_features_stay_and_labels_are_noised_as_often_as_it_says() -> None:
@@ -49,16 +45,12 @@ def test_features_stay_and_labels_are_noised_as_often_as_it_says() -> None:
     assert made(2.0).figures == {"labels kept": pytest.approx(kept)}
 
 
-def test_the_same_words_give_the_same_labels_and_others_do_not() -> None:
-    x, y = np.zeros((200, 1), np.float32), np.arange(200) % 10
-    once, again, other = (made(1.0).examples(x, y, 0, words(seed))[1] for seed in (1, 1, 2))
-    np.testing.assert_array_equal(once, again)
-    assert (once != other).any()
-
-
-def test_two_classes_and_a_large_epsilon_leave_labels_as_they_are() -> None:
+def test_a_large_epsilon_leaves_labels_as_they_are_and_other_words_give_other_labels() -> None:
     x, y = np.zeros((50, 1), np.float32), np.arange(50) % 2
     np.testing.assert_array_equal(made(100, classes=2).examples(x, y, 0, words())[1], y)
+    once, again, other = (made(1.0, classes=2).examples(x, y, 0, words(seed))[1] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(once, again)
+    assert (once != other).any()
 
 
 def test_one_draw_is_charged_however_many_the_rounds() -> None:
@@ -71,11 +63,8 @@ def test_one_draw_is_charged_however_many_the_rounds() -> None:
         assert made(2.0).events(rounds) == (Pure(2.0),)
     assert spent(Ledger.of(made(2.0).events(50)), 1e-12).epsilon == pytest.approx(2.0, rel=1e-6)
     assert made(500).guarantee.epsilon == 100.0
-
-
-def test_it_says_whom_it_protects_and_samples_as_many_as_it_is_told() -> None:
-    assert "features are used as they are" in made().protects
-    assert len(made(chosen=3).sample(6, np.random.default_rng(0))) == 3
+    with pytest.raises(ValueError, match="rounds"):
+        made().events(0)
 
 
 @pytest.mark.parametrize("label", [-1, 3])
@@ -86,7 +75,7 @@ def test_a_label_that_is_no_class_is_refused(label: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "words_of_it"),
+    ("arguments", "error", "said"),
     [
         ({"classes": 1}, ValueError, "classes = 1 is not allowed: at least 2"),
         ({"classes": 2.5}, TypeError, "classes"),
@@ -95,13 +84,6 @@ def test_a_label_that_is_no_class_is_refused(label: int) -> None:
         ({"chosen": 7}, ValueError, "clients_per_round = 7 is not allowed: at most 6"),
     ],
 )
-def test_what_can_not_be_is_refused(
-    arguments: dict[str, object], error: type[Exception], words_of_it: str
-) -> None:
-    with pytest.raises(error, match=words_of_it):
-        made(**arguments)  # type: ignore[arg-type]
-
-
-def test_rounds_are_counted() -> None:
-    with pytest.raises(ValueError, match="rounds"):
-        made().events(0)
+def test_what_can_not_be_is_refused(arguments: dict[str, Any], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        made(**arguments)

@@ -1,7 +1,5 @@
 """NbAFL: each formula against numbers worked out by hand, and what each arm truly promises."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -22,73 +20,39 @@ from mechanisms.servers.nbafl import (
     epsilon_of_clipped_steps,
 )
 from mechanisms.servers.server import NO_NOISE, Federation, Step
-from tests.unit.mechanisms.settings import combined, vector, words
+from tests.unit.mechanisms.settings import combined, refused, vector, words
 
 D = 40_000
 
 
 def scope(**values) -> FederatedScopeNbAFL:
     """FederatedScope's own test: T = 20, 10 clients, K = 5, mu .1, c = 2, eps = 50, w_clip .1."""
-    work = Federation(
-        rows=values.pop("rows", (30,) * 10), rounds=values.pop("rounds", 20), sizes=values.pop("sizes", (D,))
-    )
-    usual = {
-        "clients_per_round": 5,
-        "epsilon": 50.0,
-        "constant": 2.0,
-        "clip": 0.1,
-        "proximal": 0.1,
-        "grad_clip": None,
-        "sizes_joined": True,
-    }
-    return FederatedScopeNbAFL(work, **{**usual, **values})
+    work = Federation(values.pop("rows", (30,) * 10), values.pop("rounds", 20), values.pop("sizes", (D,)))
+    usual = {"clients_per_round": 5, "epsilon": 50.0, "constant": 2.0, "clip": 0.1, "proximal": 0.1}
+    return FederatedScopeNbAFL(work, **{**usual, "grad_clip": None, "sizes_joined": True, **values})
 
 
 def paper(**values) -> PaperNbAFL:
-    work = Federation(
-        rows=values.pop("rows", (100, 50, 200, 80)), rounds=values.pop("rounds", 25), sizes=(D,)
-    )
-    usual = {
-        "clients_per_round": 4,
-        "epsilon": 2.0,
-        "delta": 0.01,
-        "clip": 3.0,
-        "exposures": 5,
-        "proximal": 0.01,
-        "grad_clip": 5.0,
-    }
-    return PaperNbAFL(work, **{**usual, **values})
-
-
-# -- constants ------------------------------------------------------------------------------------------
+    work = Federation(values.pop("rows", (100, 50, 200, 80)), values.pop("rounds", 25), (D,))
+    usual = {"clients_per_round": 4, "epsilon": 2.0, "delta": 0.01, "clip": 3.0, "exposures": 5}
+    return PaperNbAFL(work, **{**usual, "proximal": 0.01, "grad_clip": 5.0, **values})
 
 
 @pytest.mark.parametrize(("constant", "delta"), [(1, 0.758), (2, 0.169), (3, 0.0139)])
 def test_the_table_s_constants_stand_for_these_deltas(constant, delta):
     assert delta_of(constant) == pytest.approx(delta, rel=2e-3)
     assert constant_of(delta_of(constant)) == pytest.approx(constant, rel=1e-12)
-
-
-def test_the_paper_s_constant():
     assert constant_of(0.01) == pytest.approx(3.107511, rel=1e-6), "sqrt(2 ln 125), ln 125 = 4.828314"
 
 
 def test_nine_cells_lie_on_one_curve():
     """The FederatedScope arm's noise depends on c / epsilon alone: two pairs of cells are the same."""
-    ratios = {}
-    for epsilon in TABLE_EPSILONS:
-        for constant in TABLE_CONSTANTS:
-            arm = scope(epsilon=epsilon, constant=constant)
-            ratio = constant / epsilon
-            ratios[epsilon, constant] = ratio
-            assert arm.upload_noise_std(30) == pytest.approx(0.1 * 20 * ratio / 30)
-    assert sorted(round(ratio, 3) for ratio in ratios.values()) == [
-        0.01, 0.02, 0.02, 0.03, 0.04, 0.06, 0.1, 0.2, 0.3,
-    ]  # fmt: skip
+    ratios = {(e, c): c / e for e in TABLE_EPSILONS for c in TABLE_CONSTANTS}
+    for (epsilon, constant), ratio in ratios.items():
+        arm = scope(epsilon=epsilon, constant=constant)
+        assert arm.upload_noise_std(30) == pytest.approx(0.1 * 20 * ratio / 30)
+    assert sorted(round(r, 3) for r in ratios.values()) == [0.01, 0.02, 0.02, 0.03, 0.04, 0.06, 0.1, 0.2, 0.3]
     assert ratios[50, 1] == ratios[100, 2]
-
-
-# -- FederatedScope's arm ---------------------------------------------------------------------------------
 
 
 def test_scope_upload_noise_by_hand():
@@ -108,25 +72,12 @@ def test_scope_download_noise_fires_in_its_own_test():
     assert sent.std() == pytest.approx(3.26599e-4, rel=0.02)
 
 
-@pytest.mark.parametrize("rounds", [15, 16])
-def test_scope_download_noise_fires_above_a_number_of_rounds(rounds):
-    """sqrt(10) * 5 = 15.81."""
-    assert (scope(rounds=rounds).download_noise_std > 0) is (rounds == 16)
-
-
-def test_scope_download_noise_never_fires_in_the_table():
-    """300 rounds, 40 of 200 clients: sqrt(200) * 40 = 566."""
-    table = scope(rows=(100,) * 200, rounds=300, clients_per_round=40)
-    assert table.download_noise_std == 0
-    assert scope(rows=(100,) * 200, rounds=566, clients_per_round=40).download_noise_std > 0
-
-
-def test_scope_without_the_clients_sizes_only_clips():
-    """The documented command leaves the join info out."""
-    arm = scope(sizes_joined=False)
-    assert arm.download_noise_std == 0
-    sent = arm.broadcast(vector(0.05, -0.3, 0.2), words())
-    assert sent == pytest.approx([0.05, -0.1, 0.1])
+def test_scope_download_noise_fires_above_a_number_of_rounds_and_never_in_the_table():
+    """sqrt(10) * 5 = 15.81. The table: 300 rounds, 40 of 200 clients, sqrt(200) * 40 = 566."""
+    assert [scope(rounds=rounds).download_noise_std > 0 for rounds in (15, 16)] == [False, True]
+    table = {"rows": (100,) * 200, "clients_per_round": 40}
+    assert scope(**table, rounds=300).download_noise_std == 0
+    assert scope(**table, rounds=566).download_noise_std > 0
 
 
 def test_scope_clips_each_element_before_it_broadcasts():
@@ -135,26 +86,18 @@ def test_scope_clips_each_element_before_it_broadcasts():
     assert sent.mean() == pytest.approx(0.1, abs=1e-5)
     assert np.abs(sent - 0.1).max() < 8 * 3.27e-4
     assert model[0] == 0.5, "the argument is not changed"
+    joined = scope(sizes_joined=False)
+    assert joined.download_noise_std == 0, "the documented command leaves the join info out"
+    assert joined.broadcast(vector(0.05, -0.3, 0.2), words()) == pytest.approx([0.05, -0.1, 0.1])
 
 
-def test_scope_s_figures_are_its_noise():
+def test_scope_s_figures_are_its_noise_and_it_promises_nothing():
     """Uploads of 60 and of 20 rows: .1 * 20 * 2 / (60 * 50) and / (20 * 50); the download has m = 20."""
-    figures = scope(rows=(60,) * 9 + (20,)).figures
-    assert figures == pytest.approx(
-        {
-            "constant / epsilon": 0.04,
-            "least upload noise std": 0.001333333,
-            "largest upload noise std": 0.004,
-            "download noise std": 1.5 * 3.26599e-4,
-        },
-        rel=1e-5,
-    )
-
-
-def test_scope_promises_nothing():
-    arm = scope()
-    assert arm.guarantee is None
-    assert arm.events(20) == NO_NOISE
+    arm = scope(rows=(60,) * 9 + (20,))
+    uploads = {"least upload noise std": 0.001333333, "largest upload noise std": 0.004}
+    whole = {"constant / epsilon": 0.04, **uploads, "download noise std": 1.5 * 3.26599e-4}
+    assert arm.figures == pytest.approx(whole, rel=1e-5)
+    assert (arm.guarantee, arm.events(20)) == (None, NO_NOISE)
     assert "never clipped" in arm.protects
     assert (arm.name, arm.proximal, arm.grad_clip) == ("nbafl-federatedscope", 0.1, None)
 
@@ -164,9 +107,6 @@ def test_scope_averages_by_rows_as_it_is():
     assert len(scope().sample(10, np.random.default_rng(0))) == 5
     weights = torch.ones(1, 2)
     assert scope().after_batch(weights, torch.zeros(2), Step(np.array([0, 1]), 0.1)) is weights
-
-
-# -- the paper's arm --------------------------------------------------------------------------------------
 
 
 def test_paper_upload_noise_by_hand():
@@ -207,24 +147,8 @@ def test_paper_download_noise_of_some_clients_by_hand():
     assert b == pytest.approx(2.087011, rel=1e-5)
     assert download_exposures(2.0, 25, 4, 2, 5) == pytest.approx(math.sqrt((25 / b) ** 2 - 50), rel=1e-9)
     assert paper(clients_per_round=2).download_noise_std == pytest.approx(0.901412, rel=1e-5)
-
-
-@pytest.mark.parametrize("rounds", [15, 16])
-def test_paper_download_noise_of_some_clients_fires_above_epsilon_over_gamma(rounds):
-    arm = paper(clients_per_round=2, rounds=rounds)
-    assert (arm.download_noise_std > 0) is (rounds == 16), "eps / gamma = 15.21"
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 50.0, 1000.0])
-@pytest.mark.parametrize("exposures", [1, 3, 7])
-def test_with_all_clients_chosen_the_two_download_formulas_are_one(epsilon, exposures):
-    for clients in (2, 10, 50):
-        for rounds in (8, 25, 60):
-            square = rounds**2 - exposures**2 * clients
-            expected = math.sqrt(max(0.0, square))
-            assert download_exposures(epsilon, rounds, clients, clients, exposures) == pytest.approx(
-                expected, rel=1e-6, abs=1e-4
-            )
+    fires = [paper(clients_per_round=2, rounds=rounds).download_noise_std > 0 for rounds in (15, 16)]
+    assert fires == [False, True], "above eps / gamma"
 
 
 def test_the_condition_fires_exactly_where_the_square_is_positive():
@@ -254,9 +178,11 @@ def test_paper_noises_what_it_has_averaged():
     assert new.std() == pytest.approx(1.068030, rel=0.02)
     quiet = paper(exposures=13)
     assert combined(quiet, np.zeros(D, np.float32), [ones], [7]).tolist() == ones.tolist()
-    model = vector(1, 2)
+    model, weights = vector(1, 2), torch.ones(1, 2)
     assert arm.broadcast(model, words()) is model
     assert len(arm.sample(4, np.random.default_rng(0))) == 4
+    assert (arm.name, arm.proximal, arm.grad_clip) == ("nbafl", 0.01, 5.0)
+    assert arm.after_batch(weights, torch.zeros(2), Step(np.array([0, 1]), 0.1)) is weights
 
 
 def test_paper_s_proved_epsilon_takes_two_radii_for_the_sensitivity():
@@ -280,66 +206,29 @@ def test_paper_s_claim_needs_what_training_does_not_ensure():
     assert claim.unit.what.startswith("one record")
     assert "2 C / m" in claim.outside
     assert claim.stated == 2.0
-
-
-def test_paper_s_figures_are_its_noise_and_its_claim():
-    figures = paper().figures
-    assert figures["epsilon under the paper's sensitivity"] == paper().claim.epsilon
-    assert figures == pytest.approx(
-        {
-            "constant / epsilon": 3.107511 / 2,
-            "upload noise std": 0.932253,
-            "download noise std": 1.068030,
-            "epsilon under the paper's sensitivity": figures["epsilon under the paper's sensitivity"],
-        },
-        rel=1e-5,
-    )
-
-
-def test_paper_s_other_values():
-    arm = paper()
-    assert (arm.name, arm.proximal, arm.grad_clip) == ("nbafl", 0.01, 5.0)
-    weights = torch.ones(1, 2)
-    assert arm.after_batch(weights, torch.zeros(2), Step(np.array([0, 1]), 0.1)) is weights
-
-
-# -- bad input --------------------------------------------------------------------------------------------
+    noise = {"constant / epsilon": 1.553756, "upload noise std": 0.932253, "download noise std": 1.06803}
+    whole = {**noise, "epsilon under the paper's sensitivity": claim.epsilon}
+    assert paper().figures == pytest.approx(whole, rel=1e-5)
 
 
 @pytest.mark.parametrize("make", [scope, paper])
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("epsilon", 0.0), ("clip", -1.0), ("clients_per_round", 11), ("proximal", -0.1), ("grad_clip", 0.0)],
-)
-def test_what_can_not_be(make, name, value):
-    with pytest.raises(ValueError, match=f"{name} = {value} is not allowed"):
-        make(**{name: value})
-
-
-@pytest.mark.parametrize(
-    ("call", "error"),
-    [
-        (lambda: scope(constant=0.0), "constant = 0.0 is not allowed"),
-        (lambda: paper(delta=1.0), "delta = 1.0 is not allowed"),
-        (lambda: paper(exposures=0), "exposures = 0 is not allowed"),
-        (lambda: paper(exposures=26), "exposures = 26 is not allowed: at most 25, the rounds"),
-        (lambda: scope().upload_noise_std(0), "rows = 0 is not allowed"),
-        (lambda: paper().events(0), "rounds = 0 is not allowed"),
-        (lambda: constant_of(0.0), "delta = 0.0 is not allowed"),
-        (lambda: delta_of(0.1), "delta of this constant = 1.24"),
-    ],
-)
-def test_what_else_can_not_be(call, error):
-    with pytest.raises(ValueError, match=error):
-        call()
-
-
-@pytest.mark.parametrize("make", [scope, paper])
-def test_what_is_not_finite_is_refused_where_it_would_be_clipped(make):
-    arm = make()
+def test_what_can_not_be(make):
+    refused(make, epsilon=0.0, clip=-1.0, clients_per_round=11, proximal=-0.1, grad_clip=0.0)
+    refused(make, **{"constant": 0.0} if make is scope else {"delta": 1.0})
     bad = vector(1.0, math.nan)
     with pytest.raises(ValueError, match="NaN or an infinity"):
-        (arm.broadcast(bad, words()) if make is scope else arm.upload(bad, bad, 50, words()))
+        (make().broadcast(bad, words()) if make is scope else make().upload(bad, bad, 50, words()))
+
+
+def test_what_else_can_not_be():
+    refused(paper, exposures=0)
+    refused(constant_of, delta=0.0)
+    refused(scope().upload_noise_std, rows=0)
+    refused(paper().events, rounds=0)
+    with pytest.raises(ValueError, match="exposures = 26 is not allowed: at most 25, the rounds"):
+        paper(exposures=26)
+    with pytest.raises(ValueError, match=r"delta of this constant = 1\.24"):
+        delta_of(0.1)
 
 
 def test_clipped_steps_prove_an_epsilon_by_the_exact_formula_of_one_gaussian():

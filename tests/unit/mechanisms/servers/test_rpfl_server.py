@@ -1,7 +1,5 @@
 """RPFL as a server's mechanism: its budget, its noise, its regulariser, and what combines uploads."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -30,42 +28,20 @@ THEOREM = {"lipschitz": 1.0, "steps": 10, "convexity": 0.01, "constant": 1.0}
 
 
 def made(federation: Federation = LINEAR, **change: Any) -> Rpfl:
-    usual: dict[str, Any] = {
-        "clients_per_round": 3,
-        "widths": [4, 1] if federation is LINEAR else [3, 4, 2],
-        "epsilon": 1.0,
-        "caps": [0.5, 2.0],
-        "delta": 1e-5,
-        "row_norm": 1.0,
-        "theorem": THEOREM,
-        "gamma": 0.05,
-        "weight": 0.1,
-    }
-    return rpfl_of(federation, **{**usual, **change})
-
-
-# -- budget and noise --------------------------------------------------------------------------------------
+    usual = {"clients_per_round": 3, "epsilon": 1.0, "caps": [0.5, 2.0], "delta": 1e-5, "row_norm": 1.0}
+    usual |= {"widths": [3, 4, 2] if federation is NETWORK else [4, 1], "theorem": THEOREM}
+    return rpfl_of(federation, **{**usual, "gamma": 0.05, "weight": 0.1, **change})
 
 
 def test_the_budget_is_dealt_by_the_allocation_and_the_caps_go_round() -> None:
-    mechanism = made()
+    """Where no cap is met it goes by the root of rows times noise: nearly uniform, whatever the rows."""
+    mechanism, free = made(), made(caps=[10.0])
     at_one = [Theorem(**THEOREM).noise_std(1.0, 1e-5, n) for n in ROWS]
     weights = [n * std * math.sqrt(4) for n, std in zip(ROWS, at_one, strict=True)]
     assert mechanism.epsilons == pytest.approx(rpfl.allocate(weights, [0.5, 2.0, 0.5], 3.0))
-    assert mechanism.epsilons[0] == mechanism.epsilons[2] == 0.5
-    assert mechanism.epsilons[1] == pytest.approx(2.0)
-
-
-def test_where_no_cap_is_met_the_budget_goes_by_the_root_of_rows_times_noise() -> None:
-    mechanism = made(caps=[10.0])
-    at_one = [Theorem(**THEOREM).noise_std(1.0, 1e-5, n) for n in ROWS]
-    roots = np.sqrt([n * std for n, std in zip(ROWS, at_one, strict=True)])
-    assert mechanism.epsilons == pytest.approx(3.0 * roots / roots.sum())
-    assert max(mechanism.epsilons) < 1.02 * min(mechanism.epsilons), "nearly uniform, whatever the rows"
-
-
-def test_each_client_has_the_theorem_s_noise_for_its_rows_and_its_epsilon() -> None:
-    mechanism = made()
+    assert mechanism.epsilons == (0.5, pytest.approx(2.0), 0.5)
+    assert free.epsilons == pytest.approx(3.0 * np.sqrt(weights) / np.sqrt(weights).sum())
+    assert max(free.epsilons) < 1.02 * min(free.epsilons)
     for rows, epsilon, std in zip(ROWS, mechanism.epsilons, mechanism.noise_stds, strict=True):
         assert std == pytest.approx(rpfl.theorem_noise_std(epsilon, 1e-5, 1.0, 10, rows, 0.01, 1.0))
 
@@ -79,16 +55,13 @@ def test_the_epsilon_that_a_record_truly_has_is_far_above_the_stated() -> None:
 
 def test_radii_are_the_formula_s() -> None:
     mechanism = made()
-    expected = [
-        rpfl.radius(std, 4, rows, 0.05, 1.0) for std, rows in zip(mechanism.noise_stds, ROWS, strict=True)
-    ]
+    stds = mechanism.noise_stds
+    expected = [rpfl.radius(std, 4, rows, 0.05, 1.0) for std, rows in zip(stds, ROWS, strict=True)]
     assert mechanism.radii == pytest.approx(expected)
-    mean = np.average(expected, weights=ROWS)
-    assert mechanism.figures["mean radius"] == pytest.approx(mean)
-    assert mechanism.figures["factor on the radii"] == pytest.approx(0.1 / mean)
-    assert mechanism.figures["least epsilon dealt"] == 0.5
-    assert mechanism.figures["least noise std on rows"] == min(mechanism.noise_stds)
-    assert mechanism.figures["largest noise std on rows"] == max(mechanism.noise_stds)
+    mean, found = np.average(expected, weights=ROWS), mechanism.figures
+    assert (found["mean radius"], found["factor on the radii"]) == pytest.approx((mean, 0.1 / mean))
+    noise = found["least noise std on rows"], found["largest noise std on rows"]
+    assert (found["least epsilon dealt"], *noise) == (0.5, min(stds), max(stds))
 
 
 def test_rows_get_their_own_client_s_noise() -> None:
@@ -106,14 +79,8 @@ def test_what_one_step_costs_is_told_of_logistic_regression_alone() -> None:
     ]
     assert made().figures[FIRST_STEP] == max(exact) > 5 * made().guarantee.stated
     assert FIRST_STEP not in made(NETWORK).figures
-
-
-def test_epsilon_is_that_of_rows_which_it_does_not_publish() -> None:
     assert "upper bound for the models" in made().protects
     assert "in each round" in made(draw="each-round").protects
-
-
-# -- noise in each round -----------------------------------------------------------------------------------
 
 
 def test_redrawn_noise_is_new_in_each_round_and_as_large() -> None:
@@ -127,24 +94,16 @@ def test_redrawn_noise_is_new_in_each_round_and_as_large() -> None:
     assert abs(np.corrcoef(first[0].ravel(), other[0].ravel())[0, 1]) < 0.03
     assert first[0].std() == pytest.approx(mechanism.noise_stds[1], rel=0.03)
     assert mechanism.noise_stds == made().noise_stds
-
-
-def test_redrawn_noise_is_added_to_rows_of_at_most_the_norm() -> None:
-    mechanism, y = made(draw="each-round"), np.zeros(300, np.int64)
-    kept, _ = mechanism.examples(np.full((300, 4), 9, np.float32), y, 0, words())
-    assert np.linalg.norm(kept, axis=1) == pytest.approx(np.ones(300))
-
-
-def test_noise_drawn_once_is_the_same_in_every_round() -> None:
-    x, y = np.ones((3, 4), np.float32), np.arange(3)
+    cut, _ = mechanism.examples(np.full((300, 4), 9, np.float32), y[:300], 0, words())
+    assert np.linalg.norm(cut, axis=1) == pytest.approx(np.ones(300)), "noise is for rows of this norm"
     for found, given in zip(made().examples_of_round(x, y, 0, words()), (x, y), strict=True):
-        assert found is given
+        assert found is given, "drawn once, it is the same in every round"
 
 
 @pytest.mark.parametrize("rounds", [1, 5, 40])
 def test_redrawn_noise_is_charged_in_each_round(rounds: int) -> None:
     federation = Federation(ROWS, rounds, (4, 1))
-    once, redrawn = made(federation, widths=[4, 1]), made(federation, widths=[4, 1], draw="each-round")
+    once, redrawn = made(federation), made(federation, draw="each-round")
     assert redrawn.events(rounds) == rounds * once.events(rounds)
     by_ledger = spent(Ledger.of(redrawn.events(rounds)), 1e-5).epsilon
     assert redrawn.guarantee.epsilon == pytest.approx(by_ledger)
@@ -152,9 +111,6 @@ def test_redrawn_noise_is_charged_in_each_round(rounds: int) -> None:
     assert (redrawn.guarantee.epsilon > math.sqrt(rounds) * once.guarantee.epsilon) == (rounds > 1)
     with pytest.raises(ValueError, match="rounds"):
         redrawn.events(0)
-
-
-# -- the regulariser ---------------------------------------------------------------------------------------
 
 
 def test_each_client_s_weights_shrink_by_its_own_radius_and_the_bias_stays() -> None:
@@ -167,19 +123,10 @@ def test_each_client_s_weights_shrink_by_its_own_radius_and_the_bias_stays() -> 
         kept = 1 - threshold / 5.0
         assert after[place].tolist() == pytest.approx([3 * kept, 4 * kept, 0, 0, 7.0], rel=1e-5)
     assert weights[0].tolist() == [3.0, 4.0, 0.0, 0.0, 7.0]
-
-
-def test_small_weights_become_zero_and_do_not_oscillate() -> None:
-    mechanism = made(weight=10.0)
-    weights = torch.tensor([[0.01, 0.0, 0.0, 0.0, 1.0]])
-    assert mechanism.after_batch(weights, torch.zeros(5), Step(np.array([0]), 1.0)).tolist() == [
-        [0, 0, 0, 0, 1]
-    ]
-
-
-def test_without_a_weight_it_is_the_algorithm_as_printed() -> None:
-    weights = torch.ones(1, 5)
-    assert made(weight=0.0).after_batch(weights, torch.zeros(5), Step(np.array([0]), 1.0)) is weights
+    small, step = torch.tensor([[0.01, 0.0, 0.0, 0.0, 1.0]]), Step(np.array([0]), 1.0)
+    found = made(weight=10.0).after_batch(small, torch.zeros(5), step)
+    assert found.tolist() == [[0, 0, 0, 0, 1]], "small weights become zero and do not oscillate"
+    assert made(weight=0.0).after_batch(small, torch.zeros(5), step) is small, "the algorithm as printed"
 
 
 def test_a_network_s_step_is_down_its_bound_s_gradient() -> None:
@@ -213,9 +160,6 @@ def test_the_regulariser_is_the_model_s() -> None:
         regulariser_of([3, 4, 2], (12, 4))
     with pytest.raises(ValueError, match="widths = 0"):
         regulariser_of([0, 1], (0, 1))
-
-
-# -- the server --------------------------------------------------------------------------------------------
 
 
 def test_uploads_become_their_mean_by_rows_or_what_an_aggregator_makes_of_them() -> None:
@@ -261,8 +205,5 @@ def test_what_its_aggregator_remembers_goes_through_its_rounds() -> None:
 def test_what_can_not_be_is_refused(change: dict[str, Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         made(**change)
-
-
-def test_a_client_with_a_single_row_has_no_theorem() -> None:
     with pytest.raises(ValueError, match="rows = 1"):
-        rpfl_of(*(Federation((1, 5), 2, (4, 1)), 2, [4, 1], 1.0, [1.0], 1e-5, 1.0, THEOREM, 0.05, 0.0))
+        made(Federation((1, 5), 2, (4, 1)), clients_per_round=2)

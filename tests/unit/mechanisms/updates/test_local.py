@@ -1,7 +1,5 @@
 """Local DP: clip, noise, cost; the replay of the faulty calibration; record-level DP; names."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -50,6 +48,9 @@ def test_the_noise_is_twice_the_radius_times_the_multiplier():
     assert (offer.radius, offer.memory) == (0.5, ())
     halves = offer.vector[: D // 2], offer.vector[D // 2 :]
     assert abs(np.corrcoef(*halves)[0, 1]) < 0.03, "one noise for all tensors, and no coordinate twice"
+    assert mechanism.bound == pytest.approx(0.5 + 8 * offer.noise_std)
+    assert np.abs(offer.vector).max() < mechanism.bound
+    assert mechanism.guarantee.outside == ""
 
 
 def test_the_update_is_clipped_as_a_whole():
@@ -72,18 +73,13 @@ def test_an_adaptive_radius_uses_the_updates_before_and_stores_the_norm_before_n
     assert "clipping radius" in mechanism.guarantee.outside
 
 
-def test_the_other_sources_leave_nothing_outside():
-    for source in ("aggregate", "quantile"):
-        assert aldp(setting(window_source=source)).guarantee.outside == ""
-    assert ldp(setting()).guarantee.outside == ""
-
-
 def test_an_aggregate_source_takes_off_its_own_round_s_noise():
     mechanism = aldp(setting(window_source="aggregate", clipping_radius=2.0))
     noise_std = 2 * 2.0 * mechanism.noise_multiplier
     mean = np.full(100, 2 * noise_std, np.float32)
     wanted = math.sqrt(100 * 4 * noise_std**2 - 100 * noise_std**2 / 5)
     assert mechanism.aggregated(mean, 5, ()) == (pytest.approx((wanted,), rel=1e-5),)
+    assert mechanism.guarantee.outside == ""
 
 
 def test_a_quantile_pays_for_its_bits():
@@ -94,41 +90,30 @@ def test_a_quantile_pays_for_its_bits():
     assert of_bits**-2 + of_update**-2 == pytest.approx(exact**-2)
     assert of_bits**-2 == pytest.approx(QUANTILE_SHARE * exact**-2)
     assert mechanism.rule.bit_noise_std == of_bits, "a bit moves by 1: its multiplier is its std"
-
-
-def test_the_bound_holds_all_but_nothing_of_the_noise():
-    mechanism = ldp(setting(clipping_radius=0.5))
-    assert mechanism.bound == pytest.approx(0.5 + 8 * 2 * 0.5 * mechanism.noise_multiplier)
-    offer = released(mechanism, np.zeros(D, np.float32))
-    assert np.abs(offer.vector).max() < mechanism.bound
+    assert mechanism.guarantee.outside == ""
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_refused(bad):
+def test_what_is_not_finite_or_of_another_size_is_refused(bad):
     for mechanism in (ldp(setting()), aldp(setting()), replay()):
         with pytest.raises(ValueError, match="NaN or an infinity"):
             released(mechanism, vector(*[1.0] * 9, bad))
-
-
-def test_an_empty_update_is_refused():
     with pytest.raises(ValueError, match="d at least 1"):
         released(ldp(setting()), vector())
+    with pytest.raises(ValueError, match=r"shape \(9,\), which is not allowed: \(10,\)"):
+        released(replay(), np.zeros(9, np.float32))
 
 
 def test_units_are_named():
-    whole, one = ldp(setting()).guarantee.unit, dp_sgd(setting(rounds=2)).guarantee.unit
-    assert (whole.what, whole.relation, whole.norm) == (
-        "one node's whole data set, over the run",
-        Relation.REPLACE,
-        "L2",
-    )
-    assert one.what.startswith("one record")
-    assert one.relation is Relation.ADD_REMOVE
-    assert "data set" in ldp(setting()).protects
-    assert "record" in dp_sgd(setting(rounds=2)).protects
-
-
-# -- the replay ---------------------------------------------------------------------------------------
+    whole, one = ldp(setting()), dp_sgd(setting(rounds=2))
+    unit = whole.guarantee.unit
+    assert (unit.what, unit.norm) == ("one node's whole data set, over the run", "L2")
+    assert [each.guarantee.unit.relation for each in (whole, one)] == [Relation.REPLACE, Relation.ADD_REMOVE]
+    assert one.guarantee.unit.what.startswith("one record")
+    assert "data set" in whole.protects
+    assert "record" in one.protects
+    for name in ("none", "ldp", "aldp", "dp-sgd"):
+        assert MECHANISMS[name](setting(rounds=2)).name == name
 
 
 def replay(name: str = "aldp", **values) -> LinearClassic:
@@ -168,32 +153,16 @@ def test_a_replay_clips_and_noises_each_tensor_by_its_own_window():
     assert "clipping radii" in mechanism.guarantee.outside
 
 
-def test_a_replay_s_small_radius_has_small_noise():
+def test_a_replay_s_small_radius_has_small_noise_and_a_fixed_one_leaves_nothing_outside():
     mechanism = replay(sizes=(D, 1))
     offer = released(mechanism, np.full(D + 1, 0.5 / math.sqrt(D), np.float32))
     assert offer.vector[:-1].std() == pytest.approx(2 * 0.5 * mechanism.noise_multiplier, rel=0.02)
-
-
-def test_a_replay_with_a_fixed_radius_leaves_nothing_outside():
-    mechanism = replay("ldp")
-    assert mechanism.guarantee.outside == ""
-    offer = released(mechanism, np.zeros(10, np.float32))
-    assert (offer.radius, offer.memory) == (1.0, ((), ()))
-
-
-def test_a_replay_of_a_zero_tensor_has_the_least_noise():
-    offer = released(replay(), np.zeros(10, np.float32))
-    assert offer.radius == 1e-12
-    assert np.isfinite(offer.vector).all()
-
-
-def test_a_replay_knows_its_tensors():
-    with pytest.raises(ValueError, match=r"shape \(9,\), which is not allowed: \(10,\)"):
-        released(replay(), np.zeros(9, np.float32))
-    assert replay().bound == pytest.approx(1 + 16 * replay().noise_multiplier)
-
-
-# -- one record ---------------------------------------------------------------------------------------
+    assert mechanism.bound == pytest.approx(1 + 16 * mechanism.noise_multiplier)
+    least = released(replay(), np.zeros(10, np.float32))
+    assert least.radius == 1e-12, "of a zero tensor"
+    assert np.isfinite(least.vector).all()
+    fixed = released(replay("ldp"), np.zeros(10, np.float32))
+    assert (replay("ldp").guarantee.outside, fixed.radius, fixed.memory) == ("", 1.0, ((), ()))
 
 
 def test_private_training_is_charged_and_offers_add_nothing():
@@ -206,19 +175,8 @@ def test_private_training_is_charged_and_offers_add_nothing():
     fresh = vector(9.0, 9.0)
     assert released(mechanism, fresh).vector is fresh
     assert 0.97 * 8 < cost(mechanism, 3) <= 8.0
-    assert mechanism.name == "dp-sgd"
-
-
-def test_a_batch_of_all_rows_samples_all():
-    assert dp_sgd(setting(rounds=2, rows=10, batch_size=16)).gradient.sampling_probability == 1.0
-
-
-# -- names --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["none", "ldp", "aldp", "dp-sgd"])
-def test_every_name_makes_what_it_says(name):
-    assert MECHANISMS[name](setting(rounds=2)).name == name
+    everything = dp_sgd(setting(rounds=2, rows=10, batch_size=16))
+    assert everything.gradient.sampling_probability == 1.0, "a batch of all rows samples all"
 
 
 @pytest.mark.parametrize(
@@ -231,13 +189,11 @@ def test_every_name_makes_what_it_says(name):
             {"window_source": "x"},
             "window_source = 'x' is not allowed: 'raw', 'aggregate', 'quantile'",
         ),
-        (
-            "aldp",
-            {"window_source": "quantile", "calibration": "linear-classic"},
-            "window_source = 'quantile' is not allowed with calibration 'linear-classic': 'raw'",
-        ),
     ],
 )
 def test_what_does_not_go_together(name, values, error):
     with pytest.raises(ValueError, match=error):
         MECHANISMS[name](setting(**values))
+    said = "window_source = 'quantile' is not allowed with calibration 'linear-classic': 'raw'"
+    with pytest.raises(ValueError, match=said):
+        replay(window_source="quantile")
