@@ -241,6 +241,7 @@ def _work(task: tuple[Mutant, Mapping[int, Sequence[str]], Sequence[str]]) -> di
 
 def main() -> None:
     """Runs the command."""
+    sys.dont_write_bytecode = False  # else each process would compile all modules and tests again
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--seed", type=int, default=29)
     parser.add_argument("--count", type=int, default=600)
