@@ -1,7 +1,5 @@
 """What deploy/ starts is understood: units, of which systemd finds nothing wrong, and containers."""
 
-from __future__ import annotations
-
 import configparser
 import shlex
 import shutil
@@ -91,9 +89,6 @@ def test_the_unit_leaves_little_open(unit):
         check=False,
     )
     assert found.returncode == 0, found.stdout[-200:] + found.stderr
-
-
-# -- containers ----------------------------------------------------------------------------------------------
 
 
 def containers() -> dict[str, dict[str, Any]]:

@@ -16,7 +16,6 @@ def port_of(endpoint: str) -> int:
 def test_a_port_that_another_pytest_has_taken_is_not_given_out(monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = port_of(free_endpoint())
     monkeypatch.setattr(processes, "_ports", count(theirs))  # where nobody listens yet
-
     assert port_of(free_endpoint()) > theirs
 
 
@@ -24,5 +23,4 @@ def test_a_port_where_somebody_listens_is_not_given_out(monkeypatch: pytest.Monk
     with socket.create_server((HOST, 0)) as server:
         port = server.getsockname()[1]
         monkeypatch.setattr(processes, "_ports", iter((port, *range(20000, 32000))))
-
         assert port_of(free_endpoint()) != port

@@ -1,16 +1,11 @@
 """`make flakes` counts what failed in which run, and goes on where it stopped."""
 
 import json
-from pathlib import Path
-
-import pytest
 
 from tests import flakes
 
 
-def test_each_run_is_counted_and_a_second_start_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_run_is_counted_and_a_second_start_goes_on(tmp_path, capsys):
     planted, file = tmp_path / "test_planted.py", tmp_path / "flakes.json"
     planted.write_text(
         "import pytest\n\ndef test_good():\n    pass\n\ndef test_bad():\n    assert False\n\n"
@@ -18,13 +13,11 @@ def test_each_run_is_counted_and_a_second_start_goes_on(
     )
     own = ("--runs", "2", "--loops", "1", "--process-runs", "0", "--json", str(file))
     words = (*own, "--", str(planted), "-p", "no:cacheprovider")
-
     assert flakes.main(words) == 1
     assert flakes.main(words) == 1
-
     runs = json.loads(file.read_text())["runs"]
     assert [(run["passed"], run["skipped"], run["failed"]) for run in runs] == [
-        *(2 * [(1, 1, ["test_planted.test_bad"])]),
+        *(2 * [(1, 1, ["test_planted.test_bad"])])
     ]
     last, before = capsys.readouterr().out.splitlines()[:-3:-1]
     assert (before, last) == ("  2 of 2 test_planted.test_bad", "2 runs, 0 without a failure")

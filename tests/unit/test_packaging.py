@@ -42,22 +42,21 @@ def sources() -> Iterator[Path]:
 def test_exactly_the_packages_that_exist_are_in_the_wheel(pyproject):
     folders = {path.parent.relative_to(ROOT) for path in sources()}
     on_disk = {".".join(folder.parts) for folder in folders}
-
     include = pyproject["tool"]["setuptools"]["packages"]["find"]["include"]
     found = find_packages(str(ROOT), include=include)
-
     assert on_disk == set(found)
     assert {name.partition(".")[0] for name in found} == set(PACKAGES)
 
 
-def test_the_installed_version_is_looked_up_under_the_declared_name(pyproject):
+def test_name_version_wheel_and_licence_are_the_declared_ones(pyproject):
     assert pyproject["project"]["name"] == NAME
-
-
-def test_ci_finds_the_wheel_by_the_declared_name(pyproject):
     wheel = f"{pyproject['project']['name'].replace('-', '_')}-*.whl"
-
     assert f"/dist/{wheel})" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert pyproject["project"]["license"] == "Apache-2.0"
+    assert "Apache License" in text
+    assert "Copyright 2026 the Murmuration authors" in text
+    assert not [path for path in sources() if path.stem in {"utils", "util", "helpers", "misc"}]
 
 
 def test_every_package_ships_its_type_marker_and_its_data(pyproject):
@@ -70,7 +69,6 @@ def test_every_package_ships_its_type_marker_and_its_data(pyproject):
         for path in (ROOT / package).rglob("*")
         if path.is_file() and path.suffix not in {".py", ".pyc"}
     }
-
     assert shipped == present
     assert {ROOT / package / "py.typed" for package in PACKAGES} <= shipped
 
@@ -78,19 +76,14 @@ def test_every_package_ships_its_type_marker_and_its_data(pyproject):
 def test_every_declared_dependency_has_its_line_and_no_line_is_stale(pyproject):
     page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     rows = {canonicalize_name(name) for name in re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)}
-
     project = pyproject["project"]
+    extras = project["optional-dependencies"]
+    for extra in ("docs", "ray"):
+        assert extras[extra]
+        assert set(extras[extra]) <= set(extras["dev"])
     assert rows == set(
         by_name([*project["dependencies"], *chain(*project["optional-dependencies"].values())])
     )
-
-
-@pytest.mark.parametrize("extra", ["docs", "ray"])
-def test_what_an_extra_takes_is_what_is_tested(pyproject, extra):
-    extras = pyproject["project"]["optional-dependencies"]
-
-    assert extras[extra]
-    assert set(extras[extra]) <= set(extras["dev"])
 
 
 def test_the_constraints_pin_every_dependency_inside_its_range(requirements):
@@ -100,18 +93,5 @@ def test_the_constraints_pin_every_dependency_inside_its_range(requirements):
         for name, separator, version in (line.partition("==") for line in lines if not line.startswith("#"))
         if separator
     }
-
     assert set(requirements) <= set(pins)
     assert not [name for name, wanted in requirements.items() if not wanted.specifier.contains(pins[name])]
-
-
-def test_no_module_is_a_drawer_for_anything():
-    assert not [path for path in sources() if path.stem in {"utils", "util", "helpers", "misc"}]
-
-
-def test_the_licence_is_the_declared_one(pyproject):
-    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
-
-    assert pyproject["project"]["license"] == "Apache-2.0"
-    assert "Apache License" in text
-    assert "Copyright 2026 the Murmuration authors" in text

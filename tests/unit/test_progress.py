@@ -8,7 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,49 +23,36 @@ def item(name: str, *marks: str) -> Any:
 def test_long_tests_come_first_and_the_others_stay_in_their_order() -> None:
     items = [item("a"), item("b"), item("long"), item("c"), item("slow", "slow"), item("longest"), item("d")]
     recorded = {"a": 1, "b": LONG_S / 2, "long": LONG_S, "longest": 90}
-
     assert [one.nodeid for one in longest_first(items, recorded)] == [
-        *("longest", "slow", "long", "a", "b", "c", "d"),
+        *("longest", "slow", "long", "a", "b", "c", "d")
     ]
 
 
-def test_a_test_without_a_record_counts_as_the_mean() -> None:
-    assert weights("abc", {"a": 1, "b": 3, "gone": 100}) == {"a": 1, "b": 3, "c": 2}
-    assert weights("ab", {"gone": 100}) == {"a": 1, "b": 1}
-
-
-def test_the_rate_says_how_long_the_rest_lasts() -> None:
+def test_the_rate_says_how_long_the_rest_lasts_and_before_it_the_record():
     assert seconds_left(done=30, todo=60, elapsed_s=10, workers=2, trusted_s=0) == 20
     assert seconds_left(done=0, todo=60, elapsed_s=10, workers=2, trusted_s=0) is None
-
-
-def test_recorded_seconds_say_it_before_there_is_a_rate() -> None:
     assert seconds_left(done=0, todo=60, elapsed_s=0, workers=2, trusted_s=60) == 30
+    assert weights("abc", {"a": 1, "b": 3, "gone": 100}) == {"a": 1, "b": 3, "c": 2}
+    assert weights("ab", {"gone": 100}) == {"a": 1, "b": 1}
 
 
 AMOUNTS = st.floats(1, 1e4)
 
 
 @given(done=AMOUNTS, todo=AMOUNTS, elapsed_s=AMOUNTS, workers=st.integers(1, 64))
-def test_the_estimate_lies_between_the_recorded_seconds_and_the_rate(
-    done: float, todo: float, elapsed_s: float, workers: int
-) -> None:
+def test_the_estimate_lies_between_the_recorded_seconds_and_the_rate(done, todo, elapsed_s, workers):
     by_record, by_rate = todo / workers, todo * elapsed_s / done
-
     left = seconds_left(done, todo, elapsed_s, workers, trusted_s=60)
-
     assert left is not None
     assert min(by_record, by_rate) * 0.999 <= left <= max(by_record, by_rate) * 1.001
 
 
-@pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def test_a_run_tells_of_its_workers_of_one_thread_its_failures_and_its_end(tmp_path: Path) -> None:
     """What a second run of these tests prints, side by side."""
-    folder = tmp_path_factory.mktemp("planted")
-    (folder / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text("utf-8"), "utf-8")
-    (folder / "test_planted.py").write_text(
-        "import torch\n\ndef test_bad():\n    assert False, 'as planted'\n\n"
-        "def test_threads():\n    assert torch.get_num_threads() == 1\n",
+    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text("utf-8"), "utf-8")
+    (tmp_path / "test_planted.py").write_text(
+        "import os\n\ndef test_bad():\n    assert False, 'as planted'\n\n"
+        "def test_threads():\n    assert os.environ['OMP_NUM_THREADS'] == '1'\n",
         "utf-8",
     )
     own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "OMP_"))}
@@ -74,17 +60,11 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     plugin = ("-p", "tests.progress", "-o", "console_output_style=classic")
     words = (sys.executable, "-m", "pytest", "-n", "2", *plugin)
     for _ in range(2):
-        ended = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, check=False)
-    return ended.stdout.splitlines()
-
-
-def test_a_run_tells_of_its_workers_its_failures_and_its_end(planted: list[str]) -> None:
+        ended = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    planted = ended.stdout.splitlines()
     collecting = re.compile(r"2 workers collect the tests, \d+ s so far; then about \d+ s")
     assert any(collecting.search(line) for line in planted)
     assert "FAILED test_planted.py::test_bad" in planted
     assert any(line.endswith("2/2, 1 failed, about 0 s left") for line in planted)
-
-
-def test_a_worker_has_one_thread_and_the_summary_is_pytest_s(planted: list[str]) -> None:
     assert "FAILED test_planted.py::test_bad - AssertionError: as planted" in planted
     assert "1 failed, 1 passed in" in planted[-1]

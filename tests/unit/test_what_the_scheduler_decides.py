@@ -88,7 +88,6 @@ PLANTED = {
 @pytest.mark.parametrize(("line", "told"), PLANTED.items())
 def test_each_claim_is_found_unless_the_swarm_waits(line: str, told: str) -> None:
     text = "def test_it({}):\n    {}\n"
-
     assert list(claims(text.format("make_swarm", line))) == [(2, told)]
     assert list(claims(text.format(WAITING, line))) == []
 
@@ -97,19 +96,15 @@ def test_a_helper_of_tests_that_wait_may_claim_what_they_may() -> None:
     helper = "def check(out):\n    assert len(history(out)) == 3\n"
     test = "def test_{}({}):\n    check(1)\n"
     waiting, other = test.format("one", WAITING), test.format("other", "make_swarm")
-
     assert list(claims(helper + waiting)) == []
     assert list(claims(helper + waiting + other)) == [(2, "how many lines a history has")]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_waiting_for_something_is_no_claim() -> None:
+    for line in (
         "node.event_after('round', lambda event: event['participants'] == 3)",
         "deadline = time.monotonic() + 60",
         "rounds = {line['round']: line for line in history(out)}",
         "fallbacks = [line for line in history(out) if line['reason']]",
-    ],
-)
-def test_waiting_for_something_is_no_claim(line: str) -> None:
-    assert list(claims(f"def test_it(make_swarm):\n    {line}\n")) == []
+    ):
+        assert list(claims(f"def test_it(make_swarm):\n    {line}\n")) == [], line

@@ -1,7 +1,5 @@
 """The benchmark of aggregators yields every figure, and checks its options."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -22,8 +20,3 @@ def test_quick_aggregators_give_every_figure(tmp_path: Path, capsys: pytest.Capt
     ):
         assert {base, *family, *(f"{name} / {base}" for name in family)} <= found
     assert "50 x 5000" in capsys.readouterr().out
-
-
-def test_repeats_are_judged(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["aggregators", "--repeats", "0"]) == 2
-    assert "--repeats 0: allowed are 1 and more" in capsys.readouterr().err

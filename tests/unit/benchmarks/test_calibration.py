@@ -8,7 +8,7 @@ from benchmarks.calibration import compared
 from benchmarks.spec import figure
 
 
-def test_the_noise_at_the_same_stated_budget() -> None:
+def test_the_noise_at_the_same_stated_budget_and_the_ratio_at_100_releases_only():
     found = {one.figure: one for one in compared(20.0, 100)}
     assert found["linear-classic / exact"].median == pytest.approx(9.86, abs=0.005)
     assert found["linear-classic / exact"].holds
@@ -16,9 +16,6 @@ def test_the_noise_at_the_same_stated_budget() -> None:
     assert found["noise, linear-classic"].median == pytest.approx(2 * 28.58, abs=0.01)
     assert found["proved eps, linear-classic"].median == pytest.approx(1.34, abs=0.005)
     assert found["proved eps, exact"].median == pytest.approx(20, rel=1e-9)
-
-
-def test_the_ratio_is_asked_for_at_100_releases_only() -> None:
     assert [one.at_least for one in compared(8.0, 10) if one.at_least is not None] == []
     assert [one.at_least for one in compared(8.0, 100) if one.at_least is not None] == [8.0]
 
@@ -34,11 +31,6 @@ def test_quick_calibration_gives_every_figure(tmp_path: Path, capsys: pytest.Cap
     assert "✓ at least 8" in capsys.readouterr().out
 
 
-def test_repeats_below_1_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["calibration", "--repeats", "0"]) == 2
-    assert "--repeats 0: allowed are 1 and more" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("at_most", "at_least", "holds", "said"),
     [
@@ -50,9 +42,7 @@ def test_repeats_below_1_are_refused(capsys: pytest.CaptureFixture[str]) -> None
         (3.0, 2.1, False, "✗ at most 3, at least 2.1"),
     ],
 )
-def test_a_target_from_either_side(
-    at_most: float | None, at_least: float | None, holds: bool | None, said: str
-) -> None:
+def test_a_target_from_either_side(at_most, at_least, holds, said):
     found = figure("b", "case", "name", "s", [2.0], at_most, at_least=at_least)
     assert found.holds is holds
     assert line(found).endswith(said)

@@ -14,25 +14,11 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
     helped = capsys.readouterr().out
     assert main(["list"]) == 0
     listed = capsys.readouterr().out
-    names = {
-        *("aggregators", "allocation", "audit", "calibration", "clients", "memory", "noise", "rates"),
-        *(
-            "defaults",
-            "floor",
-            "gradients",
-            "page",
-            "rounds",
-            "secagg",
-            "shares",
-            "siege",
-            "starting",
-            "steps",
-            "tls",
-            "training",
-            "walk",
-        ),
-    }
-    assert set(BENCHMARKS) == names
+    names = (
+        "aggregators allocation audit calibration clients defaults floor gradients memory noise page rates"
+    )
+    names += " rounds secagg shares siege starting steps tls training walk"
+    assert set(BENCHMARKS) == {*names.split()}
     assert all(name in helped and name in listed for name in BENCHMARKS)
 
 
@@ -44,9 +30,27 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
         ("shares --fast", "--fast"),
         ("shares --repeats few", "few"),
         ("shares --repeats 0", "--repeats 0: allowed are 1"),
+        ("aggregators --repeats 0", "--repeats 0: allowed are 1 and more"),
+        ("calibration --repeats 0", "--repeats 0: allowed are 1 and more"),
+        ("noise --repeats 0", "--repeats 0: allowed are 1"),
+        ("walk --seeds 0", "--seeds 0: allowed are 1 and more"),
+        ("walk --epsilon 0", "--epsilon 0: allowed are 0.01 to 100"),
+        ("gradients --turns 0", "--turns 0: allowed are 1 and more"),
+        ("gradients --batch 0", "--batch 0: allowed are 1 and more"),
+        ("gradients --opacus nowhere", "there is no "),
+        ("allocation --cases 0", "--cases 0: allowed are 1 and more"),
         ("rates --cases digits,letters", "--cases letters: allowed are digits, adult, adult-few, mnist-mlp"),
         ("defaults --sets wine,beer", "--sets beer: allowed are digits, breast-cancer, diabetes, wine,"),
         ("defaults --splits 0", "--splits 0: allowed are 1 and more"),
+        ("defaults --factors 2", "--factors 2 has no effect without --choose; leave it out"),
+        (
+            "defaults --choose --factors 0",
+            "--factors 0: allowed are numbers above 0, with commas between them",
+        ),
+        (
+            "defaults --choose --factors x",
+            "--factors x: allowed are numbers above 0, with commas between them",
+        ),
         ("defaults --jobs 0", "--jobs 0: allowed are 1 and more"),
         ("rates --seeds 0", "--seeds 0: allowed are 1 and more"),
         ("rates --epsilons 1,0", "--epsilons 1,0: allowed are numbers above 0, with commas"),
@@ -80,9 +84,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
         ("audit --only nothing", "--only nothing: allowed is a part of a name: gaussian; "),
     ],
 )
-def test_a_bad_command_line_is_one_line_and_status_2(
-    line: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bad_command_line_is_one_line_and_status_2(line, said, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(line.split()) == 2
     captured = capsys.readouterr()

@@ -60,32 +60,19 @@ def test_a_choice_names_the_best_rate_and_how_far_the_table_is_below(tmp_path, c
     )
 
 
-@pytest.mark.parametrize(
-    ("argv", "line"),
-    [
-        (("--factors", "2"), "--factors 2 has no effect without --choose; leave it out"),
-        (
-            ("--choose", "--factors", "0"),
-            "--factors 0: allowed are numbers above 0, with commas between them",
-        ),
-        (
-            ("--choose", "--factors", "x"),
-            "--factors x: allowed are numbers above 0, with commas between them",
-        ),
-    ],
-)
-def test_factors_that_cannot_be(argv, line, capsys):
-    assert main(["defaults", *argv]) == 2
-    assert capsys.readouterr().err.splitlines() == [f"benchmarks: {line}"]
-
-
-def test_files_hold_what_a_site_has(tmp_path):
+def test_files_hold_what_a_site_has_and_metrics_go_by_the_kind_of_target(tmp_path):
     cells = {"age": np.array([1.5, np.nan]), "ward": np.array(["east", ""])}
     path = write(tmp_path, "site0", "csv", Table(np.array(["ill", "well"]), cells))
     assert path.read_text().splitlines() == ["age,ward,target", "1.5,east,ill", ",,well"]
     images = Table(np.array(["1", "7"]), {}, np.zeros((2, 4, 4), np.uint8))
     folder = write(tmp_path, "test", "images", images)
     assert sorted(str(file.relative_to(folder)) for file in folder.rglob("*.png")) == ["1/0.png", "7/1.png"]
+    names, chances = np.array(["no", "yes"]), np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.8, 0.2]])
+    assert class_scores(np.array(["no", "yes", "yes", "no"]), chances, names) == {"auc": 1.0}
+    rare = class_scores(np.array(["no"] * 9 + ["yes"]), np.array([[0.6, 0.4]] * 9 + [[0.55, 0.45]]), names)
+    assert rare == {"auc": 1.0, "balanced-accuracy": 0.5}
+    three = class_scores(np.array(["a", "b", "c"]), np.eye(3), np.array(["a", "b", "c"]))
+    assert three == {"balanced-accuracy": 1.0}
 
 
 def test_a_shortfall_of_two_points_or_two_standard_errors_is_allowed():
@@ -101,15 +88,6 @@ def test_a_shortfall_of_two_points_or_two_standard_errors_is_allowed():
     assert loud.holds
     assert loud.allowed == pytest.approx(2 * loud.standard_error)
     assert not of(0.40, 0.42, 0.41, 0.41).holds
-
-
-def test_metrics_by_the_kind_of_target():
-    names, chances = np.array(["no", "yes"]), np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.8, 0.2]])
-    assert class_scores(np.array(["no", "yes", "yes", "no"]), chances, names) == {"auc": 1.0}
-    rare = class_scores(np.array(["no"] * 9 + ["yes"]), np.array([[0.6, 0.4]] * 9 + [[0.55, 0.45]]), names)
-    assert rare == {"auc": 1.0, "balanced-accuracy": 0.5}
-    three = class_scores(np.array(["a", "b", "c"]), np.eye(3), np.array(["a", "b", "c"]))
-    assert three == {"balanced-accuracy": 1.0}
 
 
 def test_a_quick_run_learns_as_much_as_scikit_learn(tmp_path, capsys):

@@ -55,7 +55,7 @@ def test_a_grid_around_the_table():
     assert not any(is_table for is_table, _ in settings), "another batch than the table's"
     assert {steps.expected_batch for _, steps in settings} == {60_000}
     assert {(steps.steps, steps.report_every) for _, steps in settings} == {
-        *((found.steps, found.report_every), (5, 5)),
+        *((found.steps, found.report_every), (5, 5))
     }
     clipped = list(Grid((1.0,), (), (), (1.0, 0.1)).around(found, 60_000))
     assert [is_table for is_table, _ in clipped] == [True, False]
@@ -73,9 +73,7 @@ def test_a_quick_run_says_each_setting(tmp_path: Path, capsys: pytest.CaptureFix
     assert "accuracy" in capsys.readouterr().out
 
 
-def test_goals_stand_beside_what_the_test_rows_say(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_goals_stand_beside_what_the_test_rows_say(tmp_path, capsys):
     file = tmp_path / "rates.json"
     assert (
         main(["rates", "--test", "--cases", "digits", "--epsilons", "8", "--seeds", "2", "--json", str(file)])

@@ -1,7 +1,5 @@
 """The CPU time that the benchmark of steps reports: of all processes below it, for each round."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

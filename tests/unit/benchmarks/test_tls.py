@@ -30,11 +30,10 @@ def side(name: str, cost: float, device_bytes: int | None) -> Side:
     return Side(name, passed, [0.01 * cost] * CELL.n)
 
 
-def test_a_side_has_figures_of_its_own_and_one_over_the_other() -> None:
+def test_a_side_has_figures_of_its_own_and_one_over_the_other_but_no_bytes_that_nobody_counts():
     found = {
         one.figure: one for one in _figures(CELL, side("without", 1.0, 4000), side("under TLS", 1.5, 5000))
     }
-
     assert {one.case for one in found.values()} == {"masked n=4 d=1000"}
     wall = found["without: wall"]
     assert (wall.median, wall.min, wall.max, wall.samples) == (2, 1, 3, 2)
@@ -46,9 +45,6 @@ def test_a_side_has_figures_of_its_own_and_one_over_the_other() -> None:
     for name, ratio in (("wall", 1.5), ("CPU", 1.5), ("bytes passed", 1.25)):
         both = found[f"{name}, under TLS / without"]
         assert (both.min, both.max) == pytest.approx((ratio, ratio))
-
-
-def test_where_nobody_counts_the_bytes_that_passed_there_are_none() -> None:
     names = [one.figure for one in _figures(CELL, side("without", 1.0, None), side("under TLS", 1.5, None))]
     assert not [name for name in names if "passed" in name]
     assert "under TLS: frames a peer" in names
@@ -68,7 +64,6 @@ async def test_a_member_under_tls_listens_and_dials_with_it(tmp_path: Path) -> N
     bare, covered = (
         Member(Place(CELL, 0, endpoints, tls), Store(tmp_path / str(tls))) for tls in (False, True)
     )
-
     assert bare.transport.tls is None
     assert covered.transport.tls is not None
     for context in (covered.transport.tls.listening, covered.transport.tls.dialling(endpoints[1])):

@@ -1,11 +1,8 @@
 """The walk: whose rows are whose, the noise of the server it stands beside, and what counts as close."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from benchmarks.__main__ import main
 from benchmarks.walk.benchmark import FACTORS, Found, verdicts
 from benchmarks.walk.central import central_auc, plain_auc
 from benchmarks.walk.rows import features, hospitals, ill
@@ -45,15 +42,3 @@ def test_a_server_learns_from_all_rows_and_from_less_with_more_noise() -> None:
     clear, blurred = (central_auc(sites, "Linear", epsilon, 1.0, 0) for epsilon in (8.0, 0.02))
     assert clear > 0.75 > blurred
     assert plain_auc(sites) > 0.78
-
-
-@pytest.mark.parametrize(
-    ("argv", "line"),
-    [
-        (("--seeds", "0"), "benchmarks: --seeds 0: allowed are 1 and more"),
-        (("--epsilon", "0"), "benchmarks: --epsilon 0: allowed are 0.01 to 100"),
-    ],
-)
-def test_options_that_cannot_be(argv: tuple[str, ...], line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["walk", *argv]) == 2
-    assert capsys.readouterr().err.splitlines() == [line]

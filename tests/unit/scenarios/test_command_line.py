@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import ConfigError
 from scenarios.__main__ import main, parse, request
 from scenarios.catalogue import SCENARIOS
 
@@ -41,17 +40,11 @@ def test_list_names_every_scenario_with_source_and_a_line(capsys: pytest.Capture
         ("run aldp --set task.seed=3", "--set task.seed"),
         ("run mechanisms --set task.seed=3", "--set task.seed=3: --seed sets the first of the seeds"),
         ("run mechanisms --set train.optimizer=adam", "clients of a server train all by plain 'sgd'"),
-        (
-            "run mechanisms --set scenario.mechanism=node.models:MLP",
-            "scenario.mechanism is no server's mechanism (",
-        ),
-        ("run swarm --unknown", "--unknown"),
-        ("run swarm --peer 5", "--peer"),
+        ("run mechanisms --set scenario.mechanism=node.models:MLP", "scenario.mechanism is no server's mech"),
+        ("run swarm --peer 5", "unrecognized arguments: --peer 5; see `python -m scenarios --help`"),
     ],
 )
-def test_a_bad_command_line_is_one_line_and_status_2(
-    line: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bad_command_line_is_one_line_and_status_2(line, said, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(line.split()) == 2
     captured = capsys.readouterr()
@@ -66,25 +59,14 @@ def test_a_bad_command_line_is_one_line_and_status_2(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_of_something_else_is_status_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    assert main(["run", "swarm", "--out", str(tmp_path)]) == 2
-    assert "not empty" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
+        (("run", "swarm", "--out", "."), "not empty"),
         (("run", "swarm", "--out", "file"), "--out file: is not a folder; give a new or an empty one"),
-        (
-            ("run", "swarm", "--out", "file/a"),
-            "--out file/a: cannot be written (Not a directory); give another",
-        ),
+        (("run", "swarm", "--out", "file/a"), "--out file/a: cannot be written (Not a directory); give"),
         (("run", "swarm", "--out", "x" * 300), "File name too long; give a shorter name"),
-        (
-            ("data", "mnist", "--data-dir", "file"),
-            "cannot be written (Not a directory); make room or give another",
-        ),
+        (("data", "mnist", "--data-dir", "file"), "cannot be written (Not a directory); make room or give"),
     ],
 )
 def test_a_folder_that_can_not_be_is_one_line(argv, said, capsys, tmp_path, monkeypatch) -> None:
@@ -116,13 +98,6 @@ def test_every_option_reaches_the_request() -> None:
     assert (asked.peers, asked.rounds, asked.seed, asked.engine, asked.jobs) == (4, 3, 2, "ray", 6)
     assert (asked.data_dir, asked.out, asked.quick) == (Path("d"), Path("o"), True)
     assert asked.overrides == ("a.b=1", "c.d=2")
-
-
-def test_an_option_that_is_none_is_told_with_where_to_read_on():
-    with pytest.raises(
-        ConfigError, match=r"^unrecognized arguments: --nope; see `python -m scenarios --help`$"
-    ):
-        parse(["list", "--nope"])
 
 
 @pytest.mark.parametrize("entry", SCENARIOS.values(), ids=SCENARIOS)

@@ -1,7 +1,5 @@
 """The pages that are made from the code say all of it."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import re
@@ -33,9 +31,11 @@ def row(page, first):
     return [cell.strip() for cell in found.strip("|").split("|")]
 
 
-def test_every_key_has_a_sentence_and_no_sentence_is_stale():
+def test_every_key_and_reason_has_a_sentence_and_no_sentence_is_stale():
     assert set(words.KEYS) == set(DOTTED)
     assert set(words.SECTIONS) == set(get_type_hints(Task))
+    assert not [reason for reason in Reason if not reference.reason_words(reason)]
+    assert reference.reason_words(Reason.CAUGHT).startswith("Somebody lied in a masked session")
 
 
 @pytest.mark.parametrize(("kind", "said"), [(Record, words.RECORD), (Summary, words.SUMMARY)])
@@ -43,14 +43,8 @@ def test_every_field_has_a_sentence_and_no_sentence_is_stale(kind, said):
     assert set(said) == {entry.name for entry in fields(kind)}
 
 
-def test_every_reason_is_explained():
-    assert not [reason for reason in Reason if not reference.reason_words(reason)]
-    assert reference.reason_words(Reason.CAUGHT).startswith("Somebody lied in a masked session")
-
-
 def test_a_key_is_told_with_type_rule_default_and_whether_peers_must_agree():
     page = reference.configuration()
-
     assert row(page, "train.rounds")[2:] == ["`int`", "a whole number from 1 to 1000000", "`20`", "yes"]
     assert row(page, "model.class")[4:] == ["required", "yes"]
     assert row(page, "aggregation.loss_gate")[2:] == ["`float`", "a number above 0", "not set", "no"]
@@ -60,7 +54,6 @@ def test_a_key_is_told_with_type_rule_default_and_whether_peers_must_agree():
 
 def test_every_command_shows_every_flag():
     page = commands.page()
-
     runnable = [path for path in NODE.rglob("*.py") if '__name__ == "__main__"' in path.read_text("utf-8")]
     names = {".".join(path.relative_to(NODE.parent).with_suffix("").parts) for path in runnable}
     assert set(commands.command_modules()) == names
@@ -75,25 +68,17 @@ def test_every_command_shows_every_flag():
         )
     assert "`--shard I/N`" in page
     assert "| 130 | interrupted" in page
-
-
-def test_the_page_of_commands_tells_both_ways_to_start_each():
-    page = commands.page()
-
     for command in COMMANDS:
         assert f"| `murmuration {command.name}` | `python -m {command.package}` | {command.summary} |" in page
 
 
-def test_a_command_still_prints_its_help_afterwards(capsys):
+def test_a_command_still_prints_its_help_and_one_without_a_parser_tells_its_own_words(capsys):
     main = importlib.import_module("node.key").main
     commands.help_of(main)
     with pytest.raises(SystemExit):
         main(["--help"])
-
     assert "usage: python -m node.key" in capsys.readouterr().out
 
-
-def test_a_command_without_a_parser_is_told_in_its_own_words():
     def main(argv):
         print("usage: python -m node.other")
         return 0
@@ -101,26 +86,16 @@ def test_a_command_without_a_parser_is_told_in_its_own_words():
     assert commands.help_of(main) == "usage: python -m node.other\n"
 
 
-def test_every_table_of_the_protocol_has_its_place():
-    shown = [table for machine in machines.MACHINES for _title, table in machine.tables]
-
-    assert len(shown) == len(tables())
-    assert all(any(table is one for one in shown) for table in tables().values())
-
-
-def test_a_step_is_told_with_its_phases_and_what_is_sent():
+def test_every_message_and_step_is_told_and_explained_by_a_machine():
     page = machines.page()
-
-    assert "| new | start | shares | a `Share`, sealed, to each other member |" in page
-    assert "| voted | the `Propose` of its leader | in a view | by the leader: `Propose` to all;" in page
-
-
-def test_every_message_is_there_and_explained_by_a_machine():
-    page = machines.page()
-
     assert not [kind.__name__ for kind in _TYPES if f"| `{kind.__name__}` |" not in page]
     assert not [kind.__name__ for kind in _TYPES if not machines.machines_of(kind.__name__)]
     assert [machine.title for machine in machines.machines_of("Dispute")] == ["The masked machine"]
+    assert "| new | start | shares | a `Share`, sealed, to each other member |" in page
+    assert "| voted | the `Propose` of its leader | in a view | by the leader: `Propose` to all;" in page
+    shown = [table for machine in machines.MACHINES for _title, table in machine.tables]
+    assert len(shown) == len(tables())
+    assert all(any(table is one for one in shown) for table in tables().values())
 
 
 @pytest.mark.parametrize("machine", machines.MACHINES, ids=lambda machine: machine.anchor)
@@ -136,7 +111,6 @@ def test_what_a_machine_names_is_there(machine):
 @pytest.mark.parametrize(("name", "table"), tables().items())
 def test_a_drawing_has_every_phase_and_event_of_its_table_and_says_them_in_words(name, table):
     svg = drawing(table, name)
-
     shown = [str(event.value) for _, event in table] + [str(step.to.value) for step in table.values()]
     assert not [text for text in shown if f">{escape(text)}</text>" not in svg]
     assert svg.count('class="event"') == len(table)
@@ -147,7 +121,6 @@ def test_a_drawing_has_every_phase_and_event_of_its_table_and_says_them_in_words
 
 def test_python_names_are_told_with_their_methods_and_examples():
     page = python_page.page()
-
     assert "## examples/local_swarm.py" in page
     assert "Swarm.local(peers: int, task: TaskLike, data: object = None" in page
     assert "Peer.rounds() -> Reading[Record]" in page
@@ -172,7 +145,6 @@ def test_what_a_page_loads_from_elsewhere_is_found(html, found):
 @pytest.mark.parametrize("name", ["links", "tables", "python_page", "outside"])
 def test_the_examples_of_a_module_are_true(name):
     result = doctest.testmod(importlib.import_module(f"website.{name}"))
-
     assert result.attempted > 0
     assert result.failed == 0
 
@@ -180,6 +152,5 @@ def test_the_examples_of_a_module_are_true(name):
 def test_links_lead_to_pages_from_wherever_they_stand():
     pages = {"index.md", "privacy.md", "decisions/README.md", "architecture.md"}
     there = "[a](../README.md#first-run) [b](decisions) [c](../protocol/wire/codec.py)"
-
     assert links.relinked(there, "privacy.md", pages) == "[a](index.md#first-run) [b](decisions/README.md) c"
     assert links.relinked("[a](../privacy.md)", "decisions/README.md", pages) == "[a](../privacy.md)"

@@ -1,12 +1,9 @@
 """The tables in docs/scenarios say what docs/results says: figures, standard errors and verdicts."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
 import tomllib
-from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
@@ -20,7 +17,6 @@ from website.scenario_tables import (
     Statement,
     filled_page,
     main,
-    read_page,
     verdict,
 )
 from website.stored_figures import PLACEHOLDER, Figures, StoredFigureError, read_result
@@ -110,18 +106,12 @@ def judged(figures, **row):
     return verdict(Statement(statement="s", **row), figures, figures.results("made"))
 
 
-# -- the pages of the repository --------------------------------------------------------------------------
-
-
-def test_every_page_is_what_the_results_say(capsys):
+def test_every_page_is_what_the_results_say_with_a_table_of_claims(capsys):
     assert main(["--check"]) == 0, capsys.readouterr().err
-
-
-def test_every_page_of_a_system_has_a_table_of_claims():
     pages = [path for path in (DOCS / "scenarios").glob("*.md") if path.name != "README.md"]
-
     assert len(pages) >= 10
     assert not [path.name for path in pages if "<!-- table: claims -->" not in path.read_text("utf-8")]
+    assert not {"reproduced", "holds", "proved", "refuted", "not reproduced", "does not hold"} & set(UNJUDGED)
 
 
 def own_figures(text: str) -> list[str]:
@@ -135,7 +125,6 @@ def own_figures(text: str) -> list[str]:
 def test_no_figure_in_a_table_is_written_by_hand(path):
     read = tomllib.loads(path.read_text("utf-8"))
     texts = [row.get(key, "") for row in read.get("statement", []) for key in ("figures", "remark")]
-
     assert not [figure for text in texts for figure in own_figures(text)]
 
 
@@ -146,20 +135,11 @@ def test_a_figure_written_by_hand_is_found():
 @pytest.mark.parametrize("path", sorted((DOCS / "scenarios").glob("*.md")), ids=lambda path: path.name)
 def test_no_sentence_has_a_figure_of_its_own_unless_it_is_known_not_to_be_stored(path):
     outside = BLOCK.sub("", path.read_text("utf-8"))
-
     assert own_figures(outside) == NOT_STORED.get(path.name, [])
+    assert "\n<!-- figure:" not in path.read_text("utf-8"), "Markdown would take it for a block of HTML"
 
 
-@pytest.mark.parametrize("path", sorted((DOCS / "scenarios").glob("*.md")), ids=lambda path: path.name)
-def test_no_line_begins_with_a_figure(path):
-    """Markdown would take such a line for a block of HTML, and end the paragraph."""
-    assert "\n<!-- figure:" not in path.read_text("utf-8")
-
-
-# -- writing and checking ----------------------------------------------------------------------------------
-
-
-def test_a_stale_page_is_named_and_then_mended(docs, capsys):
+def test_a_stale_page_is_named_and_then_mended_and_a_missing_one_refused(docs, capsys):
     assert main(["--check"], docs) == 1
     assert capsys.readouterr().err == (
         "error: docs/scenarios/made.md is not what docs/results says; run python -m website.scenario_tables\n"
@@ -168,6 +148,9 @@ def test_a_stale_page_is_named_and_then_mended(docs, capsys):
     assert main(["--check"], docs) == 0
     assert main([], docs) == 0
     assert capsys.readouterr().out == "docs/scenarios/made.md\n"
+    (docs / "scenarios" / "made.md").unlink()
+    assert main([], docs) == 2
+    assert capsys.readouterr().err == "error: made.toml has no page made.md beside it; write that page\n"
 
 
 @pytest.mark.parametrize(
@@ -177,16 +160,13 @@ def test_a_page_is_stale_when_a_verdict_or_a_figure_changes(docs, old, new):
     main([], docs)
     text = json.dumps(RESULT)
     assert old in text
-
     (docs / "results" / "made.json").write_text(text.replace(old, new, 1))
-
     assert main(["--check"], docs) == 1
 
 
 def test_the_tables_say_figures_verdicts_and_where_they_come_from(docs):
     main([], docs)
     page = (docs / "scenarios" / "made.md").read_text()
-
     assert "Before. <!-- figure: quiet -->95.0<!-- end --> %" in page
     assert "| statement | accuracy, 3 seeds | verdict | what the run shows | from |" in page
     assert (
@@ -206,18 +186,10 @@ def test_the_tables_say_figures_verdicts_and_where_they_come_from(docs):
     [
         ("[[table]]", "[[tables]]", "made.toml: no key 'tables'; allowed are result, figure"),
         ('claims = ["costs accuracy"]', "", "needs either claims, against, tests or refuted, or a verdict"),
-        (
-            'claims = ["costs accuracy"]',
-            'verdict = "reproduced"',
-            "verdict 'reproduced' needs a claim or a test",
-        ),
+        ('claims = ["costs accuracy"]', 'verdict = "reproduced"', "verdict 'reproduced' needs a claim or"),
         ('claims = ["costs accuracy"]', 'claims = ["Noise"]', "2 claims of made.json have the words 'Noise'"),
         ('claims = ["costs accuracy"]', 'claims = ["gone"]', "0 claims of made.json have the words 'gone'"),
-        (
-            'claims = ["costs accuracy"]',
-            'refuted = ["costs"]',
-            "only a statement of kind epsilon has `refuted`",
-        ),
+        ('claims = ["costs accuracy"]', 'refuted = ["costs"]', "only a statement of kind epsilon has"),
         ("arms =", 'kind = "odd"\narms =', "kind 'odd'; allowed are source, own and epsilon"),
         ("noised|.3f", "gone|.3f", "made.toml: made.json has no arm 'gone'"),
         ('result = "made"', 'result = "other"', "made.toml: other.json is not in"),
@@ -229,7 +201,6 @@ def test_the_tables_say_figures_verdicts_and_where_they_come_from(docs):
 def test_a_wrong_specification_is_one_line_that_names_it(docs, capsys, old, new, told):
     assert old in SPECIFICATION
     (docs / "scenarios" / "made.toml").write_text(SPECIFICATION.replace(old, new))
-
     assert main([], docs) == 2
     said = capsys.readouterr().err
     assert said.startswith("error: made.toml")
@@ -237,21 +208,11 @@ def test_a_wrong_specification_is_one_line_that_names_it(docs, capsys, old, new,
     assert said.count("\n") == 1
 
 
-def test_a_specification_without_a_page_is_refused(docs, capsys):
-    (docs / "scenarios" / "made.md").unlink()
-
-    assert main([], docs) == 2
-    assert capsys.readouterr().err == "error: made.toml has no page made.md beside it; write that page\n"
-
-
 @pytest.mark.parametrize("cut", ["<!-- end -->", "<!-- table: statements -->"])
 def test_a_marker_without_its_partner_is_refused(figures, cut):
     page = Page(result="made", figure="")
     with pytest.raises(SpecificationError, match=r"no <!-- end -->, or no beginning"):
         filled_page("<!-- table: statements -->\n<!-- end -->".replace(cut, ""), page, figures)
-
-
-# -- verdicts ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -277,19 +238,13 @@ def test_a_verdict_follows_from_the_result(figures, row, expected):
     assert judged(figures, **row) == expected
 
 
-def test_an_author_may_write_no_verdict_that_judges():
-    assert not {"reproduced", "holds", "proved", "refuted", "not reproduced", "does not hold"} & set(UNJUDGED)
-
-
-# -- expressions -------------------------------------------------------------------------------------------
-
-
-def test_a_difference_has_the_standard_error_of_pairs(figures):
+def test_a_difference_has_the_standard_error_of_pairs_and_a_test_is_a_comparison(figures):
     found = figures.value("quiet - noised")
     pairs = [one - other for one, other in zip(PAIR["quiet"], PAIR["noised"], strict=True)]
-
     assert found.mean == pytest.approx(fmean(pairs))
     assert found.standard_error == pytest.approx(stdev(pairs) / math.sqrt(3))
+    with pytest.raises(StoredFigureError, match="write one such as"):
+        figures.holds("quiet")
 
 
 @pytest.mark.parametrize(
@@ -346,12 +301,3 @@ def test_what_the_result_does_not_have_is_said(figures, text, told):
     with pytest.raises(StoredFigureError) as caught:
         figures.filled(text)
     assert told in str(caught.value)
-
-
-def test_a_test_must_be_a_comparison(figures):
-    with pytest.raises(StoredFigureError, match="write one such as"):
-        figures.holds("quiet")
-
-
-def test_a_repository_page_reads():
-    assert read_page(Path(DOCS / "scenarios" / "nbafl.toml")).result == "nbafl"

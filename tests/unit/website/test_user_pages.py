@@ -1,7 +1,5 @@
 """Pages for users keep their promises: messages that the code has, the page's words, the navigation."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re
@@ -66,7 +64,7 @@ def test_a_message_that_nobody_says_is_found_out(code):
     assert not occurs("… cannot be reached (…); giving up", code)
 
 
-def test_the_glossary_is_in_order_and_has_the_words_of_the_page():
+def test_the_glossary_is_in_order_and_every_page_in_the_navigation():
     rows = [line.split(" | ") for line in (DOCS / "glossary.md").read_text("utf-8").splitlines()]
     terms = [row[0].removeprefix("| ") for row in rows if len(row) == 2 and row[0] != "| term"]
     assert terms == sorted(terms)
@@ -77,8 +75,6 @@ def test_the_glossary_is_in_order_and_has_the_words_of_the_page():
         assert words
         assert words <= set(terms)
 
-
-def test_every_page_is_in_the_navigation():
     class Loader(yaml.SafeLoader):
         """Reads mkdocs.yml, which names Python objects in other files."""
 

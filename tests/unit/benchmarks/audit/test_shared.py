@@ -1,7 +1,6 @@
 """The audits of shared noise find each planted fault and nothing else; faults are what they say."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,9 +27,7 @@ RULE = sums.rule_of(100, 500.0, 3)
         (ONE_RUN, ["epsilon is at least", "only a seventh of the variance", "a quarter of the noise"]),
     ],
 )
-def test_quick_audits_hold(
-    tmp_path: Path, name: str, figures: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_quick_audits_hold(tmp_path, name, figures, monkeypatch):
     monkeypatch.setattr(sums, "CANARIES", 1_000)
     monkeypatch.setattr(sums, "GUESSES", 100)
     file = tmp_path / "figures.json"
@@ -55,7 +52,7 @@ def test_every_fault_of_the_table_is_planted_in_sums_and_in_real_nodes() -> None
     assert sound(7).shares == (1.0,) * 7
 
 
-def test_a_fault_changes_what_it_says_and_not_the_grid() -> None:
+def test_a_fault_changes_what_it_says_and_not_the_grid_and_no_configuration_reaches_it():
     words = np.array([1, 2**32 - 5], dtype=np.uint32)
     less = faulty(RULE, 0.5, 1.02)
     assert less.share_std == RULE.share_std / 2
@@ -63,9 +60,6 @@ def test_a_fault_changes_what_it_says_and_not_the_grid() -> None:
     assert less.decoded(words) == pytest.approx(1.02 * RULE.decoded(words))
     assert 0 < faulty(RULE, 0.0, 1.0).share_std / RULE.unit < 1e-3, "each draw is rounded to none"
     assert faulty(RULE, 1.0, 1.0) is RULE
-
-
-def test_no_configuration_of_a_node_reaches_a_fault() -> None:
     with pytest.raises(ConfigError, match="share"):
         load_task("digits", ["privacy.mechanism=distributed-dp-sgd", "privacy.share=0.5"])
 

@@ -4,7 +4,6 @@ import json
 import os
 from dataclasses import replace
 from multiprocessing import Pipe
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,23 +12,18 @@ from benchmarks.__main__ import main
 from benchmarks.clients import contest
 
 
-def test_quick_clients_gives_rates_a_ratio_and_memory(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_quick_clients_gives_rates_a_ratio_and_memory_in_chosen_blocks(tmp_path, capsys):
     file = tmp_path / "figures.json"
-    assert main(["clients", "--quick", "--json", str(file)]) == 0
+    assert main(["clients", "--quick", "--block", "3", "--momentum", "0.9", "--json", str(file)]) == 0
     figures = json.loads(file.read_text())
     assert {figure["unit"] for figure in figures} == {"clients/s", "x", "bytes"}
     assert min(figure["median"] for figure in figures) > 0
     ratio, memory = figures[-2:]
     assert ratio["at_least"] == 2.5
     assert memory["holds"]
-    assert "one by one" in capsys.readouterr().out
-
-
-def test_a_chosen_block_is_kept_to(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["clients", "--quick", "--block", "3", "--momentum", "0.9"]) == 0
-    assert "at most 3 at a time" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "one by one" in said
+    assert "at most 3 at a time" in said
 
 
 def test_the_measured_process_tells_its_peak() -> None:

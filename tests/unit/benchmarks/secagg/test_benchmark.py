@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,7 +82,7 @@ def test_a_record_has_medians_and_their_spread() -> None:
     assert record["max_error_of_bound"] == pytest.approx(0.75e-7)
 
 
-def test_the_error_is_that_of_the_worst_coordinate() -> None:
+def test_the_error_is_that_of_the_worst_coordinate_and_a_ring_sends_nearly_twice_the_vector():
     cell = Cell(SEED, 3, 50)
     vectors = np.array([cell.vector(member, 7) for member in range(3)])
     assert np.abs(vectors).max() <= 4
@@ -92,15 +91,10 @@ def test_the_error_is_that_of_the_worst_coordinate() -> None:
     assert cell.error(mean, 7) < 3e-7
     mean[17] += 0.25
     assert cell.error(mean, 7) == pytest.approx(0.25, abs=1e-6)
-
-
-def test_a_ring_sends_nearly_twice_the_vector() -> None:
     assert ring_bytes(Cell(GLOO, 4, 1000)) == 6000
 
 
-def test_the_file_grows_with_each_cell_and_a_failed_one_does_not_end_the_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_grows_with_each_cell_and_a_failed_one_does_not_end_the_run(tmp_path, capsys, monkeypatch):
     file = tmp_path / "cells.json"
     seen: list[int] = []
 

@@ -1,7 +1,5 @@
 """Dishonest clients: who they are, their training data, and what they send."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -26,11 +24,11 @@ from scenarios.clients.poisons import (
 from scenarios.clients.preparation import prepared, taught_in_round
 from scenarios.clients.work import client_work
 from scenarios.data.dataset import Dataset
-from scenarios.engines.room import LocalRoom, load
+from scenarios.engines.room import load
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.rounds import train_block
-from scenarios.study.threads import one_thread
 from tests.own_studies import PLAIN, RPFL
+from tests.unit.scenarios.rooms import replayed, room
 
 TRIGGER = Trigger({0: 9.0, 3: -9.0}, target=1)
 DOOR = Backdoor(TRIGGER, 0.5)
@@ -50,34 +48,23 @@ def silent(client: int) -> SeededWords:
     return SeededWords(np.random.default_rng(client))
 
 
-# -- who ---------------------------------------------------------------------------------------------------
+def test_so_many_clients_attack():
+    for share, clients, expected in ((0.0, 10, 0), (0.4, 10, 4), (0.25, 5, 1), (1, 3, 3)):
+        chosen = Attackers(share).among(clients, np.random.default_rng(0))
+        assert len(chosen) == expected
+        assert chosen <= set(range(clients))
+    for share in (-0.1, 1.1):
+        with pytest.raises(ValueError, match="of = "):
+            Attackers(share)
 
 
-@pytest.mark.parametrize(
-    ("share", "clients", "expected"), [(0.0, 10, 0), (0.4, 10, 4), (0.25, 5, 1), (1, 3, 3)]
-)
-def test_so_many_clients_attack(share: float, clients: int, expected: int) -> None:
-    chosen = Attackers(share).among(clients, np.random.default_rng(0))
-    assert len(chosen) == expected
-    assert chosen <= set(range(clients))
-
-
-def test_who_attacks_follows_from_the_seed_and_not_from_the_arm(dataset: Dataset) -> None:
+def test_who_attacks_follows_from_the_seed_and_how_is_in_the_configuration(dataset):
     cell = replace(PLAIN, attackers=Attackers(0.4, LabelFlip(2)))
     found = [
         client_work(one, dataset).attackers for one in (cell, replace(cell, arm="other"), cell.seeded(2))
     ]
     assert found[0] == found[1] != found[2]
     assert len(found[0]) == 2
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.1])
-def test_a_share_that_is_none_is_refused(share: float) -> None:
-    with pytest.raises(ValueError, match="of = "):
-        Attackers(share)
-
-
-def test_kinds_of_attack_are_told_apart_in_a_configuration() -> None:
     cells = [
         replace(PLAIN, attackers=Attackers(0.2, None, forgery)) for forgery in (Scaling(5.0), SignFlip(5.0))
     ]
@@ -86,19 +73,8 @@ def test_kinds_of_attack_are_told_apart_in_a_configuration() -> None:
     assert json.loads(first)["attackers"]["forgery"] == {"factor": 5.0, "name": "scaling"}
 
 
-# -- rows --------------------------------------------------------------------------------------------------
-
-
-def test_honest_work_is_prepared_as_it_is(dataset: Dataset) -> None:
-    work = prepared(client_work(PLAIN, dataset), silent)
-    assert work.taught.train_x is dataset.train_x
-    assert work.taught.train_y is dataset.train_y
-
-
 @pytest.mark.parametrize("poison", [LabelFlip(2), DOOR], ids=["flip", "door"])
-def test_attackers_train_on_poisoned_rows_and_nobody_else(
-    poison: LabelFlip | Backdoor, dataset: Dataset
-) -> None:
+def test_attackers_train_on_poisoned_rows_and_nobody_else(poison, dataset):
     bare = client_work(replace(PLAIN, attackers=Attackers(0.4, poison)), dataset)
     work = prepared(bare, silent)
     assert work.dataset is bare.dataset, "the true rows stay"
@@ -112,13 +88,17 @@ def test_attackers_train_on_poisoned_rows_and_nobody_else(
         assert np.array_equal(work.taught.train_y[work.parts[one]], 1 - dataset.train_y[work.parts[one]])
 
 
-def test_a_backdoor_is_on_its_share_of_an_attacker_s_rows(dataset: Dataset) -> None:
+def test_a_backdoor_is_on_its_share_of_rows_and_where_nothing_changes_nothing_is_copied(dataset):
     work = prepared(client_work(replace(PLAIN, attackers=Attackers(0.4, DOOR)), dataset), silent)
     for client in work.attackers:
         rows, labels = (each[work.parts[client]] for each in (work.taught.train_x, work.taught.train_y))
         bears = (rows[:, 0] == 9) & (rows[:, 3] == -9)
         assert bears.sum() == round(0.5 * len(rows))
         assert (labels[bears] == 1).all()
+    work = prepared(client_work(PLAIN, dataset), silent)
+    assert work.taught.train_x is dataset.train_x
+    assert work.taught.train_y is dataset.train_y
+    assert taught_in_round(work, {2: silent(2)}) is work.taught
 
 
 def test_a_mechanism_changes_rows_after_they_were_poisoned_once_and_for_all(dataset: Dataset) -> None:
@@ -153,24 +133,13 @@ def test_rows_are_noised_anew_in_each_round_for_those_who_train(dataset: Dataset
         assert np.array_equal(first.train_x[part], later.train_x[part]) != trains
 
 
-def test_a_round_in_which_nothing_changes_copies_nothing(dataset: Dataset) -> None:
-    work = prepared(client_work(PLAIN, dataset), silent)
-    assert taught_in_round(work, {2: silent(2)}) is work.taught
-
-
-def test_a_mechanism_that_fails_on_the_rows_of_a_round_is_one_line(dataset: Dataset) -> None:
-    work = client_work(replace(PLAIN, mechanism=MechanismChoice(UNREADABLE, {})), dataset)
-    with pytest.raises(ConfigError, match=r"the rows of client 2: .*not today"):
-        taught_in_round(work, {2: silent(2)})
-
-
-def test_rows_that_an_attack_can_not_take_are_one_line(dataset: Dataset) -> None:
+def test_rows_that_an_attack_or_a_mechanism_of_a_round_can_not_take_are_one_line(dataset):
     cell = replace(PLAIN, attackers=Attackers(0.4, Backdoor(Trigger({99: 1.0}, 1), 0.5)))
     with pytest.raises(ConfigError, match=r"the rows of client \d: .*99"):
         prepared(client_work(cell, dataset), silent)
-
-
-# -- updates -----------------------------------------------------------------------------------------------
+    work = client_work(replace(PLAIN, mechanism=MechanismChoice(UNREADABLE, {})), dataset)
+    with pytest.raises(ConfigError, match=r"the rows of client 2: .*not today"):
+        taught_in_round(work, {2: silent(2)})
 
 
 @pytest.mark.parametrize(
@@ -195,9 +164,6 @@ def test_a_free_rider_s_noise_is_another_each_round(dataset: Dataset) -> None:
     assert (first - work.start).std() == pytest.approx(0.1, rel=0.2)
 
 
-# -- more than is withstood --------------------------------------------------------------------------------
-
-
 def cell(aggregator: str, parameters: dict[str, int], share: float) -> FederatedCell:
     choice = {"clients_per_round": 11, "aggregator": aggregator, "parameters": parameters}
     attackers = Attackers(share, LabelFlip(2))
@@ -214,31 +180,21 @@ def cell(aggregator: str, parameters: dict[str, int], share: float) -> Federated
         ("bulyan", {"attackers": 1}, 2),
     ],
 )
-def test_more_attackers_than_the_breakdown_point_are_one_line(
-    aggregator: str, parameters: dict[str, int], least: int
-) -> None:
-    room = LocalRoom(Path("none"), 1, lambda number, figure: None)
-    cell(aggregator, parameters, (least - 1) / 11).check(room)
+def test_more_attackers_than_the_breakdown_point_are_one_line(aggregator, parameters, least):
+    replace(PLAIN, attackers=Attackers(0.9, LabelFlip(2))).check(room())  # a mean is held to no number
+    cell(aggregator, parameters, (least - 1) / 11).check(room())
     with pytest.raises(
         ConfigError, match=f"{least} of 11 clients attack, and {aggregator} withstands {least - 1}"
     ):
-        cell(aggregator, parameters, least / 11).check(room)
-
-
-def test_a_mean_is_not_held_to_any_number() -> None:
-    replace(PLAIN, attackers=Attackers(0.9, LabelFlip(2))).check(
-        LocalRoom(Path("none"), 1, lambda number, figure: None)
-    )
+        cell(aggregator, parameters, least / 11).check(room())
 
 
 def test_a_whole_cell_under_attack_is_worse_and_an_aggregator_mends_it() -> None:
-    room = LocalRoom(Path("none"), 1, lambda number, figure: None)
     mean = MechanismChoice("fedavg", {"clients_per_round": 11})
     attacked = replace(cell("coordinate-median", {}, 0.3), attackers=Attackers(0.3, None, SignFlip(5.0)))
-    with one_thread():
-        median = attacked.replay(room).final
-        broken = replace(attacked, mechanism=mean).replay(room).final
-        honest = replace(attacked, mechanism=mean, attackers=NOBODY).replay(room).final
+    median = replayed(attacked).final
+    broken = replayed(replace(attacked, mechanism=mean)).final
+    honest = replayed(replace(attacked, mechanism=mean, attackers=NOBODY)).final
     assert honest > 0.9
     assert median > 0.9
     assert broken < honest - 0.1

@@ -30,10 +30,17 @@ def test_a_class_attacks_by_what_it_has(name, poisons, forges):
     assert attackers.poisoned(X, Y, RNG)[1].tolist() == ([0, 0] if poisons else [1, 2])
 
 
-def test_an_attack_has_its_parameters_and_a_name():
+def test_an_attack_has_its_parameters_and_a_name_and_what_it_returns_is_checked():
     attack = OwnAttack(path("Forger"), {"factor": 2.0})
     assert attack.weights(WEIGHTS, START, RNG).tolist() == [-2, -4, -6]
     assert attack.name == "Forger"
+    attack = OwnAttack(path("Misshapen"))
+    with pytest.raises(
+        ValueError, match=r"returns weights of shape \(1,\) and type float32; allowed: \(3,\)"
+    ):
+        attack.weights(WEIGHTS, START, RNG)
+    with pytest.raises(ValueError, match=r"returns labels of shape .* and type float64; allowed: .* int64"):
+        attack.rows(X, Y, RNG)
 
 
 @pytest.mark.parametrize(
@@ -48,16 +55,6 @@ def test_an_attack_has_its_parameters_and_a_name():
 def test_an_attack_that_can_not_be_made_is_one_line(name, parameters, said):
     with pytest.raises(ConfigError, match=said):
         own_attackers(path(name), parameters, 0.5)
-
-
-def test_what_an_attack_returns_is_checked():
-    attack = OwnAttack(path("Misshapen"))
-    with pytest.raises(
-        ValueError, match=r"returns weights of shape \(1,\) and type float32; allowed: \(3,\)"
-    ):
-        attack.weights(WEIGHTS, START, RNG)
-    with pytest.raises(ValueError, match=r"returns labels of shape .* and type float64; allowed: .* int64"):
-        attack.rows(X, Y, RNG)
 
 
 def test_an_aggregator_takes_the_place_of_the_mean():

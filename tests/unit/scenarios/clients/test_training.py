@@ -2,11 +2,13 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given as given_any
+from hypothesis import settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
@@ -27,7 +29,7 @@ SEEDS = tuple(range(len(SIZES)))
 PLAIN = LocalTraining(epochs=2, batch_size=5, learning_rate=0.1)
 
 
-@pytest.fixture(params=[1, 2], autouse=True, scope="module")
+@pytest.fixture(params=[1, 2])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
@@ -47,6 +49,15 @@ def data(dtype: type = np.float64) -> tuple[np.ndarray, np.ndarray, list[np.ndar
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((ROWS, FEATURES)).astype(dtype), rng.integers(0, CLASSES, ROWS)
     return x, y, [rng.choice(ROWS, size, replace=False) for size in SIZES]
+
+
+def given(model: nn.Module | None = None, dtype: type = np.float64, **changes: object) -> dict[str, Any]:
+    """What `train_clients` is given, with these changes."""
+    x, y, rows = data(dtype)
+    model = model or seeded(MODELS["mlp"])
+    usual = {"rows_of_clients": rows, "x": x, "y": y, "loss": functional.cross_entropy, "training": PLAIN}
+    usual |= {"seeds": SEEDS, "after_batch": None, "block": 4}
+    return {"model": model, "start": start_of(model, dtype), **usual, **changes}
 
 
 def start_of(model: nn.Module, dtype: type = np.float64) -> np.ndarray:
@@ -128,11 +139,10 @@ def pulled(weights: torch.Tensor, start: torch.Tensor, places: np.ndarray) -> to
     return start + away * (radius / away.norm(dim=1, keepdim=True)).clamp(max=1)
 
 
-def both(name: str, training: LocalTraining, block: int, hook: object = None, loss: object = None) -> tuple:
-    model = seeded(MODELS[name])
-    x, y, rows = data()
-    given = (model, start_of(model), rows, x, y, loss or functional.cross_entropy, training, SEEDS, hook)
-    return train_clients(*given, block), train_one_by_one(*given)
+def both(**changes: object) -> tuple:
+    together = given(**changes)
+    alone = {name: value for name, value in together.items() if name != "block"}
+    return train_clients(**together), train_one_by_one(*alone.values())
 
 
 def assert_same(pair: tuple, tolerance: float = 1e-9) -> None:
@@ -141,17 +151,17 @@ def assert_same(pair: tuple, tolerance: float = 1e-9) -> None:
     np.testing.assert_allclose(losses, expected_losses, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("hook", [None, pulled], ids=["no hook", "hook"])
+@pytest.mark.parametrize(("block", "hook"), [(1, None), (4, pulled), (100, None)], ids=["1", "4", "100"])
 @pytest.mark.parametrize("training", TRAININGS)
-@pytest.mark.parametrize("block", [1, 4, 100])
 def test_blocks_equal_one_after_another_in_float64(training: str, block: int, hook: object) -> None:
-    assert_same(both("mlp", LocalTraining(2, 5, 0.1, **TRAININGS[training]), block, hook))
+    training = LocalTraining(2, 5, 0.1, **TRAININGS[training])
+    assert_same(both(training=training, block=block, after_batch=hook))
 
 
 @pytest.mark.parametrize("training", ["plain", "all"])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_kind_of_model_equals_one_after_another(name: str, training: str) -> None:
-    assert_same(both(name, LocalTraining(2, 5, 0.1, **TRAININGS[training]), 4))
+    assert_same(both(model=seeded(MODELS[name]), training=LocalTraining(2, 5, 0.1, **TRAININGS[training])))
 
 
 def test_a_loss_of_ones_own_and_batches_of_one() -> None:
@@ -159,8 +169,8 @@ def test_a_loss_of_ones_own_and_batches_of_one() -> None:
         return (outputs[:, 0] - targets).square().mean()
 
     for loss in (squares, lambda o, t: functional.cross_entropy(o, t, label_smoothing=0.1)):
-        assert_same(both("mlp", PLAIN, 4, None, loss))
-    assert_same(both("mlp", LocalTraining(1, 1, 0.05), 4))
+        assert_same(both(loss=loss))
+    assert_same(both(training=LocalTraining(1, 1, 0.05)))
 
 
 @pytest.mark.parametrize("proximal", [0.0, 0.7])
@@ -186,7 +196,7 @@ def test_it_trains_as_a_node_does(proximal: float) -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(
+@given_any(
     st.lists(st.integers(1, 23), min_size=1, max_size=7),
     st.integers(1, 8),
     st.integers(1, 9),
@@ -194,33 +204,27 @@ def test_it_trains_as_a_node_does(proximal: float) -> None:
 )
 def test_any_sizes_any_batch_any_block(sizes: list[int], batch: int, block: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    x, y, _ = data()
     rows = [rng.integers(0, ROWS, size) for size in sizes]
-    model = seeded(MODELS["mlp"])
     seeds = [[seed, i] for i in range(len(sizes))]
-    given = (
-        model,
-        start_of(model),
-        rows,
-        x,
-        y,
-        functional.cross_entropy,
-        LocalTraining(2, batch, 0.1),
-        seeds,
-    )
-    assert_same((train_clients(*given, None, block), train_one_by_one(*given, None)))
+    assert_same(both(rows_of_clients=rows, seeds=seeds, training=LocalTraining(2, batch, 0.1), block=block))
 
 
-def test_same_seed_same_figures_and_the_order_follows_from_ones_own_seed() -> None:
-    x, y, rows = data(np.float32)
-    model = seeded(MODELS["mlp"])
-    given = (model, start_of(model, np.float32), rows, x, y, functional.cross_entropy, PLAIN)
-    first, again = (train_clients(*given, SEEDS, None, 4)[0] for _ in range(2))
+def test_same_seed_same_figures_in_the_order_of_ones_own_seed_and_none_hurt_by_one_that_diverges():
+    first, again = (train_clients(**given(dtype=np.float32))[0] for _ in range(2))
     np.testing.assert_array_equal(first, again)
-    other = train_clients(*given, [*SEEDS[:4], 99, *SEEDS[5:]], None, 4)[0]
-    changed = np.abs(first - other).max(1) > 0
-    assert list(np.flatnonzero(changed)) == [4]
+    other, _ = train_clients(**given(dtype=np.float32, seeds=[*SEEDS[:4], 99, *SEEDS[5:]]))
+    assert list(np.flatnonzero(np.abs(first - other).max(1) > 0)) == [4]
     assert first.dtype == np.float32
+    x, y, rows = data()
+    more = {"x": np.concatenate([x, np.full((1, FEATURES), np.inf)]), "y": np.append(y, 0), "block": 9}
+    more["training"] = LocalTraining(2, 5, 0.1, grad_clip=1.0)
+    sound, _ = train_clients(**given(**more))
+    broken, losses = train_clients(
+        **given(rows_of_clients=[*rows[:3], np.array([3, ROWS]), *rows[4:]], **more)
+    )
+    assert np.isnan(broken[3]).any()
+    assert np.isnan(losses[3])
+    np.testing.assert_allclose(np.delete(broken, 3, 0), np.delete(sound, 3, 0), rtol=0, atol=1e-9)
 
 
 def test_nothing_that_is_given_changes_and_no_generator_is_drawn_from() -> None:
@@ -238,24 +242,8 @@ def test_nothing_that_is_given_changes_and_no_generator_is_drawn_from() -> None:
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_a_client_that_diverges_hurts_no_other() -> None:
-    x, y, rows = data()
-    x = np.concatenate([x, np.full((1, FEATURES), np.inf)])
-    y = np.append(y, 0)
-    model = seeded(MODELS["mlp"])
-    given = (x, y, functional.cross_entropy, LocalTraining(2, 5, 0.1, grad_clip=1.0), SEEDS, None, 9)
-    sound, _ = train_clients(model, start_of(model), rows, *given)
-    broken, losses = train_clients(
-        model, start_of(model), [*rows[:3], np.array([3, ROWS]), *rows[4:]], *given
-    )
-    assert np.isnan(broken[3]).any()
-    assert np.isnan(losses[3])
-    np.testing.assert_allclose(np.delete(broken, 3, 0), np.delete(sound, 3, 0), rtol=0, atol=1e-9)
-
-
 def test_the_hook_sees_the_clients_still_at_work_and_its_fault_comes_through() -> None:
-    x, y, rows = data()
-    model, seen = seeded(MODELS["mlp"]), []
+    seen = []
 
     def watch(weights: torch.Tensor, start: torch.Tensor, places: np.ndarray) -> torch.Tensor:
         assert len(places) == len(weights)
@@ -263,26 +251,28 @@ def test_the_hook_sees_the_clients_still_at_work_and_its_fault_comes_through() -
         assert start.shape == (weights.shape[1],)
         return weights
 
-    given = (model, start_of(model), rows, x, y, functional.cross_entropy, PLAIN, SEEDS)
-    train_clients(*given, watch, 1)
-    steps = [2 * len(clients._starts(size, PLAIN)) for size in SIZES]
-    assert len(seen) == sum(steps)
+    train_clients(**given(after_batch=watch, block=1))
+    assert len(seen) == sum(2 * len(clients._starts(size, PLAIN)) for size in SIZES)
 
     def fail(weights: torch.Tensor, start: torch.Tensor, places: np.ndarray) -> torch.Tensor:
         raise ArithmeticError("no")
 
     with pytest.raises(ArithmeticError, match="no"):
-        train_clients(*given, fail, 4)
+        train_clients(**given(after_batch=fail))
 
 
-def test_threads_to_come_have_as_many_torch_threads_as_before(threads: int) -> None:
-    x, y, rows = data()
-    model, found = seeded(MODELS["mlp"]), []
-    train_clients(model, start_of(model), rows, x, y, functional.cross_entropy, PLAIN, SEEDS, None, 4)
+def test_threads_to_come_have_as_many_threads_and_the_best_block_is_one_for_each(threads):
+    found = []
+    assert_same(both())
     later = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
     later.start()
     later.join()
     assert found == [threads]
+    x, y, _ = data()
+    model = seeded(MODELS["mlp"])
+    blocks = (model, start_of(model), x, y, functional.cross_entropy, PLAIN)
+    assert best_block(*blocks, 24) in {1, 2, 4, 8, 16}
+    assert best_block(*blocks, threads) == 1
 
 
 class Centred(nn.Module):
@@ -305,10 +295,8 @@ class Centred(nn.Module):
     ],
 )
 def test_models_that_mix_rows_or_draw_are_refused(make: Callable[[], nn.Module], said: str) -> None:
-    x, y, rows = data()
-    model = make()
     with pytest.raises(ValueError, match=said) as refused:
-        train_clients(model, start_of(model), rows, x, y, functional.cross_entropy, PLAIN, SEEDS, None, 4)
+        train_clients(**given(model=make()))
     assert "\n" not in str(refused.value)
     assert "allowed:" in str(refused.value)
 
@@ -329,67 +317,39 @@ def test_models_that_mix_rows_or_draw_are_refused(make: Callable[[], nn.Module],
     ],
 )
 def test_bad_arguments_are_named(change: dict, error: type[Exception], said: str) -> None:
-    model = seeded(MODELS["mlp"])
-    x, y, rows = data()
-    given = {
-        "model": model,
-        "start": start_of(model),
-        "rows_of_clients": rows,
-        "x": x,
-        "y": y,
-        "loss": functional.cross_entropy,
-        "training": PLAIN,
-        "seeds": SEEDS,
-        "after_batch": None,
-        "block": 4,
-    }
     with pytest.raises(error, match=said):
-        train_clients(**{**given, **change})
+        train_clients(**given(**change))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"epochs": 0},
-        {"batch_size": 0},
-        {"learning_rate": 0},
-        {"momentum": 1.0},
-        {"momentum": -0.1},
-        {"weight_decay": -1},
-        {"proximal_mu": float("nan")},
-        {"grad_clip": 0},
-    ],
-)
-def test_bad_trainings_are_named(change: dict) -> None:
-    (name,) = change
+BAD_TRAININGS = [
+    ("epochs", 0),
+    ("batch_size", 0),
+    ("learning_rate", 0),
+    ("momentum", 1.0),
+    ("momentum", -0.1),
+]
+BAD_TRAININGS += [("weight_decay", -1), ("proximal_mu", float("nan")), ("grad_clip", 0)]
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_TRAININGS)
+def test_bad_trainings_are_named(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"{name} = .* is not allowed"):
-        LocalTraining(**{"epochs": 1, "batch_size": 1, "learning_rate": 1.0, **change})
+        LocalTraining(**{"epochs": 1, "batch_size": 1, "learning_rate": 1.0, name: value})
 
 
-def test_a_products_squares_are_right_both_ways() -> None:
+def test_a_products_squares_are_right_both_ways_and_linear_models_take_that_route():
     generator = torch.Generator().manual_seed(0)
     for rows in (2, 40):
         left, right = (torch.randn(3, rows, n, generator=generator, dtype=torch.float64) for n in (6, 5))
         part = Product(slice(0, 30), left, right)
         whole = Whole(slice(0, 30), torch.bmm(left.transpose(1, 2), right).flatten(1))
         torch.testing.assert_close(part.squares(), whole.squares())
-
-
-def test_linear_models_take_the_stacked_route() -> None:
     row = torch.zeros(1, FEATURES)
     weights, batch, y = torch.zeros(2, 115), torch.zeros(2, 4, FEATURES), torch.zeros(2, 4, dtype=torch.int64)
     parts, _ = Gradients(seeded(MODELS["mlp"]), functional.cross_entropy, row)(weights, batch, y, None)
     assert [type(part) for part in parts] == [Product, Whole, Product, Whole]
     parts, _ = Gradients(seeded(Shared), functional.cross_entropy, row)(torch.zeros(2, 165), batch, y, None)
     assert {type(part) for part in parts} == {Whole}
-
-
-def test_the_best_block_is_a_power_of_two_that_every_thread_can_have(threads: int) -> None:
-    x, y, _ = data()
-    model = seeded(MODELS["mlp"])
-    given = (model, start_of(model), x, y, functional.cross_entropy, PLAIN)
-    assert best_block(*given, 24) in {1, 2, 4, 8, 16}
-    assert best_block(*given, threads) == 1
 
 
 @pytest.mark.parametrize(("members", "most", "count"), [(100, 32, 4), (9, 100, 2), (1, 4, 1), (3, 1, 3)])

@@ -3,8 +3,6 @@
 import asyncio
 import gzip
 import hashlib
-import signal
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,19 +28,17 @@ from tests.unit.scenarios.publisher import (
     there,
 )
 
-ROOT = Path(__file__).resolve().parents[4]
-INTERRUPTED = "scenarios: interrupted; what was done is kept\n"
 
-
-# ---- Connections that break
-
-
-async def test_a_cut_transfer_goes_on_where_it_was_cut(tmp_path: Path) -> None:
-    publisher = Publisher(cuts=[50_000, 30_000])
+@pytest.mark.parametrize(
+    ("cuts", "ranges", "asked"),
+    [([50_000, 30_000], True, ["bytes=50000-", "bytes=80000-"]), ([50_000], False, ["bytes=50000-"])],
+)
+async def test_a_cut_transfer_goes_on_where_it_was_cut_or_begins_again(cuts, ranges, asked, tmp_path):
+    publisher = Publisher(cuts=cuts, ranges=ranges)
     async with publishing(publisher) as published:
         await get(published, tmp_path)
     assert there(tmp_path) == {NAME: CONTENT}
-    assert publisher.asked == [None, "bytes=50000-", "bytes=80000-"]
+    assert publisher.asked == [None, *asked]
 
 
 async def test_a_cut_transfer_goes_on_in_the_next_run(tmp_path: Path) -> None:
@@ -57,20 +53,16 @@ async def test_a_cut_transfer_goes_on_in_the_next_run(tmp_path: Path) -> None:
     assert there(tmp_path) == {NAME: CONTENT}
 
 
-async def test_where_there_are_no_ranges_it_begins_again(tmp_path: Path) -> None:
-    publisher = Publisher(cuts=[50_000], ranges=False)
-    async with publishing(publisher) as published:
-        await get(published, tmp_path)
-    assert publisher.asked == [None, "bytes=50000-"]
-    assert there(tmp_path) == {NAME: CONTENT}
-
-
-async def test_an_answer_that_ends_early_without_an_announced_length_is_a_cut_one(tmp_path: Path) -> None:
+async def test_an_answer_that_ends_early_or_is_not_the_range_that_was_asked_for_is_a_cut_one(tmp_path):
     short = Publisher(CONTENT[:40_000], announced=False)
     async with publishing(short) as published:
         said = await refusal(published, tmp_path)
     assert f"at 40000 of {len(CONTENT)} bytes" in said or "has no byte 40000" in said
     assert NAME not in there(tmp_path)
+    async with publishing(Publisher(cuts=[1000], shift=7)) as published:
+        said = await refusal(published, tmp_path / "shifted")
+    assert "sent another range than from byte 1000 on" in said
+    assert there(tmp_path / "shifted") == {f"{NAME}.partial": CONTENT[:1000]}
 
 
 async def test_the_next_mirror_goes_on_where_the_last_one_was_cut(tmp_path: Path) -> None:
@@ -81,9 +73,7 @@ async def test_the_next_mirror_goes_on_where_the_last_one_was_cut(tmp_path: Path
     assert there(tmp_path) == {NAME: CONTENT}
 
 
-async def test_a_mirror_that_falls_silent_is_left_and_what_it_sent_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_mirror_that_falls_silent_is_left_and_what_it_sent_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(downloads, "SILENCE_S", 0.5)
     first, second = Publisher(cuts=[20_000] * TRIES), Publisher()
     first.silent.clear()
@@ -95,13 +85,20 @@ async def test_a_mirror_that_falls_silent_is_left_and_what_it_sent_is_kept(
     assert there(tmp_path) == {NAME: CONTENT}
 
 
-async def test_what_arrived_whole_before_a_crash_is_only_judged(tmp_path: Path) -> None:
+async def test_what_arrived_whole_is_only_judged_and_without_a_checksum_nothing_is_gone_on_with(tmp_path):
     put(tmp_path, f"{NAME}.partial", CONTENT)
     publisher = Publisher()
     async with publishing(publisher) as published:
         await get(published, tmp_path)
     assert publisher.asked == []
     assert there(tmp_path) == {NAME: CONTENT}
+    (tmp_path / "set" / NAME).unlink()
+    put(tmp_path, f"{NAME}.partial", CONTENT[:100])
+    publisher = Publisher(cuts=[50_000])
+    async with publishing(publisher) as published:
+        await get(replace(published, files=(UNSUMMED,)), tmp_path)
+    assert publisher.asked == [None, None]
+    assert there(tmp_path)[NAME] == CONTENT
 
 
 @pytest.mark.parametrize("left", [b"other bytes", CONTENT + b"more", bytes(len(CONTENT)), CONTENT[:9] + b"?"])
@@ -121,46 +118,6 @@ async def test_a_file_of_unknown_size_goes_on_by_its_digest(left: bytes, tmp_pat
         await get(replace(published, files=(UNSIZED,)), tmp_path)
     asked = {50_000: ["bytes=50000-"], len(CONTENT): [] if left == CONTENT else [f"bytes={len(left)}-", None]}
     assert publisher.asked == asked[len(left)]
-    assert there(tmp_path) == {NAME: CONTENT}
-
-
-async def test_a_file_of_unknown_size_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloads, "MOST_BYTES", 70_000)
-    async with publishing(Publisher()) as published:
-        said = await refusal(replace(published, files=(UNKNOWN,)), tmp_path)
-    assert "sent more than the 70000 bytes that are allowed" in said
-    assert there(tmp_path) == {}
-
-
-FETCH = """
-import sys
-from dataclasses import replace
-from node.cli.sigint import leave
-from scenarios.__main__ import main
-from scenarios.data.published import PUBLISHED
-from tests.unit.scenarios.publisher import FILE
-
-mirror, folder = sys.argv[1:]
-PUBLISHED["mnist"] = replace(PUBLISHED["mnist"], folder="set", mirrors=(mirror,), files=(FILE,))
-leave(main(["data", "mnist", "--data-dir", folder]))
-"""
-
-
-async def test_a_command_that_ctrl_c_ends_goes_on_where_it_ended(tmp_path: Path) -> None:
-    publisher = Publisher(cuts=[40_000])
-    publisher.silent.clear()
-    async with publishing(publisher):
-        command = (sys.executable, "-c", FETCH, publisher.url, str(tmp_path))
-        first = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stderr=asyncio.subprocess.PIPE)
-        await arrived(publisher, tmp_path / "set" / f"{NAME}.partial", 40_000)
-        first.send_signal(signal.SIGINT)
-        _, said = await first.communicate()
-        assert (first.returncode, said.decode()) == (130, INTERRUPTED)
-        assert there(tmp_path) == {f"{NAME}.partial": CONTENT[:40_000]}
-        again = await asyncio.create_subprocess_exec(*command, cwd=ROOT)
-        assert await again.wait() == 0
-        publisher.silent.set()
-    assert publisher.asked == [None, "bytes=40000-"]
     assert there(tmp_path) == {NAME: CONTENT}
 
 
@@ -193,18 +150,6 @@ async def test_an_interrupted_download_goes_on_where_it_was_interrupted(tmp_path
     assert there(tmp_path) == {NAME: CONTENT}
 
 
-async def test_without_a_checksum_nothing_is_gone_on_with(tmp_path: Path) -> None:
-    put(tmp_path, f"{NAME}.partial", CONTENT[:100])
-    publisher = Publisher(cuts=[50_000])
-    async with publishing(publisher) as published:
-        await get(replace(published, files=(UNSUMMED,)), tmp_path)
-    assert publisher.asked == [None, None]
-    assert there(tmp_path)[NAME] == CONTENT
-
-
-# ---- Wrong bytes, wrong answers
-
-
 def swapped(content: bytes) -> bytes:
     """Returns the same labels in another order: complete, but not as published."""
     header, labels = gzip.decompress(content)[:8], gzip.decompress(content)[8:]
@@ -212,7 +157,7 @@ def swapped(content: bytes) -> bytes:
     return other[: len(CONTENT)].ljust(len(CONTENT), b"\0")
 
 
-async def test_a_wrong_checksum_is_one_line_and_nothing_is_kept(tmp_path: Path) -> None:
+async def test_a_wrong_or_damaged_file_is_one_line_and_nothing_is_kept(tmp_path):
     wrong = swapped(CONTENT)
     publisher = Publisher(wrong)
     async with publishing(publisher) as published:
@@ -220,15 +165,6 @@ async def test_a_wrong_checksum_is_one_line_and_nothing_is_kept(tmp_path: Path) 
     assert f"sha256 {hashlib.sha256(wrong).hexdigest()}, not {SHA256} as published" in said
     assert there(tmp_path) == {}
     assert len(publisher.asked) == 1
-
-
-async def test_a_mirror_with_a_wrong_file_is_passed_over(tmp_path: Path) -> None:
-    async with publishing(Publisher(swapped(CONTENT)), Publisher()) as published:
-        await get(published, tmp_path)
-    assert there(tmp_path) == {NAME: CONTENT}
-
-
-async def test_a_damaged_file_without_a_checksum_is_refused(tmp_path: Path) -> None:
     broken = CONTENT[:-4] + b"\0\0\0\0"
     async with publishing(Publisher(broken)) as published:
         said = await refusal(replace(published, files=(UNSUMMED,)), tmp_path)
@@ -236,17 +172,28 @@ async def test_a_damaged_file_without_a_checksum_is_refused(tmp_path: Path) -> N
     assert there(tmp_path) == {}
 
 
-async def test_no_more_is_taken_than_is_published(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wrong", [swapped(CONTENT), b""], ids=["another", "empty"])
+async def test_a_mirror_with_a_wrong_or_an_empty_file_is_passed_over(wrong: bytes, tmp_path: Path) -> None:
+    """An empty file answers 416 to any range, and also without one."""
+    async with publishing(Publisher(wrong), Publisher()) as published:
+        await get(published, tmp_path)
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
+async def test_no_more_is_taken_than_is_published_or_allowed(tmp_path, monkeypatch):
     async with publishing(Publisher(CONTENT + bytes(200_000))) as published:
         said = await refusal(published, tmp_path)
     assert f"sent more than the {len(CONTENT)} bytes that are published" in said
     assert there(tmp_path) == {}
+    monkeypatch.setattr(downloads, "MOST_BYTES", 70_000)
+    async with publishing(Publisher()) as published:
+        said = await refusal(replace(published, files=(UNKNOWN,)), tmp_path)
+    assert "sent more than the 70000 bytes that are allowed" in said
+    assert there(tmp_path) == {}
 
 
 @pytest.mark.parametrize("status", [403, 404, 500])
-async def test_a_refusal_is_told_with_its_status_and_the_next_mirror_is_asked(
-    status: int, tmp_path: Path
-) -> None:
+async def test_a_refusal_is_told_with_its_status_and_the_next_mirror_is_asked(status, tmp_path):
     refusing, other = Publisher(status=status), Publisher()
     async with publishing(refusing) as published:
         said = await refusal(published, tmp_path)
@@ -255,20 +202,6 @@ async def test_a_refusal_is_told_with_its_status_and_the_next_mirror_is_asked(
     assert f"answered {status}" in said
     assert len(refusing.asked) == 2
     assert there(tmp_path) == {NAME: CONTENT}
-
-
-async def test_a_mirror_with_an_empty_file_is_passed_over(tmp_path: Path) -> None:
-    """It answers 416 to any range, and also without one."""
-    async with publishing(Publisher(b""), Publisher()) as published:
-        await get(published, tmp_path)
-    assert there(tmp_path) == {NAME: CONTENT}
-
-
-async def test_another_range_than_was_asked_for_is_not_taken(tmp_path: Path) -> None:
-    async with publishing(Publisher(cuts=[1000], shift=7)) as published:
-        said = await refusal(published, tmp_path)
-    assert "sent another range than from byte 1000 on" in said
-    assert there(tmp_path) == {f"{NAME}.partial": CONTENT[:1000]}
 
 
 async def test_without_a_network_one_line_says_what_to_do(tmp_path: Path) -> None:

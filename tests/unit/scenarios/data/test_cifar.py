@@ -1,22 +1,16 @@
 import gzip
 import io
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from node.errors import ConfigError
-from node.task.sections import ModelSection
-from scenarios.clients.choices import Rows
 from scenarios.data import cifar
 from scenarios.data.cifar import CIFAR_FILE, RECORD_BYTES
 from scenarios.data.dataset import Dataset
 from scenarios.data.sources import load
-from scenarios.engines.room import LocalRoom
-from scenarios.study.threads import one_thread
-from tests.own_studies import PLAIN
 
 TEST = "cifar-10-batches-bin/test_batch.bin"
 TRAIN = [f"cifar-10-batches-bin/data_batch_{number}.bin" for number in range(1, 6)]
@@ -73,50 +67,25 @@ def test_images_have_three_colours_and_the_batches_keep_their_order(tmp_path: Pa
     assert found.clients is None
 
 
-def test_a_scenario_trains_on_the_images_in_colour(tmp_path: Path) -> None:
-    load_from(tmp_path, packed(batches(rows=8)))
-    model = ModelSection("node.models:ConvNet", {"shape": [3, 32, 32], "outputs": 10, "channels": [4, 4]})
-    cell = replace(PLAIN, rows=Rows("cifar-10", 30), model=model).lasting(2)
-    with one_thread():
-        outcome = cell.replay(LocalRoom(tmp_path, 1, lambda number, figure: None))
-    assert len(outcome.figures) == 2
-    assert 0 <= outcome.final <= 1
-
-
-def test_a_batch_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_batch_that_is_missing_or_too_large_or_of_another_size_or_a_link_is_named(tmp_path, monkeypatch):
     members = batches()
     del members[TRAIN[2]]
     assert f"lacks {TRAIN[2]}" in refusal(tmp_path, packed(members))
-
-
-@pytest.mark.parametrize("size", [0, RECORD_BYTES - 1, RECORD_BYTES + 1])
-def test_a_batch_of_another_size_is_refused(size: int, tmp_path: Path) -> None:
-    said = refusal(tmp_path, packed({**batches(), TEST: bytes(size)}))
-    assert f"{TEST} has {size} bytes; allowed: a multiple of 3073" in said
-
-
-def test_a_batch_beyond_the_limit_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cifar, "MOST_BYTES", RECORD_BYTES)
-    assert f"at most {RECORD_BYTES}" in refusal(tmp_path, packed(batches()))
-
-
-def test_a_label_beyond_9_is_refused(tmp_path: Path) -> None:
-    said = refusal(tmp_path, packed({**batches(), TEST: b"\x0a" + bytes(RECORD_BYTES - 1)}))
-    assert f"{TEST} has label 10; allowed: 0 to 9" in said
-
-
-def test_a_link_in_a_batchs_place_is_not_followed(tmp_path: Path) -> None:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as archive:
         link = tarfile.TarInfo(TEST)
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(link)
     assert f"lacks {TRAIN[0]}" in refusal(tmp_path, out.getvalue())
-
-
-def test_many_members_are_not_read_for_ever(tmp_path: Path) -> None:
+    for size in (0, RECORD_BYTES - 1, RECORD_BYTES + 1):
+        said = refusal(tmp_path, packed({**batches(), TEST: bytes(size)}))
+        assert f"{TEST} has {size} bytes; allowed: a multiple of 3073" in said
+    said = refusal(tmp_path, packed({**batches(), TEST: b"\x0a" + bytes(RECORD_BYTES - 1)}))
+    assert f"{TEST} has label 10; allowed: 0 to 9" in said
     said = refusal(tmp_path, packed({f"{number}": b"" for number in range(200)}))
     assert "has more than 100 members" in said
+    monkeypatch.setattr(cifar, "MOST_BYTES", RECORD_BYTES)
+    assert f"at most {RECORD_BYTES}" in refusal(tmp_path, packed(batches()))
 
 
 def test_what_is_cut_or_changed_is_refused(tmp_path: Path) -> None:

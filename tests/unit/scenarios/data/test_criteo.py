@@ -1,7 +1,5 @@
 """Criteo's rows: ids and weights, the fields of each party, and what is refused."""
 
-from __future__ import annotations
-
 import gzip
 import os
 from pathlib import Path
@@ -33,12 +31,9 @@ def written(folder: Path, *halves: list[str]) -> Path:
     return folder
 
 
-def test_every_field_is_held_by_one_party() -> None:
+def test_numbers_are_weights_and_categories_ids_of_the_party_that_holds_them(tmp_path):
     assert sorted((*LEADER, *FOLLOWER)) == list(range(NUMBERS + CATEGORIES))
     assert (len(LEADER), len(FOLLOWER)) == (20, 19)
-
-
-def test_numbers_are_weights_and_categories_ids(tmp_path: Path) -> None:
     other = [line(1, {0: 16}, "cccccccc"), line(0, {0: 8}, "aaaaaaaa")]
     found = criteo(written(tmp_path, TRAIN, other, other), 1)
     assert found.train.labels.tolist() == [0, 1, 0, 0]

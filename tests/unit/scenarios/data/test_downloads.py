@@ -17,7 +17,7 @@ from scenarios.data.disk import megabytes
 from scenarios.data.downloads import fetch
 from scenarios.data.images import FEMNIST_FILE, MNIST_FILES
 from scenarios.data.overview import SOURCES_HEADER, overview, sources_table
-from scenarios.data.published import PUBLISHED, Digest, Published
+from scenarios.data.published import PUBLISHED, Digest
 from scenarios.data.sources import ALL
 from tests.unit.scenarios.publisher import (
     CONTENT,
@@ -35,35 +35,19 @@ from tests.unit.scenarios.publisher import (
     there,
 )
 
-# ---- What goes well
-
 
 async def test_a_file_is_fetched_checked_and_put_in_its_place(tmp_path: Path) -> None:
     publisher = Publisher()
     async with publishing(publisher) as published:
         said = await get(published, tmp_path)
+        assert "is there, sha256 as published" in await get(published, tmp_path)
     assert there(tmp_path) == {NAME: CONTENT}
     assert said.splitlines() == [f"{tmp_path / 'set' / NAME}: 0.1 MB, sha256 as published"]
     assert publisher.asked == [None]
     assert publisher.encodings == {"identity"}
 
 
-async def test_a_server_that_takes_the_files_own_gzip_for_a_coding_does_no_harm(tmp_path: Path) -> None:
-    async with publishing(Publisher(coding="gzip")) as published:
-        await get(published, tmp_path)
-    assert there(tmp_path) == {NAME: CONTENT}
-
-
-async def test_what_is_there_and_whole_is_not_fetched_again(tmp_path: Path) -> None:
-    publisher = Publisher()
-    async with publishing(publisher) as published:
-        await get(published, tmp_path)
-        said = await get(published, tmp_path)
-    assert len(publisher.asked) == 1
-    assert "is there, sha256 as published" in said
-
-
-async def test_a_whole_file_with_other_bytes_is_kept_and_named_so(tmp_path: Path) -> None:
+async def test_a_whole_file_with_other_bytes_is_kept_and_a_damaged_one_replaced(tmp_path):
     other = gzip.compress(gzip.decompress(CONTENT), 1)
     put(tmp_path, NAME, other)
     publisher = Publisher()
@@ -72,9 +56,6 @@ async def test_a_whole_file_with_other_bytes_is_kept_and_named_so(tmp_path: Path
     assert publisher.asked == []
     assert there(tmp_path) == {NAME: other}
     assert "whole, not the publisher's bytes, kept" in said
-
-
-async def test_a_damaged_file_is_replaced(tmp_path: Path) -> None:
     put(tmp_path, NAME, CONTENT[:-20])
     async with publishing(Publisher()) as published:
         said = await get(published, tmp_path)
@@ -83,7 +64,7 @@ async def test_a_damaged_file_is_replaced(tmp_path: Path) -> None:
     assert "it is fetched again" in said
 
 
-async def test_without_a_checksum_the_structure_is_checked_and_that_is_said(tmp_path: Path) -> None:
+async def test_without_a_checksum_the_structure_is_checked_and_an_md5_is_one(tmp_path):
     async with publishing(Publisher()) as published:
         unsummed = replace(published, files=(UNSUMMED,))
         first, again = await get(unsummed, tmp_path), await get(unsummed, tmp_path)
@@ -91,27 +72,35 @@ async def test_without_a_checksum_the_structure_is_checked_and_that_is_said(tmp_
     assert f"its sha256 {SHA256} is noted in {NAME}.sha256" in first
     assert f"sha256 as noted in {NAME}.sha256 at its first download" in again
     assert there(tmp_path) == {NAME: CONTENT, f"{NAME}.sha256": f"{SHA256}  {NAME}\n".encode()}
+    md5 = Digest("md5", hashlib.md5(CONTENT, usedforsecurity=False).hexdigest(), "published")
+    async with publishing(Publisher()) as published:
+        said = await get(replace(published, files=(replace(FILE, digest=md5),)), tmp_path / "md5")
+        wrong = replace(FILE, digest=replace(md5, digits="0" * 32), name="other.gz")
+        assert f"with md5 {md5.digits}, not {'0' * 32} as published" in await refusal(
+            replace(published, files=(wrong,)), tmp_path
+        )
+    assert "md5 as published" in said
 
 
-async def test_without_a_terminal_there_is_no_bar_and_with_one_there_is(tmp_path: Path) -> None:
+async def test_without_a_terminal_there_is_no_bar_and_the_files_own_gzip_is_no_coding(tmp_path):
     said = StringIO()
     async with publishing(Publisher()) as published:
         await fetch(published, tmp_path, Console(file=said, force_terminal=True, width=120))
     assert NAME in said.getvalue()
     assert "━" in said.getvalue()
+    async with publishing(Publisher(coding="gzip")) as published:
+        await get(published, tmp_path / "coded")
+    assert there(tmp_path / "coded") == {NAME: CONTENT}
 
 
-async def test_a_file_of_unknown_size_and_digest_is_taken_whole_and_pinned(tmp_path: Path) -> None:
+async def test_a_file_of_unknown_size_and_digest_is_pinned_and_refused_once_it_has_changed(
+    tmp_path: Path,
+) -> None:
+    other = gzip.compress(gzip.decompress(CONTENT), 1)
     async with publishing(Publisher()) as published:
         said = await get(replace(published, files=(UNKNOWN,)), tmp_path)
     assert there(tmp_path)[NAME] == CONTENT
     assert "and a later download must have it" in said
-
-
-async def test_a_pinned_file_that_changed_is_refused(tmp_path: Path) -> None:
-    other = gzip.compress(gzip.decompress(CONTENT), 1)
-    async with publishing(Publisher()) as published:
-        await get(replace(published, files=(UNKNOWN,)), tmp_path)
     (tmp_path / "set" / NAME).unlink()
     async with publishing(Publisher(other)) as published:
         said = await refusal(replace(published, files=(UNKNOWN,)), tmp_path)
@@ -127,28 +116,11 @@ async def test_a_pin_that_is_none_is_one_line(noted: bytes, tmp_path: Path) -> N
     assert "labels.gz.sha256 does not begin with a SHA-256 of 64 hexadecimal digits; remove it" in said
 
 
-async def test_an_md5_is_judged_like_a_sha256(tmp_path: Path) -> None:
-    md5 = Digest("md5", hashlib.md5(CONTENT, usedforsecurity=False).hexdigest(), "published")
-    async with publishing(Publisher()) as published:
-        said = await get(replace(published, files=(replace(FILE, digest=md5),)), tmp_path)
-        wrong = replace(FILE, digest=replace(md5, digits="0" * 32), name="other.gz")
-        assert f"with md5 {md5.digits}, not {'0' * 32} as published" in await refusal(
-            replace(published, files=(wrong,)), tmp_path
-        )
-    assert "md5 as published" in said
-
-
-# ---- The folder
-
-
-async def test_a_folder_that_can_not_be_made_is_one_line(tmp_path: Path) -> None:
+async def test_a_folder_that_can_not_be_made_or_is_full_is_one_line_and_not_taken_for_a_bad_mirror(tmp_path):
     (tmp_path / "file").write_text("")
     async with publishing(Publisher()) as published:
         said = await refusal(published, tmp_path / "file")
     assert "cannot be written (Not a directory)" in said
-
-
-async def test_a_full_disk_is_one_line_and_not_taken_for_a_bad_mirror(tmp_path: Path) -> None:
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / f"{NAME}.partial").symlink_to("/dev/full")
     async with publishing(Publisher()) as published:
@@ -169,9 +141,6 @@ async def test_a_folder_in_use_by_another_download_is_refused(tmp_path: Path) ->
     assert there(tmp_path) == {}
 
 
-# ---- The command
-
-
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_every_published_file_is_one_that_is_loaded_or_made_from(name: str) -> None:
     published = PUBLISHED[name]
@@ -188,13 +157,7 @@ def test_every_published_file_is_one_that_is_loaded_or_made_from(name: str) -> N
     assert all(mirror.startswith("https://") and mirror.endswith("/") for mirror in published.mirrors)
 
 
-def test_every_data_set_is_fetched_or_embedded() -> None:
-    assert {name for name, entry in ALL.items() if entry.files} == set(PUBLISHED)
-
-
-async def test_the_command_fetches_into_the_folder_that_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_the_command_fetches_into_the_folder_that_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("MURMURATION_DATA", str(tmp_path / "a"))
     async with publishing(Publisher()) as published:
         monkeypatch.setitem(PUBLISHED, "mnist", published)
@@ -204,28 +167,14 @@ async def test_the_command_fetches_into_the_folder_that_is_named(
     assert "sha256 as published" in capsys.readouterr().out
 
 
-def test_the_command_without_a_network_is_one_line_and_status_1(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(PUBLISHED, "mnist", Published("mnist", (nobody_there(),), (FILE,), ()))
-    assert main(["data", "mnist", "--data-dir", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert said.startswith("scenarios: labels.gz could not be fetched: 127.0.0.1:")
-
-
 @pytest.mark.parametrize("name", ["digits", "breast-cancer"])
-def test_what_is_embedded_needs_no_download(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_embedded_needs_no_download(name, tmp_path, capsys):
     assert main(["data", name, "--data-dir", str(tmp_path)]) == 0
     assert "there is nothing to get" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_was_made_elsewhere_is_judged_by_its_structure_and_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_made_elsewhere_is_judged_by_its_structure_and_kept(tmp_path, capsys):
     (tmp_path / FEMNIST_FILE).parent.mkdir()
     images = np.full((4, 28, 28), 255, np.uint8)
     np.savez(tmp_path / FEMNIST_FILE, images=images, labels=np.arange(4), client=np.arange(4))
@@ -235,25 +184,16 @@ def test_what_was_made_elsewhere_is_judged_by_its_structure_and_kept(
     assert "licence: NIST data licence https://www.nist.gov/open/license; cite: Grother" in said
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_what_can_not_be_fetched_is_one_line(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("name", ["mnist", "femnist-digits"])
+def test_what_can_not_be_fetched_is_one_line(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(PUBLISHED, name, replace(PUBLISHED[name], mirrors=(nobody_there(),)))
     assert main(["data", name, "--data-dir", str(tmp_path)]) == 1
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert f"{PUBLISHED[name].files[0].name} could not be fetched: 127.0.0.1:" in said
+    assert f"scenarios: {PUBLISHED[name].files[0].name} could not be fetched: 127.0.0.1:" in said
 
 
-def test_an_unknown_name_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["data", "mnits"]) == 2
-    assert "data set 'mnits' is unknown; allowed: digits" in capsys.readouterr().err
-
-
-def test_without_a_name_it_says_where_each_lies_and_how_large_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_name_it_says_where_each_lies_and_how_large_it_is(tmp_path, capsys):
     for name in MNIST_FILES:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(bytes(1_000_000))
@@ -272,6 +212,7 @@ def test_without_a_name_it_says_where_each_lies_and_how_large_it_is(
 def test_the_table_of_sources_has_every_file_with_its_checksum_and_every_licence() -> None:
     rows = {row[0].strip("`"): dict(zip(SOURCES_HEADER, row, strict=True)) for row in sources_table()}
     assert list(rows) == list(ALL)
+    assert {name for name, entry in ALL.items() if entry.files} == set(PUBLISHED)
     for name, entry in ALL.items():
         assert entry.origin.address in rows[name]["publisher"]
         assert entry.origin.licence.name in rows[name]["licence"]
@@ -287,7 +228,9 @@ def test_the_table_of_sources_has_every_file_with_its_checksum_and_every_licence
     assert rows["digits"]["files and checksums"] == "in scikit-learn"
 
 
-def test_sizes_that_nobody_states_are_said(tmp_path: Path) -> None:
+def test_sizes_are_readable_and_those_that_nobody_states_are_said(tmp_path: Path) -> None:
+    sizes = {4_542: "4.5 kB", 100_000: "0.1 MB", 11_594_722: "11.6 MB"}
+    assert [megabytes(size) for size in sizes] == [*sizes.values()]
     table = overview(tmp_path)
     names, places = (list(table.columns[column].cells) for column in (0, 3))
     said = dict(zip(names, places, strict=True))
@@ -297,16 +240,9 @@ def test_sizes_that_nobody_states_are_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "mnist", "femnist-digits"])
-def test_a_folder_that_the_system_refuses_is_one_line(
-    name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_folder_that_the_system_refuses_is_one_line(name, capsys, tmp_path):
     assert main(["data", *name.split(), "--data-dir", str(tmp_path / ("x" * 300))]) == 1
     said = capsys.readouterr().err
     assert "File name too long" in said
     assert "--data-dir" in said
     assert said.count("\n") == 1
-
-
-@pytest.mark.parametrize(("size", "said"), [(4_542, "4.5 kB"), (100_000, "0.1 MB"), (11_594_722, "11.6 MB")])
-def test_sizes_are_readable(size: int, said: str) -> None:
-    assert megabytes(size) == said

@@ -33,12 +33,10 @@ from scenarios.data.made_tables import (
 from scenarios.data.nist_digits import make_femnist
 from scenarios.data.published import PUBLISHED
 from scenarios.data.sources import ALL
-from scenarios.data.tabular import LOAN, LOAN_FILE, loan
+from scenarios.data.tabular import LOAN, LOAN_FILE
 from tests.unit.scenarios.data.test_tabular import ROWS as ADULT_ROWS
 from tests.unit.scenarios.data.test_tabular import TEST as ADULT_TEST
-from tests.unit.scenarios.publisher import PROXIES, Publisher, publishing
-
-# ---- FEMNIST
+from tests.unit.scenarios.publisher import Publisher, publishing
 
 
 def png(seed: int, side: int = 128) -> bytes:
@@ -91,9 +89,7 @@ def test_each_writer_is_a_client_and_each_image_has_the_class_of_the_equal_image
     np.testing.assert_array_equal(images[0], np.asarray(small))
 
 
-def test_writers_are_drawn_until_there_are_enough_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writers_are_drawn_until_there_are_enough_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(nist_digits, "ROWS", 41)
     raw = nist(tmp_path)
     make_femnist(raw, tmp_path / "once.npz")
@@ -103,41 +99,39 @@ def test_writers_are_drawn_until_there_are_enough_rows(
     np.testing.assert_array_equal(images, read_femnist(tmp_path / "again.npz")[0])
 
 
-def test_images_of_no_known_class_are_left_out_if_they_are_few(tmp_path: Path) -> None:
-    make_femnist(nist(tmp_path, unlisted=3), tmp_path / "made.npz")
+def test_an_archive_of_something_else_or_without_enough_known_classes_is_refused(tmp_path):
+    for name in ("few", "many"):
+        (tmp_path / name).mkdir()
+    make_femnist(nist(tmp_path / "few", unlisted=3), tmp_path / "made.npz")
     assert len(read_femnist(tmp_path / "made.npz")[0]) == 97
-
-
-def test_a_list_of_other_images_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Damaged, match="has a class for 90 of 100 images"):
-        make_femnist(nist(tmp_path, unlisted=10), tmp_path / "made.npz")
+        make_femnist(nist(tmp_path / "many", unlisted=10), tmp_path / "made.npz")
+    raw = nist(tmp_path)
+    with zipfile.ZipFile(raw / nist_digits.ARCHIVE, "w") as archive:
+        archive.writestr("../by_write/hsf_0/f0000_14/d0000_14/d0000_14_00000.png", png(1))
+    with pytest.raises(Damaged, match="has no image such as by_write"):
+        make_femnist(raw, tmp_path / "made.npz")
+    (raw / nist_digits.ARCHIVE).write_bytes((raw / nist_digits.ARCHIVE).read_bytes()[:-10])
+    with pytest.raises(Damaged, match="is no whole zip archive"):
+        nist_digits.check_archive(raw / nist_digits.ARCHIVE)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_a_list_of_checksums_in_any_of_the_usual_formats(tmp_path: Path) -> None:
+    for line in (
         "{md5}  by_class/37/hsf_0/hsf_0_00000.png",
         "{md5} */data/by_class/37/train_37/train_37_00000.png",
         "MD5 (./37/hsf_6/hsf_6_00000.png) = {md5}",
-    ],
-)
-def test_a_list_of_checksums_in_any_of_the_usual_formats(line: str, tmp_path: Path) -> None:
-    (tmp_path / "list").write_text(line.format(md5="ab" * 16) + "\n")
-    assert nist_digits.read_classes(tmp_path / "list") == {b"\xab" * 16: 7}
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
+    ):
+        (tmp_path / "list").write_text(line.format(md5="ab" * 16) + "\n")
+        assert nist_digits.read_classes(tmp_path / "list") == {b"\xab" * 16: 7}
+    for content, said in (
         (b"", "lists no digit"),
         (b"ab" * 16 + b"  by_class/41/hsf_0/a.png\n", "lists no digit"),
         (b"x" * 5000, "a line of more than 4096 bytes"),
-    ],
-)
-def test_a_list_without_digits_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
-    (tmp_path / "list").write_bytes(content)
-    with pytest.raises(Damaged, match=said):
-        nist_digits.read_classes(tmp_path / "list")
+    ):
+        (tmp_path / "list").write_bytes(content)
+        with pytest.raises(Damaged, match=said):
+            nist_digits.read_classes(tmp_path / "list")
 
 
 @pytest.mark.parametrize(
@@ -158,19 +152,6 @@ def test_a_damaged_image_is_refused(content: bytes, said: str, tmp_path: Path) -
     with pytest.raises(Damaged, match=said):
         make_femnist(raw, tmp_path / "made.npz")
 
-
-def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
-    raw = nist(tmp_path)
-    with zipfile.ZipFile(raw / nist_digits.ARCHIVE, "w") as archive:
-        archive.writestr("../by_write/hsf_0/f0000_14/d0000_14/d0000_14_00000.png", png(1))
-    with pytest.raises(Damaged, match="has no image such as by_write"):
-        make_femnist(raw, tmp_path / "made.npz")
-    (raw / nist_digits.ARCHIVE).write_bytes((raw / nist_digits.ARCHIVE).read_bytes()[:-10])
-    with pytest.raises(Damaged, match="is no whole zip archive"):
-        nist_digits.check_archive(raw / nist_digits.ARCHIVE)
-
-
-# ---- LendingClub
 
 KEPT = ["5000", " 36 months", "10+ years", "RENT", "24000", "Verified", "860xx", "AZ", "0", "1", "3", "0"]
 KEPT = [*KEPT, "13648", "83.7%", "9"]
@@ -196,7 +177,7 @@ def row(status: str, description: str = "") -> list[str]:
     return ["1077501", *KEPT, description, status]
 
 
-def test_closed_loans_are_kept_with_the_columns_that_are_read(tmp_path: Path) -> None:
+def test_closed_loans_of_the_columns_that_are_read_are_kept_and_others_refused(tmp_path):
     unpoliced = "Does not meet the credit policy. Status:Fully Paid"
     rows = [row("Fully Paid", 'said "no",\nand more'), row(unpoliced), row("Charged Off"), row("Current")]
     (tmp_path / LOAN_FILE).parent.mkdir()
@@ -206,18 +187,6 @@ def test_closed_loans_are_kept_with_the_columns_that_are_read(tmp_path: Path) ->
     assert found[0] == list(LOAN.header)
     plain = [cell.strip() for cell in KEPT]
     assert found[1:] == [[*plain, "Fully Paid"], [*plain, "Charged Off"]]
-
-
-def test_made_loans_are_read(tmp_path: Path) -> None:
-    (tmp_path / LOAN_FILE).parent.mkdir()
-    rows = [row("Fully Paid"), row("Charged Off")] * 10
-    make_loans(lending_club(tmp_path, rows), tmp_path / LOAN_FILE)
-    found = loan(tmp_path, np.random.default_rng(0))
-    assert len(found.train_y) + len(found.test_y) == 20
-    check_loans(tmp_path / LOAN_ARCHIVE)
-
-
-def test_loans_of_other_columns_are_refused(tmp_path: Path) -> None:
     lending_club(tmp_path, [], [name for name in HEADER if name != "revol_util"])
     with pytest.raises(Damaged, match="lacks the column revol_util"):
         make_loans(tmp_path, tmp_path / "made.gz")
@@ -226,9 +195,7 @@ def test_loans_of_other_columns_are_refused(tmp_path: Path) -> None:
         make_loans(tmp_path, tmp_path / "made.gz")
 
 
-def test_an_archive_of_loans_that_is_damaged_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_archive_of_loans_that_is_damaged_is_refused(tmp_path, monkeypatch):
     path = lending_club(tmp_path, [row("Fully Paid", "".join(map(str, range(500))))]) / LOAN_ARCHIVE
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
@@ -245,9 +212,6 @@ def test_an_archive_of_loans_that_is_damaged_is_refused(
     monkeypatch.setattr(made_tables, "MOST_BYTES", 100)
     with pytest.raises(Damaged, match="one of at most 100 bytes"):
         check_loans(path)
-
-
-# ---- Criteo
 
 
 def sample(folder: Path, lines: int, member: str = "dac_sample.txt") -> Path:
@@ -285,34 +249,17 @@ def test_the_first_rows_are_drawn_into_three_files_in_their_order(tmp_path: Path
     assert targets[0].read_bytes() == first
 
 
-def test_a_sample_with_too_few_rows_is_refused(tmp_path: Path) -> None:
+def test_a_sample_without_its_file_or_with_too_few_rows_is_refused(tmp_path):
     with pytest.raises(
         Damaged, match=r"dac_sample.txt has 50 whole lines of at most 4096 bytes; needed: 8000"
     ):
         make_criteo(sample(tmp_path, 50), *(tmp_path / f"{part}.gz" for part in range(3)))
-
-
-def test_an_archive_without_the_sample_is_refused(tmp_path: Path) -> None:
     sample(tmp_path, 50, "other.txt")
     with pytest.raises(Damaged, match=r"lacks dac_sample\.txt"):
         made_tables.check_criteo(tmp_path / CRITEO_ARCHIVE)
     (tmp_path / CRITEO_ARCHIVE).write_bytes(b"no archive")
     with pytest.raises(Damaged, match="cannot be read"):
         made_tables.check_criteo(tmp_path / CRITEO_ARCHIVE)
-
-
-# ---- Adult
-
-
-def test_equal_files_are_packed_to_equal_bytes(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"39, State-gov\n" * 1000)
-    pack(tmp_path / "a", tmp_path / "a.gz")
-    pack(tmp_path / "a", tmp_path / "b.gz")
-    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == (tmp_path / "a").read_bytes()
-    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
-
-
-# ---- From the publisher to what is read
 
 
 def adult_files(folder: Path) -> Path:
@@ -329,16 +276,17 @@ OFFERED: dict[str, Callable[[Path], Path]] = {
 }
 
 
-def test_all_that_is_made_is_tested() -> None:
+def test_equal_files_are_packed_to_equal_bytes_and_all_that_is_made_is_tested(tmp_path):
     assert set(OFFERED) == {name for name, published in PUBLISHED.items() if published.recipes}
+    (tmp_path / "a").write_bytes(b"39, State-gov\n" * 1000)
+    pack(tmp_path / "a", tmp_path / "a.gz")
+    pack(tmp_path / "a", tmp_path / "b.gz")
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == (tmp_path / "a").read_bytes()
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
 
 
 @pytest.mark.parametrize("name", OFFERED)
-async def test_what_is_offered_is_fetched_made_and_read(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for variable in PROXIES:
-        monkeypatch.delenv(variable, raising=False)
+async def test_what_is_offered_is_fetched_made_and_read(name, tmp_path, monkeypatch, capsys):
     raw, data, published = tmp_path / "raw", tmp_path / "data", PUBLISHED[name]
     raw.mkdir()
     offered = OFFERED[name](raw)
@@ -363,9 +311,7 @@ async def test_what_is_offered_is_fetched_made_and_read(
     assert not list(data.rglob("*.partial"))
 
 
-def test_a_file_from_elsewhere_of_which_nothing_can_be_made_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_from_elsewhere_of_which_nothing_can_be_made_is_one_line(tmp_path, capsys):
     (tmp_path / "loan").mkdir()
     lending_club(tmp_path / "loan", [], ["a", "b"])
     assert main(["data", "loan", "--data-dir", str(tmp_path)]) == 1
@@ -376,9 +322,7 @@ def test_a_file_from_elsewhere_of_which_nothing_can_be_made_is_one_line(
 
 
 @pytest.mark.parametrize("name", ["adult", "femnist-digits", "loan"])
-async def test_a_full_disk_is_not_taken_for_a_damaged_file(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_full_disk_is_not_taken_for_a_damaged_file(name, tmp_path, monkeypatch, capsys):
     published = PUBLISHED[name]
     (tmp_path / "raw").mkdir()
     offered = OFFERED[name](tmp_path / "raw")

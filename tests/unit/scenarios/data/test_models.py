@@ -3,13 +3,11 @@ import pytest
 import torch
 from torch.nn import functional
 
-from benchmarks.clients.sequential import train_one_by_one
 from node.data.dataset import Dataset
 from node.task.sections import ModelSection
 from node.training.build import build
 from node.training.trainer import read_vector
 from scenarios.clients.gradients import Gradients, Product
-from scenarios.clients.training import LocalTraining, train_clients
 from scenarios.data.models import SmallCNN
 
 ROWS = 30
@@ -37,30 +35,10 @@ def test_it_is_a_convolution_and_a_linear_layer(side):
     torch.testing.assert_close(cnn(x), expected)
 
 
-def test_it_has_as_many_parameters_as_the_report_says():
+def test_it_has_as_many_parameters_as_the_report_says_and_its_gradients_are_stacked_products():
     assert read_vector(SmallCNN(10), "*").size == 23_466
-
-
-def test_an_image_that_is_smaller_than_the_kernel_is_refused():
     with pytest.raises(ValueError, match=r"side = 4 is not allowed: at least 5 pixels"):
         SmallCNN(10, side=4)
-
-
-def test_clients_in_blocks_train_as_one_by_one():
-    x, y = images(13)
-    cnn = model(13)
-    start = read_vector(cnn, "*").astype(np.float64)
-    training = LocalTraining(2, 4, 0.1, proximal_mu=0.1, grad_clip=0.5)
-    rows = [np.arange(ROWS), np.arange(9), np.arange(20, 27)]
-    given = (cnn, start, rows, x.astype(np.float64), y, functional.cross_entropy, training, range(3), None)
-    weights, losses = train_clients(*given, 3)
-    expected, expected_losses = train_one_by_one(*given)
-    np.testing.assert_allclose(weights, expected, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(losses, expected_losses, rtol=0, atol=1e-9)
-
-
-def test_its_gradients_are_stacked_products():
-    """This makes blocks fast."""
     x, y = images()
     cnn = SmallCNN(10)
     gradients = Gradients(cnn, functional.cross_entropy, torch.from_numpy(x[:1]))

@@ -1,7 +1,6 @@
 import gzip
 import os
 import pickle
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -70,31 +69,19 @@ def write_femnist(folder: Path, **arrays: np.ndarray) -> Path:
     return folder
 
 
-# ---- Where data lies
-
-
-@dataclass(frozen=True)
-class Where:
-    given: str | None
-    environment: dict[str, str]
-    expected: str
-
-
 @pytest.mark.parametrize(
-    "case",
+    ("given", "environment", "expected"),
     [
-        Where("d", {"MURMURATION_DATA": "/m", "XDG_CACHE_HOME": "/x"}, "d"),
-        Where(None, {"MURMURATION_DATA": "/m", "XDG_CACHE_HOME": "/x"}, "/m"),
-        Where(None, {"MURMURATION_DATA": "", "XDG_CACHE_HOME": "/x"}, "/x/murmuration"),
-        Where(None, {}, "/home/someone/.cache/murmuration"),
-        Where(None, {"XDG_CACHE_HOME": "relative"}, "/home/someone/.cache/murmuration"),
+        ("d", {"MURMURATION_DATA": "/m", "XDG_CACHE_HOME": "/x"}, "d"),
+        (None, {"MURMURATION_DATA": "/m", "XDG_CACHE_HOME": "/x"}, "/m"),
+        (None, {"MURMURATION_DATA": "", "XDG_CACHE_HOME": "/x"}, "/x/murmuration"),
+        (None, {}, "/home/someone/.cache/murmuration"),
+        (None, {"XDG_CACHE_HOME": "relative"}, "/home/someone/.cache/murmuration"),
     ],
-    ids=lambda case: case.expected,
 )
-def test_data_lies_where_it_was_said_last(case: Where, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_lies_where_it_was_said_last(given, environment, expected, monkeypatch):
     monkeypatch.setenv("HOME", "/home/someone")
-    given = None if case.given is None else Path(case.given)
-    assert data_folder(given, case.environment) == Path(case.expected)
+    assert data_folder(given and Path(given), environment) == Path(expected)
 
 
 def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,10 +93,7 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPat
         data_folder(None, {})
 
 
-# ---- Loading
-
-
-def test_mnist_is_images_from_0_to_1_with_labels(tiny_mnist: Path) -> None:
+def test_mnist_and_fashion_mnist_are_images_from_0_to_1_with_labels(tiny_mnist):
     loaded = load("mnist", tiny_mnist, rng())
     assert (loaded.train_x.shape, loaded.train_x.dtype) == ((12, 1, 28, 28), np.float32)
     assert (loaded.test_x.shape, loaded.test_y.dtype) == ((5, 1, 28, 28), np.int64)
@@ -118,32 +102,27 @@ def test_mnist_is_images_from_0_to_1_with_labels(tiny_mnist: Path) -> None:
     assert list(loaded.train_y) == [*range(10), 0, 1]
     assert (loaded.clients, loaded.classes) == (None, 10)
     assert "12 training and 5 test images" in loaded.description
+    (tiny_mnist / "mnist").rename(tiny_mnist / "fashion_mnist")
+    found = load("fashion-mnist", tiny_mnist, rng())
+    assert (found.train_x.shape, found.test_x.shape, found.classes) == ((12, 1, 28, 28), (5, 1, 28, 28), 10)
+    assert found.description.startswith("fashion-mnist: 12 training and 5 test images")
 
 
-def test_femnist_is_inverted_and_keeps_whose_row_it_is(tmp_path: Path) -> None:
-    loaded = load("femnist-digits", write_femnist(tmp_path, **femnist_arrays()), rng())
-    assert loaded.clients is not None
+def test_femnist_is_inverted_and_its_clients_keep_their_rows_and_hold_out_alike(tmp_path: Path) -> None:
+    arrays = femnist_arrays()
+    arrays["images"][:, 20, 5] = 255 - 50 * arrays["client"]  # a mark of the client in each image
+    loaded = load("femnist-digits", write_femnist(tmp_path, **arrays), rng())
     assert loaded.train_x.shape == (320, 1, 28, 28)
-    assert len(loaded.train_y) == len(loaded.clients) == 320
     assert "inverted so that ink is bright" in loaded.description
+    np.testing.assert_allclose(loaded.train_x[:, 0, 20, 5] * 255, 50 * loaded.clients, atol=1e-4)
+    loaded.train_x[:, 0, 20, 5] = 0
     ink = np.argwhere(loaded.train_x[:, 0])
     np.testing.assert_array_equal(ink[:, 1], loaded.train_y)
     np.testing.assert_allclose(loaded.train_x[tuple(np.insert(ink, 1, 0, axis=1).T)], 200 / 255, rtol=1e-6)
-
-
-def test_each_femnist_client_holds_out_alike(tmp_path: Path) -> None:
-    loaded = load("femnist-digits", write_femnist(tmp_path, **femnist_arrays()), rng())
     assert list(np.bincount(loaded.clients)) == [80] * 4
     np.testing.assert_array_equal(np.bincount(loaded.test_y), [8] * 10)
     for client in range(4):
         np.testing.assert_array_equal(np.bincount(loaded.train_y[loaded.clients == client]), [8] * 10)
-
-
-def test_femnist_rows_keep_their_clients(tmp_path: Path) -> None:
-    arrays = femnist_arrays()
-    arrays["images"][:, 20, 5] = 255 - 50 * arrays["client"]  # a mark of the client in each image
-    loaded = load("femnist-digits", write_femnist(tmp_path, **arrays), rng())
-    np.testing.assert_allclose(loaded.train_x[:, 0, 20, 5] * 255, 50 * loaded.clients, atol=1e-4)
 
 
 def test_digits_hold_out_the_same_rows_as_a_node(tmp_path: Path) -> None:
@@ -172,9 +151,6 @@ def test_the_generator_alone_decides_what_is_held_out(name: str, tmp_path: Path)
     assert not np.array_equal(once.test_x, other.test_x)
 
 
-# ---- What is refused
-
-
 def refusal(name: str, folder: Path) -> str:
     with pytest.raises(ConfigError) as caught:
         load(name, folder, rng())
@@ -183,33 +159,30 @@ def refusal(name: str, folder: Path) -> str:
     return str(caught.value)
 
 
-def test_an_unknown_name_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
+def test_what_is_not_known_or_not_there_is_one_line_that_says_what_to_do(tmp_path):
     said = refusal("mnits", tmp_path)
     allowed = "digits, breast-cancer, mnist, fashion-mnist, cifar-10, femnist-digits, adult, loan"
     assert said == f"data set 'mnits' is unknown; allowed: {allowed}"
-
-
-def test_missing_files_are_one_line_with_the_command_that_gets_them(tmp_path: Path) -> None:
     said = refusal("mnist", tmp_path / "no such")
     assert "train-images-idx3-ubyte.gz cannot be read (No such file or directory)" in said
     assert f"`python -m scenarios data mnist --data-dir '{tmp_path}/no such'`" in said
     assert "--data-dir" in refusal("femnist-digits", tmp_path)
+    (tmp_path / TRAIN_IMAGES).mkdir(parents=True)
+    (tmp_path / FEMNIST_FILE).mkdir(parents=True)
+    assert "Is a directory" in refusal("mnist", tmp_path)
+    assert "Is a directory" in refusal("femnist-digits", tmp_path)
+    for name, entry in SOURCES.items():
+        assert entry.name == name
+        assert entry.advice(tmp_path)
+        assert "{" not in entry.advice(tmp_path)
 
 
-def test_fashion_mnist_is_read_like_mnist(tiny_mnist: Path) -> None:
-    (tiny_mnist / "mnist").rename(tiny_mnist / "fashion_mnist")
-    found = load("fashion-mnist", tiny_mnist, rng())
-    assert (found.train_x.shape, found.test_x.shape, found.classes) == ((12, 1, 28, 28), (5, 1, 28, 28), 10)
-    assert found.description.startswith("fashion-mnist: 12 training and 5 test images")
-    said = refusal("fashion-mnist", tiny_mnist / "no such")
-    assert "cannot be read (No such file or directory)" in said
-    assert f"`python -m scenarios data fashion-mnist --data-dir '{tiny_mnist}/no such'`" in said
-
-
-def test_as_many_labels_as_images(tiny_mnist: Path) -> None:
+def test_labels_beyond_9_or_more_than_images_are_refused(tiny_mnist, tmp_path):
     write_idx(tiny_mnist / TEST_LABELS, np.arange(4))
     said = refusal("mnist", tiny_mnist)
     assert "has 5 images, mnist/t10k-labels-idx1-ubyte.gz has 4 labels; get it with" in said
+    with pytest.raises(Damaged, match="label 10 is not allowed; 0 to 9"):
+        read_labels(write_idx(tmp_path / "labels.gz", np.array([1, 10])))
 
 
 IMAGES = idx(np.zeros((3, 28, 28)))
@@ -244,23 +217,11 @@ def test_damaged_images_are_told_by_what_is_wrong(content: bytes, said: str, tmp
     assert str(tmp_path / "images.gz") in str(caught.value)
 
 
-def test_labels_beyond_9_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(Damaged, match="label 10 is not allowed; 0 to 9"):
-        read_labels(write_idx(tmp_path / "labels.gz", np.array([1, 10])))
-
-
 def test_no_more_is_unpacked_than_is_announced(tmp_path: Path) -> None:
     """A gzip bomb: 64 MB of zeros behind a header of 3 images, whose end is corrupt and never reached."""
     bomb = gzipped(IMAGES + bytes(1 << 26))[:-8]
     with pytest.raises(Damaged, match="has more"):
         read_idx(write(tmp_path / "images.gz", bomb), 3)
-
-
-def test_a_folder_in_a_files_place_is_refused(tmp_path: Path) -> None:
-    (tmp_path / TRAIN_IMAGES).mkdir(parents=True)
-    (tmp_path / FEMNIST_FILE).mkdir(parents=True)
-    assert "Is a directory" in refusal("mnist", tmp_path)
-    assert "Is a directory" in refusal("femnist-digits", tmp_path)
 
 
 def without(name: str) -> dict[str, np.ndarray]:
@@ -283,9 +244,7 @@ def without(name: str) -> dict[str, np.ndarray]:
         (femnist_arrays(rows=1, clients=1), "n at least 2"),
     ],
 )
-def test_wrong_femnist_arrays_are_told_by_what_is_wrong(
-    arrays: dict[str, np.ndarray], said: str, tmp_path: Path
-) -> None:
+def test_wrong_femnist_arrays_are_told_by_what_is_wrong(arrays, said, tmp_path):
     assert said in refusal("femnist-digits", write_femnist(tmp_path, **arrays))
 
 
@@ -299,7 +258,7 @@ class Trap:
         return Path.touch, (self.path,)
 
 
-def test_nothing_is_unpickled(tmp_path: Path) -> None:
+def test_nothing_is_unpickled_nor_unpacked_if_it_is_too_much_or_cut(tmp_path, monkeypatch):
     trap = np.empty(400, object)
     trap[:] = Trap(tmp_path / "sprung")
     folder = write_femnist(tmp_path, **{**femnist_arrays(), "labels": trap})
@@ -307,24 +266,12 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
     write(folder / FEMNIST_FILE, pickle.dumps(Trap(tmp_path / "sprung")))
     assert "cannot be read" in refusal("femnist-digits", folder)
     assert not (tmp_path / "sprung").exists()
-
-
-def test_an_archive_that_unpacks_to_too_much_is_not_unpacked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     folder = write_femnist(tmp_path, **femnist_arrays())
     monkeypatch.setattr(images, "MOST_BYTES", 300_000)
     assert "allowed: 300000" in refusal("femnist-digits", folder)
-
-
-def test_a_truncated_archive_is_refused(tmp_path: Path) -> None:
-    folder = write_femnist(tmp_path, **femnist_arrays())
     whole = (folder / FEMNIST_FILE).read_bytes()
     write(folder / FEMNIST_FILE, whole[: len(whole) // 2])
     assert "cannot be read" in refusal("femnist-digits", folder)
-
-
-# ---- The real ones
 
 
 @pytest.mark.skipif(REAL is None, reason="MURMURATION_DATA names no folder of real data sets")
@@ -338,12 +285,4 @@ def test_real_data_is_read(name: str, train: int, test: int, ink: float) -> None
     assert loaded.train_x.mean() == pytest.approx(ink, abs=0.002)
     assert set(np.unique(loaded.train_y)) == set(range(10))
     if name == "femnist-digits":
-        assert loaded.clients is not None
         assert min(np.bincount(loaded.clients)) >= 300
-
-
-def test_every_source_says_what_to_do(tmp_path: Path) -> None:
-    for name, entry in SOURCES.items():
-        assert entry.name == name
-        assert entry.advice(tmp_path)
-        assert "{" not in entry.advice(tmp_path)

@@ -1,7 +1,5 @@
 """Adult and the loans: small files as the publishers write them, and what is wrong with others."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import os
@@ -46,7 +44,7 @@ def loan_of(folder: Path, rows: list[str], header: str = ",".join(LOAN.header)):
     return loan(folder, np.random.default_rng(0))
 
 
-def test_adult_as_published(tmp_path: Path) -> None:
+def test_adult_as_published_and_what_is_missing_is_a_category(tmp_path):
     found = adult_of(tmp_path, ROWS, TEST)
     assert found.train_y.tolist() == [0, 1, 0]
     assert found.test_y.tolist() == [1]
@@ -60,10 +58,6 @@ def test_adult_as_published(tmp_path: Path) -> None:
     assert found.test_x[0, 5:].sum() == 7  # its education is no column
     assert "1 cells of test rows hold categories never seen" in found.description
     assert found.clients is None
-
-
-def test_what_is_missing_in_adult_is_a_category(tmp_path: Path) -> None:
-    found = adult_of(tmp_path, ROWS, TEST)
     occupations = found.train_x[:, 5 + 2 + 2 + 2 :][:, :3]  # ?, Adm-clerical, Sales
     assert occupations.tolist() == [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
 
@@ -121,12 +115,7 @@ def test_a_table_with_other_columns(tmp_path: Path, header: str, message: str) -
         loan_of(tmp_path, LOANS, header)
 
 
-def test_a_loan_of_an_unknown_length(tmp_path: Path) -> None:
-    with pytest.raises(Damaged, match="emp_length = 'ages' cannot be read"):
-        loan_of(tmp_path, [LOANS[0].replace("10+ years", "ages"), *LOANS])
-
-
-def test_files_that_can_not_be_read(tmp_path: Path) -> None:
+def test_files_and_lengths_that_can_not_be_read(tmp_path):
     with pytest.raises(Damaged, match="cannot be read"):
         adult(tmp_path, np.random.default_rng(0))
     adult_of(tmp_path, ROWS, TEST)
@@ -134,6 +123,8 @@ def test_files_that_can_not_be_read(tmp_path: Path) -> None:
     (tmp_path / ADULT_FILES[0]).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(Damaged, match=r"adult.data.gz cannot be read"):
         adult(tmp_path, np.random.default_rng(0))
+    with pytest.raises(Damaged, match="emp_length = 'ages' cannot be read"):
+        loan_of(tmp_path, [LOANS[0].replace("10+ years", "ages"), *LOANS])
 
 
 @pytest.mark.skipif("MURMURATION_DATA" not in os.environ, reason="needs MURMURATION_DATA")

@@ -15,18 +15,12 @@ def clock_of(*said: int, rounds: int = 4) -> tuple[Outcome, list[tuple[int, floa
     return clocked(run, lambda number, figure: heard.append((number, figure))), heard
 
 
-def test_each_round_has_its_own_time_and_is_said() -> None:
+def test_each_round_has_its_own_time_or_that_of_the_next_that_was_said():
     outcome, heard = clock_of(1, 2, 3, 4)
     assert heard == [(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.4)]
     assert 0 <= outcome.clock[0] < outcome.clock[1] < outcome.clock[2] < outcome.clock[3]
     assert (outcome.figures, outcome.facts) == ((0.5,) * 4, {"epsilon": None})
-
-
-def test_rounds_that_were_not_said_end_with_the_next_one_that_was() -> None:
     first, second, third, fourth = clock_of(2, 3)[0].clock
     assert first == second < third < fourth
-
-
-def test_of_a_cell_that_says_nothing_the_end_is_known() -> None:
     (only,) = set(clock_of()[0].clock)
     assert only >= 0

@@ -32,6 +32,9 @@ def kept(place: Place, cells: list) -> list[tuple]:
 
 def test_cells_in_this_process_and_in_children_give_the_same_bits(tmp_path: Path) -> None:
     alone, beside, told = place(tmp_path / "1"), place(tmp_path / "2"), Told()
+    beside.shelf.folder.mkdir(parents=True)
+    for cell in CELLS:  # the lines of a run that was stopped are not told again
+        beside.shelf.log(cell).write_text("round 1: 0.001\nround 2: 0.001\nKilled\n")
     InlineEngine(1, 2).run(CELLS, alone, Told())
     InlineEngine(2, 2).run(CELLS, beside, told)
     assert kept(alone, CELLS) == kept(beside, CELLS)
@@ -41,12 +44,16 @@ def test_cells_in_this_process_and_in_children_give_the_same_bits(tmp_path: Path
         assert told.rounds[cell.arm, cell.seed] == list(enumerate(figures, start=1))
 
 
-def test_one_cell_tells_its_rounds_and_then_its_end(tmp_path: Path) -> None:
+def test_one_cell_tells_its_rounds_and_then_its_end_and_leaves_the_threads(tmp_path):
     told, here = Told(), place(tmp_path)
     InlineEngine(4, 2).run(CELLS[:1], here, told)
     assert told.ended == [("noised", 0)]
     assert told.rounds["noised", 0] == list(enumerate(here.shelf.get(CELLS[0]).figures, start=1))
     assert not here.shelf.log(CELLS[0]).exists()
+    before = torch.get_num_threads()
+    with one_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -71,17 +78,6 @@ def test_what_a_cell_says_is_wrong_is_told_with_its_name(tmp_path: Path) -> None
     assert not place(tmp_path).shelf.log(missing).exists()
 
 
-def test_a_stopped_run_s_lines_are_not_told_again(tmp_path: Path) -> None:
-    here, told = place(tmp_path), Told()
-    cells = [PLAIN.lasting(2), PLAIN.lasting(2).seeded(1)]
-    for cell in cells:
-        here.shelf.folder.mkdir(parents=True, exist_ok=True)
-        here.shelf.log(cell).write_text("round 1: 0.001\nround 2: 0.001\nKilled\n")
-    InlineEngine(2, 2).run(cells, here, told)
-    assert [len(rounds) for rounds in told.rounds.values()] == [2, 2]
-    assert 0.001 not in {figure for rounds in told.rounds.values() for _, figure in rounds}
-
-
 def test_the_watch_tells_each_round_once_and_the_end_last(tmp_path: Path) -> None:
     told, cell = Told(), PLAIN.lasting(2)
     job = CellJob(cell, place(tmp_path), 1)
@@ -99,10 +95,3 @@ def test_the_watch_tells_each_round_once_and_the_end_last(tmp_path: Path) -> Non
     look()
     assert told.rounds == {("plain", 0): [(1, 0.25), (2, 0.5)]}
     assert told.ended == [("plain", 0)]
-
-
-def test_threads_are_as_before_when_a_cell_has_ended() -> None:
-    before = torch.get_num_threads()
-    with one_thread():
-        assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == before

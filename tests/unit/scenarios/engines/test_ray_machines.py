@@ -22,14 +22,14 @@ from scenarios.swarms.progress import PeerProgress
 from scenarios.systems.attacks.claims import STUDY as ATTACKS
 from tests import dealt_cells
 from tests.criteo_rows import SMALL, written
-from tests.own_studies import NOISED, Told
+from tests.own_studies import NOISED, REMEMBERING, Told
 
 pytest.importorskip("ray")
 import ray
 from ray.cluster_utils import Cluster
 
 from node.task.load import load_task
-from scenarios.engines.ray import RayEngine, own_cores
+from scenarios.engines.ray import News, RayEngine, own_cores
 from scenarios.engines.ray_cluster import OWN_CLUSTER
 from scenarios.engines.ray_swarm import RETURNED, Latest, ray_swarms
 from scenarios.swarms.cells import SwarmCell, changed_task
@@ -83,12 +83,10 @@ TIMED = ("gradient s a peer and step",)
 
 
 @pytest.mark.slow  # two nodes of a cluster start, and each worker imports torch
-def test_both_machines_run_cells_of_every_kind_and_give_inline_s_bits(
-    two_machines: Cluster, tmp_path: Path
-) -> None:
+def test_both_machines_run_cells_of_every_kind_and_give_inline_s_bits(two_machines, tmp_path):
     data, told = written(tmp_path / "data"), Told()
     inline, there = (Place(tmp_path / name, data) for name in ("inline", "ray"))
-    cells = [*(Located(cell) for cell in KINDS), NOISED.lasting(2)]
+    cells = [*(Located(cell) for cell in KINDS), NOISED.lasting(2), REMEMBERING.lasting(3)]
     RayEngine(None, RaySection(address=two_machines.address)).run(cells, there, told)
     InlineEngine(1, 1).run(cells, inline, Told())
     outcomes = {cell.arm: there.shelf.get(cell) for cell in cells}
@@ -96,6 +94,8 @@ def test_both_machines_run_cells_of_every_kind_and_give_inline_s_bits(
     for cell in cells:
         assert without_node(there.shelf.get(cell)) == without_node(inline.shelf.get(cell)), cell.arm
         assert len(there.shelf.get(cell).clock) == cell.rounds
+        rounds, figures = told.rounds[cell.arm, cell.seed], there.shelf.get(cell).figures
+        assert rounds == [(number, figures[number - 1]) for number, _ in rounds]
     assert sorted(told.ended) == sorted((cell.arm, cell.seed) for cell in cells)
 
 
@@ -141,26 +141,21 @@ def test_real_nodes_and_their_baselines_run_in_the_cluster_and_what_they_wrote_c
 
 
 @pytest.mark.slow  # as above
-def test_work_that_fails_in_the_cluster_is_one_line_with_its_name(
-    two_machines: Cluster, tmp_path: Path
-) -> None:
+def test_work_that_fails_in_the_cluster_is_one_line_with_its_name(two_machines, tmp_path):
     bare = Replay(DIGITS, 3, 1, tmp_path / "none.json")
-    with (
-        ray_swarms(RaySection(address=two_machines.address)) as there,
-        pytest.raises(UserError) as raised,
-    ):
+    with ray_swarms(RaySection(address=two_machines.address)) as there, pytest.raises(UserError) as raised:
         there.work([bare], Quiet())
     assert str(raised.value) == "none: none gives no guarantee: there is nothing to compare"
     assert not bare.path.exists()
 
 
-def test_progress_is_taken_once() -> None:
+def test_progress_is_taken_once_and_a_cell_with_a_server_leaves_its_core_to_its_blocks():
     news = Latest()
     news.told([PeerProgress(1, 1, 0, 0.5)])
     assert news.taken() == [PeerProgress(1, 1, 0, 0.5)]
     assert news.taken() == ()
-
-
-def test_a_cell_with_a_server_leaves_its_core_to_its_blocks() -> None:
+    told = News()
+    told.told("plain", 0, 1, 0.5)
+    assert (told.taken(), told.taken()) == ([("plain", 0, 1, 0.5)], [])
     assert own_cores(NOISED) == 0
     assert {own_cores(cell) for cell in KINDS} == {1}

@@ -1,7 +1,5 @@
 """Measurements of a final model besides its accuracy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,21 +16,10 @@ from scenarios.clients.poisons import NOBODY, Attackers, Backdoor, LabelFlip, Tr
 from scenarios.clients.work import client_work
 from scenarios.data.dataset import Dataset
 from scenarios.data.models import Logistic
-from scenarios.engines.room import LocalRoom, load
-from scenarios.federated.measures import (
-    AUC,
-    BACKDOOR,
-    BALANCED,
-    EXCESS,
-    MAJORITY,
-    MEASURES,
-    honest_rows,
-    logits,
-    measures_of,
-    told,
-)
-from scenarios.study.threads import one_thread
+from scenarios.engines.room import load
+from scenarios.federated import measures
 from tests.own_studies import PLAIN
+from tests.unit.scenarios.rooms import replayed
 
 HERE = Path("none")
 
@@ -42,48 +29,36 @@ def dataset() -> Dataset:
     return load("breast-cancer", HERE, 0)
 
 
-def test_logits_are_the_model_s(dataset: Dataset) -> None:
+def test_logits_are_the_model_s_and_rank_as_by_hand(dataset):
     work = client_work(PLAIN, dataset)
     vector = work.start + 1
     with torch.no_grad():
         for parameter in work.model.parameters():
             parameter.add_(1)
         expected = work.model(torch.from_numpy(dataset.test_x)).numpy()
-    assert logits(work, vector, dataset.test_x) == pytest.approx(expected, rel=1e-5)
-
-
-def test_ranking_by_hand(dataset: Dataset) -> None:
-    """Balanced accuracy and AUC by their definitions."""
+    assert measures.logits(work, vector, dataset.test_x) == pytest.approx(expected, rel=1e-5)
     work = client_work(replace(PLAIN, measures=("ranking",)), dataset)
-    found = measures_of(work, work.start)
-    outputs, y = logits(work, work.start, dataset.test_x), dataset.test_y
+    found = measures.measures_of(work, work.start)
+    outputs, y = measures.logits(work, work.start, dataset.test_x), dataset.test_y
     right = outputs.argmax(axis=1) == y
     score = outputs[:, 1] - outputs[:, 0]
     pairs = score[y == 1][:, None] - score[y == 0][None]
-    assert found[BALANCED] == pytest.approx((right[y == 0].mean() + right[y == 1].mean()) / 2)
-    assert found[AUC] == pytest.approx((pairs > 0).mean() + (pairs == 0).mean() / 2)
-    assert found[MAJORITY] == pytest.approx(max((y == 0).mean(), (y == 1).mean()))
+    assert found[measures.BALANCED] == pytest.approx((right[y == 0].mean() + right[y == 1].mean()) / 2)
+    assert found[measures.AUC] == pytest.approx((pairs > 0).mean() + (pairs == 0).mean() / 2)
+    assert found[measures.MAJORITY] == pytest.approx(max((y == 0).mean(), (y == 1).mean()))
 
 
 def test_a_backdoor_that_was_learned_is_seen(dataset: Dataset) -> None:
-    room = LocalRoom(HERE, 1, lambda number, figure: None)
     trigger = Trigger({0: 6.0, 1: -6.0}, target=1)
     cell = replace(PLAIN, measures=("backdoor",), attackers=Attackers(0.0, Backdoor(trigger, 0.5)))
-    with one_thread():
-        honest = cell.replay(room).facts[BACKDOOR]
-        broken = replace(cell, attackers=Attackers(0.4, Backdoor(trigger, 0.5))).replay(room).facts[BACKDOOR]
-    assert isinstance(honest, float)
-    assert isinstance(broken, float)
+    honest = replayed(cell).facts[measures.BACKDOOR]
+    broken = replayed(replace(cell, attackers=Attackers(0.4, Backdoor(trigger, 0.5)))).facts[
+        measures.BACKDOOR
+    ]
     assert honest < 0.5 < broken
 
 
-def test_without_a_backdoor_there_is_nothing_to_measure(dataset: Dataset) -> None:
-    work = client_work(replace(PLAIN, measures=("backdoor",), attackers=NOBODY), dataset)
-    assert measures_of(work, work.start) == {}
-
-
 def test_rows_learned_by_heart_are_told_from_others_and_noise_on_rows_prevents_it() -> None:
-    room = LocalRoom(HERE, 1, lambda number, figure: None)
     cell = replace(
         PLAIN,
         rows=Rows("breast-cancer", 40, 1.0),
@@ -95,11 +70,8 @@ def test_rows_learned_by_heart_are_told_from_others_and_noise_on_rows_prevents_i
         measures=("membership",),
     )
     noise = {"clients_per_round": 2, "epsilon": 1.0, "delta": 1e-5, "row_norm": 1.0}
-    with one_thread():
-        plain, noised = (
-            [one.seeded(seed).replay(room).facts for seed in range(3)]
-            for one in (cell, replace(cell, mechanism=MechanismChoice("row-noise", noise)))
-        )
+    noised_cell = replace(cell, mechanism=MechanismChoice("row-noise", noise))
+    plain, noised = ([replayed(one.seeded(seed)).facts for seed in range(3)] for one in (cell, noised_cell))
     for name in ("membership AUC", "calibrated membership AUC"):
         leaked, kept = (np.mean([float(facts[name] or 0) for facts in each]) for each in (plain, noised))
         assert leaked > 0.53, name
@@ -108,34 +80,15 @@ def test_rows_learned_by_heart_are_told_from_others_and_noise_on_rows_prevents_i
     assert all(0 <= float(facts["membership accuracy"] or 0) <= 1 for facts in (*plain, *noised))
 
 
-def test_members_are_the_rows_of_honest_clients(dataset: Dataset) -> None:
-    work = client_work(replace(PLAIN, attackers=Attackers(0.4, LabelFlip(2))), dataset)
-    rows = honest_rows(work)
-    assert len(work.attackers) == 2
-    for client, part in enumerate(work.parts):
-        assert np.isin(part, rows).all() == (client not in work.attackers)
-
-
 def test_a_threshold_is_not_judged_by_the_rows_that_it_was_chosen_by() -> None:
     """Losses without information give half right guesses; the best threshold has more on its own rows."""
     rng = np.random.default_rng(5)
     found = [
-        told("m", Losses(rng.random(20), rng.random(20)), SeededWords(np.random.default_rng(seed)))
+        measures.told("m", Losses(rng.random(20), rng.random(20)), SeededWords(np.random.default_rng(seed)))
         for seed in range(400)
     ]
     assert np.mean([each["m accuracy"] for each in found]) == pytest.approx(0.5, abs=0.02)
     assert np.mean([each["m AUC"] for each in found]) == pytest.approx(0.5, abs=0.02)
-
-
-def test_membership_is_left_out_where_the_rows_are_elsewhere(dataset: Dataset) -> None:
-    """As in the server's node of engine processes."""
-    work = client_work(replace(PLAIN, measures=("membership",)), dataset)
-    there = replace(dataset, train_x=dataset.train_x[:1], train_y=dataset.train_y[:1])
-    assert measures_of(replace(work, dataset=there), work.start) == {}
-
-
-def test_all_measures_have_names() -> None:
-    assert set(MEASURES) == {"ranking", "backdoor", "membership", "excess"}
 
 
 def test_logistic_regression_is_the_logistic_loss_of_one_score() -> None:
@@ -145,8 +98,6 @@ def test_logistic_regression_is_the_logistic_loss_of_one_score() -> None:
     expected = functional.binary_cross_entropy_with_logits(score, y.float())
     assert functional.cross_entropy(model(rows), y).item() == pytest.approx(expected.item(), rel=1e-6)
 
-
-# -- excess loss -------------------------------------------------------------------------------------------
 
 LOGISTIC = replace(
     PLAIN,
@@ -170,16 +121,21 @@ def test_the_excess_is_the_loss_less_the_least_of_newton_s_method(dataset: Datas
     """Of honest clients' own rows, whatever attackers and mechanisms make of theirs."""
     cell = replace(LOGISTIC, attackers=Attackers(0.4, LabelFlip(2)))
     work = client_work(cell, dataset)
-    x, y = (values[honest_rows(work)] for values in (dataset.train_x, dataset.train_y))
+    x, y = (values[measures.honest_rows(work)] for values in (dataset.train_x, dataset.train_y))
     best, least = newton(x, y, 0.05)
-    found = measures_of(work, np.zeros(31, np.float32))
-    assert found == {EXCESS: pytest.approx(np.log(2) - least, abs=1e-8)}
-    assert measures_of(work, best.astype(np.float32)) == {EXCESS: pytest.approx(0, abs=1e-8)}
+    found = measures.measures_of(work, np.zeros(31, np.float32))
+    assert found == {measures.EXCESS: pytest.approx(np.log(2) - least, abs=1e-8)}
+    assert measures.measures_of(work, best.astype(np.float32)) == {
+        measures.EXCESS: pytest.approx(0, abs=1e-8)
+    }
 
 
-def test_an_excess_without_the_training_rows_is_not_measured(dataset: Dataset) -> None:
-    work = client_work(LOGISTIC, dataset)
-    elsewhere = replace(
-        work, dataset=replace(dataset, train_x=dataset.train_x[:1], train_y=dataset.train_y[:1])
-    )
-    assert measures_of(elsewhere, work.start) == {}
+def test_what_cannot_be_measured_is_left_out(dataset: Dataset) -> None:
+    """A backdoor that is none, and membership and excess where the rows are elsewhere, as at a server."""
+    assert set(measures.MEASURES) == {"ranking", "backdoor", "membership", "excess"}
+    bare = client_work(replace(PLAIN, measures=("backdoor",), attackers=NOBODY), dataset)
+    assert measures.measures_of(bare, bare.start) == {}
+    there = replace(dataset, train_x=dataset.train_x[:1], train_y=dataset.train_y[:1])
+    for cell in (replace(PLAIN, measures=("membership",)), LOGISTIC):
+        work = client_work(cell, dataset)
+        assert measures.measures_of(replace(work, dataset=there), work.start) == {}

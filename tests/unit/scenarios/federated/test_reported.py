@@ -10,24 +10,19 @@ from mechanisms.accounting.ledger import Ledger, spent
 from scenarios.clients.choices import Clients, MechanismChoice
 from scenarios.clients.poisons import Attackers
 from scenarios.clients.work import client_work
-from scenarios.engines.room import LocalRoom, load
-from scenarios.federated.cell import FederatedCell
+from scenarios.engines.room import load
 from scenarios.federated.reported import Census, Exchange, as_measured, census_of, with_clients
 from scenarios.study.cells import Outcome
 from scenarios.study.client_accuracy import CORRECT, SPREAD, TESTED, WORST
 from scenarios.study.costs import DOWN, MEASURED, TRAFFIC, UP, epsilon_after
 from scenarios.study.skew import CLIENTS, DISTANCE, FEWEST, label_counts, label_distances
-from scenarios.study.threads import one_thread
 from tests.own_studies import NOISED, PLAIN
+from tests.unit.scenarios.rooms import replayed
 
 HERE = Path("none")
 SKEWED = replace(PLAIN.lasting(3), clients=Clients("dirichlet", 6, {"alpha": 0.3}))
+POISSON = {"clip": 1.0, "per_layer": False, "estimator": "fixed", "weight_cap": 91.0, "delta": 1e-5}
 D = 30 * 8 + 8 + 8 * 2 + 2
-
-
-def replayed(cell: FederatedCell) -> Outcome:
-    with one_thread():
-        return cell.replay(LocalRoom(HERE, 1, lambda number, figure: None))
 
 
 def test_a_cell_tells_of_its_clients_its_partition_and_its_bytes() -> None:
@@ -62,18 +57,7 @@ def test_dishonest_clients_are_dealt_rows_but_their_accuracy_does_not_count() ->
     ("path", "parameters"),
     [
         (NOISED.mechanism.path, NOISED.mechanism.parameters),
-        (
-            "dp-fedavg",
-            {
-                "sampling_probability": 0.5,
-                "noise_multiplier": 1.0,
-                "clip": 1.0,
-                "per_layer": False,
-                "estimator": "fixed",
-                "weight_cap": 91.0,
-                "delta": 1e-5,
-            },
-        ),
+        ("dp-fedavg", {**POISSON, "sampling_probability": 0.5, "noise_multiplier": 1.0}),
         ("label-dp", {"clients_per_round": 3, "epsilon": 1.0, "classes": 2}),
     ],
 )

@@ -47,55 +47,36 @@ def run_beside_one_that_fails(folder: Path, target: str, argument: object, start
         wait_for_all(children)
 
 
-def test_what_the_function_returns_is_the_exit_status(tmp_path: Path) -> None:
+def test_what_the_function_returns_is_the_exit_status_and_a_second_run_appends_to_the_log(tmp_path):
     assert run_one(tmp_path / "made" / "log.txt", "operator:index", 0).process.exitcode == 0
-
-
-def test_a_child_that_fails_is_named_with_its_status_and_its_last_words(tmp_path: Path) -> None:
-    log = tmp_path / "log.txt"
-    with pytest.raises(UserError) as failed:
-        run_one(log, EVALUATE, "print('first') or print('out of luck') or print() or 3")
-    assert str(failed.value) == f"peer 2 ended with exit status 3: out of luck (log: {log})"
-
-
-def test_an_exception_is_in_the_log(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="exit status 1: ZeroDivisionError"):
-        run_one(tmp_path / "log.txt", "operator:truediv", 1, 0)
-    assert "Traceback" in (tmp_path / "log.txt").read_text()
-
-
-def test_a_killed_child_is_told_with_its_signal(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="peer 1 ended with signal SIGKILL: it said nothing"):
-        run_and_kill(tmp_path / "log.txt")
-
-
-def test_when_one_fails_the_others_are_interrupted(tmp_path: Path) -> None:
-    started: list[Child] = []
-    with pytest.raises(UserError, match="peer 1 ended with exit status 4"):
-        run_beside_one_that_fails(
-            tmp_path, EVALUATE, "print('here') or __import__('time').sleep(3600)", started
-        )
-    assert started[0].process.exitcode == 130
-
-
-def test_one_that_does_not_hear_the_interrupt_is_killed(tmp_path: Path) -> None:
-    started: list[Child] = []
-    with pytest.raises(UserError, match="peer 1 ended with exit status 4"):
-        run_beside_one_that_fails(tmp_path, EVALUATE, DEAF, started)
-    assert started[0].process.exitcode == -signal.SIGKILL
-
-
-def test_a_second_run_appends_to_the_log(tmp_path: Path) -> None:
     for words in ("one", "two"):
         run_one(tmp_path / "log.txt", EVALUATE, f"print('{words}') or 0")
     assert (tmp_path / "log.txt").read_text() == "one\ntwo\n"
 
 
-def test_endings_in_words() -> None:
+def test_a_child_that_fails_is_named_with_its_status_and_its_last_words_or_exception(tmp_path):
+    log = tmp_path / "log.txt"
+    with pytest.raises(UserError) as failed:
+        run_one(log, EVALUATE, "print('first') or print('out of luck') or print() or 3")
+    assert str(failed.value) == f"peer 2 ended with exit status 3: out of luck (log: {log})"
+    with pytest.raises(UserError, match="exit status 1: ZeroDivisionError"):
+        run_one(log, "operator:truediv", 1, 0)
+    assert "Traceback" in log.read_text()
+
+
+def test_a_child_that_was_killed_is_told_with_its_signal_and_endings_in_words(tmp_path):
+    with pytest.raises(UserError, match="peer 1 ended with signal SIGKILL: it said nothing"):
+        run_and_kill(tmp_path / "log.txt")
     assert ending(2) == "exit status 2"
     assert ending(-9) == "signal SIGKILL"
     assert ending(-200) == "signal 200"
-
-
-def test_last_line_of_nothing(tmp_path: Path) -> None:
     assert last_line(tmp_path / "none.txt") == ""
+
+
+def test_when_one_fails_the_others_are_interrupted_and_the_deaf_killed(tmp_path):
+    here = "print('here') or __import__('time').sleep(3600)"
+    for name, does, status in (("hears", here, 130), ("deaf", DEAF, -signal.SIGKILL)):
+        started: list[Child] = []
+        with pytest.raises(UserError, match="peer 1 ended with exit status 4"):
+            run_beside_one_that_fails(tmp_path / name, EVALUATE, does, started)
+        assert started[0].process.exitcode == status

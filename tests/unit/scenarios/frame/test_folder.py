@@ -10,12 +10,15 @@ from scenarios.frame.folder import claimed, first_difference, fresh_folder
 HERE = {"peers": 5, "task": {"train": {"rounds": 20}}}
 
 
-def test_the_same_run_goes_on_in_its_folder(tmp_path: Path) -> None:
+def test_the_same_run_goes_on_in_its_folder_and_another_is_told_by_its_first_difference(tmp_path):
     folder = tmp_path / "deep" / "out"
     for _ in range(2):
         with claimed(folder, "swarm", HERE):
             pass
     assert json.loads((folder / "configuration.json").read_text())["configuration"] == HERE
+    assert first_difference(HERE, HERE) is None
+    assert first_difference({"a": {"b": 1}}, {"a": {"b": 2}}) == "a.b (1, not 2)"
+    assert first_difference({}, {"a": 1}) == "a (None, not 1)"
 
 
 @pytest.mark.parametrize(
@@ -40,54 +43,28 @@ def test_another_runs_folder_is_refused_and_left_alone(tmp_path: Path, content: 
     assert [entry.name for entry in tmp_path.iterdir()] == ["configuration.json"]
 
 
-def test_a_strangers_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("important")
-    with (
-        pytest.raises(ConfigError, match="not empty and no scenario's folder"),
-        claimed(tmp_path, "swarm", HERE),
-    ):
+@pytest.mark.parametrize(
+    ("content", "inside", "error", "said"),
+    [
+        ({"thesis.txt": "important"}, "", ConfigError, "not empty and no scenario's folder"),
+        ({"configuration.json": "{"}, "", ConfigError, "cannot be read"),
+        ({"out": ""}, "out", ConfigError, "is not a folder"),
+        ({"file": ""}, "file/out", UserError, "cannot be written"),
+    ],
+)
+def test_a_folder_that_cannot_be_is_refused(tmp_path: Path, content, inside, error, said) -> None:
+    for name, text in content.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(error, match=said), claimed(tmp_path / inside, "swarm", HERE):
         pass
 
 
-def test_half_a_record_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "configuration.json").write_text("{")
-    with pytest.raises(ConfigError, match="cannot be read"), claimed(tmp_path, "swarm", HERE):
+def test_a_folder_in_use_is_refused_and_a_fresh_one_is_one_that_is_not_there(tmp_path):
+    in_use = pytest.raises(UserError, match="in use")
+    with claimed(tmp_path, "swarm", HERE), in_use, claimed(tmp_path, "swarm", HERE):
         pass
-
-
-def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("")
-    with pytest.raises(ConfigError, match="is not a folder"), claimed(tmp_path / "out", "swarm", HERE):
-        pass
-
-
-def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
-    with (
-        claimed(tmp_path, "swarm", HERE),
-        pytest.raises(UserError, match="in use"),
-        claimed(tmp_path, "swarm", HERE),
-    ):
-        pass
-
-
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with (
-        pytest.raises(UserError, match="cannot be written"),
-        claimed(tmp_path / "file" / "out", "swarm", HERE),
-    ):
-        pass
-
-
-def test_a_fresh_folder_is_one_that_is_not_there(tmp_path: Path) -> None:
     now = datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)
     first = fresh_folder("swarm", now, tmp_path)
     assert first == tmp_path / "swarm-20240506-070809"
     first.mkdir()
     assert fresh_folder("swarm", now, tmp_path) == tmp_path / "swarm-20240506-070809-2"
-
-
-def test_the_first_difference_is_a_dotted_key() -> None:
-    assert first_difference(HERE, HERE) is None
-    assert first_difference({"a": {"b": 1}}, {"a": {"b": 2}}) == "a.b (1, not 2)"
-    assert first_difference({}, {"a": 1}) == "a (None, not 1)"

@@ -70,32 +70,24 @@ def test_a_run_leaves_result_and_report_and_tells_both(tmp_path: Path) -> None:
     assert str(tmp_path / "out" / "report.html") in said
 
 
-def test_a_quick_run_says_so(tmp_path: Path) -> None:
-    assert "quick run" in run_counting(Request(quick=True, out=tmp_path / "out"))
-    assert "quick run" in json.loads((tmp_path / "out" / "result.json").read_text())["note"]
-
-
-def test_without_out_every_run_has_a_folder_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_out_every_run_has_a_folder_of_its_own_and_a_quick_one_says_so(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for _ in range(2):
-        run_counting(Request())
+    assert "quick run" in run_counting(Request(quick=True))
+    (first,) = (tmp_path / "runs").iterdir()
+    assert "quick run" in json.loads((first / "result.json").read_text())["note"]
+    run_counting(Request())
     folders = list((tmp_path / "runs").iterdir())
     assert len(folders) == 2
     assert all(folder.name.startswith("counting-") for folder in folders)
 
 
-def test_an_option_that_the_scenario_does_not_have_is_refused(tmp_path: Path) -> None:
+def test_an_option_or_engine_that_the_scenario_does_not_have_is_refused(tmp_path):
     with pytest.raises(ConfigError) as refused:
         run_counting(Request(seed=1, out=tmp_path / "out"))
     assert str(refused.value) == (
         "--seed: scenario counting does not have it; allowed are --engine, --out, --peers, --quick"
     )
     assert not (tmp_path / "out").exists()
-
-
-def test_an_engine_that_the_scenario_does_not_have_is_refused() -> None:
     with pytest.raises(
         ConfigError, match="--engine ray: scenario counting does not have it; allowed: inline"
     ):

@@ -53,103 +53,56 @@ def page(results: SwarmResults) -> Page:
     return Page(render(ENDED, charts(results), tables(results), judge(CLAIMS, results)))
 
 
-def test_nothing_is_loaded_from_anywhere(page: Page) -> None:
+def test_nothing_is_loaded_from_anywhere_and_it_is_for_light_dark_and_phone(page: Page) -> None:
     assert not [(tag, attrs) for tag, attrs in page.tags if LOADING & attrs.keys()]
     assert not [tag for tag, _ in page.tags if tag in {"link", "iframe", "img", "object", "embed", "base"}]
     style = "".join(page.inside["style"])
     assert "url(" not in style
     assert "@import" not in style
-
-
-def test_the_browser_is_told_to_load_nothing(page: Page) -> None:
-    policies = [
-        attrs["content"] for _, attrs in page.tags if attrs.get("http-equiv") == "Content-Security-Policy"
-    ]
-    assert policies
-    assert policies[0] is not None
-    assert policies[0].startswith("default-src 'none';")
-    assert "http" not in policies[0]
-
-
-def test_every_plot_has_its_place_and_its_data(page: Page, results: SwarmResults) -> None:
-    places = {attrs["id"] for tag, attrs in page.tags if tag == "div" and attrs.get("class") == "plot"}
-    drawn = json.loads(page.inside["script"][0])
-    assert {f"chart-{chart['key']}" for chart in drawn} == places
-    assert {chart["key"] for chart in drawn} == {
-        "comparison",
-        "headline",
-        "seconds",
-        "bytes-sent",
-        "outcomes",
-    }
-    assert all(chart["traces"] for chart in drawn)
-    accuracy = next(chart for chart in drawn if chart["key"] == "headline")
-    peers = [f"peer {peer.peer}" for peer in results.peers]
-    assert [trace["name"] for trace in accuracy["traces"]] == [*peers, "the best constant answer"]
-
-
-def test_plots_come_first_then_claims_then_configuration(page: Page, results: SwarmResults) -> None:
-    headings = [heading.strip() for heading in page.inside["h2"]]
-    plots = len(charts(results))
-    assert headings[plots:] == ["Claims", "Figures", "Run it again", "Configuration"]
-
-
-def test_the_plotting_library_is_inside(page: Page) -> None:
+    (policy,) = [one["content"] for _, one in page.tags if one.get("http-equiv") == "Content-Security-Policy"]
+    assert policy.startswith("default-src 'none';")
+    assert "http" not in policy
     assert any("Plotly" in script and len(script) > 1_000_000 for script in page.inside["script"])
-
-
-def test_light_dark_and_phone(page: Page) -> None:
-    style = "".join(page.inside["style"])
     assert "prefers-color-scheme: dark" in style
     assert "max-width: 760px" in style
     assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in page.tags
 
 
-def test_every_colour_that_a_plot_names_is_in_the_style_sheet(page: Page, results: SwarmResults) -> None:
-    style = "".join(page.inside["style"])
-    named = set(re.findall(r"var\((--[\w-]+)\)", json.dumps([chart.traces for chart in charts(results)])))
+def test_plots_come_first_and_have_their_data_then_claims_then_configuration(page, results):
+    places = {attrs["id"] for tag, attrs in page.tags if tag == "div" and attrs.get("class") == "plot"}
+    drawn = {chart["key"]: chart for chart in json.loads(page.inside["script"][0])}
+    assert {f"chart-{key}" for key in drawn} == places
+    assert {*drawn} == {"comparison", "headline", "seconds", "bytes-sent", "outcomes"}
+    assert all(chart["traces"] for chart in drawn.values())
+    peers = [f"peer {peer.peer}" for peer in results.peers]
+    assert [one["name"] for one in drawn["headline"]["traces"]] == [*peers, "the best constant answer"]
+    headings = [heading.strip() for heading in page.inside["h2"]]
+    assert headings[len(drawn) :] == ["Claims", "Figures", "Run it again", "Configuration"]
+    named = set(re.findall(r"var\((--[\w-]+)\)", json.dumps([one["traces"] for one in drawn.values()])))
     assert named
-    assert all(style.count(f"{name}:") == 2 for name in named)
+    assert all("".join(page.inside["style"]).count(f"{name}:") == 2 for name in named)
 
 
-def test_claims_are_ticked_or_crossed_with_their_numbers() -> None:
+def test_claims_are_ticked_or_crossed_and_text_cannot_become_markup():
     judged = (Judged("kept", Verdict(True, {"a": 1})), Judged("broken", Verdict(False, {"gap": 0.123456})))
     html = render(ENDED, (), (), judged)
     assert "1 of 2 hold" in html
     assert "aria-label='does not hold'>✗" in html
     assert "gap 0.1235" in html
-
-
-def test_text_cannot_become_markup() -> None:
     nasty = "</script><script>alert(1)</script>"
-    chart = Chart("key", nasty, nasty, ({"name": nasty},), {})
-    html = render(
-        ENDED, (chart,), (Table(nasty, (nasty,), ((nasty,),)),), (Judged(nasty, Verdict(True, {})),)
-    )
+    table = Table(nasty, (nasty,), ((nasty,),))
+    chart = Chart("key", nasty, nasty, ({"name": nasty},), {}, under=table)
+    html = render(ENDED, (chart,), (table,), (Judged(nasty, Verdict(True, {})),))
     assert nasty not in html
+    assert html.index("id='chart-key'") < html.index("<div class='under'>") < html.index("Claims")
+    assert "<" not in script_json({"a": nasty})
+    assert json.loads(script_json({"a": nasty})) == {"a": nasty}
     assert "Five peers &amp; &lt;more&gt;." in html
 
 
-def test_json_in_a_script_cannot_end_it_and_reads_back() -> None:
-    assert "<" not in script_json({"a": "</script>"})
-    assert json.loads(script_json({"a": "</script>"})) == {"a": "</script>"}
-
-
-def test_the_configuration_is_flat_with_dotted_keys() -> None:
-    assert flatten({"a": {"b": 1, "c": None}, "d": "x", "e": {}}) == {
-        "a.b": "1",
-        "a.c": "null",
-        "d": "x",
-        "e": "{}",
-    }
-
-
-@pytest.mark.parametrize(("value", "said"), [(None, "none"), (3, "3"), (0.123456, "0.1235"), ("x", "x")])
-def test_figures_for_people(value: float | int | str | None, said: str) -> None:
-    assert figure(value) == said
-
-
-def test_a_long_configuration_is_folded_part_by_part() -> None:
+def test_the_configuration_is_flat_and_a_long_one_folded_part_by_part():
+    flat = flatten({"a": {"b": 1, "c": None}, "d": "x", "e": {}})
+    assert flat == {"a.b": "1", "a.c": "null", "d": "x", "e": "{}"}
     arms = {f"arm-{number}": {"rounds": number, "clip": 0.5} for number in range(40)}
     ended = replace(ENDED, configuration={"seed": 3, "arms": arms})
     page = render(ended, (), (), ())
@@ -160,3 +113,8 @@ def test_a_long_configuration_is_folded_part_by_part() -> None:
     short = render(replace(ENDED, configuration=few), (), (), ())
     assert "<details>" not in short
     assert "<dt>arms.arm-3.rounds</dt>" in short
+
+
+@pytest.mark.parametrize(("value", "said"), [(None, "none"), (3, "3"), (0.123456, "0.1235"), ("x", "x")])
+def test_figures_for_people(value: float | int | str | None, said: str) -> None:
+    assert figure(value) == said

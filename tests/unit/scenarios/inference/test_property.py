@@ -1,7 +1,5 @@
 """Property inference: who is drawn, what sums contain, and what a classifier infers from them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -27,12 +25,6 @@ def test_a_client_has_its_share_of_the_trait_and_labels_apart_from_it(with_trait
     assert not np.array_equal(rows, Makeup(50, with_trait, 0.2).draw(pool, trait, y, RNG(2)))
 
 
-def test_a_pool_without_such_rows_is_refused() -> None:
-    trait, y = population()
-    with pytest.raises(ValueError, match="120 rows with label 1, with the trait, are not to be had"):
-        Makeup(300, 1.0, 0.4).draw(np.arange(600), trait, y, RNG(0))
-
-
 @pytest.mark.parametrize("members", [1, 2, 5, 6])
 def test_a_sum_has_its_own_update_and_others(members: int) -> None:
     found = sums(np.eye(6), members, RNG(0))
@@ -41,20 +33,23 @@ def test_a_sum_has_its_own_update_and_others(members: int) -> None:
     assert set(np.unique(found)) <= {0.0, 1.0}
 
 
-def test_companions_are_drawn_at_random() -> None:
-    """Each of five others is in two of five sums of three."""
+def test_a_sum_of_random_companions_and_no_more_than_there_are_in_the_pool():
     drawn = np.sum([sums(np.eye(6), 3, RNG(seed)) for seed in range(500)], axis=0)
     assert np.abs(drawn[~np.eye(6, dtype=bool)] / 500 - 0.4).max() < 0.1
-
-
-def test_a_sum_of_more_than_there_are_is_refused() -> None:
     with pytest.raises(ValueError, match="sums of 7 are not to be had of 6"):
         sums(np.eye(6), 7, RNG(0))
     with pytest.raises(ValueError, match="members = 0"):
         sums(np.eye(6), 0, RNG(0))
+    trait, y = population()
+    with pytest.raises(ValueError, match="120 rows with label 1, with the trait, are not to be had"):
+        Makeup(300, 1.0, 0.4).draw(np.arange(600), trait, y, RNG(0))
+    assert [counting_auc(members) for members in (1, 2, 3)] == [1.0, 0.875, 0.8125]
+    coins = RNG(0).binomial(9, 0.5, (2, 200_000))
+    gaps = coins[0] + 1 - coins[1]
+    assert counting_auc(10) == pytest.approx((gaps > 0).mean() + (gaps == 0).mean() / 2, abs=0.005)
 
 
-def test_a_property_that_shows_is_told_and_one_that_does_not_is_not() -> None:
+def test_a_property_that_shows_is_told_whatever_the_scales_and_one_that_does_not_is_not():
     rng = RNG(0)
     has = np.arange(400) % 2 == 1
     updates = rng.normal(size=(400, 5))
@@ -65,23 +60,8 @@ def test_a_property_that_shows_is_told_and_one_that_does_not_is_not() -> None:
     assert min(shown.auc, shown.accuracy) > 0.95
     turned = inferred(updates[:200], ~has[:200], updates[200:], has[200:])
     assert max(turned.auc, turned.accuracy) < 0.05
-
-
-def test_scales_of_the_updates_do_not_matter() -> None:
-    rng = RNG(0)
     has = np.arange(200) % 2 == 1
     updates = rng.normal(size=(200, 3)) + has[:, None]
     scaled = updates * np.array([1e-6, 1, 1e6])
     one, other = (inferred(u[:100], has[:100], u[100:], has[100:]) for u in (updates, scaled))
     assert one.auc == pytest.approx(other.auc)
-
-
-@pytest.mark.parametrize(("members", "auc"), [(1, 1.0), (2, 0.875), (3, 0.8125)])
-def test_counting_by_hand(members: int, auc: float) -> None:
-    assert counting_auc(members) == auc
-
-
-def test_counting_agrees_with_draws() -> None:
-    coins = RNG(0).binomial(9, 0.5, (2, 200_000))
-    gaps = coins[0] + 1 - coins[1]
-    assert counting_auc(10) == pytest.approx((gaps > 0).mean() + (gaps == 0).mean() / 2, abs=0.005)

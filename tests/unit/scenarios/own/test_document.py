@@ -36,7 +36,7 @@ def test_the_file_is_a_study_and_has_the_arms_of_the_example(tmp_path):
     assert [claim.name for claim in found.claims] == [example.claims[1].name]
 
 
-def test_the_python_is_a_study_and_an_attack():
+def test_the_python_is_a_study_an_attack_charts_and_tables():
     names: dict = {}
     for block in blocks("python"):
         exec(block, names)
@@ -44,12 +44,6 @@ def test_the_python_is_a_study_and_an_attack():
     attackers = Attackers(0.5, None, names["AgainstTheMean"]())
     forged = attackers.forged(np.array([1, 2], np.float32), np.zeros(2, np.float32), np.random.default_rng(0))
     assert forged.tolist() == [-1.5, -1.5]  # 3 standard deviations of 0.5
-
-
-def test_the_charts_and_tables_of_the_document_are_drawn():
-    names: dict = {}
-    for block in blocks("python"):
-        exec(block, names)
     done = sweep({"ldp 1": 0.1, "ldp 10": 0.2, "dp-sgd 1": 0.3, "dp-sgd 10": 0.4, "none": 0.9})
     lines, bars = names["CHARTS"](done)
     assert [trace["name"] for trace in lines.traces] == ["whole data sets", "records", "no noise"]
@@ -66,12 +60,9 @@ def test_the_charts_and_tables_of_the_document_are_drawn():
 def test_a_command_is_one_that_the_parser_takes(command):
     python, module, name, *argv = shlex.split(command)
     assert (python, module, name) == ("python", "-m", "scenarios")
+    assert {line.split()[3] for line in COMMANDS} == {"run", "judge", "compare"}
     parsed = parse(argv)
     if parsed.command == "run":
         target = parsed.name
         file = EXAMPLES / (target if target.endswith(".toml") else f"{target.partition(':')[0]}.py")
         assert file.exists() if is_own(target) else target in SCENARIOS
-
-
-def test_there_are_commands():
-    assert {line.split()[3] for line in COMMANDS} == {"run", "judge", "compare"}

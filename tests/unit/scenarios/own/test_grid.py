@@ -2,13 +2,13 @@
 
 import pytest
 
-from node.errors import ConfigError
 from node.task.sections import DataSection
 from scenarios.federated.cell import FederatedCell
 from scenarios.own.grid import arm_name, factor_names, grid
 from scenarios.own.tables import cell_of
 from scenarios.swarms.cells import SwarmCell
 from scenarios.swarms.dealt import PeersCell
+from tests.unit.scenarios.refusals import refused
 
 BASE = {
     "peers": 4,
@@ -21,7 +21,7 @@ MEDIAN = "mechanisms.servers.robust:coordinate_median"
 FORGER = "tests.own_attacks:Forger"
 
 
-def test_an_arm_for_each_combination_the_last_key_fastest():
+def test_an_arm_for_each_combination_the_last_key_fastest_with_its_factors():
     arms = grid(BASE, {"privacy.mechanism": ["ldp", "dp-sgd"], "privacy.epsilon": [1, 8.5]})
     names = ["ldp-epsilon1", "ldp-epsilon8.5", "dp-sgd-epsilon1", "dp-sgd-epsilon8.5"]
     assert [arm.arm for arm in arms] == names
@@ -31,27 +31,21 @@ def test_an_arm_for_each_combination_the_last_key_fastest():
     assert (cell.task.privacy.mechanism, cell.task.privacy.epsilon, cell.peers) == ("ldp", 8.5, 4)
     assert (cell.seed, cell.rounds) == (0, 3)
     assert BASE["train"] == {"rounds": 3}  # the base is left as it was
-
-
-def test_fixed_values_are_no_factors_and_given_factors_are():
     (arm,) = grid(BASE, {}, {"peers": 6, "train.rounds": 5}, {"kind": "long"}, "long")
     assert (arm.arm, arm.factors) == ("long", {"kind": "long"})
     assert (arm.cell.rounds, arm.cell.peers) == (5, 6)
 
 
-def test_factors_are_named_by_the_last_part_unless_two_share_it():
+def test_factors_are_named_by_the_last_part_and_arms_like_files():
     assert factor_names(["privacy.epsilon", "peers"]) == {"privacy.epsilon": "epsilon", "peers": "peers"}
     both = ["train.epsilon", "privacy.epsilon"]
     assert factor_names(both) == {name: name for name in both}
-
-
-def test_names_of_arms_are_those_of_files():
     assert arm_name("a", {"class": "mine:Attack", "share": 0.2, "own": True}) == "a-Attack-share0.2-owntrue"
     assert arm_name("", {"partition": "by owner / state"}) == "by-owner-state"
     assert arm_name("", {}) == "arm"
 
 
-def test_a_server_s_arm_has_its_rows_clients_and_mechanism():
+def test_a_server_s_arm_has_its_rows_clients_mechanism_aggregator_and_attack():
     table = {"partition": "dirichlet", "partition_parameters": {"alpha": 0.5}}
     cell = cell_of("a", {**BASE, "server": table})
     assert isinstance(cell, FederatedCell)
@@ -59,9 +53,6 @@ def test_a_server_s_arm_has_its_rows_clients_and_mechanism():
     assert (cell.mechanism.path, cell.mechanism.parameters) == ("fedavg", {"clients_per_round": 4})
     chosen = cell_of("a", {**BASE, "server": {"mechanism": "fedavg", "parameters": {"clients_per_round": 2}}})
     assert chosen.mechanism.parameters == {"clients_per_round": 2}
-
-
-def test_an_aggregator_and_an_attack_by_import_path():
     attack = {"class": FORGER, "share": 0.5, "parameters": {"factor": 2.0}}
     cell = cell_of("a", {**BASE, "server": {"aggregator": MEDIAN}, "attack": attack})
     assert cell.mechanism.parameters["path"] == MEDIAN
@@ -80,6 +71,7 @@ def test_own_rows_and_data_sets_of_the_scenarios():
 @pytest.mark.parametrize(
     ("table", "said"),
     [
+        ({"peers": None}, "peers is missing"),
         ({"peers": 0}, "peers = 0 is refused; allowed: a whole number from 1 to 10000"),
         ({"peers": "five"}, "peers = 'five' is refused"),
         ({"trian": {}}, "'trian' is not a known section (did you mean 'train'?)"),
@@ -101,15 +93,8 @@ def test_own_rows_and_data_sets_of_the_scenarios():
     ],
 )
 def test_a_wrong_table_is_one_line(table, said):
-    with pytest.raises(ConfigError) as raised:
-        cell_of("a", {**BASE, **table})
-    assert said in str(raised.value)
-    assert "\n" not in str(raised.value)
-
-
-def test_peers_are_required():
-    with pytest.raises(ConfigError, match="peers is missing"):
-        cell_of("a", {name: value for name, value in BASE.items() if name != "peers"})
+    with refused(said):
+        cell_of("a", {name: value for name, value in {**BASE, **table}.items() if value is not None})
 
 
 @pytest.mark.parametrize(
@@ -122,13 +107,9 @@ def test_peers_are_required():
         ({"task.name": ["a"]}, "'task.name' is no key of an arm"),
         ({"train.rounds.more": [1]}, "'train.rounds.more' is no key of an arm: rounds is no table"),
         ({"privacy.epsilon": [1, -1]}, "arm epsilon-1: privacy.epsilon = -1 is refused"),
-        (
-            {"train.rounds": list(range(200)), "train.epochs": list(range(200))},
-            "40000 arms; allowed: at most",
-        ),
+        ({"train.rounds": list(range(200)), "train.epochs": list(range(200))}, "40000 arms; allowed: at"),
     ],
 )
 def test_a_wrong_grid_is_one_line(axes, said):
-    with pytest.raises(ConfigError) as raised:
+    with refused(said):
         grid({**BASE, "privacy": {"mechanism": "ldp"}}, axes)
-    assert said in str(raised.value)

@@ -30,29 +30,22 @@ def runs(tmp_path: Path):
     return [read_run(written(tmp_path / "one", FIRST)), read_run(written(tmp_path / "two", OTHER, 0.2))]
 
 
-def test_differences_are_those_of_the_seeds_in_common(runs):
+def test_differences_are_those_of_the_seeds_in_common_and_of_the_configuration(runs, tmp_path):
     first, other = comparison(runs)["a"]
     assert first.mean.mean == pytest.approx(0.7)
     assert other.mean.mean == pytest.approx((0.71 + 0.912 + 0.1) / 3)
     assert (other.difference.mean, other.difference.seeds) == (pytest.approx(0.011), 2)
     assert not other.difference.above  # t for one degree of freedom: 12.7 * 0.001 > 0.011
     assert first.difference.mean == 0
-
-
-def test_arms_of_one_run_only_have_no_difference(runs):
     found = comparison(runs)
     assert list(found) == ["a", "b", "c"]
     assert found["b"][1] is None
     assert found["c"][0] is None
     assert found["c"][1].difference is None
+    assert notes(runs) == [f"{tmp_path / 'two'}, a: other train.rate (0.1, not 0.2)"]
 
 
-def test_one_seed_in_common_is_no_difference(tmp_path):
-    runs = [read_run(written(tmp_path / str(first), {"a": {first: 0.1, first + 1: 0.2}})) for first in (0, 1)]
-    assert comparison(runs)["a"][1].difference is None
-
-
-def test_a_clear_difference_is_marked(tmp_path):
+def test_a_clear_difference_is_marked_and_one_seed_is_none(tmp_path):
     better = {"a": {seed: figure + 0.1 for seed, figure in FIRST["a"].items()}}
     runs = [read_run(written(tmp_path / "one", FIRST)), read_run(written(tmp_path / "two", better))]
     table = compared_table(runs)
@@ -62,10 +55,8 @@ def test_a_clear_difference_is_marked(tmp_path):
     assert table.rows[1][-2:] == ("none", "none")
     assert compared_json(runs)["arms"]["a"][1]["difference"]["clear"] is True
     assert notes(runs) == []
-
-
-def test_what_is_configured_differently_is_told(runs, tmp_path):
-    assert notes(runs) == [f"{tmp_path / 'two'}, a: other train.rate (0.1, not 0.2)"]
+    runs = [read_run(written(tmp_path / str(first), {"a": {first: 0.1, first + 1: 0.2}})) for first in (0, 1)]
+    assert comparison(runs)["a"][1].difference is None
 
 
 def test_the_command_prints_a_table_or_json(tmp_path, capsys):

@@ -27,12 +27,6 @@ def test_without_a_terminal_a_line_a_cell() -> None:
     assert second == "cell 2/2  plain, seed 1: 0.9877 in 12.3 s  0:00 left"
 
 
-def test_before_there_is_a_pace_the_time_left_is_unknown() -> None:
-    out = io.StringIO()
-    SweepLines(Console(file=out, width=80), CELLS).cell_ended(CELLS[0], OUTCOME)
-    assert out.getvalue().endswith("  -:-- left\n")
-
-
 def test_on_a_terminal_one_bar_for_all_rounds() -> None:
     out = io.StringIO()
     with sweep_shown(Console(file=out, width=120, force_terminal=True), CELLS) as display:
@@ -47,5 +41,8 @@ def test_on_a_terminal_one_bar_for_all_rounds() -> None:
     assert "0:00 left" in said
 
 
-def test_a_finished_cell_in_words() -> None:
+def test_a_finished_cell_in_words_and_the_time_left():
     assert cell_text(CELLS[1], OUTCOME) == "plain, seed 1: 0.9877 in 12.3 s"
+    out = io.StringIO()
+    SweepLines(Console(file=out, width=80), CELLS).cell_ended(CELLS[0], OUTCOME)
+    assert out.getvalue().endswith("  -:-- left\n")

@@ -1,27 +1,26 @@
 """What the command line may change in a study, and one line for each thing that it may not."""
 
-import gzip
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from node.errors import ConfigError
-from scenarios.data.images import MNIST_FILES
-from scenarios.federated.cell import FederatedCell
 from scenarios.clients.choices import MechanismChoice, Rows
-from scenarios.frame.spec import Request
-from scenarios.runs.request import StudyRun, described, judged
+from scenarios.data.images import MNIST_FILES
 from scenarios.engines.choice import RaySection
+from scenarios.federated.cell import FederatedCell
+from scenarios.frame.spec import Request
 from scenarios.own.tables import cell_of
+from scenarios.runs.request import StudyRun, described, judged
 from scenarios.study import arms
 from scenarios.study.arms import as_arm
 from scenarios.study.sweep import Study
 from tests.own_studies import PLAIN, SHRINKING, STUDY
 
 OWN = f"scenario.mechanism={SHRINKING}"
+TAU = "scenario.parameters={clients_per_round=3, tau=0}"
 TWO = "scenario.parameters={clients_per_round = 2}"
 MEDIAN = "scenario.aggregator=mechanisms.servers.robust:coordinate_median"
 FORGER = "scenario.attack=tests.own_attacks:Forger"
@@ -36,34 +35,32 @@ def names(run: StudyRun) -> list[str]:
     return [arm.arm for arm in run.arms]
 
 
-def test_a_full_run_has_all_arms_and_seeds_seed_by_seed() -> None:
+def test_a_full_run_has_all_arms_and_seeds_and_a_quick_one_those_of_its_form():
     asked = run()
     assert names(asked) == ["plain", "noised"]
     assert asked.seeds == (0, 1, 2)
     assert [(cell.arm, cell.seed) for cell in asked.cells[:3]] == [("plain", 0), ("noised", 0), ("plain", 1)]
     assert (asked.engine.name, asked.engine.jobs, asked.engine.ray) == ("inline", None, RaySection())
     assert asked.given == ()
-
-
-def test_a_quick_run_has_the_arms_seeds_and_rounds_of_its_form() -> None:
     asked = run(quick=True)
     assert names(asked) == ["plain"]
     assert asked.seeds == (0, 1)
     assert asked.arms[0].rounds == 2
     assert run(quick=True, rounds=5).arms[0].rounds == 5
+    assert described(run(jobs=1)) == described(run(jobs=2))
+    assert described(run()) != described(run(seed=1))
+    assert described(run()) != described(run("train.epochs=2"))
+    assert described(run())["arms"]["plain"]["train"]["rounds"] == 8
 
 
-def test_arms_outside_a_full_run_run_if_they_are_named() -> None:
+def test_arms_by_name_and_pattern_also_outside_a_full_run():
+    assert names(run("scenario.arms=noised")) == ["noised"]
+    assert names(run("scenario.arms=noi*, plain", quick=True)) == ["plain", "noised"]
+    assert names(run('scenario.arms=["noi*"]')) == ["noised"]
     usual = replace(STUDY, usual=("pl*",))
     assert names(run(study=usual)) == ["plain"]
     assert names(run("scenario.arms=noised", study=usual)) == ["noised"]
     assert names(run(quick=True, study=usual)) == ["plain"]
-
-
-def test_arms_by_name_and_pattern() -> None:
-    assert names(run("scenario.arms=noised")) == ["noised"]
-    assert names(run("scenario.arms=noi*, plain", quick=True)) == ["plain", "noised"]
-    assert names(run('scenario.arms=["noi*"]')) == ["noised"]
 
 
 def test_peers_rounds_seeds_and_keys_of_a_task_go_to_every_arm() -> None:
@@ -82,16 +79,13 @@ def test_peers_rounds_seeds_and_keys_of_a_task_go_to_every_arm() -> None:
     )
 
 
-def test_a_mechanism_by_its_name_is_an_arm_more() -> None:
+def test_an_own_mechanism_by_its_name_or_import_path_is_an_arm_more():
     asked = run("scenario.mechanism=fedadam", "scenario.parameters={clients_per_round = 2, tau = 0.1}")
     assert names(asked) == ["plain", "noised", "own"]
     (own,) = (arm for arm in asked.arms if arm.arm == "own")
     assert own.factors == arms.OWN
     assert isinstance(own.cell, FederatedCell)
     assert own.cell.mechanism == MechanismChoice("fedadam", {"clients_per_round": 2, "tau": 0.1})
-
-
-def test_an_own_mechanism_by_import_path_is_an_arm_more() -> None:
     own = run(OWN, TWO, quick=True).arms[-1]
     assert own.factors == arms.OWN
     assert isinstance(own.cell, FederatedCell)
@@ -106,17 +100,22 @@ def test_an_own_aggregator_is_an_arm_more_and_an_own_attack_is_in_all_arms() -> 
     assert [cell.attackers.of for cell in cells] == [0.4] * 3
     assert cells[-1].mechanism.parameters["path"] == "mechanisms.servers.robust:coordinate_median"
     assert described(asked)["arms"]["plain"]["attackers"]["forgery"]["parameters"] == {"factor": 2.0}
-    assert run().cells[0].attackers == PLAIN.attackers  # type: ignore[attr-defined]
+    assert run().cells[0].attackers == PLAIN.attackers
 
 
-def test_a_study_without_clients_or_an_own_arm_says_so() -> None:
+def test_a_study_without_clients_or_an_own_arm_and_one_without_ray_say_so(monkeypatch):
     bare = replace(STUDY, own=None)
     for override, name in ((OWN, "mechanism"), (MEDIAN, "aggregator")):
         with pytest.raises(ConfigError, match=f"scenario.{name}: study small makes no arm of it"):
             run(override, study=bare)
-    swarm = cell_of("swarm", {"peers": 3, "data": {"source": "digits"}, "model": {"class": "node.models:MLP"}})
+    swarm = cell_of(
+        "swarm", {"peers": 3, "data": {"source": "digits"}, "model": {"class": "node.models:MLP"}}
+    )
     with pytest.raises(ConfigError, match="arm swarm has no clients of a server, which attack"):
         run(FORGER, study=replace(STUDY, arms=(swarm,)))
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match=r"Ray is not installed; `pip install 'murmuration-node\[ray\]'`"):
+        run(engine="ray")
 
 
 @pytest.mark.parametrize(
@@ -134,9 +133,9 @@ def test_a_study_without_clients_or_an_own_arm_says_so() -> None:
         (("scenario.seeds=1",), {}, "scenario.seeds = 1"),
         (("scenario.seed=1",), {}, "scenario.seed"),
         (("scenario.parameters={a = 1}",), {}, "scenario.parameters has no effect without scenario.mech"),
-        (("scenario.mechanism=fed avg",), {}, "scenario.mechanism = 'fed avg' is refused; allowed: the name of a"),
-        (("scenario.mechanism=fedsgd",), {}, "mechanism 'fedsgd' is unknown; allowed: fedavg, fedavgm, fedadam"),
-        (("scenario.mechanism=fedadam", "scenario.parameters={clients_per_round=3, tau=0}"), {}, "tau = 0 is not"),
+        (("scenario.mechanism=fed avg",), {}, "scenario.mechanism = 'fed avg' is refused; allowed: the name"),
+        (("scenario.mechanism=fedsgd",), {}, "mechanism 'fedsgd' is unknown; allowed: fedavg, fedavgm, feda"),
+        (("scenario.mechanism=fedadam", TAU), {}, "tau = 0 is not"),
         (("scenario.mechanism=nowhere.at:All",), {}, "own: "),
         (("scenario.mechanism=tests.own_mechanisms:Nothing",), {}, "has no attribute 'Nothing'"),
         (("scenario.mechanism=tests.own_mechanisms:Raising",), {}, "the noise machine is out of order"),
@@ -158,20 +157,12 @@ def test_a_study_without_clients_or_an_own_arm_says_so() -> None:
         (("ray.working_dir=/no/such",), {"engine": "ray"}, "ray.working_dir = '/no/such' is no folder"),
     ],
 )
-def test_what_can_not_be_asked_for_is_one_line(
-    overrides: tuple[str, ...], fields: dict[str, Any], said: str
-) -> None:
+def test_what_can_not_be_asked_for_is_one_line(overrides, fields, said):
     with pytest.raises(ConfigError) as raised:
         run(*overrides, **fields)
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
     assert raised.value.status == 2
-
-
-def test_without_ray_the_line_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ConfigError, match=r"Ray is not installed; `pip install 'murmuration-node\[ray\]'`"):
-        run(engine="ray")
 
 
 @pytest.mark.parametrize("address", ["auto", "10.0.0.1:6379", "head:6379", "ray://head.example:10001"])
@@ -180,34 +171,17 @@ def test_addresses_of_a_cluster(address: str) -> None:
     assert run(f"ray.address={address}", engine="ray").engine.ray.address == address
 
 
-def test_a_data_set_that_is_not_there_is_named_with_how_to_get_it(tmp_path: Path) -> None:
+def test_a_data_set_that_is_not_there_or_damaged_is_named_with_how_to_get_it(tmp_path):
     with pytest.raises(ConfigError) as raised:
         run(study=ON_MNIST, data_dir=tmp_path)
     said = str(raised.value)
     assert said.startswith("data set mnist: ")
     assert f"python -m scenarios data mnist --data-dir {tmp_path}" in said
     assert "or name a folder that has mnist/ with --data-dir" in said
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "ends within its header"),
-        (b"idx", "Not a gzipped file"),
-        (gzip.compress(bytes(99), mtime=0)[:-9], ""),
-    ],
-)
-def test_a_damaged_data_set_is_one_line(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "mnist").mkdir()
-    for name in MNIST_FILES:
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(ConfigError, match="train-images-idx3-ubyte") as raised:
-        run(study=ON_MNIST, data_dir=tmp_path)
-    assert said in str(raised.value)
-
-
-def test_a_run_is_described_so_that_another_number_of_jobs_may_go_on_with_it() -> None:
-    assert described(run(jobs=1)) == described(run(jobs=2))
-    assert described(run()) != described(run(seed=1))
-    assert described(run()) != described(run("train.epochs=2"))
-    assert described(run())["arms"]["plain"]["train"]["rounds"] == 8
+    for content, said in ((b"", "ends within its header"), (b"idx", "Not a gzipped file")):
+        for name in MNIST_FILES:
+            (tmp_path / name).write_bytes(content)
+        with pytest.raises(ConfigError, match="train-images-idx3-ubyte") as raised:
+            run(study=ON_MNIST, data_dir=tmp_path)
+        assert said in str(raised.value)

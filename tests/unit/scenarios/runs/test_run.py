@@ -9,12 +9,11 @@ import pytest
 from rich.console import Console
 
 from node.errors import ConfigError, UserError
+from scenarios.engines.choice import EngineChoice, RaySection
 from scenarios.engines.inline import InlineEngine
 from scenarios.engines.nodes import ProcessesEngine
 from scenarios.frame.harness import run
 from scenarios.frame.spec import Request
-from scenarios.engines.choice import EngineChoice
-from scenarios.engines.choice import RaySection
 from scenarios.runs.run import engine_of, scenario_of
 from tests.own_studies import SHRINKING, STUDY
 
@@ -39,9 +38,14 @@ def arms(out: Path) -> dict[str, Any]:
     return json.loads((out / "result.json").read_text())["arms"]
 
 
-def test_a_run_leaves_a_file_a_cell_and_the_results(tmp_path: Path) -> None:
+def test_a_run_leaves_a_file_a_cell_and_the_results_and_runs_once(tmp_path: Path) -> None:
     said = ran(tmp_path)
-    assert list(stamps(tmp_path)) == CELLS
+    before = stamps(tmp_path)
+    assert list(before) == CELLS
+    assert "4 of them finished before" in ran(tmp_path)
+    assert stamps(tmp_path) == before
+    with pytest.raises(ConfigError, match="holds a run with another seed"):
+        ran(tmp_path, seed=1)
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["scenario"] == "small"
     assert result["configuration"]["engine"] == "inline"
@@ -74,13 +78,6 @@ def test_a_run_that_goes_on_runs_only_what_is_missing_and_ends_the_same(tmp_path
     assert again == whole
 
 
-def test_a_finished_run_runs_nothing(tmp_path: Path) -> None:
-    ran(tmp_path)
-    before = stamps(tmp_path)
-    assert "4 of them finished before" in ran(tmp_path)
-    assert stamps(tmp_path) == before
-
-
 def test_a_damaged_cell_s_file_is_one_line_before_anything_is_run(tmp_path: Path) -> None:
     ran(tmp_path)
     broken = tmp_path / "cells" / "plain-1.json"
@@ -95,35 +92,17 @@ def test_a_damaged_cell_s_file_is_one_line_before_anything_is_run(tmp_path: Path
     assert list(stamps(tmp_path)) == CELLS
 
 
-def test_another_run_s_folder_is_refused(tmp_path: Path) -> None:
-    ran(tmp_path)
-    with pytest.raises(ConfigError, match="holds a run with another seed"):
-        ran(tmp_path, seed=1)
-
-
-def test_an_own_mechanism_is_an_arm_of_the_results(tmp_path: Path) -> None:
-    mechanism = f"scenario.mechanism={SHRINKING}"
-    ran(tmp_path, mechanism, "scenario.parameters={clients_per_round = 3}", "train.epochs=2")
-    found = arms(tmp_path)
-    assert list(found) == ["plain", "noised", "own"]
-    own, plain = (found[name]["seeds"][0]["model sha256"] for name in ("own", "plain"))
-    assert own != plain
-
-
-def test_a_claim_without_its_arms_is_left_out_and_said(tmp_path: Path) -> None:
-    run(SMALL, Request(out=tmp_path, quick=True, jobs=1), Console(file=io.StringIO()))
-    result = json.loads((tmp_path / "result.json").read_text())
-    assert result["claims"] == []
-    assert "Claims left out because this run has not their arms: 1." in result["note"]
-
-
 def test_every_arm_has_figures_of_its_clients_and_costs_and_the_target_may_change(tmp_path: Path) -> None:
-    said = ran(tmp_path, "scenario.target=.5")
+    own = (f"scenario.mechanism={SHRINKING}", "scenario.parameters={clients_per_round = 3}")
+    said = ran(tmp_path, *own, "scenario.target=.5")
     report, found = (tmp_path / "report.html").read_text(), arms(tmp_path)
     for title in ("Clients: accuracy on", "Partition: total variation", "Cost: bytes a client and round"):
         assert title in report
         assert title in said
     assert "The first round whose mean figure is at least 0.5" in report
+    assert list(found) == ["plain", "noised", "own"]
+    hashes = {found[name]["seeds"][0]["model sha256"] for name in ("own", "plain")}
+    assert len(hashes) == 2
     first = found["plain"]["seeds"][0]
     assert first["bytes up a client and round"] == 4 * (30 * 8 + 8 + 8 * 2 + 2)
     assert first["bytes of a round"] == [2 * 3 * first["bytes up a client and round"]] * 2
@@ -132,7 +111,7 @@ def test_every_arm_has_figures_of_its_clients_and_costs_and_the_target_may_chang
     assert found["plain"]["target"] == 0.5
     assert found["plain"]["reached"]["round"] in (1, 2)
     before = stamps(tmp_path)
-    ran(tmp_path, "scenario.target=2")
+    ran(tmp_path, *own, "scenario.target=2")
     assert stamps(tmp_path) == before
     assert arms(tmp_path)["plain"]["reached"] is None
 
@@ -155,23 +134,6 @@ def test_cells_that_an_earlier_version_stored_are_taken_as_they_are(tmp_path: Pa
 def test_a_target_that_is_no_figure_is_one_line(tmp_path: Path, target: str) -> None:
     with pytest.raises(ConfigError, match=r"scenario\.target = .* allowed: a number above 0, such as 0\.9"):
         ran(tmp_path / "out", f"scenario.target={target}")
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"rounds": 0},
-        {"peers": 456},
-        {"overrides": ("train.epoch=1",)},
-        {"overrides": ("scenario.mechanism=tests.own_mechanisms:Raising",)},
-        {"engine": "ray", "overrides": ("ray.working_dir=/no/such",)},
-        {"jobs": 0},
-    ],
-)
-def test_what_can_not_be_run_is_told_before_anything_is_written(tmp_path: Path, bad: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError):
-        run(SMALL, Request(out=tmp_path / "out", **bad), Console(file=io.StringIO()))
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_engine_of_a_choice() -> None:

@@ -11,7 +11,7 @@ from tests.unit.scenarios.study.made_up import TWO, sweep
 LDP, SGD = {"mechanism": "ldp"}, {"mechanism": "sgd"}
 
 
-def test_a_selection_is_its_first_arm_and_the_table_names_the_claim() -> None:
+def test_a_selection_is_its_first_arm_and_together_claims_hold_if_all_do():
     @about({"mechanism": "none"}, {**LDP, "epsilon": 8})
     def noise_costs(sweep: Sweep, quiet: str, noised: str) -> Verdict:
         return Verdict(sweep.mean(quiet) > sweep.mean(noised), {"of": f"{quiet}, {noised}"})
@@ -21,8 +21,6 @@ def test_a_selection_is_its_first_arm_and_the_table_names_the_claim() -> None:
     assert (one.name, one.kind) == ("Noise costs", "identity")
     assert (other.name, other.kind) == ("Both", "finding")
 
-
-def test_together_claims_hold_if_all_of_them_do() -> None:
     @about({"mechanism": "none"})
     def never(sweep: Sweep, quiet: str) -> Verdict:
         return Verdict(False, {"never": 1})
@@ -50,7 +48,7 @@ def test_the_other_subjects_find_arms_pairs_and_points() -> None:
         assert all_are_there.judge(sweep(fewer)) is None
 
 
-def test_a_judge_is_not_asked_about_what_was_not_run() -> None:
+def test_a_judge_is_not_asked_about_what_was_not_run_and_may_give_no_verdict():
     @about({"mechanism": "none"}, all_of(SGD))
     def fails(sweep: Sweep, *found: object) -> Verdict:
         raise AssertionError(found)
@@ -58,8 +56,6 @@ def test_a_judge_is_not_asked_about_what_was_not_run() -> None:
     assert fails.judge(sweep({"none": 0.7})) is None
     assert fails.judge(sweep({"sgd 1": 0.7})) is None
 
-
-def test_a_judge_may_give_no_verdict() -> None:
     @about({"mechanism": "none"})
     def depends(sweep: Sweep, quiet: str) -> Verdict | None:
         return None

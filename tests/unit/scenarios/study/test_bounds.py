@@ -20,7 +20,7 @@ def test_the_whole_interval_of_every_arm_is_on_one_side(bound, jitter, over, und
     assert above(bound, LDP, "lost").judge(made).holds is (bound < 0.5)
 
 
-def test_the_end_of_the_interval_is_told():
+def test_the_end_of_the_interval_is_told_and_one_arm_beyond_is_enough():
     made = sweep({"ldp 1": 0.3, "ldp 8": 0.31}, jitter=0.02)
     low, high = 0.3 - made.margin("ldp 1"), 0.31 + made.margin("ldp 8")
     least = min(low, 0.31 - made.margin("ldp 8"))
@@ -31,13 +31,14 @@ def test_the_end_of_the_interval_is_told():
     assert not above(least + 1e-9, LDP).judge(made).holds
     numbers = below(0.9, LDP, "lost").judge(made).numbers
     assert {"ldp 1, lost", "most, with its margin, lost", "below"} <= {*numbers}
-
-
-def test_one_arm_that_is_not_is_enough():
     made = sweep({"ldp 1": 0.3, "ldp 8": 0.7})
     assert not above(0.5, LDP).judge(made).holds
     assert not below(0.5, LDP).judge(made).holds
     assert below(0.5, {**LDP, "epsilon": 1}).judge(made).holds
+    made = sweep(TWO)
+    for claim in (above(0.1, {"mechanism": "rpfl"}), below(0.1, {"mechanism": "rpfl"})):
+        assert claim.judge(made) is None
+    assert ahead(0.1, LDP, {"mechanism": "rpfl"}).judge(made) is None
 
 
 def test_how_far_ahead_is_judged_by_the_end_of_the_interval_pair_by_pair():
@@ -52,10 +53,3 @@ def test_how_far_ahead_is_judged_by_the_end_of_the_interval_pair_by_pair():
     numbers = ahead(0.1, SGD, LDP).judge(made).numbers
     assert numbers["least difference"] == pytest.approx(0.2)
     assert numbers["sgd 8"] == pytest.approx(0.7)
-
-
-def test_nothing_is_judged_without_arms():
-    made = sweep(TWO)
-    for claim in (above(0.1, {"mechanism": "rpfl"}), below(0.1, {"mechanism": "rpfl"})):
-        assert claim.judge(made) is None
-    assert ahead(0.1, LDP, {"mechanism": "rpfl"}).judge(made) is None

@@ -1,7 +1,6 @@
 """Outcomes, and the shelf that stores them."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,7 @@ OUTCOME = Outcome(
 )
 
 
-def test_what_is_put_on_the_shelf_is_there_whole(tmp_path: Path) -> None:
+def test_what_is_put_on_the_shelf_is_there_whole_and_each_cell_has_its_place(tmp_path):
     shelf = Shelf(tmp_path / "cells")
     assert not shelf.holds(CELL)
     shelf.put(CELL, OUTCOME)
@@ -28,13 +27,11 @@ def test_what_is_put_on_the_shelf_is_there_whole(tmp_path: Path) -> None:
     assert shelf.get(CELL) == OUTCOME
     assert OUTCOME.final == 0.75
     assert [path.name for path in (tmp_path / "cells").iterdir()] == ["plain-3.json"]
-
-
-def test_an_arm_s_other_seed_and_another_arm_lie_elsewhere(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
-    shelf.put(CELL, OUTCOME)
     assert not shelf.holds(CELL.seeded(4))
     assert not shelf.holds(NOISED.seeded(3))
+    assert cell_name(CELL) == "plain, seed 3"
+    assert salt_of("plain") == salt_of("plain") != salt_of("noised")
+    assert 0 <= salt_of("plain") < 2**32
 
 
 @pytest.mark.parametrize(
@@ -53,9 +50,7 @@ def test_an_arm_s_other_seed_and_another_arm_lie_elsewhere(tmp_path: Path) -> No
         ("\udce4", "utf-8"),
     ],
 )
-def test_a_damaged_file_is_one_line_that_names_it_and_tells_what_to_do(
-    text: str, said: str, tmp_path: Path
-) -> None:
+def test_a_damaged_file_is_one_line_that_names_it_and_tells_what_to_do(text, said, tmp_path):
     shelf = Shelf(tmp_path)
     shelf.path(CELL).write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(UserError, match="remove it, and the same command runs that cell again") as raised:
@@ -65,7 +60,7 @@ def test_a_damaged_file_is_one_line_that_names_it_and_tells_what_to_do(
     assert raised.value.status == 1
 
 
-def test_a_file_is_json_that_others_can_read(tmp_path: Path) -> None:
+def test_a_file_is_json_that_others_can_read_and_one_of_an_earlier_version_is_read(tmp_path):
     shelf = Shelf(tmp_path)
     shelf.put(CELL, OUTCOME)
     fields = json.loads(shelf.path(CELL).read_text())
@@ -77,15 +72,5 @@ def test_a_file_is_json_that_others_can_read(tmp_path: Path) -> None:
         "series": series,
         "clock": [0.5, 1.25],
     }
-
-
-def test_a_file_of_an_earlier_version_has_neither_series_nor_clock(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
     shelf.path(CELL).write_text('{"figures": [0.5, 0.75], "facts": {"epsilon": null}, "seconds": 1.5}')
     assert shelf.get(CELL) == Outcome((0.5, 0.75), {"epsilon": None}, 1.5)
-
-
-def test_a_cell_s_name_and_salt() -> None:
-    assert cell_name(CELL) == "plain, seed 3"
-    assert salt_of("plain") == salt_of("plain") != salt_of("noised")
-    assert 0 <= salt_of("plain") < 2**32

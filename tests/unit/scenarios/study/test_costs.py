@@ -45,13 +45,10 @@ def test_epsilon_after_some_rounds_is_the_accountant_s(events: Callable[[int], S
     assert epsilon_after(one, 1) < epsilon_after(one, ROUNDS)
 
 
-def test_what_is_spent_at_once_is_spent_before_the_first_round() -> None:
+def test_what_is_spent_at_once_or_unevenly_is_known_at_the_end():
     one = outcome(lambda rounds: (Pure(1.25),))
     assert one.facts[ONCE] is True
     assert epsilon_after(one, 1) == epsilon_after(one, ROUNDS) == one.facts["epsilon"]
-
-
-def test_a_mechanism_that_spends_unevenly_is_known_at_the_end_alone() -> None:
     one = outcome(lambda rounds: (GAUSSIAN,) * rounds**2)
     assert EVENTS not in one.facts
     assert epsilon_after(one, 2) is None
@@ -67,16 +64,10 @@ def test_without_privacy_and_in_cells_of_earlier_versions_there_is_no_epsilon_un
     assert epsilon_after(noiseless, 1) is None, "an infinite epsilon is none"
 
 
-def test_what_was_noted_round_by_round_comes_first() -> None:
+def test_what_was_noted_round_by_round_comes_first_and_a_series_is_finite_in_every_round():
     noted = Outcome((0.1, 0.2), {"epsilon": 9.0}, 1.0, {EPSILON: (1.0, 1.5), TRAFFIC: (10.0, 30.0)})
     assert [epsilon_after(noted, rounds) for rounds in (1, 2)] == [1.0, 1.5]
     assert [sent_until(noted, rounds) for rounds in (1, 2)] == [10.0, 40.0]
-
-
-@pytest.mark.parametrize("values", [[], [None, None], [1.0, None], [1.0, float("inf")]])
-def test_an_epsilon_that_is_not_finite_in_every_round_is_no_series(values: list[float | None]) -> None:
-    assert epsilon_series(values) == {}
-
-
-def test_a_series_of_epsilon() -> None:
     assert epsilon_series([0.5, 1.0]) == {EPSILON: (0.5, 1.0)}
+    for values in ([], [None, None], [1.0, None], [1.0, float("inf")]):
+        assert epsilon_series(values) == {}

@@ -42,16 +42,13 @@ def test_a_row_for_each_arm_seed_and_round(sweep):
     assert [row["clock"] for row in rows] == [None] * 4 + [0.5, 1.25] * 2
 
 
-def test_factors_come_before_facts_and_keep_their_names(sweep):
+def test_factors_come_before_facts_and_columns_have_the_type_of_their_values(sweep):
     frame = sweep.frame()
     assert frame.column_names[:6] == ["arm", "epsilon", "mechanism", "seed (factor)", "seed", "round"]
     assert frame["epsilon"].to_pylist() == [None] * 4 + [8] * 4
     assert frame["epsilon (fact)"].to_pylist() == [2.0, 2.0, 2.5, 2.5] * 2
     assert frame["radius"].to_pylist() == [None] * 4 + [1] * 4
     assert "pixels" not in frame.column_names  # not one number a round
-
-
-def test_columns_have_the_type_of_their_values(sweep):
     schema = sweep.frame().schema
     types = {name: schema.field(name).type for name in schema.names}
     assert (types["epsilon"], types["epsilon (fact)"]) == (pa.int64(), pa.float64())

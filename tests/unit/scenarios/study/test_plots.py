@@ -21,7 +21,7 @@ from scenarios.study.plots import (
 from tests.unit.scenarios.study.made_up import TWO, sweep
 
 
-def test_a_line_for_each_combination_of_the_other_factors():
+def test_a_line_for_each_combination_of_the_other_factors_or_of_a_selection():
     chart = Lines("epsilon").chart(sweep(TWO))
     ldp, sgd, none = chart.traces
     assert (ldp["name"], ldp["x"], ldp["y"]) == ("mechanism ldp", [1, 8], pytest.approx([0.3, 0.4]))
@@ -29,23 +29,17 @@ def test_a_line_for_each_combination_of_the_other_factors():
     assert (none["name"], none["x"], none["y"]) == ("none", [1, 8], pytest.approx([0.7, 0.7]))
     assert ldp["line"]["color"] != sgd["line"]["color"]
     assert ldp["error_y"]["array"] == pytest.approx([0.0248] * 2, rel=0.01)  # 4.30 * 0.01 / sqrt 3
-
-
-def test_an_axis_over_wide_values_is_logarithmic():
-    assert "type" not in Lines("epsilon").chart(sweep(TWO)).layout["xaxis"]
-    wide = Lines("epsilon").chart(sweep({"ldp 1": 0.3, "ldp 100": 0.4})).layout["xaxis"]
-    assert (wide["type"], wide["tickvals"]) == ("log", [1, 100])
-    assert "type" not in Lines("epsilon").chart(sweep({"ldp 0": 0.3, "ldp 100": 0.4})).layout["xaxis"]
-    assert "type" not in Lines("mechanism").chart(sweep(TWO)).layout["xaxis"]
-
-
-def test_a_selection_leaves_out_other_lines_and_references():
     chart = Lines("epsilon", {"mechanism": "ldp"}).chart(sweep(TWO))
     assert [trace["name"] for trace in chart.traces] == ["mechanism ldp"]
     both = Lines("epsilon", {"mechanism": ["ldp", "none"]}, fact="lost").chart(sweep(TWO))
     assert [trace["name"] for trace in both.traces] == ["mechanism ldp", "none"]
     assert both.traces[0]["y"] == pytest.approx([0.7, 0.6])
     assert both.layout["yaxis"]["title"]["text"] == "lost"
+    assert "type" not in Lines("epsilon").chart(sweep(TWO)).layout["xaxis"]
+    wide = Lines("epsilon").chart(sweep({"ldp 1": 0.3, "ldp 100": 0.4})).layout["xaxis"]
+    assert (wide["type"], wide["tickvals"]) == ("log", [1, 100])
+    assert "type" not in Lines("epsilon").chart(sweep({"ldp 0": 0.3, "ldp 100": 0.4})).layout["xaxis"]
+    assert "type" not in Lines("mechanism").chart(sweep(TWO)).layout["xaxis"]
 
 
 LDP, SGD, NONE = {"mechanism": "ldp"}, {"mechanism": "sgd"}, {"mechanism": "none"}
@@ -87,18 +81,21 @@ def test_curves_have_names_places_and_styles_of_their_own():
     assert chart.layout["xaxis"] == {"title": {"text": "cost"}, "type": "log", "range": [0, 1]}
 
 
-def test_without_a_factor_a_curve_has_all_its_arms_by_their_place():
-    chart = Lines("", curves=(Curve("all", x="lost"),)).chart(sweep(TWO))
-    assert chart.traces[0]["x"] == pytest.approx([0.3, 0.4, 0.6, 0.698, 0.7])
-
-
-def test_an_arm_without_a_place_or_a_figure_is_no_point_and_points_alone_are_no_chart():
+def test_single_points_and_bars_are_no_chart_unless_asked_for():
     assert Lines("epsilon", curves=(Curve("a", LDP, x="nothing"),)).chart(sweep(TWO)).traces == ()
     assert Lines("epsilon", curves=(Curve("a", LDP, "nothing"),)).chart(sweep(TWO)).traces == ()
     point = Curve("a", {**LDP, "epsilon": 8})
     assert Lines("epsilon", curves=(point,)).chart(sweep(TWO)).traces == ()
     both = Lines("epsilon", curves=(point, Curve("b", SGD))).chart(sweep(TWO))
     assert [trace["x"] for trace in both.traces] == [[8], [1, 8]]
+    one = Curve("one", {"mechanism": "ldp", "epsilon": 8})
+    assert Bars(curves=(one,)).chart(sweep(TWO)).traces == ()
+    assert len(Bars(curves=(one, Curve("none", NONE))).chart(sweep(TWO)).traces) == 2
+    one = sweep({"ldp 1": 0.3})
+    assert Lines("epsilon", curves=(Curve("ldp"),)).chart(one).traces == ()
+    assert len(Lines("epsilon", curves=(Curve("ldp"),), least=1).chart(one).traces) == 1
+    chart = Lines("", curves=(Curve("all", x="lost"),)).chart(sweep(TWO))
+    assert chart.traces[0]["x"] == pytest.approx([0.3, 0.4, 0.6, 0.698, 0.7])
 
 
 def test_curves_by_round_are_the_first_arm_of_a_name_or_every_arm():
@@ -115,7 +112,7 @@ def test_curves_by_round_are_the_first_arm_of_a_name_or_every_arm():
     assert (chart.traces[3]["x"], chart.layout["xaxis"]["title"]["text"]) == ([1, 2], "epoch")
 
 
-def test_bars_side_by_side_have_labels_of_factors():
+def test_bars_side_by_side_have_labels_of_factors_and_one_colour_a_name():
     chart = Bars(
         curves=(Curve("ldp", LDP), Curve("lost", SGD, "lost"), Curve("nobody", {"mechanism": "rpfl"})),
         levels=(Level("no noise", NONE),),
@@ -127,6 +124,12 @@ def test_bars_side_by_side_have_labels_of_factors():
     assert (lost["y"], lost["marker"]["color"]) == (pytest.approx([0.598, 0.3]), "var(--series-2)")
     assert level["x"] == ["ε 1", "ε 8"]
     assert chart.layout["barmode"] == "group"
+    chart = Bars(
+        curves=(Curve("{mechanism}".format_map, {"epsilon": (1, 8)}),), label="{epsilon:g}".format_map
+    )
+    ldp, sgd = chart.chart(sweep(TWO)).traces
+    assert (ldp["name"], sgd["name"], sgd["x"]) == ("ldp", "sgd", ["1", "8"])
+    assert ldp["marker"] != sgd["marker"]
 
 
 def test_what_is_not_known_is_not_drawn():
@@ -146,21 +149,6 @@ def test_what_is_not_known_is_not_drawn():
         assert sum(len(trace["x"]) for trace in traces) == 3
 
 
-def test_a_single_bar_is_no_chart():
-    one = Curve("one", {"mechanism": "ldp", "epsilon": 8})
-    assert Bars(curves=(one,)).chart(sweep(TWO)).traces == ()
-    assert len(Bars(curves=(one, Curve("none", NONE))).chart(sweep(TWO)).traces) == 2
-
-
-def test_bars_of_one_colour_for_each_name_that_a_function_gives():
-    chart = Bars(
-        curves=(Curve("{mechanism}".format_map, {"epsilon": (1, 8)}),), label="{epsilon:g}".format_map
-    )
-    ldp, sgd = chart.chart(sweep(TWO)).traces
-    assert (ldp["name"], sgd["name"], sgd["x"]) == ("ldp", "sgd", ["1", "8"])
-    assert ldp["marker"] != sgd["marker"]
-
-
 def test_curves_and_bars():
     curves = Rounds({"epsilon": 8}).chart(sweep(TWO))
     assert [trace["name"] for trace in curves.traces] == ["ldp 8", "sgd 8"]
@@ -170,30 +158,18 @@ def test_curves_and_bars():
     assert len(Rounds().chart(sweep({f"a {n}": 0.1 for n in range(9)})).traces) == 8
 
 
-def test_a_chart_may_be_content_with_points():
-    one = sweep({"ldp 1": 0.3})
-    assert Lines("epsilon", curves=(Curve("ldp"),)).chart(one).traces == ()
-    assert len(Lines("epsilon", curves=(Curve("ldp"),), least=1).chart(one).traces) == 1
-
-
-def test_charts_without_arms_are_left_out():
+def test_charts_without_arms_are_left_out_and_the_usual_are_lines_over_numeric_factors_else_bars():
     made = specified(Lines("clients"), Rounds({"epsilon": 3}), Bars({"epsilon": 3}), Bars())
     assert [chart.key for chart in made(sweep(TWO))] == ["bars-figure"]
-
-
-def test_the_usual_charts_are_lines_over_numeric_factors_else_bars():
     assert [chart.key for chart in usual_charts(sweep(TWO))] == ["over-epsilon-figure", "rounds"]
     assert [chart.key for chart in usual_charts(sweep({"ldp": 0.1, "sgd": 0.2}))] == ["bars-figure", "rounds"]
 
 
-def test_the_usual_table_has_factors_and_margins():
+def test_the_usual_table_has_margins_and_the_headline_the_best_and_the_worst():
     (table,) = usual_tables(sweep(TWO))
     assert table.headings[:3] == ("arm", "mechanism", "epsilon")
     assert table.rows[0][:5] == ("ldp 1", "ldp", "1", "0.3", "0.025")
     assert table.rows[-1][:3] == ("none", "none", "")
-
-
-def test_the_usual_headline_names_the_best_and_the_worst():
     assert usual_headline(sweep(TWO)) == (
         "0.7 with none, the best of 5 arms; 0.3 with ldp 1, the worst. Means of 3 seeds."
     )

@@ -37,16 +37,19 @@ def sweep() -> Sweep:
     return collect(STUDY, (PLAIN, NOISED), (4, 5), outcome)
 
 
-def test_the_mean_of_the_last_figures_and_its_standard_error(sweep: Sweep) -> None:
+def test_means_and_their_standard_errors_of_figures_and_facts(sweep):
     assert sweep.values("plain").tolist() == [0.8, 0.9]
     assert sweep.mean("plain") == pytest.approx(0.85)
     assert sweep.standard_error("plain") == pytest.approx(0.05)  # s = 0.0707, n = 2
     assert sweep.standard_error("noised") == pytest.approx(0.2)
-
-
-def test_the_standard_error_has_n_less_one() -> None:
     assert estimate(np.array([1.0, 2.0, 3.0, 4.0])).error == pytest.approx(math.sqrt(5 / 3) / 2)
     assert estimate(np.array([3.0, 3.0])).error == 0
+    assert sweep.values("plain", "epsilon").tolist() == [2.0, 9.0]
+    assert sweep.mean("plain", "epsilon") == pytest.approx(5.5)
+    assert sweep.standard_error("plain", "epsilon") == pytest.approx(3.5)
+    assert np.isnan(sweep.values("plain", "unit")).all()  # a text, and in the other seed nothing
+    assert sweep.curve("plain", "loss") == pytest.approx((1.0, 0.15))
+    assert sweep.curve("plain") == pytest.approx((0.6, 0.85))
 
 
 @pytest.mark.parametrize(("seeds", "quantile"), [(2, 12.7062), (3, 4.3027), (5, 2.7764), (16, 2.1314)])
@@ -58,13 +61,7 @@ def test_margins_are_by_students_t(seeds: int, quantile: float) -> None:
     assert found.margins == pytest.approx(0.5 / found.margin)
 
 
-def test_an_interval_is_above_or_below_zero_or_neither() -> None:
-    found = [(one.above, one.below) for one in (Estimate(1, 0.1, 5), Estimate(-1, 0.1, 5), Estimate(1, 1, 5))]
-    assert found == [(True, False), (False, True), (False, False)]
-
-
-def test_differences_are_taken_seed_by_seed(sweep: Sweep) -> None:
-    """Both arms vary by far more over the seeds than their difference does, as it is .6 and .3."""
+def test_differences_are_taken_seed_by_seed_and_one_arm_differs_by_nothing(sweep):
     found = difference(sweep, "noised", "plain")
     assert found.mean == pytest.approx(0.45)
     assert found.error == pytest.approx(0.15)  # independent: sqrt(.05^2 + .2^2) = .206
@@ -72,17 +69,16 @@ def test_differences_are_taken_seed_by_seed(sweep: Sweep) -> None:
     assert rise(sweep, "noised", "plain") == pytest.approx(0.45 / (0.15 * 12.7062), rel=1e-4)
     assert level(sweep, "plain").error == pytest.approx(0.05)
     assert sweep.margin("plain") == pytest.approx(0.05 * 12.7062, rel=1e-4)
-
-
-def test_arms_that_are_one_differ_by_nothing(sweep: Sweep) -> None:
     assert rise(sweep, "plain", "plain") == 0
 
 
-def test_a_stored_result_gives_the_sweep_again(sweep: Sweep) -> None:
+def test_a_stored_result_gives_the_sweep_again_but_no_arm_that_the_study_does_not_have(sweep):
     again = stored(STUDY, json.loads(json.dumps({"arms": arms_json(sweep)})))
     assert again.seeds == sweep.seeds
     assert again.arms == sweep.arms
     assert again.outcomes == sweep.outcomes
+    with pytest.raises(ConfigError, match="'gone' of the result is none of"):
+        stored(STUDY, {"arms": {"gone": arms_json(sweep)["plain"]}})
 
 
 def test_a_stored_result_has_the_studys_factors_with_the_numbers_of_the_run(sweep: Sweep) -> None:
@@ -112,34 +108,21 @@ def test_selections_are_of_the_arms_that_were_run(sweep: Sweep) -> None:
     assert noted.pairs({"place": 0}, {"place": 1}) == ((sweep.arms[0].arm, sweep.arms[1].arm),)
 
 
-def test_an_arm_that_the_study_does_not_have_is_refused(sweep: Sweep) -> None:
-    with pytest.raises(ConfigError, match="'gone' of the result is none of"):
-        stored(STUDY, {"arms": {"gone": arms_json(sweep)["plain"]}})
-
-
-def test_the_curve_is_the_mean_round_by_round(sweep: Sweep) -> None:
-    assert sweep.curve("plain") == pytest.approx((0.6, 0.85))
-
-
-def test_facts_are_those_of_the_first_seed(sweep: Sweep) -> None:
+def test_which_arms_were_run_their_facts_and_what_stands_in_for_what(sweep):
     assert sweep.fact("plain", "unit") == "a ward"
     assert sweep.fact("plain", "nothing") is None
     assert sweep.number("plain", "epsilon") == 2.0
     assert all(math.isnan(sweep.number("plain", name)) for name in ("unit", "stated", "nothing"))
-
-
-def test_other_facts_have_means_and_errors_too(sweep: Sweep) -> None:
-    assert sweep.values("plain", "epsilon").tolist() == [2.0, 9.0]
-    assert sweep.mean("plain", "epsilon") == pytest.approx(5.5)
-    assert sweep.standard_error("plain", "epsilon") == pytest.approx(3.5)
-    assert np.isnan(sweep.values("plain", "unit")).all()  # a text, and in the other seed nothing
-    assert sweep.curve("plain", "loss") == pytest.approx((1.0, 0.15))
-
-
-def test_which_arms_were_run(sweep: Sweep) -> None:
     assert sweep.has()
     assert sweep.has("plain", "noised")
     assert not sweep.has("plain", "own")
+    table = substitutions(STUDY)
+    assert table.headings == ("in the source", "here")
+    assert table.rows == (("hospitals", "five parts of one table"),)
+    named = replace(STUDY, stands_in={"hospitals": "five parts of one table"})
+    assert substitutions(named) == table
+    found = [(one.above, one.below) for one in (Estimate(1, 0.1, 5), Estimate(-1, 0.1, 5), Estimate(1, 1, 5))]
+    assert found == [(True, False), (False, True), (False, False)]
 
 
 def test_the_arms_of_result_json(sweep: Sweep) -> None:
@@ -156,11 +139,3 @@ def test_the_arms_of_result_json(sweep: Sweep) -> None:
         "loss": [1.0, pytest.approx(0.2)],
         "clock": [],
     }
-
-
-def test_what_stands_in_for_what_is_a_table() -> None:
-    table = substitutions(STUDY)
-    assert table.headings == ("in the source", "here")
-    assert table.rows == (("hospitals", "five parts of one table"),)
-    named = replace(STUDY, stands_in={"hospitals": "five parts of one table"})
-    assert substitutions(named) == table

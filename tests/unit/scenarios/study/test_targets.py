@@ -40,15 +40,11 @@ def sweep() -> Sweep:
     return Sweep(STUDY, (0, 1), (PLAIN, NOISED), {"plain": plain, "noised": noised}, target=0.85)
 
 
-def test_the_first_round_whose_mean_reaches_the_target_counts(sweep: Sweep) -> None:
-    """Means are .6, .85 and .925: one seed alone would be there in round 2, the other in round 3."""
+def test_the_first_round_whose_mean_reaches_the_target_counts_if_every_seed_knows_it(sweep):
     assert reached(sweep, "plain", 0.85) == Reached(2, (2 + 6) / 2, 36_000.0, 2.2)
     assert reached(sweep, "plain", 0.6) == Reached(1, 2.0, 18_000.0, 1.1)
     assert reached(sweep, "plain", 0.93) is None
     assert reached(sweep, "noised", 0.85) is None
-
-
-def test_what_one_seed_does_not_know_is_not_known(sweep: Sweep) -> None:
     new, old = sweep.outcomes["plain"]
     old = Outcome(old.figures, {"epsilon": 3.0, "delta": 1e-5}, 6.0)
     mixed = replace(sweep, outcomes={"plain": (new, old)})

@@ -4,7 +4,6 @@ import json
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,24 +12,25 @@ import torch
 from mechanisms.accounting.gaussian import classic_noise_multiplier
 from mechanisms.accounting.ledger import Gaussian, Ledger, spent
 from node.data.dataset import load_dataset
-from node.errors import ConfigError, UserError
+from node.errors import UserError
 from node.runtime.privacy_budget import facts, make_mechanism
 from node.task.load import load_task
 from node.training.trainer import shapes
-from scenarios.engines.room import LocalRoom
-from scenarios.study.cells import Outcome
 from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import SwarmCell, Teller, lowest_figures, privacy_facts
 from scenarios.swarms.progress import PeerProgress
 from scenarios.swarms.replay import OneByOne, Swarm, Together, datasets_of, seeded_words
-from scenarios.swarms.results import SwarmResults
 from tests.unit.scenarios.conftest import ROUNDS as SWARM_ROUNDS
 from tests.unit.scenarios.conftest import ledger
+from tests.unit.scenarios.refusals import refused
+from tests.unit.scenarios.rooms import replayed as run
+from tests.unit.scenarios.rooms import room
 
 PEERS, ROUNDS, TENSORS = 3, 2, 4
 RAW = ("privacy.window_source=raw", "privacy.public_radius=true")
 SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,8,10]", f"train.rounds={ROUNDS}")
 SALT = 7
+CLASSIC = "privacy.calibration=linear-classic"
 
 
 def cell(*overrides: str, arm: str = "arm", peers: int = PEERS) -> SwarmCell:
@@ -39,14 +39,6 @@ def cell(*overrides: str, arm: str = "arm", peers: int = PEERS) -> SwarmCell:
 
 def private(mechanism: str, *overrides: str, arm: str = "arm") -> SwarmCell:
     return cell(f"privacy.mechanism={mechanism}", *overrides, arm=arm)
-
-
-def room() -> LocalRoom:
-    return LocalRoom(Path("nowhere"), 1, lambda number, figure: None)
-
-
-def run(one: SwarmCell) -> Outcome:
-    return one.replay(room())
 
 
 def swarm_of(one: SwarmCell) -> Swarm:
@@ -62,18 +54,12 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-# -- training ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "overrides",
     [
         (),
-        ("train.epochs=2", "train.batch_size=16"),
-        ("train.momentum=0.0",),
-        ("train.weight_decay=0.1",),
-        ("train.grad_clip=0.1",),
-        ("task.seed=3",),
+        ("train.epochs=2", "train.batch_size=16", "train.weight_decay=0.1"),
+        ("train.momentum=0.0", "train.grad_clip=0.1", "task.seed=3"),
     ],
 )
 def test_peers_trained_together_end_as_their_own_trainers_do(overrides: tuple[str, ...]) -> None:
@@ -106,7 +92,7 @@ def test_what_is_not_plain_is_trained_peer_by_peer(overrides: tuple[str, ...]) -
     assert len(swarm.offers) == PEERS
 
 
-def test_a_task_of_numbers_has_r_squared(tmp_path: Path) -> None:
+def test_a_task_of_numbers_has_r_squared_and_diverging_is_one_line(tmp_path):
     rng = np.random.default_rng(0)
     x = rng.standard_normal((200, 2))
     rows = [f"{a},{b},{2 * a - b + 0.5}" for a, b in x]
@@ -115,6 +101,9 @@ def test_a_task_of_numbers_has_r_squared(tmp_path: Path) -> None:
     model = ("model.class=node.models:Linear", "model.args={inputs=2,outputs=1}", "train.rounds=5")
     task = load_task("digits", [*source, *model, "train.learning_rate=0.05"])
     assert run(SwarmCell("numbers", task, PEERS)).final > 0.99
+    with pytest.raises(UserError, match=r"diverged in round 1; lower train\.learning_rate = 1000") as said:
+        run(cell("train.learning_rate=1000", "train.weight_decay=1000", "train.epochs=5"))
+    assert "\n" not in str(said.value)
 
 
 def test_weights_by_samples_are_those_of_the_nodes() -> None:
@@ -131,24 +120,9 @@ def test_weights_by_samples_are_those_of_the_nodes() -> None:
     plain.round(1)
     assert len({*weights}) == PEERS
     np.testing.assert_allclose(swarm.base, exact, atol=1e-6)
-    assert np.abs(plain.base - exact).max() > 1e-3
-
-
-def test_diverging_is_one_line() -> None:
-    with pytest.raises(UserError, match=r"diverged in round 1; lower train\.learning_rate = 1000") as said:
-        run(cell("train.learning_rate=1000", "train.weight_decay=1000", "train.epochs=5"))
-    assert "\n" not in str(said.value)
-
-
-def test_the_base_moves_by_the_mean_of_the_offers() -> None:
-    swarm = swarm_of(private("ldp"))
-    before = swarm.base
-    swarm.round(1)
-    mean = np.mean([offer.vector for offer in swarm.offers], axis=0)
-    np.testing.assert_allclose(swarm.base - before, mean, atol=1e-5)
-
-
-# -- privacy -----------------------------------------------------------------------------------------------
+    mean = start + np.mean(np.array(own) - start, axis=0)
+    np.testing.assert_allclose(plain.base, mean, atol=1e-6)
+    assert np.abs(mean - exact).max() > 1e-3
 
 
 @pytest.mark.parametrize("mechanism", ["dp-sgd", "aldp"])
@@ -165,33 +139,19 @@ def test_every_peer_is_charged_as_its_ledger_would_be(mechanism: str) -> None:
         assert not member.can_train
 
 
-def test_rounds_beyond_the_budget_leave_the_model_as_it_is() -> None:
-    swarm = swarm_of(private("ldp"))
-    swarm.round(1)
-    swarm.round(2)
-    base, offers = swarm.base, swarm.offers
-    swarm.round(3)
-    assert swarm.base is base
-    assert swarm.offers is offers
-
-
-def test_peers_stop_each_at_the_end_of_its_own_budget() -> None:
-    """The mean is over those that offer; the others still learn it."""
-    swarm = swarm_of(private("aldp", "privacy.window_source=aggregate"))
-    swarm.members[0]._ledger = Ledger.of(swarm.members[0].mechanism.per_offer * ROUNDS)
-    swarm.round(1)
-    assert len(swarm.offers) == PEERS - 1
-    assert [len(member.memory[0]) for member in swarm.members] == [1, 1, 1]
-
-
-def test_an_adaptive_radius_is_remembered_from_offer_to_offer() -> None:
+def test_an_adaptive_radius_is_remembered_and_peers_stop_at_the_end_of_their_own_budgets():
     swarm = swarm_of(private("aldp", *RAW, "privacy.clipping_radius=100"))
     for number in (1, 2):
         swarm.round(number)
         assert [len(member.memory[0]) for member in swarm.members] == [number] * PEERS
     radii = [offer.radius for offer in swarm.offers]
     assert len(set(radii)) == PEERS
-    assert swarm.mean_of("radius") == pytest.approx(np.mean(radii))  # type: ignore[arg-type]
+    assert swarm.mean_of("radius") == pytest.approx(np.mean(radii))
+    swarm = swarm_of(private("aldp", "privacy.window_source=aggregate"))
+    swarm.members[0]._ledger = Ledger.of(swarm.members[0].mechanism.per_offer * ROUNDS)
+    swarm.round(1)
+    assert len(swarm.offers) == PEERS - 1
+    assert [len(member.memory[0]) for member in swarm.members] == [1, 1, 1]
 
 
 def test_what_an_aggregate_teaches_is_remembered() -> None:
@@ -223,15 +183,6 @@ def test_no_two_peers_and_no_two_arms_have_the_same_noise() -> None:
     assert len({out.tobytes() for out in words}) == 3
 
 
-def test_more_noise_learns_less() -> None:
-    longer = ("train.learning_rate=0.5", "train.rounds=4")
-    loud, quiet = (private("dp-sgd", f"privacy.epsilon={epsilon}", *longer) for epsilon in (0.1, 50))
-    assert run(loud).final < run(quiet).final
-
-
-# -- the cell ----------------------------------------------------------------------------------------------
-
-
 def test_the_same_cell_gives_the_same_whatever_ran_before_and_however_many_threads(two_threads: None) -> None:
     one = private("aldp")
     first = run(one)
@@ -243,13 +194,14 @@ def test_the_same_cell_gives_the_same_whatever_ran_before_and_however_many_threa
     assert run(one.seeded(1)).facts["model sha256"] != first.facts["model sha256"]
 
 
-def test_a_cell_says_each_round() -> None:
+def test_a_cell_says_each_round_and_what_it_does_not_promise() -> None:
     said: list[tuple[int, float]] = []
-    outcome = cell().replay(
-        LocalRoom(Path("nowhere"), 1, lambda number, figure: said.append((number, figure)))
-    )
+    outcome = cell().replay(room(say=lambda number, figure: said.append((number, figure))))
     assert said == [(1, outcome.figures[0]), (2, outcome.figures[1])]
     assert outcome.seconds > 0
+    names = ("epsilon", "stated", "delta", "unit", "radius", "noise_std")
+    assert [outcome.facts[name] for name in names] == [None] * 6
+    assert "no noise" in str(outcome.facts["protects"])
 
 
 def test_facts_are_those_of_the_ledger_and_of_the_last_offers() -> None:
@@ -257,8 +209,6 @@ def test_facts_are_those_of_the_ledger_and_of_the_last_offers() -> None:
     facts = run(private("aldp", *classic, "privacy.clipping_radius=0.5")).facts
     assert facts["stated"] == 8.0
     epsilon, noise_std = facts["epsilon"], facts["noise_std"]
-    assert isinstance(epsilon, float)
-    assert isinstance(noise_std, float)
     assert epsilon > 8.0, "the classic formula is false at 4 a round, and four tensors have it each"
     assert (facts["delta"], facts["radius"]) == (1e-5, 0.5)
     multiplier = classic_noise_multiplier(8.0 / ROUNDS, 1e-5 / ROUNDS, replay=True)
@@ -268,27 +218,16 @@ def test_facts_are_those_of_the_ledger_and_of_the_last_offers() -> None:
     assert "the clipping radii" in str(facts["outside"])
 
 
-def test_facts_without_privacy() -> None:
-    facts = run(cell()).facts
-    assert [facts[name] for name in ("epsilon", "stated", "delta", "unit", "radius", "noise_std")] == [
-        None
-    ] * 6
-    assert "no noise" in str(facts["protects"])
-
-
-def test_a_mechanism_of_ones_own_is_an_arm() -> None:
+def test_a_mechanism_of_ones_own_is_an_arm_and_an_infinite_epsilon_is_none():
     facts = run(private("tests.own_mechanisms:Counting", "privacy.epsilon=20")).facts
     assert facts["protects"] == "a half of your update stays at home"
     assert facts["epsilon"] == spent(Ledger.of([Gaussian(1.0)] * ROUNDS), 1e-5).epsilon
-
-
-def test_an_infinite_epsilon_is_none() -> None:
     found = privacy_facts({**ledger("aldp", float("inf"))}, "")
     assert (found["epsilon"], found["stated"]) == (None, 8.0)
     json.dumps(found, allow_nan=False)
 
 
-def test_two_descriptions_are_equal_exactly_for_the_same_arm() -> None:
+def test_descriptions_are_equal_exactly_for_the_same_arm_and_any_key_can_be_changed():
     one = private("aldp")
     described = json.loads(json.dumps(one.describe(), allow_nan=False))
     assert described == json.loads(json.dumps(one.seeded(5).describe()))
@@ -296,9 +235,6 @@ def test_two_descriptions_are_equal_exactly_for_the_same_arm() -> None:
     others = [one.among(4), one.lasting(3), one.changed({"privacy": {"epsilon": 9}})]
     assert all(json.loads(json.dumps(other.describe())) != described for other in others)
     assert pickle.loads(pickle.dumps(one)) == one
-
-
-def test_any_key_of_the_task_can_be_changed_and_the_rest_stays() -> None:
     one = private("aldp", "aggregation.group_timeout_s=9", "data.test_fraction=0.3", "train.grad_clip=3")
     other = one.changed({"privacy": {"epsilon": 2.5}, "model": {"class": "node.models:Linear"}})
     assert (other.task.privacy.epsilon, other.task.privacy.mechanism) == (2.5, "aldp")
@@ -316,52 +252,32 @@ def test_any_key_of_the_task_can_be_changed_and_the_rest_stays() -> None:
         ({"ray": {"address": "auto"}}, "'ray' is not a known section"),
         ({"task": {"seed": 3}}, "--set task.seed=3: --seed"),
         ({"train": {"rounds": 0}}, "train.rounds = 0"),
+        (2, "--peers 2: allowed are 3 (aggregation.min_participants) to 64"),
+        (65, "--peers 65: allowed are 3 (aggregation.min_participants) to 64"),
     ],
 )
-def test_what_cannot_be_changed_is_one_line(table: dict[str, dict[str, object]], said: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        cell().changed(table)
-    assert said in str(refused.value)
-    assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("peers", [2, 65])
-def test_a_swarm_has_3_to_64_peers(peers: int) -> None:
-    with pytest.raises(
-        ConfigError, match=rf"--peers {peers}: allowed are 3 \(aggregation.min_participants\) to 64"
-    ):
-        cell().among(peers)
+def test_what_cannot_be_changed_is_one_line(table: dict[str, dict[str, object]] | int, said: str) -> None:
+    with refused(said):
+        cell().among(table) if isinstance(table, int) else cell().changed(table)
 
 
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        (
-            (
-                "privacy.mechanism=aldp",
-                "privacy.calibration=linear-classic",
-                "privacy.window_source=aggregate",
-            ),
-            "raw",
-        ),
+        (("privacy.mechanism=aldp", CLASSIC, "privacy.window_source=aggregate"), "raw"),
         (("privacy.mechanism=tests.own_mechanisms:Raising",), "the noise machine is out of order"),
         (("model.args.sizes=[3,10]",), "does not take rows of 64"),
         (("data.source='nowhere.csv'",), "nowhere.csv"),
     ],
 )
 def test_what_cannot_run_is_found_before(overrides: tuple[str, ...], said: str) -> None:
-    with pytest.raises(ConfigError) as refused:
+    with refused(said):
         cell(*overrides).check(room())
-    assert said in str(refused.value)
-    assert "\n" not in str(refused.value)
     cell().check(room())
     assert cell().data_sets == ()
 
 
-# -- real nodes --------------------------------------------------------------------------------------------
-
-
-def test_the_figures_of_real_nodes_are_the_lowest_of_each_round(results: SwarmResults) -> None:
+def test_the_figures_of_real_nodes_are_the_lowest_of_each_round_and_said_when_all_have_ended_it(results):
     third = results.peers[2]
     worse = replace(third.rounds[4], accuracy=0.01)
     missing = replace(third, rounds=(*third.rounds[:4], worse, *third.rounds[6:]))
@@ -373,9 +289,6 @@ def test_the_figures_of_real_nodes_are_the_lowest_of_each_round(results: SwarmRe
         *expected[1:3],
         *expected[2:3] * 2,
     )
-
-
-def test_each_round_of_real_nodes_is_said_once_when_all_have_ended_it() -> None:
     said: list[tuple[int, float]] = []
     teller = Teller(lambda number, figure: said.append((number, figure)))
     teller.stage("starting")

@@ -1,7 +1,5 @@
 """Real nodes on rows that they are handed: what they get, their figures, and what a step costs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -53,13 +51,7 @@ def test_the_cost_of_steps_is_a_median_without_the_first_round(results: SwarmRes
     summary = results.peers[0].summary
     rounds = (a_round(1, 0.5, bytes_sent=90_000), a_round(2, 0.6, steps_failed=2), a_round(3, 0.6, steps=0))
     facts = node_facts(peers(), (PeerRun(0, rounds, summary),))
-    assert facts == {
-        HONEST: 2,
-        FACTOR: 5 / 3,
-        STEP_S: pytest.approx(0.3),
-        STEP_BYTES: 3000,
-        FAILED: 2,
-    }
+    assert facts == {HONEST: 2, FACTOR: 5 / 3, STEP_S: pytest.approx(0.3), STEP_BYTES: 3000, FAILED: 2}
     few = node_facts(peers(), (PeerRun(0, rounds[:1], summary),))
     assert (few[STEP_S], few[STEP_BYTES]) == (None, None)
     assert node_facts(peers(LOCAL), (PeerRun(0, rounds, summary),)) == {}

@@ -1,7 +1,5 @@
 """Features of a frozen body for a whole data set: those of the model, computed once and kept."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 
@@ -47,9 +45,7 @@ SCATTERING: Table = {
 }
 
 
-def test_features_and_their_head_are_the_model_and_are_computed_once(
-    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_features_and_their_head_are_the_model_and_are_computed_once(images, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     cell = PeersCell("arm", SCATTERING, "mnist", ACCURACY, peers=3)
     dataset = room(images).dataset("mnist", 0)
@@ -73,22 +69,17 @@ def test_features_and_their_head_are_the_model_and_are_computed_once(
     assert len(cell.replay(room(images)).figures) == 2
 
 
-def test_a_model_without_body_keeps_its_rows() -> None:
+def test_a_model_without_body_keeps_its_rows_and_only_scattering_has_one():
     dataset = room().dataset("digits", 0)
     task, same = with_features(peers().task, dataset)
     assert same is dataset
     assert task == peers().task
-
-
-def test_only_scattering_has_a_body_here() -> None:
     table = {**SHARED, "model": {**MODEL, "body": "layers.0"}}
     with pytest.raises(ConfigError, match="allowed: Scattering"):
         with_features(peers(table).task, room().dataset("digits", 0))
 
 
-def test_features_that_cannot_be_kept_are_one_line(
-    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_features_that_cannot_be_kept_are_one_line(images, tmp_path, monkeypatch):
     (tmp_path / "cache").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     cell = PeersCell("arm", SCATTERING, "mnist", ACCURACY, peers=3)

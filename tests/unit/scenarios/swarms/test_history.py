@@ -11,12 +11,6 @@ def text(number: int, **changes: object) -> str:
     return json.dumps({**LINE, "round": number, **changes}) + "\n"
 
 
-def test_a_phase_without_bytes_has_none() -> None:
-    parsed = parse_round(text(1))
-    assert parsed is not None
-    assert (parsed.phases["train"].seconds, parsed.phases["train"].bytes_sent) == (0.25, 0)
-
-
 def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     tail = Tail(path)
@@ -29,24 +23,18 @@ def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
     assert [entry.round for entry in tail.read()] == [2]
 
 
-def test_a_line_that_a_killed_node_left_is_passed_over(tmp_path: Path) -> None:
+def test_a_line_of_a_killed_node_is_passed_over_and_of_a_round_written_twice_the_later_counts(tmp_path):
     path = tmp_path / "history.jsonl"
     path.write_text(text(1) + text(2)[:20] + "\n" + '"no object"\n' + text(2))
     assert [entry.round for entry in read_history(path)] == [1, 2]
-
-
-def test_of_a_round_written_twice_the_later_counts() -> None:
     lines = [parse_round(text(2)), parse_round(text(1)), parse_round(text(2, outcome="fallback"))]
     ordered = by_round([entry for entry in lines if entry is not None])
     assert [(entry.round, entry.outcome) for entry in ordered] == [(1, "aggregated"), (2, "fallback")]
-
-
-def test_no_files_is_no_rounds_and_no_summary(tmp_path: Path) -> None:
-    assert read_history(tmp_path / "history.jsonl") == ()
+    assert read_history(tmp_path / "none.jsonl") == ()
     assert read_summary(tmp_path / "summary.json") is None
 
 
-def test_the_metric_of_all_rows_is_read_where_it_is_the_headline():
+def test_the_metric_of_all_rows_is_read_where_it_is_the_headline_and_bytes_where_there_are_any():
     swarm = {"metric": "auc", "value": 0.75}
     same, other, none = (
         parse_round(json.dumps({**LINE, "metric": metric, "value": 0.7, "swarm": found}))
@@ -56,3 +44,5 @@ def test_the_metric_of_all_rows_is_read_where_it_is_the_headline():
     assert (same.metric, same.value) == ("auc", 0.7)
     old = parse_round(json.dumps(LINE))
     assert (old.metric, old.value) == ("accuracy", 0.5)
+    parsed = parse_round(text(1))
+    assert (parsed.phases["train"].seconds, parsed.phases["train"].bytes_sent) == (0.25, 0)

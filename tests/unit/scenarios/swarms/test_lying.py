@@ -1,11 +1,8 @@
 """Swarms with liars: who lies, how, when; the effect of groups and gates; the arms and their claims."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +11,6 @@ from mechanisms.noise.randomness import SeededWords
 from mechanisms.servers.group_median import group_median
 from node.errors import ConfigError
 from node.task.load import load_task
-from scenarios.engines.room import LocalRoom
 from scenarios.study.cells import Outcome
 from scenarios.study.sweep import Sweep
 from scenarios.study.threads import one_thread
@@ -24,6 +20,8 @@ from scenarios.swarms.replay import datasets_of
 from scenarios.systems.rpfl import lying
 from scenarios.systems.rpfl.lying import ARMS, CLAIMS
 from tests.own_studies import STUDY
+from tests.unit.scenarios.rooms import replayed as run
+from tests.unit.scenarios.rooms import room
 
 PEERS, SALT = 9, 7
 SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,8,10]", "train.rounds=3")
@@ -35,29 +33,33 @@ def cell(lie: Lie, groups: int, *overrides: str) -> LyingSwarmCell:
     return LyingSwarmCell(SwarmCell("arm", load_task("digits", [*SMALL, *overrides]), PEERS), lie, groups)
 
 
-def run(one: LyingSwarmCell | SwarmCell) -> Outcome:
-    return one.replay(LocalRoom(Path("nowhere"), 1, lambda number, figure: None))
-
-
 def swarm_of(one: LyingSwarmCell) -> LyingSwarm:
     return LyingSwarm(one.of.task, datasets_of(one.of.task, one.of.peers), SALT, one.lie, one.groups)
 
 
-# -- lies --------------------------------------------------------------------------------------------------
-
-
-def test_where_nobody_lies_one_sum_is_the_swarm_bit_for_bit() -> None:
+def test_where_nobody_lies_one_sum_is_the_swarm_and_a_cell_gives_the_same_twice():
     one = cell(HONEST, 1)
     assert run(one).facts["model sha256"] == run(one.of).facts["model sha256"]
     gated = cell(HONEST, 1, GATE)
     assert run(gated).facts["model sha256"] == run(one).facts["model sha256"], "a gate that refuses nothing"
+    one = cell(ONE_LIAR, 3, GATE)
+    first, again = run(one), run(one)
+    assert (first.figures, first.facts, first.series) == (again.figures, again.facts, again.series)
+    other = replace(one, of=replace(one.of, arm="other"))
+    assert run(other).facts["model sha256"] != first.facts["model sha256"]
 
 
-def test_liars_follow_from_the_seed_and_more_liars_are_all_of_fewer() -> None:
+def test_liars_follow_from_the_seed_and_lie_in_their_rounds_and_no_others():
     few, more = Lie(2 / 15), Lie(5 / 15)
     assert [len(lie.liars(15, 0)) for lie in (HONEST, few, more)] == [0, 2, 5]
     assert few.liars(15, 0) < more.liars(15, 0)
     assert len({few.liars(15, seed) for seed in range(9)}) > 1
+    one = cell(ONE_LIAR, 1)
+    honest = run(replace(one, lie=HONEST)).figures
+    assert run(one).figures[0] == honest[0]
+    assert run(one).figures[1] < honest[1]
+    late = replace(one, lie=replace(ONE_LIAR, first=4, last=9))
+    assert run(late).figures == honest
 
 
 @pytest.mark.parametrize(("forgery", "factor"), [("sign-flipped", -10.0), ("scaled", 10.0)])
@@ -74,18 +76,6 @@ def test_a_liar_sends_what_it_learned_forged_and_cut_to_the_bound(forgery: str, 
                 expected = forged if (peer, number) == (liar, 2) else true.vector
                 np.testing.assert_allclose(sent.vector, expected, atol=1e-5)
     assert np.abs(lying.offers[liar].vector).max() == np.float32(0.05)
-
-
-def test_a_liar_lies_in_its_rounds_and_no_others() -> None:
-    one = cell(ONE_LIAR, 1)
-    honest = run(replace(one, lie=HONEST)).figures
-    assert run(one).figures[0] == honest[0]
-    assert run(one).figures[1] < honest[1]
-    late = replace(one, lie=replace(ONE_LIAR, first=4, last=9))
-    assert run(late).figures == honest
-
-
-# -- defences ----------------------------------------------------------------------------------------------
 
 
 def test_groups_move_the_base_by_the_median_of_their_means() -> None:
@@ -139,17 +129,6 @@ def test_facts_say_what_a_defence_costs_and_did() -> None:
     assert sum_only.facts["epsilon"] is None
 
 
-def test_the_same_cell_gives_the_same_and_another_arm_other_groups() -> None:
-    one = cell(ONE_LIAR, 3, GATE)
-    first, again = run(one), run(one)
-    assert (first.figures, first.facts, first.series) == (again.figures, again.facts, again.series)
-    other = replace(one, of=replace(one.of, arm="other"))
-    assert run(other).facts["model sha256"] != first.facts["model sha256"]
-
-
-# -- the cell ----------------------------------------------------------------------------------------------
-
-
 def test_two_descriptions_are_equal_exactly_for_the_same_arm() -> None:
     one = cell(ONE_LIAR, 3)
     described = json.loads(json.dumps(one.describe(), allow_nan=False))
@@ -173,14 +152,10 @@ def test_two_descriptions_are_equal_exactly_for_the_same_arm() -> None:
     ],
 )
 def test_what_can_not_be_run_is_one_line_before(groups: int, overrides: tuple[str, ...], said: str) -> None:
-    room = LocalRoom(Path("nowhere"), 1, lambda number, figure: None)
     with pytest.raises(ConfigError, match=said) as refused:
-        cell(HONEST, groups, *overrides).check(room)
+        cell(HONEST, groups, *overrides).check(room())
     assert "\n" not in str(refused.value)
-    cell(HONEST, 3).check(room)
-
-
-# -- arms and claims ---------------------------------------------------------------------------------------
+    cell(HONEST, 3).check(room())
 
 
 def sweep(figures: dict[str, Outcome]) -> Sweep:
@@ -212,14 +187,6 @@ AS_MEASURED = {
 }
 
 
-def test_the_claims_hold_for_what_was_measured_and_are_left_out_without_their_arms() -> None:
-    for claim in CLAIMS:
-        verdict = claim.judge(sweep(AS_MEASURED))
-        assert verdict is not None
-        assert verdict.holds, (claim.name, verdict.numbers)
-        assert claim.judge(sweep({})) is None
-
-
 @pytest.mark.parametrize(
     ("claim", "changed"),
     [
@@ -236,28 +203,17 @@ def test_the_claims_hold_for_what_was_measured_and_are_left_out_without_their_ar
     ],
 )
 def test_each_claim_can_turn_out_false(claim: int, changed: dict[str, Outcome]) -> None:
+    assert CLAIMS[claim].judge(sweep({})) is None
+    assert CLAIMS[claim].judge(sweep(AS_MEASURED)).holds
     verdict = CLAIMS[claim].judge(sweep(AS_MEASURED | changed))
-    assert verdict is not None
     assert not verdict.holds
 
 
-def test_a_short_run_says_nothing_of_a_lie_that_never_came() -> None:
-    short = {name: replace(outcome, figures=outcome.figures[:5]) for name, outcome in AS_MEASURED.items()}
-    assert CLAIMS[3].judge(sweep(short)) is None
-
-
-def test_every_defence_stands_under_every_lie_and_all_can_be_run() -> None:
+def test_every_defence_stands_under_every_lie_and_a_short_run_says_nothing_of_one_that_never_came():
     names = [cell.arm for cell in ARMS]
     assert len(set(names)) == len(names) == 20
     for one in ARMS:
-        one.cell.check(LocalRoom(Path("nowhere"), 1, lambda number, figure: None))
+        one.cell.check(room())
         assert set(one.arm) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
-
-
-def test_a_single_lie_is_undone_in_the_arms_as_they_are() -> None:
-    """One seed, and as many rounds as that claim needs."""
-    wanted = (arm("sum", "once"), arm("gate", "once"), arm("gate", "honest"))
-    outcomes = {one.arm: run(one.lasting(11).cell) for one in ARMS if one.arm in wanted}
-    verdict = CLAIMS[3].judge(sweep(outcomes))
-    assert verdict is not None
-    assert verdict.holds, verdict.numbers
+    short = {name: replace(outcome, figures=outcome.figures[:5]) for name, outcome in AS_MEASURED.items()}
+    assert CLAIMS[3].judge(sweep(short)) is None

@@ -17,17 +17,11 @@ def test_a_peer_is_started_as_the_command_line_would_start_it(tmp_path: Path) ->
     assert node_options(swarm, 1, ENDPOINTS) == parse_arguments(line.split())
 
 
-def test_a_swarm_is_given_longer_than_any_round_can_take(tmp_path: Path) -> None:
+def test_a_swarm_is_given_long_enough_and_the_compiler_only_for_an_optimiser_that_loads_it(tmp_path):
     swarm = SwarmPlan(plan(Request()).task, 3, 7, tmp_path)
     caps = swarm.task.aggregation
     assert swarm.stall_s > caps.group_timeout_s + caps.shares_timeout_s + caps.sums_timeout_s
-
-
-def test_no_two_peers_of_any_two_seeds_have_the_same_order_of_rows() -> None:
-    tasks = [plan(Request(seed=seed)).task for seed in range(3)]
-    assert len({batch_seed(task, 5, peer) for task in tasks for peer in range(5)}) == 15
-
-
-def test_the_warm_parent_loads_torchs_compiler_only_for_an_optimiser_that_would() -> None:
     tasks = [plan(Request(overrides=(f"train.optimizer={name}",))).task for name in ("sgd", "adam")]
     assert ["torch._dynamo" in preload(task) for task in tasks] == [False, True]
+    tasks = [plan(Request(seed=seed)).task for seed in range(3)]
+    assert len({batch_seed(task, 5, peer) for task in tasks for peer in range(5)}) == 15

@@ -1,6 +1,5 @@
 import io
 
-import pytest
 from rich.console import Console
 
 from scenarios.swarms.history import PhaseCost, Round
@@ -20,37 +19,26 @@ def ended(number: int, outcome: str = "aggregated") -> Round:
     return Round(number, outcome, None, 0.5 + number / 100, None, 1, 1, "ab", {"train": PhaseCost(0.1, 0, 0)})
 
 
-def test_a_peers_progress_counts_its_outcomes() -> None:
+def test_a_peers_progress_counts_its_outcomes_and_time_left_from_the_first_news_on():
     assert PeerProgress.of([]) == PeerProgress(0, 0, 0, None)
     assert PeerProgress.of([ended(1), ended(2, "fallback")]) == PeerProgress(2, 1, 1, 0.52)
-
-
-def test_the_line_tells_the_round_that_all_have_ended() -> None:
-    peers = [PeerProgress(4, 4, 0, 0.9), PeerProgress(5, 4, 1, 0.8)]
-    assert (
-        round_line(peers, 20, left_s=32.0)
-        == "round 4/20  accuracy 80.0% to 90.0%  8 aggregated, 1 fell back  0:32 left"
-    )
-
-
-def test_accuracy_is_one_figure_where_the_peers_agree() -> None:
-    assert accuracy_range([PeerProgress(1, 1, 0, 0.9), PeerProgress(1, 1, 0, 0.9)]) == "90.0%"
-    assert accuracy_range([PeerProgress(0, 0, 0, None)]) == "-"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(None, "-:--"), (0.0, "0:00"), (59.6, "1:00"), (125.0, "2:05")]
-)
-def test_clock(seconds: float | None, said: str) -> None:
-    assert clock(seconds) == said
-
-
-def test_time_left_counts_from_the_first_news_on() -> None:
+    said = [clock(seconds) for seconds in (None, 0.0, 59.6, 125.0)]
+    assert said == ["-:--", "0:00", "1:00", "2:05"]
     pace = Pace()
     assert pace.left_s(1, 20, now_s=100.0) is None
     assert pace.left_s(1, 20, now_s=101.0) is None
     assert pace.left_s(6, 20, now_s=105.0) == 14.0
     assert pace.left_s(20, 20, now_s=120.0) == 0.0
+
+
+def test_the_line_tells_the_round_that_all_have_ended_and_one_figure_where_the_peers_agree():
+    peers = [PeerProgress(4, 4, 0, 0.9), PeerProgress(5, 4, 1, 0.8)]
+    assert (
+        round_line(peers, 20, left_s=32.0)
+        == "round 4/20  accuracy 80.0% to 90.0%  8 aggregated, 1 fell back  0:32 left"
+    )
+    assert accuracy_range([PeerProgress(1, 1, 0, 0.9), PeerProgress(1, 1, 0, 0.9)]) == "90.0%"
+    assert accuracy_range([PeerProgress(0, 0, 0, None)]) == "-"
 
 
 def test_without_a_terminal_every_round_is_one_line() -> None:

@@ -51,13 +51,7 @@ def test_the_mechanisms_that_the_real_peers_did_not_run_are_replayed(tmp_path, c
     assert len({one.path for one in queue} | {one.log for one in queue}) == 2 * len(compared)
 
 
-def test_replays_have_no_gate_beside_which_an_epsilon_would_not_be_true(tmp_path):
-    plan = swarm_plan(tmp_path, "ldp", "aggregation.loss_gate=0.3", "aggregation.clip=2")
-    assert {one.task.aggregation.loss_gate for one in replays(plan, plan.task.privacy.mechanism)} == {None}
-    assert {one.task.aggregation.clip for one in replays(plan, plan.task.privacy.mechanism)} == {2.0}
-
-
-def test_a_replay_has_the_peers_and_the_budget_and_is_calibrated_exactly(tmp_path):
+def test_a_replay_has_the_peers_and_the_budget_an_exact_calibration_and_no_gate(tmp_path):
     classic = ("privacy.calibration=linear-classic", "privacy.public_radius=true")
     plan = swarm_plan(tmp_path, "aldp", *classic, "privacy.epsilon=3")
     for one in replays(plan, plan.task.privacy.mechanism):
@@ -65,6 +59,9 @@ def test_a_replay_has_the_peers_and_the_budget_and_is_calibrated_exactly(tmp_pat
         assert (one.task.privacy.calibration, one.task.privacy.epsilon) == ("exact", 3.0)
         assert not one.task.privacy.public_radius
         assert one.task.train == plan.task.train
+    plan = swarm_plan(tmp_path, "ldp", "aggregation.loss_gate=0.3", "aggregation.clip=2")
+    assert {one.task.aggregation.loss_gate for one in replays(plan, plan.task.privacy.mechanism)} == {None}
+    assert {one.task.aggregation.clip for one in replays(plan, plan.task.privacy.mechanism)} == {2.0}
 
 
 @pytest.mark.parametrize("mechanism", ["dp-sgd", "aldp", "ldp"])
@@ -103,11 +100,12 @@ def test_no_two_mechanisms_have_the_same_noise(tmp_path):
     assert aldp.values != ldp.values
 
 
-def test_what_gives_no_guarantee_is_not_compared(tmp_path):
-    work = job(tmp_path, "ldp")
-    nothing = replace(work, task=load_task("digits", [*SMALL]))
+def test_what_gives_no_guarantee_is_not_compared_and_without_privacy_nothing_is_replayed(tmp_path):
+    nothing = replace(job(tmp_path, "ldp"), task=load_task("digits", [*SMALL]))
     with pytest.raises(ValueError, match="none gives no guarantee"):
         replay(nothing)
+    assert run_replays(swarm_plan(tmp_path, "none"), "none", silent(), work) == ()
+    assert not (tmp_path / "baselines").exists()
 
 
 def test_a_curve_is_left_as_json_and_read_again_instead_of_replayed(tmp_path, capsys):
@@ -121,8 +119,3 @@ def test_a_curve_is_left_as_json_and_read_again_instead_of_replayed(tmp_path, ca
     assert [curve.mechanism for curve in curves] == ["aldp", "ldp"]
     assert all(isinstance(curve, PrivateCurve) for curve in curves)
     assert list(curves[1].values) == written["values"]
-
-
-def test_without_privacy_nothing_is_replayed(tmp_path):
-    assert run_replays(swarm_plan(tmp_path, "none"), "none", silent(), work) == ()
-    assert not (tmp_path / "baselines").exists()

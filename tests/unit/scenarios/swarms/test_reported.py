@@ -1,13 +1,11 @@
 """Facts and series of swarms: bytes by the formulas of docs/protocol.md, epsilon by round, peers."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from node.task.load import load_task
 from node.task.sections import AggregationSection
-from scenarios.engines.room import LocalRoom
 from scenarios.study.client_accuracy import SPREAD, TENTH, WORST
 from scenarios.study.costs import DOWN, EPSILON, MEASURED, TRAFFIC, UP, epsilon_after
 from scenarios.study.skew import CLIENTS, DISTANCE, MOST
@@ -19,6 +17,7 @@ from scenarios.swarms.replay import datasets_of
 from scenarios.swarms.reported import measured_facts, measured_series, peer_facts
 from scenarios.swarms.traffic import sum_bytes
 from tests import dealt_cells
+from tests.unit.scenarios.rooms import replayed
 
 SECTION = AggregationSection()
 SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,8,10]", "train.rounds=3")
@@ -27,10 +26,6 @@ D = 64 * 8 + 8 + 8 * 10 + 10
 
 def swarm(*overrides: str) -> SwarmCell:
     return SwarmCell("arm", load_task("digits", (*SMALL, *overrides)), 5)
-
-
-def replayed(cell):
-    return cell.replay(LocalRoom(Path("none"), 1, lambda number, figure: None))
 
 
 @pytest.mark.parametrize(
@@ -65,29 +60,23 @@ def test_a_private_swarm_tells_of_its_peers_and_spends_epsilon_until_its_budget_
     assert outcome.facts[SPREAD] > 0
 
 
-def test_the_weight_of_an_update_is_a_word_more() -> None:
-    weighted = swarm("aggregation.weighting=samples", "aggregation.sample_cap=100")
-    assert replayed(weighted).facts[UP] == sum_bytes(SECTION, D + 1, 5)
-
-
-def test_without_privacy_there_is_no_epsilon_by_round_and_groups_send_less() -> None:
+def test_without_privacy_there_is_no_epsilon_groups_send_less_and_a_weight_is_a_word_more():
     plain = replace(swarm(), peers=9)
     lying = LyingSwarmCell(plain, Lie(1 / 9), 3)
     one, grouped = replayed(plain), replayed(lying)
     assert EPSILON not in one.series
     assert grouped.facts[UP] == sum_bytes(SECTION, D, 3) < one.facts[UP] == sum_bytes(SECTION, D, 9)
+    weighted = swarm("aggregation.weighting=samples", "aggregation.sample_cap=100")
+    assert replayed(weighted).facts[UP] == sum_bytes(SECTION, D + 1, 5)
 
 
-def test_steps_are_a_sum_each_and_a_server_with_all_rows_has_no_clients() -> None:
+def test_steps_are_a_sum_each_a_server_has_no_clients_and_numbers_have_sizes_alone():
     steps, server = replayed(dealt_cells.peers()), replayed(dealt_cells.server())
     assert steps.facts[UP] == 3 * sum_bytes(SECTION, 610, 5)
     assert len(steps.series[EPSILON]) == 2
     assert steps.facts[CLIENTS] == 5
     assert UP not in server.facts
     assert CLIENTS not in server.facts
-
-
-def test_numbers_as_targets_have_sizes_alone() -> None:
     rows = datasets_of(swarm().task, 5)
     facts = peer_facts([replace(one, classes=None) for one in rows], {})
     assert facts[CLIENTS] == 5

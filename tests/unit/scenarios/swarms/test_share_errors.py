@@ -4,7 +4,6 @@ import json
 import pickle
 from dataclasses import replace
 from itertools import pairwise, permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,10 +13,10 @@ from node.task.load import load_task
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.crypto.sealing import derive
 from protocol.vectors.pieces import PIECE_WORDS
-from scenarios.engines.room import LocalRoom
 from scenarios.swarms.cells import SwarmCell
 from scenarios.swarms.share_errors import ShareErrorCell, mean_by_shares, share_errors
 from tests.parts import completed, machines, mean_of, members, rand, vector
+from tests.unit.scenarios.rooms import room
 
 SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,8,10]", "train.rounds=2")
 
@@ -42,7 +41,7 @@ def cell(*overrides: str) -> ShareErrorCell:
 
 def run(one: ShareErrorCell, said: list[tuple[int, float]] | None = None):
     told = [] if said is None else said
-    return one.replay(LocalRoom(Path("nowhere"), 1, lambda number, figure: told.append((number, figure))))
+    return one.replay(room(say=lambda number, figure: told.append((number, figure))))
 
 
 @pytest.mark.parametrize("kind", ["seed", "ring", "float"])
@@ -51,24 +50,21 @@ def test_the_mean_is_the_one_that_machines_come_to(kind: str, count: int, dimens
     settings = ShareSettings(kind, 4.0, 100.0)
     vectors = [vector(number, dimension) for number in range(count)]
     theirs = mean_of(completed(machines(count, dimension, settings), vectors)[0])
-    ours = mean_by_shares(vectors, settings.for_group(count), Handed(count))  # type: ignore[arg-type]
+    ours = mean_by_shares(vectors, settings.for_group(count), Handed(count))
     if kind == "float":  # they add shares in the order of arrival: the last bits may differ
         np.testing.assert_allclose(ours, theirs, atol=1e-4)
     else:
         assert ours.tobytes() == theirs.tobytes()
 
 
-def test_integers_are_within_the_bound_of_fixed_point() -> None:
-    """A coordinate of the sum is off by less than n/s (fixed_point), and float32 rounds the mean."""
+def test_errors_are_distances_from_the_true_mean_within_the_bound_of_fixed_point():
     vectors = [vector(number, 400) for number in range(5)]
     shares = ShareSettings("ring", 4.0, 100.0).for_group(5)
     errors = share_errors(vectors, shares, np.random.default_rng(0))
-    bound = 1 / shares.encoding.scale + 2.0**-24  # type: ignore[attr-defined]
+    bound = 1 / shares.encoding.scale + 2.0**-24
     assert errors.shape == (400,)
     assert 0 < errors.max() < bound
 
-
-def test_errors_are_distances_from_the_true_mean() -> None:
     class Off:
         """Makes every mean off by -0.25."""
 
@@ -78,7 +74,7 @@ def test_errors_are_distances_from_the_true_mean() -> None:
         def decode(self, total):
             return SHARES.decode(total) - np.float32(0.25)
 
-    errors = share_errors([vector(number) for number in range(3)], Off(), np.random.default_rng(0))  # type: ignore[arg-type]
+    errors = share_errors([vector(number) for number in range(3)], Off(), np.random.default_rng(0))
     np.testing.assert_allclose(errors, 0.25, atol=1e-6)
 
 
@@ -102,7 +98,6 @@ def test_a_cell_gives_a_median_a_round_and_the_same_twice() -> None:
     assert said == list(enumerate(outcome.figures, 1))
     assert (outcome.figures, outcome.facts) == (again.figures, again.facts)
     largest = outcome.facts["largest_error"]
-    assert isinstance(largest, float)
     assert max(outcome.figures) < largest
     assert outcome.facts["median_error"] == pytest.approx(np.median(outcome.figures))
     assert run(one.seeded(1)).figures != outcome.figures
@@ -115,7 +110,7 @@ def test_fixed_point_is_far_more_exact(kind: str) -> None:
     assert run(cell(f"aggregation.shares={kind}")).final < 3e-9
 
 
-def test_a_cell_is_changed_as_its_swarm() -> None:
+def test_a_cell_is_changed_and_checked_as_its_swarm():
     one = cell("aggregation.shares=float")
     changed = one.seeded(3).lasting(5).among(7).changed({"aggregation": {"max_share_value": 9}})
     assert (changed.arm, changed.seed, changed.rounds, changed.of.peers) == ("arm", 3, 5, 7)
@@ -125,12 +120,8 @@ def test_a_cell_is_changed_as_its_swarm() -> None:
     assert json.dumps(one.describe()) == json.dumps(one.seeded(3).describe())
     assert pickle.loads(pickle.dumps(one)) == one
     assert one.data_sets == ()
-
-
-def test_what_cannot_run_is_found_before() -> None:
-    room = LocalRoom(Path("nowhere"), 1, lambda number, figure: None)
-    cell().check(room)
+    cell().check(room())
     with pytest.raises(ConfigError, match=r"nowhere\.csv"):
-        cell("data.source='nowhere.csv'").check(room)
+        cell("data.source='nowhere.csv'").check(room())
     with pytest.raises(ConfigError, match="--peers 2"):
         cell().among(2)

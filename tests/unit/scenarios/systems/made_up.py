@@ -10,8 +10,6 @@ Later patterns win. A change has the same form: `{"ldp-*" = 0.5}` gives arms ano
 differences from others do. The fact "none" is None.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

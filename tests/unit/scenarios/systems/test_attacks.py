@@ -1,9 +1,6 @@
 """What is special about scenario `attacks`: its arms, what can not be asked for, and its pictures."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -21,33 +18,31 @@ SYSTEM = SYSTEMS["attacks"]
 BY_NAME = {arm.arm: arm.cell for arm in ARMS}
 
 
-def test_arms_are_what_they_are_named_for() -> None:
+def test_arms_and_their_training_are_what_they_are_named_for():
     three, node, noised = (BY_NAME[f"inversion-{of}"] for of in ("sum3", "node100-sum3", "epsilon8"))
-    assert isinstance(three, InversionCell)
-    assert isinstance(node, InversionCell)
-    assert isinstance(noised, InversionCell)
     assert (three.updates, three.rows, three.train.epochs, three.train.batch_size) == (3, 1, 1, 1)
     assert (node.updates, node.rows, node.train.epochs, node.train.batch_size) == (3, 100, 2, 16)
     assert (noised.updates, noised.privacy.mechanism, noised.privacy.epsilon) == (1, "ldp", 8)
     assert BY_NAME["membership-epsilon1"].privacy.mechanism == "dp-sgd"
     assert {cell.privacy.delta for cell in BY_NAME.values()} == {1e-5}
     assert {cell.rounds for cell in BY_NAME.values()} == {1}
-
-
-def test_the_attack_and_the_training_are_what_the_factors_say() -> None:
     for arm in ARMS:
         assert arm.factors["attack"] == arm.cell.describe()["kind"]
         if isinstance(arm.cell, InversionCell):
             assert arm.factors["training"] == ("one step" if arm.cell.train.epochs == 1 else "as nodes")
 
 
-def test_a_mechanism_of_one_s_own_is_attacked_by_inversion() -> None:
+def test_one_s_own_mechanism_is_attacked_by_inversion_and_only_adult_needs_a_file(tmp_path):
     cell = own("tests.own_mechanisms:Counting", {"epsilon": 2.0})
     assert (cell.arm, cell.updates, cell.rows) == ("own", 1, 1)
     assert (cell.privacy.mechanism, cell.privacy.epsilon) == ("tests.own_mechanisms:Counting", 2.0)
     assert own("ldp", {"epsilon": 2.0}).privacy.mechanism == "ldp"
     with pytest.raises(ConfigError, match=r"privacy\.mechanism = 'fedadam' is refused"):
         own("fedadam", {})
+    chosen = ("scenario.arms=inversion-bare,membership-none",)
+    assert len(judged(STUDY, Request(data_dir=tmp_path, overrides=chosen)).arms) == 2
+    with pytest.raises(ConfigError, match=r"property-bare: data set adult: .*adult\.data\.gz"):
+        judged(STUDY, Request(data_dir=tmp_path, overrides=("scenario.arms=property-bare",)))
 
 
 @pytest.mark.parametrize(
@@ -63,13 +58,6 @@ def test_what_can_not_be_asked_for_is_one_line(request_: Request, said: str) -> 
     with pytest.raises(ConfigError, match=said) as raised:
         judged(STUDY, request_)
     assert "\n" not in str(raised.value)
-
-
-def test_only_arms_on_adult_need_a_file(tmp_path: Path) -> None:
-    chosen = ("scenario.arms=inversion-bare,membership-none",)
-    assert len(judged(STUDY, Request(data_dir=tmp_path, overrides=chosen)).arms) == 2
-    with pytest.raises(ConfigError, match=r"property-bare: data set adult: .*adult\.data\.gz"):
-        judged(STUDY, Request(data_dir=tmp_path, overrides=("scenario.arms=property-bare",)))
 
 
 def test_pictures_stand_in_a_grid() -> None:

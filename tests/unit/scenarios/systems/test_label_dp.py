@@ -1,7 +1,5 @@
 """What is special about scenario `label-dp`: what its arms state and spend, and what stands in for what."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict
 from pathlib import Path
@@ -18,18 +16,14 @@ from tests.unit.scenarios.systems.made_up import SYSTEMS
 
 SYSTEM = SYSTEMS["label-dp"]
 CELLS = {arm.arm: arm.cell for arm in ARMS}
-once_arm, redrawn_arm, signs_arm = "once-{:g}".format, "redrawn-{:g}".format, "signs-{:g}".format
 
 
-def test_arms_differ_in_what_protects_only() -> None:
+def test_arms_differ_in_what_protects_only_as_the_factors_say():
     plain = asdict(PLAIN)
     for cell in CELLS.values():
         changed = {name for name, value in asdict(cell).items() if value != plain[name]}
         assert changed <= {"arm", "labels", "outputs"}
         assert cell.labels is None or cell.outputs is None
-
-
-def test_labels_or_outputs_are_protected_as_the_factors_say() -> None:
     for arm in ARMS:
         labels, outputs, mechanism = arm.cell.labels, arm.cell.outputs, arm.factors["mechanism"]
         assert (labels is not None) == (mechanism == "label-dp") == ("flips" in arm.factors)
@@ -37,11 +31,18 @@ def test_labels_or_outputs_are_protected_as_the_factors_say() -> None:
         assert labels is None or labels.redrawn == (arm.factors["flips"] == "afresh")
 
 
-def test_learning_is_the_original_s() -> None:
+def test_learning_is_the_original_s_and_what_stands_in_for_what_is_what_is_run():
     descent = PLAIN.network.descent
     assert (descent.learning_rate, descent.adam_epsilon, descent.l2) == (3.5e-4, 1e-8, 8e-5)
     assert asdict(descent.ftrl) == {"learning_rate": 0.05, "l1": 1e-8, "l2": 1e-8, "accumulator": 1.0}
     assert (PLAIN.sizes.embedding, PLAIN.train.batch_size) == (80, 256)
+    said = " ".join(dict(STUDY.stands_in).values())
+    assert f"{PLAIN.rounds} epochs of {math.ceil(7200 / PLAIN.train.batch_size)} steps" in said
+    assert f"batches of {PLAIN.train.batch_size}" in said
+    assert "64, 32, 16 and 8" in said
+    assert PLAIN.sizes.hidden == (64, 32, 16, 8)
+    assert STUDY.data_sets == ("criteo",)
+    assert Path(FILES[0]).parent.name == "criteo"
 
 
 @pytest.mark.parametrize(
@@ -53,34 +54,12 @@ def test_what_arms_state_and_truly_spend(arm: str, stated: float, true: float) -
     assert (facts["stated"], facts["epsilon"]) == (stated, true)
 
 
-def test_more_epochs_cost_redrawn_flips_more_and_memoised_ones_nothing() -> None:
-    once, afresh = (protection_of(CELLS[arm].lasting(30))["epsilon"] for arm in ("once-1", "redrawn-1"))
-    assert (once, afresh) == (1, 30)
-
-
 def test_a_label_mechanism_of_one_s_own_gets_the_usual_parties() -> None:
     cell = own("tests.own_labels:Halving", {"share": 0.5})
     assert (cell.arm, cell.train, cell.sizes) == ("own", PLAIN.train, PLAIN.sizes)
     assert protection_of(cell)["epsilon"] is None
     with pytest.raises(ConfigError, match=r"'fedadam' is no import path; allowed: 'package\.module:Class'"):
         protection_of(own("fedadam", {}))
-
-
-def test_what_flips_keep_and_hide() -> None:
-    assert keeping(1.0) == pytest.approx(math.e / (1 + math.e))
-    assert keeping(0.0) == 0.5
-    assert entropy_of_flips(1.0) == pytest.approx(0.582, abs=5e-4)
-    assert entropy_of_flips(0.0) == pytest.approx(math.log(2))
-
-
-def test_what_stands_in_for_what_is_what_is_run() -> None:
-    said = " ".join(dict(STUDY.stands_in).values())
-    assert f"{PLAIN.rounds} epochs of {math.ceil(7200 / PLAIN.train.batch_size)} steps" in said
-    assert f"batches of {PLAIN.train.batch_size}" in said
-    assert "64, 32, 16 and 8" in said
-    assert PLAIN.sizes.hidden == (64, 32, 16, 8)
-    assert STUDY.data_sets == ("criteo",)
-    assert Path(FILES[0]).parent.name == "criteo"
 
 
 def test_coin_flips_drawn_afresh_may_be_off_by_a_margin_and_those_drawn_once_not() -> None:
@@ -93,8 +72,14 @@ def test_coin_flips_drawn_afresh_may_be_off_by_a_margin_and_those_drawn_once_not
     ]
 
 
-def test_plots_have_what_is_allowed_and_say_what_a_loss_reveals() -> None:
+def test_plots_have_what_is_allowed_and_flips_keep_and_hide():
     once, _, allowed = READINGS.chart(SYSTEM.sweep()).traces
     assert allowed["y"][10] == pytest.approx(keeping(1.0))
     assert list(once["y"]) == pytest.approx([keeping(each) for each in EPSILONS], abs=1e-6)
     assert "release of its own" in LOSSES.chart(SYSTEM.sweep()).caption
+    assert keeping(1.0) == pytest.approx(math.e / (1 + math.e))
+    assert keeping(0.0) == 0.5
+    assert entropy_of_flips(1.0) == pytest.approx(0.582, abs=5e-4)
+    assert entropy_of_flips(0.0) == pytest.approx(math.log(2))
+    once, afresh = (protection_of(CELLS[arm].lasting(30))["epsilon"] for arm in ("once-1", "redrawn-1"))
+    assert (once, afresh) == (1, 30)

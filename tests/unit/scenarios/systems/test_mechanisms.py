@@ -1,67 +1,46 @@
 """What is special about scenario `mechanisms`: both kinds of arms, one's own, and what is drawn."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from node.errors import ConfigError
-from scenarios.engines.room import LocalRoom
 from scenarios.federated.cell import FederatedCell
-from scenarios.frame.report import Ended, render
 from scenarios.frame.spec import Chart
 from scenarios.study.arms import OWN as OWN_FACTORS
 from scenarios.study.arms import Arm
 from scenarios.study.sweep import Sweep
-from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import SwarmCell
-from scenarios.systems.mechanisms.arms import (
-    ARMS,
-    EXACT,
-    FEWER,
-    LINES,
-    MAJORITY,
-    PARTIES,
-    ROW_NORM,
-    STATED,
-    by_proved,
-    by_stated,
-    keeps,
-    of,
-    own,
-)
+from scenarios.systems.mechanisms import arms
 from scenarios.systems.mechanisms.charts import charts, kept_in_words, protection_table, short
 from scenarios.systems.mechanisms.kinds import LINES as KINDS
+from tests.unit.scenarios.rooms import replayed, room
 from tests.unit.scenarios.systems.made_up import SYSTEMS
 
 SYSTEM = SYSTEMS["mechanisms"]
 SECURE_SUM, SERVER_ONLY, MEDIAN, WEAK_DP = "secure-sum", "fedavg", "median", "weak-dp"
-BY_NAME = {one.arm: one.cell for one in ARMS}
-FACTORS = {one.arm: one.factors for one in ARMS}
-ROOM = LocalRoom(Path(), 1, lambda _number, _figure: None)
+BY_NAME = {one.arm: one.cell for one in arms.ARMS}
+FACTORS = {one.arm: one.factors for one in arms.ARMS}
+ROOM = room()
 
 
 def test_every_line_is_in_words_and_has_its_epsilons() -> None:
-    assert set(KINDS) == set(LINES)
-    assert len({kind.title for kind in KINDS.values()}) == len(LINES)
-    for name in LINES:
+    assert set(KINDS) == set(arms.LINES)
+    assert len({kind.title for kind in KINDS.values()}) == len(arms.LINES)
+    for name in arms.LINES:
         there = {arm: factors for arm, factors in FACTORS.items() if factors["mechanism"] == name}
-        assert tuple(there) == tuple(f"{name}-{epsilon:g}" for epsilon in FEWER.get(name, STATED))
+        assert tuple(there) == tuple(f"{name}-{epsilon:g}" for epsilon in arms.FEWER.get(name, arms.STATED))
     for name in (SECURE_SUM, SERVER_ONLY, MEDIAN, WEAK_DP):
         assert FACTORS[name] == {"mechanism": name}
 
 
 def test_peers_and_clients_are_as_many_and_train_alike() -> None:
     usual = BY_NAME[SECURE_SUM]
-    assert isinstance(usual, SwarmCell)
     for cell in BY_NAME.values():
         if isinstance(cell, SwarmCell):
             assert (cell.peers, cell.task.train, cell.task.model) == (
-                PARTIES,
+                arms.PARTIES,
                 usual.task.train,
                 usual.task.model,
             )
@@ -73,38 +52,32 @@ def test_peers_and_clients_are_as_many_and_train_alike() -> None:
                 cell.changed({"train": {"grad_clip": 1.0}}).train
                 == usual.changed({"train": {"grad_clip": 1.0}}).task.train
             )
-            assert (cell.clients.count, cell.clients.parameters["alpha"]) == (PARTIES, 0.5)
+            assert (cell.clients.count, cell.clients.parameters["alpha"]) == (arms.PARTIES, 0.5)
 
 
-def test_peers_and_a_server_start_from_the_same_model_and_test_rows() -> None:
-    """Untrained, both are as accurate: the same weights on the same rows."""
+def test_peers_and_a_server_start_from_the_same_model_and_rows_below_the_norm():
     still = {"train": {"learning_rate": 1e-12, "rounds": 1}}
     cells = [BY_NAME[arm].changed(still).seeded(5) for arm in (SECURE_SUM, SERVER_ONLY)]
-    with one_thread():
-        one, other = (cell.replay(ROOM).final for cell in cells)
+    one, other = (replayed(cell).final for cell in cells)
     assert one == other
-
-
-def test_no_row_is_above_the_norm_and_guessing_is_the_most_frequent_digit() -> None:
     dataset = ROOM.dataset("digits", 0)
-    assert np.linalg.norm(dataset.train_x, axis=1).max() < ROW_NORM
+    assert np.linalg.norm(dataset.train_x, axis=1).max() < arms.ROW_NORM
     labels = np.concatenate([dataset.train_y, dataset.test_y])
-    assert np.bincount(labels).max() / len(labels) == MAJORITY
+    assert np.bincount(labels).max() / len(labels) == arms.MAJORITY
 
 
-@pytest.mark.parametrize("arm", [f"{line}-10" for line in LINES if line != "dp-sgd"] + [MEDIAN, WEAK_DP])
+@pytest.mark.parametrize("arm", [f"{line}-10" for line in arms.LINES if line != "dp-sgd"] + [MEDIAN, WEAK_DP])
 def test_every_kind_of_arm_runs(arm: str) -> None:
     cell = BY_NAME[arm].lasting(2)
     cell.check(ROOM)
-    with one_thread():
-        outcome = cell.replay(ROOM)
+    outcome = replayed(cell)
     assert len(outcome.figures) == 2
     assert outcome.facts["protects"]
-    exact = FACTORS[arm]["mechanism"] in EXACT
+    exact = FACTORS[arm]["mechanism"] in arms.EXACT
     assert (exact and outcome.facts["epsilon"] == pytest.approx(10)) or outcome.facts["epsilon"] != 10
 
 
-def test_other_numbers_of_parties_and_rounds_go_to_both_kinds() -> None:
+def test_what_only_one_kind_has_is_refused_and_peers_and_rounds_go_to_both():
     for cell in BY_NAME.values():
         five = cell.among(5).lasting(3)
         assert five.rounds == 3
@@ -112,13 +85,9 @@ def test_other_numbers_of_parties_and_rounds_go_to_both_kinds() -> None:
             assert five.clients.count == 5
             assert five.mechanism.parameters.get("clients_per_round", 5) == 5
         else:
-            assert isinstance(five, SwarmCell)
             assert five.peers == 5
     for arm in (SERVER_ONLY, "nbafl-10", "dp-fedavg-10", "label-dp-3", "rpfl-10", MEDIAN):
         BY_NAME[arm].among(5).lasting(3).check(ROOM)
-
-
-def test_what_only_one_kind_has_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"privacy\.epsilon: this scenario does not have it"):
         BY_NAME[SERVER_ONLY].changed({"privacy": {"epsilon": 3.0}})
     other_model = BY_NAME["rpfl-10"].changed({"model": {"args": {"sizes": [64, 32, 10]}}})
@@ -126,18 +95,15 @@ def test_what_only_one_kind_has_is_refused() -> None:
         other_model.check(ROOM)
 
 
-def test_a_server_s_mechanism_and_a_node_s_are_told_apart() -> None:
-    server = own("tests.own_mechanisms:Shrinking", {"clients_per_round": 10})
+def test_a_server_s_mechanism_and_a_node_s_are_told_apart_by_path_and_name():
+    server = arms.own("tests.own_mechanisms:Shrinking", {"clients_per_round": 10})
     assert isinstance(server, FederatedCell)
-    assert (server.arm, server.clients) == ("own", BY_NAME[SERVER_ONLY].clients)  # type: ignore[attr-defined]
+    assert (server.arm, server.clients) == ("own", BY_NAME[SERVER_ONLY].clients)
     assert server.among(4).mechanism.parameters == {"clients_per_round": 4}
-    node = own("tests.own_mechanisms:Counting", {"epsilon": 4.0})
+    node = arms.own("tests.own_mechanisms:Counting", {"epsilon": 4.0})
     assert isinstance(node, SwarmCell)
-    assert (node.arm, node.peers, node.task.privacy.epsilon) == ("own", PARTIES, 4.0)
-
-
-def test_names_of_the_registry_are_told_apart_too() -> None:
-    server, node = own("scaffold", {"clients_per_round": 10}), own("ldp", {"epsilon": 4.0})
+    assert (node.arm, node.peers, node.task.privacy.epsilon) == ("own", arms.PARTIES, 4.0)
+    server, node = arms.own("scaffold", {"clients_per_round": 10}), arms.own("ldp", {"epsilon": 4.0})
     assert isinstance(server, FederatedCell)
     assert server.mechanism.path == "scaffold"
     assert isinstance(node, SwarmCell)
@@ -145,7 +111,7 @@ def test_names_of_the_registry_are_told_apart_too() -> None:
     with pytest.raises(
         ConfigError, match=r"'fedsgd' is unknown; .* and no node's \(privacy.mechanism = 'fedsgd'"
     ):
-        own("fedsgd", {})
+        arms.own("fedsgd", {})
 
 
 @pytest.mark.parametrize(
@@ -161,20 +127,20 @@ def test_names_of_the_registry_are_told_apart_too() -> None:
 )
 def test_what_is_neither_is_refused_in_one_line(path: str, parameters: dict[str, object]) -> None:
     with pytest.raises(ConfigError) as refusal:
-        own(path, parameters)
+        arms.own(path, parameters)
     assert "\n" not in str(refusal.value)
     assert path.split(":")[1] in str(refusal.value)
 
 
 def test_lines_have_what_was_run_by_what_it_was_asked_for() -> None:
     some = SYSTEM.sweep(only=("ldp-3", "ldp-300", "nbafl-federatedscope-3", SERVER_ONLY))
-    assert by_stated(some, "ldp") == {"ldp-3": 3, "ldp-300": 300}
-    assert by_proved(some, "nbafl-federatedscope") == {}
-    first = [some.first(of(name, epsilon)) for name, epsilon in (("ldp", 3), ("ldp", 10), ("aldp", 3))]
+    assert arms.by_stated(some, "ldp") == {"ldp-3": 3, "ldp-300": 300}
+    assert arms.by_proved(some, "nbafl-federatedscope") == {}
+    first = [some.first(arms.of(name, epsilon)) for name, epsilon in (("ldp", 3), ("ldp", 10), ("aldp", 3))]
     assert first == ["ldp-3", None, None]
-    assert keeps(some, "ldp-3")
-    assert not keeps(some, "nbafl-federatedscope-3")
-    assert not keeps(some, SERVER_ONLY)
+    assert arms.keeps(some, "ldp-3")
+    assert not arms.keeps(some, "nbafl-federatedscope-3")
+    assert not arms.keeps(some, SERVER_ONLY)
 
 
 def drawn(key: str, sweep: Sweep) -> Chart:
@@ -191,16 +157,16 @@ def test_all_mechanisms_stand_on_one_axis_and_the_untrue_points_are_hollow() -> 
         trace(chart, name)
         for name in ("ldp", "aldp", "aldp, raw norms", "aldp, linear-classic", "nbafl, the paper")
     )
-    ink = ldp["line"]["color"]  # type: ignore[index]
-    assert ldp["marker"]["color"] == [ink] * 7  # type: ignore[index]
-    assert covered["marker"]["color"] == [ink] * 7  # type: ignore[index]
+    ink = ldp["line"]["color"]
+    assert ldp["marker"]["color"] == [ink] * 7
+    assert covered["marker"]["color"] == [ink] * 7
     for untrue in (raw, linear, nbafl):
-        assert untrue["marker"]["color"] == ["var(--card)"] * 7  # type: ignore[index]
-    assert (ldp["line"]["dash"], nbafl["line"]["dash"]) == ("solid", "dash")  # type: ignore[index]
+        assert untrue["marker"]["color"] == ["var(--card)"] * 7
+    assert (ldp["line"]["dash"], nbafl["line"]["dash"]) == ("solid", "dash")
     record = trace(chart, "dp-sgd")
-    assert record["line"]["color"] != ink  # type: ignore[index]
+    assert record["line"]["color"] != ink
     assert record["legendgroup"] != ldp["legendgroup"]
-    assert chart.layout["xaxis"]["tickvals"] == [*STATED]
+    assert chart.layout["xaxis"]["tickvals"] == [*arms.STATED]
     assert chart.under == protection_table(SYSTEM.sweep())
 
 
@@ -209,18 +175,20 @@ def test_a_stated_ten_stands_beside_what_it_truly_is() -> None:
     whole, record = trace(chart, "a whole data set"), trace(chart, "one record")
     texts = [text.strip() for text in whole["text"]]
     assert texts[:5] == ["10", "10", "none", "none", "10"]
-    assert whole["x"][5] > 1e4  # type: ignore[index]
-    assert whole["x"][2] > whole["x"][5]  # type: ignore[index]
-    assert record["text"][0].strip() == "10"  # type: ignore[index]
+    assert whole["x"][5] > 1e4
+    assert whole["x"][2] > whole["x"][5]
+    assert record["text"][0].strip() == "10"
     nothing = trace(chart, "nothing provable")
     assert [text.strip() for text in nothing["text"]] == ["none"]
-    assert nothing["x"][0] == whole["x"][2] > max(record["x"])  # type: ignore[index,call-overload]
-    assert nothing["marker"]["color"] == ["var(--card)"]  # type: ignore[index]
+    assert nothing["x"][0] == whole["x"][2] > max(record["x"])
+    assert nothing["marker"]["color"] == ["var(--card)"]
 
 
 def test_the_table_says_what_is_protected_and_whether_the_stated_is_true() -> None:
+    words = {3.456: "3.46", 10.0: "10", 68.27: "68.3", 131_040.0: "131,000", 3.4e9: "3.4e+09", np.nan: "none"}
+    assert [short(epsilon) for epsilon in words] == [*words.values()]
     rows = {row[0]: row for row in protection_table(SYSTEM.sweep()).rows}
-    assert len(rows) == len(LINES) + 4
+    assert len(rows) == len(arms.LINES) + 4
     assert rows["dp-sgd"][1:3] == ("peer-to-peer", "one record")
     assert rows["dp-sgd"][5:7] == ("yes", "88.0% ± 0.2")
     uncovered = "no: no epsilon covers the radius, which the noise shows; given it, "
@@ -236,45 +204,14 @@ def test_the_table_says_what_is_protected_and_whether_the_stated_is_true() -> No
     )
 
 
-def test_of_one_arm_there_is_a_line_and_a_row() -> None:
-    one = SYSTEM.sweep(only=("dp-sgd-3",))
-    assert [line["name"] for line in drawn("records", one).traces] == ["dp-sgd"]
-    assert len(protection_table(one).rows) == 1
-
-
 def test_a_mechanism_of_one_s_own_is_a_point_where_it_states_an_epsilon_and_else_a_level() -> None:
-    quiet = own("tests.own_mechanisms:Shrinking", {"clients_per_round": 10})
+    quiet = arms.own("tests.own_mechanisms:Shrinking", {"clients_per_round": 10})
     level = trace(drawn("stated", SYSTEM.sweep(more=[(Arm(quiet, OWN_FACTORS), 0.7)])), "own mechanism")
     assert (level["mode"], level["y"]) == ("lines", pytest.approx([0.7, 0.7]))
-    node = own("tests.own_mechanisms:Counting", {"epsilon": 4.0})
+    node = arms.own("tests.own_mechanisms:Counting", {"epsilon": 4.0})
     sweep = SYSTEM.sweep(more=[(Arm(node, OWN_FACTORS), 0.7)])
     point = trace(drawn("stated", sweep), "own mechanism")
     assert (point["x"], point["y"]) == ([4.0], pytest.approx([0.7]))
     assert protection_table(sweep).rows[-1][0] == "own"
     assert protection_table(sweep).rows[-1][5] == "yes"
     assert protection_table(SYSTEM.sweep(more=[(Arm(quiet, OWN_FACTORS), 0.7)])).rows[-1][5] == "states none"
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "words"),
-    [
-        (3.456, "3.46"),
-        (10.0, "10"),
-        (68.27, "68.3"),
-        (131_040.0, "131,000"),
-        (3.4e9, "3.4e+09"),
-        (np.nan, "none"),
-    ],
-)
-def test_epsilons_for_people(epsilon: float, words: str) -> None:
-    assert short(epsilon) == words
-
-
-def test_the_table_stands_under_its_plot_in_known_colours() -> None:
-    sweep = SYSTEM.sweep()
-    ended = Ended("mechanisms", "", "", "", {}, "", {}, "", 1.0)
-    page = render(ended, charts(sweep), (), ())
-    first = page.index("id='chart-stated'")
-    assert first < page.index("What is protected, and from whom") < page.index("id='chart-truth'")
-    sheet = page[page.index("<style>") : page.index("</style>")]
-    assert all(f"{name}:" in sheet for name in set(re.findall(r"var\((--[\w-]+)\)", page.split("<main>")[1])))

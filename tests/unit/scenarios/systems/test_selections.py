@@ -50,7 +50,6 @@ def levels(factors: Mapping[str, Factors]) -> set[tuple[str, Level]]:
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_value_that_is_named_is_one_that_an_arm_has(name: str) -> None:
     scenario = SCENARIOS[name].load()
-    assert scenario.stored is not None
     stored = scenario.stored(json.loads((RESULTS / f"{name}.json").read_text("utf-8")))
     asked = Asked(**{one.name: getattr(stored, one.name) for one in fields(Sweep)})
     judge(scenario.claims, asked)

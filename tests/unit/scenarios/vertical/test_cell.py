@@ -1,7 +1,5 @@
 """A vertical cell: replays, what it refuses, what its outcome tells, and the follower's side of the wire."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Mapping, Sequence
@@ -16,9 +14,8 @@ from node.errors import ConfigError, UserError
 from scenarios.__main__ import main
 from scenarios.data.criteo import FILES
 from scenarios.data.sources import ALL, SOURCES, VERTICAL, load, load_vertical
-from scenarios.engines.room import LocalRoom
 from scenarios.engines.vertical_worker import Answers, Waiting, Wire, left, named, padded, unpadded
-from scenarios.study.cells import Outcome, Shelf, cell_name
+from scenarios.study.cells import cell_name
 from scenarios.study.costs import DOWN, EPSILON, MEASURED, TRAFFIC, UP, epsilon_after
 from scenarios.study.threads import one_thread
 from scenarios.vertical.cell import (
@@ -36,6 +33,7 @@ from scenarios.vertical.cell import (
 from scenarios.vertical.choices import LABEL_DP, EmbeddingChoice, LabelChoice
 from scenarios.vertical.parties import Floats, Request, dealt, diverged
 from tests.criteo_rows import ROWS, SMALL, written
+from tests.unit.scenarios.rooms import replayed, room
 
 FLIPPED = replace(SMALL, arm="flipped", labels=LabelChoice(LABEL_DP, {"epsilon": 1.0}))
 REDRAWN = replace(SMALL, arm="redrawn", labels=LabelChoice(LABEL_DP, {"epsilon": 1.0}, True))
@@ -47,19 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(tmp_path_factory.mktemp("data"))
 
 
-def room(folder: Path) -> LocalRoom:
-    return LocalRoom(folder, 1, lambda number, figure: None)
-
-
-def replayed(cell: VerticalCell, folder: Path) -> Outcome:
-    with one_thread():
-        return cell.replay(room(folder))
-
-
-# -- replays -----------------------------------------------------------------------------------------------
-
-
-def test_two_parties_learn(folder: Path) -> None:
+def test_two_parties_learn_or_say_that_they_diverged(folder):
     outcome = replayed(SMALL.lasting(12), folder)
     assert len(outcome.figures) == 12
     assert outcome.final > 0.85
@@ -69,6 +55,9 @@ def test_two_parties_learn(folder: Path) -> None:
     assert outcome.facts[f"first {LOSS}"] == outcome.series[LOSS][0]
     assert outcome.facts[f"last {TRUE_LOSS}"] == outcome.series[TRUE_LOSS][-1]
     assert outcome.facts["judged rows"] == ROWS[1] + ROWS[2]
+    wild = replace(SMALL, descent=replace(SMALL.descent, l2=float("inf")))
+    with pytest.raises(UserError, match=r"training diverged in epoch \d+; lower train\.learning_rate"):
+        replayed(wild, folder)
 
 
 def test_bytes_are_of_two_outputs_a_row_and_of_the_gradients_in_them(folder: Path) -> None:
@@ -77,6 +66,7 @@ def test_bytes_are_of_two_outputs_a_row_and_of_the_gradients_in_them(folder: Pat
     assert (outcome.facts[UP], outcome.facts[DOWN], outcome.facts[MEASURED]) == (up, down, False)
     assert outcome.series[TRAFFIC] == (up + down,) * 3
     assert EPSILON not in outcome.series
+    assert (outcome.facts["epsilon"], outcome.facts["unit"]) == (None, None)
 
 
 @pytest.mark.parametrize(("cell", "epsilons"), [(FLIPPED, (1, 1, 1)), (REDRAWN, (1, 2, 3))])
@@ -84,10 +74,15 @@ def test_epsilon_is_known_after_each_epoch(cell: VerticalCell, epsilons: tuple, 
     outcome = replayed(cell.lasting(3), folder)
     assert outcome.series[EPSILON] == pytest.approx(epsilons)
     assert epsilon_after(outcome, 2) == pytest.approx(epsilons[1])
+    assert outcome.facts["epsilon"] == epsilons[-1]
+    losses = zip(outcome.series[LOSS], outcome.series[TRUE_LOSS], strict=True)
+    assert all(noisy != true for noisy, true in losses), "flips raise the loss on what is trained on"
+    assert 0.5 < float(str(outcome.facts[READ])) < 0.97
 
 
 @pytest.mark.parametrize("cell", [SMALL, FLIPPED, REDRAWN, SIGNS], ids=lambda cell: cell.arm)
 def test_a_replay_is_a_replay_and_another_seed_another(cell: VerticalCell, folder: Path) -> None:
+    cell = cell.lasting(2)
     one, again, other = (replayed(each, folder) for each in (cell, cell, cell.seeded(1)))
     assert (one.figures, one.facts, one.series) == (again.figures, again.facts, again.series)
     assert one.facts["predictions sha256"] != other.facts["predictions sha256"]
@@ -99,37 +94,6 @@ def test_arms_share_initial_weights_and_order_but_not_flips(folder: Path) -> Non
     digests = [replayed(cell, folder).facts["predictions sha256"] for cell in (SMALL, FLIPPED, *renamed)]
     assert digests[0] == digests[2]
     assert len(set(digests)) == 3
-
-
-def test_flips_raise_the_loss_on_the_labels_trained_on(folder: Path) -> None:
-    for cell in (FLIPPED, REDRAWN):
-        outcome = replayed(cell, folder)
-        assert outcome.facts["epsilon"] == (1.0 if cell is FLIPPED else 3.0)
-        assert all(
-            noisy != true for noisy, true in zip(outcome.series[LOSS], outcome.series[TRUE_LOSS], strict=True)
-        )
-        assert 0.5 < float(str(outcome.facts[READ])) < 0.97
-
-
-def test_an_outcome_is_kept_whole(folder: Path, tmp_path: Path) -> None:
-    outcome = replayed(FLIPPED, folder)
-    shelf = Shelf(tmp_path)
-    shelf.put(FLIPPED, outcome)
-    assert shelf.get(FLIPPED) == outcome
-
-
-def test_labels_without_flips_and_outputs_as_they_are_promise_nothing(folder: Path) -> None:
-    facts = replayed(SMALL.lasting(1), folder).facts
-    assert (facts["epsilon"], facts["unit"]) == (None, None)
-
-
-def test_training_that_leaves_the_finite_numbers_says_what_to_change(folder: Path) -> None:
-    wild = replace(SMALL, descent=replace(SMALL.descent, l2=float("inf")))
-    with pytest.raises(UserError, match=r"training diverged in epoch \d+; lower train\.learning_rate"):
-        replayed(wild, folder)
-
-
-# -- what it is told, and refuses --------------------------------------------------------------------------
 
 
 def test_keys_of_train_change_all_of_training(folder: Path) -> None:
@@ -144,10 +108,7 @@ def test_keys_of_train_change_all_of_training(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        (
-            {"model": {"args": {}}},
-            "--set model.args: this scenario does not have it; allowed: train.rounds",
-        ),
+        ({"model": {"args": {}}}, "--set model.args: this scenario does not have it; allowed: train.rounds"),
         ({"privacy": {}}, "--set privacy.: this scenario does not have it"),
         ({"train": {"momentum": 0.9}}, "'train.momentum' is not a known key; allowed: rounds, batch_size, "),
         ({"train": {"batch_size": 0}}, "train.batch_size = 0 is refused; allowed: a whole number from 1"),
@@ -157,11 +118,6 @@ def test_keys_of_train_change_all_of_training(folder: Path) -> None:
 def test_other_keys_are_refused(table: Mapping[str, Mapping[str, object]], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         SMALL.changed(table)
-
-
-def test_there_are_two_parties() -> None:
-    with pytest.raises(ConfigError, match="--peers 3: vertical learning here has two parties"):
-        SMALL.among(3)
 
 
 def test_a_cell_is_described_by_all_but_its_name_and_seed() -> None:
@@ -174,12 +130,6 @@ def test_a_cell_is_described_by_all_but_its_name_and_seed() -> None:
     assert cell_name(SMALL) == "small, seed 0"
 
 
-def test_missing_and_damaged_rows_are_one_line_with_what_to_do(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"data set criteo: .*train\.tsv\.gz cannot be read .*--data-dir"):
-        SMALL.check(room(tmp_path))
-    SMALL.check(room(folder))
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -188,9 +138,7 @@ def test_missing_and_damaged_rows_are_one_line_with_what_to_do(folder: Path, tmp
         (b"no gzip", "dev.tsv.gz cannot be read"),
     ],
 )
-def test_rows_that_can_not_be_used_are_found_before_anything_is_written(
-    content: bytes | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_that_can_not_be_used_are_found_before_anything_is_written(content, said, tmp_path, capsys):
     data, out = written(tmp_path / "data"), tmp_path / "out"
     (data / FILES[1]).unlink()
     if content is not None:
@@ -204,26 +152,16 @@ def test_rows_that_can_not_be_used_are_found_before_anything_is_written(
     assert not out.exists()
 
 
-def test_a_third_party_is_refused_on_the_command_line(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_third_party_or_an_unknown_label_mechanism_is_refused_before_a_run(folder, tmp_path, capsys):
     argv = ["run", "label-dp", "--peers", "3", "--data-dir", str(folder), "--out", str(tmp_path / "out")]
     assert main(argv) == 2
     assert "--peers 3: vertical learning here has two parties" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_a_label_mechanism_is_tried_before_anything_is_run(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"'nowhere\.at:All' cannot be imported"):
         replace(SMALL, labels=LabelChoice("nowhere.at:All")).check(room(folder))
 
 
-# -- the data set ------------------------------------------------------------------------------------------
-
-
-def test_rows_of_two_parties_are_listed_with_the_others(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_of_two_parties_are_listed_with_the_others_and_loaded_as_what_they_are(folder, tmp_path, capsys):
     assert set(ALL) == {*SOURCES, *VERTICAL}
     assert main(["data", "--data-dir", str(folder)]) == 0
     listed = next(line for line in capsys.readouterr().out.splitlines() if "criteo" in line)
@@ -237,17 +175,11 @@ def test_rows_of_two_parties_are_listed_with_the_others(
     assert f"{tmp_path}/criteo/" in said
     assert "scenarios data criteo" in said
     assert "\n" not in said
-
-
-def test_each_kind_of_data_set_is_loaded_as_what_it_is(folder: Path) -> None:
     assert len(load_vertical("criteo", folder).train.labels) == ROWS[0]
     with pytest.raises(ConfigError, match="data set 'criteo' is unknown; allowed: digits, "):
         load("criteo", folder, np.random.default_rng(0))
     with pytest.raises(ConfigError, match="data set 'digits' is unknown; allowed: criteo"):
         load_vertical("digits", folder)
-
-
-# -- what is measured --------------------------------------------------------------------------------------
 
 
 def test_the_follower_reads_labels_from_signs_and_votes_over_epochs() -> None:
@@ -264,12 +196,9 @@ def test_the_follower_reads_labels_from_signs_and_votes_over_epochs() -> None:
     assert readings.accuracy(labels) == 1.0, "one vote of four"
 
 
-def test_logits_of_any_size_have_a_log_loss() -> None:
-    facts = judged_facts(np.array([0, 1]), np.array([-1e6, 1e6], np.float32))
-    assert facts["log loss"] == pytest.approx(0, abs=1e-9)
-
-
 def test_what_is_told_of_predictions() -> None:
+    huge = judged_facts(np.array([0, 1]), np.array([-1e6, 1e6], np.float32))
+    assert huge["log loss"] == pytest.approx(0, abs=1e-9)
     labels, logits = np.array([0, 0, 0, 1]), np.array([-2.0, -1.0, 0.5, 0.4], np.float32)
     facts = judged_facts(labels, logits)
     assert facts["accuracy"] == 0.75
@@ -302,20 +231,22 @@ def test_the_leader_asks_for_the_requests_of_the_plan_in_order(folder: Path) -> 
     assert given == 2 * [0, 64, 64, 32, 0], "gradients go out once, with the next request"
 
 
-# -- the wire ----------------------------------------------------------------------------------------------
-
-
 def answers_of(cell: VerticalCell, folder: Path) -> Answers:
     leaders, followers = dealt(room(folder).vertical("criteo"))
     plan = plan_of(cell, len(leaders.labels), len(leaders.judged_labels))
     return Answers(plan, follower_of(cell, followers, SystemWords()))
 
 
-def test_what_travels_has_one_size() -> None:
+def test_what_travels_has_one_size_and_there_is_no_round_after_the_last(folder):
     values = np.arange(6, dtype=np.float32).reshape(3, 2)
     assert padded(values, 10).tolist() == [0, 1, 2, 3, 4, 5, 0, 0, 0, 0]
     assert np.array_equal(unpadded(padded(values, 10), 3), values)
     assert padded(np.zeros((0, 2), np.float32), 4).tolist() == [0] * 4
+    node = answers_of(SMALL.lasting(1), folder)
+    for number in range(1, 6):
+        node.answer(number, np.zeros(128, np.float32))
+    with pytest.raises(UserError, match="the leader is in round 6"):
+        node.answer(6, np.zeros(128, np.float32))
 
 
 def test_rounds_of_a_federation_are_the_requests_of_the_plan(folder: Path) -> None:
@@ -325,7 +256,6 @@ def test_rounds_of_a_federation_are_the_requests_of_the_plan(folder: Path) -> No
 
     def gather(number: int, gradients: Floats, chosen: Sequence[int]) -> dict[int, Floats]:
         rounds.append(number)
-        assert waiting.request is not None
         return {0: node.answer(number, gradients)}
 
     leaders, _ = dealt(room(folder).vertical("criteo"))
@@ -339,15 +269,12 @@ def test_rounds_of_a_federation_are_the_requests_of_the_plan(folder: Path) -> No
     assert waiting.request is None
 
 
-def test_a_follower_that_does_not_answer_has_left_in_that_step() -> None:
+def test_a_follower_that_does_not_answer_has_left_in_that_step_whoever_notices():
     wire = Wire(lambda number, gradients, chosen: {}, 8, Waiting())
     with pytest.raises(UserError, match=r"^the follower left in step 3 of epoch 2; ") as caught:
         wire.exchange(Request(2, 3, True, np.arange(4)), np.zeros((4, 2), np.float32))
     assert caught.value.status == 1
     assert "judging batch 1 of epoch 5" in str(left(Request(5, 1, False, np.arange(4))))
-
-
-def test_whoever_notices_that_the_follower_left_the_line_is_the_same() -> None:
     with (
         pytest.raises(UserError, match=r"^the follower left in step 2 of epoch 1; "),
         named(Waiting(Request(1, 2, True, np.arange(4)))),
@@ -363,11 +290,3 @@ def test_a_round_that_is_not_the_next_is_refused(number: int, folder: Path) -> N
     node.answer(1, np.zeros(128, np.float32))
     with pytest.raises(UserError, match=f"leader is in round {number}, the follower in 2: one began anew"):
         node.answer(number, np.zeros(128, np.float32))
-
-
-def test_there_is_no_round_after_the_last(folder: Path) -> None:
-    node = answers_of(SMALL.lasting(1), folder)
-    for number in range(1, 6):
-        node.answer(number, np.zeros(128, np.float32))
-    with pytest.raises(UserError, match="the leader is in round 6"):
-        node.answer(6, np.zeros(128, np.float32))

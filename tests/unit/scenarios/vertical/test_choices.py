@@ -1,7 +1,5 @@
 """What protects labels and outputs: drawn once or afresh, what is refused, and what each truly costs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -35,27 +33,17 @@ def choice(epsilon: float, redrawn: bool) -> LabelChoice:
     return LabelChoice(LABEL_DP, {"epsilon": epsilon}, redrawn)
 
 
-def test_labels_drawn_once_stay_as_they_were_drawn() -> None:
+def test_labels_are_drawn_once_or_flipped_afresh_from_the_true_ones():
     source = choice(1.0, False).source(choice(1.0, False).make(words()), LABELS)
     first, again = source[ROWS], source[ROWS]
     assert np.array_equal(first, again)
     assert np.array_equal(source[ROWS[::-1]], first[::-1])
     assert (first != LABELS[ROWS]).mean() == pytest.approx(1 / (1 + math.e), abs=0.03)
-
-
-def test_redrawn_labels_are_flipped_afresh_from_the_true_ones() -> None:
     source = choice(1.0, True).source(choice(1.0, True).make(words()), LABELS)
     read = np.array([source[ROWS] for _ in range(40)])
     assert not np.array_equal(read[0], read[1])
     assert ((read.mean(axis=0) > 0.5) == LABELS[ROWS]).mean() > 0.99
     assert (read != LABELS[ROWS]).mean() == pytest.approx(1 / (1 + math.e), abs=0.01)
-
-
-def test_the_true_labels_are_not_changed() -> None:
-    before = LABELS.copy()
-    for redrawn in (False, True):
-        choice(0.0, redrawn).source(choice(0.0, redrawn).make(words()), LABELS)[ROWS]
-    assert np.array_equal(LABELS, before)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 5.0])
@@ -67,49 +55,39 @@ def test_redrawn_flips_spend_their_epsilon_once_an_epoch(epsilon: float) -> None
         assert (facts["delta"], facts["unit"]) == (0.0, ONE_LABEL)
         assert "true labels" in str(facts["outside"])
         at_delta, pure = facts["epsilon at delta 1e-05"], facts["epsilon"]
-        assert isinstance(at_delta, float)
-        assert isinstance(pure, float)
         assert at_delta <= pure
     assert "the label of one example" in ONE_LABEL
     assert "replace" in ONE_LABEL
 
 
-def test_signs_cost_half_their_epsilon_a_coordinate_and_are_new_in_every_epoch() -> None:
+def test_signs_cost_half_their_epsilon_a_coordinate_anew_in_every_epoch_and_without_noise_none():
     facts = EmbeddingChoice(3.0).facts(12)
     assert facts["epsilon of one release"] == 2 * 3.0 / 2
     assert facts["epsilon"] == 12 * 3.0
     assert facts["unit"] == ONE_EMBEDDING
     assert "labels" in str(facts["outside"])
-
-
-def test_signs_without_noise_have_no_epsilon() -> None:
     facts = EmbeddingChoice(None).facts(12)
     assert [facts[name] for name in ("epsilon", "delta", "unit", "epsilon of one release")] == [None] * 4
+    assert NOTHING["epsilon"] is None
+    assert NOTHING["unit"] is None
 
 
-def test_noisy_signs_are_0_and_1_and_no_protection_changes_nothing() -> None:
+def test_noisy_signs_are_0_and_1_and_true_labels_are_not_changed():
     outputs = torch.tensor([[-1.0, 2.0], [0.5, -0.5]])
     assert protect_of(None, words())(outputs) is outputs
     assert torch.equal(protect_of(EmbeddingChoice(None), words())(outputs), (outputs > 0).float())
     noisy = protect_of(EmbeddingChoice(1.0), words())(torch.ones(4000, 2))
     assert noisy.mean().item() == pytest.approx(1 / (1 + math.exp(-0.5)), abs=0.02)
+    before = LABELS.copy()
+    for redrawn in (False, True):
+        choice(0.0, redrawn).source(choice(0.0, redrawn).make(words()), LABELS)[ROWS]
+    assert np.array_equal(LABELS, before)
 
 
-def test_without_protection_nothing_is_promised() -> None:
-    assert NOTHING["epsilon"] is None
-    assert NOTHING["unit"] is None
-
-
-# -- a user's own ------------------------------------------------------------------------------------------
-
-
-def test_a_class_of_one_s_own_is_called_with_words_and_parameters() -> None:
+def test_a_class_of_one_s_own_is_called_with_words_and_parameters_and_no_epsilon_is_told():
     own = LabelChoice(HALVING, {"share": 0.25})
     source = own.source(own.make(words()), LABELS)
     assert np.array_equal(source[ROWS], 0.25 * LABELS[ROWS])
-
-
-def test_of_a_class_of_one_s_own_no_epsilon_is_told_not_even_where_it_has_one() -> None:
     for path, parameters in ((HALVING, {"share": 0.25}), ("tests.own_labels:Boasting", {"epsilon": 0.1})):
         facts = LabelChoice(path, parameters).facts(12)
         assert (facts["epsilon"], facts["stated"], facts["unit"]) == (None, None, None)

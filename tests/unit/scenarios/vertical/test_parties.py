@@ -1,7 +1,5 @@
 """Two parties: who is given what, in which order rows come, and that two halves learn as one network does."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 
@@ -28,6 +26,7 @@ from tests.criteo_rows import ROWS, written
 
 NETWORK = Network(Sizes(4, (8, 4)), replace(PLAIN.descent, learning_rate=0.01, l2=0.1), 0)
 PLAN = Plan(training=160, judged=70, epochs=2, batch_size=64, seed=5)
+OTHER = replace(PLAN, seed=6)
 
 
 @pytest.fixture(scope="module")
@@ -45,19 +44,12 @@ def parties(rows: Criteo, source: np.ndarray | None = None) -> tuple[Leader, Fol
     return Leader(leaders, NETWORK, labels), Follower(followers, NETWORK, as_they_are)
 
 
-# -- who holds what, and the order of rows -----------------------------------------------------------------
-
-
-def test_each_party_has_its_own_columns_and_only_the_leader_labels(rows: Criteo) -> None:
+def test_each_party_has_its_own_columns_and_only_the_leader_labels_dev_before_test(rows: Criteo) -> None:
     leaders, followers = dealt(rows)
     assert leaders.train.ids.shape == (ROWS[0], 20)
     assert followers.train.ids.shape == (ROWS[0], 19)
     assert set(vars(followers)) == {"train", "judged"}
     assert np.array_equal(leaders.labels, rows.train.labels)
-
-
-def test_the_judged_rows_are_dev_and_test_in_that_order(rows: Criteo) -> None:
-    leaders, followers = dealt(rows)
     assert leaders.judged_labels.tolist() == [*rows.dev.labels.tolist(), *rows.test.labels.tolist()]
     for held, dev, test in (
         (leaders.judged, rows.dev.leader, rows.test.leader),
@@ -75,24 +67,15 @@ def test_every_epoch_has_each_training_row_once_and_then_all_judged_ones_in_orde
         for epoch in (1, 2)
         for step, learns, size in ((1, True, 64), (2, True, 64), (3, True, 32), (1, False, 64), (2, False, 6))
     ]
+    orders = [[one.rows.tolist() for one in plan.requests() if one.learning] for plan in (PLAN, PLAN, OTHER)]
+    assert orders[0] == orders[1] != orders[2]
+    assert orders[0][:3] != orders[0][3:]
     for epoch in (1, 2):
         mine = [one for one in requests if one.epoch == epoch]
         trained = np.concatenate([one.rows for one in mine if one.learning])
         assert sorted(trained.tolist()) == list(range(160))
         assert trained.tolist() != sorted(trained.tolist())
         assert np.concatenate([one.rows for one in mine if not one.learning]).tolist() == list(range(70))
-
-
-def test_the_order_follows_from_the_seed_and_differs_between_epochs() -> None:
-    def order(plan: Plan) -> list[list[int]]:
-        return [one.rows.tolist() for one in plan.requests() if one.learning]
-
-    assert order(PLAN) == order(PLAN)
-    assert order(PLAN) != order(replace(PLAN, seed=6))
-    assert order(PLAN)[:3] != order(PLAN)[3:]
-
-
-# -- learning ----------------------------------------------------------------------------------------------
 
 
 def test_two_halves_learn_as_one_network_does(rows: Criteo) -> None:
@@ -115,7 +98,6 @@ def test_two_halves_learn_as_one_network_does(rows: Criteo) -> None:
         labels = torch.tensor(rows.train.labels, dtype=torch.float32)[chosen]
         loss = functional.binary_cross_entropy_with_logits(logits, labels)
         (expected,) = torch.autograd.grad(loss, halves[1], retain_graph=True)
-
         outputs = follower.answer(request, gradients)
         assert outputs == pytest.approx(halves[1].detach().numpy(), abs=1e-6)
         step = leader.learn(request, outputs)
@@ -123,7 +105,6 @@ def test_two_halves_learn_as_one_network_does(rows: Criteo) -> None:
         assert gradients == pytest.approx(expected.numpy(), abs=1e-7)
         assert np.abs(gradients).max() > 1e-5
         assert step.loss == step.true_loss == pytest.approx(loss.item(), abs=1e-6)
-
         for bottom in bottoms:
             bottom.zero_grad()
         adam.zero_grad()
@@ -138,7 +119,7 @@ def test_two_halves_learn_as_one_network_does(rows: Criteo) -> None:
     assert torch.allclose(leader._top.weight, top.weight, atol=1e-5)
 
 
-def test_the_leader_trains_on_its_source_and_reports_both_losses(rows: Criteo) -> None:
+def test_the_leader_reports_both_losses_and_judged_rows_teach_nothing(rows):
     flipped = 1 - rows.train.labels
     (honest, follower), (misled, _) = parties(rows), parties(rows, flipped)
     request = learning(list(range(50)))
@@ -147,9 +128,6 @@ def test_the_leader_trains_on_its_source_and_reports_both_losses(rows: Criteo) -
     assert other.true_loss == one.true_loss == one.loss
     assert other.loss != one.loss
     assert (np.sign(one.gradients) == -np.sign(other.gradients)).all()
-
-
-def test_rows_that_are_judged_teach_nothing(rows: Criteo) -> None:
     leader, follower = parties(rows)
     judged = Request(1, 1, False, np.arange(30))
     before = copy.deepcopy([*leader._learner.bottom.parameters(), *follower._learner.bottom.parameters()])
@@ -161,7 +139,7 @@ def test_rows_that_are_judged_teach_nothing(rows: Criteo) -> None:
     assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
 
 
-def test_what_leaves_the_follower_is_what_its_protection_makes(rows: Criteo) -> None:
+def test_what_leaves_the_follower_is_what_its_protection_makes_and_finite(rows):
     _, followers = dealt(rows)
     plain = Follower(followers, NETWORK, as_they_are)
     signs = Follower(followers, NETWORK, lambda outputs: (outputs > 0).float())
@@ -169,9 +147,6 @@ def test_what_leaves_the_follower_is_what_its_protection_makes(rows: Criteo) -> 
     sent = signs.answer(request, NO_GRADIENTS)
     assert set(np.unique(sent)) <= {0.0, 1.0}
     assert np.array_equal(sent, (plain.answer(request, NO_GRADIENTS) > 0).astype(np.float32))
-
-
-def test_outputs_and_losses_that_are_not_finite_are_one_line(rows: Criteo) -> None:
     leader, follower = parties(rows)
     request = Request(7, 1, True, np.arange(4))
     follower.answer(request, NO_GRADIENTS)

@@ -1,7 +1,5 @@
 """The wide and deep network: shapes, what a bottom computes, how it starts, what a step moves; FTRL."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -32,12 +30,8 @@ def bottom(seed: int = 0) -> Bottom:
     return drawn_bottom(4, 2, SMALL, (seed,))
 
 
-def test_a_row_becomes_two_scalars() -> None:
+def test_the_original_s_parts_have_their_shapes_and_start_at_or_near_zero():
     assert bottom()(IDS, WEIGHTS).shape == (2, 2)
-
-
-def test_the_original_s_parts_have_their_shapes() -> None:
-    """But for the widths, which are a sixteenth of 1024, 512, 256 and 128."""
     found = drawn_bottom(714, 20, PLAIN.sizes, (0,))
     assert (found.wide.shape, found.deep.shape) == ((714, 1), (714, 80))
     dense = [tuple(part.weight.shape) for part in found.layers if isinstance(part, torch.nn.Linear)]
@@ -45,6 +39,10 @@ def test_the_original_s_parts_have_their_shapes() -> None:
     between = [type(part) for part in found.layers if not isinstance(part, torch.nn.Linear)]
     assert between == [torch.nn.ReLU] * 4
     assert drawn_top((0,)).weight.shape == (1, 4)
+    found = drawn_bottom(500, 2, SMALL, (0,))
+    assert not found.wide.any()
+    assert not found.wide_bias.any()
+    assert found.deep.std().item() == pytest.approx(0.01, rel=0.05)
 
 
 def test_it_computes_what_it_says() -> None:
@@ -71,22 +69,12 @@ def test_weights_follow_from_the_seed_and_the_process_s_generator_stays_as_it_wa
     assert torch.equal(drawn_top((3,)).weight, drawn_top((3,)).weight)
 
 
-def test_the_wide_part_starts_at_zero_and_the_deep_one_near_it() -> None:
-    found = drawn_bottom(500, 2, SMALL, (0,))
-    assert not found.wide.any()
-    assert not found.wide_bias.any()
-    assert found.deep.std().item() == pytest.approx(0.01, rel=0.05)
-
-
 def test_a_step_moves_the_wide_part_by_ftrl_and_the_rest_by_adam_with_the_penalty() -> None:
     descent = Descent(0.01, 1e-8, 0.5, FtrlSettings(0.05, 1e-8, 1e-8, 1.0))
     mine, top = bottom(), drawn_top((0,))
     learner = Learner(mine, descent, top.parameters())
     theirs = bottom()
-    wide, adam = (
-        Ftrl(theirs.wide_part, descent.ftrl),
-        torch.optim.Adam(theirs.deep_part, lr=0.01, eps=1e-8),
-    )
+    wide, adam = (Ftrl(theirs.wide_part, descent.ftrl), torch.optim.Adam(theirs.deep_part, lr=0.01, eps=1e-8))
     for step in range(3):
         gradients = torch.tensor(np.random.default_rng(step).normal(size=(2, 2)), dtype=torch.float32)
         learner.learn(mine(IDS, WEIGHTS), gradients)
@@ -98,9 +86,6 @@ def test_a_step_moves_the_wide_part_by_ftrl_and_the_rest_by_adam_with_the_penalt
     assert mine.wide.any()
     for one, other in zip(mine.parameters(), theirs.parameters(), strict=True):
         assert torch.allclose(one, other, atol=1e-7)
-
-
-# -- FTRL-Proximal, against a second implementation in floats ----------------------------------------------
 
 
 def slow(gradients: list[float], settings: FtrlSettings) -> float:
@@ -145,19 +130,13 @@ def test_it_is_the_algorithm_for_any_gradients(gradients: list[float], l1: float
     assert found == pytest.approx([slow(gradients, settings)], abs=1e-9)
 
 
-def test_small_sums_of_gradients_leave_a_weight_at_zero_and_l2_shrinks_the_others() -> None:
+def test_small_sums_leave_a_weight_at_zero_and_one_without_a_gradient_stays():
     gradients = np.array([[0.5, 2.0]])
     assert moved(gradients, FtrlSettings(0.1, 1.0, 0.0, 1.0))[0] == 0
     free, shrunk = (moved(gradients, FtrlSettings(0.1, 0.0, l2, 1.0))[1] for l2 in (0.0, 10.0))
     assert free < shrunk < 0
-
-
-def test_the_first_step_is_the_rate_over_the_root_of_what_n_became() -> None:
     (found,) = moved(np.array([[3.0]]), FtrlSettings(0.05, 0.0, 0.0, 1.0))
     assert found == pytest.approx(-3.0 * 0.05 / math.sqrt(10))
-
-
-def test_a_parameter_without_a_gradient_stays() -> None:
     one, other = torch.zeros(2), torch.zeros(2)
     ftrl = Ftrl([one, other], USUAL)
     one.grad = torch.ones(2)

@@ -9,25 +9,30 @@ from scenarios.systems.swarm.claims import tables
 MakeResults = Callable[..., SwarmResults]
 
 
-def test_the_swarm_is_shown_against_every_peer_alone_and_pooled(results: SwarmResults) -> None:
+def test_the_swarm_is_shown_against_every_peer_alone_and_pooled_over_the_base_rate(results):
     names = [trace["name"] for trace in comparison(results).traces]
     alone = [f"peer {peer} alone" for peer in range(5)]
     assert names == [*alone, "alone, mean", "pooled data", "the swarm", BASE_RATE]
-
-
-def test_the_base_rate_is_drawn_in_under_the_curves(results: SwarmResults) -> None:
     for chart in (comparison(results), value_by_peer(results)):
         assert (chart.traces[-1]["name"], chart.traces[-1]["x"]) == (BASE_RATE, [1, 20])
         assert chart.traces[-1]["y"] == [results.guessing] * 2 == [0.1, 0.1]
+    widths = [trace["line"]["width"] for trace in value_by_peer(results).traces[:-1]]
+    assert widths == sorted(widths, reverse=True)
+    assert len(set(widths)) == len(widths)
 
 
-def test_the_metric_of_all_rows_stands_at_the_model_that_it_measures(results: SwarmResults) -> None:
+def test_the_metric_of_all_rows_stands_at_its_model_and_phases_are_means_over_the_peers(results):
     assert "all rows, by secure sum" not in {trace["name"] for trace in value_by_peer(results).traces}
     first = results.peers[0]
     counted = tuple(replace(entry, of_all=0.9 if entry.round % 5 == 0 else None) for entry in first.rounds)
     shown = value_by_peer(replace(results, peers=(replace(first, rounds=counted), *results.peers[1:])))
     trace = shown.traces[-2]
     assert (trace["name"], trace["x"], trace["y"]) == ("all rows, by secure sum", [4, 9, 14, 19], [0.9] * 4)
+    seconds = {trace["name"]: trace["y"][0] for trace in by_phase(results, "seconds").traces}
+    assert list(seconds) == ["training", "group", "shares", "sums"]
+    assert abs(seconds["training"] - 0.14) < 1e-9
+    sent = {trace["name"]: trace["y"][0] for trace in by_phase(results, "bytes_sent").traces}
+    assert sent == {"group": 900, "shares": 1440, "sums": 73_600}
 
 
 def test_charts_and_tables_name_the_metric_that_the_rows_chose(results: SwarmResults) -> None:
@@ -44,35 +49,15 @@ def test_charts_and_tables_name_the_metric_that_the_rows_chose(results: SwarmRes
     assert tables(skewed)[1].rows[-1] == ("not at all: the best constant answer", "0", "0.100")
 
 
-def test_lines_that_coincide_stay_visible(results: SwarmResults) -> None:
-    widths = [trace["line"]["width"] for trace in value_by_peer(results).traces[:-1]]
-    assert widths == sorted(widths, reverse=True)
-    assert len(set(widths)) == len(widths)
-
-
-def test_phases_are_means_over_the_peers(results: SwarmResults) -> None:
-    seconds = {trace["name"]: trace["y"][0] for trace in by_phase(results, "seconds").traces}
-    assert list(seconds) == ["training", "group", "shares", "sums"]
-    assert abs(seconds["training"] - 0.14) < 1e-9
-    sent = {trace["name"]: trace["y"][0] for trace in by_phase(results, "bytes_sent").traces}
-    assert sent == {"group": 900, "shares": 1440, "sums": 73_600}
-
-
-def test_outcomes_count_every_peer_in_every_round(make_results: MakeResults) -> None:
+def test_outcomes_count_every_peer_in_every_round_or_as_not_there(make_results, results):
     chart = outcomes(make_results(fallbacks=frozenset({(1, 4), (2, 4)})))
     counts = {trace["name"]: trace["y"] for trace in chart.traces}
     assert list(counts) == ["aggregated", "fell back: sums missing"]
     assert (counts["aggregated"][3], counts["fell back: sums missing"][3]) == (3, 2)
     assert all(sum(column) == 5 for column in zip(*counts.values(), strict=True))
-
-
-def test_every_reason_has_words_of_its_own() -> None:
-    assert set(REASONS) == set(Reason)
-    assert len(set(REASONS.values())) == len(REASONS)
-
-
-def test_a_peer_that_was_not_there_is_counted_as_such(results: SwarmResults) -> None:
     first = results.peers[0]
     late = type(first)(first.peer, first.rounds[2:], first.summary)
     chart = outcomes(replace(results, peers=(late, *results.peers[1:])))
     assert {trace["name"]: trace["y"][0] for trace in chart.traces} == {"aggregated": 4, "not there": 1}
+    assert set(REASONS) == set(Reason)
+    assert len(set(REASONS.values())) == len(REASONS)

@@ -1,28 +1,17 @@
 """What the report shows of privacy: accuracy over epsilon, who is protected, and what was of no use."""
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from scenarios.frame.report import Ended, render
-from scenarios.frame.spec import judge
 from scenarios.swarms.baselines import PrivateCurve
 from scenarios.swarms.results import SwarmResults
+from scenarios.systems.swarm import privacy
 from scenarios.systems.swarm.charts import charts
-from scenarios.systems.swarm.claims import CLAIMS, headline
+from scenarios.systems.swarm.claims import headline
 from scenarios.systems.swarm.claims import tables as all_tables
-from scenarios.systems.swarm.privacy import (
-    arm,
-    curve_of,
-    curves,
-    over_epsilon,
-    tables,
-    verdict_in_words,
-    within_budget,
-)
 from tests.unit.scenarios.conftest import PEERS, ROUNDS, accuracy_after, ledger, spent_after
 
 MakeResults = Callable[..., SwarmResults]
@@ -39,8 +28,7 @@ def private(make_results: MakeResults) -> SwarmResults:
 
 
 def test_the_real_curve_has_each_rounds_lowest_accuracy_and_largest_epsilon(private: SwarmResults) -> None:
-    curve = curve_of(private.peers)
-    assert curve is not None
+    curve = privacy.curve_of(private.peers)
     assert curve.mechanism == "dp-sgd"
     assert curve.values == tuple(accuracy_after(number) for number in range(1, ROUNDS + 1))
     assert curve.epsilon == tuple(spent_after(number, 3) for number in range(1, ROUNDS + 1))
@@ -48,13 +36,12 @@ def test_the_real_curve_has_each_rounds_lowest_accuracy_and_largest_epsilon(priv
     worse = replace(private.peers[1].rounds[4], value=0.01)
     peers = list(private.peers)
     peers[1] = replace(peers[1], rounds=(*peers[1].rounds[:4], worse, *peers[1].rounds[5:]))
-    lower = curve_of(peers)
-    assert lower is not None
+    lower = privacy.curve_of(peers)
     assert lower.values[4] == 0.01
 
 
 def test_the_chart_shows_the_real_peers_the_replays_and_guessing(private: SwarmResults) -> None:
-    (chart,) = over_epsilon(private)
+    (chart,) = privacy.over_epsilon(private)
     assert [trace["name"] for trace in chart.traces] == [
         *("dp-sgd", "aldp (replay)", "ldp (replay)", "the best constant answer")
     ]
@@ -66,25 +53,25 @@ def test_the_chart_shows_the_real_peers_the_replays_and_guessing(private: SwarmR
     assert charts(private)[0] == chart, "the most telling first"
 
 
-def test_the_tables_have_a_row_for_each_mechanism(private: SwarmResults) -> None:
-    figures, words = tables(private)
+def test_the_tables_and_the_arm_have_all_figures_of_each_mechanism(private):
+    figures, words = privacy.tables(private)
     assert [row[0] for row in figures.rows] == [row[0] for row in words.rows] == ["dp-sgd", "aldp", "ldp"]
-    assert figures.rows[0] == (
-        *("dp-sgd", "96.5 %", "8.000", "8", "1e-05"),
-        "the unit of dp-sgd (replace)",
-    )
+    assert figures.rows[0] == (*("dp-sgd", "96.5 %", "8.000", "8", "1e-05"), "the unit of dp-sgd (replace)")
     assert words.rows[0] == ("dp-sgd", "what dp-sgd protects", "nothing")
     assert words.rows[1] == ("aldp", "what aldp protects", "the radius")
     for table in all_tables(private):
         assert {len(row) for row in table.rows} == {len(table.headings)}
+    figures = json.loads(json.dumps(privacy.arm(private), allow_nan=False))
+    assert set(figures) == {"dp-sgd", "aldp", "ldp"}
+    assert figures["ldp"]["accuracy"] == 0.2
+    assert len(figures["dp-sgd"]["epsilon_by_round"]) == len(figures["dp-sgd"]["accuracy_by_round"]) == ROUNDS
+    assert figures["aldp"]["outside"] == "the radius"
 
 
 @pytest.mark.parametrize(("final", "useless"), [(0.1, True), (0.1999, True), (0.2001, False), (0.9, False)])
-def test_less_than_ten_points_above_guessing_is_useless(
-    make_results: MakeResults, final: float, useless: bool
-) -> None:
+def test_less_than_ten_points_above_guessing_is_useless(make_results, final, useless):
     results = make_results(mechanism="dp-sgd", replays=(replayed("ldp", final),))
-    said = verdict_in_words(results)
+    said = privacy.verdict_in_words(results)
     assert said.startswith("dp-sgd reached 96.5 % at epsilon 8.")
     assert ("ldp at epsilon 8 is useless here: " in said) == useless
     assert ("the best constant answer gives 10.0 %." in said) == useless
@@ -92,44 +79,20 @@ def test_less_than_ten_points_above_guessing_is_useless(
     assert said in headline(results)
 
 
-def test_the_arm_is_json_with_all_figures(private: SwarmResults) -> None:
-    figures = json.loads(json.dumps(arm(private), allow_nan=False))
-    assert set(figures) == {"dp-sgd", "aldp", "ldp"}
-    assert figures["ldp"]["accuracy"] == 0.2
-    assert len(figures["dp-sgd"]["epsilon_by_round"]) == len(figures["dp-sgd"]["accuracy_by_round"]) == ROUNDS
-    assert figures["aldp"]["outside"] == "the radius"
-
-
 def test_one_peer_beyond_its_budget_breaks_the_claim(private: SwarmResults) -> None:
-    verdict = within_budget(private)
+    verdict = privacy.within_budget(private)
     assert verdict.holds
     assert verdict.numbers == {"largest epsilon spent": 8.0, "budget": 8.0}
     last = private.peers[-1]
-    assert last.summary.privacy is not None
     over = {**last.summary.privacy, "epsilon_budget": 7.0, "epsilon_remaining": 0.0}
     peers = (*private.peers[:-1], replace(last, summary=replace(last.summary, privacy=over)))
-    assert not within_budget(replace(private, peers=peers)).holds
+    assert not privacy.within_budget(replace(private, peers=peers)).holds
 
 
 def test_without_privacy_nothing_is_said_of_it(results: SwarmResults) -> None:
-    assert (curve_of(results.peers), curves(results)) == (None, ())
-    assert (over_epsilon(results), tables(results), arm(results)) == ((), (), {})
-    assert verdict_in_words(results) == ""
-    assert within_budget(results).holds
+    assert (privacy.curve_of(results.peers), privacy.curves(results)) == (None, ())
+    assert (privacy.over_epsilon(results), privacy.tables(results), privacy.arm(results)) == ((), (), {})
+    assert privacy.verdict_in_words(results) == ""
+    assert privacy.within_budget(results).holds
     assert headline(results).endswith("one model on pooled data 97.0 %.")
     assert len(results.peers) == PEERS
-
-
-def test_the_report_has_a_privacy_section_only_where_privacy_is_on(
-    results: SwarmResults, private: SwarmResults
-) -> None:
-    def headings(of: SwarmResults) -> list[str]:
-        ended = Ended("swarm", "Murmuration", headline(of), "", {"seed": 0}, "again", {}, "now", 1.0)
-        html = render(ended, charts(of), all_tables(of), judge(CLAIMS, of))
-        return re.findall(r"<(?:h2|h3|caption)[^>]*>([^<]+)<", html)
-
-    without, with_ = headings(results), headings(private)
-    extra = {"Accuracy over epsilon", "Privacy", "What is protected"}
-    assert extra <= set(with_)
-    assert not extra & set(without)
-    assert [heading for heading in with_ if heading not in extra] == without
