@@ -445,6 +445,10 @@ class Box:
         what = [*self._own(number), "--rounds", str(self.rounds), "--json"]
         return parse_arguments([*where, *what, *self._sets, *self._more, *more])
 
+    def out(self, number: int) -> Path:
+        """Returns a node's folder."""
+        return self.nodes[number].folder
+
     def with_tracker(self, *options: str, skew_s: float = 0.0) -> BoxTracker:
         """Starts a tracker, through which all nodes meet."""
         self.tracker = BoxTracker(self, options, skew_s)

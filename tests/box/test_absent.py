@@ -127,17 +127,3 @@ def test_what_the_sums_withstand_is_told_at_the_start_and_when_the_group_is_anot
         (told,) = (event.group.facts for event in node.events if isinstance(event, GroupResized))
         assert (told["protocol"], told["members"], told["dropouts"], told["colluders"]) == ("masked", 4, 0, 2)
         assert node.summary["sums"] == told
-
-
-def test_under_tls_a_client_is_closed_though_nobody_answers(make_box) -> None:
-    """TLS would wait 30 s for the far end to say that it closes, too."""
-    box: Box = make_box(3, 1000, options=("--tls", "on"))
-    node, *others = box.nodes
-    box.start_all()
-    box.run(lambda: all(one.has_aggregated() for one in box.nodes))
-    for other in others:
-        box.network.cut(node.number, other.number)
-    cut_s = box.loop.time()
-    closing = node.life.begin(node.engine.transport._dialler.close())
-    box.run(closing.done)
-    assert box.loop.time() == cut_s

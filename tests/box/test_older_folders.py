@@ -1,4 +1,4 @@
-"""Folders of an older version become a swarm again."""
+"""Folders of an older version become a swarm again; one that was put back pays what its key has spent."""
 
 from __future__ import annotations
 
@@ -64,3 +64,21 @@ def test_a_swarm_of_an_older_version_is_taken_over_and_goes_on(make_box, older: 
         file = SpendFile(out / "node.key", key_in(out), "digits")
         assert set(file.charges()) == {one.sid for one in after}
         assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
+
+
+def test_a_folder_that_was_put_back_is_charged_what_was_spent_since(make_box, tmp_path: Path) -> None:
+    """The key is elsewhere, so only the folder is older."""
+    box = taken_over(make_box, V1)
+    node, key = box.nodes[0], tmp_path / "key"
+    shutil.move(node.folder / "node.key", key)
+    older = shutil.copytree(node.folder, tmp_path / "copy")
+    node.start("--key", str(key))
+    for other in box.nodes[1:]:
+        other.start()
+    to_one_model(box)
+    paid = charges(node.folder)
+    assert len(paid) == len(charges(older)) + 1
+    node.start("--key", str(key), "--out", str(older))
+    box.run(until=lambda: node.has_said("spent before: 1 offer that"))
+    box.run_for(1.0)
+    assert [(one.sid, one.events) for one in charges(older)] == [(one.sid, one.events) for one in paid]

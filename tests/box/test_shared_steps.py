@@ -145,3 +145,17 @@ def test_groups_of_three_add_shares_and_share_their_noise(make_box) -> None:
         assert node.summary["privacy"]["honest"] == 1
         assert [line["steps"] for line in node.history] == [EVERY] * ROUNDS
         assert participants(box, node.number) == [3] * ROUNDS
+
+
+def test_a_member_with_another_mechanism_or_assumption_is_refused_in_one_line(make_box) -> None:
+    box = steps_box(make_box, peers=3, least=3)
+    *others, refused = box.nodes
+    for node in others:
+        node.start()
+    box.run_for(1.0)
+    refused.start("--set", "privacy.honest=1")
+    box.run(until=lambda: refused.is_over)
+    assert refused.status == 2
+    assert "privacy.honest" in refused.lines[-1]
+    assert "\n" not in refused.lines[-1]
+    assert all(node.is_up for node in others)

@@ -57,6 +57,7 @@ def ends_of_all(box: Box, rounds: int) -> None:
     [
         (3, ()),
         (5, ()),
+        (5, (ADDITIVE,)),
         (4, (ADDITIVE, "aggregation.shares=ring")),
         (3, (ADDITIVE, "aggregation.shares=float")),
     ],
@@ -112,6 +113,24 @@ def test_a_late_joiner_starts_at_the_swarms_round_with_its_base(make_box) -> Non
         (n, 4) for n in range(joined, 11)
     ]
     assert [line["participants"] for line in early[0].history] == [3] * (joined - 1) + [4] * (11 - joined)
+    assert len({node.summary["base_digest"] for node in box.nodes}) == 1
+
+
+def test_stopped_and_resumed_on_the_same_folder(make_box) -> None:
+    box = make_box(3, 6)
+    node = box.nodes[2]
+    node.when_it_says(node.tell_to_end, "round 2/")
+    box.start_all()
+    box.run(lambda: node.is_over)
+    assert node.status == 130
+    stopped = node.summary
+    assert (stopped["finished"], stopped["rounds"], len(node.history)) == (False, 2, 2)
+    assert fact(node.folder, "round") == 2
+    node.start()
+    box.run_to_the_end()
+    assert any(line.endswith("resumes after round 2") for line in node.lines)
+    assert [(line["round"], line["participants"]) for line in node.history] == [(n, 3) for n in range(1, 7)]
+    assert node.summary["finished"] is True
     assert len({node.summary["base_digest"] for node in box.nodes}) == 1
 
 

@@ -167,6 +167,7 @@ def _other_products(member: Member, check: Check) -> Check:
 
 
 two_totals = to_victim(of_kind(Total, _other_total))
+total_of_wrong_hash = of_kind(Total, lambda _, total: replace(total, payload=flipped(total.payload)))
 wrong_products = of_kind(Check, _other_products)
 wrong_products_to_one = to_victim(wrong_products)
 
@@ -335,3 +336,10 @@ def replays(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
     if isinstance(message, Finished | GaveUp):
         return (message,)
     return (*member.heard[-20:], message, message)
+
+
+def two_totals_unshown(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+    """Names its totals in no check, so that only the others' checks reveal them."""
+    if isinstance(message, Check):
+        return (replace(message, heads=()),)
+    return tuple(two_totals(member, to, message))

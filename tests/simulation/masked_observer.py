@@ -12,13 +12,16 @@ in the messages. A protocol without self masks is one with known self masks. Ari
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from protocol.aggregation.masked.thresholds import tolerance
+from protocol.wire import signing
 from protocol.wire.masked_messages import Masked, Release, ResultCertificate
-from protocol.wire.messages import Key, Message, Sid
+from protocol.wire.messages import Group, Key, Message, Sid
+from scenarios.simulator.network import Network
 from tests.simulation.observer import Basis, Column, Row
 
 Kind = TypeVar("Kind")
@@ -119,6 +122,20 @@ class MaskedObserver:
         return [row for row in self.determined() if meant.reduce(row)]
 
 
+def sessions_of(network: Network, dropouts: int | None, colluders: Iterable[int] = ()) -> list[MaskedSession]:
+    """Returns the masked sessions of a run; `dropouts` as in its settings, `colluders` by peer number.
+
+    The network's rules recorded the offers when they were spent.
+    """
+    messages = [line.message for line in network.transcript]
+    keys = frozenset(network.peers[peer].key.public for peer in colluders)
+    return [
+        session_of(messages, sid, members, _offers(network, sid, members), dropouts, keys)
+        for sid, members in sorted(_groups(messages).items())
+        if any(message.head.sid == sid for message in _of(messages, Masked))
+    ]
+
+
 def session_of(
     messages: Sequence[Message],
     sid: Sid,
@@ -176,3 +193,19 @@ def _union(sets: Iterable[int]) -> int:
 
 def _of(messages: Iterable[Message], kind: type[Kind]) -> Iterator[Kind]:
     return (message for message in messages if isinstance(message, kind))
+
+
+def _groups(messages: Iterable[Message]) -> dict[Sid, tuple[Key, ...]]:
+    found: dict[Sid, tuple[Key, ...]] = defaultdict(tuple)
+    for group in _of(messages, Group):
+        found[signing.session_id(group)] = tuple(sorted(ready.key for ready in group.readys))
+    return found
+
+
+def _offers(network: Network, sid: Sid, members: tuple[Key, ...]) -> tuple[tuple[Column, ...], ...]:
+    """Returns (n) what was spent in a session; members that spent nothing have no units."""
+    offers = []
+    for key in members:
+        peer, units = network.rules.offers.get((sid, key), (0, ()))
+        offers.append(tuple(("unit", peer, unit) for unit in units))
+    return tuple(offers)

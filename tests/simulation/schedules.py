@@ -15,7 +15,6 @@ from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
-import pytest
 
 from protocol.actions import Completed, Evidence, Failed
 from protocol.aggregation.fixed_point import FixedPoint
@@ -155,35 +154,47 @@ def offer(member: int) -> Floats:
     return np.random.default_rng(member).uniform(-1, 1, DIMENSION).astype("<f4")
 
 
-PURE = (signing, "verify"), (signing, "canonical"), (mask_keys, "pair_seed"), (mask_keys, "public_key")
-
-
 @contextmanager
 def remembered() -> Iterator[None]:
     """Caches pure functions of keys and records for all schedules in the context.
 
     A valid signature is looked up by record, key and signature; an invalid one is checked each time.
     """
-    channel_of, sign = Participant.channel, signing.sign
-    channels, signed = dict[Any, Any](), dict[Any, Any]()
+    before = (
+        signing.verify,
+        signing.sign,
+        signing.canonical,
+        mask_keys.pair_seed,
+        mask_keys.public_key,
+        Participant.channel,
+    )
+    participants: dict[Any, Any] = {}
 
     def channel(participant: Participant, sender: Key, recipient: Key) -> Any:
         place = participant.sid, sender, recipient
-        if place not in channels:
-            channels[place] = channel_of(participant, sender, recipient)
-        return channels[place]
+        if place not in participants:
+            participants[place] = before[5](participant, sender, recipient)
+        return participants[place]
 
-    def signing_once(record: Any, key: NodeKey) -> Any:
-        if (record, key.public) not in signed:
-            signed[record, key.public] = sign(record, key)
-        return signed[record, key.public]
+    verify, canonical = lru_cache(1 << 15)(before[0]), lru_cache(1 << 15)(before[2])
+    signed: dict[Any, Any] = {}
 
-    with pytest.MonkeyPatch.context() as patch:
-        for module, name in PURE:
-            patch.setattr(module, name, lru_cache(1 << 15)(getattr(module, name)))
-        patch.setattr(signing, "sign", signing_once)
-        patch.setattr(Participant, "channel", channel)
+    def sign(record: Any, key: NodeKey) -> Any:
+        place = record, key.public
+        if place not in signed:
+            signed[place] = before[1](record, key)
+        return signed[place]
+
+    signing.verify, signing.sign, signing.canonical = verify, sign, canonical
+    mask_keys.pair_seed, mask_keys.public_key = lru_cache(1 << 12)(before[3]), lru_cache(1 << 12)(before[4])
+    Participant.channel = channel  # type: ignore[method-assign]
+    try:
         yield
+    finally:
+        signing.verify, signing.sign, signing.canonical, mask_keys.pair_seed, mask_keys.public_key = before[
+            :5
+        ]
+        Participant.channel = before[5]  # type: ignore[method-assign]
 
 
 def chaos(seed: int) -> Schedule:

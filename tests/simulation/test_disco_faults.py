@@ -8,6 +8,7 @@ import pytest
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.fixed_point import FixedPoint
 from protocol.vectors.pieces import PIECE_WORDS, Floats
+from protocol.wire import codec
 from protocol.wire.messages import BasePiece, Share, Sum
 from scenarios.simulator.network import START_S, Network
 from scenarios.simulator.peer import SimulatedPeer
@@ -26,7 +27,8 @@ def means_of(network: Network, peer: SimulatedPeer) -> Floats:
     return total
 
 
-@pytest.mark.parametrize(("kind", "by_s"), [("seed", 15.0), ("ring", 15.05), ("float", 17.0)])
+@pytest.mark.parametrize("by_s", [15.0, 15.05, 15.1, 17.0])
+@pytest.mark.parametrize("kind", ["seed", "ring", "float"])
 def test_late_partial_sum(kind, by_s):
     """n = 3, one is 17 s late, 15 s timeout: the two others took a random partial sum for the model."""
     conditions = Conditions(lates=(Late(2, SUMS, by_s, 10.0),))
@@ -39,7 +41,7 @@ def test_late_partial_sum(kind, by_s):
         assert np.abs(held - means_of(network, peer)).max() < 1e-3
 
 
-@pytest.mark.parametrize("at_send", range(1, 40, 6))
+@pytest.mark.parametrize("at_send", range(1, 40, 3))
 def test_silent_peer(at_send):
     """A peer sends nothing while its links stay open: no peer ever returned."""
     conditions = Conditions(hangs=(Hang(0, at_send, None),), notices_loss=False)
@@ -97,7 +99,7 @@ def test_after_a_failed_second_round_nothing_raw_is_sent():
             assert isinstance(message, BasePiece) or bytes(message.payload) not in forms
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(6))
 def test_no_payload_is_ever_raw(seed):
     network = run(random_plan(seed), seed)
     forms = set().union(*(raw_forms(network, peer) for peer in network.peers))
@@ -127,7 +129,7 @@ def test_connecting_has_a_deadline(tracker):
     assert network.now - START_S < 2 * 21.0 + 5.0 + 10.0 + 1.0
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(5))
 def test_subset_retry_never_offers_the_same_vector(seed):
     """The difference of the two sums was the departed peer's update."""
     network = group_that_loses_one(reuse_offers=False, seed=seed)
@@ -135,24 +137,17 @@ def test_subset_retry_never_offers_the_same_vector(seed):
     for peer, units in network.rules.offers.values():
         offered.setdefault(peer, []).append(units)
     assert len(offered[0]) >= 2, f"seed {seed}"
-    assert not any(map(_repeats, offered.values())), f"seed {seed}"
-
-
-def _repeats(offers: list[tuple[int, ...]]) -> bool:
-    units = [unit for offer in offers for unit in offer]
-    return len(units) > len(set(units))
-
-
-def test_planted_fault_an_offer_that_is_made_again():
-    offers = group_that_loses_one(reuse_offers=True).rules.offers.values()
-    assert _repeats([units for peer, units in offers if peer == 0])
+    for offers in offered.values():
+        units = [unit for offer in offers for unit in offer]
+        assert len(units) == len(set(units)), f"seed {seed}"
 
 
 def test_a_restart_does_not_bring_an_offer_back():
     """Killed after its sum was sent: its offer is spent on its disk, and not offered again."""
-    for at_send in range(14, 40, 5):
+    for at_send in range(14, 40, 2):
         network = run(Plan(4, 4, Conditions(crashes=(Crash(1, at_send, 0.2),))), seed=at_send)
-        assert not _repeats([units for peer, units in network.rules.offers.values() if peer == 1]), at_send
+        units = [unit for peer, offer in network.rules.offers.values() if peer == 1 for unit in offer]
+        assert len(units) == len(set(units)), at_send
 
 
 def test_whole_weights_are_never_shared_only_deltas_never_offered_before():
@@ -169,3 +164,9 @@ def test_whole_weights_are_never_shared_only_deltas_never_offered_before():
         decoded = FixedPoint(4.0, len(members)).decode_sum(total)
         deltas = np.sum([network.rules.offered(*network.rules.offers[sid, key]) for key in members], axis=0)
         assert np.abs(decoded - deltas).max() < 1e-5
+
+
+def test_every_message_of_a_run_survives_the_codec():
+    network = run(Plan(4, 2), seed=9)
+    for line in network.transcript:
+        assert codec.decode(codec.encode(line.message).join()) == line.message

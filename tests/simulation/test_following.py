@@ -2,10 +2,10 @@
 
 import pytest
 
-from protocol.wire.messages import Group, Hello
+from protocol.wire.messages import Group, Hello, Ready
 from scenarios.simulator.network import Network
 from scenarios.simulator.peer import SimulatedPeer
-from scenarios.simulator.plans import SUMS, Conditions, Crash, Late, Plan
+from scenarios.simulator.plans import SUMS, Conditions, Crash, Late, Plan, random_plan
 from scenarios.simulator.rules import Violation
 from tests.simulation.runs import outcomes, reasons, run, sent
 
@@ -34,12 +34,13 @@ def went_on(network: Network, followers: dict[int, int]) -> None:
     assert network.peers[0].base.generation == network.plan.rounds
 
 
+@pytest.mark.parametrize("tracker", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_three_of_five_go_on_while_two_follow_and_all_end_alike(seed):
+def test_three_of_five_go_on_while_two_follow_and_all_end_alike(seed, tracker):
     """They begin to follow in different rounds, and their keys have all positions."""
     order = by_key(5, seed)
     followers = {order[seed % 5]: 1 + seed % 3, order[(seed + 2) % 5]: 2 + seed % 3}
-    plan = Plan(5, 6, tracker=seed % 2 == 0, follows=tuple(followers.items()))
+    plan = Plan(5, 6, tracker=tracker, follows=tuple(followers.items()))
 
     went_on(run(plan, seed), followers)
 
@@ -58,6 +59,24 @@ def test_the_next_candidate_coordinates_when_the_first_ones_follow(places):
 
     assert {sender for sender, round in closed if round < 3} == {order[0]}
     assert {sender for sender, round in closed if round >= 3} == {order[len(places)]}
+
+
+@pytest.mark.parametrize("tracker", [False, True])
+def test_three_of_seven_go_on_while_four_follow(tracker):
+    """Three are no majority of seven, but they are all that offer."""
+    followers = dict.fromkeys(by_key(7, seed=4)[:4], 2)
+    plan = Plan(7, 5, tracker=tracker, follows=tuple(followers.items()))
+
+    went_on(run(plan, seed=4), followers)
+
+
+def test_a_follower_sends_no_ready():
+    network = run(Plan(5, 5, tracker=True, follows=((0, 2), (1, 1))), seed=6)
+    readys = sent(network, lambda line: isinstance(line.message, Ready))
+
+    assert network.rules.followers == {0, 1}
+    assert {line.sender for line in readys} == {0, 2, 3, 4}
+    assert {line.message.announce.round for line in readys if line.sender == 0} == {0}
 
 
 @pytest.mark.parametrize("tracker", [False, True])
@@ -104,7 +123,7 @@ def test_who_falls_back_is_healed_though_a_follower_is_asked_first():
     assert len(network.digests()) == 1
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 5, 7, 8])
 def test_messages_that_are_lost_leave_no_follower_behind(seed):
     """In one of the first 60 seeds, 6, a last answer is lost that no remaining node can repeat.
 
@@ -122,3 +141,13 @@ def test_an_offer_of_one_that_follows_is_a_violation():
     network.rules.followed(1)
     with pytest.raises(Violation, match="seed 5: peer 1 follows, and offers"):
         network.run()
+
+
+def test_some_random_plans_have_followers():
+    plans = [random_plan(seed) for seed in range(100)]
+    followers = [plan.follows for plan in plans if plan.follows]
+
+    assert 15 < len(followers) < 50
+    assert {len(follows) for follows in followers} >= {1, 2, 3}
+    for plan in plans:
+        assert all(peer < plan.peers and 1 <= first <= plan.rounds for peer, first in plan.follows)

@@ -6,8 +6,10 @@ from functools import cache
 import pytest
 
 from protocol.wire.masked_messages import Masked
+from scenarios.simulator.network import Network
+from scenarios.simulator.plans import random_plan
 from tests.simulation.bare import Swarm
-from tests.simulation.masked_observer import MaskedObserver, MaskedSession, session_of
+from tests.simulation.masked_observer import MaskedObserver, MaskedSession, session_of, sessions_of
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, remembered
 
 EVERYBODY = 0b11111
@@ -53,3 +55,34 @@ def test_planted_fault_without_self_masks_those_left_out_would_be_bare(layout):
     for session in left_out:
         bare = replace(session, self_masks=EVERYBODY)
         assert MaskedObserver([bare]).exposed() == [{("unit", 4, 0): 1}]
+
+
+SEEDS = [seed for seed in range(10) if random_plan(seed).masked is not None]
+WITHOUT_A_RESULT, LEAVING_OUT = (25, 30, 36), (121, 128)
+"""Seeds with sessions that leave members out or have no result; the last test shows that they still do."""
+
+
+@pytest.mark.parametrize("seed", [*SEEDS, *WITHOUT_A_RESULT, *LEAVING_OUT])
+def test_random_schedules_of_whole_nodes_expose_nobody(seed):
+    """Takes all masked sessions of a run together: repeated offers of a member would show."""
+    sessions = _sessions(seed)
+    assert MaskedObserver(sessions).exposed() == [], f"seed {seed}"
+
+
+def test_some_of_these_schedules_leave_members_out_or_have_no_result():
+    """The test above would show nothing if every session ended well."""
+    sent_in_vain = [
+        session for seed in WITHOUT_A_RESULT for session in _sessions(seed) if not session.included
+    ]
+    assert any(session.sent for session in sent_in_vain)
+    ended = [session for seed in LEAVING_OUT for session in _sessions(seed) if session.included]
+    assert any(session.sent & ~session.included for session in ended)
+    bare = [replace(session, self_masks=session.sent) for session in ended]
+    assert MaskedObserver(bare).exposed() != []
+
+
+@cache
+def _sessions(seed: int) -> list[MaskedSession]:
+    plan = random_plan(seed)
+    assert plan.masked is not None
+    return sessions_of(Network(plan, seed).run(), plan.masked.dropouts)

@@ -16,7 +16,7 @@ from tests.simulation.lies import LIAR
 from tests.simulation.mutations import LAYOUTS, begin, machine, real_messages
 from tests.simulation.schedules import REDUCERS, Schedule, remembered
 
-SEEDS = range(5)
+SEEDS = range(10)
 
 
 @cache
@@ -44,7 +44,7 @@ def test_heads_of_another_session_are_no_evidence():
             Swarm(Schedule(seed, 5, REDUCERS), {LIAR: lie}).run()
 
 
-@pytest.mark.parametrize("slow_s", [0.05, 0.6])
+@pytest.mark.parametrize("slow_s", [0.05, 0.3, 0.6])
 def test_two_totals_are_seen_whatever_comes_first(slow_s):
     """The liar names them in no check: the checks that honest members exchange reveal it."""
     for seed in SEEDS:

@@ -5,7 +5,6 @@ is accused, and all end within their deadlines. Member 3 lies; if to one member 
 """
 
 from collections.abc import Callable, Iterable
-from itertools import product
 from types import ModuleType
 from typing import Any
 
@@ -22,17 +21,15 @@ from tests.simulation.bare import Swarm
 from tests.simulation.lies import LIAR
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Lie, Schedule, remembered
 
-SEEDS = range(6)
+SEEDS = range(12)
 BOTH = (EVERYBODY_ADDS, REDUCERS)
 
 
-def swarms_of(
-    lie: Lie, layout: int, kind: type[DoubleMasked] = DoubleMasked, seeds: Iterable[int] = SEEDS
-) -> list[Swarm]:
+def swarms_of(lie: Lie, layout: int, members: int = 5, dropouts: int | None = None) -> list[Swarm]:
     with remembered():
         return [
-            Swarm(Schedule(seed, 5, layout, notices=seed % 2 == 0), {LIAR: lie}, kind=kind).run()
-            for seed in seeds
+            Swarm(Schedule(seed, members, layout, dropouts, notices=seed % 2 == 0), {LIAR: lie}).run()
+            for seed in SEEDS
         ]
 
 
@@ -170,27 +167,24 @@ def a_liar_that_adds_up(adding: Adding, monkeypatch: pytest.MonkeyPatch) -> list
     return swarms_of(truth, REDUCERS)
 
 
-Change = Callable[[bytes, int, int], bytes]
-
-
-def changed(change: Change) -> Adding:
+@pytest.mark.parametrize("change", FALSE_TOTALS.values(), ids=FALSE_TOTALS.keys())
+def test_a_false_total_is_proved_to_all(change: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch):
     honest = Reduction._sum
-    return lambda reduction, parts, index: change(
-        honest(reduction, parts, index), reduction._layout.length(index), reduction._layout.members
-    )
+
+    def changed(reduction: Reduction, parts: list[Masked], index: int) -> bytes:
+        layout = reduction._layout
+        return change(honest(reduction, parts, index), layout.length(index), layout.members)
+
+    nobody_completes_and_somebody_proves_it(a_liar_that_adds_up(changed, monkeypatch))
 
 
-def of_fewer(reduction: Reduction, parts: list[Masked], index: int, honest=Reduction._sum) -> bytes:
-    """Adds up all but one of those that the total names."""
-    return honest(reduction, parts[:-1], index)
+def test_a_total_over_fewer_than_it_names_is_proved(monkeypatch: pytest.MonkeyPatch):
+    honest = Reduction._sum
 
+    def of_fewer(reduction: Reduction, parts: list[Masked], index: int) -> bytes:
+        return honest(reduction, parts[:-1], index)
 
-ADDINGS = {**{name: changed(change) for name, change in FALSE_TOTALS.items()}, "of fewer": of_fewer}
-
-
-@pytest.mark.parametrize("adding", ADDINGS.values(), ids=ADDINGS)
-def test_a_false_total_is_proved_to_all(adding: Adding, monkeypatch: pytest.MonkeyPatch):
-    nobody_completes_and_somebody_proves_it(a_liar_that_adds_up(adding, monkeypatch))
+    nobody_completes_and_somebody_proves_it(a_liar_that_adds_up(of_fewer, monkeypatch))
 
 
 # -- dealers ------------------------------------------------------------------------------------------------
@@ -223,14 +217,19 @@ WrongDealer = beginning_with(shamir, "split", points_of_nothing)
 WrongMaskKey = beginning_with(mask_keys, "public_key", key_of_another_secret)
 
 
+def swarms_with(kind: type[DoubleMasked], layout: int, lie: Lie = truth) -> list[Swarm]:
+    with remembered():
+        return [Swarm(Schedule(seed, 5, layout), {LIAR: lie}, kind=kind).run() for seed in SEEDS]
+
+
 @pytest.mark.parametrize("layout", BOTH)
 def test_shares_that_open_nothing_are_proved_against_their_dealer(layout):
-    nobody_completes_and_somebody_proves_it(swarms_of(truth, layout, WrongDealer))
+    nobody_completes_and_somebody_proves_it(swarms_with(WrongDealer, layout))
 
 
 @pytest.mark.parametrize("layout", BOTH)
 def test_masks_of_another_key_are_caught_by_the_count_and_nobody_can_be_named(layout):
-    for swarm in swarms_of(truth, layout, WrongMaskKey):
+    for swarm in swarms_with(WrongMaskKey, layout):
         assert not swarm.completed
         assert reasons(swarm) <= {Reason.WRONG_COUNT.value, Reason.MASKS_TIMEOUT.value}
         assert Reason.WRONG_COUNT.value in reasons(swarm)
@@ -244,16 +243,19 @@ def quiet_after_its_vector(member, to, message):
 @pytest.mark.parametrize("layout", BOTH)
 def test_a_wrong_mask_key_is_proved_when_it_has_to_be_opened(layout):
     """Its dealer drops out: the shares of its key open something else."""
-    nobody_completes_and_somebody_proves_it(swarms_of(quiet_after_its_vector, layout, WrongMaskKey))
+    nobody_completes_and_somebody_proves_it(swarms_with(WrongMaskKey, layout, quiet_after_its_vector))
 
 
 # -- views --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layout", BOTH)
+@pytest.mark.parametrize("proof", ["none", "fits", "other"])
 @pytest.mark.parametrize("included", [0, 0b11111, 0b11110, 0b11111 | 1 << 63])
-def test_a_forged_lock_accuses_nobody_honest_and_with_reducers_holds_nobody_up(included, layout):
+def test_a_forged_lock_accuses_nobody_honest_and_with_reducers_holds_nobody_up(included, proof, layout):
     """If every member adds up all chunks, locks have no proof: a forged one may cost the round."""
-    for view, proof in product((1, 2), ("none", "fits", "other")):
-        for swarm in swarms_of(lies.forged_lock(included, view, proof), layout, seeds=range(2)):
-            assert len(swarm.completed) == 4 or layout == EVERYBODY_ADDS, (swarm.schedule, reasons(swarm))
+    for view in (1, 2):
+        for swarm in swarms_of(lies.forged_lock(included, view, proof), layout):
+            assert len(swarm.completed) == 4 or layout == EVERYBODY_ADDS, (
+                f"{swarm.schedule}: {reasons(swarm)}"
+            )

@@ -19,7 +19,8 @@ def groups_during(network: Network, from_s: float, until_s: float) -> list[set[i
     ]
 
 
-@pytest.mark.parametrize(("lone", "notices"), [([0, 1], True), ([2, 4], False), ([1, 2, 3], False)])
+@pytest.mark.parametrize("notices", [True, False])
+@pytest.mark.parametrize("lone", [[0, 1], [2, 4], [1, 2, 3]])
 def test_a_side_without_a_quorum_forms_no_group(lone, notices):
     """Six agree; then `lone` is cut off. Of two halves the one with the first elector goes on."""
     others = [peer for peer in range(6) if peer not in lone]
@@ -32,10 +33,20 @@ def test_a_side_without_a_quorum_forms_no_group(lone, notices):
     assert groups_during(network, 7.0, FOREVER_S)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_lone_side_comes_back_when_the_partition_heals(seed):
-    cut = split([0, 1], [2, 3, 4], 2.0, 25.0)
-    conditions = Conditions(partitions=(cut,), notices_loss=seed % 2 == 0)
+@pytest.mark.parametrize("notices", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_lone_side_comes_back_when_the_partition_heals(seed, notices):
+    conditions = Conditions(partitions=(split([0, 1], [2, 3, 4], 2.0, 25.0),), notices_loss=notices)
     network = run(Plan(5, 12, conditions, train_s=(3.0, 4.0)), seed=seed)
     assert reasons(network, 0)[-2:] == [None, None], f"seed {seed}"
     assert len(network.digests()) == 1, f"seed {seed}"
+
+
+def test_of_two_sides_that_are_both_large_enough_one_goes_on():
+    """Seven, cut three to four: each side alone is large enough for min_participants."""
+    conditions = Conditions(partitions=(split([0, 1, 2], [3, 4, 5, 6], 3.0, 60.0),))
+    network = run(Plan(7, 5, conditions, train_s=(1.0, 1.5)), seed=8)
+    lone = [members for members in groups_during(network, 7.0, 60.0) if members <= {0, 1, 2}]
+    living = [members for members in groups_during(network, 7.0, 60.0) if members <= {3, 4, 5, 6}]
+    assert not lone
+    assert living

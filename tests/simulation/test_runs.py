@@ -29,7 +29,7 @@ PEERS, STEPS = 5, 4
 REDUCERS = 0
 LAYOUTS = (REDUCERS, ALL_TO_ALL_BYTES)
 CALM = Conditions()
-IN_CI, OF_ONE_TEST = 80, 40
+IN_CI, OF_ONE_TEST = 160, 40
 FIRST_OF_SOAK, IN_SOAK = 1_000_000, 10_000
 
 
@@ -40,13 +40,14 @@ def plan_of(conditions: Conditions = CALM, layout: int = REDUCERS) -> Plan:
 
 
 def random_run(seed: int) -> Plan:
-    """The network and the faults of `random_plan`, among peers that take runs of steps.
-
-    Most of them leave out who withholds.
-    """
+    """The network and the faults of `random_plan`, among peers that take runs of steps."""
     plan, rng = random_plan(seed), random.Random(seed)
     masked = MaskedSettings(4.0, None, rng.choice(LAYOUTS), honest=rng.choice((2, 3)))
-    return replace(plan, masked=masked, run_steps=rng.choice((2, 3, 5)), leave_out=rng.choice((0, 1, 4)))
+    return replace(plan, masked=masked, run_steps=rng.choice((2, 3, 5)))
+
+
+def joins_of(network: Network) -> int:
+    return sum(isinstance(line.message, Join) for line in network.transcript)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -54,10 +55,7 @@ def test_a_calm_run_joins_once(layout):
     network = run(plan_of(layout=layout), 3)
     assert {outcome.reason for outcome in network.rules.outcomes} == {None}
     assert len(network.digests()) == 1
-    messages = [line.message for line in network.transcript]
-    assert sum(isinstance(message, Join) for message in messages) == 2 * PEERS * (PEERS - 1)
-    releases = [message.head.included for message in messages if isinstance(message, Release)]
-    assert set(releases) == {2**PEERS - 1}, "every release is for all members"
+    assert joins_of(network) == 2 * PEERS * (PEERS - 1)
 
 
 def crash_everywhere(layout: int, seed: int, every: int) -> Counter[int]:
@@ -93,26 +91,22 @@ def test_a_death_at_every_send_of_a_run(layout, seed):
 
 @pytest.mark.parametrize("first", range(0, IN_CI, OF_ONE_TEST))
 def test_random_schedules_of_runs_break_no_rule(first):
-    found = [what_is_rare(seed) for seed in range(first, first + OF_ONE_TEST)]
-    assert sum(has_a_later_step for has_a_later_step, _ in found) > OF_ONE_TEST / 4
-    assert any(has_a_strike for _, has_a_strike in found), "in some schedules somebody got a strike"
+    assert sum(has_a_later_step(seed) for seed in range(first, first + OF_ONE_TEST)) > OF_ONE_TEST / 4
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(FIRST_OF_SOAK, FIRST_OF_SOAK + IN_SOAK, OF_ONE_TEST))
 def test_many_random_schedules_of_runs_break_no_rule(first):
     for seed in range(first, first + OF_ONE_TEST):
-        what_is_rare(seed)
+        has_a_later_step(seed)
 
 
-def what_is_rare(seed: int) -> tuple[bool, bool]:
-    """Runs a schedule; returns whether a later step of a run had a vector, and whether anybody a strike."""
+def has_a_later_step(seed: int) -> bool:
+    """Runs a schedule; returns whether somebody sent its vector in a later step of a run."""
     network, groups = noted(random_run(seed), seed)
     later = {sid for sid, group in groups.items() if group.step}
-    sent = (line.message for line in network.transcript)
-    return (
-        any(isinstance(message, Masked) and message.head.sid in later for message in sent),
-        any(peer.node._suspicion._strikes for peer in network.peers),
+    return any(
+        isinstance(line.message, Masked) and line.message.head.sid in later for line in network.transcript
     )
 
 
@@ -180,7 +174,7 @@ def crashed(crash: Crash | None) -> Noted:
     return noted(plan_of(Conditions(crashes=(crash,) if crash else ())), 3)
 
 
-CRASHES = [None, *(Crash(peer, at_send, None) for peer in (1, 4) for at_send in range(60, 200, 40))]
+CRASHES = [None, *(Crash(peer, at_send, None) for peer in (1, 4) for at_send in range(60, 200, 20))]
 
 
 @pytest.mark.parametrize("crash", CRASHES, ids=str)
@@ -195,7 +189,7 @@ def test_only_the_sums_of_all_members_are_determined_over_all_steps(crash, collu
     assert all(MaskedObserver(sessions).knows(session, session.included) for session in whole)
 
 
-@pytest.mark.parametrize("seed", range(60, 70))
+@pytest.mark.parametrize("seed", range(60, 90))
 def test_random_schedules_of_runs_expose_nobody(seed):
     assert MaskedObserver(sessions_in(random_run(seed), seed)).exposed() == []
 
@@ -213,18 +207,34 @@ def _one_secret(kind: bytes):
     return derive
 
 
-@pytest.mark.parametrize("kind", [b"self-mask", b"mask-key"])
-def test_planted_fault_a_secret_of_two_steps_shows_a_member_bare_once_it_is_opened(kind, monkeypatch):
-    """A step opens its self masks: a later step whose pair keys are opened has no mask left.
+def test_planted_fault_a_self_mask_that_is_used_again_shows_a_member_bare(monkeypatch):
+    """A step opens its self masks: a later step whose pair keys are opened has no mask left."""
+    monkeypatch.setattr(key_setup, "derive", _one_secret(b"self-mask"))
+    sessions = sessions_in(plan_of(), 3)
+    assert len({session.names for session in sessions}) > 1
+    assert len({name[0] for session in sessions for name in session.names}) < PEERS * len(sessions)
+    broken = [*sessions[:3], replace(sessions[3], self_masks=0, mask_keys=0b00001, included=0)]
 
-    A pair key takes the masks of all earlier steps off, whose self masks are open.
-    """
+    assert MaskedObserver(broken).exposed() != []
+    monkeypatch.undo()
+    right = sessions_in(plan_of(), 3)
+    right = [*right[:3], replace(right[3], self_masks=0, mask_keys=0b00001, included=0)]
+    assert MaskedObserver(right).exposed() == []
 
-    def exposed():
-        sessions = sessions_in(plan_of(), 3)
-        last = replace(sessions[3], self_masks=0, mask_keys=0b00001, included=0)
-        return MaskedObserver([*sessions[:3], last]).exposed()
 
-    assert exposed() == []
-    monkeypatch.setattr(key_setup, "derive", _one_secret(kind))
-    assert exposed() != []
+def test_planted_fault_a_pair_key_for_two_steps_shows_a_member_bare_once_it_is_opened(monkeypatch):
+    """Opening a pair key in one step takes the masks of all earlier ones off, whose self masks are open."""
+    monkeypatch.setattr(key_setup, "derive", _one_secret(b"mask-key"))
+    sessions = sessions_in(plan_of(), 3)
+    broken = [*sessions[:3], replace(sessions[3], self_masks=0, mask_keys=0b00001, included=0)]
+    assert MaskedObserver(broken).exposed() != []
+    monkeypatch.undo()
+    right = sessions_in(plan_of(), 3)
+    right = [*right[:3], replace(right[3], self_masks=0, mask_keys=0b00001, included=0)]
+    assert MaskedObserver(right).exposed() == []
+
+
+def test_every_release_is_for_all_members():
+    network = run(plan_of(), 3)
+    releases = [line.message for line in network.transcript if isinstance(line.message, Release)]
+    assert {release.head.included for release in releases} == {2**PEERS - 1}

@@ -24,6 +24,13 @@ def test_shares_of_longer_offers_are_summed_and_bases_stay_as_long_as_they_were(
     assert len(network.digests()) == 1
 
 
+@pytest.mark.parametrize("masked", MASKS, ids=["by reducers", "by everybody"])
+def test_masks_of_longer_offers_are_summed(masked):
+    network = run(Plan(5, ROUNDS, masked=masked, slots=SLOTS), seed=1)
+    assert all(reasons(network, peer) == [None] * ROUNDS for peer in range(5))
+    assert len(network.digests()) == 1
+
+
 def test_a_certificate_of_longer_sums_heals():
     network = run(Plan(4, ROUNDS, Conditions(lates=(Late(2, SUMS, 17.0, 10.0),)), slots=SLOTS), seed=1)
     assert {reasons(network, peer)[0] for peer in (0, 1, 3)} == {"sums-timeout"}

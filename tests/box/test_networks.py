@@ -1,0 +1,56 @@
+"""Masked groups over a network that is slow, and a peer that is killed behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol.wire.masked_messages import Masked
+
+DEADLINES = (
+    "aggregation.protocol=masked",
+    "aggregation.group_timeout_s=20",
+    "aggregation.shares_timeout_s=6",
+    "aggregation.sums_timeout_s=6",
+)
+
+
+@pytest.mark.parametrize("slowest_s", [0.05, 0.6])
+def test_delays_cost_no_round(make_box, slowest_s: float) -> None:
+    box = make_box(5, 6, *DEADLINES)
+    box.network.slowest_s = slowest_s
+    box.start_all()
+    box.run_to_the_end()
+    assert [[line["participants"] for line in node.history] for node in box.nodes] == [[5] * 6] * 5
+
+
+@pytest.mark.parametrize(("power", "back"), [(False, 2), (True, 5)], ids=["process", "machine"])
+def test_a_peer_killed_behind_a_slow_wire_comes_back(make_box, power: bool, back: int) -> None:
+    """If its machine is gone, nothing tells the others: packets just stop."""
+    box = make_box(5, 8, *DEADLINES)
+    box.network.slowest_s = 0.3
+    *others, node = box.nodes
+    node.before_message(lambda: node.kill(power=power), "out", Masked)
+    box.start_all()
+    box.run(lambda: node.is_over)
+    node.start()
+    box.run_to_the_end()
+    for one in others:
+        assert [line["participants"] for line in one.history] == [4] * (back - 1) + [5] * (9 - back)
+    assert [(line["round"], line["participants"]) for line in node.history] == [
+        (n, 5) for n in range(back, 9)
+    ]
+    assert len({one.summary["base_digest"] for one in box.nodes}) == 1
+
+
+def test_under_tls_a_client_is_closed_though_nobody_answers(make_box) -> None:
+    """TLS would wait 30 s for the far end to say that it closes, too."""
+    box = make_box(3, 1000, options=("--tls", "on"))
+    node, *others = box.nodes
+    box.start_all()
+    box.run(lambda: all(one.has_aggregated() for one in box.nodes))
+    for other in others:
+        box.network.cut(node.number, other.number)
+    cut_s = box.loop.time()
+    closing = node.life.begin(node.engine.transport._dialler.close())
+    box.run(closing.done)
+    assert box.loop.time() == cut_s

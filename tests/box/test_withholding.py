@@ -1,0 +1,62 @@
+"""One of five nodes joins every sum and then withholds its part: it is named and left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from protocol.wire.masked_messages import Join, JoinCertificate, Joined, MaskedMessage
+from tests.box.box import STEPS, BoxNode, own_rows
+
+PEERS, ROUNDS, EVERY, LEFT_OUT = 5, 6, 5, 4
+SPOILED = [2, *[0] * (LEFT_OUT - 1), 1, 0]
+"""The steps that fail in each round: two before it is left out, and one when it is back."""
+RUN = (
+    f"train.steps={ROUNDS * EVERY}",
+    f"train.report_every={EVERY}",
+    "privacy.honest=2",
+    "privacy.epsilon=3",
+    "aggregation.min_participants=4",
+)
+
+
+def withhold(node: BoxNode) -> None:
+    """Makes a running node send nothing of what comes after a Joined."""
+    assert node.engine is not None
+    transport, setup = node.engine.transport, (Join, Joined, JoinCertificate)
+    send = transport.send
+
+    def sending(endpoint, messages, bulk=False):
+        if all(isinstance(one, setup) or not isinstance(one, MaskedMessage) for one in messages):
+            send(endpoint, messages, bulk)
+
+    transport.send = sending
+
+
+@pytest.mark.parametrize("silent", [0, 3])  # 0 coordinates
+def test_a_peer_that_withholds_costs_few_steps_and_is_named(make_box, tmp_path: Path, silent: int) -> None:
+    box = make_box(PEERS, ROUNDS, *RUN, usual=STEPS, rows=own_rows)
+    lying = box.nodes[silent]
+    others = [node for node in box.nodes if node is not lying]
+    names = tmp_path / "names"
+    names.write_text(f"ward b = {lying.key.public.hex()}\n")
+    lying.start()
+    box.run(lambda: lying.engine is not None)
+    withhold(lying)
+    for node in others:
+        node.start("--names", str(names))
+    named = f"ward b did not send its masked vector, and the sum failed: left out for {LEFT_OUT} rounds"
+    box.run(lambda: all(node.has_said(named) for node in others))
+    assert {node.engine.inspector.left_out_nameless for node in others} == {
+        "1 peer withheld what was due to sums, and is left out for a while"
+    }
+    box.run(lambda: all(node.is_over for node in others))
+    for node in others:
+        assert [(line["participants"], line["steps"]) for line in node.history] == [
+            (PEERS - 1, EVERY)
+        ] * ROUNDS
+        assert [line["steps_failed"] for line in node.history] == SPOILED
+        assert node.summary["offers"] == ROUNDS * EVERY + sum(SPOILED)
+        assert node.summary["privacy"]["epsilon_spent"] <= 3.0
+    assert len({node.summary["base_digest"] for node in others}) == 1

@@ -1,0 +1,30 @@
+"""A shell reports a lost member several times: once for each link, and at each new attempt."""
+
+import pytest
+
+from protocol.aggregation.masked.machine import DoubleMasked
+from tests.parts import NOW
+from tests.simulation.bare import Swarm
+from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, remembered
+
+JOINS = 3 * 4  # messages of each of five before its masks: JOIN, JOINED and the certificate, to four others
+
+
+class Insistent(DoubleMasked):
+    """A machine that receives every loss four times."""
+
+    def unreachable(self, key, now):
+        return [action for _ in range(4) for action in super(Insistent, self).unreachable(key, now)]
+
+
+@pytest.mark.parametrize("layout", [EVERYBODY_ADDS, REDUCERS], ids=["by everybody", "by reducers"])
+@pytest.mark.parametrize("at_send", range(JOINS + 1, JOINS + 6))
+def test_a_loss_that_is_said_again_uses_up_no_view(layout: int, at_send: int):
+    """A loss that used up all views left no proposer: the others waited in vain until the session's end."""
+    for seed in range(6):
+        for member in range(5):
+            schedule = Schedule(seed, 5, layout, crashes=(Crash(member, at_send),))
+            with remembered():
+                swarm = Swarm(schedule, kind=Insistent).run()
+            assert swarm.reasons == {None: 4}, schedule
+            assert swarm.now - NOW < 2.0, schedule
