@@ -128,5 +128,6 @@ def test_on_the_served_site_the_first_tab_leads_to_the_content_and_the_search_fi
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.url.endswith("#states-and-messages")
+    page = window.raw(site)
     page.get_by_role("textbox", name="Search").press_sequentially("amnesty")
     page.locator(".md-search-result__item a").first.wait_for()
