@@ -1,8 +1,7 @@
 """The parts of a node without any other peer: no sockets."""
 
-from __future__ import annotations
-
 import io
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from node.runtime.loss_gate import make_loss_gate
 from node.runtime.plan import Plan
 from node.storage.state import State
 from node.task.shared_noise import DISTRIBUTED
-from protocol.actions import Completed
+from protocol.actions import Completed, OpenVote, Spend, Vote
 from protocol.crypto.node_key import NodeKey
 from protocol.swarm.node import Node
 from protocol.vectors.pieces import base_digest
@@ -33,13 +32,18 @@ STEPS = ("train.steps=6", "train.report_every=3", "model.args.sizes=[64,8,10]", 
 SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,8,10]", "train.rounds=2")
 
 
+def prepared(mechanism, *overrides):
+    """Prepares a node of this mechanism, without making a folder for it."""
+    small = STEPS if mechanism == DISTRIBUTED else SMALL
+    sets = [f"--set={one}" for one in (*small, f"privacy.mechanism={mechanism}", *overrides)]
+    return prepare(parse_arguments(["--peers", f"{HERE},{OTHERS}", "--shard", "0/20", *sets]))
+
+
 class Alone:
     """A node's parts as the runner assembles them, without a listening socket."""
 
     def __init__(self, folder, mechanism, *overrides):
-        small = STEPS if mechanism == DISTRIBUTED else SMALL
-        sets = [f"--set={one}" for one in (*small, f"privacy.mechanism={mechanism}", *overrides)]
-        self.prepared = prepare(parse_arguments(["--peers", f"{HERE},{OTHERS}", "--shard", "0/20", *sets]))
+        self.prepared = prepared(mechanism, *overrides)
         options = self.prepared.options
         self.rows = len(load_dataset(options.task, options.data, options.shard).train_y)
         self.mechanism = self.prepared.mechanism
@@ -59,15 +63,14 @@ class Alone:
             self.state.past,
             bytes(32),
         )
-        section = self.prepared.options.task.aggregation
-        steps = self.prepared.options.task.step_plan
+        steps = options.task.step_plan
         plan = Plan(
             rounds=5 if steps is None else 2,
             task="digits",
             key=key.public.hex(),
             accuracy_of="test",
             parameters=self.prepared.parameters,
-            aggregation=section,
+            aggregation=options.task.aggregation,
             expected=3,
             generations=self.prepared.generations,
             report_every=None if steps is None else steps.report_every,
@@ -80,7 +83,7 @@ class Alone:
             trainer=self.prepared.trainer,
             mechanism=self.mechanism,
             contribution=self.prepared.contribution(self.state),
-            loss_gate=make_loss_gate(self.prepared.options.task, self.prepared.trainer, self.state),
+            loss_gate=make_loss_gate(options.task, self.prepared.trainer, self.state),
             folder=self.prepared.folder(folder),
             observer=JsonOutput(self.said),
             tls=make_tls(key, "auto", HERE, node.addresses.may_answer),
@@ -105,3 +108,28 @@ def words(node, value, weight=None):
     """Returns a session's mean: `value` everywhere, followed by the mean weight if there is one."""
     vector = np.full(node.state.dimension, value, np.float32)
     return vector if weight is None else np.append(vector, np.float32(weight * node.prepared.bound))
+
+
+def sid(number):
+    return bytes([number]) * 32
+
+
+def spend(node, number):
+    node.peer._contribution.spend(Spend(sid(number), number, 0), 1)
+
+
+def voted(node, number, goes_on=True):
+    node.peer._contribution.vote(Vote(OpenVote(sid(number), 0), goes_on), 1)
+
+
+async def step(node, number):
+    """Offers, spends, and takes the sum of this node's words and two like them; returns the words."""
+    node.peer._number = node.peer._plan.round(number - 1, node.state.base) + 1
+    node.peer._training = node.peer._train(number)
+    assert node.peer._training.offered
+    offer = node.peer._contribution.offer()
+    spend(node, number)
+    total = offer * np.uint32(3) if offer.dtype == np.uint32 else offer.copy()
+    await node.peer._take_mean(replace(ended(node, total), sid=sid(number), round=number))
+    await node.peer._history.catch_up()
+    return offer

@@ -1,7 +1,5 @@
 """Ends of links for tests: a real transport, and peers that misbehave, on real sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket
@@ -55,7 +53,9 @@ def a_server(receive, counts, tls=None, bounds=BOUNDS, is_member=anybody, key=ON
 class End:
     """A transport, what it received and from whom, and what it reports of others."""
 
-    def __init__(self, key=ONE, tls=None, limits=LIMITS, expected=frozenset(), is_member=anybody):
+    def __init__(
+        self, key=ONE, tls=None, limits=LIMITS, expected=frozenset(), is_member=anybody, heavy=False
+    ):
         self.key, self.expected = key, frozenset(expected)
         self.got, self.lost, self.again = asyncio.Queue(), asyncio.Queue(), asyncio.Queue()
         self.warnings, self.refuses, self.replies = [], [], []
@@ -63,15 +63,8 @@ class End:
         self.endpoint = f"127.0.0.1:{self.listener.getsockname()[1]}"
         context = make_tls(key, tls, self.endpoint, lambda _: self.expected) if tls else None
         told = (self._receive, self._unreachable, self._reconnected)
-        self.transport = Transport(
-            *told,
-            heavy=False,
-            tls=context,
-            key=key,
-            warn=self.warnings.append,
-            is_member=is_member,
-            limits=limits,
-        )
+        more = {"warn": self.warnings.append, "is_member": is_member, "limits": limits}
+        self.transport = Transport(*told, heavy, tls=context, key=key, **more)
 
     async def _receive(self, message, back):
         if self.refuses and (error := self.refuses.pop(0)) is not None:
@@ -101,6 +94,7 @@ class End:
 
 @asynccontextmanager
 async def node_state(*ends):
+    """Starts the transports of `ends` on their listeners; closes both afterwards."""
     for end in ends:
         await end.transport.start(end.listener, [])
     try:
@@ -110,6 +104,17 @@ async def node_state(*ends):
         for end in ends:
             await end.transport.close()
             end.listener.close()
+
+
+@asynccontextmanager
+async def started(server, routes=()):
+    """Runs a server or a transport on a free port; returns its address."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        await server.start(listener, [*routes])
+        try:
+            yield f"127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            await server.close()
 
 
 @asynccontextmanager
@@ -137,20 +142,29 @@ async def shake(ws, key):
     return dialler
 
 
+def acceptor(then, protocols=(SUBPROTOCOL,)):
+    """Answers GET /v1/link with a websocket; `then` is all that is done with it."""
+
+    async def link(request):
+        ws = web.WebSocketResponse(protocols=protocols, timeout=0.1)
+        await ws.prepare(request)
+        await then(ws)
+        return ws
+
+    return web.get("/v1/link", link)
+
+
 def accepting(key=OTHER, then=None):
     """Answers GET /v1/link as the holder of `key`; `then` runs after the handshake."""
 
-    async def link(request):
-        ws = web.WebSocketResponse(protocols=(SUBPROTOCOL,), timeout=0.1)
-        await ws.prepare(request)
+    async def link(ws):
         await shake(ws, key)
         if then is not None:
             await then(ws)
         async for _ in ws:
             pass
-        return ws
 
-    return web.get("/v1/link", link)
+    return acceptor(link)
 
 
 def answering(*answers):
@@ -200,11 +214,10 @@ async def until(what):
 
 
 async def post(endpoint, message, headers):
+    body = codec.encode(message).join()
     async with (
         aiohttp.ClientSession() as session,
-        session.post(
-            f"http://{endpoint}/v1/bulk", data=codec.encode(message).join(), headers=headers
-        ) as answer,
+        session.post(f"http://{endpoint}/v1/bulk", data=body, headers=headers) as answer,
     ):
         return answer.status
 
@@ -214,20 +227,11 @@ async def nothing(*_):
     raise AssertionError
 
 
-def deaf():
+def tls_of(key, choice="on", endpoint="127.0.0.1:1"):
+    return make_tls(key, choice, endpoint, lambda _: frozenset())
+
+
+def deaf(tls=None):
     """Returns a transport that hears nobody, for routes of its own."""
     told = (nothing, nothing, nothing)
-    return Transport(*told, heavy=False, tls=None, key=ONE, warn=nothing, is_member=anybody)
-
-
-@asynccontextmanager
-async def open_ends(*ends):
-    """Starts the transports of `ends` on their listeners; closes both afterwards."""
-    for end in ends:
-        await end.transport.start(end.listener, [])
-    try:
-        yield ends
-    finally:
-        for end in ends:
-            await end.transport.close()
-            end.listener.close()
+    return Transport(*told, heavy=False, tls=tls, key=ONE, warn=nothing, is_member=anybody)

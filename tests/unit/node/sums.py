@@ -1,7 +1,5 @@
 """What a session makes of the offers of a group."""
 
-from __future__ import annotations
-
 from protocol.aggregation.additive.shares import ShareSettings
 
 

@@ -1,7 +1,5 @@
 """From totals to a task: against numpy over all rows; what noise hides; the rest of the budget."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import replace
 
@@ -9,7 +7,7 @@ import numpy as np
 import pytest
 
 from node.agree.outcome import Totals, agreed, totals
-from node.agree.survey import parts, survey
+from node.agree.survey import survey
 from node.agree.task_file import agreed_text
 from node.agree.width import with_classes
 from node.errors import UserError
@@ -18,10 +16,8 @@ from node.task.load import read_task
 from node.task.sections import AgreementSection
 from protocol.wire.messages import Base
 from tests.own_data import schema
-from tests.unit.node.agree.test_survey import CLASSES, COLUMNS, NUMBER, TABLE, row_text
+from tests.unit.node.agree.test_survey import CLASSES, COLUMNS, HEADER, NUMBER, TABLE, UNIT, row_text
 
-UNIT = 2.0**-20
-HEADER = "age,ward,smoker,seen,outcome"
 BASE = Base(1, bytes(range(32)), 3, bytes(32))
 
 
@@ -46,6 +42,11 @@ def summed(folder, rows, table=TABLE):
     return survey(path, schema(table), UNIT, 10_000) * UNIT
 
 
+def of_column(*places):
+    """Returns a table of so many of the columns."""
+    return {**TABLE, "columns": COLUMNS[slice(*places)]}
+
+
 def named(task):
     return {column.name: column for column in task.data.schema.columns}
 
@@ -58,7 +59,6 @@ def test_what_all_peers_rows_have_in_common_is_what_numpy_says_of_them_together(
     found = totals(mean, 3, AgreementSection(records=10_000), 0.0, 1.0)
     assert found.sums[0] == pytest.approx(470, abs=found.doubt)
     task = agreed(draft(), found).task
-
     ages = [float(age) for part in rows for row in part if (age := row.split(",")[0])]
     days = [int(row.split(",")[3][-2:]) - 1 for part in rows for row in part]
     columns = named(task)
@@ -102,30 +102,28 @@ def test_noise_and_rounding_add_up_to_the_doubt():
 
 
 def test_a_column_that_the_noise_hides_keeps_its_range():
-    table = {**TABLE, "columns": COLUMNS[:1]}
-    task, entries = draft(table), agreed(draft(table), totals_of([100, 100, 50, 30], 30.0)).entries
-    found = agreed(task, totals_of([100, 100, 50, 30], 30.0)).task
-    assert (named(found)["age"].mean, named(found)["age"].std) == Range(0.0, 100.0).scale
-    assert "from its range alone: too few rows for the precision of the sums" in entries[1].remark
-    nobody = agreed(task, totals_of([0, 0, 0, 0])).task
-    assert (named(nobody)["age"].mean, named(nobody)["age"].std) == Range(0.0, 100.0).scale
+    task = draft(of_column(1))
+    found = agreed(task, totals_of([100, 100, 50, 30], 30.0))
+    assert "from its range alone: too few rows for the precision of the sums" in found.entries[1].remark
+    for totals_ in (totals_of([100, 100, 50, 30], 30.0), totals_of([0, 0, 0, 0])):
+        age = named(agreed(task, totals_).task)["age"]
+        assert (age.mean, age.std) == Range(0.0, 100.0).scale
 
 
 def test_a_spread_that_is_not_seen_is_not_taken_for_nothing():
     """Squares less than the square of the mean, as noise may have it, is no spread at all."""
-    table = {**TABLE, "columns": COLUMNS[:1]}
+    table = of_column(1)
     found = agreed(draft(table), totals_of([1000, 1000, 500, 240], 4.0))
     age = named(found.task)["age"]
     assert (age.mean, age.std) == rounded_scale(75.0, 50 * (4.0 / 1000) ** 0.5)
-    assert (
-        "its spread is too small for the precision of the sums: narrow the range" in found.entries[1].remark
-    )
+    words = "its spread is too small for the precision of the sums: narrow the range"
+    assert words in found.entries[1].remark
     beyond = named(agreed(draft(table), totals_of([1000, 1000, 1400, 1900], 4.0)).task)["age"]
     assert (beyond.mean, beyond.std) == rounded_scale(100.0, 50 * 0.9**0.5), "noise leads out of the range"
 
 
 def test_categories_that_drown_in_the_noise_are_other_and_none_left_keeps_the_list():
-    table = {**TABLE, "columns": COLUMNS[1:2]}
+    table = of_column(1, 2)
     few = agreed(draft(table), totals_of([1000, 900, 40, 60], 50.0))
     assert named(few.task)["ward"].values == ("east", "north")
     assert few.entries[1].remark == "1 value with fewer than 50 rows count as other"
@@ -139,51 +137,43 @@ def test_categories_that_drown_in_the_noise_are_other_and_none_left_keeps_the_li
     [(990, 0.01, True), (1000, 0.01, False), (960, 10.0, False), (940, 10.0, True)],
 )
 def test_a_column_has_missing_values_where_the_sums_say_so(there, doubt, missing):
-    table = {**TABLE, "columns": COLUMNS[2:3]}
+    table = of_column(2, 3)
     found = agreed(draft(table), totals_of([1000, there], doubt)).task
     assert named(found)["smoker"].missing is missing
     marked = {**TABLE, "columns": [{**COLUMNS[2], "missing": True}]}
     assert named(agreed(draft(marked), totals_of([1000, there], doubt)).task)["smoker"].missing
 
 
-def test_a_model_of_ones_own_keeps_its_width():
-    model = {"class": "torch.nn:Linear", "args": {"in_features": 7, "out_features": 2}}
-    task = read_task({"task": {"name": "t"}, "model": model, "data": {"schema": TABLE}})
-    found = agreed(task, totals_of([1000, 1000, 10, 300, 900, 5, 5, 1000, 1000, 10, 300]))
+SUMS_OF_ALL = [1000, 1000, 10, 300, 900, 5, 5, 1000, 1000, 10, 300]
+
+
+def test_a_model_of_ones_own_keeps_its_width_and_a_linear_one_is_made_as_wide_as_it_must():
+    def of(name, **args):
+        model = {"class": name, "args": args}
+        return read_task({"task": {"name": "t"}, "model": model, "data": {"schema": TABLE}})
+
+    task = of("torch.nn:Linear", in_features=7, out_features=2)
+    found = agreed(task, totals_of(SUMS_OF_ALL))
     assert found.task.data.schema.shape == task.data.schema.shape
     assert found.task.model == task.model
     assert found.entries[2].remark == "kept: the model has a width of its own"
     assert named(found.task)["age"].std != named(task)["age"].std
-
-
-def test_a_linear_model_is_made_as_wide_as_it_must():
-    model = {"class": "node.models:Linear", "args": {"inputs": 7, "outputs": 2}}
-    task = read_task({"task": {"name": "t"}, "model": model, "data": {"schema": TABLE}})
-    found = agreed(task, totals_of([1000, 1000, 10, 300, 900, 5, 5, 1000, 1000, 10, 300])).task
-    assert found.model.args == {"inputs": 5, "outputs": 2}
-    assert found.data.schema.shape == (5,)
+    narrowed = agreed(of("node.models:Linear", inputs=7, outputs=2), totals_of(SUMS_OF_ALL)).task
+    assert narrowed.model.args == {"inputs": 5, "outputs": 2}
+    assert narrowed.data.schema.shape == (5,)
 
 
 def test_targets_and_arrays():
     table = {**TABLE, "target": NUMBER, "columns": COLUMNS[2:3]}
     found = agreed(draft(table), totals_of([100, 100, 50, 30, 100]))
-    assert (found.task.data.schema.target.mean, found.task.data.schema.target.std) == rounded_scale(
-        2.0, 4 * 0.05**0.5
-    )
-    array = {
-        "kind": "array",
-        "target": CLASSES,
-        "shape": [2, 3],
-        "mean": [0.0] * 2,
-        "std": [1.0] * 2,
-        "low": [0.0, -1.0],
-        "high": [2.0, 1.0],
-    }
+    target = found.task.data.schema.target
+    assert (target.mean, target.std) == rounded_scale(2.0, 4 * 0.05**0.5)
+    scales = {"mean": [0.0] * 2, "std": [1.0] * 2, "low": [0.0, -1.0], "high": [2.0, 1.0]}
+    array = {"kind": "array", "target": CLASSES, "shape": [2, 3], **scales}
     model = {"class": "node.models:Linear", "args": {"inputs": 6, "outputs": 2}}
     task = read_task({"task": {"name": "t"}, "model": model, "data": {"schema": array}})
     scaled = agreed(task, totals_of([100, 50, 30, 0, 4]))
-    assert scaled.task.data.schema.mean == (1.5, 0.0)
-    assert scaled.task.data.schema.std == (0.22, 0.2)
+    assert (scaled.task.data.schema.mean, scaled.task.data.schema.std) == ((1.5, 0.0), (0.22, 0.2))
     assert [entry.kind for entry in scaled.entries] == ["all rows", "2 scales"]
 
 
@@ -192,35 +182,27 @@ def chosen_loss(found):
 
 
 def test_a_loss_for_a_rare_class_follows_from_the_counts_of_all():
-    table = {**TABLE, "columns": COLUMNS[2:3]}
-    found = agreed(draft(table), totals_of([1000, 1000], 5.0, [50, 950]))
+    """No class is rarer than the noise shows, and noise alone makes none."""
+    task = draft(of_column(2, 3))
+    found = agreed(task, totals_of([1000, 1000], 5.0, [50, 950]))
     assert chosen_loss(found) == ("balanced-softmax", {"prior": [0.05, 0.95]})
     assert found.entries[-1].kind == "loss balanced-softmax"
     assert found.entries[-1].remark.startswith("'well' has 95% of the rows")
     for classes in ([300, 700], [200, 800]):
-        assert chosen_loss(agreed(draft(table), totals_of([1000, 1000], 5.0, classes))) == ("auto", {})
-
-
-def test_no_class_is_rarer_than_the_noise_shows_and_noise_alone_makes_none():
-    table = {**TABLE, "columns": COLUMNS[2:3]}
-    hidden = agreed(draft(table), totals_of([1000, 1000], 50.0, [-20, 950]))
+        assert chosen_loss(agreed(task, totals_of([1000, 1000], 5.0, classes))) == ("auto", {})
+    hidden = agreed(task, totals_of([1000, 1000], 50.0, [-20, 950]))
     assert chosen_loss(hidden)[1] == {"prior": [0.05, 0.95]}, "as many as one standard error"
-    drowned = agreed(draft(table), totals_of([100, 100], 50.0, [2, 98]))
-    assert chosen_loss(drowned) == ("auto", {})
+    assert chosen_loss(agreed(task, totals_of([100, 100], 50.0, [2, 98]))) == ("auto", {})
+    chosen = draft(of_column(2, 3), train={"loss": "cross-entropy"})
+    assert chosen_loss(agreed(chosen, totals_of([1000, 1000], 5.0, [50, 950]))) == ("cross-entropy", {})
 
 
 def test_a_loss_for_heavy_tails_follows_from_range_and_spread():
     wide = {**NUMBER, "low": -100.0, "high": 100.0}
-    table = {**TABLE, "target": wide, "columns": COLUMNS[2:3]}
+    task = draft({**of_column(2, 3), "target": wide})
     narrow, even = (totals_of([1000, 1000, 0, squares, 1000]) for squares in (10, 300))
-    assert chosen_loss(agreed(draft(table), narrow)) == ("huber", {}), "the range is 10 spreads wide"
-    assert chosen_loss(agreed(draft(table), even)) == ("auto", {})
-
-
-def test_a_loss_that_the_task_names_stays():
-    table = {**TABLE, "columns": COLUMNS[2:3]}
-    task = draft(table, train={"loss": "cross-entropy"})
-    assert chosen_loss(agreed(task, totals_of([1000, 1000], 5.0, [50, 950]))) == ("cross-entropy", {})
+    assert chosen_loss(agreed(task, narrow)) == ("huber", {}), "the range is 10 spreads wide"
+    assert chosen_loss(agreed(task, even)) == ("auto", {})
 
 
 PRIVATE = {"privacy": {"mechanism": "dp-sgd", "epsilon": 4.0, "delta": 1e-5}, "agreement": {"share": 0.25}}
@@ -275,24 +257,16 @@ def test_a_range_is_rounded_outward_to_one_digit_of_its_length(values, low, high
     assert (scale.mean, scale.std) == Range(low, high).scale
 
 
-def test_scales_of_ones_own_rows_tell_no_range():
-    assert by_rows(np.array([1.0, 2.0, 3.0])) == replace(
-        by_rows(np.array([1.0, 2.0, 3.0])), low=None, high=None
-    )
-
-
 def test_far_ranges_stay_within_one_whatever_the_rounding():
     """Between 1e16 and 1e16 + 2 there is no middle in doubles."""
     assert np.abs(Range(1e16, 1e16 + 2).scaled(np.array([1e16, 1e16 + 2, np.inf]))).max() <= 1
-
-
-def test_every_part_has_its_place_in_the_totals():
-    assert len(parts(schema(TABLE))) == 5
+    own = by_rows(np.array([1.0, 2.0, 3.0]))
+    assert (own.low, own.high) == (None, None), "scales of one's own rows tell no range"
 
 
 def test_the_rows_of_classes_are_found_beside_lists_that_become_shorter():
     """The counts stand where the schema before the agreement puts them."""
-    found = agreed(draft(), totals_of([1000, 1000, 10, 300, 900, 5, 5, 1000, 1000, 10, 300], 5.0, [30, 970]))
+    found = agreed(draft(), totals_of(SUMS_OF_ALL, 5.0, [30, 970]))
     assert named(found.task)["ward"].values == ("east",)
     assert chosen_loss(found) == ("balanced-softmax", {"prior": [0.03, 0.97]})
 
@@ -309,14 +283,8 @@ def test_a_column_that_a_peer_lacks_is_left_out_and_the_model_gets_narrower():
     assert left_out == {"ward": "2 of 3 peers lack it", "seen": "1 of 3 peers lack it"}
     assert not found.task.agreement.leave_out_missing, "it is over"
     assert chosen_loss(found) == ("auto", {}), "counts of classes stay where they were"
-
-
-def test_where_all_have_all_columns_none_is_left_out():
-    sums = Totals(np.array([*SUMS, 3.0, -3.0, 0.0, 0.0]), 5.0, 3)
-    assert agreed(draft(**LEAVING), sums).task == agreed(draft(), Totals(sums.sums[:-4], 5.0, 3)).task
-
-
-def test_nothing_is_left_if_each_column_is_lacking_somewhere():
+    whole = Totals(np.array([*SUMS, 3.0, -3.0, 0.0, 0.0]), 5.0, 3)
+    assert agreed(draft(**LEAVING), whole).task == agreed(draft(), Totals(whole.sums[:-4], 5.0, 3)).task
     with pytest.raises(UserError, match="each column of the task is lacking at some peer"):
         agreed(draft(**LEAVING), Totals(np.array([*SUMS, 1000.0, 1000.0, 2000.0, 1000.0]), 5.0, 3))
 

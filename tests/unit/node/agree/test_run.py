@@ -1,7 +1,5 @@
 """An agreement's node before it meets others: what it sums, when it ends, what it refuses."""
 
-from __future__ import annotations
-
 import json
 import threading
 import tomllib
@@ -23,6 +21,7 @@ from protocol.wire.messages import NO_SID, Base
 from tests.own_data import told, ward
 
 PEERS = ("--peers", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
+ROWS = ("--data", "ward.csv", *PEERS)
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 def options(*more: str):
-    return parse_arguments(["--task", "ward.toml", "--data", "ward.csv", *PEERS, *more])
+    return parse_arguments(["--task", "ward.toml", *ROWS, *more])
 
 
 def test_what_init_writes_tells_ranges_and_no_mean(owner):
@@ -47,19 +46,14 @@ def test_what_init_writes_tells_ranges_and_no_mean(owner):
     text = Path("ward.toml").read_text()
     assert "# - ranges of numbers and dates, outward to one digit" in text
     assert "#   python -m node.agree FILE.toml" in text
+    assert prepare(options()).dimension > 0, "it can be learned with as it is"
 
 
-def test_a_task_with_ranges_can_be_learned_with_as_it_is(owner):
-    assert prepare(options()).dimension > 0
-
-
-def test_an_update_is_the_sums_beside_what_was_there():
+def test_an_update_is_the_sums_beside_what_was_there_with_noise_anew_for_every_try():
     mechanism = record_sums(1e6, 1e-6, 1, 1.0, 100)
     sums = np.array([50, -20], np.int64) * round(1 / mechanism.unit)
     for unit, own in ((mechanism.unit, mechanism), (FINEST, None)):
-        surveyor = Surveyor(
-            sums if own else (sums * (unit and mechanism.unit / FINEST)).astype(int), 100, own
-        )
+        surveyor = Surveyor((sums * (mechanism.unit / unit)).astype(int), 100, own)
         assert surveyor.vector().tolist() == [0, 0]
         working = np.array([1.0, 1.0], np.float32)
         trained = surveyor.train(working, 1, threading.Event()).vector
@@ -67,38 +61,38 @@ def test_an_update_is_the_sums_beside_what_was_there():
         assert surveyor.once
         assert (surveyor.tensors(trained), surveyor.own_names) == ({}, ())
         assert [surveyor.evaluate(vector).accuracy for vector in (surveyor.vector(), trained)] == [0, 1]
-
-
-def test_noise_is_drawn_anew_for_every_try():
     surveyor = Surveyor(np.zeros(50, np.int64), 100, record_sums(1.0, 1e-6, 1, 1.0, 100))
     one, other = (surveyor.train(surveyor.vector(), number, threading.Event()).vector for number in (1, 2))
     assert not np.array_equal(one, other)
 
 
 def test_it_is_over_with_the_first_base_that_is_agreed_on():
-    plan = Plan(10, "t", "k", "agreement", "{}", prepare_agreement_section(), 3, 1)
+    section = parse_arguments(PEERS).task.aggregation
+    plan = Plan(10, "t", "k", "agreement", "{}", section, 3, 1)
     first, agreed = Base(0, bytes(32), 0, NO_SID), Base(1, bytes(32), 3, NO_SID)
     assert [plan.over(3, first), plan.over(1, agreed), plan.over(10, first)] == [False, True, True]
-    without = Plan(10, "t", "k", "test", "{}", prepare_agreement_section(), 3, None)
+    without = Plan(10, "t", "k", "test", "{}", section, 3, None)
     assert [without.over(3, agreed), without.over(10, agreed)] == [False, True]
 
 
-def prepare_agreement_section():
-    return parse_arguments(PEERS).task.aggregation
+@pytest.mark.parametrize(
+    "change", ["train.rounds=7", "privacy.epsilon=3", "agreement.least_records=11", "agreement.share=0.2"]
+)
+def test_peers_of_an_agreement_must_have_the_whole_task_in_common(owner, change):
+    mine, theirs = prepare_agreement(options()), prepare_agreement(options("--set", change))
+    assert change.partition("=")[0] in describe_difference(mine.parameters, theirs.parameters)
 
 
-def test_peers_of_an_agreement_must_have_the_whole_task_in_common(owner):
+def test_what_peers_of_an_agreement_need_not_have_in_common_is_no_parameter(owner):
     mine = prepare_agreement(options())
-    for change in (
-        "train.rounds=7",
-        "privacy.epsilon=3",
-        "agreement.least_records=11",
-        "agreement.share=0.2",
-    ):
-        theirs = prepare_agreement(options("--set", change))
-        assert change.partition("=")[0] in describe_difference(mine.parameters, theirs.parameters)
     assert mine.parameters == prepare_agreement(options("--set", "train.threads=1")).parameters
     assert json.loads(mine.parameters) != json.loads(prepare(options()).parameters), "and none that learns"
+    for change in ("agreement.leave_out_missing=true", "agreement.classes=['moved']"):
+        theirs = prepare_agreement(options("--set", change))
+        told_difference = describe_difference(mine.parameters, theirs.parameters)
+        assert told_difference.startswith(f"{change.partition('=')[0]} is absent here and ")
+    told_of = json.loads(mine.parameters)["agreement"]
+    assert not {"leave_out_missing", "classes"} & set(told_of), "peers of before have no such keys"
 
 
 def test_budget_noise_and_bound_are_those_of_the_share(owner):
@@ -118,7 +112,7 @@ def test_budget_noise_and_bound_are_those_of_the_share(owner):
 def test_with_shared_noise_each_peer_s_sums_have_noise_of_their_own(owner):
     argv = ["--data", "ward.csv", "--target", "outcome", "--agree", "--peers", "5", "--epsilon", "4"]
     assert init.main([*argv, "--out", "shared.toml"]) == 0
-    shared = parse_arguments(["--task", "shared.toml", "--data", "ward.csv", *PEERS])
+    shared = parse_arguments(["--task", "shared.toml", *ROWS])
     prepared = prepare_agreement(shared)
     assert prepared.mechanism.guarantee.epsilon == pytest.approx(0.4)
     assert prepared.mechanism.guarantee.honest is None
@@ -126,33 +120,19 @@ def test_with_shared_noise_each_peer_s_sums_have_noise_of_their_own(owner):
     assert '"honest":2' in prepared.parameters, "all agree on the whole task"
 
 
-def test_what_all_must_say_alike_is_told_to_whoever_does_not(owner):
-    mine = prepare_agreement(options())
-    for change in ("agreement.leave_out_missing=true", "agreement.classes=['moved']"):
-        theirs = prepare_agreement(options("--set", change))
-        told_difference = describe_difference(mine.parameters, theirs.parameters)
-        assert told_difference.startswith(f"{change.partition('=')[0]} is absent here and ")
-    told_of = json.loads(mine.parameters)["agreement"]
-    assert not {"leave_out_missing", "classes"} & set(told_of), "peers of before have no such keys"
-
-
 def test_a_lacking_column_needs_more_records_than_noise(owner):
     leaving = ("--set", "agreement.leave_out_missing=true")
     table = Path("ward.csv").read_text().splitlines()
-    Path("ward.csv").write_text(
-        "\n".join(",".join(line.split(",")[:3] + line.split(",")[4:]) for line in table)
-    )
+    cells = [line.split(",") for line in table]
+    Path("ward.csv").write_text("\n".join(",".join(line[:3] + line[4:]) for line in cells))
     assert "has no column 'smoker'" in told(prepare_agreement, options())
     prepared = prepare_agreement(options(*leaving))
-    assert (
-        prepared.dimension
-        == prepare_agreement(options("--set", "privacy.mechanism=none", *leaving)).dimension
-    )
+    without_noise = prepare_agreement(options("--set", "privacy.mechanism=none", *leaving))
+    assert prepared.dimension == without_noise.dimension
     quiet = ("--set", "privacy.epsilon=0.01", *leaving)
     line = told(prepare_agreement, options(*quiet))
-    assert line.startswith(
-        "agreement.records = 10000 is refused with agreement.leave_out_missing: noise could"
-    )
+    words = "agreement.records = 10000 is refused with agreement.leave_out_missing: noise could"
+    assert line.startswith(words)
     least = line.partition("allowed: ")[2].split()[0]
     assert prepare_agreement(options("--set", f"agreement.records={least}", *quiet)).dimension
 
@@ -176,13 +156,10 @@ def test_what_is_refused(owner):
     assert told(prepare_agreement, options("--set", "agreement.records=399")).endswith(
         "has 400 rows; allowed by agreement.records: at most 399; raise it at all peers"
     )
-    without = parse_arguments(["--task", "ward.toml", *PEERS])
-    needs = "node.agree needs a file of this node's own rows; allowed: --data PATH, without --shard"
-    assert told(prepare_agreement, without) == needs
-    shard = parse_arguments(
-        ["--task", "ward.toml", "--set", "data.source=ward.csv", "--shard", "0/2", *PEERS]
-    )
-    assert told(prepare_agreement, shard) == needs
+    for argv in ([], ["--set", "data.source=ward.csv", "--shard", "0/2"]):
+        without = parse_arguments(["--task", "ward.toml", *PEERS, *argv])
+        needs = "node.agree needs a file of this node's own rows; allowed: --data PATH, without --shard"
+        assert told(prepare_agreement, without) == needs
     assert told(prepare_agreement, parse_arguments([*PEERS, "--data", "ward.csv"])) == (
         "task 'digits' has no data.schema, so there is nothing to agree on; python -m node.init --agree "
         "writes one"
@@ -204,10 +181,10 @@ def test_what_is_refused(owner):
         ),
         (["ward.toml", "--write", "ward.toml", "--force"], "neither is given: --peers HOST:PORT,..."),
         (
-            ["ward.toml", "--also-class", "ill", "--data", "ward.csv", *PEERS],
-            "agreement.classes = ['ill'] is refused: 'ill' is a class of the task already; allowed: others",
+            ["ward.toml", *ROWS, "--also-class", "ill"],
+            "agreement.classes = ['ill'] is refused: 'ill' is",
         ),
-        (["ward.toml", "--data", "ward.csv", *PEERS, "--also-class"], "agreement.classes = [''] is refused"),
+        (["ward.toml", *ROWS, "--also-class"], "agreement.classes = [''] is refused"),
         (["none.toml", *PEERS], "task file 'none.toml' cannot be read: No such file or directory"),
         (["ward.toml", "--data", "none.csv", *PEERS], "data file 'none.csv' cannot be read"),
     ],
@@ -219,13 +196,10 @@ def test_what_the_command_refuses(owner, capsys, argv, line):
     assert said.count("\n") == 1
 
 
-def test_usage(capsys):
+def test_usage_and_an_agreed_task_that_is_none_which_is_not_written(capsys, tmp_path):
     assert agree.main(["--help"]) == 0
     assert agree.main([]) == 2
     assert "usage: python -m node.agree TASK" in capsys.readouterr().out
-
-
-def test_an_agreed_task_that_is_none_is_not_written(tmp_path):
     with pytest.raises(ConfigError):
         save(tmp_path / "agreed.toml", "[task]\n")
     assert not (tmp_path / "agreed.toml").exists()

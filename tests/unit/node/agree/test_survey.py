@@ -1,7 +1,5 @@
 """What a node sums over its rows: against plain loops; the effect of one row; what is refused."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -26,6 +24,7 @@ COLUMNS = [
 CLASSES = {"name": "outcome", "kind": "classes", "values": ["ill", "well"]}
 NUMBER = {"name": "outcome", "kind": "number", "mean": 0.0, "std": 1.0, "low": -4.0, "high": 4.0}
 TABLE = {"kind": "table", "target": CLASSES, "columns": COLUMNS}
+ARRAY = {"kind": "array", "target": CLASSES, "shape": [3], "mean": [0.0], "std": [1.0]}
 HEADER = "age,ward,smoker,seen,outcome"
 
 
@@ -36,22 +35,15 @@ def of(folder: Path, rows: list[str], table=TABLE, unit: float = UNIT, most: int
 
 
 def test_every_kind_of_column_by_hand(tmp_path):
-    rows = [
-        "25,east,yes,1970-01-06,ill",
-        "?,south,no,,well",
-        "200,west,,1969-12-22,well",
-        "50,east,no,1970-01-01,",  # no target: not counted
-    ]
-    assert of(tmp_path, rows) == [
+    rows = ["25,east,yes,1970-01-06,ill", "?,south,no,,well", "200,west,,1969-12-22,well"]
+    without_target = "50,east,no,1970-01-01,"  # not counted
+    assert of(tmp_path, [*rows, without_target]) == [
         *(3, 2, -0.5 + 1.0, 0.25 + 1.0),  # rows; ages 25 and 200, which is cut to 100
         *(1, 1, 0),  # one of east that counts, one of west; south is not on the list
         2,
         *(2, 0.5 - 1.0, 0.25 + 1.0),  # days 5 and -10
         *(1, 2),  # one is ill, two are well
     ]
-
-
-def test_a_target_that_is_a_number(tmp_path):
     table = {"kind": "table", "target": NUMBER, "columns": COLUMNS[1:2]}
     rows = ["1,east,yes,,2", "1,west,yes,,-8", "1,west,yes,,"]
     assert of(tmp_path, rows, table) == [2, 2, 0.5 - 1.0, 0.25 + 1.0, 1, 1, 0]
@@ -72,7 +64,7 @@ ROW = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(rows=st.lists(ROW, min_size=2, max_size=6), unit=st.sampled_from([1.0, 0.25, 2.0**-7, UNIT]))
 def test_a_row_more_moves_the_sums_by_its_own_vector_and_no_further_than_the_norm(
     tmp_path_factory, rows, unit
@@ -98,11 +90,10 @@ def test_the_norm_is_reached(tmp_path):
 
 def test_against_plain_loops(tmp_path):
     rng = np.random.default_rng(3)
+    wards = rng.choice(["east", "west", "x"], 60)
     rows = [
-        row_text(
-            int(rng.integers(-20, 140)), str(rng.choice(["east", "west", "x"])), bool(rng.integers(2)), 3
-        )
-        for _ in range(60)
+        row_text(int(age), str(ward), True, 3)
+        for age, ward in zip(rng.integers(-20, 140, 60), wards, strict=True)
     ]
     read = list(csv.reader(io.StringIO("\n".join(rows))))
     ages = [(min(100.0, max(0.0, float(row[0]))) - 50) / 50 for row in read]
@@ -118,15 +109,8 @@ def test_arrays(tmp_path, own):
     x, y = rng.normal(0, 2, (50, 3, 4)), rng.normal(0, 3, 50)
     np.savez(tmp_path / "rows.npz", x=x, y=y)
     places = 3 if own else 1
-    table = {
-        "kind": "array",
-        "target": {**NUMBER, "name": "y"},
-        "shape": [3, 4],
-        "mean": [0.0] * places,
-        "std": [1.0] * places,
-        "low": [-4.0],
-        "high": [4.0],
-    }
+    scales = {"mean": [0.0] * places, "std": [1.0] * places, "low": [-4.0], "high": [4.0]}
+    table = {"kind": "array", "target": {**NUMBER, "name": "y"}, "shape": [3, 4], **scales}
     found = survey(tmp_path / "rows.npz", schema(table), UNIT, 100) * UNIT
     u, v = np.clip(x / 4, -1, 1), np.clip(y / 4, -1, 1)
     expected = [50, 50, v.sum(), (v * v).sum()]
@@ -153,10 +137,12 @@ def test_classes_of_arrays_and_too_many_classes(tmp_path):
     assert norm(of_classes(101)) ** 2 == pytest.approx(norm(of_classes(100)) ** 2 - 1)
 
 
-def test_parts_cover_all_sums_once():
-    found = parts(schema({**TABLE, "target": NUMBER}))
-    places = [place for part in found for place in range(part.place.start, part.place.stop)]
+def test_parts_cover_all_sums_once_and_the_marks_of_lacking_columns_come_after_them():
+    read = schema({**TABLE, "target": NUMBER})
+    assert len(parts(schema(TABLE))) == 5
+    places = [place for part in parts(read) for place in range(part.place.start, part.place.stop)]
     assert places == list(range(1 + 3 + 3 + 3 + 1 + 3))
+    assert absence_part(read, LEAVING).start == len(places)
 
 
 def without(column: dict[str, object], *names: str) -> dict[str, object]:
@@ -166,15 +152,11 @@ def without(column: dict[str, object], *names: str) -> dict[str, object]:
 def test_what_is_refused(tmp_path):
     bare = {**TABLE, "columns": [without(COLUMNS[0], "low", "high")]}
     line = told(parts, schema(bare))
-    assert line.startswith(
-        "data.schema: 'age' has no low and high, so nothing bounds what one row adds to a sum"
-    )
+    unbounded = "has no low and high, so nothing bounds what one row adds to a sum"
+    assert line.startswith(f"data.schema: 'age' {unbounded}")
     assert line.endswith("give a public range, as python -m node.init --agree writes it")
-    array = {"kind": "array", "target": CLASSES, "shape": [3], "mean": [0.0], "std": [1.0]}
-    assert told(parts, schema(array)).startswith(
-        "data.schema has no low and high, so nothing bounds what one"
-    )
-    images = {**array, "kind": "images", "shape": [1, 8, 8], "target": without(CLASSES, "name")}
+    assert told(parts, schema(ARRAY)).startswith(f"data.schema {unbounded}")
+    images = {**ARRAY, "kind": "images", "shape": [1, 8, 8], "target": without(CLASSES, "name")}
     assert told(parts, schema(images)) == (
         "data.schema has no number and no category to agree on: learn with it as it is"
     )
@@ -184,6 +166,11 @@ def test_what_is_refused(tmp_path):
         "has 7 rows; allowed by agreement.records: at most 6; raise it at all peers"
     )
     assert told(survey, rows, schema({**TABLE, "kind": "table", "columns": [COLUMNS[2]]}), UNIT, 6)
+    assert told(schema, {**ARRAY, "low": [0.0] * 3, "high": [1.0] * 3}) == (
+        "data.schema.low has 3 numbers, high 3 and mean 1; allowed: low and high 1 each, or as many as mean"
+    )
+    two = told(schema, {**ARRAY, "low": [0.0] * 2, "high": [1.0] * 2})
+    assert two.startswith("data.schema.low has 2 numbers;")
 
 
 @pytest.mark.parametrize(
@@ -200,18 +187,7 @@ def test_ranges_that_are_none(changed, line):
     target = {**without(NUMBER, "low", "high"), **changed}
     assert told(schema, {**TABLE, "target": target}) == f"data.schema.target.{line}"
     lists = {name: [value] for name, value in changed.items()}
-    array = {"kind": "array", "target": CLASSES, "shape": [3], "mean": [0.0], "std": [1.0], **lists}
-    assert told(schema, array) == f"data.schema.{line}"
-
-
-def test_ranges_of_arrays_are_as_many_as_means():
-    array = {"kind": "array", "target": CLASSES, "shape": [3], "mean": [0.0], "std": [1.0]}
-    assert told(schema, {**array, "low": [0.0] * 3, "high": [1.0] * 3}) == (
-        "data.schema.low has 3 numbers, high 3 and mean 1; allowed: low and high 1 each, or as many as mean"
-    )
-    assert told(schema, {**array, "low": [0.0] * 2, "high": [1.0] * 2}).startswith(
-        "data.schema.low has 2 numbers;"
-    )
+    assert told(schema, {**ARRAY, **lists}) == f"data.schema.{line}"
 
 
 LEAVING = AgreementSection(records=100, leave_out_missing=True)
@@ -248,17 +224,6 @@ def test_a_file_with_all_columns_marks_none_and_one_with_none_is_refused(tmp_pat
     assert told(absent_columns, path, read, LEAVING).endswith(
         "has no column of the task's schema; name the columns as the task does"
     )
-    assert "has no column 'outcome'" in told(
-        survey, no_target(tmp_path), read, UNIT, 100, frozenset({"ward", "smoker", "seen"})
-    )
-
-
-def no_target(folder: Path) -> Path:
-    path = folder / "unlabelled.csv"
     path.write_text("age,id\n1,1\n2,2\n")
-    return path
-
-
-def test_the_marks_of_a_numeric_target_come_after_the_columns(tmp_path):
-    read = schema({**TABLE, "target": NUMBER})
-    assert absence_part(read, LEAVING).start == parts(read)[-1].start + parts(read)[-1].width
+    lacking = frozenset({"ward", "smoker", "seen"})
+    assert "has no column 'outcome'" in told(survey, path, read, UNIT, 100, lacking)

@@ -1,7 +1,5 @@
 """Models made wider by declared classes, and narrower without columns; what cannot be changed is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from node.agree.width import check_narrowing, with_classes
@@ -11,13 +9,9 @@ from tests.own_data import TABLE, task, told
 LINEAR = {"class": "node.models:Linear", "args": {"inputs": 7, "outputs": 2}}
 OWN = {"class": "torch.nn:Linear", "args": {"in_features": 7, "out_features": 2}}
 NUMBER = {"name": "outcome", "kind": "number", "mean": 0.0, "std": 1.0}
-ARRAY = {
-    "kind": "array",
-    "target": {"kind": "classes", "values": ["a", "b"]},
-    "shape": [1, 8, 8],
-    "mean": [0.0],
-    "std": [1.0],
-}
+OF_AB = {"kind": "classes", "values": ["a", "b"]}
+ARRAY = {"kind": "array", "target": OF_AB, "shape": [1, 8, 8], "mean": [0.0], "std": [1.0]}
+CONV = {"class": "node.models:ConvNet", "args": {"shape": [1, 8, 8], "outputs": 2}}
 
 
 def made(table=TABLE, model=LINEAR, **sections):
@@ -33,11 +27,7 @@ def declared(*names, model=LINEAR, table=TABLE, **sections):
     [
         (LINEAR, TABLE, {"inputs": 7, "outputs": 4}),
         ({"class": "node.models:MLP", "args": {"sizes": [7, 9, 2]}}, TABLE, {"sizes": [7, 9, 4]}),
-        (
-            {"class": "node.models:ConvNet", "args": {"shape": [1, 8, 8], "outputs": 2}},
-            ARRAY,
-            {"shape": [1, 8, 8], "outputs": 4},
-        ),
+        (CONV, ARRAY, {"shape": [1, 8, 8], "outputs": 4}),
     ],
 )
 def test_declared_classes_come_last_and_the_model_gets_their_outputs(model, table, args):
@@ -46,36 +36,22 @@ def test_declared_classes_come_last_and_the_model_gets_their_outputs(model, tabl
     assert found.data.schema.target.values == (*table["target"]["values"], "moved", "lost")
 
 
-def test_without_declared_classes_nothing_changes():
-    assert with_classes(made()) is not None
-    assert with_classes(made()) == made()
+PLAIN = {"table": {**TABLE, "target": NUMBER}, "model": {**LINEAR, "args": {"inputs": 7, "outputs": 1}}}
+PRIOR = {"train": {"loss": "balanced-softmax", "loss_args": {"prior": [0.5, 0.5]}}}
 
 
 @pytest.mark.parametrize(
-    ("changed", "line"),
+    ("name", "sections", "line"),
     [
-        (
-            declared("ill"),
-            "agreement.classes = ['ill'] is refused: 'ill' is a class of the task already; allowed: others",
-        ),
-        (
-            declared(
-                "x", table={**TABLE, "target": NUMBER}, model={**LINEAR, "args": {"inputs": 7, "outputs": 1}}
-            ),
-            "agreement.classes = ['x'] is refused: the target is a number; leave it out",
-        ),
-        (
-            declared("x", model=OWN),
-            "agreement.classes = ['x'] is refused: the number of outputs of model.class = 'torch.nn:Linear' ",
-        ),
-        (
-            declared("x", train={"loss": "balanced-softmax", "loss_args": {"prior": [0.5, 0.5]}}),
-            "agreement.classes = ['x'] is refused beside train.loss_args, which has a number for each class;",
-        ),
+        ("ill", {}, ": 'ill' is a class of the task already; allowed: others"),
+        ("x", PLAIN, ": the target is a number; leave it out"),
+        ("x", {"model": OWN}, ": the number of outputs of model.class = 'torch.nn:Linear' "),
+        ("x", PRIOR, " beside train.loss_args, which has a number for each class;"),
     ],
 )
-def test_classes_that_cannot_be_added(changed, line):
-    assert told(with_classes, changed).startswith(line)
+def test_classes_that_cannot_be_added(name, sections, line):
+    refused = told(with_classes, declared(name, **sections))
+    assert refused.startswith(f"agreement.classes = ['{name}'] is refused{line}")
 
 
 def test_columns_can_be_left_out_of_models_whose_width_is_known():
@@ -87,10 +63,10 @@ def test_columns_can_be_left_out_of_models_whose_width_is_known():
         "known; allowed: node.models:Linear, node.models:MLP with 7 inputs; else run node.init again with "
         "--leave-out"
     )
-    array = {"class": "node.models:ConvNet", "args": {"shape": [1, 8, 8], "outputs": 2}}
-    assert told(check_narrowing, made(ARRAY, array, **leaving)) == (
+    assert told(check_narrowing, made(ARRAY, CONV, **leaving)) == (
         "agreement.leave_out_missing = true is refused: the task's data have no columns; leave it out"
     )
+    assert with_classes(made()) == made()
 
 
 @pytest.mark.parametrize("classes", [["a", "a"], [""], "a", [7]])

@@ -1,7 +1,5 @@
 """What strangers can do to a node's server, on real sockets: each limit, and that members get through."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import gzip
@@ -20,16 +18,14 @@ from node.free_memory import give_back
 from node.net import doors
 from node.net.doors import ROOMS, STEP_BYTES, Bounds, raise_descriptors
 from node.net.rooms import Bound
-from node.net.tls import make_tls
 from node.net.traffic import Counts
 from node.net.versions import SUBPROTOCOL
-from protocol.crypto.node_key import NodeKey
 from protocol.wire import codec
 from protocol.wire.limits import MAX_FRAME_BYTES
 from protocol.wire.messages import Accepted
-from tests.unit.node.links import THIRD, a_server, anybody, prove
+from tests.unit.node.links import ONE, THIRD, a_server, anybody, prove, tls_of
 
-KEY = NodeKey(bytes([1]) * 32)
+TLS = tls_of(ONE)
 FRAME = codec.encode(Accepted(bytes(16))).join()
 SOON_S = 0.05
 FEW = Bound(2, 2, 60.0)
@@ -37,9 +33,9 @@ FEW = Bound(2, 2, 60.0)
 PATIENT = Bounds(sweep_s=0.01)
 
 
-async def turn():
+def turn():
     """Lets the loop turn once."""
-    await asyncio.sleep(0)
+    return asyncio.sleep(0)
 
 
 class Served:
@@ -60,18 +56,22 @@ class Served:
         self.got.put_nowait(message)
         await self.used.wait()
 
-    async def slow(self, request):
-        await self.waiting.wait()
-        return web.Response(text="at last")
-
-    async def hello(self, request):
-        return web.Response(text="hello")
+    async def answer(self, request):
+        if request.path == "/slow":
+            await self.waiting.wait()
+        return web.Response()
 
     async def connect(self, said=b"", host="127.0.0.1"):
         reader, writer = await asyncio.open_connection(*self.address, local_addr=(host, 0))
         self.writers.append(writer)
         writer.write(said)
         return reader, writer
+
+    async def enter(self, room, count, said=b"", host="127.0.0.1"):
+        """Connects, and waits until so many are in a room."""
+        guest = await self.connect(said, host)
+        await self.until(room, count)
+        return guest
 
     def ticket(self):
         """Returns the header of a member's request."""
@@ -93,7 +93,7 @@ class Served:
 @asynccontextmanager
 async def served(bounds, tls=None, is_member=anybody):
     here = Served(bounds, tls, is_member)
-    await here.server.start(here.listener, [web.get("/hello", here.hello), web.get("/slow", here.slow)])
+    await here.server.start(here.listener, [web.get(path, here.answer) for path in ("/hello", "/slow")])
     try:
         yield here
     finally:
@@ -144,16 +144,10 @@ STAYS_IN = {
 """What a stranger sends to enter a room and stay there."""
 
 
-# -- numbers ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("room", STAYS_IN)
 async def test_at_the_limit_the_oldest_goes_and_the_newest_is_served(room):
     async with served(replace(PATIENT, **{room: FEW})) as here:
-        guests = []
-        for number in range(3):
-            guests.append(await here.connect(STAYS_IN[room]))
-            await here.until(room, min(2, number + 1))
+        guests = [await here.enter(room, count, STAYS_IN[room]) for count in (1, 2, 2)]
         await closed(guests[0][0])
         assert here.at(room) == 2
         assert all(is_open(reader) for reader, _ in guests[1:])
@@ -165,10 +159,8 @@ async def test_at_the_limit_the_oldest_goes_and_the_newest_is_served(room):
 
 async def test_addresses_are_counted_apart():
     async with served(replace(PATIENT, quiet=Bound(3, 1, 60.0))) as here:
-        first, _ = await here.connect()
-        await here.until("quiet", 1)
-        other, _ = await here.connect(host="127.0.0.2")
-        await here.until("quiet", 2)
+        first, _ = await here.enter("quiet", 1)
+        other, _ = await here.enter("quiet", 2, host="127.0.0.2")
         await here.connect()
         await closed(first)
         assert is_open(other)
@@ -201,8 +193,7 @@ async def test_one_key_has_only_so_many_connections():
     async with served(replace(PATIENT, members=Bound(8, 2))) as here:
         guests = []
         for key in (b"one", b"one", b"other", b"one"):
-            reader, _ = await here.connect(STAYS_IN["linking"])
-            await here.until("linking", 1)
+            reader, _ = await here.enter("linking", 1, STAYS_IN["linking"])
             guests.append(reader)
             next(iter(here.server.doors._rooms["linking"])).prove(key)
         await closed(guests[0])
@@ -240,17 +231,14 @@ async def test_a_flood_is_accepted_at_a_pace_and_everyone_of_it_in_the_end():
 
 def test_a_node_raises_its_own_limit_of_descriptors():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(hard, 1000)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
-        wanted = min(hard, 1000)
         assert raise_descriptors(wanted) == wanted
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (wanted, hard)
         assert raise_descriptors(10) == wanted
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-# -- time ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("room", STAYS_IN)
@@ -262,16 +250,12 @@ async def test_who_does_not_go_on_is_closed(room):
 
 
 @pytest.mark.parametrize("bounds", [{"body_s": SOON_S}, {"body_grace_s": SOON_S}], ids=["time", "rate"])
-async def test_a_slow_body_is_closed(bounds):
+async def test_a_slow_body_is_closed_also_a_member_s(bounds):
     async with served(replace(PATIENT, **bounds)) as here:
         reader, _ = await here.connect(head(10**6) + bytes(10))
         assert await closed(reader) == b""
         await here.dropped("a body that is too slow")
         await here.until("body_bytes", 0)
-
-
-async def test_a_member_s_slow_body_is_closed_too():
-    async with served(replace(PATIENT, body_s=SOON_S)) as here:
         reader, _ = await here.connect(head(10**6, here.ticket()) + bytes(10))
         await here.until("members", 1)
         await here.until("member_body_bytes", STEP_BYTES)
@@ -303,16 +287,12 @@ async def test_a_member_may_be_silent():
 
 async def test_nobody_is_late_for_what_this_node_was_late():
     async with served(replace(PATIENT, quiet=Bound(9, 9, 10 * SOON_S))) as here:
-        reader, writer = await here.connect()
-        await here.until("quiet", 1)
+        reader, writer = await here.enter("quiet", 1)
         time.sleep(20 * SOON_S)  # noqa: ASYNC251 - the loop stands still: that is what this is about
         for _ in range(20):
-            await asyncio.sleep(0)
+            await turn()
         writer.write(get("/hello"))
         assert b"200 OK" in await reader.readuntil(b"\r\n")
-
-
-# -- bodies ----------------------------------------------------------------------------------------------
 
 
 async def test_what_is_announced_and_does_not_come_takes_no_memory():
@@ -331,10 +311,8 @@ async def test_what_is_announced_and_does_not_come_takes_no_memory():
 
 async def test_at_the_limit_of_bytes_the_body_that_was_silent_for_longest_goes():
     async with served(replace(PATIENT, body_bytes=Bound(6 * STEP_BYTES, 6 * STEP_BYTES))) as here:
-        first, first_writer = await here.connect(head(10**6) + bytes(10))
-        await here.until("body_bytes", STEP_BYTES)
-        second, _ = await here.connect(head(10**6) + bytes(10))
-        await here.until("body_bytes", 2 * STEP_BYTES)
+        first, first_writer = await here.enter("body_bytes", STEP_BYTES, head(10**6) + bytes(10))
+        second, _ = await here.enter("body_bytes", 2 * STEP_BYTES, head(10**6) + bytes(10))
         first_writer.write(bytes(2 * STEP_BYTES))
         await here.until("body_bytes", 4 * STEP_BYTES)
         _, third_writer = await here.connect(head(10**6) + bytes(10))
@@ -358,16 +336,12 @@ async def test_a_compressed_body_is_refused_before_it_is_unpacked(coding):
         assert here.got.empty()
 
 
-async def test_a_compressed_body_for_another_path_is_refused_too():
+async def test_a_compressed_body_for_another_path_is_refused_too_and_one_that_is_sent_as_it_is_is_not():
     async with served(PATIENT) as here:
         for path in ("/hello", "/nowhere"):
             said = head(4, "Content-Encoding: gzip", path=path, method="GET") + bytes(4)
             reader, _ = await here.connect(said)
             assert b"415" in (await closed(reader)).splitlines()[0]
-
-
-async def test_a_body_that_is_sent_as_it_is_may_say_so():
-    async with served(PATIENT) as here:
         reader, _ = await here.connect(head(len(FRAME), "Content-Encoding: identity") + FRAME)
         assert b"204" in await reader.readuntil(b"\r\n")
 
@@ -401,8 +375,7 @@ async def test_what_is_refused_is_counted_once_however_much_of_it_comes():
 
 async def test_a_body_that_is_cut_off_is_counted_and_let_go():
     async with served(PATIENT) as here:
-        _, writer = await here.connect(head(10**6) + bytes(10))
-        await here.until("body_bytes", STEP_BYTES)
+        _, writer = await here.enter("body_bytes", STEP_BYTES, head(10**6) + bytes(10))
         writer.close()
         await here.until("body_bytes", 0)
         await here.dropped("a body that was cut off")
@@ -411,16 +384,12 @@ async def test_a_body_that_is_cut_off_is_counted_and_let_go():
 async def test_who_does_not_wait_for_answers_is_closed():
     async with served(PATIENT) as here:
         next_one = get("/hello").replace(b"\r\n\r\n", b"\r\na: " + b"x" * 4000 + b"\r\n\r\n")
-        reader, writer = await here.connect(get("/slow"))
-        await here.until("asking", 1)
+        reader, writer = await here.enter("asking", 1, get("/slow"))
         with suppress(ConnectionError):
             while is_open(reader):
                 writer.write(next_one)
                 await turn()
         await here.dropped("a request that was not waited for")
-
-
-# -- who is let in ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["link", "body"])
@@ -441,8 +410,7 @@ async def test_a_ticket_lets_in_until_its_link_has_ended():
     async with served(PATIENT) as here:
         doors = here.server.doors
         ticket = doors.ticket(b"key")
-        first, _ = await here.connect()
-        await here.until("quiet", 1)
+        first, _ = await here.enter("quiet", 1)
         guest = next(iter(doors._rooms["quiet"]))
         assert doors.admit(guest, b"not a ticket") is None
         assert not guest.is_proved
@@ -455,9 +423,8 @@ async def test_a_ticket_lets_in_until_its_link_has_ended():
 
 
 async def test_under_tls_silence_and_garbage_are_closed_too():
-    tls = make_tls(KEY, "on", "127.0.0.1:1", lambda _: frozenset())
     bounds = replace(PATIENT, quiet=Bound(9, 9, SOON_S), speaking=Bound(9, 9, SOON_S))
-    async with served(bounds, tls) as here:
+    async with served(bounds, TLS) as here:
         silent, _ = await here.connect()
         slow, _ = await here.connect(b"\x16\x03\x01")
         garbage, _ = await here.connect(get("/hello"))
@@ -468,16 +435,11 @@ async def test_under_tls_silence_and_garbage_are_closed_too():
 
 
 async def test_under_tls_the_newest_handshake_is_served():
-    tls = make_tls(KEY, "on", "127.0.0.1:1", lambda _: frozenset())
-    async with served(replace(PATIENT, speaking=FEW), tls) as here:
+    async with served(replace(PATIENT, speaking=FEW), TLS) as here:
         slow = [await here.connect(b"\x16\x03\x01") for _ in range(4)]
         await closed(slow[0][0])
-        async with (
-            ClientSession() as client,
-            client.get(
-                f"https://127.0.0.1:{here.address[1]}/hello", ssl=tls.dialling("127.0.0.1:1")
-            ) as answer,
-        ):
+        where, ssl = f"https://127.0.0.1:{here.address[1]}/hello", TLS.dialling("127.0.0.1:1")
+        async with ClientSession() as client, client.get(where, ssl=ssl) as answer:
             assert answer.status == 200
 
 
@@ -485,19 +447,11 @@ async def test_when_a_flood_is_over_memory_is_given_back(monkeypatch):
     given = asyncio.Event()
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(doors, "FLOOD", 3)
-    monkeypatch.setattr(doors, "give_back", lambda: loop.call_soon_threadsafe(given.set))
+    monkeypatch.setattr(doors, "give_back", lambda: give_back() or loop.call_soon_threadsafe(given.set))
     async with served(replace(PATIENT, quiet=FEW)) as here:
-        for _ in range(2):
-            _, writer = await here.connect()
-            await here.until("quiet", 1)
+        for _ in range(3):
+            assert not given.is_set()
+            _, writer = await here.enter("quiet", 1)
             writer.close()
             await here.until("quiet", 0)
-        assert not given.is_set()
-        await here.connect()
-        await here.until("quiet", 1)
-        here.writers[-1].close()
         await given.wait()
-
-
-def test_free_memory_is_given_back_by_the_system_s_library():
-    give_back()

@@ -1,7 +1,5 @@
 """Queues and frames kept for a retry: bounded in number and bytes, and all budgets are released."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest
@@ -43,12 +41,8 @@ async def test_who_reads_waits_for_something_and_who_ends_for_nothing():
 def test_a_part_takes_from_the_whole_and_leaves_it_as_it_was_where_that_is_full():
     whole = Budget(10, None)
     parts = Budget(8, whole), Budget(8, whole)
-    assert [parts[0].take(9), parts[0].take(7), parts[1].take(4), parts[1].take(3)] == [
-        False,
-        True,
-        False,
-        True,
-    ]
+    taken = [parts[part].take(count) for part, count in ((0, 9), (0, 7), (1, 4), (1, 3))]
+    assert taken == [False, True, False, True]
     assert (parts[0].taken_bytes, parts[1].taken_bytes, whole.taken_bytes) == (7, 3, 10)
     parts[0].give(7)
     assert (parts[0].taken_bytes, whole.taken_bytes) == (0, 3)
@@ -58,7 +52,7 @@ def outgoing(size):
     return Outgoing(None, Frame(bytes(size), b""))
 
 
-def test_the_last_messages_are_kept_by_their_numbers():
+def test_the_last_messages_are_kept_by_their_numbers_as_far_as_there_is_room():
     whole = Budget(1 << 30, None)
     kept = Kept(whole)
     sent = [outgoing(10) for _ in range(KEPT_FRAMES + 2)]
@@ -70,9 +64,6 @@ def test_the_last_messages_are_kept_by_their_numbers():
     assert whole.taken_bytes == 10 * (KEPT_FRAMES - 1)
     kept.clear()
     assert (kept.take(5), whole.taken_bytes) == (None, 0)
-
-
-def test_large_ones_take_the_room_of_more_and_what_has_no_room_at_all_is_not_kept():
     whole = Budget(100, None)
     kept = Kept(whole)
     for size in (60, 40, 70, 101, 10):

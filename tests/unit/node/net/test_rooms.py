@@ -1,7 +1,5 @@
 """Rooms and tickets alone: who is evicted first, and what a lost ticket allows."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -14,23 +12,15 @@ def entered(room, who, origin, now_s=0.0, weight=1):
     return list(room.enter(who, origin, now_s, weight))
 
 
-def test_of_one_origin_the_oldest_goes_and_nobody_of_another():
-    room = Room(Bound(in_all=4, per_origin=2))
+def test_of_one_origin_the_oldest_goes_and_where_all_is_full_the_oldest_of_all():
+    room = Room(Bound(in_all=3, per_origin=2))
     assert [entered(room, who, "one") for who in "ab"] == [[], []]
     assert entered(room, "x", "other") == []
     assert entered(room, "c", "one") == ["a"]
     assert list(room) == ["b", "x", "c"]
-
-
-def test_where_all_is_full_the_oldest_of_all_goes():
-    room = Room(Bound(in_all=2, per_origin=2))
-    assert [entered(room, who, who) for who in "abc"] == [[], [], ["a"]]
-
-
-def test_who_made_progress_is_the_newest():
-    room = Room(Bound(in_all=2, per_origin=2))
-    assert [entered(room, who, "one") for who in "aba"] == [[], [], []]
-    assert entered(room, "c", "one") == ["b"]
+    assert entered(room, "y", "third") == ["b"]
+    assert entered(room, "x", "other") == []  # who made progress is the newest
+    assert entered(room, "z", "third") == ["c"]
 
 
 def test_weights_count_and_the_newest_never_goes_for_its_own_weight():
@@ -57,7 +47,7 @@ def test_who_is_overdue_leaves():
     assert list(endless.overdue(1e9)) == []
 
 
-def test_a_ticket_is_worth_something_until_it_is_forgotten():
+def test_a_ticket_is_worth_something_until_it_is_forgotten_and_there_are_only_so_many():
     tickets = Tickets(at_most=2)
     first, second = tickets.issue(b"key"), tickets.issue(b"key")
     assert first != second
@@ -67,12 +57,8 @@ def test_a_ticket_is_worth_something_until_it_is_forgotten():
     tickets.forget(first)
     tickets.forget(first)
     assert (tickets.owner(first), tickets.owner(second)) == (None, b"key")
-
-
-def test_there_are_only_so_many_tickets():
-    tickets = Tickets(at_most=2)
-    issued = [tickets.issue(bytes([number])) for number in range(5)]
-    assert [tickets.owner(ticket) for ticket in issued] == [None, None, None, b"\3", b"\4"]
+    issued = [tickets.issue(bytes([number])) for number in range(4)]
+    assert [tickets.owner(ticket) for ticket in (second, *issued)] == [None, None, None, b"\2", b"\3"]
     assert len(tickets) == 2
 
 

@@ -1,10 +1,7 @@
 """Expensive answers are made once for all concurrent requests, over real sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-import socket
 from contextlib import asynccontextmanager
 
 import pytest
@@ -18,7 +15,7 @@ from node.net.traffic import Counts
 from node.observe.access import Access
 from node.observe.page import Page
 from node.observe.prometheus import Figures, new_registry, node_families
-from tests.unit.node.links import a_server
+from tests.unit.node.links import a_server, nothing, started, until
 
 MANY = 30
 ACCESS = Access("127.0.0.1", None, "")
@@ -48,21 +45,11 @@ class Source:
         return {"looks": self.looks}
 
 
-async def nobody(_):
-    raise AssertionError
-
-
 @asynccontextmanager
 async def served(*subjects):
-    server = a_server(nobody, Counts())
-    listener = socket.create_server(("127.0.0.1", 0))
-    await server.start(listener, answers(*subjects))
-    try:
-        async with ClientSession(f"http://127.0.0.1:{listener.getsockname()[1]}") as client:
-            yield client
-    finally:
-        await server.close()
-        listener.close()
+    server = a_server(nothing, Counts())
+    async with started(server, answers(*subjects)) as endpoint, ClientSession(f"http://{endpoint}") as client:
+        yield client
 
 
 async def got(client, path, **headers):
@@ -144,28 +131,17 @@ async def test_who_leaves_does_not_take_the_answer_from_others():
 
 
 async def test_who_watches_the_page_is_not_closed_for_its_silence():
-    source = Source()
+    source, soon = Source(), Bound(9, 9, 0.05)
     source.may_end.set()
-    server = a_server(
-        nobody, Counts(), None, Bounds(sweep_s=0.01, asking=Bound(9, 9, 0.05), idle=Bound(9, 9, 0.05))
-    )
-    listener = socket.create_server(("127.0.0.1", 0))
-    await server.start(listener, answers(page(source)))
-    where = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server = a_server(nothing, Counts(), None, Bounds(sweep_s=0.01, asking=soon, idle=soon))
     async with (
-        ClientSession() as other,
-        ClientSession() as client,
-        client.get(f"{where}/v1/events") as watching,
+        started(server, answers(page(source))) as endpoint,
+        ClientSession(f"http://{endpoint}") as other,
+        ClientSession(f"http://{endpoint}") as client,
+        client.get("/v1/events") as watching,
     ):
         assert await watching.content.readline() == b"event: view\n"
         assert server.doors.counts["watching"] == 1
-        await got(other, f"{where}/")
-        while server.doors.counts["idle"]:  # whose time is over
-            await turn()
+        await got(other, "/")
+        await until(lambda: not server.doors.counts["idle"])  # whose time is over
         assert server.doors.counts["watching"] == 1
-    await server.close()
-
-
-async def turn():
-    """Lets the loop turn once."""
-    await asyncio.sleep(0)

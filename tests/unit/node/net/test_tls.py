@@ -1,10 +1,6 @@
 """TLS between nodes: whose certificate is accepted, where TLS is used, and what a stranger learns."""
 
-from __future__ import annotations
-
-import asyncio
 import datetime
-import socket
 import ssl
 from dataclasses import replace
 
@@ -15,18 +11,12 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from node.net.bulk_client import BulkClient, Pass
-from node.net.tls import _NAME, VOUCHER, WrongPeer, certificate, make_tls, protection, url, vouched_for
-from node.net.transport import Transport
-from protocol.crypto.node_key import NodeKey
+from node.net.tls import _NAME, VOUCHER, WrongPeer, certificate, protection, url, vouched_for
 from protocol.wire import codec
-from protocol.wire import masked_messages as masked
 from protocol.wire.messages import Accepted
-from tests.unit.node.links import anybody, open_ends
+from tests.unit.node.links import BULK, ONE, OTHER, End, node_state, tls_of
 
-ONE, OTHER = NodeKey(b"1" * 32), NodeKey(b"2" * 32)
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-H, S = bytes(32), bytes(64)
-BULK = masked.Masked(masked.MaskedHead(H, H, 0, H, S), bytes(1 << 20))
 
 
 def der(pem: bytes) -> bytes:
@@ -48,45 +38,38 @@ def voucher_of(pem: bytes) -> bytes:
     return x509.load_pem_x509_certificate(pem).extensions.get_extension_for_oid(VOUCHER).value.value
 
 
-# -- whose certificate counts --------------------------------------------------------------------------
-
-
-def test_a_node_s_certificate_names_its_key_and_is_fresh_each_time():
+def test_a_node_s_certificate_names_its_key_is_fresh_each_time_and_nothing_older_than_tls_1_3_is_spoken():
     first, second = certificate(ONE, NOW), certificate(ONE, NOW)
-
     assert vouched_for(der(first[0])) == vouched_for(der(second[0])) == ONE.public
     assert first != second
+    assert protection("off", "10.0.0.7:1").startswith("WITHOUT TLS")
+    assert protection("off", "127.0.0.1:1") == "without TLS, on this machine only"
+    tls = tls_of(ONE)
+    assert {tls.server.minimum_version, tls.client.minimum_version} == {ssl.TLSVersion.TLSv1_3}
+
+
+VOUCHER_OF_ONE = voucher_of(certificate(ONE, NOW)[0])
+"""It vouches for another certificate's key."""
+
+
+ELSEWISE = [with_voucher(value) for value in (b"", VOUCHER_OF_ONE[:-1])]
+FOR_NOBODY = [
+    *map(with_voucher, (None, bytes(96), VOUCHER_OF_ONE, OTHER.public + VOUCHER_OF_ONE[32:])),
+    *(b"", b"0" * 40, bytes(10_000)),
+]
 
 
 @pytest.mark.parametrize(
-    "voucher",
+    ("made", "why"),
     [
-        None,
-        b"",
-        bytes(96),
-        voucher_of(certificate(ONE, NOW)[0]),  # vouches for another certificate's key
-        voucher_of(certificate(ONE, NOW)[0])[:-1],
+        *((made, "its certificate is vouched for in another way") for made in ELSEWISE),
+        *((made, "no node key vouches") for made in FOR_NOBODY),
     ],
-    ids=["none", "empty", "zeros", "of another certificate", "cut"],
+    ids=["empty", "cut", "none", "zeros", "of another", "stolen", "nothing", "garbage", "much garbage"],
 )
-def test_a_certificate_that_no_key_vouches_for_is_nobody_s(voucher):
-    with pytest.raises(WrongPeer, match="vouche"):
-        vouched_for(with_voucher(voucher))
-
-
-def test_a_voucher_in_somebody_else_s_name_is_refused():
-    stolen = OTHER.public + voucher_of(certificate(ONE, NOW)[0])[32:]
-    with pytest.raises(WrongPeer, match="no node key vouches"):
-        vouched_for(with_voucher(stolen))
-
-
-@pytest.mark.parametrize("garbage", [b"", b"0" * 40, bytes(10_000)])
-def test_garbage_is_no_certificate(garbage):
-    with pytest.raises(WrongPeer, match="no node key vouches"):
-        vouched_for(garbage)
-
-
-# -- where it is used ----------------------------------------------------------------------------------
+def test_a_certificate_that_no_key_vouches_for_is_nobody_s(made, why):
+    with pytest.raises(WrongPeer, match=why):
+        vouched_for(made)
 
 
 @pytest.mark.parametrize(
@@ -102,50 +85,14 @@ def test_garbage_is_no_certificate(garbage):
     ],
 )
 def test_it_follows_from_the_address_whether_a_link_is_under_tls(choice, endpoint, covered):
-    tls = make_tls(ONE, choice, endpoint, lambda _: frozenset())
-
+    tls = tls_of(ONE, choice, endpoint)
     assert url(choice, endpoint) == f"{'https' if covered else 'http'}://{endpoint}"
     assert ("TLS 1.3" in protection(choice, endpoint)) is covered
     assert (tls.dialling(endpoint) is not None) is (tls.listening is not None) is covered
 
 
-def test_nothing_older_than_tls_1_3_is_spoken():
-    tls = make_tls(ONE, "on", "127.0.0.1:1", lambda _: frozenset())
-
-    assert {tls.server.minimum_version, tls.client.minimum_version} == {ssl.TLSVersion.TLSv1_3}
-
-
-# -- links ---------------------------------------------------------------------------------------------
-
-
-class End:
-    """A transport under TLS (or not), what it received, and what it reports of others."""
-
-    def __init__(self, key: NodeKey, choice: str) -> None:
-        self.got: asyncio.Queue[object] = asyncio.Queue()
-        self.lost: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.endpoint = f"127.0.0.1:{self.listener.getsockname()[1]}"
-        self.expected: frozenset[bytes] = frozenset()
-        tls = make_tls(key, choice, self.endpoint, lambda _: self.expected)
-        told = (self._receive, self._lost, self._reconnected)
-        self.transport = Transport(*told, True, tls=tls, key=key, warn=self._warn, is_member=anybody)
-
-    async def _receive(self, message, back) -> None:
-        self.got.put_nowait(message)
-
-    def _warn(self, text: str) -> None:
-        raise AssertionError(text)
-
-    async def _lost(self, endpoint: str, why: str) -> None:
-        self.lost.put_nowait((endpoint, why))
-
-    async def _reconnected(self, endpoint: str) -> None:
-        raise AssertionError(endpoint)
-
-
 def two(*choices):
-    return open_ends(*(End(key, choice) for key, choice in zip((ONE, OTHER), choices, strict=True)))
+    return node_state(*(End(key, choice) for key, choice in zip((ONE, OTHER), choices, strict=True)))
 
 
 @pytest.mark.parametrize("expected", [frozenset(), frozenset({OTHER.public}), {ONE.public, OTHER.public}])
@@ -153,10 +100,10 @@ async def test_small_and_bulk_go_through(expected):
     async with two("on", "on") as (here, there):
         here.expected = frozenset(expected)
         here.transport.send(there.endpoint, (Accepted(b"n" * 16),))
-        assert await there.got.get() == Accepted(b"n" * 16)
-        here.transport.send(there.endpoint, [BULK, replace(BULK, payload=b"1" * 400_000)])
-
-        assert [await there.got.get(), await there.got.get()] == [BULK, replace(BULK, payload=b"1" * 400_000)]
+        assert await there.take(1) == [Accepted(b"n" * 16)]
+        sent = [BULK, replace(BULK, payload=b"1" * 400_000)]
+        here.transport.send(there.endpoint, sent)
+        assert await there.take(2) == sent
 
 
 async def test_who_holds_another_key_than_expected_hears_nothing():
@@ -164,7 +111,6 @@ async def test_who_holds_another_key_than_expected_hears_nothing():
         here.expected = frozenset({ONE.public})
         here.transport.send(there.endpoint, (Accepted(b"n" * 16),))
         endpoint, why = await here.lost.get()
-
         assert endpoint == there.endpoint
         assert (
             why == f"the far end holds the key {OTHER.public.hex()[:16]}..., not {ONE.public.hex()[:16]}..."
@@ -196,11 +142,5 @@ async def test_bulk_has_a_connection_of_its_own_which_is_checked_too():
 async def test_with_and_without_tls_do_not_meet_and_it_is_said_why(choices, told):
     async with two(*choices) as (here, there):
         here.transport.send(there.endpoint, (Accepted(b"n" * 16),))
-
         assert await here.lost.get() == (there.endpoint, f"{told}; use the same --tls at both ends")
         assert there.got.empty()
-
-
-def test_off_loopback_it_is_said_what_is_missing_without_it():
-    assert protection("off", "10.0.0.7:1").startswith("WITHOUT TLS")
-    assert protection("off", "127.0.0.1:1") == "without TLS, on this machine only"

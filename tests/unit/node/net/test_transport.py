@@ -1,10 +1,6 @@
 """Transports on loopback: what is small and what is bulk, replies, and the counting of bytes."""
 
-from __future__ import annotations
-
 import asyncio
-import socket
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,64 +8,29 @@ from aiohttp import StreamReader
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import make_mocked_request
 
-from node.net.intake import SMALL_BYTES
 from node.net.link import AHEAD
 from node.net.server import _body
 from node.net.traffic import phase_of
-from node.net.transport import Transport
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.wire import codec
 from protocol.wire import masked_messages as masked
 from protocol.wire.masked_messages import TotalPiece
 from protocol.wire.messages import Accepted, Share, Sum
-from tests.parts import stranger
-from tests.unit.node.links import anybody, open_ends
-
-H, S = bytes(32), bytes(64)
-BULK = masked.Masked(masked.MaskedHead(H, H, 0, H, S), bytes(4 * SMALL_BYTES))
-
-
-class End:
-    """A transport, what it receives, and what it reports of others."""
-
-    def __init__(self, heavy):
-        self.got, self.lost = asyncio.Queue(), asyncio.Queue()
-        self.refuses = []
-        told = (self._receive, self._unreachable, self._reconnected)
-        self.transport = Transport(*told, heavy, tls=None, key=stranger(), warn=self._warn, is_member=anybody)
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.endpoint = f"127.0.0.1:{self.listener.getsockname()[1]}"
-
-    def _warn(self, text):
-        raise AssertionError(text)
-
-    async def _receive(self, message, back):
-        if self.refuses:
-            raise self.refuses.pop(0)
-        self.got.put_nowait(message)
-
-    async def _unreachable(self, endpoint, why):
-        self.lost.put_nowait(endpoint)
-
-    async def _reconnected(self, endpoint):
-        raise AssertionError(endpoint)
-
-    async def take(self, count):
-        return [await self.got.get() for _ in range(count)]
+from tests.unit.node.links import BULK, OTHER, End, H, S, bulk, node_state, small
 
 
 def two(heavy=False):
-    return open_ends(End(heavy), End(heavy))
+    return node_state(End(heavy=heavy), End(OTHER, heavy=heavy))
 
 
 def numbered(count):
-    return tuple(Accepted(number.to_bytes(16, "big")) for number in range(count))
+    return tuple(map(small, range(count)))
 
 
 @pytest.mark.parametrize("heavy", [False, True])
 async def test_small_messages_arrive_in_order_and_bulk_beside_them(heavy):
     async with two(heavy) as (here, there):
-        chunks = [replace(BULK, head=replace(BULK.head, index=index)) for index in range(5)]
+        chunks = [bulk(index) for index in range(5)]
         here.transport.send(there.endpoint, (chunk for chunk in chunks))
         for message in numbered(20):
             here.transport.send(there.endpoint, (message,))
@@ -77,7 +38,7 @@ async def test_small_messages_arrive_in_order_and_bulk_beside_them(heavy):
         assert tuple(message for message in got if isinstance(message, Accepted)) == numbered(20)
         assert [message for message in got if isinstance(message, masked.Masked)] == chunks
         assert here.transport.counts.sent == there.transport.counts.received
-        assert here.transport.counts.sent["sums"] > 5 * 4 * SMALL_BYTES
+        assert here.transport.counts.sent["sums"] > 5 * len(BULK.payload)
 
 
 @pytest.mark.parametrize("heavy", [False, True])
@@ -129,42 +90,35 @@ async def test_bulk_that_comes_too_early_is_sent_again():
         there.refuses = [TooEarly("not yet"), RemoteProtocolError("never")]
         here.transport.send(there.endpoint, (message for message in (BULK, BULK, BULK)))
         assert await there.take(2) == [BULK, BULK]  # the first again; the second is refused for good
-        assert dict(there.transport.counts.dropped) == {"never": 1}
+        assert there.dropped == {"never": 1}
         assert there.transport.counts.received["sums"] == 4 * len(codec.encode(BULK))
 
 
-async def test_who_is_not_there_is_told_once():
-    async with two() as (here, there):
-        await there.transport.close()
-        here.transport.send(there.endpoint, (message for message in (BULK,)))
-        assert await here.lost.get() == there.endpoint
-        assert here.lost.empty()
-
-
-VOTE = masked.ViewVote(H, H, 0, b"", ())
-
-
-@pytest.mark.parametrize(
-    ("message", "phase"),
-    [
-        (Accepted(bytes(16)), "group"),
-        (Share(H, H, H, 0), "shares"),
-        (masked.Join(masked.JoinHead(H, H, H, 1), (), (), H), "shares"),
-        (masked.Joined(masked.JoinVote(H, H, H), ()), "shares"),
-        (masked.JoinCertificate(H, H, ()), "shares"),
-        (Sum(H, H, H, (), S), "sums"),
-        (BULK, "sums"),
-        (masked.Total(masked.TotalHead(H, H, 0, 0, H, H), ()), "sums"),
-        (masked.Check(masked.CheckVote(H, H, 0, H, ()), ()), "sums"),
-        (masked.Ack(masked.AckVote(H, H, 0, H), ()), "sums"),
-        (masked.Release(masked.ReleaseHead(H, H, 0, H, H, H), ()), "sums"),
-        (masked.ViewChange(VOTE, ()), "sums"),
-        (masked.Propose(masked.ProposalHead(H, H, 0, 0, (), H, ()), (), ()), "sums"),
-        (masked.TotalPiece(H, 0), "sums"),
-    ],
-)
-def test_bytes_count_for_the_phase_of_their_message(message, phase):
-    assert phase_of(message) == phase
+def test_bytes_count_for_the_phase_of_their_message():
+    vote = masked.ViewVote(H, H, 0, b"", ())
+    phases = {
+        "group": [Accepted(bytes(16))],
+        "shares": [
+            Share(H, H, H, 0),
+            masked.Join(masked.JoinHead(H, H, H, 1), (), (), H),
+            masked.Joined(masked.JoinVote(H, H, H), ()),
+            masked.JoinCertificate(H, H, ()),
+        ],
+        "sums": [
+            Sum(H, H, H, (), S),
+            BULK,
+            masked.Total(masked.TotalHead(H, H, 0, 0, H, H), ()),
+            masked.Check(masked.CheckVote(H, H, 0, H, ()), ()),
+            masked.Ack(masked.AckVote(H, H, 0, H), ()),
+            masked.Release(masked.ReleaseHead(H, H, 0, H, H, H), ()),
+            masked.ViewChange(vote, ()),
+            masked.Propose(masked.ProposalHead(H, H, 0, 0, (), H, ()), (), ()),
+            masked.TotalPiece(H, 0),
+        ],
+    }
+    assert {phase: [phase_of(message) for message in messages] for phase, messages in phases.items()} == {
+        phase: [phase] * len(messages) for phase, messages in phases.items()
+    }
 
 
 async def test_who_hands_on_is_told_when_it_went_and_when_it_never_will():
@@ -173,6 +127,8 @@ async def test_who_hands_on_is_told_when_it_went_and_when_it_never_will():
         assert await there.take(1) == [BULK]
         await there.transport.close()
         assert not await here.transport.hand(there.endpoint, BULK)
+        assert (await here.lost.get())[0] == there.endpoint
+        assert here.lost.empty(), "it is told once"
 
 
 async def test_what_finds_no_room_or_is_left_at_the_end_never_went(monkeypatch):

@@ -1,9 +1,8 @@
 """The answers for a supervisor, and the notices to systemd."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import aiohttp
@@ -13,38 +12,30 @@ from node.observe import sd_notify
 from node.observe.health import health, missing_of, missing_unless_ending
 from protocol.swarm.meeting.discovery import Event
 from tests.parts import COUNTER, announce, stranger
-from tests.unit.node.links import deaf
+from tests.unit.node.links import deaf, started
 
 
-class Served:
-    """Both routes on a socket."""
+@asynccontextmanager
+async def served(missing, *waiting):
+    """Yields how to ask both routes on a socket."""
 
-    def __init__(self, missing, *waiting):
-        self.transport = deaf()
-        self._routes = health(missing, *waiting)
-
-    async def __aenter__(self):
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._where = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        await self.transport.start(self._listener, self._routes)
-        return self
-
-    async def __aexit__(self, *_):
-        await self.transport.close()
-        self._listener.close()
-
-    async def ask(self, path):
-        async with aiohttp.ClientSession() as client, client.get(self._where + path) as answer:
+    async def ask(path):
+        async with client.get(path) as answer:
             return answer.status, await answer.json()
+
+    transport = deaf()
+    async with started(transport, health(missing, *waiting)) as endpoint:
+        async with aiohttp.ClientSession(f"http://{endpoint}") as client:
+            yield ask
+        assert transport.counts.dropped == {}  # an answer that is asked for is no garbage
 
 
 async def test_a_node_is_alive_long_before_it_is_ready(alone):
     node = alone("none")
-    async with Served(missing_of(node.peer.inspector, node.peer.stopping)) as served:
-        assert await served.ask("/healthz") == (200, {"status": "ok"})
+    async with served(missing_of(node.peer.inspector, node.peer.stopping)) as ask:
+        assert await ask("/healthz") == (200, {"status": "ok"})
         why = ["still meeting the others", "neither a peer nor a tracker answers"]
-        assert await served.ask("/readyz") == (503, {"ready": False, "why": why})
-        assert served.transport.counts.dropped == {}  # an answer that is asked for is no garbage
+        assert await ask("/readyz") == (503, {"ready": False, "why": why})
 
 
 async def test_health_says_how_many_are_left_out_and_names_nobody(alone):
@@ -65,23 +56,23 @@ async def test_a_node_is_ready_once_a_peer_answers_and_until_it_is_told_to_end(a
     other = announce(stranger(), task="digits", parameters=node.parameters, counter=COUNTER)
     session._discovery.members.learn(other, 0, now, live=True)
     session._discovery._course.step(Event.SETTLED)
-    async with Served(missing_of(node.peer.inspector, node.peer.stopping)) as served:
-        assert await served.ask("/readyz") == (200, {"ready": True, "why": []})
+    async with served(missing_of(node.peer.inspector, node.peer.stopping)) as ask:
+        assert await ask("/readyz") == (200, {"ready": True, "why": []})
         session._discovery.members.suspect(other.key)
         why = ["neither a peer nor a tracker answers"]
-        assert await served.ask("/readyz") == (503, {"ready": False, "why": why})
+        assert await ask("/readyz") == (503, {"ready": False, "why": why})
         session._discovery.members.learn(replace(other, counter=other.counter + 1), 0, now, live=True)
         node.peer.stopping.ask()
-        assert await served.ask("/readyz") == (503, {"ready": False, "why": ["told to end"]})
-        assert (await served.ask("/healthz"))[0] == 200
+        assert await ask("/readyz") == (503, {"ready": False, "why": ["told to end"]})
+        assert (await ask("/healthz"))[0] == 200
 
 
 async def test_a_tracker_is_ready_until_it_is_told_to_end():
     asked = asyncio.Event()
-    async with Served(missing_unless_ending(asked)) as served:
-        assert await served.ask("/readyz") == (200, {"ready": True, "why": []})
+    async with served(missing_unless_ending(asked)) as ask:
+        assert await ask("/readyz") == (200, {"ready": True, "why": []})
         asked.set()
-        assert await served.ask("/readyz") == (503, {"ready": False, "why": ["told to end"]})
+        assert await ask("/readyz") == (503, {"ready": False, "why": ["told to end"]})
 
 
 @pytest.mark.parametrize("abstract", [False, True])

@@ -18,15 +18,12 @@ async def test_the_view_is_written_at_once_and_a_last_time_at_the_end(tmp_path):
         source.ended = True
     assert not first.ended
     await kept.write()
-
     assert RunFolder(tmp_path).read() == replace(SHOWN, ended=True, history=(), folder=str(tmp_path))
 
 
 async def test_a_full_disk_costs_the_file_and_nothing_else(tmp_path, caplog):
     (tmp_path / VIEW).mkdir()
     (tmp_path / VIEW / "in the way").touch()
-
     await KeptView(MadeUp(SHOWN), tmp_path / VIEW).write()
-
     assert "the view cannot be kept" in caplog.text
     assert list(tmp_path.iterdir()) == [tmp_path / VIEW]

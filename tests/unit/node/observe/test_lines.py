@@ -1,7 +1,5 @@
 """Privacy as the owner sees it: in plain lines, as JSON, and in the live view's table."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json
@@ -28,75 +26,47 @@ LDP = make_mechanism(TASK, [("a", (8,))], 100)
 
 SUMS = withstands(load_task("digits", ["aggregation.protocol=masked"]).aggregation, 10)
 
+OF_BOTH = {"accuracy": 0.9, "epsilon": None, "delta": None, "bytes_sent": 1000, "bytes_received": 1000}
+OF_BOTH |= {"base_digest": "ab" * 32, "accuracy_of": "test", "metrics": {"accuracy": 0.9, "auc": None}}
+OF_BOTH |= {"metric": "accuracy", "value": 0.9, "baseline": 0.1}
 RECORD = Record(
     round=1,
     outcome="aggregated",
     reason=None,
     participants=3,
     loss=0.5,
-    accuracy=0.9,
-    epsilon=None,
-    delta=None,
-    bytes_sent=1000,
-    bytes_received=1000,
-    train_s=0.5,
-    aggregate_s=0.25,
-    base_digest="ab" * 32,
-    accuracy_of="test",
     train_loss=0.4,
-    missing=(),
-    clipped=0,
-    phases={},
-    metrics={"accuracy": 0.9, "auc": None},
-    metric="accuracy",
-    value=0.9,
-    baseline=0.1,
+    **{"train_s": 0.5, "aggregate_s": 0.25, "missing": (), "clipped": 0, "phases": {}, **OF_BOTH},
 )
 SUMMARY = Summary(
     rounds=2,
     aggregated=2,
     fallbacks=0,
-    accuracy=0.9,
-    epsilon=None,
-    delta=None,
-    base_digest="ab" * 32,
-    bytes_sent=1000,
-    bytes_received=1000,
     seconds=3.0,
-    accuracy_of="test",
     task="digits",
     key="cd" * 32,
-    finished=True,
-    offers=2,
-    dropped={},
-    privacy=None,
-    sums=SUMS.facts,
-    metrics={"accuracy": 0.9, "auc": None},
-    metric="accuracy",
-    value=0.9,
-    baseline=0.1,
+    **{"finished": True, "offers": 2, "dropped": {}, "privacy": None, "sums": SUMS.facts, **OF_BOTH},
 )
-HEADLINE = ("metric", "value", "baseline", "only_class", "metrics")
 OF_ALL = SwarmFigure("accuracy", 0.85, 0.6, None, 0.8, 540, 3, 4)
 PRIVATE = replace(RECORD, epsilon=1.23456, delta=1e-5)
-FOLLOWED = replace(
-    PRIVATE, outcome="fallback", reason=str(Reason.BUDGET_SPENT), participants=0, train_loss=None
-)
+SPENT = {"outcome": "fallback", "reason": str(Reason.BUDGET_SPENT), "participants": 0}
+FOLLOWED = replace(PRIVATE, **SPENT, train_loss=None)
 LEDGER = facts(LDP, Ledger.of(LDP.per_offer))
 
 
-def test_a_round_without_privacy_says_nothing_of_it():
+def told_of(**changed) -> str:
+    return round_text(replace(RECORD, **changed), 20)
+
+
+def test_a_round_says_what_is_spent_so_far_where_there_is_privacy():
     assert round_text(RECORD, 20) == (
         "round 1/20: aggregated with 3 peers; test accuracy 90.0 % (largest class 10.0 %); "
         "train 0.50 s, aggregate 0.25 s"
     )
-
-
-def test_a_round_says_what_is_spent_so_far():
     good = "test accuracy 90.0 % (largest class 10.0 %)"
     assert f"; {good}; epsilon 1.235 spent; train" in round_text(PRIVATE, 20)
     nothing_yet = replace(PRIVATE, epsilon=0.0, outcome="fallback", reason="group-timeout", participants=0)
-    assert f"own update kept (group-timeout); {good}; epsilon 0.000 spent" in (round_text(nothing_yet, 20))
+    assert f"own update kept (group-timeout); {good}; epsilon 0.000 spent" in round_text(nothing_yet, 20)
 
 
 def test_a_round_of_steps_says_how_many_failed_and_what_is_left_if_all_collude():
@@ -109,30 +79,18 @@ def test_a_round_of_steps_says_how_many_failed_and_what_is_left_if_all_collude()
     assert "10 steps and 2 more failed; " in round_text(replace(failed, missing=()), 20)
 
 
-def test_a_skewed_task_is_told_by_auc_and_a_constant_model_by_name():
-    skewed = replace(
-        RECORD,
-        metric="auc",
-        value=0.5123,
-        baseline=0.5,
-        only_class="no",
-        metrics={"accuracy": 0.985, "balanced-accuracy": 0.5, "auc": 0.5123},
-    )
-    told = round_text(skewed, 20)
+def test_a_skewed_task_is_told_by_auc_a_constant_model_by_name_and_numbers_are_never_called_accurate():
+    metrics = {"accuracy": 0.985, "balanced-accuracy": 0.5, "auc": 0.5123}
+    skewed = {"metric": "auc", "value": 0.5123, "baseline": 0.5, "only_class": "no", "metrics": metrics}
     words = "test AUC 0.512 (guessing 0.500), balanced accuracy 50.0 %; the model says 'no' to every row"
-    assert f"; {words}; train" in told
-    assert "98.5" not in told
-    of_run = replace(SUMMARY, **{name: getattr(skewed, name) for name in HEADLINE})
-    assert f"; {words}; base" in summary_text(of_run)
-
-
-def test_numbers_are_never_called_accurate():
-    numbers = replace(
-        RECORD, accuracy=None, metric="r2", value=0.4, baseline=0.0, metrics={"r2": 0.4, "mae": 12.25}
-    )
-    assert "; test R2 0.400 (the mean 0.000), MAE 12.25; train" in round_text(numbers, 20)
-    assert "accuracy" not in round_text(numbers, 20)
-    assert json.loads(json.dumps(numbers.as_json()))["accuracy"] is None
+    assert f"; {words}; train" in told_of(**skewed)
+    assert "98.5" not in told_of(**skewed)
+    assert f"; {words}; base" in summary_text(replace(SUMMARY, **skewed))
+    numbers = {"metric": "r2", "value": 0.4, "baseline": 0.0, "metrics": {"r2": 0.4, "mae": 12.25}}
+    record = replace(RECORD, accuracy=None, **numbers)
+    assert "; test R2 0.400 (the mean 0.000), MAE 12.25; train" in round_text(record, 20)
+    assert "accuracy" not in round_text(record, 20)
+    assert json.loads(json.dumps(record.as_json()))["accuracy"] is None
 
 
 def test_a_round_with_a_metric_of_all_shows_it_beside_mine():
@@ -141,55 +99,36 @@ def test_a_round_with_a_metric_of_all_shows_it_beside_mine():
     assert round_text(shown, 20) == round_text(RECORD, 20).replace("; train", f"; {told}; train")
     last = summary_text(replace(SUMMARY, swarm=OF_ALL))
     assert last == summary_text(SUMMARY).replace("; base", f"; {told}; base")
-    unknown = round_text(replace(RECORD, swarm=replace(OF_ALL, mine=None)), 20)
-    assert "mine" not in unknown
+    assert "mine" not in told_of(swarm=replace(OF_ALL, mine=None))
     assert shown.as_json()["swarm"] == asdict(OF_ALL)
     assert RECORD.as_json()["swarm"] is None
 
 
-def test_the_live_table_has_a_column_for_all_only_where_there_is_one():
-    live, out = LiveView(), io.StringIO()
-    live._console = Console(file=out, width=130)
-    live.handle(events.RoundEnded(RECORD, 20))
-    live._console.print(live._table())
-    assert "all, mine" not in out.getvalue()
-    live.handle(events.RoundEnded(replace(RECORD, round=2, swarm=OF_ALL, only_class="no"), 20))
-    live._console.print(live._table())
-    header, first, second = out.getvalue().splitlines()[-3:]
-    assert "accuracy" in header
-    assert "all, mine" in header
-    assert "85.0 %" not in first
-    assert "85.0 %, 80.0 %" in second
-    assert "90.0 % (only 'no')" in second
-
-
-def test_a_round_whose_base_was_refused_says_so():
-    refused = replace(RECORD, rolled_back=(0.1, 2.5))
-    assert round_text(refused, 20) == round_text(RECORD, 20).replace(" peers; ", " peers; rolled back; ")
-    assert "; rolled back; " in round_text(refused, 20)
-
-
-def test_a_round_without_electors_that_are_gone_for_good_names_them():
-    told = round_text(replace(RECORD, without=("10.0.0.3:1", "a1b2c3d4")), 20)
+def test_a_round_says_that_it_was_rolled_back_followed_or_made_without_electors_that_are_gone_for_good():
+    plain = round_text(RECORD, 20)
+    assert told_of(rolled_back=(0.1, 2.5)) == plain.replace(" peers; ", " peers; rolled back; ")
     words = "aggregated with 3 peers, WITHOUT 10.0.0.3:1, a1b2c3d4 (gone for good); "
-    assert told == round_text(RECORD, 20).replace("aggregated with 3 peers; ", words)
+    assert told_of(without=("10.0.0.3:1", "a1b2c3d4")) == plain.replace("aggregated with 3 peers; ", words)
+    told = round_text(FOLLOWED, 20)
+    assert "round 1/20: offered nothing (the privacy budget is spent), followed the others; " in told
+    assert "own update" not in told
+
+
+def on_terminal(width: int) -> LiveView:
+    live = LiveView()
+    live._console = Console(file=io.StringIO(), width=width)
+    return live
 
 
 @pytest.mark.parametrize("waiting", ["", "waiting for 10.0.0.3:1, who made the last model"])
 def test_the_panel_says_why_no_group_forms(waiting):
-    live, out = LiveView(), io.StringIO()
-    live._console = Console(file=out, width=110)
+    live = on_terminal(110)
     now = Snapshot("digits", 3, 9, "group", waiting_for=(), left_s=None, waiting=waiting)
     live._console.print(live._panel(now))
-    assert ("waiting for" in out.getvalue()) == bool(waiting)
-    assert waiting in out.getvalue()
-    assert "round 4 of 9: looking for a group" in out.getvalue()
-
-
-def test_a_round_that_was_followed_says_so():
-    told = round_text(FOLLOWED, 20)
-    assert "round 1/20: offered nothing (the privacy budget is spent), followed the others; " in told
-    assert "own update" not in told
+    shown = live._console.file.getvalue()
+    assert ("waiting for" in shown) == bool(waiting)
+    assert waiting in shown
+    assert "round 4 of 9: looking for a group" in shown
 
 
 def test_the_summary_has_the_ledger_in_a_line_of_its_own():
@@ -201,25 +140,18 @@ def test_the_summary_has_the_ledger_in_a_line_of_its_own():
     assert ledger.endswith("remain), for one node's whole data set, over the run (replace)")
 
 
-def test_programs_get_the_figures():
-    out = io.StringIO()
-    observer = JsonOutput(out)
-    observer.handle(events.RoundEnded(FOLLOWED, 2))
-    observer.handle(events.Finished(replace(SUMMARY, epsilon=1.3, delta=1e-5, privacy=LEDGER)))
+def test_programs_get_the_figures_and_a_person_without_a_terminal_reads_the_same_lines():
+    out, text = io.StringIO(), io.StringIO()
+    for observer in (JsonOutput(out), TextOutput(text)):
+        observer.handle(events.RoundEnded(FOLLOWED, 2))
+        observer.handle(events.Finished(replace(SUMMARY, epsilon=1.3, delta=1e-5, privacy=LEDGER)))
     round_, finished = (json.loads(line) for line in out.getvalue().splitlines())
     assert (round_["reason"], round_["epsilon"], round_["train_loss"]) == ("budget-spent", 1.23456, None)
-    assert finished["privacy"] == LEDGER
+    assert (finished["privacy"], finished["epsilon"]) == (LEDGER, 1.3)
     assert (finished["sums"]["members"], finished["sums"]["dropouts"]) == (10, 2)
-    assert finished["epsilon"] == 1.3
-
-
-def test_a_person_without_a_terminal_reads_the_same_lines():
-    out = io.StringIO()
-    observer = TextOutput(out)
-    observer.handle(events.RoundEnded(PRIVATE, 2))
-    observer.handle(events.Finished(replace(SUMMARY, privacy=LEDGER)))
-    assert out.getvalue().splitlines()[0] == round_text(PRIVATE, 2)
-    assert out.getvalue().splitlines()[-1].startswith("privacy spent")
+    first, *_, last = text.getvalue().splitlines()
+    assert first == round_text(FOLLOWED, 2)
+    assert last.startswith("privacy spent")
 
 
 @pytest.mark.parametrize(
@@ -232,16 +164,12 @@ def test_a_person_without_a_terminal_reads_the_same_lines():
 )
 def test_the_last_line_of_a_run_alone_says_so_loudly(aggregated, generation, told):
     ended = replace(SUMMARY, aggregated=aggregated, fallbacks=20 - aggregated, generation=generation)
-    out, live = io.StringIO(), LiveView()
-    live._console = Console(file=io.StringIO(), width=160)
+    out, live = io.StringIO(), on_terminal(160)
     for observer in (TextOutput(out), live):
         observer.handle(events.Finished(replace(ended, privacy=LEDGER)))
     for shown in (out, live._console.file):
         last = shown.getvalue().splitlines()[-1]
         assert last.startswith(f"warning: {told}") if told else last.startswith("privacy spent")
-
-
-def test_a_run_without_a_round_was_not_alone():
     assert alone_text(replace(SUMMARY, aggregated=0, fallbacks=0)) == ""
 
 
@@ -270,8 +198,7 @@ def test_each_event_has_its_words():
 
 
 def test_what_a_group_of_another_size_withstands_is_told_in_words_and_figures():
-    plain, program, live = io.StringIO(), io.StringIO(), LiveView()
-    live._console = Console(file=io.StringIO(), width=160)
+    plain, program, live = io.StringIO(), io.StringIO(), on_terminal(160)
     for observer in (TextOutput(plain), JsonOutput(program), live):
         observer.handle(events.GroupResized(SUMS))
     told = "tolerates 2 dropouts; 6 of 10 peers would have to collude"
@@ -282,16 +209,13 @@ def test_what_a_group_of_another_size_withstands_is_told_in_words_and_figures():
 
 
 def test_an_address_on_a_terminal_can_be_copied_whole():
-    live, url = LiveView(), "http://10.0.0.7:9001/#token=" + "ab" * 32
-    live._console = Console(file=io.StringIO(), width=40)
+    live, url = on_terminal(40), "http://10.0.0.7:9001/#token=" + "ab" * 32
     live.handle(events.Started({"page": url}))
-
     assert live._console.file.getvalue() == f"page: {url}\n"
 
 
 async def test_the_live_view_is_redrawn_until_it_is_cancelled():
-    live, looked = LiveView(), asyncio.Event()
-    live._console = Console(file=io.StringIO(), width=110)
+    live, looked = on_terminal(110), asyncio.Event()
     live.handle(events.RoundEnded(RECORD, 9))
 
     async def take():
@@ -304,31 +228,34 @@ async def test_the_live_view_is_redrawn_until_it_is_cancelled():
     showing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await showing
-    shown = live._console.file.getvalue()
-    assert "aggregated" in shown, "the rounds so far stay when it ends"
+    assert "aggregated" in live._console.file.getvalue(), "the rounds so far stay when it ends"
 
 
 def table_of(*records: Record) -> list[list[str]]:
-    """Returns the live view's table by cells."""
-    live = LiveView()
+    """Returns the live view's table by words."""
+    live = on_terminal(160)
     for record in records:
         live.handle(events.RoundEnded(record, 20))
-    console = Console(file=io.StringIO(), width=160)
-    console.print(live._table())
-    return [line.split() for line in console.file.getvalue().splitlines()]
+    live._console.print(live._table())
+    return [line.split() for line in live._console.file.getvalue().splitlines()]
 
 
-def test_the_live_view_has_a_column_for_epsilon_where_privacy_is_on():
-    assert table_of(RECORD)[0][-2:] == ["kB", "sent"]
+def test_the_live_view_has_columns_for_epsilon_collusion_and_all_rows_only_where_there_is_something():
+    (heading, _) = table_of(RECORD)
+    assert heading[-2:] == ["kB", "sent"]
+    assert "accuracy" in heading
+    assert "mine" not in heading
     heading, *lines = table_of(PRIVATE, FOLLOWED)
     assert heading[-2:] == ["epsilon", "spent"]
     assert [line[-1] for line in lines] == ["1.235", "1.235"]
-
-
-def test_the_live_view_has_a_column_for_all_others_colluding_where_noise_is_shared():
     heading, line = table_of(replace(PRIVATE, epsilon_alone=4.5678))
     assert heading[-5:] == ["epsilon", "spent", "if", "all", "collude"]
     assert line[-2:] == ["1.235", "4.57"]
+    heading, first, second = map(" ".join, table_of(RECORD, replace(RECORD, swarm=OF_ALL, only_class="no")))
+    assert "all, mine" in heading
+    assert "85.0 %" not in first
+    assert "85.0 %, 80.0 %" in second
+    assert "90.0 % (only 'no')" in second
 
 
 @pytest.mark.parametrize(

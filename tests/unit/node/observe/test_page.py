@@ -1,7 +1,5 @@
 """The page's server over real sockets: its answers, its access rules, and the cost of watchers."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import http.client
@@ -10,7 +8,7 @@ import re
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from importlib import resources
 
@@ -36,9 +34,13 @@ def served() -> Iterator[Served]:
         yield server
 
 
-def ask(server: Served, path: str, method: str = "GET", **headers: str):
+def connection_to(server: Served) -> http.client.HTTPConnection:
     host, _, port = server.endpoint.rpartition(":")
-    with closing(http.client.HTTPConnection(host, int(port), timeout=20)) as connection:
+    return http.client.HTTPConnection(host, int(port), timeout=20)
+
+
+def ask(server: Served, path: str, method: str = "GET", **headers: str):
+    with closing(connection_to(server)) as connection:
         connection.request(method, path, headers=headers)
         answer = connection.getresponse()
         return answer.status, dict(answer.headers), answer.read()
@@ -48,8 +50,7 @@ class Watcher:
     """Reads the stream of events."""
 
     def __init__(self, server: Served, **headers: str) -> None:
-        host, _, port = server.endpoint.rpartition(":")
-        self._connection = http.client.HTTPConnection(host, int(port), timeout=20)
+        self._connection = connection_to(server)
         self._connection.request("GET", "/v1/events", headers=headers)
         self.answer = self._connection.getresponse()
 
@@ -68,22 +69,13 @@ class Watcher:
         self._connection.close()
 
 
-@contextmanager
-def watching(server: Served, **headers: str) -> Iterator[Watcher]:
-    watcher = Watcher(server, **headers)
-    try:
-        yield watcher
-    finally:
-        watcher.close()
-
-
-# -- what is answered ----------------------------------------------------------------------------------
+def watching(server: Served, **headers: str):
+    return closing(Watcher(server, **headers))
 
 
 @pytest.mark.parametrize("path", ["/", *(f"/page/{name}" for name in PARTS)])
 def test_every_part_is_there_and_may_load_nothing_from_elsewhere(served, path):
     status, headers, body = ask(served, path)
-
     assert (status, headers["X-Content-Type-Options"]) == (200, "nosniff")
     assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert "unsafe" not in headers["Content-Security-Policy"]
@@ -93,47 +85,34 @@ def test_every_part_is_there_and_may_load_nothing_from_elsewhere(served, path):
 
 def test_all_that_the_page_names_is_served_and_nothing_else():
     assets = resources.files("node").joinpath("assets")
-    text = "".join(
-        path.read_text("utf-8") for path in assets.iterdir() if path.name.endswith((".html", ".js", ".css"))
-    )
-    named = set(re.findall(r'(?:href|src)="page/([^"]+)"', text)) | set(
-        re.findall(r'from "\./([^"]+)"', text)
-    )
-
-    assert named == set(PARTS)
+    kinds = (".html", ".js", ".css")
+    text = "".join(path.read_text("utf-8") for path in assets.iterdir() if path.name.endswith(kinds))
+    named = re.findall(r'(?:href|src)="page/([^"]+)"', text) + re.findall(r'from "\./([^"]+)"', text)
+    assert set(named) == set(PARTS)
     assert {path.name for path in assets.iterdir()} == {*PARTS, FRONT, "uPlot.LICENSE"}
 
 
 def test_no_script_and_no_style_stands_in_the_page_itself():
     page = resources.files("node").joinpath("assets", FRONT).read_text("utf-8")
-
     assert not re.findall(r"<style|style=|<script(?![^>]*src=)|\son\w+=|https?://", page)
 
 
-@pytest.mark.parametrize("name", SHA256)
-def test_the_charting_library_is_the_one_that_was_released(name):
-    data = resources.files("node").joinpath("assets", name).read_bytes()
+def test_the_charting_library_is_the_one_that_was_released():
+    assets = resources.files("node").joinpath("assets")
+    found = {name: hashlib.sha256(assets.joinpath(name).read_bytes()).hexdigest() for name in SHA256}
+    assert found == SHA256
 
-    assert hashlib.sha256(data).hexdigest() == SHA256[name]
 
-
-@pytest.mark.parametrize(
-    "path", ["/page/uPlot.LICENSE", "/page/..%2fpage.py", "/page/%2e%2e/page.py", "/page/"]
-)
-def test_nothing_else_in_the_package_can_be_had(served, path):
-    assert ask(served, path)[0] == 404
+def test_nothing_else_in_the_package_can_be_had(served):
+    for name in ("uPlot.LICENSE", "..%2fpage.py", "%2e%2e/page.py", ""):
+        assert ask(served, f"/page/{name}")[0] == 404
 
 
 @pytest.mark.parametrize("path", ["/", "/v1/status", "/v1/events", "/v1/model", "/page/page.js"])
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_there_is_nothing_to_change(served, path, method):
-    assert ask(served, path, method)[0] == 405
-
-
-@pytest.mark.parametrize("path", ["/", "/page/page.js", "/v1/status", "/v1/events", "/v1/model"])
-def test_a_rebound_name_is_told_nothing(served, path):
+def test_there_is_nothing_to_change_and_a_rebound_name_is_told_nothing(served, path):
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        assert ask(served, path, method)[0] == 405
     status, _, body = ask(served, path, Host="evil.example")
-
     assert (status, body) == (421, b"this node has another name\n")
 
 
@@ -144,11 +123,8 @@ def test_the_owner_gets_the_model_and_nobody_else(tmp_path):
         assert ask(server, "/v1/model", **owner)[0] == 404
         model.write_bytes(b"weights")
         status, headers, body = ask(server, "/v1/model", **owner)
-        assert (status, body, headers["Content-Disposition"]) == (
-            200,
-            b"weights",
-            'attachment; filename="model.safetensors"',
-        )
+        assert (status, body) == (200, b"weights")
+        assert headers["Content-Disposition"] == 'attachment; filename="model.safetensors"'
         assert (headers["X-Content-Type-Options"], headers["Cache-Control"]) == ("nosniff", "no-store")
         model.write_bytes(bytes(range(256)) * 10_000)  # in many pieces
         assert ask(server, "/v1/model", **owner)[2] == model.read_bytes()
@@ -163,7 +139,6 @@ def test_the_owner_gets_the_model_and_nobody_else(tmp_path):
 def test_off_loopback_what_is_the_owners_needs_the_token(path):
     with Served(VIEW, TOKEN) as server:
         status, headers, body = ask(server, path, Authorization=f"Bearer {'00' * 32}")
-
         assert (status, headers["WWW-Authenticate"], body) == (401, "Bearer", b"the token is needed\n")
         assert server.source.looks == 0
         assert ask(server, "/")[0] == 200
@@ -172,23 +147,15 @@ def test_off_loopback_what_is_the_owners_needs_the_token(path):
             assert watcher.event()[0] == "view"
 
 
-def test_the_status_is_the_whole_view(served):
+def test_the_status_is_the_whole_view_and_a_tracker_s_has_no_deadline(served):
     status, headers, body = ask(served, "/v1/status")
     said = json.loads(body)
-
     assert (status, headers["Cache-Control"]) == (200, "no-store")
     assert (said["round"], said["phase"], len(said["history"])) == (4, "shares", 4)
     assert 0 <= said["left_s"] <= 12
-
-
-def test_the_status_of_a_tracker_has_no_deadline():
     with Served(tracker_view()) as server:
         said = json.loads(ask(server, "/v1/status")[2])
-
     assert (said["kind"], said["peers"], "left_s" in said) == ("tracker", 5, False)
-
-
-# -- those who watch -----------------------------------------------------------------------------------
 
 
 def test_a_watcher_is_told_all_and_then_what_changes_and_then_the_end(served):
@@ -221,16 +188,12 @@ def test_nobody_looks_while_nobody_watches(served, monkeypatch):
 
 
 def test_too_many_watchers_are_told_to_come_later(served):
-    watchers = [Watcher(served) for _ in range(MAX_WATCHERS)]
-    try:
-        for watcher in watchers:
+    with ExitStack() as watchers:
+        for watcher in [watchers.enter_context(watching(served)) for _ in range(MAX_WATCHERS)]:
             assert watcher.event()[0] == "view"
         status, headers, _ = ask(served, "/v1/events")
         assert (status, headers["Retry-After"]) == (503, "5")
         assert ask(served, "/v1/status")[0] == 200
-    finally:
-        for watcher in watchers:
-            watcher.close()
 
 
 def test_a_watcher_that_does_not_read_is_let_go_and_the_others_are_not(served, monkeypatch):
@@ -249,11 +212,8 @@ def test_a_watcher_that_does_not_read_is_let_go_and_the_others_are_not(served, m
             number += 1
             served.show(replace(VIEW, about={"much": f"{number} " + "x" * 300_000}))
             assert reader.event()[0] == "change"
-        for _ in range(2000):
+        while served.connections > 1:  # the reader's: nothing is held for who does not read
             ask(served, "/page/icon.svg")
-            if served.connections == 1:
-                break
-        assert served.connections == 1  # the reader's: nothing is held for who does not read
 
 
 def test_a_look_that_fails_ends_neither_the_node_nor_the_watching(served, monkeypatch):

@@ -1,9 +1,6 @@
 """Metrics for Prometheus, read back with the library's own parsers."""
 
-from __future__ import annotations
-
 import re
-import socket
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +11,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open
 from prometheus_client.parser import text_string_to_metric_families as parse
 
+from benchmarks.page.server import node_view, tracker_view
 from node.observe.access import Access
 from node.observe.prometheus import (
     WHYS,
@@ -24,30 +22,22 @@ from node.observe.prometheus import (
     node_families,
     tracker_families,
 )
-from node.observe.views import NodeView, Peer, Swarm, TrackerView
+from node.observe.views import Peer, Swarm
 from node.runtime.events import RoundEnded
 from node.storage.records import Traffic
 from protocol.wire.messages import Refused
 from tests.parts import group, members
-from tests.unit.node.links import deaf
+from tests.unit.node.links import deaf, started
 from tests.unit.node.observe.test_lines import LEDGER, RECORD
 
 TOKEN = "ef" * 32
 LOSS = 0.7654321
 
-VIEW = NodeView(
-    kind="node",
-    about={},
-    task="digits",
-    key="ab" * 32,
+VIEW = replace(
+    node_view(peers=0, ended=0),
     round=3,
     rounds=20,
     phase="sums",
-    phase_since=0.0,
-    spent_s={},
-    waiting_for=(),
-    until=None,
-    base_digest="cd" * 32,
     generation=2,
     sent={"group": 10, "sums": 30},
     received={"shares": 7},
@@ -58,22 +48,9 @@ VIEW = NodeView(
         Peer("127.0.0.1:3", None, "reachable", None, False, True, False, ""),
     ),
     privacy=LEDGER,
-    accuracy_of="test",
-    remarks=(),
-    history=(),
-    ended=False,
 )
-TRACKER = TrackerView(
-    kind="tracker",
-    about={},
-    key="ab" * 32,
-    phase="idle",
-    swarms=(Swarm("digits", "ab", (), 2, 3, 5), Swarm("ward", "cd", (), 1, 3, 0)),
-    peers=4,
-    dropped={},
-    remarks=(),
-    ended=False,
-)
+SWARMS = (Swarm("digits", "ab", (), 2, 3, 5), Swarm("ward", "cd", (), 1, 3, 0))
+TRACKER = replace(tracker_view(), swarms=SWARMS, peers=4)
 
 
 @asynccontextmanager
@@ -83,15 +60,17 @@ async def served(registry, view, families, token=None):
     async def seen():
         return view
 
-    listener = socket.create_server(("127.0.0.1", 0))
-    where = f"http://127.0.0.1:{listener.getsockname()[1]}/metrics"
-    transport = deaf()
-    await transport.start(listener, Figures(registry, seen, families, Access("127.0.0.1", token, "")).routes)
-    try:
-        yield where
-    finally:
-        await transport.close()
-        listener.close()
+    routes = Figures(registry, seen, families, Access("127.0.0.1", token, "")).routes
+    async with started(deaf(), routes) as endpoint:
+        yield f"http://{endpoint}/metrics"
+
+
+async def figures(registry, view, families):
+    """Returns the values of the metrics of `view`, and their text."""
+    async with served(registry, view, families) as where:
+        status, kind, text = await got(where)
+    assert (status, kind.split(";")[0]) == (200, "text/plain")
+    return samples(text), text
 
 
 async def got(where, **headers):
@@ -115,59 +94,55 @@ async def test_a_nodes_figures():
     told.handle(RoundEnded(replace(RECORD, phases=phases, clipped=4), 20))
     fallback = {"outcome": "fallback", "reason": "sums-timeout", "participants": 0}
     told.handle(RoundEnded(replace(RECORD, clipped=1, **fallback), 20))
-    async with served(registry, VIEW, node_families) as where:
-        status, kind, text = await got(where)
-    assert (status, kind.split(";")[0]) == (200, "text/plain")
-    found = samples(text)
-    assert found["murmuration_rounds_total", "aggregated", "none"] == 1
-    assert found["murmuration_rounds_total", "fallback", "sums-timeout"] == 1
-    assert found["murmuration_rounds_total", "caught", "fallback"] == 0
-    assert found["murmuration_clipped_coordinates_total",] == 5
-    assert found["murmuration_round_participants",] == 0
-    assert found["murmuration_phase_seconds_count", "sums"] == 1
-    assert found["murmuration_phase_seconds_sum", "sums"] == 2.0
-    assert found["murmuration_phase_seconds_bucket", "1.0", "sums"] == 0
-    assert found["murmuration_phase_seconds_bucket", "3.0", "sums"] == 1
-    assert found["murmuration_phase_seconds_count", "shares"] == 0
-    assert (found["murmuration_round",], found["murmuration_round_last",]) == (3, 20)
-    assert found["murmuration_base_generation",] == 2
-    assert found["murmuration_electors_missing",] == 0
-    assert (found["murmuration_phase", "sums"], found["murmuration_phase", "catching_up"]) == (1, 0)
-    assert found["murmuration_peers", "reachable"] == 1  # a tracker is no peer
-    assert (found["murmuration_peers", "not_met"], found["murmuration_peers", "left"]) == (1, 0)
-    assert found["murmuration_network_bytes_total", "group", "sent"] == 10
-    assert found["murmuration_network_bytes_total", "received", "shares"] == 7
-    assert found["murmuration_network_bytes_total", "received", "sums"] == 0
-    assert found["murmuration_dropped_messages_total", "a frame of N bytes"] == 5
-    assert found["murmuration_dropped_messages_total", "unusable mask key N"] == 1
-    assert found["murmuration_privacy_epsilon_spent",] == pytest.approx(LEDGER["epsilon_spent"])
-    assert found["murmuration_privacy_epsilon_remaining",] == pytest.approx(LEDGER["epsilon_remaining"])
-    assert found["murmuration_privacy_epsilon_budget",] == pytest.approx(LEDGER["epsilon_budget"])
-    assert found["murmuration_privacy_delta",] == LEDGER["delta"]
+    found, _ = await figures(registry, VIEW, node_families)
+    expected = {
+        ("rounds_total", "aggregated", "none"): 1,
+        ("rounds_total", "fallback", "sums-timeout"): 1,
+        ("rounds_total", "caught", "fallback"): 0,
+        ("clipped_coordinates_total",): 5,
+        ("round_participants",): 0,
+        ("phase_seconds_count", "sums"): 1,
+        ("phase_seconds_sum", "sums"): 2.0,
+        ("phase_seconds_bucket", "1.0", "sums"): 0,
+        ("phase_seconds_bucket", "3.0", "sums"): 1,
+        ("phase_seconds_count", "shares"): 0,
+        ("round",): 3,
+        ("round_last",): 20,
+        ("base_generation",): 2,
+        ("electors_missing",): 0,
+        ("phase", "sums"): 1,
+        ("phase", "catching_up"): 0,
+        ("peers", "reachable"): 1,  # a tracker is no peer
+        ("peers", "not_met"): 1,
+        ("peers", "left"): 0,
+        ("network_bytes_total", "group", "sent"): 10,
+        ("network_bytes_total", "received", "shares"): 7,
+        ("network_bytes_total", "received", "sums"): 0,
+        ("dropped_messages_total", "a frame of N bytes"): 5,
+        ("dropped_messages_total", "unusable mask key N"): 1,
+        **{
+            (f"privacy_epsilon_{what}",): LEDGER[f"epsilon_{what}"]
+            for what in ("spent", "remaining", "budget")
+        },
+        ("privacy_delta",): LEDGER["delta"],
+    }
+    names = {("murmuration_" + name, *labels): value for (name, *labels), value in expected.items()}
+    assert {name: found[name] for name in names} == pytest.approx(names)
     assert ("murmuration_privacy_epsilon_alone",) not in found
-    shared = replace(VIEW, privacy={**LEDGER, "epsilon_alone": 7.5})
-    async with served(new_registry(), shared, node_families) as where:
-        _, _, text = await got(where)
-    assert samples(text)["murmuration_privacy_epsilon_alone",] == 7.5
     assert ("process_cpu_seconds_total",) in found
-
-
-async def test_how_many_electors_are_waited_for():
-    async with served(new_registry(), replace(VIEW, electors_missing=2), node_families) as where:
-        assert samples((await got(where))[2])["murmuration_electors_missing",] == 2
-
-
-async def test_without_privacy_there_is_no_epsilon():
-    async with served(new_registry(), replace(VIEW, privacy=None), node_families) as where:
-        assert "epsilon" not in (await got(where))[2]
+    shared = replace(VIEW, privacy={**LEDGER, "epsilon_alone": 7.5}, electors_missing=2)
+    found, _ = await figures(new_registry(), shared, node_families)
+    assert found["murmuration_privacy_epsilon_alone",] == 7.5
+    assert found["murmuration_electors_missing",] == 2
+    _, text = await figures(new_registry(), replace(VIEW, privacy=None), node_families)
+    assert "epsilon" not in text
 
 
 async def test_no_accuracy_and_no_loss_is_among_them():
     registry = new_registry()
     record = replace(RECORD, loss=LOSS, train_loss=LOSS, accuracy=LOSS)
     RoundFigures(registry).handle(RoundEnded(record, 20))
-    async with served(registry, VIEW, node_families) as where:
-        text = (await got(where))[2]
+    _, text = await figures(registry, VIEW, node_families)
     assert str(LOSS) not in text
     assert not re.search("accuracy|loss", text)
 
@@ -179,8 +154,7 @@ async def test_a_trackers_figures():
     for message in (one, one, one, other, other, other):
         tally.said((message,))
     tally.said((Refused(b"n" * 16, "no"),))
-    async with served(registry, TRACKER, tracker_families) as where:
-        found = samples((await got(where))[2])
+    found, _ = await figures(registry, TRACKER, tracker_families)
     assert found["murmuration_tracker_groups_total",] == 2
     assert found["murmuration_tracker_refused_total",] == 1
     assert found["murmuration_tracker_peers",] == 4
@@ -196,15 +170,11 @@ async def test_the_other_format_for_who_asks_for_it():
     assert samples(text, parse_open)["murmuration_round",] == 3
 
 
-async def test_off_this_machine_the_token_is_asked_for():
+async def test_off_this_machine_the_token_is_asked_for_and_whoever_names_another_host_is_sent_away():
     async with served(new_registry(), VIEW, node_families, TOKEN) as where:
         assert (await got(where))[0] == 401
         assert (await got(where, Authorization=f"Bearer {TOKEN[:-1]}0"))[0] == 401
         assert (await got(where, Authorization=f"Bearer {TOKEN}"))[0] == 200
-
-
-async def test_whoever_names_another_host_is_sent_away():
-    async with served(new_registry(), VIEW, node_families) as where:
         assert (await got(where, Host="evil.example"))[0] == 421
 
 

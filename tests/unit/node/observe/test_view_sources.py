@@ -26,18 +26,17 @@ TRACKER = stranger()
 async def seen():
     tracker = Tracker(TRACKER, 3, None)
 
-    def send(_):
-        pass
-
     async def perform(_):
         return []
 
-    shell = Shell(tracker, send, perform, heavy=False)
+    shell = Shell(tracker, lambda _: None, perform, heavy=False)
     return tracker, TrackerViewSource(tracker, shell, Counts(), TRACKER.public.hex(), {"groups": "of 3"})
 
 
 async def test_who_is_here_is_seen_with_what_each_is_doing(seen):
     tracker, source = seen
+    view = await source.view()
+    assert (view.swarms, view.peers, view.remarks, view.ended) == ((), 0, (), False)
     now = source.now()
     fresh = {"counter": COUNTER, "round": 2}
     for key in KEYS[:2]:
@@ -47,7 +46,6 @@ async def test_who_is_here_is_seen_with_what_each_is_doing(seen):
     tracker.unreachable(endpoint(KEYS[3]), "connection refused", now)
     source.remark("somebody is here")
     view = await source.view()
-
     states = ("ready", "ready", "follows", "unreachable")
     visitors = tuple(
         Visitor(endpoint(key), key.public.hex()[:16], 2, state)
@@ -59,13 +57,6 @@ async def test_who_is_here_is_seen_with_what_each_is_doing(seen):
     assert view.about == {"groups": "of 3"}
 
 
-async def test_a_tracker_that_nobody_came_to_is_empty(seen):
-    _, source = seen
-    view = await source.view()
-
-    assert (view.swarms, view.peers, view.remarks, view.ended) == ((), 0, (), False)
-
-
 async def test_a_nodes_page_counts_steps_and_what_they_cost_at_most_once_a_moment(alone):
     node = alone("distributed-dp-sgd")
     source = NodeViewSource(node.peer.inspector, Journal(lambda: 0.0), Rounds(node.folder / "history.jsonl"))
@@ -74,7 +65,6 @@ async def test_a_nodes_page_counts_steps_and_what_they_cost_at_most_once_a_momen
     assert first.privacy["steps_charged"] == 0
     node.peer._train(1)
     node.peer._contribution.spend(Spend(bytes(32), 1, 0), 1)
-
     soon = await source.view()
     assert soon.privacy == {**first.privacy, "steps_charged": 1}, "its cost is not worked out yet"
     source.ended = True
@@ -93,21 +83,12 @@ async def test_a_peer_that_withholds_is_shown_with_its_name_and_for_how_long_it_
     for number in range(2):
         session._suspicion.failed(Withheld(bytes([number] * 32), Due.VECTOR, (key,)), 4)
     view = await NodeViewSource(node.peer.inspector, Journal(lambda: 0.0), Rounds(node.folder / "h")).view()
-
+    assert (view.report_every, view.steps) == (None, None), "a page of updates has no steps"
     (peer,) = (each for each in view.peers if each.key is not None)
     assert (peer.name, peer.why) == ("ward b", "withholds: left out for 4 rounds")
 
 
-async def test_a_page_of_updates_has_no_steps(alone):
-    node = alone("ldp")
-    view = await NodeViewSource(node.peer.inspector, Journal(lambda: 0.0), Rounds(node.folder / "h")).view()
-    assert (view.report_every, view.steps) == (None, None)
-
-
 def test_where_the_token_is_kept_can_be_said():
-    listen = ["--listen", "127.0.0.1:0"]
-
+    listen, file = ["--listen", "127.0.0.1:0"], "secret/page.token"
     assert parse_arguments(listen).page_token is None
-    assert parse_arguments([*listen, "--page-token", "secret/page.token"]).page_token == Path(
-        "secret/page.token"
-    )
+    assert parse_arguments([*listen, "--page-token", file]).page_token == Path(file)

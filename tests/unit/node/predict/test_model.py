@@ -1,7 +1,5 @@
 """A model's file is enough to restore the model, to predict with it, and to measure it."""
 
-from __future__ import annotations
-
 import csv
 import json
 from dataclasses import replace
@@ -24,15 +22,8 @@ from protocol.wire.messages import Base
 from tests.openings import after_opening
 
 BASE = Base(3, bytes(range(32)), 4, bytes(32))
-LEDGER = {
-    "epsilon_spent": 1.5,
-    "epsilon_budget": 8.0,
-    "epsilon_remaining": 6.5,
-    "delta": 1e-5,
-    "unit": "one record",
-    "neighbours": "add or remove",
-    "outside": "",
-}
+EPSILON = {"epsilon_spent": 1.5, "epsilon_budget": 8.0, "epsilon_remaining": 6.5, "delta": 1e-5}
+LEDGER = {**EPSILON, "unit": "one record", "neighbours": "add or remove", "outside": ""}
 HEADER = ("dose", "age", "weight")
 NAMED = ('data.features=["dose", "age", "weight"]', "data.target=ill")
 
@@ -46,7 +37,7 @@ def rows(classes: int | None, seed: int = 0, count: int = 60) -> list[list[float
     return [[*row, label] for row, label in zip(x.tolist(), y.tolist(), strict=True)]
 
 
-def write(path, header, lines):
+def write(path, header, *lines):
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([header, *lines])
     return path
@@ -61,7 +52,7 @@ class Run:
         model = ("model.class=node.models:Linear", f"model.args={{inputs=3, outputs={outputs}}}")
         self.task = load_task("digits", [*model, "train.learning_rate=0.05", *overrides])
         self.task = replace(self.task, data=replace(self.task.data, source=None))
-        self.data = write(folder / "train.csv", (*HEADER, "ill"), rows(classes))
+        self.data = write(folder / "train.csv", (*HEADER, "ill"), *rows(classes))
         self.dataset = load_dataset(self.task, self.data, None)
         self.trainer = Trainer(
             build_model(self.task, self.dataset), self.task.train, self.dataset, 0, None, SystemWords()
@@ -71,14 +62,8 @@ class Run:
         Folder(folder, card).models(self.trainer.tensors, BASE, (self.vector, self.vector), LEDGER)
 
     def test_rows(self):
-        return write(
-            self.folder / "test.csv",
-            (*HEADER, "ill"),
-            [
-                [*map(float, x), y]
-                for x, y in zip(self.dataset.test_x, self.dataset.test_y.tolist(), strict=True)
-            ],
-        )
+        pairs = zip(self.dataset.test_x.tolist(), self.dataset.test_y.tolist(), strict=True)
+        return write(self.folder / "test.csv", (*HEADER, "ill"), *([*x, y] for x, y in pairs))
 
     def predict(self, data, *more):
         """Runs the command; returns (exit status, standard output, standard error, the written rows)."""
@@ -135,44 +120,41 @@ def test_predictions_of_numbers(run):
     assert lines[3] == "result: " + both.format(" (the mean 0.000)")
     assert lines[4] == "metrics: " + both.format("") + f", loss {found.loss:.4f}"
     assert written[0] == ["row", "prediction"]
-    answers = np.array([line[1] for line in written[1:]], float)
-    assert np.abs(answers - node.dataset.test_y.numpy()).mean() == pytest.approx(
-        found.metrics["mae"], rel=1e-5
-    )
+    errors = np.array([line[1] for line in written[1:]], float) - node.dataset.test_y.numpy()
+    assert np.abs(errors).mean() == pytest.approx(found.metrics["mae"], rel=1e-5)
 
 
 @pytest.mark.parametrize("overrides", [(), NAMED, ("data.target=ill",)])
 def test_rows_without_a_target_are_predicted_alike(run, overrides, tmp_path):
     node = run(2, *overrides)
     with_target = node.predict(node.test_rows())[3]
-    bare = write(tmp_path / "bare.csv", HEADER, node.dataset.test_x.tolist())
+    bare = write(tmp_path / "bare.csv", HEADER, *node.dataset.test_x.tolist())
     status, out, _, written = node.predict(bare)
     assert (status, written) == (0, with_target)
     assert out.splitlines()[-1] == "metrics: none, as the data has no target"
 
 
-@pytest.mark.parametrize("labelled", [True, False])
-def test_arrays(run, tmp_path, labelled):
+def test_arrays(run, tmp_path):
     node = run(2)
     x, y = node.dataset.test_x.numpy(), node.dataset.test_y.numpy()
-    np.savez(tmp_path / "rows.npz", **({"x": x, "y": y} if labelled else {"x": x}))
-    status, out, _, written = node.predict(tmp_path / "rows.npz")
-    assert (status, len(written)) == (0, len(x) + 1)
-    assert ("metrics: none" in out) is not labelled
+    for more, is_measured in (({}, False), ({"y": y}, True)):
+        np.savez(tmp_path / "rows.npz", x=x, **more)
+        status, out, _, written = node.predict(tmp_path / "rows.npz")
+        assert (status, len(written)) == (0, len(x) + 1)
+        assert ("metrics: none" in out) is not is_measured
 
 
 def test_what_is_wrong_is_one_line(run, tmp_path):
     node = run(2)
     header = (*HEADER, "ill")
-    assert "has label 2; allowed: 0 to 1" in node.refused(
-        write(tmp_path / "a.csv", header, [[1, 2, 3, 0], [1, 2, 3, 2]])
-    )
-    assert "has rows of shape (2,); allowed: (3,), as the model was trained on" in node.refused(
-        write(tmp_path / "b.csv", header[:2], [[1, 2], [1, 2]])
-    )
-    assert "'x' is not a number" in node.refused(
-        write(tmp_path / "c.csv", header, [[1, 2, 3, "x"], [1, 2, 3, 1]])
-    )
+
+    def refused_table(header, *lines):
+        return node.refused(write(tmp_path / "a.csv", header, *lines))
+
+    assert "has label 2; allowed: 0 to 1" in refused_table(header, [1, 2, 3, 0], [1, 2, 3, 2])
+    shape = "has rows of shape (2,); allowed: (3,), as the model was trained on"
+    assert shape in refused_table(header[:2], [1, 2], [1, 2])
+    assert "'x' is not a number" in refused_table(header, [1, 2, 3, "x"], [1, 2, 3, 1])
     assert "cannot be read: No such file" in node.refused(tmp_path / "none.csv")
     (tmp_path / "d.npz").write_bytes(b"PK nothing")
     assert "is not an npz file" in node.refused(tmp_path / "d.npz")
@@ -181,12 +163,12 @@ def test_what_is_wrong_is_one_line(run, tmp_path):
     told = node.refused(node.test_rows(), "--out", str(tmp_path / "no" / "where.csv"))
     assert told.startswith("error: --out ")
     assert told.endswith("cannot be written: No such file or directory")
-    assert "the following arguments are required: --data" in refused_arguments(["--model", "x"], node.capsys)
-
-
-def refused_arguments(argv, capsys):
-    assert predict.main(argv) == 2
-    return capsys.readouterr().err
+    (tmp_path / "model.safetensors").unlink()
+    told = node.refused(node.data)
+    assert told.startswith("error: --model '")
+    assert told.endswith("cannot be read: No such file or directory")
+    assert predict.main(["--model", "x"]) == 2
+    assert "the following arguments are required: --data" in node.capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -195,16 +177,12 @@ def refused_arguments(argv, capsys):
         (
             None,
             {"a": 1},
-            "does not say what task it is of; allowed: model.safetensors or private.safetensors as a",
+            "does not say what task it is of; allowed: model.safetensors or private",
         ),
         ({"murmuration": "{"}, {"a": 1}, "cannot be read: Expecting property name"),
         ({"murmuration": '{"task": {"task": {}}}'}, {"a": 1}, "task.name is missing"),
         ("no row", {}, "does not say what its rows and classes are"),
-        (
-            "good",
-            {"layers.0.weight": (2, 3)},
-            "lacks 'layers.0.bias', which node.models:Linear has; the class is",
-        ),
+        ("good", {"layers.0.weight": (2, 3)}, "lacks 'layers.0.bias', which node.models:Linear has; the"),
         ("good", {"layers.0.weight": (3, 3)}, "has 'layers.0.weight' in shape (3, 3), the model in (2, 3)"),
     ],
 )
@@ -215,42 +193,28 @@ def test_a_file_that_is_no_model(run, tmp_path, metadata, tensors, told):
     if isinstance(metadata, str):
         about = good if metadata == "good" else {**good, "row": None}
         metadata = {"murmuration": json.dumps(about)}
-    save_file(
-        {name: np.zeros(shape, np.float32) for name, shape in tensors.items()},
-        tmp_path / "model.safetensors",
-        metadata,
-    )
+    zeros = {name: np.zeros(shape, np.float32) for name, shape in tensors.items()}
+    save_file(zeros, tmp_path / "model.safetensors", metadata)
     assert told in node.refused(node.data)
 
 
-def test_a_folder_without_a_model(run, tmp_path):
-    node = run(2)
-    (tmp_path / "model.safetensors").unlink()
-    assert "model.safetensors' cannot be read: No such file" in node.refused(node.data).replace(
-        "...", "model.safetensors'"
-    )
-
-
-def test_a_task_comes_back_from_its_table():
-    task = load_task(
-        "digits",
-        [
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("privacy.mechanism=distributed-dp-sgd", "train.steps=70"),
+        (
             *("privacy.mechanism=dp-sgd", "train.local=layers.0.bias", "train.parameters=layers.*.weight"),
             *("train.optimizer=tests.own_training:Signs", "train.optimizer_args={shrink=0.5}"),
             *('train.metrics=["auc"]', "model.weights=/home/me/body.safetensors"),
-        ],
-    )
-    table = json.loads(json.dumps(task_table(task)))
-    again = read_task(table)
+        ),
+    ],
+)
+def test_a_task_comes_back_from_its_table(overrides):
+    task = load_task("digits", overrides)
+    text = json.dumps(task_table(task))
     paths = {"model": replace(task.model, weights=None), "data": replace(task.data, source=None)}
-    assert again == replace(task, **paths)
-    assert "body.safetensors" not in json.dumps(table), "where it lies is nobody's business"
-
-
-def test_a_task_with_shared_noise_comes_back_from_its_table():
-    task = load_task("digits", ["privacy.mechanism=distributed-dp-sgd", "train.steps=70"])
-    again = read_task(json.loads(json.dumps(task_table(task))))
-    assert again == replace(task, data=replace(task.data, source=None))
+    assert read_task(json.loads(text)) == replace(task, **paths)
+    assert "body.safetensors" not in text, "where it lies is nobody's business"
 
 
 def test_own_buffers_are_in_the_file_and_named(tmp_path):
@@ -261,9 +225,8 @@ def test_own_buffers_are_in_the_file_and_named(tmp_path):
     vector = trainer.vector()
     Folder(tmp_path, card).models(trainer.tensors, BASE, (vector, vector), None)
     saved = open_model(tmp_path)
-    assert saved.about["own"] == [
-        f"layers.1.{name}" for name in ("num_batches_tracked", "running_mean", "running_var")
-    ]
+    names = ("num_batches_tracked", "running_mean", "running_var")
+    assert saved.about["own"] == [f"layers.1.{name}" for name in names]
     trainer.evaluate(vector)
     assert saved.model.layers[1].running_mean.tolist() == trainer._model.layers[1].running_mean.tolist()
     assert not saved.model.training

@@ -1,7 +1,5 @@
 """Rows for a model of a task with a schema: classes by name, numbers in their own units."""
 
-from __future__ import annotations
-
 import csv
 import json
 
@@ -17,6 +15,7 @@ from node.training.build import build_model
 from node.training.model_file import Card, task_table
 from node.training.trainer import Trainer
 from protocol.wire.messages import Base
+from tests.unit.node.predict.test_model import write
 
 BASE = Base(1, bytes(32), 3, bytes(32))
 COLUMNS = [
@@ -25,13 +24,10 @@ COLUMNS = [
 ]
 OUTCOME = {"name": "outcome", "kind": "classes", "values": ["well", "ill"]}
 DAYS = {"name": "days", "kind": "number", "mean": 8.0, "std": 2.0}
-LINES = [
-    ("age", "ward", "outcome", "days"),
-    *(
-        (30 + row, "north" if row % 3 else "south", "ill" if row > 20 else "well", row / 4)
-        for row in range(40)
-    ),
+ROWS = [
+    (30 + row, "north" if row % 3 else "south", "ill" if row > 20 else "well", row / 4) for row in range(40)
 ]
+LINES = [("age", "ward", "outcome", "days"), *ROWS]
 
 
 def folder(tmp_path, schema, features, outputs, data):
@@ -46,12 +42,6 @@ def folder(tmp_path, schema, features, outputs, data):
     return trainer
 
 
-def write(path, lines):
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows(lines)
-    return path
-
-
 def predicted(tmp_path, capsys, data):
     """Returns (what was printed, the lines of predictions.csv)."""
     out = tmp_path / "out.csv"
@@ -62,7 +52,7 @@ def predicted(tmp_path, capsys, data):
 
 
 def test_classes_have_their_names_and_rows_without_a_target_are_predicted_too(tmp_path, capsys):
-    data = write(tmp_path / "train.csv", LINES)
+    data = write(tmp_path / "train.csv", *LINES)
     folder(tmp_path, {"kind": "table", "target": OUTCOME, "columns": COLUMNS}, 4, 2, data)
     whole, lines = predicted(tmp_path, capsys, data)
     assert len(lines) == 40
@@ -70,18 +60,16 @@ def test_classes_have_their_names_and_rows_without_a_target_are_predicted_too(tm
     assert {line["prediction"] for line in lines} <= {"well", "ill"}
     right = [line["prediction"] == wanted[2] for line, wanted in zip(lines, LINES[1:], strict=True)]
     assert whole["metrics"]["accuracy"] == pytest.approx(np.mean(right))
-
-    bare, without = predicted(tmp_path, capsys, write(tmp_path / "bare.csv", [line[:2] for line in LINES]))
+    bare, without = predicted(tmp_path, capsys, write(tmp_path / "bare.csv", *(line[:2] for line in LINES)))
     assert (bare["metrics"], without) == (None, lines)
-
     holes = [line if row % 4 else (*line[:2], "", line[3]) for row, line in enumerate(LINES, 1)]
-    some, again = predicted(tmp_path, capsys, write(tmp_path / "holes.csv", holes))
+    some, again = predicted(tmp_path, capsys, write(tmp_path / "holes.csv", *holes))
     assert again == lines
     assert some["metrics"] is None, "measured only where all rows have a target"
 
 
 def test_numbers_come_in_their_own_units(tmp_path, capsys):
-    data = write(tmp_path / "train.csv", LINES)
+    data = write(tmp_path / "train.csv", *LINES)
     trainer = folder(tmp_path, {"kind": "table", "target": DAYS, "columns": COLUMNS}, 4, 1, data)
     said, lines = predicted(tmp_path, capsys, data)
     answers = np.array([float(line["prediction"]) for line in lines])
@@ -93,8 +81,7 @@ def test_numbers_come_in_their_own_units(tmp_path, capsys):
     assert trainer.own_names == ()
 
 
-@pytest.mark.parametrize("labelled", [True, False])
-def test_arrays_are_scaled_as_the_schema_says(tmp_path, capsys, labelled):
+def test_arrays_are_scaled_as_the_schema_says(tmp_path, capsys):
     rng = np.random.default_rng(0)
     x, y = rng.normal(5, 2, (30, 2, 3)).astype(np.float32), np.array(["ill", "well"] * 15)
     np.savez(tmp_path / "train.npz", x=x, y=y)
@@ -104,16 +91,15 @@ def test_arrays_are_scaled_as_the_schema_says(tmp_path, capsys, labelled):
     whole, lines = predicted(tmp_path, capsys, tmp_path / "train.npz")
     right = [line["prediction"] == label for line, label in zip(lines, y, strict=True)]
     assert whole["metrics"]["accuracy"] == pytest.approx(np.mean(right))
-    if not labelled:
-        np.savez(tmp_path / "bare.npz", x=x)
-        bare, without = predicted(tmp_path, capsys, tmp_path / "bare.npz")
-        assert (bare["metrics"], without) == (None, lines)
+    np.savez(tmp_path / "bare.npz", x=x)
+    bare, without = predicted(tmp_path, capsys, tmp_path / "bare.npz")
+    assert (bare["metrics"], without) == (None, lines)
 
 
 def test_a_class_that_the_task_has_not_is_one_line(tmp_path, capsys):
-    data = write(tmp_path / "train.csv", LINES)
+    data = write(tmp_path / "train.csv", *LINES)
     folder(tmp_path, {"kind": "table", "target": OUTCOME, "columns": COLUMNS}, 4, 2, data)
-    other = write(tmp_path / "other.csv", [LINES[0], *((40, "north", "gone", 1) for _ in range(3))])
+    other = write(tmp_path / "other.csv", LINES[0], *[(40, "north", "gone", 1)] * 3)
     argv = ["--model", str(tmp_path), "--data", str(other), "--out", str(tmp_path / "out.csv")]
     assert predict.main(argv) == 2
     said = capsys.readouterr().err

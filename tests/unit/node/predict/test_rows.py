@@ -8,13 +8,8 @@ from node.data.encoding import encode
 from node.data.reading import read_rows_to_predict
 from tests.own_data import IMAGES, TABLE, picture, schema, told, ward
 
-ARRAY = {
-    "kind": "array",
-    "target": {"kind": "classes", "values": ["0", "1"]},
-    "shape": [2],
-    "mean": [1.0],
-    "std": [2.0],
-}
+OF_01 = {"kind": "classes", "values": ["0", "1"]}
+ARRAY = {"kind": "array", "target": OF_01, "shape": [2], "mean": [1.0], "std": [2.0]}
 
 
 @pytest.fixture
@@ -32,17 +27,13 @@ def without(text, place):
     return "\n".join(",".join(cells[:place] + cells[place + 1 :]) for cells in lines) + "\n"
 
 
-def test_rows_with_targets_are_those_of_training(rows):
+def test_rows_with_targets_are_those_of_training_and_those_without_are_encoded_alike(rows):
     path = rows(ward(20))
     found, wanted = read_rows_to_predict(path, schema(TABLE)), encode(schema(TABLE), read_frame(path, None))
     assert found.x.tobytes() == wanted.x.tobytes()
     assert found.y.tolist() == wanted.y.tolist()
-
-
-def test_rows_without_targets_are_encoded_alike(rows):
-    with_targets = read_rows_to_predict(rows(ward(20)), schema(TABLE))
     found = read_rows_to_predict(rows(without(ward(20), 5)), schema(TABLE))
-    assert (found.y, found.x.tobytes()) == (None, with_targets.x.tobytes())
+    assert (found.y, found.x.tobytes()) == (None, wanted.x.tobytes())
 
 
 def test_a_single_row_will_do(rows):
@@ -56,9 +47,6 @@ def test_no_row_is_left_out_where_only_some_have_a_target(rows):
     lines[3] = lines[3].rpartition(",")[0] + ","
     found = read_rows_to_predict(rows("\n".join(lines) + "\n"), schema(TABLE))
     assert (len(found.x), found.y) == (20, None)
-
-
-def test_a_feature_that_is_not_there(rows):
     message = told(read_rows_to_predict, rows(without(ward(20), 1)), schema(TABLE))
     assert " has no column 'age', which the task's schema asks for; it has 'id, ward," in message
 

@@ -13,16 +13,12 @@ def run(tmp_path, monkeypatch):
     return run_in(tmp_path / "runs" / "a")
 
 
-def test_a_run_gets_its_report_and_gets_it_again(run, capsys):
+def test_a_run_gets_its_report_and_gets_it_again_and_several_get_one_here(run, tmp_path, capsys):
     assert main([str(run)]) == main([str(run)]) == 0
-
     assert (run / "report.html").read_text().startswith("<!DOCTYPE html>")
     assert f"report: {run / 'report.html'}, " in capsys.readouterr().out
-
-
-def test_several_runs_get_one_report_here(run, tmp_path):
+    (run / "report.html").unlink()
     run_in(tmp_path / "runs" / "b")
-
     assert main([str(tmp_path / "runs")]) == 0
     assert (tmp_path / "report.html").exists()
     assert not (run / "report.html").exists()
@@ -30,7 +26,6 @@ def test_several_runs_get_one_report_here(run, tmp_path):
 
 def test_tables_alone_are_written_where_they_alone_are_asked_for(run, tmp_path, capsys):
     assert main([str(run), "--csv", "a.csv", "--parquet", "a.parquet"]) == 0
-
     assert (tmp_path / "a.csv").read_text().startswith("run,round,")
     assert (tmp_path / "a.parquet").read_bytes()[:4] == b"PAR1"
     assert not (run / "report.html").exists()
@@ -41,7 +36,6 @@ def test_tables_alone_are_written_where_they_alone_are_asked_for(run, tmp_path, 
 def test_a_file_that_is_no_report_is_kept_unless_forced(run, tmp_path, capsys, option):
     path = tmp_path / "data"
     path.write_text("somebody's rows")
-
     assert main([str(run), option, str(path)]) == 2
     assert "exists and is no earlier report; give another, or --force" in capsys.readouterr().err
     assert path.read_text() == "somebody's rows"
@@ -52,7 +46,6 @@ def test_a_file_that_is_no_report_is_kept_unless_forced(run, tmp_path, capsys, o
 def test_a_damaged_run_changes_no_file(run, tmp_path, capsys):
     other = run_in(tmp_path / "runs" / "b")
     (other / VIEW).write_text("{")
-
     assert main([str(run), str(other), "--csv", "a.csv", "--html", "a.html"]) == 1
     assert f"{other / VIEW} is damaged" in capsys.readouterr().err
     assert not (tmp_path / "a.csv").exists()

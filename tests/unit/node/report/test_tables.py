@@ -10,17 +10,9 @@ import pytest
 from node.report.tables import as_csv, as_parquet, table
 from node.storage.folder_lock import HISTORY
 
-LINES = [
-    {
-        "round": 1,
-        "reason": None,
-        "accuracy": 0.5,
-        "missing": [],
-        "metrics": {"auc": 0.75},
-        "rolled_back": None,
-    },
-    {"round": 2, "reason": "sums-timeout", "accuracy": 1, "missing": ["ab", "cd"], "ok": True, "metrics": {}},
-]
+FIRST = {"round": 1, "reason": None, "accuracy": 0.5, "missing": [], "metrics": {"auc": 0.75}}
+SECOND = {"round": 2, "reason": "sums-timeout", "accuracy": 1, "missing": ["ab", "cd"], "ok": True}
+LINES = [{**FIRST, "rolled_back": None}, {**SECOND, "metrics": {}}]
 
 
 @pytest.fixture
@@ -35,7 +27,6 @@ def folders(tmp_path):
 
 def test_csv_has_a_row_for_each_round_of_each_run(folders):
     read = list(csv.DictReader(io.StringIO(as_csv(table(folders)).decode())))
-
     assert [(row["run"], row["round"]) for row in read] == [
         (str(folder), number) for folder in folders for number in ("1", "2")
     ]
@@ -48,7 +39,6 @@ def test_csv_has_a_row_for_each_round_of_each_run(folders):
 def test_parquet_keeps_types_and_missing_values(folders, tmp_path):
     path = tmp_path / "a.parquet"
     path.write_bytes(as_parquet(table(folders)))
-
     read = pq.read_table(path)
     assert read.num_rows == 4
     assert str(read.schema.field("round").type) == "int64"

@@ -1,19 +1,19 @@
 """The files for people and programs: whole lines, whole files, and no data in them."""
 
-from __future__ import annotations
-
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from safetensors import safe_open
 
 from node.errors import UserError
-from node.runtime.artifacts import Folder, Record, Summary, total_of
+from node.runtime.artifacts import Folder, Record, total_of
 from node.storage.records import Traffic
 from node.training.model_file import Card
 from node.training.trainer import split_vector
 from protocol.wire.messages import Base
+from tests.unit.node.observe.test_lines import RECORD, SUMMARY
 
 SHAPES = [("layer.weight", (2, 3)), ("layer.bias", (2,))]
 TASK = {"task": {"name": "t"}, "model": {"class": "a:B"}}
@@ -21,53 +21,29 @@ CARD = Card(TASK, 2, (3,), ("norm.running_mean",))
 BASE = Base(4, bytes(32), 3, bytes(32))
 
 
+METRICS = {"accuracy": 0.9, "auc": 0.87654321, "balanced-accuracy": None}
+PHASES = {"train": Traffic(0.5), "group": Traffic(0.1, 4, 5)}
+BYTES = {"bytes_sent": 10, "bytes_received": 20}
+
+
 def record(round: int) -> Record:
-    return Record(
-        round=round,
-        outcome="aggregated",
-        reason=None,
-        participants=3,
-        loss=0.123456789,
-        accuracy=0.9,
-        epsilon=None,
-        delta=None,
-        bytes_sent=10,
-        bytes_received=20,
-        train_s=0.5,
-        aggregate_s=0.25,
-        base_digest="ab",
-        accuracy_of="test",
-        train_loss=0.1,
-        missing=(),
-        clipped=0,
-        phases={"train": Traffic(0.5), "group": Traffic(0.1, 4, 5)},
-        metrics={"accuracy": 0.9, "auc": 0.87654321, "balanced-accuracy": None},
-        metric="accuracy",
-        value=0.9,
-        baseline=0.654321987,
-    )
+    told = {"loss": 0.123456789, "metrics": METRICS, "baseline": 0.654321987, "phases": PHASES}
+    return replace(RECORD, round=round, **told, **BYTES)
 
 
-def test_history_is_a_line_for_each_round(tmp_path):
-    folder = Folder(tmp_path, CARD)
-    folder.append(record(1))
-    folder.append(record(2))
-    lines = [json.loads(line) for line in (tmp_path / "history.jsonl").read_text().splitlines()]
-    assert [line["round"] for line in lines] == [1, 2]
-    assert lines[0]["phases"]["group"] == {"s": 0.1, "bytes_sent": 4, "bytes_received": 5}
-    assert lines[0]["loss"] == 0.123457
-    assert lines[0]["metrics"] == {"accuracy": 0.9, "auc": 0.876543, "balanced-accuracy": None}
-    assert [lines[0][name] for name in ("metric", "value", "baseline")] == ["accuracy", 0.9, 0.654322]
-    assert folder.history() == lines
-
-
-def test_a_line_that_a_crash_cut_off_does_not_spoil_the_next(tmp_path):
+def test_history_is_a_line_for_each_round_and_one_that_a_crash_cut_off_does_not_spoil_the_next(tmp_path):
     folder = Folder(tmp_path, CARD)
     folder.append(record(1))
     with (tmp_path / "history.jsonl").open("a") as file:
         file.write('{"round": 2, "outc')
     folder.append(record(2))
-    assert [line["round"] for line in folder.history()] == [1, 2]
+    lines = folder.history()
+    assert [line["round"] for line in lines] == [1, 2]
+    assert json.loads((tmp_path / "history.jsonl").read_text().splitlines()[0]) == lines[0]
+    assert lines[0]["phases"]["group"] == {"s": 0.1, "bytes_sent": 4, "bytes_received": 5}
+    assert lines[0]["loss"] == 0.123457
+    assert lines[0]["metrics"] == {"accuracy": 0.9, "auc": 0.876543, "balanced-accuracy": None}
+    assert [lines[0][name] for name in ("metric", "value", "baseline")] == ["accuracy", 0.9, 0.654322]
 
 
 def test_totals_over_earlier_starts():
@@ -120,8 +96,7 @@ def test_a_working_model_that_is_not_there_or_damaged(tmp_path):
 
 
 def test_the_summary_is_replaced_whole(tmp_path):
-    few = (3, 2, 1, 0.9, None, None, "ab", 1, 2, 3.0, "test", "digits", "k", True, 3, {}, None, {})
-    Folder(tmp_path, CARD).summary(Summary(*few, {"auc": 1 / 3}, "auc", 1 / 3, 0.5))
+    Folder(tmp_path, CARD).summary(replace(SUMMARY, metrics={"auc": 1 / 3}, metric="auc", value=1 / 3))
     written = json.loads((tmp_path / "summary.json").read_text())
     assert (written["aggregated"], written["metrics"]) == (2, {"auc": 0.333333})
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]

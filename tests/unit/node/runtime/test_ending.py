@@ -41,17 +41,9 @@ async def test_what_is_there_already_counts_more():
     assert await stopping.unless(result) == 7
 
 
-@pytest.mark.parametrize(
-    ("is_deserted", "is_told", "end"),
-    [
-        (False, False, End.DONE),
-        (False, True, End.TOLD),
-        (True, False, End.DESERTED),
-        (True, True, End.DESERTED),
-    ],
-)
-def test_why_a_node_ended(is_deserted, is_told, end):
-    assert end_of(is_deserted, is_told) is end
+def test_why_a_node_ended():
+    assert [end_of(False, False), end_of(False, True)] == [End.DONE, End.TOLD]
+    assert end_of(True, False) is end_of(True, True) is End.DESERTED
 
 
 @pytest.mark.parametrize("must_aggregate", [False, True])

@@ -1,7 +1,5 @@
 """What a lone node trains, offers and remembers under its privacy budget."""
 
-from __future__ import annotations
-
 import asyncio
 
 import numpy as np
@@ -14,21 +12,15 @@ from protocol.quorum.lineage import FIRST
 from tests.unit.node.alone import ended, words
 
 
-async def test_training_is_charged_beside_what_pends_already(alone):
+async def test_training_is_charged_beside_what_pends_and_what_was_trained_is_offered_to_the_end(alone):
     node = alone("dp-sgd")
     for number in (1, 2):
         assert node.peer._train(number).offered
     assert node.state.pending == node.mechanism.per_training * 2
     assert not node.state.ledger
-
-
-async def test_a_node_that_can_not_train_any_more_offers_what_it_has_trained(alone):
-    node = alone("dp-sgd")
-    node.peer._train(1)
-    node.peer._train(2)
     fresh = node.state.fresh.copy()
     again = node.peer._train(3)
-    assert (again.loss, again.seconds, again.offered) == (None, 0.0, True)
+    assert (again.loss, again.seconds, again.offered) == (None, 0.0, True), "it can train no more"
     assert np.array_equal(node.state.fresh, fresh)
     assert node.state.pending == node.mechanism.per_training * 2
 
@@ -100,8 +92,6 @@ async def test_a_base_that_is_taken_on_trust_leaves_what_is_remembered(alone):
     assert node.state.memory == memory
 
 
-# -- what a session gives ------------------------------------------------------------------------------
-
 WEIGHTED = ("aggregation.weighting=samples", "aggregation.sample_cap=1000")
 
 
@@ -116,11 +106,11 @@ async def begun(node, round=1):
 async def test_a_weighted_offer_has_its_weight_behind_it_and_before_the_noise(alone):
     node = alone("none", *WEIGHTED)
     node.peer._train(1)
-    rows = node.rows
     offer = node.peer._contribution.offer()
     assert offer.shape == (node.state.dimension + 1,)
-    assert offer[-1] == pytest.approx(4 * rows / 1000, rel=1e-6)
-    assert np.allclose(offer[:-1], node.state.fresh * rows / 1000, rtol=1e-5, atol=0)
+    weight = node.rows / 1000
+    assert offer[-1] == pytest.approx(4 * weight, rel=1e-6)
+    assert np.allclose(offer[:-1], node.state.fresh * weight, rtol=1e-5, atol=0)
 
 
 async def test_a_mechanism_clips_and_remembers_what_is_weighted_already(alone):
@@ -143,19 +133,15 @@ async def test_a_mean_is_divided_by_the_weights_that_were_summed(alone):
     assert (node.state.base.generation, node.state.base.members, node.state.spent) == (1, 3, None)
 
 
-async def test_a_mechanism_learns_from_the_plain_mean_of_what_the_contributors_offered(alone):
+@pytest.mark.parametrize(("weight", "memory"), [(0.5, ((0.25, 4.0),)), (-0.5, ())])
+async def test_a_mechanism_learns_from_the_plain_mean_of_what_the_contributors_offered(alone, weight, memory):
+    """And nothing from a mean with wrong weights."""
     node = alone("tests.own_mechanisms:Learning", "aggregation.public_weights=true", *WEIGHTED)
     await begun(node)
-    await node.peer._perform(ended(node, words(node, 0.25, weight=0.5), members=5, contributors=4))
-    assert node.state.memory == ((0.25, 4.0),)
-    assert node.state.base.members == 4
-
-
-async def test_a_mean_with_wrong_weights_teaches_a_mechanism_nothing(alone):
-    node = alone("tests.own_mechanisms:Learning", "aggregation.public_weights=true", *WEIGHTED)
-    await begun(node)
-    await node.peer._perform(ended(node, words(node, 0.25, weight=-0.5)))
-    assert (node.state.memory, node.peer._contribution.receipt.memory) == ((), ())
+    await node.peer._perform(ended(node, words(node, 0.25, weight), members=5, contributors=4))
+    assert node.state.memory == memory
+    assert node.state.base.members == (4 if memory else 0)
+    assert memory or not node.peer._contribution.receipt.memory
 
 
 @pytest.mark.parametrize("weight", [-0.5, 0.0, 0.0009, 1.01])

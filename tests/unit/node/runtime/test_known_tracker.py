@@ -1,7 +1,5 @@
 """The tracker's key: the pinned one, or the one that it showed first."""
 
-from __future__ import annotations
-
 import pytest
 
 from node.errors import ConfigError
@@ -12,21 +10,18 @@ ONE, TWO = bytes([1]) * 32, bytes([2]) * 32
 HERE, THERE = "127.0.0.1:9000", "[::1]:9000"
 
 
-def test_what_was_met_is_kept_by_where_it_was(tmp_path):
-    known = KnownTracker(None, tmp_path / "tracker.pub")
+def test_what_was_met_is_kept_by_where_it_was_and_the_pin_comes_first(tmp_path):
+    file = tmp_path / "tracker.pub"
+    known = KnownTracker(None, file)
     assert known.key_at(HERE) is None
     known.keep(HERE, ONE)
     known.keep(THERE, TWO)
-    again = KnownTracker(None, tmp_path / "tracker.pub")
+    again = KnownTracker(None, file)
     assert (again.key_at(HERE), again.key_at(THERE), again.key_at("h:1")) == (ONE, TWO, None)
+    assert KnownTracker(TWO, file).key_at(HERE) == TWO
     again.keep(HERE, TWO)
-    assert (tmp_path / "tracker.pub").read_text() == f"{TWO.hex()}@{THERE}\n{TWO.hex()}@{HERE}\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["tracker.pub"]
-
-
-def test_the_pin_comes_first(tmp_path):
-    KnownTracker(None, tmp_path / "tracker.pub").keep(HERE, ONE)
-    assert KnownTracker(TWO, tmp_path / "tracker.pub").key_at(HERE) == TWO
+    assert file.read_text() == f"{TWO.hex()}@{THERE}\n{TWO.hex()}@{HERE}\n"
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_what_to_do_about_another_one(tmp_path):

@@ -6,17 +6,8 @@ from node.runtime.plan import Plan
 from node.task.load import load_task
 from tests.parts import base
 
-STEPS = Plan(
-    rounds=20,
-    task="digits",
-    key="",
-    accuracy_of="test",
-    parameters="",
-    aggregation=load_task("digits", []).aggregation,
-    expected=3,
-    generations=195,
-    report_every=10,
-)
+SECTION = load_task("digits", []).aggregation
+STEPS = Plan(20, "digits", "", "test", "", SECTION, expected=3, generations=195, report_every=10)
 
 
 def test_a_peer_announces_sums_and_is_shown_by_rounds():
@@ -27,8 +18,5 @@ def test_a_peer_announces_sums_and_is_shown_by_rounds():
     assert STEPS.peers_round(82, 76, at_74) == 8
     assert STEPS.peers_round(3, 76, at_74) == 0, "it has just come"
     assert STEPS.peers_round(900, 76, at_74) == 20
-
-
-def test_where_a_round_is_one_sum_a_peer_is_where_it_says():
     updates = replace(STEPS, report_every=None, generations=None)
-    assert updates.peers_round(81, 76, base(74)) == 81
+    assert updates.peers_round(81, 76, at_74) == 81, "where a round is one sum, it is where it says"

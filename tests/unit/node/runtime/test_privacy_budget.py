@@ -1,7 +1,5 @@
 """A node's privacy: its mechanism, what it can still afford, the charge of an offer, and the words."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from types import SimpleNamespace
@@ -52,19 +50,8 @@ def made(mechanism, *overrides, rounds=3):
     return make_mechanism(task_of(mechanism, *overrides, rounds=rounds), SHAPES, ROWS)
 
 
-def refused(mechanism, *overrides):
-    with pytest.raises(ConfigError) as caught:
-        made(mechanism, *overrides)
-    assert caught.value.status == 2
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
 def charged(mechanism, ledger, pending):
     return ledger.adding(receipt_of(mechanism, ledger, pending, ()).events)
-
-
-# the budget
 
 
 @pytest.mark.parametrize("arguments", EVERY)
@@ -88,21 +75,17 @@ def test_the_last_digit_does_not_cost_a_round(epsilon, rounds):
     assert not can_train(mechanism, Ledger(((*mechanism.per_offer, rounds),)), ())
 
 
-def test_training_that_was_done_twice_costs_a_round_with_dp_sgd():
+def test_training_that_was_done_twice_costs_a_round_with_dp_sgd_and_nothing_more_with_ldp():
     """As after a crash: one offer holds two trainings, and the run is one training shorter."""
     mechanism = made("dp-sgd")
     twice = mechanism.per_training * 2
     ledger = charged(mechanism, EMPTY, twice)
     assert ledger == Ledger.of(twice)
     assert can_train(mechanism, ledger, ())
-    ledger = charged(mechanism, ledger, mechanism.per_training)
-    assert not can_train(mechanism, ledger, ())
-
-
-def test_training_that_was_done_twice_costs_nothing_more_with_ldp():
-    mechanism = made("ldp")
-    assert mechanism.per_training == ()
-    assert charged(mechanism, EMPTY, mechanism.per_training * 2) == Ledger.of(mechanism.per_offer)
+    assert not can_train(mechanism, charged(mechanism, ledger, mechanism.per_training), ())
+    local = made("ldp")
+    assert local.per_training == ()
+    assert charged(local, EMPTY, local.per_training * 2) == Ledger.of(local.per_offer)
 
 
 def test_what_pends_counts_before_it_is_offered():
@@ -116,13 +99,16 @@ def test_what_pends_counts_before_it_is_offered():
     assert charged(mechanism, EMPTY, pending) == Ledger.of(pending)
 
 
-def test_without_a_guarantee_there_is_no_budget():
+def test_without_a_guarantee_there_is_no_budget_no_charge_and_no_facts():
     mechanism = made("none")
     assert can_train(mechanism, Ledger.of([Gaussian(0.0)]), ())
     assert can_offer(mechanism, EMPTY, ())
-
-
-# the receipt
+    receipt = receipt_of(mechanism, EMPTY, (), ())
+    assert (receipt.events, receipt.memory, receipt.total) == ((), (), None)
+    assert facts(mechanism, EMPTY) is spent_by(mechanism, EMPTY) is None
+    assert introduction(mechanism) == {
+        "privacy": "none: secure aggregation hides your update in the sum; the sum itself has no noise"
+    }
 
 
 @pytest.mark.parametrize("arguments", EVERY)
@@ -136,11 +122,6 @@ def test_a_receipt_holds_what_pends_the_offer_and_the_total_after_it(arguments):
     assert receipt.total.epsilon > spent_by(mechanism, before).epsilon
 
 
-def test_a_receipt_without_privacy_is_for_nothing():
-    receipt = receipt_of(made("none"), EMPTY, (), ())
-    assert (receipt.events, receipt.memory, receipt.total) == ((), (), None)
-
-
 def test_dp_sgd_is_charged_for_its_steps_and_ldp_for_its_offer():
     sampled = made("dp-sgd", "train.epochs=2", "train.batch_size=16")
     (event,) = receipt_of(sampled, EMPTY, sampled.per_training, ()).events
@@ -148,9 +129,6 @@ def test_dp_sgd_is_charged_for_its_steps_and_ldp_for_its_offer():
     assert (event.sampling_probability, event.steps) == (0.16, 14)
     (release,) = receipt_of(made("ldp"), EMPTY, (), ()).events
     assert isinstance(release, Gaussian)
-
-
-# figures and words
 
 
 @pytest.mark.parametrize("arguments", EVERY)
@@ -172,28 +150,17 @@ def test_facts_are_the_ledger_in_figures_and_words(arguments):
     assert bool(told["outside"]) == (PUBLIC in arguments)
 
 
-def test_before_the_first_offer_nothing_is_spent_and_all_of_it_remains():
-    told = facts(made("ldp"), EMPTY)
+def test_what_remains_is_all_of_it_before_the_first_offer_and_never_below_nothing():
+    mechanism = made("ldp")
+    told = facts(mechanism, EMPTY)
     assert (told["epsilon_spent"], told["epsilon_remaining"]) == (0.0, 2.0)
     assert told["accountant"] == "nothing spent"
-
-
-def test_what_remains_is_never_below_nothing():
-    mechanism = made("ldp")
     told = facts(mechanism, Ledger(((*mechanism.per_offer, 5),)))
     assert told["epsilon_spent"] > told["epsilon_budget"]
     assert told["epsilon_remaining"] == 0.0
 
 
-def test_without_a_guarantee_there_are_no_facts():
-    assert facts(made("none"), EMPTY) is None
-    assert spent_by(made("none"), EMPTY) is None
-
-
 def test_the_owner_reads_what_is_protected_and_what_is_not():
-    assert introduction(made("none")) == {
-        "privacy": "none: secure aggregation hides your update in the sum; the sum itself has no noise"
-    }
     record = introduction(made("dp-sgd"))
     assert record["privacy"] == "dp-sgd, epsilon 2, delta 1e-05 over the run"
     assert record["protects"].startswith("every gradient step is clipped for each record")
@@ -206,14 +173,10 @@ def test_the_owner_reads_what_is_protected_and_what_is_not():
         assert covered["unit"].startswith("one node's whole data set")
         assert covered["not covered"].startswith("nothing")
     assert introduction(made("aldp", *RAW))["not covered"].startswith("the clipping radius")
-
-
-def test_a_faulty_calibration_is_told_with_the_epsilon_that_is_proved():
-    mechanism = made("aldp", CLASSIC, PUBLIC)
-    proved = mechanism.guarantee.epsilon
-    assert proved != 2
-    told = introduction(mechanism)["privacy"]
-    assert told == f"aldp, epsilon 2, delta 1e-05 over the run, proved {proved:.4g}"
+    faulty = made("aldp", CLASSIC, PUBLIC)
+    assert faulty.guarantee.epsilon != 2
+    proved = f"aldp, epsilon 2, delta 1e-05 over the run, proved {faulty.guarantee.epsilon:.4g}"
+    assert introduction(faulty)["privacy"] == proved
 
 
 def test_the_ledger_in_a_line():
@@ -224,9 +187,6 @@ def test_the_ledger_in_a_line():
     assert line.startswith(told)
     assert "data set, over the run (replace); not covered: the clipping radius" in line
     assert "not covered" not in ledger_text(facts(made("ldp"), EMPTY))
-
-
-# the bound of the fixed point
 
 
 @pytest.mark.parametrize(
@@ -254,9 +214,6 @@ def test_noise_raises_the_bound_and_dp_sgd_does_not():
     assert offer_bound(task_of("dp-sgd"), made("dp-sgd")) == 4.0
 
 
-# what cannot be
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -269,19 +226,19 @@ def test_noise_raises_the_bound_and_dp_sgd_does_not():
         ([f"{OWN}:UNIT"], (f"'{OWN}:UNIT'", "is not a class")),
         ([f"{OWN}:Raising"], (f"'{OWN}:Raising'", "the noise machine is out of order")),
         ([f"{OWN}:TakesNothing"], (f"'{OWN}:TakesNothing'", "argument")),
-        (
-            [f"{OWN}:Unfinished"],
-            ("no mechanism", "it has no aggregated, offer, per_offer, per_training"),
-        ),
+        ([f"{OWN}:Unfinished"], ("no mechanism", "it has no aggregated, offer, per_offer, per_training")),
     ],
 )
 def test_what_can_not_be_is_one_line(arguments, words):
-    line = refused(*arguments)
+    with pytest.raises(ConfigError) as caught:
+        made(*arguments)
+    assert caught.value.status == 2
     for word in words:
-        assert word in line
+        assert word in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
-def test_a_mechanism_of_ones_own_is_named_by_its_import_path():
+def test_a_mechanism_of_ones_own_is_named_by_its_import_path_and_stopped_at_its_budget():
     mechanism = made(f"{OWN}:Counting", "privacy.window=5", rounds=4)
     setting = mechanism.setting
     assert (setting.epsilon, setting.delta, setting.clipping_radius) == (2.0, 1e-5, 1.0)
@@ -291,9 +248,6 @@ def test_a_mechanism_of_ones_own_is_named_by_its_import_path():
     receipt = receipt_of(mechanism, EMPTY, (), ((1.0,),))
     assert receipt.events == (Gaussian(1.0),)
     assert facts(mechanism, EMPTY)["unit"] == "one ward"
-
-
-def test_a_mechanism_of_ones_own_is_stopped_at_its_budget():
     mechanism = made(f"{OWN}:Counting")
     one = spent(Ledger.of(mechanism.per_offer), 1e-5).epsilon
     mechanism.guarantee = replace(mechanism.guarantee, epsilon=one)

@@ -1,10 +1,7 @@
 """Serving is bounded: one answer at a time to each peer, loaded when there is room."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
-import socket
 from contextlib import asynccontextmanager
 
 import pytest
@@ -18,13 +15,10 @@ from protocol.wire.ids import NOBODY
 from protocol.wire.limits import MAX_FRAME_BYTES
 from protocol.wire.masked_messages import TotalPiece
 from protocol.wire.messages import BasePiece, CertificateRequest, PieceRequest
-from tests.unit.node.links import accepting
-from tests.unit.node.net.test_transport import End
+from tests.unit.node.links import End, accepting, far_side, node_state, started
 
 SID, PIECES = b"s" * 32, 12
 LARGE = "model.args.sizes=[64,4096,64,10]"  # three pieces
-
-
 SAMPLE_BYTES = 64
 
 
@@ -36,60 +30,47 @@ def piece_of(index: int, sender: bytes, sid: bytes = SID, of: bytes = NOBODY) ->
     return PieceRequest(sid, of, index, sender)
 
 
-# -- a node, its files, and peers on sockets ----------------------------------------------------------------
+@asynccontextmanager
+async def silent_peer():
+    """Runs a peer that accepts connections, and reads no body; yields its address, and what has begun."""
+    begun, over = asyncio.Queue(), asyncio.Event()
 
-
-class Silent:
-    """A peer that accepts connections, and reads no body."""
-
-    async def __aenter__(self):
-        self.begun = asyncio.Queue()
-        self._over = asyncio.Event()
-        app = web.Application()
-        app.add_routes([accepting(), web.post("/v1/bulk", self._bulk)])
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        listener = socket.create_server(("127.0.0.1", 0))
-        await web.SockSite(self._runner, listener).start()
-        self.endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
-        return self
-
-    async def _bulk(self, request):
-        self.begun.put_nowait(request)
-        await self._over.wait()
+    async def take(request):
+        begun.put_nowait(request)
+        await over.wait()
         request.transport.abort()
         return web.Response()
 
-    async def __aexit__(self, *_):
-        self._over.set()
-        await self._runner.cleanup()
+    async with far_side(accepting(), web.post("/v1/bulk", take)) as endpoint:
+        try:
+            yield endpoint, begun
+        finally:
+            over.set()
 
 
 @asynccontextmanager
 async def serving_node(node):
     """Runs a node's transport and its serving in the context; the node holds parts of a session."""
     node.state.keep_parts(TotalPiece(SID, index, bytes([index]) * PIECE_BYTES) for index in range(PIECES))
-    listener = socket.create_server(("127.0.0.1", 0))
-    await node.peer.transport.start(listener, [])
-    serving = asyncio.create_task(node.peer._serving.run())
-    try:
+    async with started(node.peer.transport), running(node.peer._serving):
         yield node
-    finally:
-        serving.cancel()
-        await asyncio.gather(serving, return_exceptions=True)
-        await node.peer.transport.close()
-        listener.close()
 
 
 @asynccontextmanager
-async def reading_peer():
-    end = End(heavy=False)
-    await end.transport.start(end.listener, [])
+async def running(serving):
+    task = asyncio.create_task(serving.run())
+    await asyncio.sleep(0)
     try:
-        yield end
+        yield serving
     finally:
-        await end.transport.close()
-        end.listener.close()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def ask(node, to, count, number, *of):
+    """Asks for so many pieces."""
+    for index in range(count):
+        await node.peer._perform(Serve(to, piece_of(index, key(number), *of)))
 
 
 def bytes_alive(*kinds: type) -> int:
@@ -117,25 +98,22 @@ def serving_to(endpoint: str) -> list[asyncio.Task]:
 async def test_peers_that_take_nothing_hold_one_answer_each_and_others_are_served_meanwhile(alone):
     async with (
         serving_node(alone("none")) as node,
-        Silent() as one,
-        Silent() as two,
-        reading_peer() as reader,
+        silent_peer() as (one, one_begun),
+        silent_peer() as (two, two_begun),
+        node_state(End()) as (reader,),
     ):
         for number, silent in enumerate((one, two)):
-            for index in range(PIECES):
-                await node.peer._perform(Serve(silent.endpoint, piece_of(index, key(number))))
-        await one.begun.get()
-        await two.begun.get()
-        for index in range(PIECES):
-            await node.peer._perform(Serve(reader.endpoint, piece_of(index, key(9))))
+            await ask(node, silent, PIECES, number)
+        await one_begun.get()
+        await two_begun.get()
+        await ask(node, reader.endpoint, PIECES, 9)
         got = await reader.take(PIECES)
-        assert [(piece.index, bytes(piece.payload[:1])) for piece in got] == [
-            (index, bytes([index])) for index in range(PIECES)
-        ]
+        shown = [(piece.index, bytes(piece.payload[:1])) for piece in got]
+        assert shown == [(index, bytes([index])) for index in range(PIECES)]
         del got
         await asyncio.gather(*serving_to(reader.endpoint))
         assert bytes_alive(TotalPiece) <= 3 * PIECE_BYTES, "the last that was read may be on its way still"
-        assert (one.begun.qsize(), two.begun.qsize()) == (0, 0)
+        assert (one_begun.qsize(), two_begun.qsize()) == (0, 0)
         assert node.peer.transport.counts.dropped == {}
 
 
@@ -144,30 +122,25 @@ async def test_a_piece_of_a_base_holds_no_more_than_itself(alone):
     assert node.state.dimension > 2 * PIECE_WORDS
     vector = node.state.base_vector + 1
     node.state.adopt(node.base(1, vector), vector, 1, None, ())
-    async with serving_node(node), Silent() as silent, reading_peer() as reader:
+    async with serving_node(node), silent_peer() as (silent, begun), node_state(End()) as (reader,):
         before = node.state.previous.digest
-        await node.peer._perform(Serve(silent.endpoint, piece_of(0, key(1), before, of=b"")))
-        await silent.begun.get()
+        await ask(node, silent, 1, 1, before, b"")
+        await begun.get()
         assert bytes_alive(BasePiece) == PIECE_BYTES
-        for index in range(3):
-            await node.peer._perform(Serve(reader.endpoint, piece_of(index, key(2), before, of=b"")))
+        await ask(node, reader.endpoint, 3, 2, before, b"")
         assert [piece.index for piece in await reader.take(3)] == [0, 1, 2]
 
 
 async def test_a_peer_that_is_gone_is_let_go_with_all_that_it_asked_for(alone):
-    async with serving_node(alone("none")) as node, Silent() as silent:
-        for index in range(PIECES):
-            await node.peer._perform(Serve(silent.endpoint, piece_of(index, key(1))))
-        await silent.begun.get()
-        (task,) = serving_to(silent.endpoint)
-        await silent.__aexit__()
+    async with serving_node(alone("none")) as node:
+        async with silent_peer() as (silent, begun):
+            await ask(node, silent, PIECES, 1)
+            await begun.get()
+            (task,) = serving_to(silent)
         await task
         assert not node.peer._serving._waiting
         assert node.peer.transport.counts.dropped == {"asked for by a peer that took no answer": PIECES - 1}
         assert bytes_alive(TotalPiece) == 0
-
-
-# -- the rules ----------------------------------------------------------------------------------------------
 
 
 class Wire:
@@ -211,11 +184,8 @@ class Wire:
 @pytest.fixture
 async def wire():
     made = Wire()
-    running = asyncio.create_task(made.serving.run())
-    await asyncio.sleep(0)
-    yield made
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    async with running(made.serving):
+        yield made
     assert not made.serving._waiting
 
 
@@ -289,8 +259,6 @@ async def test_so_many_answers_are_under_way_at_once_and_the_rest_is_not_loaded(
 async def test_what_was_asked_for_before_is_answered_when_serving_begins():
     wire = Wire()
     wire.serving.ask("a", piece_of(0, key(1)))
-    running = asyncio.create_task(wire.serving.run())
-    await wire.handing(1)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    async with running(wire.serving):
+        await wire.handing(1)
     assert not wire.serving._waiting

@@ -1,7 +1,5 @@
 """Readers of a node while its session changes in a thread never see a half-done change."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

@@ -19,33 +19,15 @@ from node.runtime.privacy_budget import (
     spent_alone,
     trust_text,
 )
-from node.storage.state import State
 from protocol.actions import Failed, Healed, OpenVote, Reason, Spend, Vote
-from tests.unit.node.alone import ended
+from tests.unit.node.alone import ended, sid, spend, step, voted
 
 MECHANISM = "distributed-dp-sgd"
 
 
-def sid(number):
-    return bytes([number]) * 32
-
-
-async def step(node, number):
-    """Offers, spends, and takes the sum of this node's words and two like them; returns the words."""
-    node.peer._number = node.peer._plan.round(number - 1, node.state.base) + 1
-    node.peer._training = node.peer._train(number)
-    assert node.peer._training.offered
-    words = node.peer._contribution.offer()
-    node.peer._contribution.spend(Spend(sid(number), number, 0), 1)
-    proof = replace(ended(node, words * np.uint32(3)), sid=sid(number), round=number)
-    await node.peer._take_mean(proof)
-    await node.peer._history.catch_up()
-    return words
-
-
 async def fails(node, number):
     node.peer._training = node.peer._train(number)
-    node.peer._contribution.spend(Spend(sid(number), number, 0), 1)
+    spend(node, number)
     await node.peer._fall_back(Failed(Reason.MASKS_TIMEOUT, number, (b"k" * 32,), sid(number)))
     await node.peer._history.catch_up()
 
@@ -62,47 +44,32 @@ async def test_each_sum_is_a_step_and_a_round_has_several(alone):
         await step(node, number)
         bases.append(node.state.base_vector)
         assert len(lines(node)) == number // 3
-
     assert node.state.base.generation == 6
     assert len({base.tobytes() for base in bases}) == 7
-    first, second = lines(node)
-    assert [(line["round"], line["steps"], line["steps_failed"]) for line in (first, second)] == [
-        (1, 3, 0),
-        (2, 3, 0),
-    ]
+    figures = [(line["round"], line["steps"], line["steps_failed"]) for line in lines(node)]
+    assert figures == [(1, 3, 0), (2, 3, 0)]
     assert node.peer.round == 2
     assert node.peer._plan.over(6, node.state.base)
 
 
-async def test_a_sum_that_fails_costs_its_charge_and_leaves_the_model_alone(alone):
+async def test_a_sum_that_fails_costs_its_charge_and_leaves_the_model_alone_and_a_restart_keeps_both(alone):
     node = alone(MECHANISM)
     await step(node, 1)
     before = node.state.base, node.state.base_vector.tobytes()
     first = node.peer._contribution.offer()
     await fails(node, 2)
-
     assert (node.state.base, node.state.base_vector.tobytes()) == before
     assert node.state.fresh is node.state.spent is None
     assert node.state.ledger.counts[0][0].steps == 2
-    retried = await step(node, 3)
-    assert retried.tobytes() != first.tobytes(), "a new sample, and new noise"
-    await step(node, 4)
-    (line,) = lines(node)
-    assert (line["steps"], line["steps_failed"], line["missing"]) == (3, 1, [(b"k" * 32).hex()[:16]])
-
-
-async def test_what_a_round_cost_so_far_survives_a_restart(alone):
-    node = alone(MECHANISM)
-    await step(node, 1)
-    await fails(node, 2)
     node.state.close()
     again = alone(MECHANISM)
     await again.peer._history.begin()
-    await step(again, 3)
+    retried = await step(again, 3)
+    assert retried.tobytes() != first.tobytes(), "a new sample, and new noise"
     await step(again, 4)
-
     (line,) = lines(again)
     assert (line["round"], line["steps"], line["steps_failed"]) == (1, 3, 1)
+    assert line["missing"] == [(b"k" * 32).hex()[:16]]
     assert again.state.ledger.counts[0][0].steps == 4
 
 
@@ -110,35 +77,31 @@ async def test_a_certificate_gives_the_step_that_the_sum_gave_the_others(alone):
     node = alone(MECHANISM)
     words = np.arange(node.prepared.offered, dtype=np.uint32)
     proof = ended(node, words)
-    healed = Healed(
-        proof.group, proof.sid, words, proof.contributors, proof.certificate, proof.contributors[0]
-    )
+    made = (proof.group, proof.sid, words, proof.contributors, proof.certificate)
+    healed = Healed(*made, proof.contributors[0])
     one = node.peer._contribution.following(node.state.base, node.state.base_vector, proof)
     other = node.peer._contribution.following(node.state.base, node.state.base_vector, healed)
-
     assert one.vector.tobytes() == other.vector.tobytes()
     assert one.memory == ()
 
 
-async def test_the_budget_covers_the_run_and_its_reserve_and_then_ends(alone):
+@pytest.mark.parametrize("votes", [False, True])
+async def test_the_budget_covers_the_run_and_its_reserve_and_then_ends(alone, votes):
     node = alone(MECHANISM)
     planned = charged_steps(6)
-    mechanism = node.mechanism
-    assert affordable_steps(mechanism, Ledger(), 0) == planned
+    assert affordable_steps(node.mechanism, Ledger(), 0) == planned
     for number in range(1, planned + 1):
         assert node.peer._train(number).offered
-        node.peer._contribution.spend(Spend(sid(number), number, 0), 1)
-
+        spend(node, number)
+        if votes:
+            voted(node, number)
+    assert node.state.offers == planned
     assert not node.peer._train(planned + 1).offered
     with pytest.raises(UserError, match="nothing to offer"):
         node.peer._contribution.offer()
-    assert facts(mechanism, node.state.ledger)["epsilon_spent"] <= 3.0
+    assert facts(node.mechanism, node.state.ledger)["epsilon_spent"] <= 3.0
     node.state.close()
     assert not alone(MECHANISM).peer._train(1).offered, "nor after a restart"
-
-
-def voted(node, number, goes_on=True):
-    node.peer._contribution.vote(Vote(OpenVote(sid(number), 0), goes_on), 1)
 
 
 async def test_a_vote_charges_the_next_step_of_its_run_and_the_last_one_charges_none(alone):
@@ -146,7 +109,7 @@ async def test_a_vote_charges_the_next_step_of_its_run_and_the_last_one_charges_
     charged = []
     for number, goes_on in ((1, True), (2, True), (3, False), (4, True)):
         assert node.peer._train(number).offered
-        node.peer._contribution.spend(Spend(sid(number), number, 0), 1)
+        spend(node, number)
         charged.append(node.state.offers)
         voted(node, number, goes_on)
         charged.append(node.state.offers)
@@ -157,32 +120,20 @@ async def test_a_vote_charges_the_next_step_of_its_run_and_the_last_one_charges_
 async def test_a_charge_that_no_offer_has_used_serves_the_next_one_and_after_a_restart_none(alone):
     node = alone(MECHANISM)
     node.peer._train(1)
-    node.peer._contribution.spend(Spend(sid(1), 1, 0), 1)
+    spend(node, 1)
     voted(node, 1)
     voted(node, 2)  # as when its session failed after the vote, and the run was over
     node.peer._train(2)
-    node.peer._contribution.spend(Spend(sid(3), 3, 0), 1)
+    spend(node, 3)
     assert node.state.offers == 2
     voted(node, 3)
     assert node.state.offers == 3
     node.state.close()
-
     again = alone(MECHANISM)
     assert again.state.offers == 3
     again.peer._train(3)
-    again.peer._contribution.spend(Spend(sid(4), 4, 0), 1)
+    spend(again, 4)
     assert again.state.offers == 4, "nobody can tell whether an offer used the last charge"
-
-
-async def test_the_budget_covers_as_many_offers_if_votes_charge_for_them(alone):
-    node = alone(MECHANISM)
-    planned = charged_steps(6)
-    for number in range(1, planned + 1):
-        assert node.peer._train(number).offered
-        node.peer._contribution.spend(Spend(sid(number), number, 0), 1)
-        voted(node, number)
-    assert node.state.offers == planned
-    assert not node.peer._train(planned + 1).offered
 
 
 async def test_a_node_that_is_told_to_stop_charges_for_no_further_step(alone):
@@ -200,57 +151,37 @@ async def test_what_was_spent_before_under_another_rule_leaves_less(alone):
     (event,) = node.mechanism.per_offer
     earlier = Ledger.of([type(event)(event.noise_multiplier * 0.9, event.sampling_probability, 4)])
     left = affordable_steps(node.mechanism, earlier, 0)
-
     assert 0 < left < charged_steps(6) - 4
-    costs = [
-        facts(node.mechanism, earlier.adding([event] * more))["epsilon_spent"] for more in (left, left + 1)
-    ]
-    assert costs[0] <= 3.0 < costs[1]
-
-
-async def test_a_charge_is_on_disk_before_the_offer_leaves(alone, tmp_path):
-    node = alone(MECHANISM)
-    node.peer._train(1)
-    node.peer._contribution.spend(Spend(sid(1), 1, 0), 1)
-    again = State(
-        node.folder, "digits", node.parameters, node.state.base_vector, node.state._blob("key"), None
-    )
-
-    assert again.ledger == node.state.ledger
-    assert again.offers == 1
-    again.close()
-
-
-# -- whom the guarantee rests on ---------------------------------------------------------------------------
+    last, over = (facts(node.mechanism, earlier.adding([event] * more)) for more in (left, left + 1))
+    assert last["epsilon_spent"] <= 3.0 < over["epsilon_spent"]
 
 
 async def test_epsilon_is_told_by_the_number_of_honest_members(alone):
-    node = alone(MECHANISM, "privacy.honest=6")
-    by_honest = planned_by_honest(node.mechanism)
-
+    mechanism = alone(MECHANISM, "privacy.honest=6").mechanism
+    by_honest = planned_by_honest(mechanism)
     assert list(by_honest) == [6, 4, 2, 0]
     assert list(by_honest.values()) == sorted(by_honest.values())
     assert by_honest[6] <= 3.0 < by_honest[4]
-    told = introduction(node.mechanism)["trust"]
+    told = introduction(mechanism)["trust"]
     assert told == trust_text(by_honest)
     assert told.startswith(
         "your records are protected with epsilon 3 as long as at least 6 of the other members"
     )
-    assert "With 4 it is" in told
-    assert "only your own noise is left: epsilon" in told
-    assert "nobody can tell" in told
-
-
-async def test_the_ledger_tells_what_is_left_if_all_others_collude(alone):
-    node = alone(MECHANISM, "privacy.honest=2")
-    ledger = Ledger.of(node.mechanism.per_offer * 5)
-    found = facts(node.mechanism, ledger)
-
-    assert found["honest"] == 2
+    for words in ("With 4 it is", "only your own noise is left: epsilon", "nobody can tell"):
+        assert words in told
+    one = trust_text({1: 3.0, 0: 5.0})
+    assert "at least 1 of the other members is honest: it adds its noise and tells nobody. If all" in one
+    ledger = Ledger.of(mechanism.per_offer * 5)
+    found = facts(mechanism, ledger)
+    assert found["honest"] == 6
     assert found["epsilon_alone"] > found["epsilon_spent"]
-    assert found["epsilon_by_honest"] == {
-        str(h): e for h, e in epsilon_by_honest(node.mechanism, ledger).items()
-    }
+    assert found["epsilon_by_honest"] == {str(h): e for h, e in epsilon_by_honest(mechanism, ledger).items()}
+    told = ledger_text(found)
+    assert "as long as at least 6 of the other members are honest; with 4 it is" in told
+    assert "; if all others work together it is" in told
+    assert "\n" not in told
+    told = ledger_text({**found, "epsilon_by_honest": {"1": 2.5, "0": 4.0}})
+    assert "as long as at least 1 of the other members is honest; if all others work together it is 4" in told
 
 
 async def test_each_line_and_the_summary_say_what_is_left_if_all_others_collude(alone):
@@ -259,7 +190,6 @@ async def test_each_line_and_the_summary_say_what_is_left_if_all_others_collude(
         await step(node, number)
     (line,) = lines(node)
     summary = await node.peer.summarise()
-
     assert line["epsilon_alone"] == pytest.approx(spent_alone(node.mechanism, node.state.ledger), abs=1e-6)
     assert line["epsilon_alone"] > 1.5 * line["epsilon"]
     assert summary.epsilon_alone == pytest.approx(line["epsilon_alone"], abs=1e-6)
@@ -269,24 +199,11 @@ async def test_each_line_and_the_summary_say_what_is_left_if_all_others_collude(
     assert written["epsilon_alone"] == line["epsilon_alone"]
 
 
-async def test_the_ledger_says_in_one_line_what_it_rests_on(alone):
-    node = alone(MECHANISM, "privacy.honest=6")
-    found = facts(node.mechanism, Ledger.of(node.mechanism.per_offer * 5))
-    told = ledger_text(found)
-
-    assert "as long as at least 6 of the other members are honest; with 4 it is" in told
-    assert "; if all others work together it is" in told
-    assert "\n" not in told
-    told = ledger_text({**found, "epsilon_by_honest": {"1": 2.5, "0": 4.0}})
-    assert "as long as at least 1 of the other members is honest; if all others work together it is 4" in told
-
-
 async def test_without_a_bound_an_epsilon_is_null(alone):
     """So much epsilon that one's own noise alone is next to none."""
     node = alone(MECHANISM, "privacy.honest=6", "aggregation.min_participants=7")
     (event,) = node.mechanism.per_offer
     ledger = Ledger.of([replace(event, noise_multiplier=2e-3, sampling_probability=0.5)])
-
     assert spent_alone(node.mechanism, ledger) is None
     found = facts(node.mechanism, ledger)
     assert (found["epsilon_alone"], found["epsilon_by_honest"]["0"]) == (None, None)
@@ -295,13 +212,9 @@ async def test_without_a_bound_an_epsilon_is_null(alone):
 
 async def test_a_mechanism_that_trusts_nobody_has_one_epsilon(alone):
     plain = alone("dp-sgd")
+    told = facts(plain.mechanism, plain.state.ledger)
     assert spent_alone(plain.mechanism, plain.state.ledger) is None
-    assert "epsilon_alone" not in facts(plain.mechanism, plain.state.ledger)
-    assert "honest" not in ledger_text(facts(plain.mechanism, plain.state.ledger))
+    assert "epsilon_alone" not in told
+    assert "honest" not in ledger_text(told)
     assert planned_by_honest(plain.mechanism) == {}
     assert "trust" not in introduction(plain.mechanism)
-
-
-async def test_with_one_honest_member_the_words_are_singular(alone):
-    told = trust_text({1: 3.0, 0: 5.0})
-    assert "at least 1 of the other members is honest: it adds its noise and tells nobody. If all" in told

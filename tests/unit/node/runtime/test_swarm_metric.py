@@ -1,7 +1,5 @@
 """Counts in offers: exact through the sums of real sessions, each member's once, and never a wrong figure."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -14,10 +12,9 @@ from node.storage.records import SwarmFigure
 from node.task.load import load_task, read_kept_task
 from node.training.model_file import task_table
 from node.training.tallies import Confusion, Errors, Scores
-from protocol.actions import Spend
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Base
-from tests.unit.node.alone import Alone, ended
+from tests.unit.node.alone import ended, prepared, spend
 from tests.unit.node.sums import mean_of
 
 EVERY = 5
@@ -25,12 +22,12 @@ BASE = Base(9, bytes(32), 3, bytes(32))
 METRIC = ("aggregation.swarm_metric=confusion", "aggregation.swarm_metric_every=1")
 
 
-def rows(seed, count, classes=3):
-    """Returns outputs (count, classes) and labels (count,)."""
+def rows(seed, count, weight=1):
+    """Returns outputs (count, 3) and labels (count,)."""
     rng = np.random.default_rng(seed)
-    labels = torch.from_numpy(rng.integers(classes, size=count))
-    noise = torch.from_numpy(rng.normal(size=(count, classes)).astype(np.float32))
-    return noise + torch.nn.functional.one_hot(labels, classes), labels
+    labels = torch.from_numpy(rng.integers(3, size=count))
+    noise = torch.from_numpy(rng.normal(size=(count, 3)).astype(np.float32))
+    return noise + weight * torch.nn.functional.one_hot(labels, 3), labels
 
 
 def member(seed, count=50, bound=4.0, every=EVERY):
@@ -82,37 +79,26 @@ def test_digits_and_numbers():
 
 def test_only_sums_that_are_due_have_counts():
     one = member(1)
-    due = [generation for generation in range(12) if one.is_due(generation)]
-    assert due == [4, 9], "the sums that make generations 5 and 10"
+    assert [at for at in range(12) if one.is_due(at)] == [4, 9], "the sums that make generations 5 and 10"
     assert len(one.empty()) == one.slots
     assert not one.empty().any()
-    mean = mean_of(words_of([member(seed) for seed in range(3)]), 4.0)
-    assert one.read(replace(BASE, generation=8), mean, 3) is None
-
-
-def test_there_is_no_figure_if_a_member_did_not_count_for_this_base():
-    members = [member(seed) for seed in range(3)]
-    offers = words_of(members)
-    silent = [*offers[:2], np.zeros_like(offers[0])]
-    late = [*offers[:2], members[2].words(replace(BASE, generation=4), np.zeros(1, np.float32))]
-    assert members[0].read(BASE, mean_of(silent, 4.0), 3) is None
-    assert members[0].read(BASE, mean_of(late, 4.0), 3) is None
-    assert members[0].read(BASE, mean_of(offers, 4.0), 3) is not None
-    assert members[0].read(BASE, mean_of(offers, 4.0), 4) is None
 
 
 @pytest.mark.parametrize("word", [-0.5, 0.5 / DIGIT, -1.0])
-def test_words_that_no_honest_member_sends_give_no_figure(word):
+def test_there_is_no_figure_if_a_member_did_not_count_for_this_base_or_sends_what_no_honest_one_does(word):
     """A negative count, and half a row."""
     members = [member(seed) for seed in range(3)]
     offers = words_of(members)
-    offers[2][5] += np.float32(4 * word)
-    assert members[0].read(BASE, mean_of(offers, 4.0), 3) is None
-
-
-def test_a_member_that_did_not_count_itself_has_no_own_figure():
-    offers = words_of([member(seed) for seed in range(3)])
-    assert member(0).read(BASE, mean_of(offers, 4.0), 3).mine is None
+    mean = mean_of(offers, 4.0)
+    (late,) = words_of(members[2:], replace(BASE, generation=4))
+    odd = offers[2].copy()
+    odd[5] += np.float32(4 * word)
+    for last in (np.zeros_like(late), late, odd):
+        assert members[0].read(BASE, mean_of([*offers[:2], last], 4.0), 3) is None
+    assert members[0].read(BASE, mean, 3) is not None
+    assert members[0].read(BASE, mean, 4) is None
+    assert members[0].read(replace(BASE, generation=8), mean, 3) is None
+    assert member(0).read(BASE, mean, 3).mine is None, "it did not count itself"
 
 
 def test_without_a_metric_an_offer_has_no_words_for_it():
@@ -123,19 +109,14 @@ def test_without_a_metric_an_offer_has_no_words_for_it():
     assert nothing.read(BASE, np.empty(0, np.float32), 3) is None
 
 
-# -- a node ------------------------------------------------------------------------------------------------
-
-
-async def test_a_node_offers_counts_and_stores_the_figure_of_a_sum(tmp_path):
-    node = Alone(tmp_path, "none", *METRIC)
-    contribution = node.peer._contribution
-    size, slots = node.state.dimension, node.prepared.offered - node.state.dimension
-    assert slots == 2 + 2 * 100
-    contribution.prepare(1, node.peer.stopping.training)
-    offer = contribution.offer()
-    assert offer.shape == (size + slots,)
-    before = node.state.base_vector.copy()
+async def test_a_node_offers_counts_and_stores_the_figure_of_a_sum(alone):
+    node = alone("none", *METRIC)
+    size, before = node.state.dimension, node.state.base_vector.copy()
+    assert node.prepared.offered == size + 2 + 2 * 100
     mine = node.prepared.trainer.evaluate(before)
+    node.peer._contribution.prepare(1, node.peer.stopping.training)
+    offer = node.peer._contribution.offer()
+    assert offer.shape == (node.prepared.offered,)
     await node.peer._perform(ended(node, offer.copy()))
     assert np.array_equal(node.state.base_vector, before + offer[:size])
     found = node.state.ending.swarm
@@ -143,47 +124,38 @@ async def test_a_node_offers_counts_and_stores_the_figure_of_a_sum(tmp_path):
     assert (found.metric, found.peers, found.rows, found.generation) == ("accuracy", 3, 3 * rows, 0)
     assert found.value == found.mine == pytest.approx(mine.accuracy)
     await node.peer._history.catch_up()
-    line = node.prepared.folder(tmp_path).history()[-1]
-    assert line["swarm"] == {**vars(found), "value": round(found.value, 6), "mine": round(found.mine, 6)} | {
-        "baseline": round(found.baseline, 6)
-    }
+    line = node.prepared.folder(node.folder).history()[-1]
+    rounded = {name: round(getattr(found, name), 6) for name in ("value", "mine", "baseline")}
+    assert line["swarm"] == {**vars(found), **rounded}
 
 
-async def test_a_weight_stands_between_update_and_counts(tmp_path):
-    node = Alone(tmp_path, "none", *METRIC, "aggregation.weighting=samples", "aggregation.sample_cap=1000")
-    contribution, size = node.peer._contribution, node.state.dimension
-    contribution.prepare(1, node.peer.stopping.training)
-    fresh, before = node.state.fresh.copy(), node.state.base_vector.copy()
-    offer = contribution.offer()
-    assert offer.shape == (node.prepared.offered,) == (size + 1 + 2 + 2 * 100,)
-    await node.peer._perform(ended(node, offer.copy()))
+async def test_a_weight_stands_between_update_and_counts(alone):
+    node = alone("none", *METRIC, "aggregation.weighting=samples", "aggregation.sample_cap=1000")
+    assert node.prepared.offered == node.state.dimension + 1 + 2 + 2 * 100
+    before = node.state.base_vector.copy()
+    node.peer._contribution.prepare(1, node.peer.stopping.training)
+    fresh = node.state.fresh.copy()
+    await node.peer._perform(ended(node, node.peer._contribution.offer().copy()))
     assert node.state.base_vector == pytest.approx(before + fresh, abs=1e-6)
     assert node.state.ending.swarm.value == node.state.ending.swarm.mine
 
 
-async def test_after_an_offer_was_spent_on_a_base_its_counts_are_not_offered_again(tmp_path):
+async def test_after_an_offer_was_spent_on_a_base_its_counts_are_not_offered_again(alone):
     """Two sums for one base, of members that differ by one, would show that one's counts."""
-    node = Alone(tmp_path, "none", *METRIC)
-    contribution, size = node.peer._contribution, node.state.dimension
-    contribution.prepare(1, node.peer.stopping.training)
-    assert contribution.offer()[size:].any()
-    contribution.spend(Spend(b"s" * 32, 1, 0), at_ms=0)
-    contribution.prepare(2, node.peer.stopping.training)
-    assert not contribution.offer()[size:].any()
+    node = alone("none", *METRIC)
+    for number, has_counts in ((1, True), (2, False)):
+        node.peer._contribution.prepare(number, node.peer.stopping.training)
+        assert node.peer._contribution.offer()[node.state.dimension :].any() == has_counts
+        spend(node, number)
 
 
-async def test_a_folder_without_a_metric_goes_on_with_its_parameters(tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-    plain, metric = (Alone(tmp_path / name, "none", *more) for name, more in (("a", ()), ("b", METRIC)))
+async def test_a_folder_without_a_metric_goes_on_with_its_parameters_and_its_endings_have_no_figure(alone):
+    plain, metric = alone("none"), prepared("none", *METRIC)
     assert "swarm_metric" not in plain.prepared.parameters
-    assert '"swarm_metric":"confusion","swarm_metric_every":1' in metric.prepared.parameters
+    assert '"swarm_metric":"confusion","swarm_metric_every":1' in metric.parameters
     assert plain.prepared.offered == plain.state.dimension
-
-
-async def test_an_ending_of_before_has_no_figure(tmp_path):
     found = SwarmFigure("auc", 0.7, 0.5, None, None, 30, 3, 4)
-    node = Alone(tmp_path, "none")
+    node = alone("none")
     ending = node.peer._ending(ended(node, np.zeros(node.state.dimension, np.float32)), found)
     assert type(ending).from_text(ending.to_text()) == ending
     text = replace(ending, swarm=None).to_text().replace(', "swarm": null', "")
@@ -191,40 +163,23 @@ async def test_an_ending_of_before_has_no_figure(tmp_path):
     assert type(ending).from_text(text) == replace(ending, swarm=None)
 
 
+SUMS = "aggregation.swarm_metric=sums"
 REFUSED = "aggregation.swarm_metric = 'sums' is refused with "
+ALONE = " has no effect without aggregation.swarm_metric; set that or leave it out"
+NO_NOISE = (
+    "privacy.mechanism = 'ldp': no noise covers the counts of your rows; allowed with 'none', 'dp-sgd', "
+    "'distributed-dp-sgd'; set aggregation.swarm_metric=none"
+)
+NOT_EXACT = "aggregation.shares = 'float', whose sums are not exact; allowed: aggregation.shares=seed or ring"
 
 
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [
-        (
-            ("aggregation.swarm_metric=sums", "privacy.mechanism=ldp"),
-            (
-                f"{REFUSED}privacy.mechanism = 'ldp': no noise covers the counts of your rows; allowed with "
-                "'none', 'dp-sgd', 'distributed-dp-sgd'; set aggregation.swarm_metric=none"
-            ),
-        ),
-        (
-            ("privacy.mechanism=dp-sgd", "privacy.metric_share=0.3"),
-            (
-                "privacy.metric_share = 0.3 has no effect without aggregation.swarm_metric; set that or "
-                "leave it out"
-            ),
-        ),
-        (
-            ("aggregation.swarm_metric=sums", "aggregation.protocol=additive", "aggregation.shares=float"),
-            (
-                f"{REFUSED}aggregation.shares = 'float', whose sums are not exact; allowed: "
-                "aggregation.shares=seed or ring"
-            ),
-        ),
-        (
-            ("aggregation.swarm_metric_every=3",),
-            (
-                "aggregation.swarm_metric_every = 3 has no effect without aggregation.swarm_metric; "
-                "set that or leave it out"
-            ),
-        ),
+        ((SUMS, "privacy.mechanism=ldp"), REFUSED + NO_NOISE),
+        ((SUMS, "aggregation.protocol=additive", "aggregation.shares=float"), REFUSED + NOT_EXACT),
+        (("privacy.mechanism=dp-sgd", "privacy.metric_share=0.3"), f"privacy.metric_share = 0.3{ALONE}"),
+        (("aggregation.swarm_metric_every=3",), f"aggregation.swarm_metric_every = 3{ALONE}"),
     ],
 )
 def test_what_cannot_be_counted_is_refused_in_one_line(overrides, told):
@@ -233,8 +188,11 @@ def test_what_cannot_be_counted_is_refused_in_one_line(overrides, told):
     assert str(caught.value) == told
 
 
-@pytest.mark.parametrize("overrides", [(), METRIC])
+NOISED = (SUMS, "aggregation.swarm_metric_every=1", "privacy.mechanism=dp-sgd", "privacy.metric_share=0.4")
+
+
+@pytest.mark.parametrize("overrides", [(), METRIC, NOISED])
 def test_a_model_file_has_all_keys_and_its_task_can_be_read_again(overrides):
     task = load_task("digits", overrides)
     kept = read_kept_task(task_table(task))
-    assert kept.aggregation == task.aggregation
+    assert (kept.aggregation, kept.privacy) == (task.aggregation, task.privacy)

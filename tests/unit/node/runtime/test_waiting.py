@@ -1,7 +1,5 @@
 """What a node reports while its swarm waits for somebody, and about models made without somebody."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +23,7 @@ from protocol.swarm.votes.obstacle import Obstacle, Stage
 from protocol.wire.messages import Link
 from tests.parts import endpoint, group, members
 from tests.unit.node.alone import ended, words
-from tests.unit.node.observe.test_health import Served
+from tests.unit.node.observe.test_health import served
 
 MADE = "who made the last model"
 FOUND = Obstacle(1, ("10.0.0.3:1", "a1b2c3d4"), MADE, Stage.WEAK, "until they are back", can_be_gone=True)
@@ -51,7 +49,7 @@ async def test_a_waiting_node_says_so_to_all_who_look(alone):
     inspector = node.peer.inspector
     owner = NodeViewSource(inspector, Journal(lambda: 0.0), Rounds(node.folder / HISTORY))
     assert (
-        (await inspector.take()).waiting == inspector.waiting_nameless == (await owner.view()).waiting == ""
+        (await inspector.take()).waiting == (await owner.view()).waiting == inspector.waiting_nameless == ""
     )
     inspector.node._watch.obstacle = FOUND
     hint = f"{TEXT}; if they are gone for good: python -m node.rejoin --out {node.folder}"
@@ -68,11 +66,11 @@ async def test_a_waiting_node_says_so_to_all_who_look(alone):
 async def test_a_supervisor_is_told_that_a_node_waits_and_no_name(alone):
     inspector = alone("none").peer.inspector
     stopping = SimpleNamespace(asked=False)
-    async with Served(missing_of(inspector, stopping), lambda: inspector.waiting_nameless) as served:
-        assert await served.ask("/healthz") == (200, {"status": "ok"})
+    async with served(missing_of(inspector, stopping), lambda: inspector.waiting_nameless) as ask:
+        assert await ask("/healthz") == (200, {"status": "ok"})
         inspector.node._watch.obstacle = FOUND
         waiting = f"waiting for 1 of 2 peers, {MADE}; until they are back"
-        assert await served.ask("/healthz") == (200, {"status": "ok", "waiting": waiting})
+        assert await ask("/healthz") == (200, {"status": "ok", "waiting": waiting})
 
 
 def told(node, event):
@@ -83,22 +81,20 @@ def told(node, event):
 async def test_a_model_that_was_made_without_somebody_is_told_loudly_and_stands_in_the_history(alone):
     node = alone("none")
     node.peer._training = node.peer._train(1)
-    action = replace(ended(node, words(node, 0.5)), without=GONE, line=replace(FIRST, anchor=1))
-    await node.peer._perform(action)
+    made = ended(node, words(node, 0.5))
+    await node.peer._perform(replace(made, without=GONE, line=replace(FIRST, anchor=1)))
     await node.peer._history.catch_up()
     (warning,) = told(node, "warning")
     assert "generation 1 was agreed WITHOUT 10.0.0.3:1, a1b2c3d4, who count as gone" in warning["text"]
-    (line,) = map(json.loads, (node.folder / HISTORY).read_text().splitlines())
+    (line,) = node.prepared.folder(node.folder).history()
     assert line["without"] == list(GONE) == told(node, "round")[0]["without"]
 
 
 async def test_one_that_was_fetched_is_told_of_too(alone):
     node = alone("none")
     made = ended(node, words(node, 0.5))
-    fetched = Healed(
-        made.group, made.sid, made.result, made.contributors, made.certificate, b"k" * 32, None, GONE
-    )
-    await node.peer._perform(fetched)
+    fetched = (made.group, made.sid, made.result, made.contributors, made.certificate, b"k" * 32, None, GONE)
+    await node.peer._perform(Healed(*fetched))
     assert len(told(node, "warning")) == 1
 
 

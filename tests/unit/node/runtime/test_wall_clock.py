@@ -15,7 +15,7 @@ class Clocks:
         self.wall_s = self.asleep_s = 0.0
         self.clock = Clock(lambda: 50.0, lambda: 1e9 + self.wall_s, lambda: 70.0 + self.asleep_s)
 
-    def move(self, wall_s, asleep_s=0.0):
+    def move(self, wall_s, asleep_s):
         self.wall_s, self.asleep_s = wall_s, asleep_s
 
 
@@ -47,10 +47,6 @@ async def told_of(clocks, *moves):
         watching.cancel()
 
 
-@pytest.mark.parametrize("by_s", [600.0, -100.0])
-async def test_a_clock_that_is_set_is_told_of_once(clocks, by_s):
-    assert await told_of(clocks, by_s) == (by_s, 0.0)
-
-
-async def test_a_machine_that_slept_says_for_how_long(clocks):
-    assert await told_of(clocks, 3600.0, 3600.0) == (3600.0, 3600.0)
+@pytest.mark.parametrize(("by_s", "asleep_s"), [(600.0, 0.0), (-100.0, 0.0), (3600.0, 3600.0)])
+async def test_a_clock_that_is_set_and_a_machine_that_slept_are_told_of_once(clocks, by_s, asleep_s):
+    assert await told_of(clocks, by_s, asleep_s) == (by_s, asleep_s)

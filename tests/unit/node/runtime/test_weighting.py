@@ -1,57 +1,28 @@
 """Weights by samples: applied before the mechanism, summed behind the vector, divided alike by all."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from node.runtime.weighting import BySamples, Uniform, make_weighting
 from node.task.load import load_task
-from protocol.aggregation.additive.shares import ShareSettings
 from protocol.wire.limits import MAX_MEMBERS
+from tests.unit.node.sums import mean_of
 
 CAP = 200
 WEIGHTED = ("aggregation.weighting=samples", f"aggregation.sample_cap={CAP}")
-
-
-def summed(vectors, kind="ring", bound=4.0, seed=0):
-    """Returns the result of a group's session: the mean of its members' words."""
-    shares = ShareSettings(kind, bound, 100.0).for_group(len(vectors))
-    total = shares.empty(len(vectors[0]))
-    for number, vector in enumerate(vectors):
-        encoded, clipped = shares.encode(vector, bytes([seed, number]) * 16)
-        assert clipped == 0
-        shares.add(total, 0, encoded.tobytes())
-    return shares.decode(total)
 
 
 def aggregated(rows, progress, bound=4.0, cap=CAP):
     """Returns (the mean that each member computes, the exact weighted mean)."""
     members = [BySamples(count, cap, bound) for count in rows]
     offers = [one.with_slots(one.weighed(mine)) for one, mine in zip(members, progress, strict=True)]
-    means = [one.mean(summed(offers, bound=bound).copy()) for one in members]
+    means = [one.mean(mean_of(offers, bound).copy()) for one in members]
     weights = np.minimum(np.array(rows) / cap, 1)
     return means, weights @ np.array(progress, dtype=np.float64) / weights.sum()
 
 
 def progress_of(count, dimension=7, scale=0.5):
     return list(np.random.default_rng(3).uniform(-scale, scale, (count, dimension)).astype(np.float32))
-
-
-def test_uniform_changes_nothing():
-    uniform, vector = Uniform(), np.arange(3, dtype=np.float32)
-    assert uniform.slots == 0
-    assert uniform.weighed(vector) is vector
-    assert uniform.with_slots(vector) is vector
-    assert uniform.offers(vector) is vector
-    assert uniform.mean(vector) is vector
-    assert uniform.words == {}
-
-
-def test_a_task_says_which():
-    plain, weighted = load_task("digits", []).aggregation, load_task("digits", WEIGHTED).aggregation
-    assert isinstance(make_weighting(plain, 100, 4.0), Uniform)
-    assert make_weighting(weighted, 100, 4.0) == BySamples(100, CAP, 4.0)
 
 
 @pytest.mark.parametrize(("rows", "weight"), [(1, 1 / CAP), (50, 0.25), (CAP, 1.0), (CAP + 1, 1.0)])
@@ -101,16 +72,23 @@ def test_weights_that_honest_members_do_not_have_make_no_mean(liar):
         assert member.mean(np.float32([0.5, total])) is None
 
 
-def test_a_mean_of_offers_is_known_before_it_is_divided():
+def test_a_mean_of_offers_is_known_before_it_is_divided_and_the_owner_reads_what_leaves():
     """What mechanisms learn from: the plain mean of the offers."""
     one = BySamples(CAP // 2, CAP, 4.0)
     words = np.float32([0.25, 0.5, 2.0])
     assert one.offers(words).tolist() == [0.25, 0.5]
     assert one.mean(words).tolist() == [0.5, 1.0]
-
-
-def test_the_owner_reads_what_leaves():
-    (told,) = BySamples(50, CAP, 4.0).words.values()
+    (told,) = one.words.values()
     assert told.startswith(
-        "min(rows / 200, 1) = 0.25; the number of rows leaves this node only inside the sum"
+        "min(rows / 200, 1) = 0.5; the number of rows leaves this node only inside the sum"
     )
+
+
+def test_a_task_says_which():
+    plain, weighted = (load_task("digits", more).aggregation for more in ((), WEIGHTED))
+    assert make_weighting(weighted, 100, 4.0) == BySamples(100, CAP, 4.0)
+    uniform, vector = make_weighting(plain, 100, 4.0), np.arange(3, dtype=np.float32)
+    assert isinstance(uniform, Uniform)
+    for changes_nothing in (uniform.weighed, uniform.with_slots, uniform.offers, uniform.mean):
+        assert changes_nothing(vector) is vector
+    assert (uniform.slots, uniform.words) == (0, {})

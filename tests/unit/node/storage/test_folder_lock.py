@@ -1,7 +1,5 @@
 """A run's folder: what a failed start removes, what a kill leaves, and files that are whole."""
 
-from __future__ import annotations
-
 import io
 import os
 
@@ -31,15 +29,12 @@ def begun(out) -> Lock:
     return lock
 
 
-def test_a_start_that_fails_leaves_the_key_alone(tmp_path):
+def test_a_start_that_fails_leaves_the_key_alone_and_a_folder_that_was_there_before_as_it_is(tmp_path):
     begun(tmp_path / "out").undo()
     assert names(tmp_path / "out") == {"node.key"}
-
-
-def test_a_folder_that_was_there_before_is_left_as_it_is(tmp_path):
-    (tmp_path / "out").mkdir()
-    begun(tmp_path / "out").undo()
-    assert names(tmp_path / "out") == {"lock", "node.key", "state.db", "page.token", "vectors"}
+    (tmp_path / "there").mkdir()
+    begun(tmp_path / "there").undo()
+    assert names(tmp_path / "there") == {"lock", "node.key", "state.db", "page.token", "vectors"}
 
 
 @pytest.mark.parametrize("why", ["offered", "a round ended"])
@@ -72,14 +67,11 @@ def test_a_node_that_is_refused_after_an_offer_keeps_what_it_has_spent(tmp_path,
     assert (out / "node.key").exists()
 
 
-def test_a_folder_with_files_of_others_is_new(tmp_path):
+def test_a_folder_with_files_of_others_is_new_but_not_with_a_log_of_a_database_that_is_missing(tmp_path):
     for name in ("notes.txt", "a.csv", "node.key", "page.token", "lock", "predictions.csv"):
         (tmp_path / name).touch()
     for has_key in (True, False):
         check_folder(tmp_path, tmp_path / "node.key", has_key=has_key)
-
-
-def test_a_log_of_the_database_without_it_is_refused(tmp_path):
     (tmp_path / "state.db-wal").touch()
     with pytest.raises(ConfigError, match=r"has state\.db-wal, but its state\.db is missing"):
         check_folder(tmp_path, tmp_path / "node.key", has_key=True)
@@ -104,7 +96,7 @@ def test_half_a_key_beside_its_place_is_taken_away(tmp_path):
     tidy_folder(tmp_path, tmp_path / "nowhere" / "key")
 
 
-def test_a_write_that_fails_leaves_the_file_before_and_nothing_else(tmp_path):
+def test_a_write_that_fails_leaves_the_file_before_and_a_new_file_replaces_none(tmp_path):
     """As on a full disk: half of the new file is removed at once, not at the next start."""
     path = tmp_path / "summary.json"
     path.write_text("before")
@@ -116,14 +108,11 @@ def test_a_write_that_fails_leaves_the_file_before_and_nothing_else(tmp_path):
     with pytest.raises(OSError, match="No space"):
         replace_file(path, parts(), durable=True)
     assert (names(tmp_path), path.read_text()) == ({"summary.json"}, "before")
-
-
-def test_a_new_file_replaces_none(tmp_path):
     path = tmp_path / "node.key"
     new_file(path, b"one")
     with pytest.raises(FileExistsError):
         new_file(path, b"two")
-    assert (names(tmp_path), path.read_bytes()) == ({"node.key"}, b"one")
+    assert (names(tmp_path), path.read_bytes()) == ({"summary.json", "node.key"}, b"one")
 
 
 def test_a_file_system_without_second_names_will_do(tmp_path, monkeypatch):

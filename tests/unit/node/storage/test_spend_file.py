@@ -1,10 +1,9 @@
 """What a key has spent: line by line, whose line it is, and what a kill or a disk does to the file."""
 
-from __future__ import annotations
-
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -26,7 +25,8 @@ def spend_file(folder, key=KEY, task="ward") -> SpendFile:
 
 def test_what_was_added_is_read_and_only_its_owner_reads_it(tmp_path):
     file = spend_file(tmp_path)
-    assert file.charges() == {}
+    file.add(())
+    assert (list(tmp_path.iterdir()), file.charges()) == ([], {})
     file.add((charge(1), charge(2)))
     spend_file(tmp_path).add((charge(3),))
     assert list(spend_file(tmp_path).charges().values()) == [charge(1), charge(2), charge(3)]
@@ -34,21 +34,13 @@ def test_what_was_added_is_read_and_only_its_owner_reads_it(tmp_path):
     assert file.path == tmp_path / "node.key.spent"
 
 
-def test_nothing_to_add_makes_no_file(tmp_path):
-    spend_file(tmp_path).add(())
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_each_key_and_task_has_lines_of_its_own(tmp_path):
+def test_each_key_and_task_has_lines_of_its_own_beside_the_key_itself(tmp_path):
     for number, (key, task) in enumerate([(KEY, "ward"), (OTHER, "ward"), (KEY, "agreement on ward")]):
         spend_file(tmp_path, key, task).add((charge(number),))
     assert list(spend_file(tmp_path).charges().values()) == [charge(0)]
     assert list(spend_file(tmp_path, OTHER).charges().values()) == [charge(1)]
     assert list(spend_file(tmp_path, task="agreement on ward").charges().values()) == [charge(2)]
     assert spend_file(tmp_path, task="another").charges() == {}
-
-
-def test_it_lies_beside_the_key_itself_not_beside_a_link_to_it(tmp_path):
     (tmp_path / "safe").mkdir()
     (tmp_path / "safe" / "key").touch()
     (tmp_path / "node.key").symlink_to(tmp_path / "safe" / "key")
@@ -89,31 +81,25 @@ def test_a_changed_byte_anywhere_is_refused_in_a_line_whoever_it_is_of(tmp_path)
         ), place
 
 
-@pytest.mark.parametrize("what", ["folder", "pipe"])
-def test_what_is_no_file_is_refused(tmp_path, what):
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_what_is_no_file_is_refused(tmp_path, make):
     file = spend_file(tmp_path)
-    if what == "folder":
-        file.path.mkdir()
-    else:
-        os.mkfifo(file.path)
+    make(file.path)
     with pytest.raises(ConfigError, match=r"node\.key\.spent, what this key has spent, cannot be read: "):
         file.charges()
 
 
-def test_a_disk_that_takes_no_line_is_told_and_nothing_is_offered(tmp_path):
-    file = spend_file(tmp_path / "gone")
-    with pytest.raises(UserError, match="cannot be written: No such file or directory; nothing was offered"):
-        file.add((charge(1),))
-
-
 def test_what_can_not_be_written_is_refused_before_there_is_something_to_write(tmp_path):
     spend_file(tmp_path).check_writable()
+    file = spend_file(tmp_path / "gone")
     with pytest.raises(ConfigError) as caught:
-        spend_file(tmp_path / "gone").check_writable()
+        file.check_writable()
     assert str(caught.value) == (
         f"{tmp_path / 'gone'} cannot be written: node.key.spent is kept there, what this key has spent; "
         "give this user the right to it, or name another --key"
     )
+    with pytest.raises(UserError, match="cannot be written: No such file or directory; nothing was offered"):
+        file.add((charge(1),))
 
 
 def test_two_that_write_at_once_lose_no_line(tmp_path):

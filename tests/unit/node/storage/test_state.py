@@ -1,12 +1,11 @@
 """What survives: every step is whole, nothing spent is fresh again, and the folder names its owner."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sqlite3
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,54 +81,9 @@ def kept(state: State, new: Base) -> Kept:
     return Kept(Group((), 0, bytes(32), signature=bytes(64)), state.base, Certificate(new.sid, (header,)))
 
 
-def test_a_new_folder_begins_with_the_initial_model(tmp_path):
-    state = opened(tmp_path)
-    assert (state.round, state.base.generation, state.spent, state.fresh) == (0, 0, None, None)
-    assert np.array_equal(state.working, vector(0))
-
-
-def test_what_was_trained_is_there_after_a_restart(tmp_path):
-    state = opened(tmp_path)
-    state.trained(vector(2), ())
-    state = reopened(state, tmp_path)
-    assert np.array_equal(state.fresh, vector(2))
-    assert np.array_equal(state.working, vector(2))
-
-
-def test_spending_moves_fresh_to_spent_and_writes_the_ledger_in_one_step(tmp_path):
-    state = opened(tmp_path)
-    state.trained(vector(2), ())
-    state.spend(b"s" * 32, 1, 0, 1000, NOTHING)
-    state = reopened(state, tmp_path)
-    assert state.fresh is None
-    assert np.array_equal(state.spent, vector(2))
-    assert state.offers == 1
-    assert np.array_equal(state.working, vector(2))
-
-
-def test_a_second_failed_offer_adds_to_what_is_spent(tmp_path):
-    state = opened(tmp_path)
-    for number in (1, 2):
-        state.trained(vector(number), ())
-        state.spend(bytes([number]) * 32, number, 0, 1000, NOTHING)
-    state = reopened(state, tmp_path)
-    assert np.array_equal(state.spent, vector(3))
-    assert state.offers == 2
-
-
-def test_nothing_is_spent_twice_in_one_session(tmp_path):
-    state = opened(tmp_path)
-    state.trained(vector(1), ())
-    state.spend(b"s" * 32, 1, 0, 1000, NOTHING)
-    state.trained(vector(4), ())
-    with pytest.raises(sqlite3.IntegrityError):
-        state.spend(b"s" * 32, 1, 0, 1000, NOTHING)
-    state = reopened(state, tmp_path)
-    assert np.array_equal(state.fresh, vector(4)), "a step that failed has changed nothing"
-    assert np.array_equal(state.spent, vector(1))
-
-
-# the privacy of what is spent
+@pytest.fixture
+def state(tmp_path) -> State:
+    return opened(tmp_path)
 
 
 def receipt(*events: Event, epsilon: float = 0.5, memory=((1.5, 2.0), (3.25,))) -> Receipt:
@@ -145,93 +99,108 @@ def private_parts(state: State) -> tuple[object, ...]:
     return state.ledger, state.pending, state.memory
 
 
-def test_a_new_folder_has_spent_and_remembers_nothing(tmp_path):
-    assert private_parts(opened(tmp_path)) == (Ledger(()), (), ())
+@contextmanager
+def database_of(folder) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as database:
+        yield database
 
 
-def test_what_training_cost_is_there_after_a_restart(tmp_path):
-    state = opened(tmp_path)
+def failing(state: State, table: str, when: str = "") -> None:
+    """Makes the disk fail as a row of this table is written."""
+    trigger = (
+        f"create trigger full before insert on {table} {when} begin select raise(abort, 'disk full'); end"
+    )
+    state._database._connection.execute(trigger)
+
+
+disk_full = pytest.raises(sqlite3.IntegrityError, match="disk full")
+
+
+def vectors_in(folder) -> list[Path]:
+    return list((folder / "vectors").iterdir())
+
+
+def test_a_new_folder_begins_with_the_initial_model_and_has_spent_nothing(state, tmp_path):
+    assert (state.round, state.base.generation, state.spent, state.fresh) == (0, 0, None, None)
+    assert np.array_equal(state.working, vector(0))
+    assert private_parts(state) == (Ledger(()), (), ())
+    with pytest.raises(RuntimeError):
+        state.spend(b"s" * 32, 1, 0, 1000, NOTHING)
+    state.without_gate()
+    state.adopt(base(1, 5), vector(5), 1, None, ())
+    with database_of(tmp_path) as database:
+        names = {name for (name,) in database.execute("select name from fact")}
+    assert not names & {"judged", "good"}
+
+
+def test_what_was_trained_and_spent_is_there_after_a_restart(state, tmp_path):
     state.trained(vector(2), (STEPS, RELEASE, Pure(0.5)))
-    assert private_parts(reopened(state, tmp_path)) == (Ledger(()), (STEPS, RELEASE, Pure(0.5)), ())
-
-
-def test_the_charge_and_the_memory_are_there_after_a_restart_and_nothing_pends(tmp_path):
-    state = opened(tmp_path)
-    charged(state, 1, receipt(STEPS, RELEASE), pending=(STEPS,))
-    expected = (Ledger.of((STEPS, RELEASE)), (), ((1.5, 2.0), (3.25,)))
-    assert private_parts(state) == expected
-    assert private_parts(reopened(state, tmp_path)) == expected
-
-
-def test_the_ledger_adds_up_over_offers_and_restarts(tmp_path):
-    state = opened(tmp_path)
-    charged(state, 1, receipt(STEPS, RELEASE))
     state = reopened(state, tmp_path)
+    assert np.array_equal(state.fresh, vector(2))
+    assert np.array_equal(state.working, vector(2))
+    assert private_parts(state) == (Ledger(()), (STEPS, RELEASE, Pure(0.5)), ())
+    state.spend(b"s" * 32, 1, 0, 1000, NOTHING)
+    state = reopened(state, tmp_path)
+    assert (state.fresh, state.offers) == (None, 1)
+    assert np.array_equal(state.spent, vector(2))
+    assert np.array_equal(state.working, vector(2))
+    charged(state, 1, NOTHING)
+    state = reopened(state, tmp_path)
+    assert np.array_equal(state.spent, vector(3)), "a second failed offer adds to what is spent"
+    assert state.offers == 2
+
+
+def test_a_charge_that_fails_as_a_second_one_in_a_session_does_changes_nothing(state, tmp_path):
+    charged(state, 1, receipt(RELEASE))
+    state.trained(vector(4), (STEPS,))
+    with pytest.raises(sqlite3.IntegrityError):
+        state.spend(bytes([1]) * 32, 2, 0, 1000, receipt(STEPS, RELEASE, memory=((9.0,),)))
+    for _ in range(2):
+        assert private_parts(state) == (Ledger.of((RELEASE,)), (STEPS,), ((1.5, 2.0), (3.25,)))
+        assert np.array_equal(state.fresh, vector(4))
+        assert np.array_equal(state.spent, vector(1))
+        state = reopened(state, tmp_path)
+
+
+def test_each_offer_adds_to_the_ledger_and_has_a_row_with_its_events_and_the_total_so_far(state, tmp_path):
+    charged(state, 1, receipt(STEPS, RELEASE), pending=(STEPS,))
+    for _ in range(2):
+        assert private_parts(state) == (Ledger.of((STEPS, RELEASE)), (), ((1.5, 2.0), (3.25,)))
+        state = reopened(state, tmp_path)
     charged(state, 2, receipt(STEPS, STEPS, RELEASE, epsilon=0.75))
-    assert state.ledger == Ledger.of((STEPS,) * 3 + (RELEASE,) * 2)
-    assert reopened(state, tmp_path).ledger == Ledger.of((STEPS,) * 3 + (RELEASE,) * 2)
-
-
-def test_each_offer_has_a_row_with_its_events_and_the_total_so_far(tmp_path):
-    state = opened(tmp_path)
-    charged(state, 1, receipt(STEPS, RELEASE))
-    charged(state, 2, receipt(RELEASE, epsilon=0.75))
     charged(state, 3, NOTHING)
-    state.close()
-    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
+    for _ in range(2):
+        assert state.ledger == Ledger.of((STEPS,) * 3 + (RELEASE,) * 2)
+        state = reopened(state, tmp_path)
+    with database_of(tmp_path) as database:
         rows = database.execute("select round, events, epsilon, delta from ledger order by round").fetchall()
     assert [(number, len(events.splitlines()), *cost) for number, events, *cost in rows] == [
-        *((1, 2, 0.5, 1e-5), (2, 1, 0.75, 1e-5), (3, 0, None, None))
+        *((1, 2, 0.5, 1e-5), (2, 3, 0.75, 1e-5), (3, 0, None, None))
     ]
 
 
-def test_a_charge_that_fails_leaves_ledger_memory_and_what_pends_as_they_were(tmp_path):
-    state = opened(tmp_path)
-    charged(state, 1, receipt(RELEASE))
-    state.trained(vector(4), (STEPS,))
-    before = private_parts(state)
-    with pytest.raises(sqlite3.IntegrityError):
-        state.spend(bytes([1]) * 32, 2, 0, 1000, receipt(STEPS, RELEASE, memory=((9.0,),)))
-    assert private_parts(state) == before == (Ledger.of((RELEASE,)), (STEPS,), ((1.5, 2.0), (3.25,)))
-    assert private_parts(reopened(state, tmp_path)) == before
-
-
-def test_a_new_base_brings_its_memory_and_leaves_what_pends(tmp_path):
-    state = opened(tmp_path)
-    charged(state, 1, receipt(RELEASE))
-    state.trained(vector(4), (STEPS,))
-    state.adopt(base(1, 5), vector(5), 1, None, ((7.0,),))
-    expected = (Ledger.of((RELEASE,)), (STEPS,), ((7.0,),))
-    assert private_parts(state) == expected
-    assert private_parts(reopened(state, tmp_path)) == expected
-
-
-def test_a_round_without_an_aggregate_leaves_ledger_and_memory(tmp_path):
-    state = opened(tmp_path)
-    charged(state, 1, receipt(RELEASE))
-    before = private_parts(state)
-    state.fell_back(ending(1))
-    assert private_parts(reopened(state, tmp_path)) == before
-
-
-def test_how_a_round_ended_is_stored_with_its_number_until_the_next_one_has_ended(tmp_path):
+def test_how_a_round_ended_is_stored_with_its_number_until_the_next_one_has_ended(state, tmp_path):
     """If the process is killed, its line of history is made from this."""
-    state = reopened(opened(tmp_path), tmp_path)
     assert (state.round, state.ending) == (0, None)
+    charged(state, 1, receipt(RELEASE))
+    before = private_parts(state)
     state.fell_back(ending(1))
     state = reopened(state, tmp_path)
-    assert (state.round, state.ending) == (1, ending(1))
-    state.adopt(base(1, 5), vector(5), 1, None, ())  # a fetched base ends no round
-    state = reopened(state, tmp_path)
-    assert (state.round, state.ending) == (1, ending(1))
+    assert (state.round, state.ending, private_parts(state)) == (1, ending(1), before)
+    state.trained(vector(4), (STEPS,))
+    state.adopt(base(1, 5), vector(5), 1, None, ((7.0,),))  # a fetched base ends no round
+    for _ in range(2):
+        assert (state.round, state.ending) == (1, ending(1))
+        assert private_parts(state) == (Ledger.of((RELEASE,)), (STEPS,), ((7.0,),))
+        state = reopened(state, tmp_path)
     state.adopt(base(2, 6), vector(6), ending(2, "aggregated"), None, ())
     state = reopened(state, tmp_path)
     assert (state.round, state.ending, state.base.generation) == (2, ending(2, "aggregated"), 2)
 
 
-def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path):
-    opened(tmp_path).close()
-    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as database:
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(state, tmp_path):
+    state.close()
+    with database_of(tmp_path) as database:
         database.execute("pragma user_version = 7")
     with pytest.raises(ConfigError) as caught:
         opened(tmp_path)
@@ -240,20 +209,32 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path):
         "up to 4): install that version, or name another --out"
     )
     assert caught.value.status == 2
-    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
+    with database_of(tmp_path) as database:
         assert database.execute("pragma user_version").fetchone() == (7,)
 
 
-def test_a_database_from_before_there_were_versions_is_refused(tmp_path):
-    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
+def test_what_is_no_database_of_a_node_is_refused(tmp_path):
+    def refused(line: str) -> None:
+        with pytest.raises(UserError, match=line):
+            opened(tmp_path)
+        (tmp_path / "state.db").unlink()
+
+    for text in (b"", b"x" * 5000):
+        (tmp_path / "state.db").write_bytes(text)
+        refused("knows what was spent: put the newest copy back")
+    with database_of(tmp_path) as database:
+        database.execute("pragma journal_mode = wal")
+    refused("is empty, and it knows what was spent")
+    (tmp_path / "state.db").write_bytes(b"this is not a database, and it is long enough" * 100)
+    refused(r"state\.db cannot be used")
+    with database_of(tmp_path) as database:
         database.execute("create table ledger (sid blob primary key, epsilon real)")
-    with pytest.raises(ConfigError, match="another version"):
-        opened(tmp_path)
+    refused("another version")
 
 
 def of_version_2(folder) -> None:
     """Turns a folder into one of version 2, without anchors, lines and votes."""
-    with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as database:
+    with database_of(folder) as database:
         for name in ("base", "previous"):
             (packed,) = database.execute("select value from fact where name = ?", (name,)).fetchone()
             if packed is not None:
@@ -264,62 +245,52 @@ def of_version_2(folder) -> None:
         database.execute("pragma user_version = 2")
 
 
-def of_version_1(folder) -> None:
+def of_version_1(folder, facts: str = "name in ('key', 'epoch')") -> None:
     """Turns a folder into one of version 1, which does not name its owner either."""
     of_version_2(folder)
-    with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as database:
-        database.execute("delete from fact where name in ('key', 'epoch')")
+    with database_of(folder) as database:
+        database.execute(f"delete from fact where {facts}")
         database.execute("pragma user_version = 1")
 
 
-def test_a_folder_of_version_1_is_taken_over_with_what_it_has(tmp_path):
-    state = opened(tmp_path)
+def test_a_folder_of_version_1_is_taken_over_with_what_it_has(state, tmp_path):
     charged(state, 1, receipt(STEPS, RELEASE))
     state.adopt(base(1, 5), vector(5), 1, None, ())
     state.close()
     of_version_1(tmp_path)
     for epoch in (1, 2):
         state = opened(tmp_path)
-        assert (state.base, state.ledger, state.begin_epoch()) == (
-            replace(base(1, 5), anchor=1),
-            Ledger.of((STEPS, RELEASE)),
-            epoch,
-        )
+        assert (state.base, state.ledger) == (replace(base(1, 5), anchor=1), Ledger.of((STEPS, RELEASE)))
+        assert state.begin_epoch() == epoch
         state.close()
     with pytest.raises(ConfigError, match="belongs to the key"):
         opened(tmp_path, key=b"q" * 32)
 
 
-def test_a_folder_of_version_2_is_taken_over_its_bases_as_anchors(tmp_path):
-    state = opened(tmp_path)
+def test_a_folder_of_version_2_is_taken_over_its_bases_as_anchors(state, tmp_path):
     state.adopt(base(1, 5), vector(5), 1, kept(state, base(1, 5)), ())
     state.adopt(base(2, 6), vector(6), 2, None, ())
     epoch = state.begin_epoch()
     state.close()
     of_version_2(tmp_path)
     state = opened(tmp_path)
-    assert (state.base, state.previous) == (
-        replace(base(2, 6), anchor=2),
-        replace(base(1, 5), anchor=1),
-    )
+    assert (state.base, state.previous) == (replace(base(2, 6), anchor=2), replace(base(1, 5), anchor=1))
     assert (state.line, state.votes, state.sessions) == (FIRST, {}, {})
     assert state.begin_epoch() == epoch + 1
     assert reopened(state, tmp_path).base.is_strong
 
 
-def test_a_folder_of_version_1_that_was_killed_before_it_said_anything_begins(tmp_path):
-    opened(tmp_path).close()
-    of_version_1(tmp_path)
-    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as database:
-        database.execute("delete from fact")
+def test_a_folder_of_version_1_that_was_killed_before_it_said_anything_begins(state, tmp_path):
+    state.close()
+    of_version_1(tmp_path, facts="true")
     state = opened(tmp_path)
     assert (state.round, state.base.generation, state.begin_epoch()) == (0, 0, 1)
     assert np.array_equal(state.working, vector(0))
 
 
 @pytest.mark.parametrize("summary", ['{"key": "%s"}' % ("71" * 32), "[]", "{", '{"key": 1}'])
-def test_a_summary_tells_whose_a_folder_of_version_1_is(tmp_path, summary):
-    opened(tmp_path).close()
+def test_a_summary_tells_whose_a_folder_of_version_1_is(state, tmp_path, summary):
+    state.close()
     of_version_1(tmp_path)
     (tmp_path / "summary.json").write_text(summary)
     if "7171" in summary:
@@ -328,68 +299,34 @@ def test_a_summary_tells_whose_a_folder_of_version_1_is(tmp_path, summary):
     opened(tmp_path, key=b"q" * 32).close()
 
 
-def test_a_database_without_tables_is_refused(tmp_path):
-    for text in (b"", b"x" * 5000):
-        (tmp_path / "state.db").write_bytes(text)
-        with pytest.raises(ConfigError, match="knows what was spent: put the newest copy back"):
-            opened(tmp_path)
-    (tmp_path / "state.db").unlink()
-    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
-        database.execute("pragma journal_mode = wal")
-    with pytest.raises(ConfigError, match="is empty, and it knows what was spent"):
-        opened(tmp_path)
-
-
-# what else
-
-
-def test_spending_nothing_is_refused(tmp_path):
-    with pytest.raises(RuntimeError):
-        opened(tmp_path).spend(b"s" * 32, 1, 0, 1000, NOTHING)
-
-
-def test_an_aggregate_replaces_base_and_spent_and_keeps_the_base_before(tmp_path):
-    state = opened(tmp_path)
+def test_an_aggregate_replaces_base_and_spent_and_keeps_fresh_progress_and_the_base_before(state, tmp_path):
     initial = state.base
-    state.trained(vector(1), ())
-    state.spend(b"s" * 32, 1, 0, 1000, NOTHING)
+    charged(state, 1, NOTHING)
+    state.trained(vector(3), ())
     new = base(1, 5)
     state.adopt(new, vector(5), 1, kept(state, new), ())
     state = reopened(state, tmp_path)
     assert (state.base, state.previous, state.round, state.spent) == (new, initial, 1, None)
     assert np.array_equal(state.base_vector, vector(5))
+    assert np.array_equal(state.working, vector(8))
     assert np.array_equal(state.vector_of(initial), vector(0))
     assert bytes(state.base_piece(initial.digest, 0)) == vector(0).tobytes()
     assert bytes(state.base_piece(new.digest, 0)) == vector(5).tobytes()
-    assert state.base_piece(b"?" * 32, 0) is None
-    assert state.base_piece(new.digest, 1) is None
+    assert state.base_piece(b"?" * 32, 0) is state.base_piece(new.digest, 1) is None
     assert list(state.past) == [new.sid]
 
 
-def test_fresh_progress_survives_a_new_base(tmp_path):
-    state = opened(tmp_path)
-    state.trained(vector(3), ())
-    state.adopt(base(1, 5), vector(5), 0, None, ())
-    state = reopened(state, tmp_path)
-    assert np.array_equal(state.working, vector(8))
-
-
-def test_certificates_are_kept_for_two_generations(tmp_path):
-    state = opened(tmp_path)
+def test_certificates_are_kept_for_two_generations(state, tmp_path):
     for generation in (1, 2, 3):
         new = base(generation, generation)
-        part = Sum(new.sid, b"k" * 32, bytes(32), (), bytes(64), 0, b"payload")
-        state.keep_parts((part,))
+        state.keep_parts((Sum(new.sid, b"k" * 32, bytes(32), (), bytes(64), 0, b"payload"),))
         state.adopt(new, vector(generation), generation, kept(state, new), ())
     assert state.kept_part(base(3, 3).sid, b"k" * 32, 0) == b"payload"
     assert state.kept_part(base(1, 1).sid, b"k" * 32, 0) is None
+    assert len(vectors_in(tmp_path)) == 2, "vectors that nothing names are deleted"
     state = reopened(state, tmp_path)
     assert list(state.sessions) == [base(generation, generation).sid for generation in (2, 3)]
     assert len(state.sessions) == KEPT_SESSIONS
-
-
-def total(sid: bytes, index: int, payload: bytes) -> TotalPiece:
-    return TotalPiece(sid, index, payload)
 
 
 def result(sid: bytes) -> ResultCertificate:
@@ -403,156 +340,135 @@ def result(sid: bytes) -> ResultCertificate:
 def masked_session(state: State, generation: int = 1) -> Base:
     """Makes a base from a masked session of two chunks; the first one was stored twice."""
     new = base(generation, generation)
-    state.keep_parts((total(new.sid, 0, b"earlier, and longer"), total(new.sid, 1, b"two")))
-    state.keep_parts((total(new.sid, 0, b"one"),))
-    proof = Kept(Group((), 0, bytes(32), signature=bytes(64)), state.base, result(new.sid))
+    state.keep_parts((TotalPiece(new.sid, 0, b"earlier, and longer"), TotalPiece(new.sid, 1, b"two")))
+    state.keep_parts((TotalPiece(new.sid, 0, b"one"),))
+    proof = replace(kept(state, new), certificate=result(new.sid))
     state.adopt(new, vector(generation), generation, proof, ())
     return new
 
 
-def test_a_certificate_of_a_masked_session_is_there_after_a_restart_and_served(tmp_path):
-    state = opened(tmp_path)
+def piece_of(state: State, sid: bytes, index: int, of: bytes = NOBODY):
+    return answer(state, PieceRequest(sid, of, index, b"q" * 32))
+
+
+def test_a_certificate_of_a_masked_session_is_there_after_a_restart_and_served(state, tmp_path):
     sid = masked_session(state).sid
     for _ in range(2):
         assert state.sessions[sid].certificate == result(sid)
         assert state.past[sid].base.generation == 0
         assert answer(state, CertificateRequest(sid, b"k" * 32)) == result(sid)
-        served = [answer(state, PieceRequest(sid, NOBODY, index, b"k" * 32)) for index in (0, 1, 2)]
-        assert served == [total(sid, 0, b"one"), total(sid, 1, b"two"), None]
-        assert answer(state, PieceRequest(sid, b"k" * 32, 0, b"k" * 32)) is None, "nobody's sum of its own"
+        served = [piece_of(state, sid, index) for index in (0, 1, 2)]
+        assert served == [TotalPiece(sid, 0, b"one"), TotalPiece(sid, 1, b"two"), None]
+        assert piece_of(state, sid, 0, of=b"k" * 32) is None, "nobody's sum of its own"
         state = reopened(state, tmp_path)
 
 
-def test_a_folder_of_version_3_keeps_its_model_and_drops_messages_that_nothing_reads_any_more(tmp_path):
-    state = opened(tmp_path)
+def test_a_folder_of_version_3_keeps_its_model_and_drops_messages_that_nothing_reads(state, tmp_path):
     held = masked_session(state)
     state.close()
-    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
+    with database_of(tmp_path) as database:
         database.execute("update session set frame = x'00', certificate = x'00'")
         database.execute("insert into vote values (zeroblob(32), 0, x'00', x'00', x'00', null)")
         database.execute("update fact set value = x'c1' where name = 'line'")
         database.execute("pragma user_version = 3")
-        database.commit()
     state = opened(tmp_path)
-
     assert (state.base.digest, state.base.generation) == (held.digest, held.generation)
     assert state.base.is_strong
     assert (state.sessions, state.votes) == ({}, {})
     assert reopened(state, tmp_path).base == state.base
 
 
-def test_pieces_of_a_sum_are_served_under_their_senders_header(tmp_path):
-    state = opened(tmp_path)
+def test_pieces_of_a_sum_are_served_under_their_senders_header_and_totals_before_all_is_there(
+    state, tmp_path
+):
     new = base(1, 1)
     header = Sum(new.sid, b"k" * 32, bytes(32), (bytes(32), bytes(32)), bytes(64))
     pieces = [replace(header, index=index, payload=b"p" * (index + 1)) for index in (0, 1)]
     for part in reversed(pieces):
         state.keep_parts((part,))
-    proof = Kept(Group((), 0, bytes(32), signature=bytes(64)), state.base, Certificate(new.sid, (header,)))
-    state.adopt(new, vector(1), 1, proof, ())
+    state.adopt(new, vector(1), 1, replace(kept(state, new), certificate=Certificate(new.sid, (header,))), ())
     state = reopened(state, tmp_path)
-    assert [answer(state, PieceRequest(new.sid, b"k" * 32, index, b"q" * 32)) for index in (0, 1)] == pieces
-    assert answer(state, PieceRequest(new.sid, NOBODY, 0, b"q" * 32)) is None
-    assert answer(state, PieceRequest(new.sid, b"k" * 32, 2, b"q" * 32)) is None
-    assert answer(state, PieceRequest(new.sid, b"q" * 32, 0, b"q" * 32)) is None
-    assert answer(state, CertificateRequest(b"n" * 32, b"q" * 32)) is None
+    assert [piece_of(state, new.sid, index, of=b"k" * 32) for index in (0, 1, 2)] == [*pieces, None]
+    assert piece_of(state, new.sid, 0) is piece_of(state, new.sid, 0, of=b"q" * 32) is None
+    sid = b"u" * 32  # of a session that still runs; a piece that a kill cut off does not count
+    state.keep_parts((TotalPiece(sid, 1, b"chunk"),))
+    state.keep_parts((TotalPiece(sid, 0, b""),))
+    assert [piece_of(state, sid, index) for index in (0, 1, 2)] == [None, TotalPiece(sid, 1, b"chunk"), None]
+    assert answer(state, CertificateRequest(sid, b"q" * 32)) is None
+    assert state.kept_part(b"?" * 32, NOBODY, 0) is None
+    assert b"?" * 32 not in state._parts, "what somebody made up is not remembered"
 
 
-def test_a_total_is_served_while_its_session_still_runs(tmp_path):
-    """Members request a missing chunk from those that have it; a piece that a kill cut off does not count."""
-    state = opened(tmp_path)
-    state.keep_parts((total(b"u" * 32, 1, b"chunk"),))
-    state.keep_parts((total(b"u" * 32, 0, b""),))
-    asked = [PieceRequest(b"u" * 32, NOBODY, index, b"k" * 32) for index in (0, 1, 2)]
-    assert [answer(state, one) for one in asked] == [None, total(b"u" * 32, 1, b"chunk"), None]
-    assert answer(state, CertificateRequest(b"u" * 32, b"k" * 32)) is None
-
-
-def test_totals_of_masked_sessions_are_swept_with_their_certificates(tmp_path):
+def test_totals_of_masked_sessions_are_swept_with_their_certificates(state, tmp_path):
     """So are those of a session that never ended."""
-    state = opened(tmp_path)
-    state.keep_parts((total(b"u" * 32, 0, b"unfinished"),))
+    state.keep_parts((TotalPiece(b"u" * 32, 0, b"unfinished"),))
     old, *_, new = [masked_session(state, generation) for generation in (1, 2, 3)]
-    assert state.kept_part(old.sid, NOBODY, 0) is None
-    assert state.kept_part(b"u" * 32, NOBODY, 0) is None
+    assert state.kept_part(old.sid, NOBODY, 0) is state.kept_part(b"u" * 32, NOBODY, 0) is None
     assert state.kept_part(new.sid, NOBODY, 0) == b"one"
     files = {path.name for path in (tmp_path / "certificates").iterdir()}
     assert files == {f"{base(generation, generation).sid.hex()}.parts" for generation in (2, 3)}
 
 
-def test_a_certificate_is_not_there_before_its_base_is(tmp_path):
+def test_a_certificate_is_not_there_before_its_base_is(state, tmp_path):
     """The disk fails as the session's row is written: no base, no certificate, in memory and on disk."""
-    state = opened(tmp_path)
-    state.close()
-    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as database:
-        database.execute(
-            "create trigger full before insert on session begin select raise(abort, 'disk full'); end"
-        )
-    state = opened(tmp_path)
-    with pytest.raises(sqlite3.IntegrityError, match="disk full"):
+    failing(state, "session")
+    with disk_full:
         masked_session(state)
     for _ in range(2):
         assert (state.base.generation, state.sessions) == (0, {})
         state = reopened(state, tmp_path)
 
 
-def test_vectors_that_nothing_names_are_deleted(tmp_path):
-    state = opened(tmp_path)
-    for generation in range(1, 6):
-        state.adopt(base(generation, generation), vector(generation), generation, None, ())
-    assert len(list((tmp_path / "vectors").glob("*.f32"))) == 2
-
-
-def test_a_ban_is_remembered_with_its_evidence(tmp_path):
-    state = opened(tmp_path)
+def test_a_ban_is_remembered_with_its_evidence(state, tmp_path):
     header = Sum(bytes(32), b"k" * 32, bytes(32), (), bytes(64))
     state.ban(b"k" * 32, (header, header))
     assert reopened(state, tmp_path).node_state.banned == {b"k" * 32}
 
 
-def test_a_folder_of_another_task_is_refused(tmp_path):
-    opened(tmp_path).close()
-    with pytest.raises(ConfigError, match="holds task 'digits', not 'ward': name another folder"):
-        opened(tmp_path, task="ward")
+OTHER_KEY = (
+    f"belongs to the key {'6b' * 8}..., not to {'71' * 8}...: put that key's file back, or give another --out"
+)
 
 
-def test_a_folder_with_other_parameters_is_refused(tmp_path):
-    opened(tmp_path).close()
-    with pytest.raises(ConfigError, match="was made with other parameters of task 'digits'"):
-        opened(tmp_path, parameters=b"x" * 32)
+@pytest.mark.parametrize(
+    ("other", "line"),
+    [
+        ({"task": "ward"}, "holds task 'digits', not 'ward': name another folder"),
+        ({"parameters": b"x" * 32}, "was made with other parameters of task 'digits': name another folder"),
+        ({"key": b"q" * 32}, OTHER_KEY),
+    ],
+)
+def test_a_folder_of_another_run_is_refused(state, tmp_path, other, line):
+    state.close()
+    with pytest.raises(ConfigError) as caught:
+        opened(tmp_path, **other)
+    assert str(caught.value).startswith(f"--out {tmp_path} {line}")
 
 
-def test_a_damaged_vector_is_named(tmp_path):
-    opened(tmp_path).close()
-    (path,) = (tmp_path / "vectors").glob("*.f32")
+def test_a_damaged_or_missing_vector_is_named_and_a_first_one_is_written_again(state, tmp_path):
+    state.close()
+    (path,) = vectors_in(tmp_path)
+    whole = path.read_bytes()
+    path.unlink()
+    state = opened(tmp_path)  # all nodes make the initial model alike
+    assert np.array_equal(state.working, vector(0))
+    assert path.read_bytes() == whole
+    state.close()
     path.write_bytes(b"\0" * 4 * D + b"\1\0\0\0")
     with pytest.raises(UserError, match="is damaged: start with another --out"):
         opened(tmp_path)
-
-
-def test_a_missing_vector_is_named(tmp_path):
+    path.write_bytes(whole)
     state = opened(tmp_path)
     state.adopt(base(1, 5), vector(5), 1, None, ())
     state.close()
-    for path in (tmp_path / "vectors").glob("*.f32"):
+    for path in vectors_in(tmp_path):
         path.unlink()
     with pytest.raises(UserError, match="missing or unreadable"):
         opened(tmp_path)
 
 
-def test_a_first_base_that_a_kill_kept_from_the_disk_is_written_again(tmp_path):
-    """It is the initial model, which every start makes alike."""
-    opened(tmp_path).close()
-    (path,) = (tmp_path / "vectors").glob("*.f32")
-    path.unlink()
-    state = opened(tmp_path)
-    assert np.array_equal(state.working, vector(0))
-    assert path.exists()
-
-
-def test_training_and_catching_up_from_two_threads_lose_no_file(tmp_path):
+def test_training_and_catching_up_from_two_threads_lose_no_file(state, tmp_path):
     """A base adopted between a vector's file and its name in the database must not sweep the file away."""
-    state = opened(tmp_path)
 
     def train() -> None:
         for number in range(1, 121):
@@ -567,23 +483,13 @@ def test_training_and_catching_up_from_two_threads_lose_no_file(tmp_path):
     with ThreadPoolExecutor(2) as threads:
         for running in [threads.submit(train), threads.submit(catch_up)]:
             running.result()
-    state = reopened(state, tmp_path)
-    assert np.array_equal(state.fresh, vector(120))
-    assert np.array_equal(state.base_vector, vector(-120))
-    state.close()
+    again = reopened(state, tmp_path)
+    assert np.array_equal(again.fresh, vector(120))
+    assert np.array_equal(again.base_vector, vector(-120))
 
 
-def test_a_database_that_is_none_is_named(tmp_path):
-    (tmp_path / "state.db").write_bytes(b"this is not a database, and it is long enough" * 100)
-    with pytest.raises(UserError, match=r"state\.db cannot be used"):
-        opened(tmp_path)
-
-
-# what the key has spent
-
-
-def spending(folder, key=KEY, task="digits") -> SpendFile:
-    return SpendFile(folder / "k", key, task)
+def spending(folder) -> SpendFile:
+    return SpendFile(folder / "k", KEY, "digits")
 
 
 def with_file(folder, out="out") -> State:
@@ -594,13 +500,7 @@ def with_file(folder, out="out") -> State:
 def test_a_charge_is_in_the_file_on_disk_before_it_is_in_the_database(tmp_path, monkeypatch):
     state = with_file(tmp_path)
     state.trained(vector(1), ())
-    steps, fsync = [], os.fsync
-
-    def syncing(descriptor: int) -> None:
-        fsync(descriptor)
-        steps.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
-
-    monkeypatch.setattr(os, "fsync", syncing)
+    steps = waits_for_the_disk(state, monkeypatch)
     state._database._connection.set_trace_callback(lambda statement: steps.append(statement.split()[0]))
     state.spend(b"s" * 32, 1, 0, 1000, receipt(STEPS, RELEASE))
     told = [step for step in steps if step in {"k.spent", tmp_path.name, "insert", "commit"}]
@@ -613,10 +513,8 @@ def test_an_offer_that_the_database_did_not_take_counts_after_a_restart_once(tmp
     """It never left the node, but an older copy of the database could not show that."""
     state = with_file(tmp_path)
     state.trained(vector(1), (STEPS,))
-    state._database._connection.execute(
-        "create trigger full before insert on ledger begin select raise(abort, 'disk full'); end"
-    )
-    with pytest.raises(sqlite3.IntegrityError, match="disk full"):
+    failing(state, "ledger")
+    with disk_full:
         state.spend(b"s" * 32, 1, 0, 1000, receipt(STEPS, RELEASE))
     state._database._connection.execute("drop trigger full")
     state.close()
@@ -679,10 +577,8 @@ def test_a_vote_and_the_charge_ahead_are_there_after_a_restart_and_wait_for_the_
 
 def test_a_vote_that_is_not_stored_leaves_a_charge_at_most(tmp_path):
     state = with_file(tmp_path)
-    state._database._connection.execute(
-        "create trigger full before insert on vote begin select raise(abort, 'disk full'); end"
-    )
-    with pytest.raises(sqlite3.IntegrityError, match="disk full"):
+    failing(state, "vote")
+    with disk_full:
         state.bind(OpenVote(SID, 0), AHEAD)
     assert (state.votes, state.offers, state.ledger) == ({}, 0, Ledger())
     state._database._connection.execute("drop trigger full")
@@ -707,59 +603,27 @@ def test_a_power_failure_takes_no_charge_whose_vote_is_stored(tmp_path):
         assert list(spending(tmp_path).charges()) == [b"s" * 32, AHEAD.sid]
 
 
-def test_a_ledger_that_the_file_lacks_is_written_into_it(tmp_path):
-    state = opened(tmp_path)
+def test_a_ledger_that_the_file_lacks_is_written_into_it_but_not_what_is_charged_nothing(state, tmp_path):
     charged(state, 1, receipt(STEPS))
     charged(state, 2, NOTHING)
     state.close()
     state = opened(tmp_path, spending=spending(tmp_path))
+    charged(state, 3, NOTHING)
     assert (state.recovered, list(spending(tmp_path).charges())) == (0, [bytes([1]) * 32])
 
 
-def test_an_offer_that_is_charged_nothing_leaves_no_file(tmp_path):
-    state = with_file(tmp_path)
-    charged(state, 1, NOTHING)
-    assert not spending(tmp_path).path.exists()
-
-
-# whose folder it is
-
-
-def test_a_folder_of_another_key_is_refused(tmp_path):
-    opened(tmp_path).close()
-    with pytest.raises(ConfigError) as caught:
-        opened(tmp_path, key=b"q" * 32)
-    assert str(caught.value) == (
-        f"--out {tmp_path} belongs to the key {'6b' * 8}..., not to {'71' * 8}...: put that key's file back, "
-        "or give another --out"
-    )
-
-
-# epochs
-
-
-def test_every_start_has_an_epoch_of_its_own(tmp_path):
-    state = opened(tmp_path)
+def test_every_start_has_an_epoch_of_its_own_and_one_that_is_not_on_disk_is_none(state, tmp_path):
     assert (state.epoch, state.begin_epoch(), state.epoch) == (0, 1, 1)
     state = reopened(state, tmp_path)
     assert (state.epoch, state.begin_epoch()) == (1, 2)
     assert (state.raise_epoch(9), state.epoch) == (10, 10)
     assert state.raise_epoch(3) == 11, "it never comes down"
-    assert reopened(state, tmp_path).begin_epoch() == 12
-
-
-def test_an_epoch_that_is_not_on_disk_is_none(tmp_path):
-    state = opened(tmp_path)
-    state.begin_epoch()
-    state._database._connection.execute(
-        "create trigger full before insert on fact begin select raise(abort, 'disk full'); end"
-    )
-    with pytest.raises(sqlite3.IntegrityError, match="disk full"):
-        state.raise_epoch(5)
-    assert state.epoch == 1
-
-
-# files of rounds that failed
+    state = reopened(state, tmp_path)
+    assert state.begin_epoch() == 12
+    failing(state, "fact")
+    with disk_full:
+        state.raise_epoch(50)
+    assert state.epoch == 12
 
 
 def size_of(folder) -> int:
@@ -773,68 +637,52 @@ def fails(state: State, number: int) -> None:
     sid = number.to_bytes(32, "big")
     state.trained(vector(number), ())
     state.spend(sid, number, 0, 1000, NOTHING)
-    state.keep_parts([total(sid, index, bytes(10_000)) for index in range(3)])
+    state.keep_parts([TotalPiece(sid, index, bytes(10_000)) for index in range(3)])
     state.fell_back(ending(number))
 
 
-def test_rounds_that_fail_leave_no_more_than_one_does(tmp_path):
-    state = opened(tmp_path)
+def test_rounds_that_fail_leave_no_more_than_one_does(state, tmp_path):
     fails(state, 1)
     after_one = size_of(tmp_path)
-    for number in range(2, 12):
+    for number in range(2, 6):
         fails(state, number)
         assert state.kept_part(number.to_bytes(32, "big"), NOBODY, 2) == bytes(10_000), "others may ask yet"
     assert size_of(tmp_path) == after_one
-    assert len(list((tmp_path / "vectors").iterdir())) == 2, "the base, and what is spent"
+    assert len(vectors_in(tmp_path)) == 2, "the base, and what is spent"
     state = reopened(state, tmp_path)
     assert size_of(tmp_path) < 3 * 4 * D, "after a start nobody asks for parts of the round before"
-    assert np.array_equal(state.spent, vector(sum(range(1, 12))))
-
-
-def test_a_part_of_a_session_that_somebody_made_up_is_not_remembered(tmp_path):
-    state = opened(tmp_path)
-    for number in range(100):
-        assert state.kept_part(number.to_bytes(32, "big"), NOBODY, 0) is None
-    assert not state._parts
-
-
-# pieces of a base
+    assert np.array_equal(state.spent, vector(sum(range(1, 6))))
 
 
 def test_a_piece_of_the_base_before_costs_a_piece(tmp_path):
     """The whole file is hashed once; later changes behind a piece do not matter to that piece."""
     long = np.arange(PIECE_WORDS + 10, dtype=np.float32)
     state = State(tmp_path, "digits", PARAMETERS, long, KEY, None)
-    before = state.base
+    before = state.base.digest
     after = Base(1, base_digest(PARAMETERS, 1, long + 1), 3, b"\1" * 32)
     state.adopt(after, long + 1, 1, None, ())
-    request = PieceRequest(before.digest, b"", 0, b"q" * 32)
-    assert bytes(answer(state, request).payload) == long[:PIECE_WORDS].tobytes()
-    assert bytes(answer(state, replace(request, index=1)).payload) == long[PIECE_WORDS:].tobytes()
-    assert answer(state, replace(request, index=2)) is None
-    assert bytes(answer(state, replace(request, sid=after.digest, index=1)).payload)[:4] != b""
-    (path,) = (one for one in (tmp_path / "vectors").iterdir() if one.read_bytes() == long.tobytes())
+    assert bytes(piece_of(state, before, 0, of=b"").payload) == long[:PIECE_WORDS].tobytes()
+    assert bytes(piece_of(state, before, 1, of=b"").payload) == long[PIECE_WORDS:].tobytes()
+    assert piece_of(state, before, 2, of=b"") is None
+    assert bytes(piece_of(state, after.digest, 1, of=b"").payload)[:4] != b""
+    (path,) = (one for one in vectors_in(tmp_path) if one.read_bytes() == long.tobytes())
     with path.open("r+b") as file:
         file.seek(-4, 2)
         file.write(b"????")
-    assert bytes(answer(state, request).payload) == long[:PIECE_WORDS].tobytes()
+    assert bytes(piece_of(state, before, 0, of=b"").payload) == long[:PIECE_WORDS].tobytes()
     path.write_bytes(b"short")
-    assert answer(state, request) is None
+    assert piece_of(state, before, 0, of=b"") is None
     path.unlink()
-    assert answer(state, request) is None
+    assert piece_of(state, before, 0, of=b"") is None
 
 
-def test_a_base_before_that_is_damaged_before_its_first_piece_is_not_served(tmp_path):
-    state = opened(tmp_path)
+def test_a_base_before_that_is_damaged_before_its_first_piece_is_not_served(state, tmp_path):
     for generation in (1, 2):
         before = state.base
         state.adopt(base(generation, generation), vector(generation), generation, None, ())
-    for path in (tmp_path / "vectors").iterdir():
+    for path in vectors_in(tmp_path):
         path.write_bytes(vector(7).tobytes())
     assert state.base_piece(before.digest, 0) is None
-
-
-# the loss gate
 
 
 def refused(folder) -> State:
@@ -852,12 +700,23 @@ def facing(state: State) -> tuple[object, ...]:
     return state.working.tolist(), None if back is None else back.tolist(), state.unjudged is None
 
 
-def test_a_base_that_was_refused_gives_way_to_the_last_good_one(tmp_path):
+def test_bases_that_are_refused_give_way_to_the_last_good_one_until_there_is_no_gate(tmp_path):
     state = refused(tmp_path)
-    assert facing(state) == ([1.0] * D, [-1.0] * D, True)
-    assert np.array_equal(state.base_vector, vector(2)), "what was agreed stays agreed"
-    assert np.array_equal(state.last_good, vector(1))
-    assert facing(reopened(state, tmp_path)) == ([1.0] * D, [-1.0] * D, True)
+    for generation in (2, 3, 4):
+        if generation > 2:
+            state.adopt(base(generation, generation), vector(generation), generation, None, ())
+            state.judge(state.base, False)
+        for _ in range(2):
+            assert facing(state) == ([1.0] * D, [1.0 - generation] * D, True)
+            assert np.array_equal(state.base_vector, vector(generation)), "what was agreed stays agreed"
+            assert np.array_equal(state.last_good, vector(1))
+            state = reopened(state, tmp_path)
+    assert len(vectors_in(tmp_path)) == 3, "base, the one before, the last good one"
+    state.without_gate()
+    for _ in range(2):
+        assert facing(state) == ([4.0] * D, None, False)
+        assert state.last_good is None
+        state = reopened(state, tmp_path)
 
 
 def test_every_step_of_a_way_back_is_there_after_a_restart(tmp_path):
@@ -876,6 +735,8 @@ def test_every_step_of_a_way_back_is_there_after_a_restart(tmp_path):
     ]
     for number, (step, working, back) in enumerate(steps):
         step()
+        if number == 1:
+            assert np.array_equal(state.spent, vector(8)), "the way back is no part of it"
         for _ in range(2):
             expected = [working] * D, None if back is None else [back] * D
             assert facing(state)[:2] == expected, number
@@ -883,33 +744,13 @@ def test_every_step_of_a_way_back_is_there_after_a_restart(tmp_path):
     assert np.array_equal(state.last_good, vector(0.5))
 
 
-def test_the_way_back_is_not_part_of_what_is_spent(tmp_path):
-    """All nodes know it, and it goes with every offer until the base changes."""
-    state = refused(tmp_path)
-    state.trained(vector(8), ())
-    state.spend(b"s" * 32, 3, 0, 1000, NOTHING)
-    assert np.array_equal(state.spent, vector(8))
-    assert np.array_equal(state.way_back, vector(-1))
-
-
-def test_fresh_progress_survives_a_refusal(tmp_path):
-    state = opened(tmp_path)
+def test_fresh_progress_survives_a_refusal(state, tmp_path):
     state.judge(state.base, True)
     state.trained(vector(3), (STEPS,))
     state.adopt(base(1, 5), vector(5), 0, None, ())
     state.judge(state.base, False)
     state = reopened(state, tmp_path)
     assert (state.working.tolist(), state.pending) == ([3.0] * D, (STEPS,))
-
-
-def test_the_last_good_base_is_kept_however_many_are_refused_after_it(tmp_path):
-    state = refused(tmp_path)
-    for generation in (3, 4, 5, 6):
-        state.adopt(base(generation, generation), vector(generation), generation, None, ())
-        state.judge(state.base, False)
-        state = reopened(state, tmp_path)
-        assert facing(state) == ([1.0] * D, [1.0 - generation] * D, True)
-    assert len(list((tmp_path / "vectors").glob("*.f32"))) == 3, "base, the one before, the last good one"
 
 
 def test_a_judgement_of_a_base_that_is_gone_changes_nothing(tmp_path):
@@ -921,52 +762,22 @@ def test_a_judgement_of_a_base_that_is_gone_changes_nothing(tmp_path):
     assert np.array_equal(state.last_good, vector(1))
 
 
-def test_a_judgement_is_whole_or_not_there(tmp_path):
+def test_a_judgement_is_whole_or_not_there(state, tmp_path):
     """The disk fails between its two facts."""
-    state = opened(tmp_path)
     state.judge(state.base, True)
     state.adopt(base(1, 5), vector(5), 1, None, ())
-    state.close()
-    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as database:
-        database.execute(
-            "create trigger full before insert on fact when new.name = 'good' "
-            "begin select raise(abort, 'disk full'); end"
-        )
-    state = opened(tmp_path)
-    with pytest.raises(sqlite3.IntegrityError, match="disk full"):
+    failing(state, "fact", "when new.name = 'good'")
+    with disk_full:
         state.judge(state.base, True)
     for _ in range(2):
         assert facing(state) == ([5.0] * D, None, False), "not judged, in memory and on disk"
         state = reopened(state, tmp_path)
 
 
-def test_a_refusal_with_no_good_base_before_it_changes_nothing(tmp_path):
-    state = opened(tmp_path)
+def test_a_refusal_with_no_good_base_before_it_changes_nothing(state):
     state.judge(state.base, False)
     assert facing(state) == ([0.0] * D, None, True)
     assert state.last_good is None
-
-
-def test_without_a_gate_what_one_said_before_is_forgotten(tmp_path):
-    state = refused(tmp_path)
-    state.without_gate()
-    for _ in range(2):
-        assert facing(state) == ([2.0] * D, None, False)
-        assert state.last_good is None
-        state = reopened(state, tmp_path)
-
-
-def test_a_state_that_never_had_a_gate_writes_nothing_of_it(tmp_path):
-    state = opened(tmp_path)
-    state.without_gate()
-    state.adopt(base(1, 5), vector(5), 1, None, ())
-    state.close()
-    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
-        names = {name for (name,) in database.execute("select name from fact")}
-    assert not names & {"judged", "good"}
-
-
-# -- votes and lines -----------------------------------------------------------------------------------
 
 
 GROUP = Group((), 0, bytes(32), signature=bytes(64))
@@ -981,23 +792,24 @@ def bound(value: float) -> OpenVote:
     return OpenVote(SID, 0, GROUP, Certificate(SID, (header,)), parts=parts)
 
 
-def test_a_vote_of_summed_shares_is_there_after_a_restart_with_its_own_sum(tmp_path):
-    state = opened(tmp_path)
-    state.keep_parts(bound(1).parts)
+def votes(state: State, parts: int = 2) -> None:
+    state.keep_parts(bound(1).parts[:parts])
     state.bind(bound(1))
+
+
+def test_a_vote_is_there_after_a_restart_with_its_own_sum_if_that_is_whole(state, tmp_path):
+    votes(state, parts=1)
+    assert reopened(state, tmp_path).votes[SID].parts == ()
+    state = opened(tmp_path)
+    votes(state)
     state = reopened(state, tmp_path)
     assert state.votes == {SID: bound(1)} == state.node_state.votes
+    state.unbind(SID)  # it can count no more
+    assert not state.votes
+    assert not reopened(state, tmp_path).votes
 
 
-def test_a_vote_whose_own_sum_is_not_whole_has_none(tmp_path):
-    state = opened(tmp_path)
-    state.keep_parts(bound(1).parts[:1])
-    state.bind(bound(1))
-    assert reopened(state, tmp_path).votes[SID].parts == ()
-
-
-def test_a_masked_vote_and_a_resignation_are_there_after_a_restart(tmp_path):
-    state = opened(tmp_path)
+def test_a_masked_vote_and_a_resignation_are_there_after_a_restart(state, tmp_path):
     head = ReleaseHead(SID, b"p" * 32, 7, bytes(32), bytes(32), bytes(32), bytes(64))
     proof = replace(result(SID), secrets=(), releases=(head,))
     masked = OpenVote(SID, 3, GROUP, proof, Release(head, (bytes(32),)))
@@ -1006,8 +818,7 @@ def test_a_masked_vote_and_a_resignation_are_there_after_a_restart(tmp_path):
     assert reopened(state, tmp_path).votes == {SID: masked, RESIGNED: OpenVote(RESIGNED, 3)}
 
 
-def test_a_vote_is_freed_by_a_base_of_a_higher_anchor_and_by_that_alone(tmp_path):
-    state = opened(tmp_path)
+def test_a_vote_is_freed_by_a_base_of_a_higher_anchor_and_by_that_alone(state, tmp_path):
     state.bind(OpenVote(RESIGNED, 0))
     state.adopt(base(1, 5), vector(5), 1, None, (), FIRST)  # a weak one, on the same anchor
     assert reopened(state, tmp_path).votes
@@ -1017,27 +828,15 @@ def test_a_vote_is_freed_by_a_base_of_a_higher_anchor_and_by_that_alone(tmp_path
     assert not reopened(state, tmp_path).votes
 
 
-def test_a_vote_that_can_count_no_more_is_gone_for_good(tmp_path):
-    state = opened(tmp_path)
-    state.keep_parts(bound(1).parts)
-    state.bind(bound(1))
-    state.unbind(SID)
-    assert not state.votes
-    assert not reopened(state, tmp_path).votes
-
-
-def test_ones_own_sum_is_on_disk_before_the_vote_that_it_completes(tmp_path, monkeypatch):
+def test_ones_own_sum_is_on_disk_before_the_vote_that_it_completes(state, tmp_path, monkeypatch):
     """Nobody else has it: a vote that a power failure kept without it would stay bound."""
-    state = opened(tmp_path)
     waits = waits_for_the_disk(state, monkeypatch)
-    state.keep_parts(bound(1).parts)
-    state.bind(bound(1))
+    votes(state)
     assert waits == [f"{SID.hex()}.parts", "certificates", "state.db"]
 
 
-def test_the_base_that_an_open_vote_builds_on_stays_whatever_comes_meanwhile(tmp_path):
+def test_the_base_that_an_open_vote_builds_on_stays_whatever_comes_meanwhile(state, tmp_path):
     """Weak bases may come and go before the voters meet again."""
-    state = opened(tmp_path)
     on = state.base
     key = NodeKey(bytes([1]) * 32)
     group = replace(GROUP, readys=(ready(key, key.public, base=on),))
@@ -1053,10 +852,8 @@ def test_the_base_that_an_open_vote_builds_on_stays_whatever_comes_meanwhile(tmp
     assert state.vector_of(on) is None
 
 
-def test_the_parts_of_a_session_stay_as_long_as_a_vote_is_bound_to_it(tmp_path):
-    state = opened(tmp_path)
-    state.keep_parts(bound(1).parts)
-    state.bind(bound(1))
+def test_the_parts_of_a_session_stay_as_long_as_a_vote_is_bound_to_it(state, tmp_path):
+    votes(state)
     for round in (1, 2):
         state.fell_back(ending(round))
     assert state.kept_part(SID, b"p" * 32, 1) is not None
@@ -1066,8 +863,7 @@ def test_the_parts_of_a_session_stay_as_long_as_a_vote_is_bound_to_it(tmp_path):
     assert state.kept_part(SID, b"p" * 32, 1) is None
 
 
-def test_the_line_of_a_base_is_there_after_a_restart_and_served_link_by_link(tmp_path):
-    state = opened(tmp_path)
+def test_the_line_of_a_base_is_there_after_a_restart_and_served_link_by_link(state, tmp_path):
     made, weak = Link(GROUP, (result(SID),), ()), Link(GROUP, (), (Certificate(SID, ()),))
     strong = Line(1, of_keys([b"a" * 32, b"b" * 32]), (made,))
     state.adopt(replace(base(1, 5), anchor=1), vector(5), 1, None, (), strong)

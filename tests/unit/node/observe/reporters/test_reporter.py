@@ -1,7 +1,5 @@
 """A reporter writes in its own thread; its errors cost the report and nothing else."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass, field
 
@@ -43,15 +41,10 @@ def test_everything_is_written_in_order_and_in_another_thread():
     for event in (STARTED, events.RoundStarted(1), events.RoundEnded(RECORD, 2), events.Finished(SUMMARY)):
         observer.handle(event)
     observer.close()
-
     about, (number, figures), end, closed = written.said
     assert about == {"task": "digits"}
-    assert (number, figures["accuracy"], figures["metrics.accuracy"], figures["train_s"]) == (
-        1,
-        0.9,
-        0.9,
-        0.5,
-    )
+    assert (number, figures["accuracy"], figures["metrics.accuracy"]) == (1, 0.9, 0.9)
+    assert figures["train_s"] == 0.5
     assert not {"round", "metrics.auc", "outcome", "reason"} & set(figures)
     assert (end, closed, warned) == (("end", 2), "closed", [])
     assert written.threads.isdisjoint({threading.get_ident()})
@@ -64,16 +57,12 @@ def test_an_error_ends_the_reporter_with_one_warning_and_not_the_node():
         observer.handle(event)
     observer.close()
     observer.handle(STARTED)
-
     assert warned == ["--report made-up ends: OSError: no room"]
     assert written.said == ["closed"]
 
-
-def test_a_reporter_that_cannot_begin_is_a_warning():
     def begin():
         raise ImportError("half installed")
 
     warned = []
     ReporterThread("made-up", begin, warned.append).close()
-
     assert warned == ["--report made-up ends: ImportError: half installed"]
