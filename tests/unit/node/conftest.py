@@ -1,7 +1,5 @@
 """Nodes of which only the parts exist."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.node.alone import Alone

@@ -1,7 +1,5 @@
 """Careless or hostile input to node.init, node.check and node.predict: one line, and a status."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -21,10 +19,12 @@ from node.predict import __main__ as predict
 from node.training.model_file import KEY
 from tests.openings import after_opening
 from tests.own_data import ward
+from tests.unit.node.cases import cases
 
 ALONE = ("--peers", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--set", "aggregation.group_timeout_s=0.05")
 ROOT = Path(__file__).resolve().parents[3]
 LONG = "x" * 300
+TABLES = ".csv, .tsv, .txt, .xlsx or .parquet"
 IMAGES_ALLOWED = "a folder for each class, with two images or more in all (.bmp, .jpeg, .jpg, .png, .webp)"
 FILES_ALLOWED = (
     ".csv, .tsv or .txt (each also .gz), .xlsx, .parquet, .npz, or a folder of images with a task that has "
@@ -79,46 +79,33 @@ def spoilt(change, tensors=None):
     return "bad.safetensors"
 
 
-# -- node.init ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
-        (("--data", "loop.csv"), "data file 'loop.csv' cannot be read: Too many levels of symbolic links"),
-        (("--data", f"{LONG}.csv"), f"--data '{LONG[:56]}... cannot be used: File name too long"),
-        (("--data", "ward.csv", "--out", LONG), f"--out '{LONG[:56]}... cannot be used: File name too long"),
-        (("--data", "ward.csv", "--out", "a\0b"), r"--out 'a\x00b' is refused; allowed: a path"),
-        (("--data", "ward.csv", "--out", ""), "--out '' is refused; allowed: a path"),
-        (
-            ("--data", "ward.csv", "--out", "folder", "--force"),
-            "--out 'folder' cannot be written: Is a directory",
-        ),
-        (
-            ("--data", "folder.csv"),
-            f"data folder 'folder.csv' has no images by class; allowed: {IMAGES_ALLOWED}",
-        ),
+        (("loop.csv",), "data file 'loop.csv' cannot be read: Too many levels of symbolic links"),
+        ((f"{LONG}.csv",), f"--data '{LONG[:56]}... cannot be used: File name too long"),
+        (("ward.csv", "--out", LONG), f"--out '{LONG[:56]}... cannot be used: File name too long"),
+        (("ward.csv", "--out", "a\0b"), r"--out 'a\x00b' is refused; allowed: a path"),
+        (("ward.csv", "--out", ""), "--out '' is refused; allowed: a path"),
+        (("ward.csv", "--out", "folder", "--force"), "--out 'folder' cannot be written: Is a directory"),
+        (("folder.csv",), f"data folder 'folder.csv' has no images by class; allowed: {IMAGES_ALLOWED}"),
     ],
 )
 def test_paths_that_init_can_not_use(here, capsys, argv, line):
-    assert told(capsys, init, "--out", "new.toml", *argv) == f"error: {line}"
+    assert told(capsys, init, "--out", "new.toml", "--data", *argv) == f"error: {line}"
 
 
-# -- node.check --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("data", "line"),
-    [
-        ("loop.csv", "data file 'loop.csv' cannot be read: Too many levels of symbolic links"),
-        ("folder.csv", "data file 'folder.csv' cannot be read: Is a directory"),
-        (f"{LONG}.csv", f"data file '{LONG[:56]}... cannot be read: File name too long"),
-    ],
-)
+@cases("""
+    data => line
+    loop.csv => 'loop.csv' cannot be read: Too many levels of symbolic links
+    folder.csv => 'folder.csv' cannot be read: Is a directory
+    LONG.csv => 'LONG... cannot be read: File name too long
+""")
 def test_data_that_check_can_not_read_is_a_problem(here, capsys, data, line):
-    assert check.main(["task.toml", "--data", data]) == 2
+    assert check.main(["task.toml", "--data", data.replace("LONG", LONG)]) == 2
     said = capsys.readouterr()
-    assert (after_opening(said.err), said.out.splitlines()[1]) == ("", f"problem  data: {line}")
+    told_of = f"problem  data: data file {line.replace('LONG', LONG[:56])}"
+    assert (after_opening(said.err), said.out.splitlines()[1]) == ("", told_of)
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -126,23 +113,12 @@ def test_output_that_nobody_reads(unbuffered):
     """As in `python -m node.check ... | head -1`; the write fails at once, or at the end."""
     read, write = os.pipe()
     os.close(read)
-    ended = subprocess.run(
-        [sys.executable, "-m", "node.check", "--help"],
-        stdout=write,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONUNBUFFERED": unbuffered, "PYTHONPATH": str(ROOT)},
-        check=False,
-    )
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "node.check", "--help"]
+    ended = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, env=environment, check=False)
     os.close(write)
-    assert (ended.returncode, ended.stderr.decode().splitlines()) == (
-        1,
-        [
-            "error: the output cannot be written: its reader has ended; let that run, or write to a file",
-        ],
-    )
-
-
-# -- node.predict ------------------------------------------------------------------------------------------
+    line = "error: the output cannot be written: its reader has ended; let that run, or write to a file"
+    assert (ended.returncode, ended.stderr.decode().splitlines()) == (1, [line])
 
 
 @pytest.mark.parametrize(
@@ -156,42 +132,31 @@ def test_output_that_nobody_reads(unbuffered):
         (("--out", "a\0b"), r"--out 'a\x00b' is refused; allowed: a path"),
         (("--out", "folder"), "--out 'folder' exists and is not a file of predictions; give another"),
         (("--out", "fifo"), "--out 'fifo' exists and is not a file of predictions; give another"),
+        (("--data", "bad.safetensors"), f"data file 'bad.safetensors' is refused; allowed: {FILES_ALLOWED}"),
         (
-            ("--data", "model.safetensors"),
-            f"data file 'model.safetensors' is refused; allowed: {FILES_ALLOWED}",
+            ("--model", "run"),
+            "--model 'run/model.safetensors' is a folder; allowed: a run's --out, or a file",
+        ),
+        (
+            ("--data", "rows.npz"),
+            f"data 'rows.npz' does not fit data.schema.kind = 'table'; allowed: {TABLES}",
         ),
     ],
 )
 def test_paths_that_predict_can_not_use(here, capsys, argv, line):
+    (here / "run" / "model.safetensors").mkdir(parents=True)
+    np.savez("rows.npz", x=np.zeros((3, 6)))
     good = ("--model", "model.safetensors", "--data", "ward.csv", "--out", "new.csv")
     assert told(capsys, predict, *good, *argv) == f"error: {line}"
     assert not Path("new.csv").exists()
-
-
-def test_a_model_that_is_a_folder(here, capsys):
-    (here / "folder" / "model.safetensors").mkdir()
-    line = told(capsys, predict, "--model", "folder", "--data", "ward.csv")
-    assert line == (
-        "error: --model 'folder/model.safetensors' is a folder; allowed: a run's --out, or a file"
-    )
-
-
-def test_arrays_for_a_model_of_tables(here, capsys):
-    np.savez("rows.npz", x=np.zeros((3, 6)))
-    line = told(capsys, predict, "--model", "model.safetensors", "--data", "rows.npz")
-    assert line == (
-        "error: data 'rows.npz' does not fit data.schema.kind = 'table'; "
-        "allowed: .csv, .tsv, .txt, .xlsx or .parquet"
-    )
 
 
 def test_only_predictions_are_replaced(here, capsys):
     """Not the owner's rows, if --out is the file of --data."""
     before = Path("ward.csv").read_bytes()
     argv = ("--model", "model.safetensors", "--data", "ward.csv")
-    assert told(capsys, predict, *argv, "--out", "ward.csv") == (
-        "error: --out 'ward.csv' exists and is not a file of predictions; give another"
-    )
+    line = told(capsys, predict, *argv, "--out", "ward.csv")
+    assert line == "error: --out 'ward.csv' exists and is not a file of predictions; give another"
     assert Path("ward.csv").read_bytes() == before
     for _ in range(2):
         assert predict.main([*argv, "--out", "p.csv"]) == 0
@@ -201,10 +166,8 @@ def test_only_predictions_are_replaced(here, capsys):
 @pytest.mark.parametrize("key", ["classes", "row"])
 @pytest.mark.parametrize("value", [-1, 1, 10**30, True, "x", [0], ["a"], [[1]]])
 def test_a_model_that_says_nonsense_of_itself(here, capsys, key, value):
-    line = told(
-        capsys, predict, "--model", spoilt(lambda about: about.update({key: value})), "--data", "ward.csv"
-    )
-    assert line == (
+    path = spoilt(lambda about: about.update({key: value}))
+    assert told(capsys, predict, "--model", path, "--data", "ward.csv") == (
         "error: --model 'bad.safetensors' does not say what its rows and classes are; take the file as a "
         "node wrote it"
     )

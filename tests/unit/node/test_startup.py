@@ -1,7 +1,5 @@
 """A command loads nothing that it does not need: imports take half of a short run."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap
@@ -36,13 +34,13 @@ def loaded(code: str, names: tuple[str, ...], cwd: Path) -> list[str]:
     return eval(ended.stderr.splitlines()[-1])
 
 
-@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
-def test_help_loads_nothing_heavy(tmp_path, name):
+def test_help_loads_nothing_heavy(tmp_path):
     code = f"""
         from contextlib import suppress
         from node.cli.murmuration import main
-        with suppress(SystemExit):
-            main([{name!r}, "--help"])
+        for name in {[command.name for command in COMMANDS]!r}:
+            with suppress(SystemExit):
+                main([name, "--help"])
     """
     assert loaded(code, (*HEAVY, *NETWORK), tmp_path) == []
 
@@ -68,29 +66,26 @@ def test_the_list_of_commands_and_their_completion_load_no_torch(tmp_path):
     assert loaded(code, ("torch", "sklearn", "dp_accounting", "pyarrow"), tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    ("module", "argv"),
-    [
-        ("node.__main__", ["--peers", "127.0.0.1"]),
-        ("node.__main__", ["--peers", "127.0.0.1:1,127.0.0.1:2", "--task", "nowhere.toml"]),
-        ("node.init.__main__", ["--data", "nowhere.csv", "--rounds", "none"]),
-        ("node.check.__main__", ["nowhere.toml"]),
-        ("node.predict.__main__", ["--data", "nowhere.csv"]),
-    ],
-)
-def test_a_wrong_argument_is_told_before_anything_heavy_is_loaded(tmp_path, module, argv):
+WRONG = [
+    ("node.__main__", ["--peers", "127.0.0.1"]),
+    ("node.__main__", ["--peers", "127.0.0.1:1,127.0.0.1:2", "--task", "nowhere.toml"]),
+    ("node.init.__main__", ["--data", "nowhere.csv", "--rounds", "none"]),
+    ("node.check.__main__", ["nowhere.toml"]),
+    ("node.predict.__main__", ["--data", "nowhere.csv"]),
+]
+
+
+def test_a_wrong_argument_is_told_before_anything_heavy_is_loaded(tmp_path):
+    """Data that are wrong are told before torch is loaded."""
     code = f"""
-        from {module} import main
-        assert main({argv!r}) == 2
+        from importlib import import_module
+        for module, argv in {WRONG!r}:
+            assert import_module(module).main(argv) == 2, argv
     """
     assert loaded(code, HEAVY, tmp_path) == []
-
-
-@pytest.mark.parametrize("data", ["nowhere.csv", "notes.doc"])
-def test_wrong_data_are_told_before_torch_is_loaded(tmp_path, data):
-    code = f"""
+    code = """
         from node.init.__main__ import main
-        assert main(["--data", {data!r}]) == 2
+        assert [main(["--data", data]) for data in ("nowhere.csv", "notes.doc")] == [2, 2]
     """
     assert loaded(code, ("torch", "dp_accounting"), tmp_path) == []
 

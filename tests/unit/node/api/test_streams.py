@@ -1,7 +1,5 @@
 """Values from another thread, for a coroutine that awaits them."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import threading
@@ -28,7 +26,6 @@ async def test_a_reader_gets_what_another_thread_puts_and_ends_with_it():
     while len(stream.values()) < 3:  # noqa: ASYNC110 - threads put them
         await asyncio.sleep(0)
     stream.end(None)
-
     assert sorted(await reading) == [1, 2, 3]
     assert stream.ended
 
@@ -38,7 +35,6 @@ async def test_a_late_reader_gets_all_and_so_does_a_second_one():
     stream.put("first")
     stream.put("second")
     stream.end(None)
-
     assert await all_of(stream) == await all_of(stream) == ["first", "second"]
     stream.wait()
 
@@ -71,7 +67,6 @@ async def test_whoever_leaves_before_the_end_is_noticed_once():
     await reading.aclose()
     del reading
     gc.collect()
-
     assert left == ["by break", "by closing"]
 
 
@@ -81,7 +76,6 @@ async def test_a_reader_whose_wait_was_cancelled_goes_on_where_it_was():
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(anext(reading), 0)
     stream.put("late")
-
     assert await anext(reading) == "late"
 
 
@@ -94,5 +88,4 @@ def test_a_loop_that_is_closed_holds_nobody_up():
 
     asyncio.run(give_up())
     stream.put(1)
-
     assert stream.values() == (1,)

@@ -7,6 +7,7 @@ import pytest
 from node.errors import ConfigError
 from node.options import read_options
 from node.tracker import options as tracker
+from tests.unit.node.cases import cases
 
 HERE = "127.0.0.1:9001"
 PEERS = {"MURMURATION_NODE_PEERS": HERE}
@@ -21,8 +22,6 @@ def file(folder: Path, text: str) -> str:
 def refused(argv, environ, read=read_options):
     with pytest.raises(ConfigError) as caught:
         read(argv, environ)
-    assert "\n" not in str(caught.value)
-    assert caught.value.status == 2
     return str(caught.value)
 
 
@@ -58,103 +57,75 @@ def test_every_option_can_stand_in_a_file(tmp_path):
     assert (options.log.style, options.log.level) == ("json", "debug")
 
 
-def test_a_switch_in_the_environment_can_be_off(tmp_path):
+def test_a_switch_in_the_environment_can_be_off_and_other_variables_are_no_options(tmp_path):
+    """MURMURATION_DATA names the folder of data sets, and a tracker's variables are not a node's."""
     argv = ["--config", file(tmp_path, "json = true\n")]
     assert read_options(argv, PEERS).json
     assert not read_options(argv, {**PEERS, "MURMURATION_NODE_JSON": "0"}).json
-
-
-def test_a_value_may_begin_with_a_dash():
-    assert "MURMURATION_NODE_SHARD '-1/5' is refused" in refused(
-        [], {**PEERS, "MURMURATION_NODE_SHARD": "-1/5"}
-    )
-
-
-def test_other_variables_of_this_project_are_no_options():
-    """MURMURATION_DATA names the folder of data sets, and a tracker's variables are not a node's."""
     environ = {**PEERS, "MURMURATION_DATA": "/nowhere", "MURMURATION_TRACKER_LISTEN": HERE}
     assert read_options([], environ).data is None
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "told"),
-    [
-        ("LISTEN", "here", "MURMURATION_NODE_LISTEN 'here' is refused; allowed: HOST:PORT"),
-        ("ROUNDS", "many", "MURMURATION_NODE_ROUNDS 'many' is refused; allowed: a whole number from 1"),
-        ("SEED", "", "MURMURATION_NODE_SEED '' is refused"),
-        ("SHARD", "5/5", "MURMURATION_NODE_SHARD '5/5' is refused"),
-        ("OUT", "", "MURMURATION_NODE_OUT '' is refused; allowed: a path"),
-        ("LOG", "xml", "MURMURATION_NODE_LOG 'xml' is refused; allowed: text or json"),
-        (
-            "LOG_LEVEL",
-            "all",
-            "MURMURATION_NODE_LOG_LEVEL 'all' is refused; allowed: debug, info, warning, error",
-        ),
-        (
-            "DRAIN_TIMEOUT",
-            "-1",
-            "MURMURATION_NODE_DRAIN_TIMEOUT '-1' is refused; allowed: a whole number from 0",
-        ),
-        ("OPEN", "yes", "MURMURATION_NODE_OPEN: 'yes' is refused; allowed: true or false"),
-        (
-            "LISTN",
-            HERE,
-            "MURMURATION_NODE_LISTN is not a known variable (did you mean MURMURATION_NODE_LISTEN?)",
-        ),
-        (
-            "TRACKER",
-            "ftp://x",
-            "MURMURATION_NODE_TRACKER 'ftp://x' is refused; allowed: KEY@https://HOST:PORT",
-        ),
-        ("SET_train__epochs", "x", "MURMURATION_NODE_SET_train__epochs: train.epochs = 'x' is refused"),
-        ("SET_train__epoch", "1", "MURMURATION_NODE_SET_train__epoch: 'train.epoch' is not a known key"),
-        ("SET_train", "1", "MURMURATION_NODE_SET_train 'train=1' is refused; allowed: section.key=value"),
-        ("CONFIG", "no.toml", "--config 'no.toml' cannot be read: No such file or directory"),
-    ],
-)
-def test_what_is_wrong_in_the_environment_is_named(name, value, told):
-    assert told in refused([], {**PEERS, f"MURMURATION_NODE_{name}": value})
+@cases("""
+    name => value => line
+    LISTEN => here => LISTEN 'here' is refused; allowed: HOST:PORT
+    ROUNDS => many => ROUNDS 'many' is refused; allowed: a whole number from 1
+    SEED => => SEED '' is refused
+    SHARD => 5/5 => SHARD '5/5' is refused
+    SHARD => -1/5 => SHARD '-1/5' is refused
+    OUT => => OUT '' is refused; allowed: a path
+    LOG => xml => LOG 'xml' is refused; allowed: text or json
+    LOG_LEVEL => all => LOG_LEVEL 'all' is refused; allowed: debug, info, warning, error
+    DRAIN_TIMEOUT => -1 => DRAIN_TIMEOUT '-1' is refused; allowed: a whole number from 0
+    OPEN => yes => OPEN: 'yes' is refused; allowed: true or false
+    LISTN => h:1 => LISTN is not a known variable (did you mean MURMURATION_NODE_LISTEN?)
+    TRACKER => ftp://x => TRACKER 'ftp://x' is refused; allowed: KEY@https://HOST:PORT
+    SET_train__epochs => x => SET_train__epochs: train.epochs = 'x' is refused
+    SET_train__epoch => 1 => SET_train__epoch: 'train.epoch' is not a known key
+    SET_train => 1 => SET_train 'train=1' is refused; allowed: section.key=value
+""")
+def test_what_is_wrong_in_the_environment_is_named(name, value, line):
+    assert f"MURMURATION_NODE_{line}" in refused([], {**PEERS, f"MURMURATION_NODE_{name}": value})
 
 
-@pytest.mark.parametrize(
-    ("written", "told"),
-    [
-        ('listen = "here"', "listen in {} 'here' is refused; allowed: HOST:PORT"),
-        ("rounds = 0", "rounds in {} '0' is refused; allowed: a whole number from 1 to 1000000"),
-        ("rounds = 1.5", "rounds in {} '1.5' is refused"),
-        ("rounds = [1]", "rounds in {}: [1] is refused; allowed: text, a number, true or false"),
-        ("open = 7", "open in {}: '7' is refused; allowed: true or false"),
-        ("listn = 1", "listn in {} is not a known key (did you mean listen?); allowed: allow, data"),
-        ("config = 'x'", "config in {} is not a known key"),
-        ("set = 3", "set in {}: 3 is refused; allowed: a table, as in [set.train]"),
-        ("[set]\ntrain = 3", "set in {}: train is no section; allowed: a key of a section"),
-        (
-            "[set.train]\nepochs = 'x'",
-            "set.train.epochs in {}: train.epochs = 'x' is refused; allowed: a whole",
-        ),
-        ("[set.tarin]\nepochs = 1", "set.tarin.epochs in {}: 'tarin' is not a known section"),
-        (
-            f"tracker = '{HERE}'",
-            "both are given: MURMURATION_NODE_PEERS HOST:PORT,... and tracker in {} URL; give exactly one",
-        ),
-        ("shard = '0/3'\ndata = 'x.csv'", "data in {} 'x.csv' and shard in {} contradict each other"),
-        ("allow = 'x'\nopen = true", "allow in {} 'x' and open in {} contradict each other"),
-        ("listen = '10.0.0.1:1'", "listen in {} '10.0.0.1:1' is not on this machine, so say who may join"),
-        ("listen = ", "is not valid TOML"),
-    ],
-)
-def test_what_is_wrong_in_the_file_is_named(tmp_path, written, told):
-    path = file(tmp_path, written)
-    assert told.replace("{}", path) in refused(["--config", path], PEERS)
+@cases("""
+    written => line
+    listen = "here" => listen in {} 'here' is refused; allowed: HOST:PORT
+    rounds = 0 => rounds in {} '0' is refused; allowed: a whole number from 1 to 1000000
+    rounds = 1.5 => rounds in {} '1.5' is refused
+    rounds = [1] => rounds in {}: [1] is refused; allowed: text, a number, true or false
+    open = 7 => open in {}: '7' is refused; allowed: true or false
+    listn = 1 => listn in {} is not a known key (did you mean listen?); allowed: allow, data
+    config = 'x' => config in {} is not a known key
+    set = 3 => set in {}: 3 is refused; allowed: a table, as in [set.train]
+    set = {train = 3} => set in {}: train is no section; allowed: a key of a section
+    set.train.epochs = 'x' => set.train.epochs in {}: train.epochs = 'x' is refused; allowed: a whole
+    set.tarin.epochs = 1 => set.tarin.epochs in {}: 'tarin' is not a known section
+    tracker = '127.0.0.1:9001' => both are given: MURMURATION_NODE_PEERS HOST:PORT,... and tracker in {} URL;
+        give exactly one
+    shard = '0/3' / data = 'x.csv' => data in {} 'x.csv' and shard in {} contradict each other
+    allow = 'x' / open = true => allow in {} 'x' and open in {} contradict each other
+    listen = '10.0.0.1:1' => listen in {} '10.0.0.1:1' is not on this machine, so say who may join
+    listen = => is not valid TOML
+""")
+def test_what_is_wrong_in_the_file_is_named(tmp_path, written, line):
+    path = file(tmp_path, written.replace(" / ", "\n"))
+    assert line.replace("{}", path) in refused(["--config", path], PEERS)
 
 
 def test_a_file_that_is_none(tmp_path):
-    assert "cannot be read: Is a directory" in refused(["--config", str(tmp_path)], PEERS)
     (tmp_path / "latin").write_bytes(b"key = '\xe9'")
-    assert "is not valid TOML: 'utf-8' codec" in refused(["--config", str(tmp_path / "latin")], PEERS)
     (tmp_path / "large").write_bytes(b"#" * ((1 << 20) + 1))
-    assert "is refused: more than 1 MiB" in refused(["--config", str(tmp_path / "large")], PEERS)
-    assert "cannot be read: embedded null" in refused(["--config", "a\0b"], PEERS)
+    for name, line in (
+        ("no.toml", "cannot be read: No such file or directory"),
+        ("", "cannot be read: Is a directory"),
+        ("latin", "is not valid TOML: 'utf-8' codec"),
+        ("large", "is refused: more than 1 MiB"),
+        ("a\0b", "cannot be read: embedded null"),
+    ):
+        path = str(tmp_path / name)
+        assert line in refused(["--config", path], PEERS)
+        assert line in refused([], {**PEERS, "MURMURATION_NODE_CONFIG": path})
 
 
 def test_the_weaker_place_is_not_blamed_for_the_stronger_one(tmp_path):

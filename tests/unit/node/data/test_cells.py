@@ -1,7 +1,5 @@
 """One rule defines a number: a cell has the same meaning for every reader and in every format."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import tracemalloc
@@ -17,29 +15,23 @@ from node.data.sources import read_source
 from node.errors import ConfigError
 from node.init.look import look
 from node.init.scaling import by_rows
-from node.init.task_file import toml
 from node.predict import rows
 from node.task.load import read_task
 from tests.own_data import told
+from tests.unit.node.cases import toml_file
 
 STD = 1000.0
 FULL_WIDTH = "\uff11"
 NUMBERS = {
-    "7": 7.0,
+    **dict.fromkeys(("7", "+7", " 7", "\t7 ", "\u00a07", "007", "7."), 7.0),
     "-7": -7.0,
-    "+7": 7.0,
-    " 7": 7.0,
-    "\t7 ": 7.0,
-    "\u00a07": 7.0,
-    "007": 7.0,
-    "7.": 7.0,
     ".5": 0.5,
     "-0.25": -0.25,
     "1e3": 1000.0,
     "1E+3": 1000.0,
     "1.5e-1": 0.15,
 }
-NONE = (
+NONE = [
     *(
         "1_000",
         "1_0.5",
@@ -56,7 +48,7 @@ NONE = (
     ),
     *("inf", "-inf", "+Infinity", "INF", "-nan", "NAN", "+NaN", "1e31", "-1e31", "1e400", "0x10", "1e", "e3"),
     *("--1", "1.2.3", ".", "+", "1j", "true", "12%", "seven"),
-)
+]
 TOLD = {"1 000", "1'000", ".", "NAN"}
 """A mark for thousands, and words for no value, which node.init finds and writes into the schema."""
 ABSENT = sorted(MISSING_WORDS)
@@ -73,7 +65,8 @@ SECTIONS = {
     "model": {"class": "node.models:Linear", "args": {"inputs": 3, "outputs": 2}},
 }
 WITH = read_task({**SECTIONS, "data": {"schema": TABLE}})
-PLAIN = read_task({**SECTIONS, "model": {**SECTIONS["model"], "args": {"inputs": 2, "outputs": 2}}})
+PLAIN_SECTIONS = {**SECTIONS, "model": {**SECTIONS["model"], "args": {"inputs": 2, "outputs": 2}}}
+PLAIN = read_task(PLAIN_SECTIONS)
 ROWS = 30
 
 
@@ -98,25 +91,9 @@ def written(folder, how, cell):
     return path
 
 
-def trained_plain(path):
-    return float(read_source(path, PLAIN).x[-1, 0])
-
-
-def predicted_plain(path):
-    return float(rows.read_rows(path, PLAIN, 2, (2,)).x[-1, 0])
-
-
 def own_units(x):
     """Returns the last row's value; NaN if the feature beside it marks it as missing."""
     return math.nan if x[-1, 1] else float(x[-1, 0]) * STD
-
-
-def trained_with_schema(path):
-    return own_units(read_source(path, WITH).x)
-
-
-def predicted_with_schema(path):
-    return own_units(rows.read_rows(path, WITH, 2, (3,)).x)
 
 
 def guessed(path):
@@ -129,10 +106,10 @@ def guessed(path):
 
 
 READERS = {
-    "trained without a schema": trained_plain,
-    "predicted without a schema": predicted_plain,
-    "trained with a schema": trained_with_schema,
-    "predicted with a schema": predicted_with_schema,
+    "trained without a schema": lambda path: float(read_source(path, PLAIN).x[-1, 0]),
+    "predicted without a schema": lambda path: float(rows.read_rows(path, PLAIN, 2, (2,)).x[-1, 0]),
+    "trained with a schema": lambda path: own_units(read_source(path, WITH).x),
+    "predicted with a schema": lambda path: own_units(rows.read_rows(path, WITH, 2, (3,)).x),
     "guessed": guessed,
 }
 ALLOWS_MISSING = {"trained with a schema", "predicted with a schema", "guessed"}
@@ -175,28 +152,22 @@ def test_no_value_is_no_value_with_a_schema_and_refused_without(tmp_path, reader
         assert (found is None) is (reader not in ALLOWS_MISSING), cell
 
 
-@pytest.mark.parametrize("schema", [True, False])
-def test_a_check_says_what_training_would(tmp_path, monkeypatch, capsys, schema):
+@pytest.mark.parametrize("sections", [{**SECTIONS, "data": {"schema": TABLE}}, PLAIN_SECTIONS])
+def test_a_check_says_what_training_would(tmp_path, monkeypatch, capsys, sections):
     monkeypatch.chdir(tmp_path)
-    sections = {**SECTIONS, "data": {"schema": TABLE}} if schema else PLAIN_SECTIONS
-    lines = [
-        f"[{name}]\n" + "".join(f"{key} = {toml(value)}\n" for key, value in section.items())
-        for name, section in sections.items()
-    ]
-    (tmp_path / "task.toml").write_text("".join(lines))
+    (tmp_path / "task.toml").write_text(toml_file(sections))
     for cell in ("1e3", FULL_WIDTH, "1_000", "inf"):
         check.main(["task.toml", "--data", str(written(tmp_path, "csv", cell))])
         found = [line for line in capsys.readouterr().out.splitlines() if " data: " in line]
         assert [line.split()[0] for line in found] == ["ok" if cell in NUMBERS else "problem"], cell
 
 
-PLAIN_SECTIONS = {**SECTIONS, "model": {**SECTIONS["model"], "args": {"inputs": 2, "outputs": 2}}}
-
-
 def test_the_rule_itself():
     assert {cell: number(cell) for cell in NUMBERS} == NUMBERS
     assert {cell: number(cell) for cell in (*NONE, *ABSENT)} == dict.fromkeys((*NONE, *ABSENT))
     assert (number("1e30"), number("-1e30")) == (LARGEST, -LARGEST)
+    header = {cell: is_value(cell) for cell in ("1", "nan", "", "age", "1_0")}
+    assert [cell for cell, value in header.items() if value] == ["1", "nan"]
 
 
 @pytest.mark.parametrize("kind", ["f2", "f4", "f8", "i8", "u1", "?"])
@@ -211,19 +182,10 @@ def test_arrays_have_the_same_rule(kind):
         assert no_numbers(strange).all()
         assert not any(all_numbers(np.array([0, value, 1], dtype)) for value in strange)
     if kind in {"f4", "f8"}:
-        assert no_numbers(np.array([1e29, -1e29, 1.1e30, -2e30], dtype)).tolist() == [
-            False,
-            False,
-            True,
-            True,
-        ]
-        assert all_numbers(np.array([1e29, -1e29], dtype))
-        assert not all_numbers(np.array([0, 1.1e30], dtype))
-        assert not all_numbers(np.array([-2e30], dtype))
-
-
-def test_a_first_line_of_values_is_no_header():
-    assert [is_value(cell) for cell in ("1", "nan", "", "age", "1_0")] == [True, True, False, False, False]
+        large = np.array([1e29, -1e29, 1.1e30, -2e30], dtype)
+        assert no_numbers(large).tolist() == [False, False, True, True]
+        assert all_numbers(large[:2])
+        assert not any(all_numbers(large[place : place + 1]) for place in (2, 3))
 
 
 @pytest.mark.parametrize("endless", [b"1" * (1 << 20), b'"\n",' * (1 << 18)])

@@ -3,88 +3,55 @@ import pytest
 from node.data.dates import day_reader, days, hours
 from node.data.month_names import NAMES
 from node.task.dialect import MONTHS
+from tests.unit.node.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("order", "word", "day"),
-    [
-        (None, "1970-01-02", 1.0),
-        (None, "1970-01-02T12:00Z", 1.5),
-        (None, "1970/1/2", 1.0),
-        (None, "1970.01.02 06:00", 1.25),
-        (None, "02.01.1970", None),
-        ("day-first", "02.01.1970", 1.0),
-        ("day-first", "2/1/1970", 1.0),
-        ("day-first", "2-1-1970", 1.0),
-        ("day-first", "02.01.70", 1.0),
-        ("day-first", "01.01.68", 35794.0),
-        ("day-first", "02.01.1970, 18:00 Uhr", 1.75),
-        ("day-first", "1970-01-02", 1.0),
-        ("month-first", "1/2/1970 12:00 PM", 1.5),
-        ("month-first", "1/2/1970 12:00:00 am", 1.0),
-        ("month-first", "02.01.1970", 1.0),
-        ("day-first", "1/13/1970", None),
-        ("month-first", "13/1/1970", None),
-        ("day-first", "31.02.2023", None),
-        ("day-first", "2/1-1970", None),
-        ("day-first", "2/1/970", None),
-        ("day-first", "2/1/1970 25:00", None),
-        ("day-first", "2/1/1970 noon", None),
-        ("day-first", "1.5", None),
-        ("day-first", "\uff12/1/1970", None),
-        ("month-first", "1/2/1970 13:00 PM", None),
-    ],
-)
-def test_dates(order, word, day):
-    assert day_reader(order)(word) == day
+@cases("""
+    order => day => words
+    => 1.0 => 1970-01-02 | 1970/1/2
+    => 1.25 => 1970.01.02 06:00
+    => 1.5 => 1970-01-02T12:00Z
+    => None => 02.01.1970
+    day-first => 1.0 => 02.01.1970 | 2/1/1970 | 2-1-1970 | 02.01.70 | 1970-01-02
+    day-first => 1.75 => 02.01.1970, 18:00 Uhr
+    day-first => 35794.0 => 01.01.68
+    day-first => None => 1/13/1970 | 31.02.2023 | 2/1-1970 | 2/1/970 | 2/1/1970 25:00 | 2/1/1970 noon | 1.5 |
+        \uff12/1/1970
+    month-first => 1.0 => 1/2/1970 12:00:00 am | 02.01.1970
+    month-first => 1.5 => 1/2/1970 12:00 PM
+    month-first => None => 13/1/1970 | 1/2/1970 13:00 PM
+""")
+def test_dates(order, day, words):
+    assert {str(day_reader(order or None)(word)) for word in words.split(" | ")} == {day}
+    assert day_reader(None) is days
 
 
-@pytest.mark.parametrize(
-    ("months", "word", "day"),
-    [
-        ("english", "2 Jan 1970", 1.0),
-        ("english", "02-JAN-70", 1.0),
-        ("english", "02JAN1970", 1.0),
-        ("english", "02JAN1970:12:00:00", 1.5),
-        ("english", "January 2, 1970", 1.0),
-        ("english", "Jan. 2nd, 1970 6:00 PM", 1.75),
-        ("english", "2nd of January 1970", 1.0),
-        ("english", "1970-Jan-02", 1.0),
-        ("english", "1970-01-02", 1.0),
-        ("english", "31 Feb 2023", None),
-        ("english", "32 Jan 1970", None),
-        ("english", "2 Mai 1970", None),
-        ("english", "2 January", None),
-        ("english", "January 1970", None),
-        ("english", "2 Jan 970", None),
-        ("english", "2 Jan 1970 noon", None),
-        ("english", "2 Jan 1970 25:00", None),
-        ("english", "2 Janet 1970", None),
-        ("english", "2.1.1970", None),
-        ("german", "2. J\u00e4nner 1970, 12:00 Uhr", 1.5),
-        ("german", "2. Januar 1970", 1.0),
-        ("german", "1. M\u00e4rz 1970", 59.0),
-        ("german", "1. Ma\u0308rz 1970", 59.0),
-        ("german", "1.M\u00e4r.1970", 59.0),
-        ("german", "1. Mrz. 70", 59.0),
-        ("german", "1-DEZ-70", 334.0),
-        ("german", "1 Dec 1970", None),
-        ("french", "1er ao\u00fbt 1970", 212.0),
-        ("french", "1 AOUT 1970", 212.0),
-        ("french", "2 janv. 1970", 1.0),
-        ("french", "2 f\u00e9vr. 1970", 32.0),
-        ("spanish", "2 de enero de 1970", 1.0),
-        ("spanish", "2 de enero del 1970", 1.0),
-        ("spanish", "1\u00ba de enero de 1970", 0.0),
-        ("spanish", "2/ene/1970", 1.0),
-        ("italian", "2 gennaio 1970", 1.0),
-        ("italian", "2-giu-'70", 152.0),
-        ("italian", "\u0662 gennaio 1970", None),
-        ("italian", "2" + " " * 60 + "gennaio 1970", None),
-    ],
-)
-def test_dates_with_names_of_months(months, word, day):
-    assert day_reader(None, months)(word) == day
+@cases("""
+    months => day => words
+    english => 1.0 => 2 Jan 1970 | 02-JAN-70 | 02JAN1970 | January 2, 1970 | 2nd of January 1970 | 1970-Jan-02
+        | 1970-01-02
+    english => 1.5 => 02JAN1970:12:00:00
+    english => 1.75 => Jan. 2nd, 1970 6:00 PM
+    english => None => 31 Feb 2023 | 32 Jan 1970 | 2 Mai 1970 | 2 January | January 1970 | 2 Jan 970 | 2 Jan
+        1970 noon | 2 Jan 1970 25:00 | 2 Janet 1970 | 2.1.1970
+    german => 1.0 => 2. Januar 1970
+    german => 1.5 => 2. J\u00e4nner 1970, 12:00 Uhr
+    german => 59.0 => 1. M\u00e4rz 1970 | 1. Ma\u0308rz 1970 | 1.M\u00e4r.1970 | 1. Mrz. 70
+    german => 334.0 => 1-DEZ-70
+    german => None => 1 Dec 1970
+    french => 1.0 => 2 janv. 1970
+    french => 32.0 => 2 f\u00e9vr. 1970
+    french => 212.0 => 1er ao\u00fbt 1970 | 1 AOUT 1970
+    spanish => 0.0 => 1\u00ba de enero de 1970
+    spanish => 1.0 => 2 de enero de 1970 | 2 de enero del 1970 | 2/ene/1970
+    italian => 1.0 => 2 gennaio 1970
+    italian => 152.0 => 2-giu-'70
+    italian => None => \u0662 gennaio 1970
+""")
+def test_dates_with_names_of_months(months, day, words):
+    read = day_reader(None, months)
+    assert {str(read(word)) for word in words.split(" | ")} == {day}
+    assert read("2" + " " * 60 + "gennaio 1970") is None
 
 
 @pytest.mark.parametrize("language", MONTHS)
@@ -96,11 +63,8 @@ def test_each_language_has_twelve_months(language):
 
 
 def test_no_name_means_different_months_in_two_languages():
-    numbers = {}
-    for names in NAMES.values():
-        for name, month in names.items():
-            numbers.setdefault(name, set()).add(month)
-    assert {name for name, found in numbers.items() if len(found) > 1} == set()
+    numbers = {(name, month) for names in NAMES.values() for name, month in names.items()}
+    assert len({name for name, _ in numbers}) == len(numbers)
 
 
 def test_numbers_keep_their_order_beside_names():
@@ -109,24 +73,15 @@ def test_numbers_keep_their_order_beside_names():
     assert day_reader(None, "english")("2/1/1970") is None
 
 
-def test_only_the_year_first_without_an_order():
-    assert day_reader(None) is days
-
-
-@pytest.mark.parametrize(
-    ("word", "hour"),
-    [
-        ("0:00", 0.0),
-        ("14:30", 14.5),
-        ("14:30:36", 14.51),
-        ("2:30 PM", 14.5),
-        ("12:15am", 0.25),
-        ("10:15:00.000000", 10.25),
-        ("24:00", None),
-        ("10:60", None),
-        ("10", None),
-        ("-1:30", None),
-    ],
-)
-def test_times_of_day(word, hour):
-    assert hours(word) == (None if hour is None else pytest.approx(hour))
+@cases("""
+    hour => words
+    0.0 => 0:00
+    14.5 => 14:30 | 2:30 PM
+    14.51 => 14:30:36
+    0.25 => 12:15am
+    10.25 => 10:15:00.000000
+    None => 24:00 | 10:60 | 10 | -1:30
+""")
+def test_times_of_day(hour, words):
+    found = (hours(word) for word in words.split(" | "))
+    assert {str(value and round(value, 6)) for value in found} == {hour}

@@ -1,9 +1,7 @@
 """Numbers, missing values and files as a schema's dialect says: what is read, and what is refused how."""
 
-from __future__ import annotations
-
-import copy
 import gzip
+import json
 import math
 
 import numpy as np
@@ -17,9 +15,9 @@ from node.data.csv_and_parquet import read_frame
 from node.data.reading import read_rows_to_predict, read_with_schema
 from node.init.task_file import plain, toml
 from node.task.dialect import PLAIN, Dialect, described
-from node.task.load import read_task
 from node.task.parameters import canonical_parameters
 from tests.own_data import TABLE, schema, task, told
+from tests.unit.node.cases import cases, toml_file
 
 GERMAN = Dialect("comma", "point", "day-first", ("-", "k.A.", "9999"))
 COLUMNS = [
@@ -40,36 +38,24 @@ def write(path, *rows, header="lab;seen;ward;y", encoding="utf-8"):
     return path
 
 
-@pytest.mark.parametrize(
-    ("dialect", "cell", "value"),
-    [
-        (GERMAN, "1.234,5", 1234.5),
-        (GERMAN, "-1,5E3", -1500.0),
-        (GERMAN, ",5", 0.5),
-        (GERMAN, "1.234", 1234.0),
-        (GERMAN, "1234", 1234.0),
-        (GERMAN, "53e-1", 5.3),
-        (GERMAN, "1.23", None),
-        (GERMAN, "0.123", None),
-        (GERMAN, "1,234.5", None),
-        (GERMAN, "12.34,5", None),
-        (GERMAN, "1,5_0", None),
-        (GERMAN, "inf", None),
-        (GERMAN, "", None),
-        (GERMAN, "1e31", None),
-        (Dialect("comma"), "1.234", None),
-        (Dialect("comma", "space"), "1\u00a0234,5", 1234.5),
-        (Dialect("point", "apostrophe"), "1\u2019234.5", 1234.5),
-        (Dialect("point", "comma"), "1,234.5", 1234.5),
-    ],
-)
-def test_numbers(dialect, cell, value):
-    assert number_reader(dialect)(cell) == value
-
-
-def test_plain_numbers_take_no_longer_than_before():
-    assert number_reader(PLAIN) is number
-    assert number_reader(Dialect(dates="day-first", missing=("-",))) is number
+@cases("""
+    marks => value => cells
+    comma point => 1234.5 => 1.234,5
+    comma point => 1234.0 => 1.234 | 1234
+    comma point => -1500.0 => -1,5E3
+    comma point => 0.5 => ,5
+    comma point => 5.3 => 53e-1
+    comma point => None => 1.23 | 0.123 | 1,234.5 | 12.34,5 | 1,5_0 | inf | 1e31
+    comma => None => 1.234
+    comma space => 1234.5 => 1\u00a0234,5
+    point apostrophe => 1234.5 => 1\u2019234.5
+    point comma => 1234.5 => 1,234.5
+""")
+def test_numbers(marks, value, cells):
+    read = number_reader(Dialect(*marks.split()))
+    assert {str(read(cell)) for cell in cells.split(" | ")} == {value}
+    assert read("") is None
+    assert number_reader(PLAIN) is number_reader(Dialect(dates="day-first", missing=("-",))) is number
 
 
 def test_words_and_numbers_for_no_value(tmp_path):
@@ -93,36 +79,39 @@ def test_a_value_that_a_column_lists_is_one(tmp_path):
     assert found.x[0].tolist() == [0, 1, 0, 0, 1, 0]
 
 
-def test_a_file_that_contradicts_the_schema_is_told_so(tmp_path):
-    points = write(tmp_path / "p.csv", "5.3;2023-07-25;Ost;ja", "1.5;2023-07-25;Ost;nein")
-    assert told(read_with_schema, points, table()).endswith(
-        "row 1, column 'lab': '5.3' is not a number (decimals have a comma, thousands may have points; at "
-        "most 1e30) as the task's schema says; this file has decimals with a point: write them as the "
-        "others do, or make the task with --decimal point; mend it, or leave it empty"
-    )
-    commas = write(tmp_path / "c.csv", "5,3;2023-07-25;Ost;ja", "1,5;2023-07-25;Ost;nein")
-    assert "this file has decimals with a comma" in told(read_with_schema, commas, table(None))
-    dates = write(tmp_path / "d.csv", "5,3;7/25/2023;Ost;ja", "1,5;7/25/2023;Ost;nein")
-    assert "'7/25/2023' is not a date such as 2026-01-31 or 31.01.2026, the day before" in told(
-        read_with_schema, dates, table()
-    )
-    words = write(tmp_path / "m.csv", "n.b.;;Ost;ja", "1,5;;Ost;nein")
-    assert told(read_with_schema, words, table()).endswith(
-        "or leave it empty; if it means no value, have it added to data.schema.dialect.missing by all"
-    )
-    west = write(tmp_path / "w.csv", "5,3;;G\u00f6;ja", "1,5;;Ost;nein", encoding="cp1252")
-    assert "have encoding = 'cp1252' (or another) added to data.schema.dialect by all" in told(
-        read_with_schema, west, table()
-    )
+@pytest.mark.parametrize(
+    ("row", "dialect", "line"),
+    [
+        (
+            "5.3;2023-07-25;Ost;ja",
+            GERMAN,
+            (
+                "'lab': '5.3' is not a number (decimals have a comma, thousands may have points; "
+                "at most 1e30) as the task's schema says; this file has decimals with a point: write them as "
+                "the others do, or make the task with --decimal point; mend it, or leave it empty"
+            ),
+        ),
+        ("5,3;2023-07-25;Ost;ja", None, "this file has decimals with a comma"),
+        (
+            "5,3;7/25/2023;Ost;ja",
+            GERMAN,
+            "'7/25/2023' is not a date such as 2026-01-31 or 31.01.2026, the day be",
+        ),
+        ("n.b.;;Ost;ja", GERMAN, "if it means no value, have it added to data.schema.dialect.missing by all"),
+        (
+            "5,3;;G\u00f6;ja",
+            GERMAN,
+            "have encoding = 'cp1252' (or another) added to data.schema.dialect by all",
+        ),
+    ],
+)
+def test_a_file_that_contradicts_the_schema_is_told_so(tmp_path, row, dialect, line):
+    path = write(tmp_path / "p.csv", row, row.replace("ja", "nein"), encoding="cp1252")
+    assert line in told(read_with_schema, path, table(dialect))
 
 
 def test_parquet_stores_numbers_without_marks(tmp_path):
-    columns = {
-        "lab": [5.3, 9999.0, None],
-        "seen": ["25.07.2023"] * 3,
-        "ward": ["Ost"] * 3,
-        "y": ["ja", "nein", "ja"],
-    }
+    columns = {"seen": ["25.07.2023"] * 3, "ward": ["Ost"] * 3, "y": ["ja", "nein", "ja"]}
     path = tmp_path / "r.parquet"
     for kind in (pa.float64(), pa.decimal128(8, 2)):
         pq.write_table(pa.table({**columns, "lab": pa.array([5.3, 9999.0, None]).cast(kind)}), path)
@@ -178,55 +167,39 @@ def test_a_numeric_target_in_the_dialect(tmp_path):
     assert read_with_schema(points, table(target=own)).y.tolist() == [1.5, 2.5]
 
 
-# -- in the task -------------------------------------------------------------------------------------------
-
-
-def test_a_schema_without_a_dialect_is_what_it_was():
-    """Its canonical text is that of before, so folders and swarms of before go on."""
+def test_a_dialect_is_part_of_what_peers_compare():
+    """Without one the canonical text is that of before, so folders and swarms of before go on."""
     written = canonical_parameters(task(TABLE), (), None)
     for name in ("dialect", "decimal", "dates", "thousands"):
         assert name not in written
-
-
-def test_a_dialect_is_part_of_what_peers_compare():
-    one, other = (
-        canonical_parameters(task({**copy.deepcopy(TABLE), "dialect": {"decimal": mark}}), (), None)
+    texts = {
+        canonical_parameters(task({**TABLE, "dialect": {"decimal": mark}}), (), None)
         for mark in ("comma", "point")
-    )
-    assert one != other
+    }
+    assert len(texts) == 2
 
 
-def test_a_dialect_survives_its_file():
-    text = f"dialect = {toml(plain(GERMAN))}"
-    assert text == (
-        'dialect = { decimal = "comma", thousands = "point", dates = "day-first", '
-        'missing = ["-", "k.A.", "9999"] }'
-    )
+def test_a_dialect_survives_its_file_and_is_told_in_words():
+    marks = 'decimal = "comma", thousands = "point", dates = "day-first", missing = ["-", "k.A.", "9999"]'
+    assert toml(plain(GERMAN)) == f"{{ {marks} }}"
     assert table().dialect == GERMAN
-
-
-@pytest.mark.parametrize(
-    ("said", "line"),
-    [
-        ({"decimal": ","}, "data.schema.dialect.decimal = ',' is refused; allowed: 'point' or 'comma'"),
-        (
-            {"thousands": "point"},
-            "data.schema.dialect.thousands = 'point' is refused beside decimal = 'point'; allowed: another",
-        ),
-        ({"encoding": "utf-7"}, "data.schema.dialect.encoding = 'utf-7' is refused; allowed: 'cp1250' or"),
-        ({"missing": ["a", "a"]}, "data.schema.dialect.missing = ['a', 'a'] is refused; allowed: 0 to 100"),
-        ({"comma": True}, "'data.schema.dialect.comma' is not a known key"),
-    ],
-)
-def test_a_bad_dialect(said, line):
-    assert told(schema, {**TABLE, "dialect": said}).startswith(line)
-
-
-def test_a_dialect_in_words():
     assert described(GERMAN) == (
         "decimals with a comma; thousands with a point; dates day first; no value: '-', 'k.A.', '9999'"
     )
     assert described(PLAIN) == ""
+
+
+@cases("""
+    said => line
+    {"decimal": ","} => data.schema.dialect.decimal = ',' is refused; allowed: 'point' or 'comma'
+    {"thousands": "point"} => data.schema.dialect.thousands = 'point' is refused beside decimal = 'point';
+        allowed: another
+    {"encoding": "utf-7"} => data.schema.dialect.encoding = 'utf-7' is refused; allowed: 'cp1250' or
+    {"missing": ["a", "a"]} => data.schema.dialect.missing = ['a', 'a'] is refused; allowed: 0 to 100
+    {"comma": true} => 'data.schema.dialect.comma' is not a known key
+""")
+def test_a_bad_dialect(said, line):
+    assert told(schema, {**TABLE, "dialect": json.loads(said)}).startswith(line)
 
 
 def test_a_check_warns_of_a_category_that_looks_like_numbers(tmp_path, monkeypatch, capsys):
@@ -237,29 +210,18 @@ def test_a_check_warns_of_a_category_that_looks_like_numbers(tmp_path, monkeypat
         "model": {"class": "node.models:Linear", "args": {"inputs": 3, "outputs": 2}},
         "data": {"schema": {"kind": "table", "target": TARGET, "columns": columns}},
     }
-    read_task(about)
-    lines = [
-        f"[{name}]\n" + "".join(f"{key} = {toml(value)}\n" for key, value in section.items())
-        for name, section in about.items()
-    ]
-    (tmp_path / "task.toml").write_text("".join(lines))
-    rows = [f"{row},5;{'ja' if row % 2 else 'nein'}" for row in range(40)]
-    write(tmp_path / "r.csv", *rows, header="crp;y")
-    assert check.main(["task.toml", "--data", "r.csv"]) == 0
-    said = capsys.readouterr().out
-    assert "warning  data: " in said
-    assert "crp: looks like numbers such as '0,5', but the task's schema calls it a category" in said
-
-    write(
-        tmp_path / "r.csv", *(f"{row % 4};{'ja' if row % 2 else 'nein'}" for row in range(40)), header="crp;y"
-    )
-    assert check.main(["task.toml", "--data", "r.csv"]) == 0
-    assert "looks like numbers" not in capsys.readouterr().out, "four codes may be a category"
-
-    rows = [f"{row % 4},5;{'ja' if row % 2 else 'nein'}" for row in range(40)]
-    write(tmp_path / "r.csv", *rows, header="crp;y")
-    assert check.main(["task.toml", "--data", "r.csv"]) == 0
-    assert "looks like numbers such as '0,5'" in capsys.readouterr().out, "codes have no decimal commas"
+    (tmp_path / "task.toml").write_text(toml_file(about))
+    looks = "crp: looks like numbers such as '0,5', but the task's schema calls it a category"
+    for cell, warned in (
+        (lambda row: f"{row},5", True),
+        (lambda row: row % 4, False),  # four codes may be a category
+        (lambda row: f"{row % 4},5", True),  # codes have no decimal commas
+    ):
+        rows = (f"{cell(row)};{'ja' if row % 2 else 'nein'}" for row in range(40))
+        write(tmp_path / "r.csv", *rows, header="crp;y")
+        assert check.main(["task.toml", "--data", "r.csv"]) == 0
+        said = capsys.readouterr().out
+        assert (looks in said, "warning  data: " in said) == (warned, warned)
 
 
 def test_missing_numbers_are_nan_whatever_their_spelling(tmp_path):

@@ -10,10 +10,11 @@ from node.data.columns import number, truth, words_of
 from node.data.csv_and_parquet import read_frame
 from node.data.dates import days
 from node.data.encoding import encode
-from node.data.remedies import other_class
+from node.data.remedies import other_class, without_columns
 from node.data.report import Entry
 from node.task.dialect import PLAIN
 from tests.own_data import COLUMNS, HEADER, TABLE, frame, schema, told
+from tests.unit.node.cases import cases
 
 NAMES = ["outcome", *(column["name"] for column in COLUMNS)]
 ROWS = [
@@ -52,6 +53,9 @@ def test_rows_without_a_target_are_left_out_and_counted(tmp_path):
     found = encoded(tmp_path, [*ROWS, "5,50,east,no,1970-01-01,", "6,50,east,no,1970-01-01,NULL"])
     assert len(found.x) == len(found.y) == 4
     assert found.remarks == ("2 rows left out: no value in 'outcome'",)
+    assert told(encoded, tmp_path, ["1,1,,,,ill", "2,2,,,,"]).endswith(
+        " has 1 rows with a value in 'outcome'; at least 2 are needed"
+    )
 
 
 def test_a_column_without_any_value_is_told(tmp_path):
@@ -65,46 +69,23 @@ def test_a_column_without_any_value_is_told(tmp_path):
     assert found.x[:, 2:].any() == np.False_
 
 
-@pytest.mark.parametrize(
-    ("row", "line"),
-    [
-        (
-            "5,sixty,east,no,1970-01-01,ill",
-            (
-                ", row 5, column 'age': 'sixty' is not a number (decimals have a point; at most 1e30); mend "
-                "it, or leave it empty"
-            ),
-        ),
-        ("5,1e40,east,no,1970-01-01,ill", ", row 5, column 'age': '1e40' is not a number"),
-        ("5,inf,east,no,1970-01-01,ill", ", row 5, column 'age': 'inf' is not a number"),
-        (
-            "5,6,east,maybe,1970-01-01,ill",
-            (
-                ", row 5, column 'smoker': 'maybe' is not yes or no (true, t, y, 1, ja or false, f, n, 0, "
-                "nein); mend it, or leave it empty"
-            ),
-        ),
-        (
-            "5,6,east,no,1.2.1970,ill",
-            ", row 5, column 'seen': '1.2.1970' is not a date such as 2026-01-31; mend it, or leave it empty",
-        ),
-        (
-            "5,6,east,no,1970-01-01,dead",
-            f", row 5, column 'outcome': 'dead' {other_class(('ill', 'well'))}",
-        ),
-    ],
-)
+@cases("""
+    row => line
+    5,sixty,east,no,1970-01-01,ill => 'age': 'sixty' is not a number (decimals have a point; at most 1e30);
+        mend it, or leave it empty
+    5,1e40,east,no,1970-01-01,ill => 'age': '1e40' is not a number
+    5,inf,east,no,1970-01-01,ill => 'age': 'inf' is not a number
+    5,6,east,maybe,1970-01-01,ill => 'smoker': 'maybe' is not yes or no (true, t, y, 1, ja or false, f, n, 0,
+        nein); mend it, or leave it empty
+    5,6,east,no,1.2.1970,ill => 'seen': '1.2.1970' is not a date such as 2026-01-31; mend it, or leave it
+        empty
+    5,6,east,no,1970-01-01,dead => 'outcome': 'dead' is no class of the task; allowed: 'ill, well'; mend it,
+        or
+""")
 def test_a_value_that_does_not_fit_is_named(tmp_path, row, line):
-    path = tmp_path / "rows.csv"
     message = told(encoded, tmp_path, [*ROWS, row])
-    assert message.startswith(f"data file {str(path)!r}"[:40])
-    assert line in message
-
-
-def test_too_few_rows_with_a_target(tmp_path):
-    assert told(encoded, tmp_path, ["1,1,,,,ill", "2,2,,,,"]).endswith(
-        " has 1 rows with a value in 'outcome'; at least 2 are needed"
-    )
+    assert message.startswith(f"data file {str(tmp_path / 'rows.csv')!r}"[:40])
+    assert f", row 5, column {line}" in message
 
 
 def test_numbers_to_regress_on(tmp_path):
@@ -130,28 +111,19 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_encoded(tmp_path,
 
 def test_a_parquet_file_is_encoded_as_the_csv_of_the_same_rows(tmp_path):
     path = tmp_path / "rows.parquet"
+    days = [(1970, 1, 2), (1970, 1, 1, 12), (1969, 12, 31)]
     columns = {
         "age": [60.0, 30.0, None, 200.0],
         "ward": pa.array(["east", "west", "north", None]).dictionary_encode(),
         "smoker": [True, False, True, None],
-        "seen": [
-            datetime.datetime(1970, 1, 2, tzinfo=datetime.UTC),
-            datetime.datetime(1970, 1, 1, 12, tzinfo=datetime.UTC),
-            datetime.datetime(1969, 12, 31, tzinfo=datetime.UTC),
-            None,
-        ],
+        "seen": [*(datetime.datetime(*day, tzinfo=datetime.UTC) for day in days), None],
         "outcome": ["ill", "well", "ill", "well"],
     }
     pq.write_table(pa.table(columns), path)
     found, wanted = encode(schema(TABLE), read_frame(path, NAMES)), encoded(tmp_path, ROWS)
     assert found.x.tobytes() == wanted.x.tobytes()
     assert found.y.tobytes() == wanted.y.tobytes()
-
-
-def test_a_column_of_lists_is_no_feature(tmp_path):
-    path = tmp_path / "rows.parquet"
-    values = {"age": [[1], [2]], "ward": ["a"] * 2, "smoker": [True] * 2, "seen": ["1970-01-01"] * 2}
-    pq.write_table(pa.table({**values, "outcome": ["ill", "well"]}), path)
+    pq.write_table(pa.table({**columns, "age": [[1], [2], [3], [4]]}), path)
     assert told(lambda: encode(schema(TABLE), read_frame(path, NAMES))).endswith(
         ", column 'age': list<element: int64> is no kind of value for a feature"
     )
@@ -174,36 +146,46 @@ def test_cells_as_words(cells, words):
     assert [chunked.words[code] if code >= 0 else None for code in chunked.codes] == words
 
 
-@pytest.mark.parametrize(
-    ("read", "word", "value"),
-    [
-        (number, "-1.5e3", -1500.0),
-        (number, "1_000", None),
-        (number, "1e31", None),
-        (number, "one", None),
-        (truth, "YES", 1.0),
-        (truth, "f", 0.0),
-        (truth, "2", None),
-        (days, "1970-01-01T06:00:00+06:00", 0.0),
-        (days, "1970-01-03", 2.0),
-        (days, "19700103", None),
-        (days, "1970-13-01", None),
-    ],
-)
-def test_words_that_mean_something(read, word, value):
-    assert read(word) == value
+@cases("""
+    read => value => words
+    number => -1500.0 => -1.5e3
+    number => None => 1_000 | 1e31 | one
+    truth => 1.0 => YES
+    truth => 0.0 => f
+    truth => None => 2
+    days => 0.0 => 1970-01-01T06:00:00+06:00
+    days => 2.0 => 1970-01-03
+    days => None => 19700103 | 1970-13-01
+""")
+def test_words_that_mean_something(read, value, words):
+    reader = {"number": number, "truth": truth, "days": days}[read]
+    assert {str(reader(word)) for word in words.split(" | ")} == {value}
 
 
-def test_two_ways_to_write_an_accent_are_one_category(tmp_path):
+def test_two_ways_to_write_an_accent_are_one_category_and_whole_labels_may_have_a_point(tmp_path):
     table = {"kind": "table", "columns": [{"name": "a", "kind": "category", "values": ["caf\u00e9"]}]}
-    table["target"] = {"kind": "classes", "name": "y", "values": ["e\u0301t\u00e9", "hiver"]}
-    text = "a,y\ncaf\u00e9,\u00e9te\u0301\ncafe\u0301,hiver\n"
+    table["target"] = {"kind": "classes", "name": "y", "values": ["e\u0301t\u00e9", "1"]}
+    text = "a,y\ncaf\u00e9,\u00e9te\u0301\ncafe\u0301,1.0\ncafe\u0301,1\n"
     found = encode(schema(table), frame(tmp_path, text))
-    assert (found.x.tolist(), found.y.tolist()) == ([[1, 0], [1, 0]], [0, 1])
+    assert (found.x.tolist(), found.y.tolist()) == ([[1, 0]] * 3, [0, 1, 1])
 
 
-def test_whole_labels_with_a_point_are_the_same_classes(tmp_path):
-    table = {"kind": "table", "columns": [{"name": "a", "kind": "number", "mean": 0.0, "std": 1.0}]}
-    table["target"] = {"kind": "classes", "name": "y", "values": ["0", "1"]}
-    found = encode(schema(table), frame(tmp_path, "a,y\n1,0\n1,1.0\n1,1\n"))
-    assert found.y.tolist() == [0, 1, 1]
+def test_a_missing_column_can_be_renamed_added_or_left_out_by_all():
+    assert without_columns(["age"], ["id", "ward"]) == (
+        " has no column 'age', which the task's schema asks for; it has 'id, ward'; rename a column, or add "
+        "it (empty cells are missing values), or learn without it: all run node.agree with "
+        "--leave-out-missing, or node.init with --leave-out 'age' makes a new file for all"
+    )
+    several = without_columns(["age", "sex"], ["id"])
+    assert several.startswith(" has no columns 'age, sex', which the task's schema asks for; it has 'id'; ")
+    assert "or add them (" in several
+    assert "with --leave-out for each makes" in several
+    assert len(without_columns([f"c{number}" for number in range(999)], ["id"] * 999)) < 400
+
+
+def test_an_unknown_class_can_be_mended_left_out_or_learned_by_all():
+    assert other_class(("ill", "well")) == (
+        "is no class of the task; allowed: 'ill, well'; mend it, or leave its rows out, or learn it: all run "
+        "node.agree with --also-class and its name, or whoever wrote the task adds it to "
+        "data.schema.target.values, gives the model one more output in model.args, and sends all the file"
+    )

@@ -1,15 +1,13 @@
 """Rows in memory: what is accepted, and the errors for the rest."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 
 from node.data.dataset import load_dataset
 from node.data.in_memory import rows_of
-from node.errors import ConfigError
 from node.task.load import load_task
+from tests.own_data import told
 
 X = np.arange(12, dtype=np.float64).reshape(6, 2)
 Y = np.array([0, 1, 2, 0, 1, 2])
@@ -25,17 +23,9 @@ class Images(torch.utils.data.Dataset):
         return torch.full((1, 2, 2), float(index)), index % 2
 
 
-def refused(data):
-    with pytest.raises(ConfigError) as raised:
-        rows_of(data)
-    assert raised.value.status == 2
-    return str(raised.value)
-
-
 @pytest.mark.parametrize("data", [(X, Y), (X.tolist(), Y.tolist()), (torch.tensor(X), torch.tensor(Y))])
 def test_a_pair_of_whatever_numpy_makes_arrays_of_is_taken(data):
     rows = rows_of(data)
-
     np.testing.assert_array_equal(rows.x, X)
     np.testing.assert_array_equal(rows.y, Y)
     assert (rows.x.dtype, rows.y.dtype) == (np.float32, np.float64)
@@ -44,7 +34,6 @@ def test_a_pair_of_whatever_numpy_makes_arrays_of_is_taken(data):
 @pytest.mark.parametrize("data", [Images(), torch.utils.data.TensorDataset(torch.tensor(X), torch.tensor(Y))])
 def test_a_torch_data_set_is_read_item_by_item(data):
     rows = rows_of(data)
-
     assert len(rows.x) == len(rows.y) == 6
     np.testing.assert_array_equal(rows.x[4], data[4][0])
     assert rows.y[4] == data[4][1]
@@ -66,35 +55,26 @@ def test_a_torch_data_set_is_read_item_by_item(data):
     ],
 )
 def test_what_is_no_rows_is_refused_in_one_line(data, text):
-    assert refused(data).startswith(text)
+    assert told(rows_of, data).startswith(text)
 
 
 def test_rows_in_memory_are_understood_as_a_file_of_them_is(tmp_path):
     task = load_task("digits", [])
     np.savez(tmp_path / "rows.npz", x=X, y=Y)
-
     given, read = (load_dataset(task, data, None) for data in (rows_of((X, Y)), tmp_path / "rows.npz"))
-
     assert given.description == read.description.replace("rows.npz", "rows in memory")
     assert given.classes == read.classes == 3
     for name in ("train_x", "train_y", "test_x", "test_y"):
         assert torch.equal(getattr(given, name), getattr(read, name))
+    refusal = told(load_dataset, task, rows_of((X, Y - 1)), None)
+    assert refusal.startswith("data: target 'y' holds the label -1; allowed: 0 to K-1")
 
 
 def test_rows_in_memory_are_divided_as_a_task_s_own_are():
     task = load_task("digits", [])
     rows = rows_of((np.arange(200.0).reshape(100, 2), np.arange(100) % 2))
-
     parts = [load_dataset(task, rows, (number, 3)) for number in range(3)]
-
     assert sum(len(part.train_x) for part in parts) == 80
     assert len({value for part in parts for value in part.train_x[:, 0].tolist()}) == 80
     assert all(torch.equal(part.test_x, parts[0].test_x) for part in parts)
     assert parts[0].accuracy_name == "test"
-
-
-def test_a_label_that_is_none_is_refused_in_the_same_words_as_a_file_s():
-    task = load_task("digits", [])
-
-    with pytest.raises(ConfigError, match=r"^data: target 'y' holds the label -1; allowed: 0 to K-1"):
-        load_dataset(task, rows_of((X, Y - 1)), None)

@@ -1,11 +1,9 @@
 """npz files with and without a schema, and files of another kind than a schema requires."""
 
 import gzip
-import io
 import os
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +14,6 @@ import pytest
 from node.data import npz
 from node.data.dataset import load_dataset
 from node.data.reading import read_with_schema
-from node.data.remedies import other_class
 from node.task.load import load_task
 from tests.own_data import IMAGES, TABLE, schema, told, ward
 
@@ -74,24 +71,18 @@ def test_numbers_to_regress_on(save):
         ({"x": x(), "y": ["cat"] * 3}, ": x is (4, 2, 3) and y is (3,); allowed: as many targets as rows"),
         ({"x": x(), "z": [0] * 4}, " has no array 'y'; it has 'x, z'"),
         (
-            {"x": x(), "y": ["cat", "cow", "dog", "dog"]},
-            f", array 'y': 'cow' {other_class(('cat', 'dog'))}",
+            {"x": x(), "y": ["cat", "cow"] * 2},
+            ", array 'y': 'cow' is no class of the task; allowed: 'cat, dog'",
         ),
         ({"x": x() * np.nan, "y": ["cat"] * 4}, ": x[0, 0, 0] = nan is not a finite number of at most 1e30"),
         ({"x": np.array([["a"]] * 2), "y": ["cat"] * 2}, ": x is (2, 1); allowed by data.schema.shape"),
         ({"x": x(1), "y": ["cat"]}, " has 1 rows; at least 2 are needed, to train and to validate"),
         (
             {"x": x(), "y": np.array([{}] * 4)},
-            (
-                ": array 'y' holds Python objects, which are not read; allowed: numbers, or text for labels; "
-                "save it as such, as with array.astype(str)"
-            ),
+            ": array 'y' holds Python objects, which are not read; allowed: ",
         ),
         ({"x": x(), "y": np.ones(4) + 1j}, ": array 'y' holds complex128; allowed: numbers or text"),
-        (
-            {"x": x(), "y": np.zeros(4, "datetime64[D]")},
-            ": array 'y' holds datetime64[D]; allowed: numbers or text",
-        ),
+        ({"x": x(), "y": np.zeros(4, "M8[D]")}, ": array 'y' holds datetime64[D]; allowed: numbers or text"),
         ({"x": x(), "y": np.zeros(4, "V4")}, ": array 'y' holds |V4; allowed: numbers or text"),
         ({"x": x(), "y": np.array([0, 1, np.nan, 1])}, ": y[2] = nan is not a finite number of at most 1e30"),
         ({"x": x() + 1j, "y": ["cat"] * 4}, ": array 'x' holds complex128; allowed: numbers or text"),
@@ -101,34 +92,10 @@ def test_a_bad_npz(save, arrays, line):
     assert line in told(read_with_schema, save(**arrays), schema(ARRAY))
 
 
-def _with_head(path, shape):
-    """Makes an npz whose array `x` declares this shape, and holds 8 bytes."""
-    head = io.BytesIO()
-    np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": shape})
-    with zipfile.ZipFile(path, "w") as file:
-        file.writestr("x.npy", head.getvalue() + bytes(8))
-        file.writestr("y.npy", head.getvalue() + bytes(8))
-    return path
-
-
-@pytest.mark.parametrize("shape", [(10**12, 2, 3), (4, 2, 3)])
-def test_an_array_is_no_larger_than_its_bytes(tmp_path, shape):
-    path = _with_head(tmp_path / "lie.npz", shape)
-    for read in (
-        lambda: read_with_schema(path, schema(ARRAY)),
-        lambda: load_dataset(PLAIN, path, None),
-    ):
-        assert f"array 'x' says that it has {8 * shape[0] * 6} bytes, and the file holds 8 for it" in told(
-            read
-        )
-
-
 def test_an_array_that_unfolds_too_far(save, monkeypatch):
     monkeypatch.setattr(npz, "MOST_BYTES", 100)
-    path = save(x=x(), y=["cat"] * 4)
-    assert "array 'x' has 192 bytes; allowed: at most 100, by what is free" in told(
-        read_with_schema, path, schema(ARRAY)
-    )
+    line = told(read_with_schema, save(x=x(), y=["cat"] * 4), schema(ARRAY))
+    assert "array 'x' has 192 bytes; allowed: at most 100, by what is free" in line
 
 
 @pytest.mark.parametrize(
@@ -138,51 +105,37 @@ def test_an_array_that_unfolds_too_far(save, monkeypatch):
         (
             "rows.csv",
             IMAGES,
-            "does not fit data.schema.kind = 'images'; allowed: a folder with a folder for each class",
+            "does not fit data.schema.kind = 'images'; allowed: a folder with a folder for each",
         ),
-        (
-            "rows.npz",
-            TABLE,
-            "does not fit data.schema.kind = 'table'; allowed: .csv, .tsv, .txt, .xlsx or .parquet",
-        ),
+        ("rows.npz", TABLE, "data.schema.kind = 'table'; allowed: .csv, .tsv, .txt, .xlsx or .parquet"),
         (
             "rows.dat",
             TABLE,
-            "is refused; allowed: .csv, .tsv or .txt (each also .gz), .xlsx, .parquet, .npz, or a folder",
+            "is refused; allowed: .csv, .tsv or .txt (each also .gz), .xlsx, .parquet, .npz, or a",
         ),
     ],
 )
 def test_a_file_of_another_kind_than_the_schema_s(tmp_path, name, table, line):
-    path = tmp_path / name
-    path.write_text(ward(10))
-    assert line in told(read_with_schema, path, schema(table))
+    (tmp_path / name).write_text(ward(10))
+    assert line in told(read_with_schema, tmp_path / name, schema(table))
 
 
-def test_without_a_schema_parquet_is_numbers_as_csv_is(tmp_path):
+def test_without_a_schema_files_are_numbers(tmp_path):
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"a": [1.0, 2.0, 3.0], "b": [1, 2, 3], "y": [0, 1, 1]}), path)
-    dataset = load_dataset(PLAIN, path, None)
-    assert dataset.description.startswith(
-        "rows.parquet: 3 rows, 2 features ('a' to 'b'), target 'y' (classes 0 to 1)"
-    )
+    about = "rows.parquet: 3 rows, 2 features ('a' to 'b'), target 'y' (classes 0 to 1)"
+    assert load_dataset(PLAIN, path, None).description.startswith(about)
     pq.write_table(pa.table({"a": ["x", "y", "z"], "y": [0, 1, 1]}), path)
     assert told(load_dataset, PLAIN, path, None).endswith(
         ", row 1, column 'a': 'x' is not a number (decimals have a point; at most 1e30); a task made by "
         "python -m node.init takes such columns"
     )
     pq.write_table(pa.table({"a": [1.0, None], "y": [0, 1]}), path)
-    assert ", row 2, column 'a': nan is not a finite number of at most 1e30" in told(
-        load_dataset, PLAIN, path, None
-    )
-
-
-def test_without_a_schema_a_csv_may_be_packed_and_have_other_separators(tmp_path):
-    path = tmp_path / "rows.csv.gz"
-    path.write_bytes(gzip.compress(b"a;b;y\n1;2;0\n3;4;1\n"))
-    assert load_dataset(PLAIN, path, None).description.startswith("rows.csv.gz: 2 rows, 2 features")
-
-
-def test_without_a_schema_a_folder_is_refused(tmp_path):
+    missing = ", row 2, column 'a': nan is not a finite number of at most 1e30"
+    assert missing in told(load_dataset, PLAIN, path, None)
+    packed = tmp_path / "rows.csv.gz"
+    packed.write_bytes(gzip.compress(b"a;b;y\n1;2;0\n3;4;1\n"))
+    assert load_dataset(PLAIN, packed, None).description.startswith("rows.csv.gz: 2 rows, 2 features")
     assert told(load_dataset, PLAIN, tmp_path, None).endswith(
         " needs a task that says which classes there are and how large images are: python -m node.init "
         "makes one"
@@ -198,12 +151,6 @@ def test_a_node_on_numbers_of_an_npz_loads_no_library_for_tables_or_images(tmp_p
         "print([name for name in ('pyarrow', 'PIL') if name in sys.modules])"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
-    said = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = [sys.executable, "-c", program]
+    said = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert said.stdout == "[]\n"

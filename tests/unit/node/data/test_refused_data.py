@@ -17,7 +17,7 @@ from node.app import _existing_key
 from node.data import csv_and_parquet, numeric_tables
 from node.data.images import read_images
 from node.data.reading import read_with_schema
-from node.errors import ConfigError, UserError
+from node.errors import UserError
 from node.init import __main__ as init
 from node.init.look import look
 from node.init.scaling import by_rows
@@ -49,15 +49,9 @@ def arrays(**changed):
     return Path("a.npz")
 
 
-# -- tables ------------------------------------------------------------------------------------------------
-
-
-def test_too_many_columns(here, monkeypatch):
+def test_too_many_columns_and_too_many_values(here, monkeypatch):
     monkeypatch.setattr(csv_and_parquet, "MOST_COLUMNS", 2)
     assert told(frame, here, "a,b,c\n1,2,3\n").endswith(" has 3 columns; allowed: at most 2")
-
-
-def test_too_many_values(here, monkeypatch):
     monkeypatch.setattr(numeric_tables, "MOST_CELLS", 4)
     Path("a.csv").write_text("a,b\n" + "1,2\n" * 4)
     assert told(numeric_tables.read_table, Path("a.csv"), None, None) == (
@@ -73,17 +67,6 @@ def test_two_columns_of_one_name_in_parquet(here):
     )
 
 
-def test_a_target_of_lists(here, capsys):
-    pq.write_table(pa.table({"a": [1, 2], "y": [[1], [2]]}), "a.parquet")
-    assert init.main(["--data", "a.parquet", "--target", "y"]) == 2
-    assert capsys.readouterr().err == (
-        "error: the target 'y' is of type list<element: int64>; name another column\n"
-    )
-
-
-# -- arrays and images -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("changed", "kind", "line"),
     [
@@ -96,38 +79,52 @@ def test_a_target_of_lists(here, capsys):
         (
             {"x": np.zeros((1001, 1)), "y": np.arange(1001)},
             "classes",
-            ": y has 1001 different values; allowed: 2 to 1000 classes",
+            ": y has 1001 different values; allowed: 2 to",
         ),
-        (
-            {"y": np.ones(N)},
-            "number",
-            ": y is the same in every row; name another array with --target",
-        ),
+        ({"y": np.ones(N)}, "number", ": y is the same in every row; name another array with --target"),
     ],
 )
 def test_arrays_that_nothing_can_be_learned_from(here, changed, kind, line):
-    assert told(look, arrays(**changed), None, kind, (), by_rows) == f"data file 'a.npz'{line}"
+    assert told(look, arrays(**changed), None, kind, (), by_rows).startswith(f"data file 'a.npz'{line}")
 
 
 def test_a_damaged_array_under_a_schema(here):
     with zipfile.ZipFile("a.npz", "w") as file:
-        file.writestr("x.npy", b"no array")
-        file.writestr("y.npy", b"no array")
-    assert told(read_with_schema, Path("a.npz"), schema(ARRAY)).startswith(
-        "data file 'a.npz' cannot be read: the magic string is not correct"
-    )
+        for name in ("x.npy", "y.npy"):
+            file.writestr(name, b"no array")
+    line = told(read_with_schema, Path("a.npz"), schema(ARRAY))
+    assert line.startswith("data file 'a.npz' cannot be read: the magic string is not correct")
+
+
+@pytest.mark.parametrize(
+    ("command", "argv", "line"),
+    [
+        (
+            init,
+            "--data a.parquet --target y",
+            "the target 'y' is of type list<element: int64>; name another column",
+        ),
+        (
+            predict,
+            "--model m --data a.csv --out /proc/self/mem",
+            "--out '/proc/self/mem' cannot be read: Input/output error",
+        ),
+        (key, "/proc/none/node.key", "the folder /proc/none cannot be made: No such file or directory"),
+    ],
+)
+def test_what_a_command_can_not_use(here, capsys, command, argv, line):
+    pq.write_table(pa.table({"a": [1, 2], "y": [[1], [2]]}), "a.parquet")
+    assert command.main(argv.split()) == 2
+    assert capsys.readouterr().err == f"error: {line}\n"
 
 
 def test_images_have_classes_only(here):
+    numbers = replace(schema(IMAGES), target=NumberTarget("number", 0.0, 1.0, None))
     for number in range(2):
         picture(here / "data" / "red" / f"{number}.png", (255, 0, 0))
-    numbers = replace(schema(IMAGES), target=NumberTarget("number", 0.0, 1.0, None))
     assert told(read_images, numbers, here / "data") == (
         "data.schema.target.kind = 'number' is refused for images; allowed: 'classes'"
     )
-
-
-# -- models ------------------------------------------------------------------------------------------------
 
 
 def test_a_model_that_does_not_take_the_rows():
@@ -139,26 +136,8 @@ def test_a_model_that_does_not_take_the_rows():
 
 
 def test_a_model_that_there_is_no_room_for(here):
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=r"/none/model.safetensors cannot be written: .*; make room there$"):
         write_model(here / "none" / "model.safetensors", {"a": np.zeros(2)}, {})
-    assert str(caught.value).startswith(f"{here}/none/model.safetensors cannot be written: ")
-    assert str(caught.value).endswith("; make room there")
-
-
-def test_predictions_where_nothing_can_be_read(here, capsys):
-    argv = ["--model", "m", "--data", "a.csv", "--out", "/proc/self/mem"]
-    assert predict.main(argv) == 2
-    assert capsys.readouterr().err == ("error: --out '/proc/self/mem' cannot be read: Input/output error\n")
-
-
-# -- keys and options --------------------------------------------------------------------------------------
-
-
-def test_a_folder_for_a_key_that_can_not_be_made(capsys):
-    assert key.main(["/proc/none/node.key"]) == 2
-    assert capsys.readouterr().err == (
-        "error: the folder /proc/none cannot be made: No such file or directory\n"
-    )
 
 
 def test_a_key_that_goes_while_a_node_starts(here):
@@ -166,11 +145,9 @@ def test_a_key_that_goes_while_a_node_starts(here):
     assert told(_existing_key, options) == "the key file node.key is gone; start again"
 
 
-def test_a_choice_in_a_file_that_is_none(here, capsys):
+def test_a_choice_in_a_file_that_is_none(here):
     Path("c.toml").write_text('tls = "maybe"\n')
-    with pytest.raises(ConfigError) as caught:
-        parse_arguments(["--config", "c.toml"])
-    assert str(caught.value) == (
+    assert told(parse_arguments, ["--config", "c.toml"]) == (
         "tls in c.toml: argument --tls: invalid choice: 'maybe' (choose from 'auto', 'on', 'off'); "
         "python -m node --help shows what is allowed"
     )

@@ -1,7 +1,5 @@
 """The doctor against real sockets: nodes' own servers, other programs, proxies, and addresses of nobody."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime
 import email.utils
@@ -29,6 +27,7 @@ from node.net.routes import answers
 from node.net.versions import HEADER
 from node.observe.health import health
 from node.observe.page import PARTS
+from tests.unit.node.cases import cases
 from tests.unit.node.links import ONE, OTHER, End, accepting, far_side
 
 OK = {"status": "ok"}
@@ -96,20 +95,21 @@ def strange_context(folder):
     return context
 
 
-# -- a node ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("tls", [None, "on"])
 @pytest.mark.parametrize("pinned", [False, True])
 async def test_a_node_that_is_well(tls, pinned):
     async with a_node(tls=tls) as endpoint:
         found, line = await seen(endpoint, ONE.public if pinned else None, tls or "auto")
-
-    cells = [found.cell(name) for name in ("name", "TLS", "answers", "key", "state", "clock")]
     key = ONE.public.hex()[:8]
-    assert cells == [
-        "an address", "1.3" if tls else "none", "yes", f"{key} pinned" if pinned else key, "ready", "agrees"
-    ]  # fmt: skip
+    expected = [
+        "an address",
+        "1.3" if tls else "none",
+        "yes",
+        f"{key} pinned" if pinned else key,
+        "ready",
+        "agrees",
+    ]
+    assert [found.cell(name) for name in ("name", "TLS", "answers", "key", "state", "clock")] == expected
     assert found.cell("port").endswith(" ms")
     assert found.cell("round trip").endswith(" ms")
     assert found.cell("throughput").startswith(">= ")
@@ -122,7 +122,6 @@ async def test_a_node_that_is_well(tls, pinned):
 async def test_another_key_than_the_given_one(tls):
     async with a_node(tls=tls) as endpoint:
         found, line = await seen(endpoint, OTHER.public, tls or "auto")
-
     how = "holds" if tls else "proves"
     keys = f"{ONE.public.hex()[:16]}..., not {OTHER.public.hex()[:16]}..."
     assert found.cell("TLS" if tls else "key") == "another key"
@@ -134,19 +133,11 @@ async def test_another_key_than_the_given_one(tls):
 async def test_the_two_ends_differ_in_tls(there, here):
     async with a_node(tls=there) as endpoint:
         _, line = await seen(endpoint, None, here)
-
     how, choice = ("under TLS", "on") if there else ("without TLS", "off")
     assert str(line) == (
         f"problem  {endpoint}: the node there answers {how}: use the same --tls at both ends "
         f"(here: --tls {choice})"
     )
-
-
-async def test_a_node_whose_page_has_another_name_is_well_but_not_measured():
-    async with a_node(part=page(status=421)) as endpoint:
-        found, line = await seen(endpoint)
-
-    assert (found.cell("throughput"), line.level) == ("not measured", "ok")
 
 
 async def test_a_node_shows_no_count_of_what_was_dropped():
@@ -157,7 +148,6 @@ async def test_a_node_shows_no_count_of_what_was_dropped():
     dropped = end.dropped
     await end.transport.close()
     end.listener.close()
-
     assert dropped == {}
 
 
@@ -165,24 +155,23 @@ def test_what_is_measured_is_a_part_that_every_node_gives_out():
     assert LARGEST_PART.removeprefix("/page/") in PARTS
 
 
-async def test_a_connection_that_breaks_while_it_is_measured():
+async def test_a_connection_that_breaks_while_it_is_measured_and_one_without_a_page(monkeypatch):
     async def cut(request):
         request.transport.abort()
         return web.Response()
 
     async with a_node(part=web.get(LARGEST_PART, cut)) as endpoint:
         found, line = await seen(endpoint)
-
     assert found.cell("throughput") == "broken"
     assert line.text.startswith("the connection broke or stood still (Server disconnected): look at")
-
-
-# -- nobody, another program, something in between -----------------------------------------------------------
+    monkeypatch.setenv("HTTP_PROXY", f"http://{closed_port()}")  # which no node uses
+    async with a_node(part=page(status=421)) as endpoint:
+        found, line = await seen(endpoint)
+    assert (found.cell("throughput"), line.level) == ("not measured", "ok")
 
 
 async def test_a_name_that_does_not_resolve():
     found, line = await seen("nowhere.invalid:9001")
-
     assert (found.cell("name"), found.cell("port"), line.level) == ("unknown", "-", "problem")
     assert line.text.startswith("the name does not resolve (")
 
@@ -190,7 +179,6 @@ async def test_a_name_that_does_not_resolve():
 async def test_a_name_that_stands_for_this_machine_alone():
     """Debian's installer writes a machine's own name beside 127.0.1.1 into /etc/hosts."""
     addresses, finding = await look_up("127.1:9001")  # not canonical, so it passes for a name
-
     assert (addresses, finding.level) == ([("127.0.0.1", 9001)], "warning")
     assert finding.advice.startswith("the name stands for this machine alone (127.0.0.1; look at /etc/hosts)")
 
@@ -204,20 +192,11 @@ async def test_a_closed_port(proxy, monkeypatch):
         monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy.example:3128")
     endpoint = closed_port()
     found, line = await seen(endpoint)
-
     assert (found.cell("port"), line.level) == ("refused", "problem")
     about = "; HTTPS_PROXY is set here, but nodes connect directly and use no proxy: ask for a direct way to "
     told = "nobody listens on this port: start the node there, or correct the port"
     assert line.text == told + (f"{about}{endpoint}" if proxy else "")
     assert "secret" not in line.text
-
-
-async def test_a_proxy_that_is_set_stands_in_nobody_s_way(monkeypatch):
-    monkeypatch.setenv("HTTP_PROXY", f"http://{closed_port()}")
-    async with a_node() as endpoint:
-        _, line = await seen(endpoint)
-
-    assert line.level == "ok"
 
 
 async def test_a_closed_port_of_this_machine_is_no_problem():
@@ -230,7 +209,6 @@ async def test_a_closed_port_of_this_machine_is_no_problem():
     with socket.create_server((mine, 0)) as listener:
         port = listener.getsockname()[1]
     found, line = await seen(f"{mine}:{port}")
-
     assert (found.cell("port"), line.level) == ("refused", "warning")
     assert line.text.startswith("nobody listens here on this machine yet")
 
@@ -239,7 +217,6 @@ async def test_a_name_of_which_one_address_is_dead():
     async with a_node() as endpoint:
         port = int(endpoint.rpartition(":")[2])
         address, finding = await reach(endpoint, [("127.0.0.2", port), ("127.0.0.1", port)])
-
     assert (address, finding.level) == (("127.0.0.1", port), "warning")
     assert finding.advice.startswith("1 of the name's 2 addresses cannot be reached")
 
@@ -247,7 +224,6 @@ async def test_a_name_of_which_one_address_is_dead():
 async def test_a_program_that_speaks_tls_but_is_no_node(tmp_path):
     async with far_side(ssl=strange_context(tmp_path)) as endpoint:
         found, line = await seen(endpoint, None, "on")
-
     assert found.cell("TLS") == "ends early"
     assert line.text == (
         "another program, or a proxy in between, ends TLS there, its certificate (CN=proxy.example) is no "
@@ -256,11 +232,8 @@ async def test_a_program_that_speaks_tls_but_is_no_node(tmp_path):
 
 
 async def test_a_proxy_that_ends_tls_in_front_of_a_node(tmp_path):
-    async with (
-        far_side(HEALTHY, accepting(OTHER), ssl=strange_context(tmp_path)) as endpoint,
-    ):
+    async with far_side(HEALTHY, accepting(OTHER), ssl=strange_context(tmp_path)) as endpoint:
         _, line = await seen(endpoint, OTHER.public, "on")
-
     assert line.text == (
         "a proxy in between ends TLS (its certificate (CN=proxy.example) is no node's), and node "
         f"{OTHER.public.hex()[:16]}... is behind it: let the proxy pass TCP through unchanged"
@@ -279,7 +252,6 @@ async def test_a_program_that_speaks_neither_tls_nor_http():
     async with server:
         _, plain = await seen(endpoint, None, "off")
         _, covered = await seen(endpoint, None, "on")
-
     assert plain.text.startswith("the program there does not answer HTTP: a node that starts or")
     assert covered.text.startswith("the program there does not speak TLS 1.3: a node that starts or")
 
@@ -289,82 +261,74 @@ async def test_a_program_that_says_nothing():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
         _, line = await seen(endpoint)
-
     assert line.text == "connected, but no answer in 5 s: it is overloaded; try again in a minute"
 
 
-async def test_a_web_server_that_is_no_node():
-    async with far_side(says("/", {})) as endpoint:
-        found, line = await seen(endpoint)
-
-    assert (found.cell("answers"), line.text) == (
-        "no node",
-        "another program answers there: correct the address, or look for a proxy in between",
-    )
-
-
-async def test_an_http_proxy_in_between_that_lets_no_websocket_through():
-    async with far_side(says("/healthz", OK, Via="1.1 cache.example")) as endpoint:
-        found, line = await seen(endpoint)
-
-    assert (found.cell("answers"), found.cell("key"), line.level) == ("by a proxy", "no link", "problem")
-    assert line.text.startswith("an HTTP proxy in between answers for the node (1.1 cache.example): let the")
-    assert "it answers a link with status 404" in line.text
-
-
-async def test_a_node_of_another_version():
-    async def older(_):
-        return web.Response(status=426, headers={"Upgrade": "websocket", HEADER: "1"})
-
-    async with far_side(HEALTHY, web.get("/v1/link", older)) as endpoint:
-        found, line = await seen(endpoint)
-
-    assert (found.cell("key"), line.level) == ("other version", "problem")
-    assert line.text.startswith("it speaks version 1 of the protocol, this node speaks ")
-
-
-async def test_a_node_that_takes_no_more_links():
-    async with far_side(HEALTHY, says("/v1/link", {}, 503)) as endpoint:
-        found, line = await seen(endpoint)
-
-    assert (found.cell("key"), found.level) == ("busy", "warning")
-    assert line.text.startswith("the far end takes no more links for now: try again in a minute")
-
-
-async def test_who_pretends_a_key_that_it_does_not_hold():
-    async def link(request):
-        ws = web.WebSocketResponse(protocols=request.headers["Sec-WebSocket-Protocol"].split(","))
-        await ws.prepare(request)
-        await ws.receive()
-        await ws.send_bytes(b"\x02" + ONE.public + bytes(32 + 64))
-        await ws.receive()
-        return ws
-
-    async with far_side(HEALTHY, web.get("/v1/link", link)) as endpoint:
-        found, line = await seen(endpoint, ONE.public)
-
-    assert (found.cell("key"), line.level) == ("not proved", "problem")
-    assert line.text.startswith("the far end does not prove its key")
-
-
-@pytest.mark.parametrize("body", [b"x" * 200_000, b"[" * 60_000, b'{"status": "ok"' + b" " * 70_000 + b"}"])
-async def test_answers_that_are_too_long_or_nested_are_no_node_s(body):
+def sends(body):
     async def answer(_):
         return web.Response(body=body)
 
-    async with far_side(web.get("/healthz", answer)) as endpoint:
-        found, _ = await seen(endpoint)
-
-    assert found.cell("answers") == "no node"
+    return web.get("/healthz", answer)
 
 
-# -- words -------------------------------------------------------------------------------------------------
+async def older(_):
+    return web.Response(status=426, headers={"Upgrade": "websocket", HEADER: "1"})
+
+
+async def pretends(request):
+    ws = web.WebSocketResponse(protocols=request.headers["Sec-WebSocket-Protocol"].split(","))
+    await ws.prepare(request)
+    await ws.receive()
+    await ws.send_bytes(b"\x02" + ONE.public + bytes(32 + 64))
+    await ws.receive()
+    return ws
+
+
+ANOTHER = "another program answers there: correct the address, or look for a proxy in between"
+
+
+@pytest.mark.parametrize(
+    ("routes", "step", "cell", "level", "text"),
+    [
+        ([says("/", {})], "answers", "no node", "problem", ANOTHER),
+        ([sends(b"x" * 200_000)], "answers", "no node", "problem", ANOTHER),
+        ([sends(b"[" * 60_000)], "answers", "no node", "problem", ANOTHER),
+        ([sends(b'{"status": "ok"' + b" " * 70_000 + b"}")], "answers", "no node", "problem", ANOTHER),
+        (
+            [says("/healthz", OK, Via="1.1 cache.example")],
+            *("answers", "by a proxy", "problem"),
+            "an HTTP proxy in between answers for the node (1.1 cache.example): let the",
+        ),
+        (
+            [HEALTHY, web.get("/v1/link", older)],
+            *("key", "other version", "problem"),
+            "it speaks version 1 of the protocol, this node speaks ",
+        ),
+        (
+            [HEALTHY, says("/v1/link", {}, 503)],
+            *("key", "busy", "warning"),
+            "the far end takes no more links for now: try again in a minute",
+        ),
+        (
+            [HEALTHY, web.get("/v1/link", pretends)],
+            *("key", "not proved", "problem"),
+            "the far end does not prove its key",
+        ),
+    ],
+)
+async def test_who_answers_and_is_no_node_that_takes_a_link(routes, step, cell, level, text):
+    async with far_side(*routes) as endpoint:
+        found, line = await seen(endpoint, ONE.public if cell == "not proved" else None)
+    assert (found.cell(step), line.level) == (cell, level)
+    assert line.text.startswith(text)
+    if cell == "by a proxy":
+        assert found.cell("key") == "no link"
+        assert "it answers a link with status 404" in line.text
 
 
 def test_a_node_that_waits_says_why_and_its_words_are_made_harmless():
     health = Answer({"status": "ok", "waiting": "for\x1b[31m more"}, {}, 0.0)
     ready = Answer({"ready": False, "why": ["still meeting the others"]}, {}, 0.0)
-
     assert state(health, ready) == Finding(
         "state", "waits", "ok", "it waits (still meeting the others; for\\x1b[31m more)"
     )
@@ -404,7 +368,6 @@ def test_a_wrong_clock_is_named_and_so_is_this_machine_s_own():
     assert lines[1].startswith("warning  10.0.0.2:9001: its clock is 100 s ahead of this machine's: set it;")
     assert [line.split()[0] for line in lines] == ["ok", "warning", "ok"]
     assert table(one)[2].split()[-4:] == ["+100", "s", "-", "-"]
-
     mine = [str(line) for line in advice([examined(number, -300.0) for number in (1, 2, 3)])]
     assert mine[0].startswith("warning  this machine: its clock is 300 s ahead of those of 3 of 3 peers")
     assert [line.split()[0] for line in mine[1:]] == ["ok"] * 3
@@ -418,7 +381,6 @@ async def test_the_clock_is_read_from_the_date_of_an_answer(ahead_s):
 
     async with far_side(web.get("/healthz", date), accepting(), page()) as endpoint:
         found, line = await seen(endpoint)
-
     assert found.ahead_s == pytest.approx(ahead_s, abs=5)
     assert (line.level, "its clock is " in line.text) == ("warning", True)
 
@@ -432,34 +394,26 @@ def test_the_table_is_aligned_and_json_has_the_same_cells():
     assert objects[1]["steps"]["clock"] == "+50 s"
 
 
-# -- the command -------------------------------------------------------------------------------------------
-
-
 def test_the_command_prints_a_table_and_a_line_for_each(capsys):
     one, other = closed_port(), closed_port()
-
     assert main(["--peers", f"{one},{other}"]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "starting: an examination of the way to 2 peers"
-    assert lines[1].startswith("peer ")
-    assert [line.split()[0] for line in lines[2:4]] == [one, other]
-    assert [line.split(": ")[0] for line in lines[5:]] == [f"problem  {one}", f"problem  {other}"]
-
+    start, head, *lines = capsys.readouterr().out.splitlines()
+    assert start == "starting: an examination of the way to 2 peers"
+    assert head.startswith("peer ")
+    assert [line.split()[0] for line in lines[:2]] == [one, other]
+    assert [line.split(": ")[0] for line in lines[3:]] == [f"problem  {one}", f"problem  {other}"]
     assert main(["--json", "--tracker", f"http://{one}"]) == 1
-    (line,) = capsys.readouterr().out.splitlines()
-    assert json.loads(line)["level"] == "problem"
+    assert json.loads(capsys.readouterr().out)["level"] == "problem"
 
 
-@pytest.mark.parametrize(
-    ("argv", "told"),
-    [
-        ([], "give exactly one of --peers HOST:PORT,... and --tracker KEY@URL"),
-        (["--peers", "127.0.0.1:1", "--tracker", "http://127.0.0.1:2"], "give exactly one of"),
-        (["--peers", "127.0.0.1"], "--peers '127.0.0.1' is refused; allowed: HOST:PORT"),
-        (["--tracker", "x@http://127.0.0.1:2"], "--tracker 'x@http://127.0.0.1:2' is refused"),
-    ],
-)
-def test_bad_arguments_are_one_line(capsys, argv, told):
-    assert main(argv) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"error: {told}")
+@cases("""
+    argv => line
+    => give exactly one of --peers HOST:PORT,... and --tracker KEY@URL
+    --peers 127.0.0.1:1 --tracker http://127.0.0.1:2 => give exactly one of
+    --peers 127.0.0.1 => --peers '127.0.0.1' is refused; allowed: HOST:PORT
+    --tracker x@http://127.0.0.1:2 => --tracker 'x@http://127.0.0.1:2' is refused
+""")
+def test_bad_arguments_are_one_line(capsys, argv, line):
+    assert main(argv.split()) == 2
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith(f"error: {line}")

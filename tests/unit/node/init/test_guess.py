@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from node.data.report import Entry, Report
@@ -5,6 +6,7 @@ from node.init.asked import NOTHING_ASKED
 from node.init.dialect import find_dialect
 from node.init.guess import in_order
 from node.init.guess import understand as understand_as
+from node.init.loss_choice import loss_for_classes, loss_for_numbers, loss_for_rows
 from node.init.scaling import by_rows
 from node.task.schema import BooleanColumn, CategoryColumn, ClassTarget, NumberColumn, NumberTarget
 from tests.own_data import frame, told
@@ -80,16 +82,15 @@ def test_numbers_that_differ_are_no_identifier_by_that_alone(tmp_path):
     assert [column.name for column in schema.columns] == ["valid", "paid"]
 
 
-def test_too_many_categories(tmp_path):
-    lines = ["c,a,y", *(f"v{row % 150},{row % 7},{row % 2}" for row in range(600))]
-    left_out = understand(frame(tmp_path, "\n".join(lines) + "\n"), "y", "auto", (), by_rows).left_out
-    assert left_out == (Entry("c", "left out", "150 different values; at most 100 become features"),)
-
-
-def test_what_somebody_does_not_want(tmp_path):
-    understood = found(tmp_path, a=a, b=a, unwanted=("b",))
+def test_too_many_categories_and_what_somebody_does_not_want(tmp_path):
+    lines = ["c,a,b,y", *(f"v{row % 150},{row % 7},{row % 5},{row % 2}" for row in range(600))]
+    rows = frame(tmp_path, "\n".join(lines) + "\n")
+    understood = understand(rows, "y", "auto", ("b",), by_rows)
     assert [column.name for column in understood.schema.columns] == ["a"]
-    assert understood.left_out == (Entry("b", "left out", "as asked"),)
+    assert set(understood.left_out) == {
+        Entry("c", "left out", "150 different values; at most 100 become features"),
+        Entry("b", "left out", "as asked"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -111,38 +112,21 @@ def test_what_the_target_is(tmp_path, make, kind, target):
 @pytest.mark.parametrize(
     ("make", "kind", "line"),
     [
-        (
-            lambda _: "x",
-            "auto",
-            "the target 't' has 1 different value; allowed: 2 to 10000 classes; name another",
-        ),
-        (
-            lambda _: 5.5,
-            "number",
-            "the target 't' is the same in every row; name another column with --target",
-        ),
-        (
-            lambda row: row if row else "dead",
-            "number",
-            (
-                "the target 't', row 1: 'dead' is not a number (decimals have a point; at most 1e30); mend "
-                "it, or use --target-kind classes"
-            ),
-        ),
+        (lambda _: "x", "auto", "has 1 different value; allowed: 2 to 10000 classes; name another"),
+        (lambda _: 5.5, "number", "is the same in every row; name another column with --target"),
+        (lambda row: row or "dead", "number", "mend it, or use --target-kind classes"),
     ],
 )
 def test_a_target_that_can_not_be_learned(tmp_path, make, kind, line):
-    assert told(understand, frame(tmp_path, table(a=a, t=make)), "t", kind, (), by_rows).startswith(line)
+    said = told(understand, frame(tmp_path, table(a=a, t=make)), "t", kind, (), by_rows)
+    assert said.startswith("the target 't'")
+    assert line in said
 
 
-def test_names_that_are_not_there(tmp_path):
-    rows = frame(tmp_path, table(a=a, y=a))
+def test_names_that_are_not_there_and_nothing_to_learn_from(tmp_path):
+    rows = frame(tmp_path, table(a=lambda _: 1, y=lambda row: row % 2))
     assert told(understand, rows, "z", "auto", (), by_rows).endswith(" has no column 'z'; it has 'a, y'")
     assert told(understand, rows, "y", "auto", ("b",), by_rows).endswith(" has no column 'b'; it has 'a, y'")
-
-
-def test_nothing_to_learn_from(tmp_path):
-    rows = frame(tmp_path, table(a=lambda _: 1, y=lambda row: row % 2))
     assert told(understand, rows, "y", "auto", (), by_rows).endswith(
         ": no column is left to learn from; a: the same in every row that has a value: '1'"
     )
@@ -161,3 +145,28 @@ def test_the_report_is_a_table_of_short_lines():
     assert lines[2].split() == ["a", "b", "number"]
     assert lines[3] == "  " + ("long" * 40)[:57] + "...  category of 2 values  1 missing"
     assert lines[4] == "1 row left out"
+
+
+CLASSES, NUMBERS = ClassTarget("classes", ("no", "yes")), NumberTarget("number", 0.0, 1.0)
+
+
+def test_a_rare_class_and_none():
+    found = loss_for_rows(CLASSES, np.array([0] * 88 + [1] * 12))
+    assert (found.name, found.args) == ("balanced-softmax", {"prior": [0.88, 0.12]})
+    assert found.why.startswith("'no' has 88% of the rows")
+    assert loss_for_rows(CLASSES, np.array([0] * 80 + [1] * 20)) is None
+    assert loss_for_rows(CLASSES, np.array([0] * 50 + [1] * 50)) is None
+
+
+def test_a_class_without_rows_here_counts_as_one_row_and_many_classes():
+    assert loss_for_rows(CLASSES, np.zeros(99, np.int64)).args == {"prior": [0.99, 0.01]}
+    names = tuple("abcd")
+    assert loss_for_classes(names, np.array([25, 25, 25, 25])) is None
+    assert loss_for_classes(names, np.array([900, 50, 30, 20])).args == {"prior": [0.9, 0.05, 0.03, 0.02]}
+
+
+@pytest.mark.parametrize(("farthest", "name"), [(5.9, None), (6.0, None), (6.1, "huber"), (1e9, "huber")])
+def test_heavy_tails(farthest, name):
+    rows = loss_for_rows(NUMBERS, np.array([0.0, -farthest], np.float32))
+    for found in (rows, loss_for_numbers(farthest)):
+        assert (None if found is None else found.name) == name

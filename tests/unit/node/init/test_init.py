@@ -1,6 +1,7 @@
 import builtins
+import json
 import sys
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,13 +13,12 @@ from node.init.proposal import propose_model, propose_privacy, propose_shared, p
 from node.init.rate_search import candidates, searched_rate
 from node.task.load import load_task
 from node.task.plain_defaults import plain_defaults
-from node.task.rules import key_name
-from node.task.sections import TrainSection
 from node.task.step_defaults import step_defaults
 from node.training.build import build_model
 from node.training.tallies import make_tally
 from tests.openings import after_opening
 from tests.own_data import IMAGES, TABLE, picture, schema, told, toml, ward
+from tests.unit.node.cases import cases
 
 
 @pytest.fixture
@@ -35,115 +35,89 @@ def run(capsys, *argv):
     return status, after_opening(said.out).splitlines(), said.err.splitlines()
 
 
-def test_a_task_that_runs_at_once(data, capsys):
-    status, lines, errors = run(capsys, "--data", str(data), "--target", "outcome")
-    assert (status, errors) == (0, [])
-    assert lines[0] == ("ward 7.csv: 300 rows, 4 columns as 6 features, target 'outcome', 1 column left out")
-    assert "  id       left out              an identifier: a different number in every row" in lines
+@pytest.fixture
+def made(data, capsys):
+    """Runs node.init on the data; returns the parsed file, its text, and the lines of standard output."""
+
+    def run_it(*argv):
+        status, lines, errors = run(capsys, "--data", str(data), "--force", *argv)
+        assert (status, errors) == (0, [])
+        path = data.parent / "task.toml"
+        return toml(path), path.read_text(), lines
+
+    return run_it
+
+
+def loaded(data):
+    """Returns the written task and its data set; a model can be built for it."""
     task = load_task("task.toml", [])
-    assert (task.task.name, task.model.cls, task.privacy.mechanism) == (
-        "ward-7",
-        "node.models:Linear",
-        "dp-sgd",
-    )
     dataset = load_dataset(task, data, None)
-    assert (dataset.classes, dataset.train_x.shape[1]) == (2, 6)
     build_model(task, dataset)
+    return task, dataset
 
 
-def test_the_file_says_what_came_from_looking(data, capsys):
-    run(capsys, "--data", str(data))
-    text = (data.parent / "task.toml").read_text()
-    lines = text.splitlines()
-    assert "# - means and spreads of numbers and dates, to two digits" in lines
-    assert "# - names of categories that 5 rows or more have" in lines
-    schema_lines = lines[lines.index("[data.schema]") :]
+def test_a_task_that_runs_at_once(data, made):
+    _, text, lines = made("--target", "outcome")
+    assert lines[0] == "ward 7.csv: 300 rows, 4 columns as 6 features, target 'outcome', 1 column left out"
+    assert "  id       left out              an identifier: a different number in every row" in lines
+    task, dataset = loaded(data)
+    said = (task.task.name, task.model.cls, task.privacy.mechanism)
+    assert said == ("ward-7", "node.models:Linear", "dp-sgd")
+    assert (dataset.classes, dataset.train_x.shape[1]) == (2, 6)
+    written = text.splitlines()
+    assert "# - means and spreads of numbers and dates, to two digits" in written
+    assert "# - names of categories that 5 rows or more have" in written
     revealing = [
-        line for line in schema_lines if any(word in line for word in ("values", "mean", "left out"))
+        line
+        for line in written[written.index("[data.schema]") :]
+        if any(word in line for word in ("values", "mean", "left out"))
     ]
     assert len(revealing) == 5
     assert all("# FROM YOUR DATA" in line for line in revealing)
     assert "ward 7.csv" not in text
 
 
-def test_no_cell_of_a_column_that_is_left_out_gets_into_the_file(data, capsys):
-    data.write_text("secret,age,y\n" + "".join(f"Ada,{row % 9},{row % 2}\n" for row in range(40)))
-    _, lines, _ = run(capsys, "--data", str(data))
-    assert "  secret  left out           the same in every row that has a value: 'Ada'" in lines
-    text = (data.parent / "task.toml").read_text()
+def test_no_cell_of_a_column_that_is_left_out_and_no_rare_category_gets_into_the_file(data, made):
+    rows = "".join(f"Ada,{row % 9},{'leper' if row == 3 else 'ab'[row % 2]},{row % 2}\n" for row in range(60))
+    data.write_text("secret,age,c,y\n" + rows)
+    _, text, lines = made()
+    assert "  secret  left out              the same in every row that has a value: 'Ada'" in lines
     assert "# left out: secret    # FROM YOUR DATA" in text
     assert "Ada" not in text
+    assert "leper" not in text
 
 
-def test_rare_categories_are_not_named(data, capsys):
-    rows = "".join(f"{'leper' if row == 3 else 'ab'[row % 2]},{row % 9},{row % 2}\n" for row in range(60))
-    data.write_text("c,d,y\n" + rows)
-    run(capsys, "--data", str(data))
-    assert "leper" not in (data.parent / "task.toml").read_text()
-
-
-def test_names_that_toml_and_comments_must_quote(data, capsys):
+def test_names_that_toml_and_comments_must_quote(data, made):
     header = '"a ""b"" = \\ [x]","# c\x7f","e\ny"\n'
     words = ('"ü"""', "b")
     data.write_text(header + "".join(f"{row % 9},{words[row % 2]},{row % 2}\n" for row in range(40)))
-    status, _, errors = run(capsys, "--data", str(data))
-    assert (status, errors) == (0, [])
-    columns = toml(data.parent / "task.toml")["data"]["schema"]["columns"]
+    columns = made()[0]["data"]["schema"]["columns"]
     assert [column["name"] for column in columns] == ['a "b" = \\ [x]', "# c\x7f"]
 
 
-@pytest.mark.parametrize(
-    ("argv", "keys"),
-    [
-        (("--privacy", "none"), {"privacy.mechanism": "none"}),
-        (("--epsilon", "3"), {"privacy.epsilon": 3.0}),
-        (("--rounds", "7", "--name", "x"), {"train.rounds": 7, "task.name": "x"}),
-        (("--model", "mlp"), {"model.class": "node.models:MLP"}),
-        (
-            ("--dates", "month-first", "--missing", "k.A.", "--missing=-9", "--separator", "comma"),
-            {
-                "data.schema.dialect": {
-                    "decimal": "point",
-                    "dates": "month-first",
-                    "missing": ["k.A.", "-9"],
-                    "separator": "comma",
-                }
-            },
-        ),
-        (("--months", "german"), {"data.schema.dialect": {"decimal": "point", "months": "german"}}),
-        (
-            ("--thousands", "apostrophe", "--encoding", "CP1250"),
-            {"data.schema.dialect": {"decimal": "point", "thousands": "apostrophe", "encoding": "cp1250"}},
-        ),
-        (("--target", "age"), {"data.schema.target.kind": "number"}),
-        (("--target", "age", "--target-kind", "classes"), {"data.schema.target.kind": "classes"}),
-    ],
-)
-def test_what_is_asked_for_stands_in_the_file(data, capsys, argv, keys):
-    assert run(capsys, "--data", str(data), *argv)[0] == 0
-    table = toml(data.parent / "task.toml")
-    for dotted, value in keys.items():
-        place = table
-        for part in dotted.split("."):
-            place = place[part]
-        assert place == value
-    task = load_task("task.toml", [])
-    build_model(task, load_dataset(task, data, None))
-
-
-@pytest.mark.parametrize(
-    ("target", "judging"),
-    [("outcome", ["accuracy", "balanced-accuracy", "auc"]), ("age", ["r2", "mae"])],
-)
-def test_loss_and_metrics_stand_in_the_file_where_a_task_has_such_keys(data, capsys, target, judging):
-    assert run(capsys, "--data", str(data), "--target", target, "--privacy", "none")[0] == 0
-    train = toml(data.parent / "task.toml")["train"]
-    known = {key_name(entry) for entry in fields(TrainSection)}
-    wanted = {"loss": "auto", "metrics": judging}
-    assert {name: train.get(name) for name in wanted if name in known} == {
-        name: value for name, value in wanted.items() if name in known
-    }
-    assert set(train) <= known
+@cases("""
+    argv => key => value
+    --privacy none => privacy.mechanism => "none"
+    --epsilon 3 => privacy.epsilon => 3.0
+    --rounds 7 => train.rounds => 7
+    --name x => task.name => "x"
+    --model mlp => model.class => "node.models:MLP"
+    --dates month-first --missing k.A. --missing=-9 --separator comma => data.schema.dialect => {"decimal":
+        "point", "dates": "month-first", "missing": ["k.A.", "-9"], "separator": "comma"}
+    --months german => data.schema.dialect => {"decimal": "point", "months": "german"}
+    --thousands apostrophe --encoding CP1250 => data.schema.dialect => {"decimal": "point", "thousands":
+        "apostrophe", "encoding": "cp1250"}
+    --target age => data.schema.target.kind => "number"
+    --target age --target-kind classes => data.schema.target.kind => "classes"
+    --privacy none --target outcome => train.metrics => ["accuracy", "balanced-accuracy", "auc"]
+    --privacy none --target age => train.metrics => ["r2", "mae"]
+""")
+def test_what_is_asked_for_stands_in_the_file(data, made, argv, key, value):
+    place, _, _ = made(*argv.split())
+    for part in key.split("."):
+        place = place[part]
+    assert place == json.loads(value)
+    loaded(data)
 
 
 def rare(rows, share):
@@ -154,97 +128,79 @@ def rare(rows, share):
     return "age,sick\n" + "".join(f"{age},{word}\n" for age, word in zip(ages, words, strict=True))
 
 
-def test_training_without_privacy_is_adam_from_the_table(data, capsys):
-    assert run(capsys, "--data", str(data), "--privacy", "none")[0] == 0
-    train = toml(data.parent / "task.toml")["train"]
+def test_training_without_privacy_is_adam_from_the_table(made):
+    train = made("--privacy", "none")[0]["train"]
     found = plain_defaults("node.models:Linear", 6, 240, 20)
-    written = {
-        name: train[name] for name in ("optimizer", "learning_rate", "schedule", "batch_size", "epochs")
-    }
-    assert written == {name: getattr(found, name) for name in written}
+    for name in ("optimizer", "learning_rate", "schedule", "batch_size", "epochs"):
+        assert train[name] == getattr(found, name)
+    assert train["loss"] == "auto"
 
 
-def test_a_rare_class_gets_a_balanced_loss_that_is_marked(data, capsys):
+def test_a_rare_class_gets_a_balanced_loss_that_is_marked(data, made):
     data.write_text(rare(400, 0.08))
-    assert run(capsys, "--data", str(data), "--privacy", "none", "--peers", "3")[0] == 0
-    train = toml(data.parent / "task.toml")["train"]
-    assert (train["loss"], train["loss_args"]) == ("balanced-softmax", {"prior": [0.08, 0.92]})
-    lines = (data.parent / "task.toml").read_text().splitlines()
+    table, text, _ = made("--privacy", "none", "--peers", "3")
+    assert table["train"]["loss"] == "balanced-softmax"
+    assert table["train"]["loss_args"] == {"prior": [0.08, 0.92]}
+    lines = text.splitlines()
     assert all("# FROM YOUR DATA" in line for line in lines if "prior" in line or "92%" in line)
     assert "# - the share of each class, to two digits" in lines
-    task = load_task("task.toml", [])
-    build_model(task, load_dataset(task, data, None))
+    loaded(data)
 
 
 @pytest.mark.parametrize("privacy", [("dp-sgd",), ("distributed-dp-sgd", "--peers", "3")])
 @pytest.mark.parametrize("agree", [(), ("--agree",)])
-def test_with_privacy_no_share_of_a_class_gets_into_the_file(data, capsys, privacy, agree):
+def test_with_privacy_no_share_of_a_class_gets_into_the_file(data, made, privacy, agree):
     """The same file for rows with one rare class and with another share of it."""
     texts = set()
     for share in (0.08, 0.3):
         data.write_text(rare(400, share))
-        assert run(capsys, "--data", str(data), "--privacy", *privacy, *agree, "--force")[0] == 0
-        texts.add((data.parent / "task.toml").read_text())
+        texts.add(made("--privacy", *privacy, *agree)[1])
     assert len(texts) == 1
     assert ('loss = "auto"    # node.agree replaces it if a class is rare' in texts.pop()) == bool(agree)
 
 
-def test_heavy_tails_get_a_robust_loss_unless_node_agree_is_to_choose(data, capsys):
+def test_heavy_tails_get_a_robust_loss_unless_node_agree_is_to_choose(data, made):
     y = [100.5 + row % 7 for row in range(300)]
     y[17] = 1e6
     data.write_text("x,y\n" + "".join(f"{row % 7},{value}\n" for row, value in enumerate(y)))
-    assert run(capsys, "--data", str(data), "--privacy", "none")[0] == 0
-    assert toml(data.parent / "task.toml")["train"]["loss"] == "huber"
-    assert "# - how far off the farthest targets are" in (data.parent / "task.toml").read_text()
-    assert run(capsys, "--data", str(data), "--privacy", "none", "--agree", "--force")[0] == 0
-    assert toml(data.parent / "task.toml")["train"]["loss"] == "auto"
+    table, text, _ = made("--privacy", "none")
+    assert table["train"]["loss"] == "huber"
+    assert "# - how far off the farthest targets are" in text
+    assert made("--privacy", "none", "--agree")[0]["train"]["loss"] == "auto"
 
 
-def test_a_search_for_the_rate_is_marked_and_needs_no_privacy(data, capsys):
-    assert run(capsys, "--data", str(data), "--privacy", "none", "--search")[0] == 0
-    (line,) = (
-        line
-        for line in (data.parent / "task.toml").read_text().splitlines()
-        if line.startswith("learning_rate")
-    )
+def test_a_search_for_the_rate_is_marked_and_needs_no_privacy(data, made, capsys):
+    table, text, _ = made("--privacy", "none", "--search")
+    (line,) = (line for line in text.splitlines() if line.startswith("learning_rate"))
     assert line.endswith("# FROM YOUR DATA: the best of three on rows held back")
-    assert toml(data.parent / "task.toml")["train"]["learning_rate"] in (0.01, 0.03, 0.09)
+    assert table["train"]["learning_rate"] in (0.01, 0.03, 0.09)
     status, _, errors = run(capsys, "--data", str(data), "--search", "--force")
     assert (status, errors[0][:40]) == (2, "error: --search is refused with --privac")
 
 
-def test_a_search_leaves_a_rate_that_diverges_and_keeps_one_that_is_as_good(data, capsys):
-    run(capsys, "--data", str(data), "--privacy", "none")
-    task = load_task("task.toml", [])
-    dataset = load_dataset(task, data, None)
+def test_a_search_leaves_a_rate_that_diverges_and_keeps_one_that_is_as_good(data, made):
+    made("--privacy", "none")
+    task, dataset = loaded(data)
     assert candidates(0.03) == (0.01, 0.03, 0.09)
-    assert searched_rate(changed_rate(task, "adam", 1e-3), dataset) == 3e-3, "the longest step of short ones"
-    assert searched_rate(changed_rate(task, "adam", 1e-9), dataset) == 1e-9, "all learn nothing"
-    assert searched_rate(changed_rate(task, "adam", 30.0), dataset) == 10.0
+    for rate, found in ((1e-3, 3e-3), (1e-9, 1e-9), (30.0, 10.0)):  # short steps, none learns, it diverges
+        train = replace(task.train, optimizer="adam", learning_rate=rate)
+        assert searched_rate(replace(task, train=train), dataset) == found
 
 
-def changed_rate(task, optimizer, rate):
-    return replace(task, train=replace(task.train, optimizer=optimizer, learning_rate=rate))
-
-
-@pytest.mark.parametrize(
-    ("argv", "kind"),
-    [
-        (("--target", "outcome", "--privacy", "none"), "scores"),
-        (("--target", "age", "--privacy", "none"), "sums"),
-        (("--target", "age", "--target-kind", "classes", "--privacy", "none"), "sums"),
-        (("--target", "outcome"), None),
-    ],
-)
-def test_without_privacy_the_file_has_a_metric_of_all(data, capsys, argv, kind):
+@cases("""
+    argv => kind
+    --target outcome --privacy none => scores
+    --target age --privacy none => sums
+    --target age --target-kind classes --privacy none => sums
+    --target outcome =>
+""")
+def test_without_privacy_the_file_has_a_metric_of_all(data, made, argv, kind):
     """It fits the targets, comes at least once in a run, and is absent with privacy."""
-    assert run(capsys, "--data", str(data), *argv)[0] == 0
-    assert toml(data.parent / "task.toml").get("aggregation", {}).get("swarm_metric") == kind
-    assert run(capsys, "--data", str(data), *argv, "--rounds", "3", "--force")[0] == 0
-    task = load_task("task.toml", [])
-    assert task.aggregation.swarm_metric_every == (5 if kind is None else 3)
-    dataset = load_dataset(task, data, None)
-    if kind is not None:
+    table, _, _ = made(*argv.split(), "--rounds", "3")
+    assert table.get("aggregation", {}).get("swarm_metric", "") == kind
+    task, dataset = loaded(data)
+    assert task.aggregation.swarm_metric_every == (3 if kind else 5)
+    if kind:
         make_tally(kind, dataset, has_schema=True)
 
 
@@ -263,142 +219,78 @@ def test_images_and_arrays(tmp_path, monkeypatch, capsys):
     build_model(task, load_dataset(task, tmp_path / "rows.npz", None))
 
 
-@pytest.mark.parametrize(
-    ("argv", "line"),
-    [
-        (
-            (),
-            "error: --data is missing; allowed: your data (CSV, Excel, Parquet, npz, or a folder of images)",
-        ),
-        (("--data", ""), "error: --data is missing"),
-        (("--data", "no.csv"), "error: data file 'no.csv' cannot be read: No such file or directory"),
-        (
-            ("--data", "ward 7.csv", "--decimal", "comma", "--thousands", "comma"),
-            "error: --thousands comma is refused beside --decimal comma; allowed: another mark",
-        ),
-        (
-            ("--data", "ward 7.csv", "--encoding", "utf-7"),
-            "error: --encoding 'utf-7' is refused; allowed: cp1250, cp1251,",
-        ),
-        (
-            ("--data", "ward 7.csv", "--missing", " "),
-            "error: --missing ' ' is refused; allowed: a word of at most 60 characters",
-        ),
-        (
-            ("--data", "ward 7.csv", *("--missing", "x") * 51),
-            "error: --missing is given 51 times; allowed: at most 50",
-        ),
-        (("--data", "no.dat"), "error: data file 'no.dat' is refused; allowed: .csv, .tsv or .txt"),
-        (("--data", "no.xls"), "error: data file 'no.xls' is refused; save it as .xlsx or as .csv"),
-        (
-            ("--data", "ward 7.csv", "--target", "z"),
-            "error: data file 'ward 7.csv' has no column 'z'; it has",
-        ),
-        (
-            ("--data", "ward 7.csv", "--out", "ward 7.csv"),
-            "error: --out 'ward 7.csv' exists already; give another",
-        ),
-        (
-            ("--data", "ward 7.csv", "--out", "no/t.toml"),
-            "error: --out 'no/t.toml' cannot be written: No such file",
-        ),
-        (
-            ("--data", "ward 7.csv", "--name", "a b"),
-            "error: --name 'a b' is refused; allowed: 64 letters, digits",
-        ),
-        (
-            ("--data", "ward 7.csv", "--epsilon", "0"),
-            "error: --epsilon '0' is refused; allowed: a number from 1e-06",
-        ),
-        (
-            ("--data", "ward 7.csv", "--epsilon", "x"),
-            "error: --epsilon 'x' is refused; allowed: a number from 1e-06",
-        ),
-        (
-            ("--data", "ward 7.csv", "--rounds", "0"),
-            "error: --rounds '0' is refused; allowed: a whole number from 1",
-        ),
-        (
-            ("--data", "ward 7.csv", "--peers", "65"),
-            "error: --peers '65' is refused; allowed: a whole number from 1 to 64",
-        ),
-        (
-            ("--data", "ward 7.csv", "--peers", "2", "--privacy", "distributed-dp-sgd"),
-            "error: --privacy distributed-dp-sgd is refused with --peers 2: members share the noise;",
-        ),
-        (
-            ("--data", "ward 7.csv", "--privacy", "distributed-dp-sgd"),
-            "error: --privacy distributed-dp-sgd is refused with --peers missing: members share the noise;",
-        ),
-        (
-            ("--data", "ward 7.csv", "--model", "cnn"),
-            "error: --model cnn is refused for rows of shape [6]; allowed:",
-        ),
-        (("--data", "ward 7.csv", "--privacy", "no"), "error: argument --privacy: invalid choice: 'no'"),
-        (("--frobnicate",), "error: unrecognized arguments: --frobnicate; python -m node.init --help shows"),
-    ],
-)
+@cases("""
+    argv => line
+    => --data is missing; allowed: your data (CSV, Excel, Parquet, npz, or a folder of images)
+    --data= => --data is missing
+    --data no.csv => data file 'no.csv' cannot be read: No such file or directory
+    --decimal comma --thousands comma => --thousands comma is refused beside --decimal comma; allowed: another
+        mark
+    --encoding utf-7 => --encoding 'utf-7' is refused; allowed: cp1250, cp1251,
+    --missing= => --missing '' is refused; allowed: a word of at most 60 characters
+    --missing x*51 => --missing is given 51 times; allowed: at most 50
+    --data no.dat => data file 'no.dat' is refused; allowed: .csv, .tsv or .txt
+    --data no.xls => data file 'no.xls' is refused; save it as .xlsx or as .csv
+    --target z => data file 'w.csv' has no column 'z'; it has
+    --out w.csv => --out 'w.csv' exists already; give another
+    --out no/t.toml => --out 'no/t.toml' cannot be written: No such file
+    --name a/b => --name 'a/b' is refused; allowed: 64 letters, digits
+    --epsilon 0 => --epsilon '0' is refused; allowed: a number from 1e-06
+    --epsilon x => --epsilon 'x' is refused; allowed: a number from 1e-06
+    --rounds 0 => --rounds '0' is refused; allowed: a whole number from 1
+    --peers 65 => --peers '65' is refused; allowed: a whole number from 1 to 64
+    --peers 2 --privacy distributed-dp-sgd => --privacy distributed-dp-sgd is refused with --peers 2: members
+        share the noise;
+    --privacy distributed-dp-sgd => --privacy distributed-dp-sgd is refused with --peers missing: members
+        share the noise;
+    --model cnn => --model cnn is refused for rows of shape [6]; allowed:
+    --privacy no => argument --privacy: invalid choice: 'no'
+    --frobnicate => unrecognized arguments: --frobnicate; python -m node.init --help shows
+""")
 def test_what_somebody_gets_wrong_is_one_line_and_no_file(data, capsys, monkeypatch, argv, line):
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
-    status, lines, errors = run(capsys, *argv)
+    data.rename("w.csv")
+    words = argv.replace("--missing x*51", "--missing x " * 51).split()
+    status, lines, errors = run(capsys, *(() if not argv else ("--data", "w.csv")), *words)
     assert (status, lines, len(errors)) == (2, [], 1)
-    assert errors[0].startswith(line)
+    assert errors[0].startswith(f"error: {line}")
     assert not (data.parent / "task.toml").exists()
 
 
-@pytest.mark.parametrize(
-    ("argv", "line"),
-    [
-        (
-            ("w.csv", "--leave-out", "y"),
-            "--leave-out 'y' is refused: it is the target; name another column with --target",
-        ),
-        (
-            ("w.csv", "--target", "a", "--leave-out", "a"),
-            "--leave-out 'a' is refused: it is the target; name another column with --target",
-        ),
-        (
-            ("rows.npz", "--leave-out", "y"),
-            "--leave-out 'y' is refused: an npz has arrays, not columns; leave the option out",
-        ),
-        (
-            ("scans", "--leave-out", "ill"),
-            "--leave-out 'ill' is refused: images have no columns; leave the option out",
-        ),
-        (
-            ("scans", "--target", "ill"),
-            "--target 'ill' is refused: the classes are the names of the folders; leave the option out",
-        ),
-        (
-            ("rows.npz", "--target", "complex"),
-            "data file 'rows.npz': array 'complex' holds complex128; allowed: numbers or text",
-        ),
-        (
-            ("rows.npz", "--target", "days"),
-            "data file 'rows.npz': array 'days' holds datetime64[D]; allowed: numbers or text",
-        ),
-        (
-            ("rows.npz", "--target", "objects"),
-            (
-                "data file 'rows.npz': array 'objects' holds Python objects, which are not read; allowed: "
-                "numbers, or text for labels; save it as such, as with array.astype(str)"
-            ),
-        ),
-        (
-            ("rows.npz", "--target", "gaps", "--target-kind", "classes"),
-            "data file 'rows.npz': gaps[1] = nan is not a finite number of at most 1e30",
-        ),
-        (
-            ("rows.npz", "--target", "words", "--target-kind", "number"),
-            "data file 'rows.npz': array 'words' holds <U1, not numbers",
-        ),
-    ],
-)
+@cases("""
+    argv => line
+    w.csv --leave-out y => --leave-out 'y' is refused: it is the target; name another column with --target
+    w.csv --target a --leave-out a => --leave-out 'a' is refused: it is the target; name another column with
+        --target
+    rows.npz --leave-out y => --leave-out 'y' is refused: an npz has arrays, not columns; leave the option out
+    scans --leave-out ill => --leave-out 'ill' is refused: images have no columns; leave the option out
+    scans --target ill => --target 'ill' is refused: the classes are the names of the folders; leave the
+        option out
+    rows.npz --target complex => data file 'rows.npz': array 'complex' holds complex128; allowed: numbers or
+        text
+    rows.npz --target days => data file 'rows.npz': array 'days' holds datetime64[D]; allowed: numbers or text
+    rows.npz --target objects => data file 'rows.npz': array 'objects' holds Python objects, which are not
+        read; allowed: numbers, or text for labels; save it as such, as with array.astype(str)
+    rows.npz --target gaps --target-kind classes => data file 'rows.npz': gaps[1] = nan is not a finite number
+        of at most 1e30
+    rows.npz --target words --target-kind number => data file 'rows.npz': array 'words' holds <U1, not numbers
+    one => data folder 'one' has one class, 'ill'; allowed: a folder for each of two classes or more
+    bad => data folder 'bad': no image in it can be read
+    cut => data folder 'cut': 0 images can be read; 'ill/a.png': image file is truncated
+""")
 def test_a_choice_that_the_data_has_no_place_for(tmp_path, monkeypatch, capsys, argv, line):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "w.csv").write_text("a,b,y\n" + "1,2,0\n2,1,1\n" * 10)
-    for name in ("ill", "well"):
-        picture(tmp_path / "scans" / name / "a.png", (1, 2, 3))
+    for place in (
+        "one/ill/a",
+        "one/ill/b",
+        *(f"{f}/{c}/a" for f in ("scans", "bad", "cut") for c in ("ill", "well")),
+    ):
+        path = picture(tmp_path / f"{place}.png", (1, 2, 3))
+        if "bad" in place:
+            path.write_bytes(b"no")
+        if "cut" in place:
+            path.write_bytes(path.read_bytes()[:50])  # its head can be read, and nothing else
     y = np.arange(20) % 2
     targets = {
         "y": y,
@@ -409,29 +301,10 @@ def test_a_choice_that_the_data_has_no_place_for(tmp_path, monkeypatch, capsys, 
         "words": y.astype("U1"),
     }
     np.savez("rows.npz", x=np.arange(60.0).reshape(20, 3), **targets)
-    status, lines, errors = run(capsys, "--data", *argv)
-    assert (status, lines, errors) == (2, [], [f"error: {line}"])
-
-
-def test_folders_that_are_no_set_of_images(tmp_path, capsys):
-    picture(tmp_path / "scans" / "ill" / "a.png", (1, 2, 3))
-    picture(tmp_path / "scans" / "ill" / "b.png", (1, 2, 3))
-    _, _, errors = run(capsys, "--data", str(tmp_path / "scans"))
-    assert errors[0].endswith(" has one class, 'ill'; allowed: a folder for each of two classes or more")
-    for name in ("ill", "well"):
-        picture(tmp_path / "bad" / name / "a.png", (1, 2, 3)).write_bytes(b"no")
-    _, _, errors = run(capsys, "--data", str(tmp_path / "bad"))
-    assert errors[0].endswith(": no image in it can be read")
-
-
-def test_no_file_is_written_for_data_that_no_node_could_start_with(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("ill", "well"):
-        path = picture(tmp_path / "scans" / name / "a.png", (1, 2, 3))
-        path.write_bytes(path.read_bytes()[:50])  # its head can be read, and nothing else
-    status, lines, errors = run(capsys, "--data", "scans")
+    status, lines, errors = run(capsys, "--data", *argv.split())
     assert (status, lines) == (2, [])
-    assert errors[0].startswith("error: data folder 'scans': 0 images can be read; 'ill/a.png': ")
+    assert len(errors) == 1
+    assert errors[0].startswith(f"error: {line}")
     assert not (tmp_path / "task.toml").exists()
 
 
@@ -504,26 +377,22 @@ def test_a_budget_that_suits_rows_and_rounds():
     assert privacy(500, 20, 3.0).epsilon == 3.0
 
 
-@pytest.mark.parametrize(("peers", "honest", "least"), [(3, 1, 3), (4, 1, 3), (5, 2, 3), (10, 4, 5)])
-def test_three_and_more_peers_share_their_noise(data, capsys, peers, honest, least):
-    status, lines, errors = run(capsys, "--data", str(data), "--peers", str(peers))
-    assert (status, errors) == (0, [])
+@pytest.mark.parametrize(("peers", "honest", "least"), [(3, 1, 3), (5, 2, 3), (10, 4, 5)])
+def test_three_and_more_peers_share_their_noise(data, made, peers, honest, least):
+    table, text, lines = made("--peers", str(peers))
     others = f"if {honest} or more of a peer's others are honest"
     assert any(line.startswith("model: ") and line.endswith(others) for line in lines)
-    table = toml(data.parent / "task.toml")
     assert table["privacy"]["mechanism"] == "distributed-dp-sgd"
     assert table["privacy"]["honest"] == honest
     assert set(table["train"]) == {"expected_rows", "loss", "metrics"}, "all others come from the table"
     assert table["train"]["expected_rows"] == float(f"{peers * 240:.1g}")
     assert "clipping_radius" not in table["privacy"]
-    task = load_task("task.toml", [])
+    task, _ = loaded(data)
     chosen = step_defaults(table["train"]["expected_rows"], task.privacy.epsilon, frozen_body=False)
-    assert (task.train.steps, task.train.learning_rate) == (chosen.steps, chosen.learning_rate)
-    assert (task.train.expected_batch, task.privacy.clipping_radius) == (
-        *(chosen.expected_batch, chosen.clipping_radius),
-    )
+    for name in ("steps", "learning_rate", "expected_batch"):
+        assert getattr(task.train, name) == getattr(chosen, name)
+    assert task.privacy.clipping_radius == chosen.clipping_radius
     assert task.aggregation.min_participants == least
-    text = (data.parent / "task.toml").read_text()
     for said in (
         f"# steps = {chosen.steps}, report_every = {chosen.report_every}:",
         f"# expected_batch = {chosen.expected_batch},",
@@ -532,27 +401,22 @@ def test_three_and_more_peers_share_their_noise(data, capsys, peers, honest, lea
     ):
         assert f"\n{said}" in text
     assert f"Here: {peers} peers with as many as you.    # FROM YOUR DATA: rows" in text
-    build_model(task, load_dataset(task, data, None))
 
 
-@pytest.mark.parametrize(
-    ("argv", "mechanism"),
-    [
-        (("--peers", "2"), "dp-sgd"),
-        (("--peers", "1"), "dp-sgd"),
-        ((), "dp-sgd"),
-        (("--peers", "3", "--privacy", "dp-sgd"), "dp-sgd"),
-        (("--peers", "3", "--privacy", "none"), "none"),
-        (("--peers", "3", "--privacy", "distributed-dp-sgd"), "distributed-dp-sgd"),
-    ],
-)
-def test_fewer_peers_or_another_wish_leave_each_with_noise_of_its_own(data, capsys, argv, mechanism):
-    assert run(capsys, "--data", str(data), *argv)[0] == 0
-    assert load_task("task.toml", []).privacy.mechanism == mechanism
+@cases("""
+    argv => mechanism
+    --peers 2 => dp-sgd
+    --peers 1 => dp-sgd
+    --peers 3 --privacy dp-sgd => dp-sgd
+    --peers 3 --privacy none => none
+    --peers 3 --privacy distributed-dp-sgd => distributed-dp-sgd
+""")
+def test_fewer_peers_or_another_wish_leave_each_with_noise_of_its_own(made, argv, mechanism):
+    assert made(*argv.split())[0]["privacy"]["mechanism"] == mechanism
 
 
-def test_rounds_of_shared_steps(data, capsys):
-    run(capsys, "--data", str(data), "--peers", "3", "--rounds", "7")
+def test_rounds_of_shared_steps(made):
+    made("--peers", "3", "--rounds", "7")
     train = load_task("task.toml", []).train
     assert (train.rounds, train.steps, train.report_every) == (7, 70, 10)
 
@@ -581,10 +445,7 @@ def test_a_budget_that_suits_the_rows_of_all():
     assert (privacy(3, 1000).delta, privacy(3, 20_000).delta) == (1e-5, 1e-6)
 
 
-def test_noise_that_drowns_everything_is_told(data, capsys):
-    _, lines, _ = run(capsys, "--data", str(data), "--model", "mlp", "--epsilon", "0.5")
-    assert any(
-        line.startswith("warning: with so few rows for this model, noise drowns most") for line in lines
-    )
-    _, lines, _ = run(capsys, "--data", str(data), "--privacy", "none", "--force")
-    assert not any(line.startswith("warning") for line in lines)
+def test_noise_that_drowns_everything_is_told(made):
+    warning = "warning: with so few rows for this model, noise drowns most"
+    for argv, loud in (("--model mlp --epsilon 0.5", True), ("--privacy none", False)):
+        assert any(line.startswith(warning) for line in made(*argv.split())[2]) is loud

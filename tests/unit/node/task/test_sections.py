@@ -3,14 +3,13 @@ import json
 from typing import get_type_hints
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from node.errors import ConfigError
 from node.task.load import load_task
 from node.task.parameters import canonical_parameters, describe_difference
 from node.task.rules import key_name, rule_of
 from node.task.sections import Task
+from tests.own_data import told
+from tests.unit.node.cases import cases
 
 MINIMAL = '[task]\nname = "t"\n[model]\nclass = "node.models:MLP"\n'
 SHAPES = [("layers.0.weight", (64, 64)), ("layers.0.bias", (64,))]
@@ -18,11 +17,7 @@ SECTIONS = get_type_hints(Task)
 
 
 def refused(name_or_path, *overrides):
-    with pytest.raises(ConfigError) as caught:
-        load_task(str(name_or_path), overrides)
-    assert caught.value.status == 2
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return told(load_task, str(name_or_path), overrides)
 
 
 @pytest.fixture
@@ -48,8 +43,7 @@ def test_digits_is_built_in_and_has_the_values_of_the_design():
 
 def test_a_file_needs_only_a_name_and_a_model(task_file):
     task = load_task(task_file(MINIMAL), [])
-    assert task.model.args == {}
-    assert task.data.source is None
+    assert (task.model.args, task.data.source) == ({}, None)
     assert task.train == load_task("digits", []).train
 
 
@@ -67,15 +61,9 @@ def test_every_default_obeys_its_own_rule(section, entry):
     assert (kept, type(kept)) == (entry.default, type(entry.default))
 
 
-def test_unknown_task():
-    assert refused("digitz") == "task 'digitz' is not known; allowed: digits, or a FILE.toml"
-
-
 def test_a_task_file_that_is_not_there(tmp_path):
+    assert refused("digitz") == "task 'digitz' is not known; allowed: digits, or a FILE.toml"
     assert "cannot be read: No such file or directory" in refused(tmp_path / "no.toml")
-
-
-def test_a_task_file_that_is_a_folder(tmp_path):
     (tmp_path / "folder.toml").mkdir()
     assert "cannot be read: Is a directory" in refused(tmp_path / "folder.toml")
 
@@ -85,189 +73,134 @@ def test_a_task_file_that_is_not_toml(task_file, text):
     assert "is not valid TOML" in refused(task_file(text))
 
 
-def test_an_empty_task_file(task_file):
-    assert refused(task_file("")).startswith("task.name is missing; allowed: letters, digits")
-
-
-def test_a_missing_class(task_file):
-    message = refused(task_file('[task]\nname = "t"\n'))
-    assert message == "model.class is missing; allowed: 'package.module:Class'"
-
-
-def test_an_unknown_section(task_file):
-    message = refused(task_file(MINIMAL + "[trian]\nrounds = 3\n"))
-    assert message.startswith("'trian' is not a known section (did you mean 'train'?); allowed: task, model,")
-
-
-def test_an_unknown_key(task_file):
-    message = refused(task_file(MINIMAL + "[train]\nround = 3\n"))
-    assert message.startswith("'train.round' is not a known key (did you mean 'rounds'?); allowed: rounds,")
-
-
-def test_a_section_that_is_a_value(task_file):
-    message = refused(task_file("train = 5\n" + MINIMAL))
-    assert message.startswith("train = 5 is refused; allowed: a table with rounds, epochs")
-
-
 @pytest.mark.parametrize(
-    ("override", "told"),
+    ("text", "line"),
     [
-        ("train.rounds=ten", "train.rounds = 'ten' is refused; allowed: a whole number from 1 to 1000000"),
-        ("train.rounds=0", "train.rounds = 0 is refused; allowed: a whole number from 1 to 1000000"),
-        ("train.rounds=2.0", "train.rounds = 2.0 is refused; allowed: a whole number"),
-        ("train.rounds=true", "train.rounds = true is refused; allowed: a whole number"),
-        ("train.rounds=", "train.rounds = '' is refused; allowed: a whole number"),
-        ("train.learning_rate=nan", "train.learning_rate = nan is refused; allowed: a number above 0"),
-        ("train.learning_rate=inf", "train.learning_rate = inf is refused; allowed: a number above 0"),
-        ("train.learning_rate=1e999", "train.learning_rate = inf is refused"),
-        ("train.learning_rate=true", "train.learning_rate = true is refused"),
-        ("train.learning_rate=0", "train.learning_rate = 0 is refused"),
-        (f"train.grad_clip={'9' * 400}", "train.grad_clip = 9999"),
-        ("train.grad_clip=none", "train.grad_clip = 'none' is refused; allowed: a number above 0"),
-        ("train.momentum=1", "train.momentum = 1 is refused; allowed: a number at least 0 and below 1"),
-        ("train.optimizer=lion", "train.optimizer = 'lion' is refused; allowed: 'sgd', 'adam', 'adamw' or"),
+        ("", "task.name is missing; allowed: letters, digits"),
+        ('[task]\nname = "t"\n', "model.class is missing; allowed: 'package.module:Class'"),
         (
-            "train.loss=hinge",
-            (
-                "train.loss = 'hinge' is refused; allowed: 'auto', 'cross-entropy', "
-                "'balanced-softmax', 'bce', 'mse', 'mae', 'huber' or "
-                "'package.module:Name'"
-            ),
-        ),
-        ("train.schedule=cyclic", "allowed: 'constant', 'linear', 'cosine', 'step' or 'package.module:Name'"),
-        (
-            'train.metrics=["auc", "auc"]',
-            (
-                "train.metrics = ['auc', 'auc'] is refused; allowed: a list of one or more of accuracy, "
-                "balanced-accuracy, auc, r2, mae, each once"
-            ),
+            f"{MINIMAL}[trian]\nrounds = 3",
+            "'trian' is not a known section (did you mean 'train'?); allowed: task,",
         ),
         (
-            'train.metrics=["f1"]',
-            "train.metrics = ['f1'] is refused; allowed: a list of one or more of accuracy",
+            f"{MINIMAL}[train]\nround = 3",
+            "'train.round' is not a known key (did you mean 'rounds'?); allowed: ro",
         ),
-        ("train.metrics=[]", "train.metrics = [] is refused; allowed: a list of one or more of accuracy"),
-        ("train.metrics=[1]", "train.metrics = [1] is refused; allowed: a list of one or more of accuracy"),
-        (
-            "train.device=gpu",
-            "train.device = 'gpu' is refused; allowed: 'cpu', 'cuda', 'cuda:N', 'mps' or 'auto'",
-        ),
-        ("train.threads=0", "train.threads = 0 is refused; allowed: a whole number from 1 to 1024"),
-        (
-            "train.local=3",
-            "train.local = 3 is refused; allowed: a pattern of parameter names, such as 'body.*'",
-        ),
-        (
-            "train.loss_args=3",
-            "train.loss_args = 3 is refused; allowed: a table of text, numbers, booleans, lists",
-        ),
-        (
-            "train.loss_args.delta=2",
-            (
-                "train.loss_args = {'delta': 2} are refused with train.loss = 'auto'; name the loss that "
-                "they are for"
-            ),
-        ),
-        ("train.parameters=3", "train.parameters = 3 is refused; allowed: a pattern of parameter names"),
-        ("task.seed=-1", "task.seed = -1 is refused; allowed: a whole number from 0 to 4294967295"),
-        ("task.name=../../etc", "task.name = '../../etc' is refused; allowed: letters, digits"),
-        ("model.class=MLP", "model.class = 'MLP' is refused; allowed: 'package.module:Class'"),
-        ("model.args=5", "model.args = 5 is refused; allowed: a table of text, numbers"),
-        ("model.args.width=nan", "model.args = {"),
-        ("model.args.day=2024-01-01", "model.args = {"),
-        ("data.test_fraction=1", "data.test_fraction = 1 is refused; allowed: a number above 0 and below 1"),
-        ("data.features=[]", "data.features = [] is refused; allowed: a list of different column names"),
-        ('data.features=["a","a"]', "data.features = ['a', 'a'] is refused"),
-        ("data.features=[1]", "data.features = [1] is refused"),
-        ("data.features=age", "data.features = 'age' is refused"),
-        ("aggregation.protocol=plain", "'plain' is refused; allowed: 'masked' or 'additive'"),
-        ("aggregation.weighting=rows", "'rows' is refused; allowed: 'uniform' or 'samples'"),
-        (
-            "aggregation.dropouts=32",
-            "aggregation.dropouts = 32 is refused; allowed: a whole number from 0 to 31",
-        ),
-        ("aggregation.public_weights=1", "aggregation.public_weights = 1 is refused; allowed: true or false"),
-        (
-            "aggregation.weighting=samples",
-            "aggregation.sample_cap is missing, which aggregation.weighting = ",
-        ),
-        ("aggregation.sample_cap=0", "sample_cap = 0 is refused; allowed: a whole number from 1 to 1000000"),
-        (
-            "aggregation.sample_cap=9",
-            "aggregation.sample_cap = 9 has no effect without aggregation.weighting",
-        ),
-        ("aggregation.public_weights=true", "aggregation.public_weights = true has no effect without"),
-        ("aggregation.shares=none", "'none' is refused; allowed: 'seed' or 'ring' or 'float'"),
-        ("aggregation.clip=0", "aggregation.clip = 0 is refused; allowed: a number above 0"),
-        ("aggregation.sums_timeout_s=0", "aggregation.sums_timeout_s = 0 is refused"),
-        (
-            "privacy.mechanism=dp",
-            "privacy.mechanism = 'dp' is refused; allowed: 'none', 'ldp', 'aldp', 'dp-sgd', 'distributed",
-        ),
-        ("privacy.epsilon=0", "privacy.epsilon = 0 is refused; allowed: a number at least 1e-06 and at most"),
-        (
-            "privacy.epsilon=nan",
-            "privacy.epsilon = nan is refused; allowed: a number at least 1e-06 and at most",
-        ),
-        ("privacy.delta=1", "privacy.delta = 1 is refused; allowed: a number above 0 and below 1"),
-        ("privacy.delta=0", "privacy.delta = 0 is refused; allowed: a number above 0 and below 1"),
-        ("privacy.window=0", "privacy.window = 0 is refused; allowed: a whole number from 1 to 1000"),
-        (
-            "privacy.epsilon=2e6",
-            "privacy.epsilon = 2000000.0 is refused; allowed: a number at least 1e-06 and at",
-        ),
-        (
-            "privacy.clipping_radius=-1",
-            "privacy.clipping_radius = -1 is refused; allowed: a number at least 1e-06",
-        ),
-        (
-            "privacy.clipping_radius=1e30",
-            "privacy.clipping_radius = 1e+30 is refused; allowed: a number at least",
-        ),
-        ("privacy.window_source=mine", "'mine' is refused; allowed: 'raw' or 'aggregate' or 'quantile'"),
-        ("privacy.calibration=classic", "'classic' is refused; allowed: 'exact' or 'linear-classic'"),
-        ("privacy.epsilon=4", "privacy.epsilon = 4 has no effect without privacy.mechanism"),
-        ("train.momentum.x=1", "momentum is a value, not a table of keys"),
-        ("train.epoch=1", "'train.epoch' is not a known key (did you mean 'epochs'?)"),
-        ("tarin.epochs=1", "'tarin' is not a known section (did you mean 'train'?)"),
-        ("rounds=5", "--set 'rounds=5' is refused; allowed: section.key=value, such as train.rounds=5"),
-        ("train.rounds", "--set 'train.rounds' is refused; allowed: section.key=value"),
-        (".rounds=1", "--set '.rounds=1' is refused; allowed: section.key=value"),
-        ("", "--set '' is refused; allowed: section.key=value"),
+        (f"train = 5\n{MINIMAL}", "train = 5 is refused; allowed: a table with rounds, epochs"),
     ],
 )
-def test_a_bad_override(override, told):
+def test_a_task_file_with_something_else_than_keys_of_sections(task_file, text, line):
+    assert refused(task_file(text)).startswith(line)
+
+
+@cases("""
+    override => line
+    train.rounds=ten => train.rounds = 'ten' is refused; allowed: a whole number from 1 to 1000000
+    train.rounds=0 => train.rounds = 0 is refused; allowed: a whole number from 1 to 1000000
+    train.rounds=2.0 => train.rounds = 2.0 is refused; allowed: a whole number
+    train.rounds=true => train.rounds = true is refused; allowed: a whole number
+    train.rounds= => train.rounds = '' is refused; allowed: a whole number
+    train.learning_rate=nan => train.learning_rate = nan is refused; allowed: a number above 0
+    train.learning_rate=inf => train.learning_rate = inf is refused; allowed: a number above 0
+    train.learning_rate=1e999 => train.learning_rate = inf is refused
+    train.learning_rate=true => train.learning_rate = true is refused
+    train.learning_rate=0 => train.learning_rate = 0 is refused
+    train.grad_clip=none => train.grad_clip = 'none' is refused; allowed: a number above 0
+    train.momentum=1 => train.momentum = 1 is refused; allowed: a number at least 0 and below 1
+    train.optimizer=lion => train.optimizer = 'lion' is refused; allowed: 'sgd', 'adam', 'adamw' or
+    train.loss=hinge => train.loss = 'hinge' is refused; allowed: 'auto', 'cross-entropy', 'balanced-softmax',
+        'bce', 'mse', 'mae', 'huber' or 'package.module:Name'
+    train.schedule=cyclic => allowed: 'constant', 'linear', 'cosine', 'step' or 'package.module:Name'
+    train.metrics=["auc", "auc"] => train.metrics = ['auc', 'auc'] is refused; allowed: a list of one or more
+        of accuracy, balanced-accuracy, auc, r2, mae, each once
+    train.metrics=["f1"] => train.metrics = ['f1'] is refused; allowed: a list of one or more of accuracy
+    train.metrics=[] => train.metrics = [] is refused; allowed: a list of one or more of accuracy
+    train.metrics=[1] => train.metrics = [1] is refused; allowed: a list of one or more of accuracy
+    train.device=gpu => train.device = 'gpu' is refused; allowed: 'cpu', 'cuda', 'cuda:N', 'mps' or 'auto'
+    train.threads=0 => train.threads = 0 is refused; allowed: a whole number from 1 to 1024
+    train.local=3 => train.local = 3 is refused; allowed: a pattern of parameter names, such as 'body.*'
+    train.loss_args=3 => train.loss_args = 3 is refused; allowed: a table of text, numbers, booleans, lists
+    train.loss_args.delta=2 => train.loss_args = {'delta': 2} are refused with train.loss = 'auto'; name the
+        loss that they are for
+    train.parameters=3 => train.parameters = 3 is refused; allowed: a pattern of parameter names
+    task.seed=-1 => task.seed = -1 is refused; allowed: a whole number from 0 to 4294967295
+    task.name=../../etc => task.name = '../../etc' is refused; allowed: letters, digits
+    model.class=MLP => model.class = 'MLP' is refused; allowed: 'package.module:Class'
+    model.args=5 => model.args = 5 is refused; allowed: a table of text, numbers
+    model.args.width=nan => model.args = {
+    model.args.day=2024-01-01 => model.args = {
+    data.test_fraction=1 => data.test_fraction = 1 is refused; allowed: a number above 0 and below 1
+    data.features=[] => data.features = [] is refused; allowed: a list of different column names
+    data.features=["a","a"] => data.features = ['a', 'a'] is refused
+    data.features=[1] => data.features = [1] is refused
+    data.features=age => data.features = 'age' is refused
+    aggregation.protocol=plain => 'plain' is refused; allowed: 'masked' or 'additive'
+    aggregation.weighting=rows => 'rows' is refused; allowed: 'uniform' or 'samples'
+    aggregation.dropouts=32 => aggregation.dropouts = 32 is refused; allowed: a whole number from 0 to 31
+    aggregation.public_weights=1 => aggregation.public_weights = 1 is refused; allowed: true or false
+    aggregation.weighting=samples => aggregation.sample_cap is missing, which aggregation.weighting =
+    aggregation.sample_cap=0 => sample_cap = 0 is refused; allowed: a whole number from 1 to 1000000
+    aggregation.sample_cap=9 => aggregation.sample_cap = 9 has no effect without aggregation.weighting
+    aggregation.public_weights=true => aggregation.public_weights = true has no effect without
+    aggregation.shares=none => 'none' is refused; allowed: 'seed' or 'ring' or 'float'
+    aggregation.clip=0 => aggregation.clip = 0 is refused; allowed: a number above 0
+    aggregation.sums_timeout_s=0 => aggregation.sums_timeout_s = 0 is refused
+    privacy.mechanism=dp => privacy.mechanism = 'dp' is refused; allowed: 'none', 'ldp', 'aldp', 'dp-sgd',
+        'distributed
+    privacy.epsilon=0 => privacy.epsilon = 0 is refused; allowed: a number at least 1e-06 and at most
+    privacy.epsilon=nan => privacy.epsilon = nan is refused; allowed: a number at least 1e-06 and at most
+    privacy.delta=1 => privacy.delta = 1 is refused; allowed: a number above 0 and below 1
+    privacy.delta=0 => privacy.delta = 0 is refused; allowed: a number above 0 and below 1
+    privacy.window=0 => privacy.window = 0 is refused; allowed: a whole number from 1 to 1000
+    privacy.epsilon=2e6 => privacy.epsilon = 2000000.0 is refused; allowed: a number at least 1e-06 and at
+    privacy.clipping_radius=-1 => privacy.clipping_radius = -1 is refused; allowed: a number at least 1e-06
+    privacy.clipping_radius=1e30 => privacy.clipping_radius = 1e+30 is refused; allowed: a number at least
+    privacy.window_source=mine => 'mine' is refused; allowed: 'raw' or 'aggregate' or 'quantile'
+    privacy.calibration=classic => 'classic' is refused; allowed: 'exact' or 'linear-classic'
+    privacy.epsilon=4 => privacy.epsilon = 4 has no effect without privacy.mechanism
+    train.momentum.x=1 => momentum is a value, not a table of keys
+    train.epoch=1 => 'train.epoch' is not a known key (did you mean 'epochs'?)
+    tarin.epochs=1 => 'tarin' is not a known section (did you mean 'train'?)
+    rounds=5 => --set 'rounds=5' is refused; allowed: section.key=value, such as train.rounds=5
+    train.rounds => --set 'train.rounds' is refused; allowed: section.key=value
+    aggregation.min_participants=2 => aggregation.min_participants = 2 is refused; allowed: a whole number
+        from 3 to 64: with two, each subtracts its own update and has the other's; larger swarms come later
+    => --set '' is refused; allowed: section.key=value
+    .rounds=1 => --set '.rounds=1' is refused; allowed: section.key=value
+""")
+def test_a_bad_override(override, line):
     message = refused("digits", override)
-    assert told in message
+    assert line in message
     assert len(message) < 400
-
-
-def test_two_participants_are_refused_with_the_reason():
-    assert refused("digits", "aggregation.min_participants=2") == (
-        "aggregation.min_participants = 2 is refused; allowed: a whole number from 3 to 64: "
-        "with two, each subtracts its own update and has the other's; larger swarms come later"
-    )
 
 
 ADDITIVE, MASKED = "aggregation.protocol=additive", "aggregation.protocol=masked"
 WEIGHTED = ("aggregation.weighting=samples", "aggregation.sample_cap=100")
 
 
-@pytest.mark.parametrize(
-    ("overrides", "told"),
-    [
-        ((MASKED, "aggregation.shares=ring"), "'ring' is refused with aggregation.protocol = 'masked'"),
-        ((MASKED, "aggregation.shares=float"), "'float' is refused with aggregation.protocol = 'masked'"),
-        ((ADDITIVE, "aggregation.dropouts=1"), "1 is refused with aggregation.protocol = 'additive'"),
-        ((ADDITIVE, "aggregation.shares=float", *WEIGHTED), "refused with aggregation.shares = 'float'"),
-        ((*WEIGHTED, "privacy.mechanism=ldp"), "allowed: aggregation.public_weights=true, which declares"),
-        ((*WEIGHTED, "privacy.mechanism=a:B"), "refused with privacy.mechanism = 'a:B'"),
-    ],
-)
-def test_what_can_not_be_aggregated_together(overrides, told):
-    message = refused("digits", *overrides)
-    assert told in message
-    assert "allowed" in message or "set aggregation.protocol=additive" in message
+@cases("""
+    overrides => line
+    aggregation.protocol=masked aggregation.shares=ring => 'ring' is refused with aggregation.protocol =
+        'masked'
+    aggregation.protocol=masked aggregation.shares=float => 'float' is refused with aggregation.protocol =
+        'masked'
+    aggregation.protocol=additive aggregation.dropouts=1 => 1 is refused with aggregation.protocol =
+        'additive'
+    aggregation.protocol=additive aggregation.shares=float WEIGHTED => refused with aggregation.shares =
+        'float'
+    WEIGHTED privacy.mechanism=ldp => allowed: aggregation.public_weights=true, which declares
+    WEIGHTED privacy.mechanism=a:B => refused with privacy.mechanism = 'a:B'
+    data.target=y data.features=["x","y"] => data.target = 'y' stands in data.features too
+    train.optimizer=a.b:C train.weight_decay=0.1 => train.weight_decay = 0.1 has no effect with
+        train.optimizer = 'a.b:C'; set train.optimizer_args.weight_decay, or leave it out
+    train.loss=cross-entropy train.loss_args={weight=[1.0,2.0]} privacy.mechanism=dp-sgd =>
+        train.loss_args.weight is refused with privacy.mechanism = 'dp-sgd': the mean over one row divides its
+        weight out again; leave it out, or name a train.loss of your own
+""")
+def test_what_can_not_be_together(overrides, line):
+    message = refused("digits", *overrides.replace("WEIGHTED", " ".join(WEIGHTED)).split())
+    assert line in message
+    assert any(words in message for words in ("allowed", "set ", "leave it out"))
 
 
 @pytest.mark.parametrize(
@@ -278,40 +211,26 @@ def test_what_can_not_be_aggregated_together(overrides, told):
         (ADDITIVE, "aggregation.shares=ring", *WEIGHTED),
         (*WEIGHTED, "aggregation.public_weights=true"),
         (*WEIGHTED, "aggregation.public_weights=true", "privacy.mechanism=ldp"),
+        ("train.optimizer=a.b:C",),
+        ("train.loss=cross-entropy", "train.loss_args={weight=[1.0, 2.0]}", "privacy.mechanism=ldp"),
     ],
 )
-def test_what_can_be_aggregated_together(overrides):
+def test_what_can_be_together(overrides):
     load_task("digits", overrides)
 
 
-def test_the_target_can_not_be_a_feature():
-    message = refused("digits", "data.target=y", 'data.features=["x", "y"]')
-    assert message.startswith("data.target = 'y' stands in data.features too")
-
-
 def test_overrides_are_toml_values_or_bare_words_and_the_last_one_holds():
-    overrides = [
-        "train.rounds=5",
-        "train.rounds = 7",
-        "train.learning_rate=1",
-        "train.grad_clip=0.5",
-        "train.optimizer=adam",
-        'data.target="y"',
-        "model.args.sizes=[64, 10]",
-        "model.class=my.models:Net.Inner",
-        "privacy.mechanism=dp-sgd",
-        "privacy.epsilon=2",
-    ]
-    task = load_task("digits", overrides)
+    sets = "train.rounds=5|train.rounds = 7|train.learning_rate=1|train.grad_clip=0.5|train.optimizer=adam"
+    sets += '|data.target="y"|model.args.sizes=[64, 10]|model.class=my.models:Net.Inner'
+    task = load_task("digits", [*sets.split("|"), "privacy.mechanism=dp-sgd", "privacy.epsilon=2"])
     assert (task.train.rounds, task.train.grad_clip, task.train.optimizer) == (7, 0.5, "adam")
     assert isinstance(task.train.learning_rate, float)
     assert task.data.target == "y"
     assert task.model.args == {"sizes": [64, 10]}
     assert (task.model.cls, task.privacy.epsilon) == ("my.models:Net.Inner", 2.0)
-
-
-def test_a_line_break_in_a_value_adds_no_key():
-    assert "train.rounds = '5 x = 1'" in refused("digits", "train.rounds=5\nx = 1").replace("\\n", " ")
+    assert refused("digits", f"train.grad_clip={'9' * 400}").startswith("train.grad_clip = 9999")
+    line = refused("digits", "train.rounds=5\nx = 1")
+    assert "train.rounds = '5 x = 1'" in line.replace("\\n", " "), "a line break adds no key"
 
 
 def test_a_source_is_relative_to_the_file_that_names_it(task_file, tmp_path):
@@ -332,59 +251,44 @@ def test_canonical_parameters_are_canonical():
     assert parsed["model"] == {"class": "node.models:MLP", "args": {"sizes": [64, 64, 10]}}
 
 
-@pytest.mark.parametrize(
-    "override",
-    [
-        "data.source=mine.csv",
-        "data.target=y",
-        'data.features=["a"]',
-        "aggregation.group_timeout_s=1",
-        "aggregation.shares_timeout_s=1",
-        "aggregation.sums_timeout_s=1",
-        "train.weight_decay=-0.0",
-    ],
-)
+@cases("""
+    override
+    data.source=mine.csv
+    data.target=y
+    data.features=["a"]
+    aggregation.group_timeout_s=1
+    aggregation.shares_timeout_s=1
+    aggregation.sums_timeout_s=1
+    train.weight_decay=-0.0
+""")
 def test_a_nodes_own_matters_are_not_in_the_parameters(override):
     mine = canonical_parameters(load_task("digits", []), SHAPES, 4.0)
     assert canonical_parameters(load_task("digits", [override]), SHAPES, 4.0) == mine
 
 
-@pytest.mark.parametrize(
-    "override",
-    [
-        "task.seed=1",
-        "task.name=other",
-        "model.args.sizes=[64,10]",
-        "model.class=a:B",
-        "data.test_fraction=0.3",
-        "train.rounds=5",
-        "train.grad_clip=1",
-        "aggregation.clip=2",
-        "aggregation.min_participants=4",
-        "privacy.mechanism=ldp",
-    ],
-)
-def test_what_a_swarm_must_agree_on_is_in_the_parameters(override):
-    _agreed([], override)
-
-
-@pytest.mark.parametrize(
-    ("common", "override"),
-    [
-        ([ADDITIVE], MASKED),
-        ([MASKED], "aggregation.dropouts=1"),
-        ([ADDITIVE], "aggregation.shares=ring"),
-        (["aggregation.sample_cap=7", "aggregation.weighting=samples"], "aggregation.sample_cap=8"),
-        (WEIGHTED, "aggregation.public_weights=true"),
-    ],
-)
-def test_how_a_swarm_sums_is_in_the_parameters(common, override):
-    _agreed(common, override)
-
-
-def _agreed(common, override):
-    mine = canonical_parameters(load_task("digits", common), SHAPES, 4.0)
-    theirs = canonical_parameters(load_task("digits", [*common, override]), SHAPES, 4.0)
+@cases("""
+    common => override
+    => task.seed=1
+    => task.name=other
+    => model.args.sizes=[64,10]
+    => model.class=a:B
+    => data.test_fraction=0.3
+    => train.rounds=5
+    => train.grad_clip=1
+    => aggregation.clip=2
+    => aggregation.min_participants=4
+    => privacy.mechanism=ldp
+    aggregation.protocol=additive => aggregation.protocol=masked
+    aggregation.protocol=masked => aggregation.dropouts=1
+    aggregation.protocol=additive => aggregation.shares=ring
+    aggregation.sample_cap=7 aggregation.weighting=samples => aggregation.sample_cap=8
+    aggregation.sample_cap=7 aggregation.weighting=samples => aggregation.public_weights=true
+""")
+def test_what_a_swarm_must_agree_on_is_in_the_parameters(common, override):
+    mine, theirs = (
+        canonical_parameters(load_task("digits", sets), SHAPES, 4.0)
+        for sets in (common.split(), [*common.split(), override])
+    )
     assert theirs != mine
     assert describe_difference(mine, theirs).startswith(override.partition("=")[0])
 
@@ -394,72 +298,40 @@ def test_a_difference_names_keys_and_both_values():
     other = load_task("digits", ["train.epochs=3", "train.grad_clip=1", "task.seed=4", "aggregation.clip=2"])
     theirs = canonical_parameters(other, [("layers.0.weight", (64, 64))], 4.0)
     assert describe_difference(mine, theirs) == (
-        "aggregation.clip is 4.0 here and 2.0 there; "
-        'shapes.1 is ["layers.0.bias", [64]] here and absent there; '
-        "task.seed is 0 here and 4 there; and 2 more"
+        'aggregation.clip is 4.0 here and 2.0 there; shapes.1 is ["layers.0.bias", [64]] here and absent '
+        "there; task.seed is 0 here and 4 there; and 2 more"
     )
     assert describe_difference(mine, mine) == "the parameters are the same"
 
 
 @pytest.mark.parametrize(
     "garbage",
-    ["", "{", "[]", "null", "[" * 100_000, '{"a":' * 900 + "1" + "}" * 900, "1" * 300_000, "\ud800"],
-)
-def test_garbage_in_the_others_parameters(garbage):
-    mine = canonical_parameters(load_task("digits", []), SHAPES, 4.0)
-    told = describe_difference(mine, garbage)
-    assert told.isprintable()
-    assert len(told) < 600
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=10,
-)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.dictionaries(st.sampled_from(["task", "train", "shapes", "x\n\x1b[31m"]), JSON))
-def test_any_json_gives_one_bounded_line(theirs):
-    told = describe_difference('{"task":{"seed":0},"shapes":[["a",[1]]]}', json.dumps(theirs))
-    assert told.isprintable()
-    assert len(told) < 600
-
-
-def test_an_optimizer_of_ones_own_has_weight_decay_among_its_arguments():
-    with pytest.raises(ConfigError) as caught:
-        load_task("digits", ["train.optimizer=a.b:C", "train.weight_decay=0.1"])
-    assert str(caught.value) == (
-        "train.weight_decay = 0.1 has no effect with train.optimizer = 'a.b:C'; set "
-        "train.optimizer_args.weight_decay, or leave it out"
-    )
-    assert load_task("digits", ["train.optimizer=a.b:C"]).train.momentum == 0.9
-
-
-def test_class_weights_have_no_place_in_private_gradients():
-    weighted = ["train.loss=cross-entropy", "train.loss_args={weight=[1.0, 2.0]}"]
-    with pytest.raises(ConfigError) as caught:
-        load_task("digits", [*weighted, "privacy.mechanism=dp-sgd"])
-    assert str(caught.value) == (
-        "train.loss_args.weight is refused with privacy.mechanism = 'dp-sgd': the mean over one row "
-        "divides its "
-        "weight out again; leave it out, or name a train.loss of your own"
-    )
-    load_task("digits", [*weighted, "privacy.mechanism=ldp"])
-
-
-@pytest.mark.parametrize(
-    ("override", "plain"),
     [
-        ("train.epochs=3", True),
-        ("train.device=auto", True),
-        ("train.optimizer=adam", False),
-        ("train.schedule=linear", False),
-        ("train.loss=cross-entropy", False),
-        ("train.parameters=layers.*", False),
-        ("train.optimizer_args.nesterov=true", False),
+        *("", "{", "[]", "null", "[" * 100_000, '{"a":' * 900 + "1" + "}" * 900, "1" * 300_000, "\ud800"),
+        *(
+            '{"x\\n\\u001b[31m": [1, "\\u202e"]}',
+            '{"shapes": 5}',
+            '{"shapes": [5]}',
+            '{"task": {"seed": NaN}}',
+        ),
+        json.dumps({"task": [None], "train": "x" * 999, "shapes": [["a", {}], [[], 1e999]]}),
     ],
 )
+def test_garbage_in_the_others_parameters(garbage):
+    told_of = describe_difference(canonical_parameters(load_task("digits", []), SHAPES, 4.0), garbage)
+    assert told_of.isprintable()
+    assert len(told_of) < 600
+
+
+@cases("""
+    override => plain
+    train.epochs=3 => True
+    train.device=auto => True
+    train.optimizer=adam => False
+    train.schedule=linear => False
+    train.loss=cross-entropy => False
+    train.parameters=layers.* => False
+    train.optimizer_args.nesterov=true => False
+""")
 def test_what_clients_in_one_batch_can_not_do_is_not_plain(override, plain):
-    assert load_task("digits", [override]).train.plain is plain
+    assert str(load_task("digits", [override]).train.plain) == plain

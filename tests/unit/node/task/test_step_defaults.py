@@ -1,4 +1,4 @@
-"""The table of defaults for shared private steps: what it gives for every number of rows and epsilon."""
+"""The tables of defaults, for shared private steps and for training without privacy."""
 
 import math
 from itertools import pairwise
@@ -8,6 +8,7 @@ import pytest
 
 from node.errors import ConfigError
 from node.task.load import read_task
+from node.task.plain_defaults import plain_defaults, power_of_two
 from node.task.shared_noise import DISTRIBUTED
 from node.task.step_defaults import step_defaults
 
@@ -55,12 +56,9 @@ def test_a_larger_epsilon_never_shortens_a_step(rows, frozen_body):
     assert all(before <= after for before, after in pairwise(rates))
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [(0, "rows = 0"), (-3, "rows = -3"), (2.5, "rows = 2.5"), (True, "rows = True")],
-)
-def test_rows_are_counted(rows, said):
-    with pytest.raises(ValueError, match=f"{said} is not allowed: a whole number of 1 and more"):
+@pytest.mark.parametrize("rows", [0, -3, 2.5, True])
+def test_rows_are_counted(rows):
+    with pytest.raises(ValueError, match=f"rows = {rows} is not allowed: a whole number of 1 and more"):
         step_defaults(rows, 1.0, frozen_body=False)
 
 
@@ -89,9 +87,7 @@ def test_a_linear_layer_on_a_fixed_body_takes_the_same_steps_with_a_tenth_of_the
 
 @pytest.mark.parametrize(
     ("rows", "epsilon", "batch"),
-    [
-        *((4095, 1.0, 4095), (4096, 1.0, 4096), (60_000, 5.0, 4096), (40_000, 8.0, 8192), (5000, 64.0, 5000)),
-    ],
+    [(4095, 1.0, 4095), (4096, 1.0, 4096), (60_000, 5.0, 4096), (40_000, 8.0, 8192), (5000, 64.0, 5000)],
 )
 def test_a_step_has_more_rows_where_noise_is_small(rows, epsilon, batch):
     assert step_defaults(rows, epsilon, frozen_body=False).expected_batch == batch
@@ -100,3 +96,43 @@ def test_a_step_has_more_rows_where_noise_is_small(rows, epsilon, batch):
 def test_a_task_names_a_number_of_rows_that_is_none():
     with pytest.raises(ConfigError, match=r"train\.expected_rows = 0 is refused"):
         read(0, 1.0)
+
+
+LINEAR, MLP = "node.models:Linear", "node.models:MLP"
+
+
+@pytest.mark.parametrize(
+    ("model", "width", "rate"),
+    [
+        (LINEAR, 1, 0.03),
+        (LINEAR, 100, 0.03),
+        (LINEAR, 300, 0.01),
+        (LINEAR, 1_000_000, 0.001),
+        (MLP, 100, 0.003),
+        (MLP, 1000, 0.003),
+        (MLP, 2000, 0.002),
+        ("somebody:Net", 1_000_000, 0.001),
+    ],
+)
+def test_a_rate_by_model_and_width(model, width, rate):
+    assert plain_defaults(model, width, 5000, 20).learning_rate == rate
+
+
+@pytest.mark.parametrize(
+    ("rows", "rounds", "batch", "epochs"),
+    [(1, 20, 8, 10), (38, 20, 8, 2), (200, 20, 8, 1), (2000, 20, 32, 1), (50_000, 20, 64, 1), (200, 2, 8, 4)],
+)
+def test_batches_by_rows_and_enough_steps(rows, rounds, batch, epochs):
+    found = plain_defaults(MLP, 10, rows, rounds)
+    assert (found.batch_size, found.epochs) == (batch, epochs)
+    assert (found.optimizer, found.schedule) == ("adam", "cosine")
+
+
+@pytest.mark.parametrize("sizes", [(0, 1, 1), (1, 0, 1), (1, 1, 0), (1.5, 1, 1), (True, 1, 1)])
+def test_sizes_are_counted(sizes):
+    with pytest.raises(ValueError, match="is not allowed: a whole number of 1 and more"):
+        plain_defaults(MLP, *sizes)
+
+
+def test_powers_of_two():
+    assert [power_of_two(wanted, 8, 64) for wanted in (0, 9, 16, 31.9, 1e9)] == [8, 8, 16, 16, 64]

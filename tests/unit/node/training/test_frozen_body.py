@@ -1,8 +1,7 @@
 """A body that is not trained: features computed once and kept on disk; what leaves is the whole model."""
 
-from __future__ import annotations
-
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,14 +11,18 @@ from torch import nn
 from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.randomness import SeededWords
 from node.data.dataset import Dataset
-from node.errors import ConfigError, UserError
+from node.errors import UserError
 from node.task.sections import TrainSection
 from node.training.frozen_body import FrozenBody
 from node.training.trainer import Trainer, read_vector
+from tests.own_data import told
+from tests.unit.node.cases import cases
 
 
 class Counted(nn.Module):
     """A body that counts the rows it has seen."""
+
+    factor = 1.0
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,7 +31,7 @@ class Counted(nn.Module):
 
     def forward(self, rows):
         self.seen += len(rows)
-        return torch.relu(self.layer(rows))
+        return torch.relu(self.layer(rows)) * self.factor
 
 
 class Model(nn.Module):
@@ -56,23 +59,12 @@ def model(seed=0):
 SECTION = TrainSection(rounds=2, epochs=1, batch_size=8, learning_rate=0.1, parameters="head.*")
 
 
-def trainer(body="body", gradient=None, whole=None):
+def trainer(body="body", gradient=None, whole=None, section=SECTION):
     whole = model() if whole is None else whole
-    return Trainer(
-        model=whole,
-        section=SECTION,
-        dataset=data(),
-        seed=0,
-        gradient=gradient,
-        words=SeededWords(np.random.default_rng(0)),
-        body=body,
-    )
+    return Trainer(whole, section, data(), 0, gradient, SeededWords(np.random.default_rng(0)), body=body)
 
 
-RULE = GradientRule(1.0, 1.0, 0.2)
-
-
-@pytest.mark.parametrize("gradient", [None, RULE])
+@pytest.mark.parametrize("gradient", [None, GradientRule(1.0, 1.0, 0.2)])
 def test_training_on_features_is_training_of_the_whole_model(gradient, tmp_path):
     plain, featured = trainer(None, gradient), trainer("body", gradient)
     featured.keep_features(tmp_path / "features")
@@ -123,84 +115,47 @@ def test_a_file_that_was_cut_off_is_written_again_and_those_of_other_rows_are_re
     assert sorted(folder.iterdir()) == files
 
 
-def test_other_rows_and_other_weights_have_features_of_their_own(tmp_path):
+def test_other_rows_weights_and_code_have_features_of_their_own(tmp_path):
     rows = torch.randn(9, 4)
     first, second = model(0).requires_grad_(False), model(1).requires_grad_(False)
     for whole in (first, second):
         body = FrozenBody(whole, "body", rows)
-        body.features(rows, tmp_path)
-        body.features(rows + 1, tmp_path)
-        body.features(rows, tmp_path)
-        expected = torch.relu(whole.body.layer(rows))
-        assert torch.allclose(body.features(rows, tmp_path), expected)
+        for given in (rows, rows + 1, rows):
+            body.features(given, tmp_path)
+        assert torch.allclose(body.features(rows, tmp_path), torch.relu(whole.body.layer(rows)))
     assert len(list(tmp_path.iterdir())) == 4
-
-
-def test_code_that_changed_makes_features_anew(tmp_path):
-    """Not only tensors count: here a factor that is no tensor."""
-
-    class Scaled(Counted):
-        factor = 1.0
-
-        def forward(self, rows):
-            return super().forward(rows) * self.factor
-
-    whole, rows = model().requires_grad_(False), torch.randn(9, 4)
-    whole.body = Scaled().requires_grad_(False)
-    body = FrozenBody(whole, "body", rows)
     before = body.features(rows, tmp_path).clone()
-    whole.body.factor = 2.0
+    second.body.factor = 2.0  # no tensor
     assert torch.equal(body.features(rows, tmp_path), 2 * before)
 
 
-def test_what_leaves_the_trainer_is_the_whole_model(tmp_path):
-    subject = trainer()
+def test_what_leaves_the_trainer_is_the_whole_model():
+    subject, expected, rows = trainer(), model(), torch.randn(5, 4)
     vector = subject.vector()
-    whole = subject.module(vector)
-    expected = model()
-    rows = torch.randn(5, 4)
-    assert torch.equal(whole(rows), expected(rows))
+    assert torch.equal(subject.module(vector)(rows), expected(rows))
     assert set(subject.tensors(vector)) == set(expected.state_dict())
     assert read_vector(expected, "head.*").shape == vector.shape
 
 
-@pytest.mark.parametrize(
-    ("name", "section", "said"),
-    [
-        ("legs", "head.*", r"model.body = 'legs' is no part of the model; it has: 'body, body.layer, head'"),
-        ("body", "*", r"model.body = 'body' would be trained \('layer.weight'\); let train.parameters match"),
-        ("head", "body.*", "model.body = 'head' does not fit: the model must apply it to its rows"),
-    ],
-)
+@cases("""
+    name => section => said
+    legs => head.* => model.body = 'legs' is no part of the model; it has: 'body, body.layer, head'
+    body => * => model.body = 'body' would be trained ('layer.weight'); let train.parameters match
+    head => body.* => model.body = 'head' does not fit: the model must apply it to its rows
+""")
 def test_what_is_no_body_is_refused(name, section, said):
-    def made():
-        return Trainer(
-            model=model(),
-            section=TrainSection(rounds=1, epochs=1, batch_size=8, learning_rate=0.1, parameters=section),
-            dataset=data(),
-            seed=0,
-            gradient=None,
-            words=SeededWords(np.random.default_rng(0)),
-            body=name,
-        )
-
-    with pytest.raises(ConfigError, match=said):
-        made()
+    assert said in told(lambda: trainer(name, section=replace(SECTION, parameters=section)))
 
 
-def test_a_part_of_a_body_is_a_body_too():
-    subject, plain = trainer("body.layer"), trainer(None)
-    vector = subject.vector()
-    assert subject.evaluate(vector) == plain.evaluate(vector)
-
-
-def test_a_body_that_is_not_all_that_reads_the_rows_is_refused():
+def test_a_part_of_a_body_is_a_body_too_and_nothing_else_reads_the_rows():
     class Both(Model):
         def forward(self, rows):
             return self.head(self.body(rows)) + rows[:, :1]
 
-    with pytest.raises(ConfigError, match="does not fit"):
-        trainer(whole=Both())
+    subject, plain = trainer("body.layer"), trainer(None)
+    vector = subject.vector()
+    assert subject.evaluate(vector) == plain.evaluate(vector)
+    assert "does not fit" in told(lambda: trainer(whole=Both()))
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):

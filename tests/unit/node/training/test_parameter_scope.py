@@ -1,7 +1,5 @@
 """What is trained, shared and kept: parameters, running statistics, buffers, weight files."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 
@@ -14,7 +12,6 @@ from torch import nn
 from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import Dataset, load_dataset
-from node.errors import ConfigError
 from node.task.load import load_task
 from node.task.parameters import canonical_parameters, describe_difference
 from node.training.batch_norm import BatchNorms
@@ -22,11 +19,13 @@ from node.training.build import build_model
 from node.training.initial_weights import load_weights, loaded_names
 from node.training.local_tensors import own_words
 from node.training.trainer import Diverged, Interrupted, Trainer, shapes
+from tests.own_data import told
 from tests.own_models import Normed, Remembering, Tied, WithBody
+from tests.unit.node.cases import cases
 
-NEVER, STOPPED = threading.Event(), threading.Event()
-STOPPED.set()
-BODY = ("model.class=tests.own_models:WithBody", "model.args={}", "train.epochs=1")
+NEVER = threading.Event()
+OWN = "model.class=tests.own_models:"
+BODY = (f"{OWN}WithBody", "model.args={}", "train.epochs=1")
 HEAD = (*BODY, "train.parameters=head.*")
 RULE = GradientRule(1.0, 1.0, 0.1)
 
@@ -50,16 +49,6 @@ def moved(before: dict[str, torch.Tensor], model: nn.Module) -> set[str]:
     return {name for name, value in model.state_dict().items() if not torch.equal(value, before[name])}
 
 
-def refused(call, *arguments) -> str:
-    with pytest.raises(ConfigError) as caught:
-        call(*arguments)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
-# parameters
-
-
 def test_what_no_pattern_matches_stays_as_it_began(dataset):
     subject, model = trainer(dataset, *HEAD)
     before = state(model)
@@ -76,48 +65,48 @@ def test_local_parameters_are_trained_and_not_shared(dataset, rule):
     assert moved(before, model) == {"layers.0.weight", "layers.2.weight", "layers.2.bias"}
     assert trained.shape == (64 * 10 + 10,)
     assert subject.own_names == ("layers.0.weight",)
+    both, _ = trainer(dataset, "train.parameters=layers.2.*", "train.local=*")
+    assert both.own_names == ("layers.0.weight", "layers.0.bias"), "what both patterns match is shared"
     kept = model.layers[0].weight.detach().clone()
     subject.evaluate(vector)
     assert torch.equal(model.layers[0].weight, kept)
 
 
-def test_a_parameter_that_both_patterns_match_is_shared(dataset):
-    subject, _ = trainer(dataset, "train.parameters=layers.2.*", "train.local=*")
-    assert subject.own_names == ("layers.0.weight", "layers.0.bias")
+def agreed(dataset, *overrides):
+    subject, model = trainer(dataset, *overrides)
+    task = load_task("digits", overrides)
+    named = shapes(model, task.train.parameters)
+    return canonical_parameters(task, named, 4.0, subject.digests(loaded_names(task.model)))
 
 
 def test_a_local_pattern_that_matches_nothing_else(dataset):
-    assert refused(trainer, dataset, "train.local=layers.*") == (
+    assert told(trainer, dataset, "train.local=layers.*") == (
         "train.local = 'layers.*' matches none of the model's parameters that are not shared; these "
         "are: 'none'"
     )
-    assert "these are: 'body.0.weight, body.0.bias" in refused(trainer, dataset, *HEAD, "train.local=neck.*")
+    assert "these are: 'body.0.weight, body.0.bias" in told(trainer, dataset, *HEAD, "train.local=neck.*")
 
 
-def test_a_training_that_is_broken_off_leaves_nothing_in_local_parameters_and_buffers(dataset):
-    class StopAtThird(threading.Event):
-        asked = 0
+class StopAtThird(threading.Event):
+    asked = 0
 
-        def is_set(self):
-            self.asked += 1
-            return self.asked > 2
-
-    for overrides in (
-        ("train.parameters=layers.2.*", "train.local=layers.0.*"),
-        ("model.class=tests.own_models:Remembering", "model.args={}"),
-    ):
-        subject, model = trainer(dataset, *overrides)
-        before = state(model)
-        with pytest.raises(Interrupted):
-            subject.train(subject.vector(), 1, StopAtThird())
-        assert not moved(before, model) & set(subject.own_names)
+    def is_set(self):
+        self.asked += 1
+        return self.asked > 2
 
 
-def test_a_training_that_diverges_leaves_nothing_there_either(dataset):
-    subject, model = trainer(dataset, "model.class=tests.own_models:Remembering", "model.args={}")
-    before = state(model)
+@pytest.mark.parametrize(
+    "overrides",
+    [("train.parameters=layers.2.*", "train.local=layers.0.*"), (f"{OWN}Remembering", "model.args={}")],
+)
+def test_a_training_that_is_broken_off_or_diverges_leaves_nothing_in_what_is_a_node_s_own(dataset, overrides):
+    subject, model = trainer(dataset, *overrides)
+    before, vector = state(model), subject.vector()
+    with pytest.raises(Interrupted):
+        subject.train(vector, 1, StopAtThird())
+    assert not moved(before, model) & set(subject.own_names)
     with pytest.raises(Diverged):
-        subject.train(np.full_like(subject.vector(), np.nan), 1, NEVER)
+        subject.train(np.full_like(vector, np.nan), 1, NEVER)
     assert not moved(before, model) & set(subject.own_names)
 
 
@@ -132,44 +121,25 @@ def test_own_tensors_go_on_after_a_restart(dataset):
     assert torch.equal(other.layers[0].weight, model.layers[0].weight), "of another shape: from another model"
 
 
-# running statistics
-
-
 def test_statistics_are_estimated_for_whatever_is_evaluated_from_own_training_rows(dataset):
-    subject, model = trainer(dataset, "model.class=tests.own_models:Normed", "model.args={}")
+    normed = (f"{OWN}Normed", "model.args={}")
+    subject, model = trainer(dataset, *normed)
     start = subject.vector()
     trained = subject.train(start, 1, NEVER).vector
     first = subject.evaluate(start)
+    layer = model.layers[1]
+    assert subject.own_names == tuple(
+        f"layers.1.{name}" for name in ("running_mean", "running_var", "num_batches_tracked")
+    )
     with torch.no_grad():
         features = model.layers[0](dataset.train_x)
-    assert torch.allclose(model.layers[1].running_mean, features.mean(0), atol=1e-5)
-    assert torch.allclose(model.layers[1].running_var, features.var(0), rtol=1e-4)
-    assert model.layers[1].num_batches_tracked.item() == 1
-    assert model.layers[1].momentum == 0.1
+    assert torch.allclose(layer.running_mean, features.mean(0), atol=1e-5)
+    assert torch.allclose(layer.running_var, features.var(0), rtol=1e-4)
+    assert (layer.num_batches_tracked.item(), layer.momentum) == (1, 0.1)
     subject.evaluate(trained)
     assert subject.evaluate(start) == first, "nothing is left of what was evaluated in between"
-    assert subject.own_loss(start) == trainer_on_train_rows(dataset, start).evaluate(start).loss
-
-
-def trainer_on_train_rows(dataset, start):
-    rows = replace(dataset, test_x=dataset.train_x, test_y=dataset.train_y)
-    return trainer(rows, "model.class=tests.own_models:Normed", "model.args={}")[0]
-
-
-def test_two_peers_learn_one_model_with_batch_norm_and_keep_their_statistics():
-    parts = [load_dataset(load_task("digits", []), None, (part, 2)) for part in range(2)]
-    quick = ("model.class=tests.own_models:Normed", "model.args={}", "train.epochs=1", "train.batch_size=64")
-    peers = [trainer(part, *quick)[0] for part in parts]
-    base = peers[0].vector()
-    assert np.array_equal(base, peers[1].vector())
-    for number in range(1, 4):
-        base = np.mean([peer.train(base, number, NEVER).vector for peer in peers], axis=0, dtype=np.float32)
-    for peer in peers:
-        assert peer.evaluate(base).accuracy > 0.7
-    one, other = (peer.tensors(base) for peer in peers)
-    differing = {name for name in one if not np.array_equal(one[name], other[name])}
-    assert differing == {"layers.1.running_mean", "layers.1.running_var"}
-    assert differing < set(peers[0].own_names)
+    on_train_rows, _ = trainer(replace(dataset, test_x=dataset.train_x, test_y=dataset.train_y), *normed)
+    assert subject.own_loss(start) == on_train_rows.evaluate(start).loss
 
 
 def test_statistics_of_many_rows_are_the_mean_over_batches_of_nearly_one_size():
@@ -178,22 +148,18 @@ def test_statistics_of_many_rows_are_the_mean_over_batches_of_nearly_one_size():
     rows = torch.randn(2500, 2) * 3 + 1
     BatchNorms(model).estimate(rows)
     parts = torch.tensor_split(rows, 3)
-    assert torch.allclose(
-        model[0].running_mean, torch.stack([part.mean(0) for part in parts]).mean(0), atol=1e-5
+    mean, var = (
+        torch.stack(each).mean(0) for each in zip(*((p.mean(0), p.var(0)) for p in parts), strict=True)
     )
-    assert torch.allclose(
-        model[0].running_var, torch.stack([part.var(0) for part in parts]).mean(0), rtol=1e-4
-    )
+    assert torch.allclose(model[0].running_mean, mean, atol=1e-5)
+    assert torch.allclose(model[0].running_var, var, rtol=1e-4)
     before = model[0].running_mean.clone()
     BatchNorms(model).estimate(rows[:1])
     assert torch.equal(model[0].running_mean, before), "a single row has no variance"
-
-
-def test_at_most_so_many_rows_evenly_taken_are_looked_at():
-    model = nn.Sequential(nn.BatchNorm1d(1))
-    BatchNorms(model).estimate(torch.arange(40_000, dtype=torch.float32)[:, None])
-    assert model[0].num_batches_tracked.item() == 16
-    assert model[0].running_mean.item() == pytest.approx(20_000, rel=0.001)
+    one = nn.Sequential(nn.BatchNorm1d(1))
+    BatchNorms(one).estimate(torch.arange(40_000, dtype=torch.float32)[:, None])
+    assert one[0].num_batches_tracked.item() == 16, "at most so many rows are looked at, evenly taken"
+    assert one[0].running_mean.item() == pytest.approx(20_000, rel=0.001)
 
 
 def test_dropout_is_off_while_statistics_are_estimated():
@@ -229,34 +195,27 @@ def test_a_layer_without_parameters_goes_with_what_stands_beside_it():
 
 
 def test_batch_norm_that_is_trained_has_no_private_steps(dataset):
-    told = refused(lambda: trainer(dataset, *BODY, rule=RULE))
-    assert told == (
+    line = told(lambda: trainer(dataset, *BODY, rule=RULE))
+    assert line == (
         "model.class: privacy.mechanism = 'dp-sgd' needs the gradient of each row: layer 'body.1' "
-        "(BatchNorm1d) "
-        "takes its statistics from the batch: no row has a gradient of its own; allowed: nn.GroupNorm or "
-        "nn.LayerNorm, or batch norm that is not trained"
+        "(BatchNorm1d) takes its statistics from the batch: no row has a gradient of its own; allowed: "
+        "nn.GroupNorm or nn.LayerNorm, or batch norm that is not trained"
     )
 
 
-# other buffers
-
-
 def test_other_buffers_stay_with_the_node_as_training_leaves_them(dataset):
-    subject, model = trainer(dataset, "model.class=tests.own_models:Remembering", "model.args={}")
+    remembering = (f"{OWN}Remembering", "model.args={}")
+    subject, model = trainer(dataset, *remembering)
     before = state(model)
     vector = subject.train(subject.vector(), 1, NEVER).vector
     assert moved(before, model) >= {"centre", "steps"}
     assert subject.own_names == ("centre", "steps", "used")
     kept = subject.tensors(vector)
     subject.evaluate(vector)
-    assert {name: part.dtype.name for name, part in kept.items()} == {
-        "centre": "float32",
-        "steps": "int64",
-        "used": "bool",
-        "layer.weight": "float32",
-        "layer.bias": "float32",
-    }
-    again, other = trainer(dataset, "model.class=tests.own_models:Remembering", "model.args={}")
+    kinds = {"centre": "float32", "steps": "int64", "used": "bool"}
+    weights = dict.fromkeys(("layer.weight", "layer.bias"), "float32")
+    assert {name: part.dtype.name for name, part in kept.items()} == kinds | weights
+    again, other = trainer(dataset, *remembering)
     again.resume(kept)
     assert torch.equal(other.centre, model.centre)
     assert other.steps == model.steps > 0
@@ -282,32 +241,16 @@ def test_a_whole_model_has_the_vector_that_is_asked_for(dataset):
     assert np.array_equal(whole["head.bias"], vector[-10:])
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        (
-            "Lazy",
-            (
-                "model tests.own_models:Lazy: layer.weight has no shape before it has seen rows (a "
-                "lazy layer), and "
-                "would not be drawn under task.seed; give the layer its sizes"
-            ),
-        ),
-        (
-            "Brainy",
-            (
-                "model tests.own_models:Brainy: buffer scale is torch.bfloat16 on cpu; allowed: plain "
-                "numbers on cpu"
-            ),
-        ),
-    ],
-)
+@cases("""
+    name => line
+    Lazy => model tests.own_models:Lazy: layer.weight has no shape before it has seen rows (a lazy layer), and
+        would not be drawn under task.seed; give the layer its sizes
+    Brainy => model tests.own_models:Brainy: buffer scale is torch.bfloat16 on cpu; allowed: plain numbers on
+        cpu
+""")
 @pytest.mark.filterwarnings("ignore:Lazy modules")
-def test_tensors_that_can_not_be_kept(dataset, name, told):
-    assert refused(trainer, dataset, f"model.class=tests.own_models:{name}", "model.args={}") == told
-
-
-# a file of weights
+def test_tensors_that_can_not_be_kept(dataset, name, line):
+    assert told(trainer, dataset, f"model.class=tests.own_models:{name}", "model.args={}") == line
 
 
 @pytest.fixture
@@ -336,14 +279,6 @@ def test_a_model_begins_with_a_file_of_a_part_of_it_and_the_rest_is_drawn(datase
     assert torch.equal(model.body[0].bias, part["body.0.bias"].half().float())
     assert torch.equal(model.head.weight, drawn.head.weight)
     assert set(loaded_names(task.model)) == set(part)
-
-
-def agreed(dataset, *overrides):
-    task = load_task("digits", overrides)
-    model = build_model(task, dataset)
-    subject = Trainer(model, task.train, dataset, 0, None, SystemWords())
-    named = shapes(model, task.train.parameters)
-    return canonical_parameters(task, named, 4.0, subject.digests(loaded_names(task.model)))
 
 
 def test_peers_with_the_same_tensors_agree_wherever_the_file_is_and_with_others_not(dataset, weights):
@@ -377,48 +312,41 @@ def test_statistics_that_are_estimated_are_not_agreed_on(dataset, weights):
 
 
 @pytest.mark.parametrize(
-    ("tensors", "told"),
+    ("name", "tensor", "line"),
     [
-        ({}, " holds no tensor"),
+        ("", None, " holds no tensor"),
         (
-            {"neck.weight": torch.zeros(2)},
-            " has a tensor 'neck.weight', which the model has not; it has 'layers.0.weight, layers.0.bias, ",
+            "neck.weight",
+            torch.zeros(2),
+            ", which the model has not; it has 'layers.0.weight, layers.0.bias, ",
         ),
         (
-            {"layers.0.bias": torch.zeros(3)},
-            (
-                " has 'layers.0.bias' in shape (3,), the model in (16,); change model.args or leave the "
-                "tensor out"
-            ),
+            "layers.0.bias",
+            torch.zeros(3),
+            " in shape (3,), the model in (16,); change model.args or leave the",
         ),
+        ("layers.0.bias", torch.zeros(16).long(), " as torch.int64; allowed: torch.float32"),
         (
-            {"layers.0.bias": torch.zeros(16).long()},
-            " has 'layers.0.bias' as torch.int64; allowed: torch.float32",
-        ),
-        (
-            {"layers.0.bias": torch.full((16,), 1e300, dtype=torch.float64)},
-            " has 'layers.0.bias' with values that are no finite torch.float32 numbers",
+            "layers.0.bias",
+            torch.ones(16).double() * 1e300,
+            " with values that are no finite torch.float32 numbers",
         ),
     ],
 )
-def test_a_file_of_weights_that_does_not_fit(weights, tensors, told):
-    path = weights(tensors)
-    message = refused(load_weights, Normed(), path, "model.weights")
+def test_a_file_of_weights_that_does_not_fit(weights, name, tensor, line):
+    message = told(load_weights, Normed(), weights({name: tensor} if name else {}), "model.weights")
     assert message.startswith("model.weights: ")
-    assert told in message
+    assert (f"'{name}'{line}" if name else line) in message
 
 
 def test_a_file_of_weights_that_can_not_be_read(tmp_path):
     path = tmp_path / "no.safetensors"
-    assert "cannot be read: No such file" in refused(load_weights, Remembering(), path, "model.weights")
+    assert "cannot be read: No such file" in told(load_weights, Remembering(), path, "model.weights")
     path.write_bytes(b"\x80\x04pickle")
-    assert "cannot be read: " in refused(load_weights, Remembering(), path, "model.weights")
-    told = refused(load_task, "digits", ["model.weights=body.pt"])
-    assert told == "model.weights = 'body.pt' is refused; allowed: a FILE.safetensors"
-
-
-def test_a_file_of_weights_stands_beside_its_task(tmp_path):
-    (tmp_path / "t.toml").write_text(
-        '[task]\nname = "t"\n[model]\nclass = "a:B"\nweights = "body.safetensors"\n'
-    )
-    assert load_task(str(tmp_path / "t.toml"), []).model.weights == str(tmp_path / "body.safetensors")
+    assert "cannot be read: " in told(load_weights, Remembering(), path, "model.weights")
+    line = told(load_task, "digits", ["model.weights=body.pt"])
+    assert line == "model.weights = 'body.pt' is refused; allowed: a FILE.safetensors"
+    task = tmp_path / "t.toml"
+    task.write_text('[task]\nname = "t"\n[model]\nclass = "a:B"\nweights = "body.safetensors"\n')
+    beside = str(tmp_path / "body.safetensors")
+    assert load_task(str(task), []).model.weights == beside, "it stands beside its task"

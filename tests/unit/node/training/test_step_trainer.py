@@ -1,4 +1,4 @@
-"""A node's part in shared steps, on the digits: words, steps, and what is evaluated."""
+"""A node's part in shared steps, on the digits, and the step that all members take, beside torch's."""
 
 import threading
 
@@ -9,21 +9,23 @@ from torch import nn
 
 from mechanisms.noise.randomness import SeededWords
 from node.data.dataset import load_dataset
-from node.errors import ConfigError, UserError
+from node.errors import UserError
 from node.runtime.privacy_budget import make_mechanism
 from node.task.load import load_task
 from node.training.build import build_model
+from node.training.step_optimizers import StepOptimizer
 from node.training.step_trainer import StepTrainer
 from node.training.trainer import Diverged, shapes
+from tests.own_data import told
 
 SETS = ("privacy.mechanism=distributed-dp-sgd", "train.steps=10", "model.args.sizes=[64,10]")
 
 
-def trainer(*sets, words=None, epsilon=8.0):
+def trainer(*sets, words=None, epsilon=8.0, trained="*"):
     task = load_task("digits", [*SETS, f"privacy.epsilon={epsilon}", *sets])
     dataset = load_dataset(task, None, (0, 5))
     model = build_model(task, dataset)
-    mechanism = make_mechanism(task, shapes(model, "*"), len(dataset.train_y))
+    mechanism = make_mechanism(task, shapes(model, trained), len(dataset.train_y))
     return StepTrainer(task, task.step_plan, model, dataset, 0, mechanism.shared, words), mechanism.shared
 
 
@@ -56,7 +58,6 @@ def test_the_noise_of_one_member_is_its_share():
     base = subject.vector()
     several = np.array([rule.decoded(subject.contribution(base).words) for _ in range(40)])
     residuals = several - several.mean(axis=0)
-
     assert rule.share_std == pytest.approx(rule.gradient.noise_std / np.sqrt(3))
     assert residuals.std(ddof=1) >= 0.97 * rule.share_std, "noise, and the sampling of rows"
 
@@ -67,7 +68,6 @@ def test_equal_sums_lead_to_equal_bits_and_other_vectors_of_a_base_follow():
     base = one.vector()
     summed = one.contribution(base).words + other.contribution(base).words
     first, second = (each.following(base, 1, summed) for each in (one, other))
-
     assert first.tobytes() == second.tobytes()
     assert len(base) == 3 * rule.size
     assert first.tobytes() != base.tobytes()
@@ -78,7 +78,6 @@ def test_the_average_is_what_is_evaluated_and_saved():
     base = subject.vector()
     base[: rule.size] = 1e3  # the parameters, at which gradients are taken
     tensors = subject.tensors(base)
-
     assert np.concatenate([value.ravel() for value in tensors.values()]).tolist() == (
         base[rule.size : 2 * rule.size].tolist()
     )
@@ -99,54 +98,115 @@ def test_a_step_to_infinity_and_a_gradient_there_say_what_to_lower():
         subject.contribution(base)
 
 
-def test_a_node_with_shared_noise_does_not_train_alone():
+def test_a_node_with_shared_noise_does_not_train_alone_and_has_no_more_rows_than_a_step():
     subject, _ = trainer()
     with pytest.raises(UserError, match="by all members together"):
         subject.train(subject.vector(), 1, threading.Event())
     assert subject.slow == ""
+    line = told(lambda: trainer("train.expected_batch=20", "privacy.sampling_probability=0.5"))
+    assert line.startswith("train.expected_batch = 20 is refused with the 241 rows of this")
 
 
-def test_a_node_with_more_rows_than_a_whole_step_is_refused():
-    with pytest.raises(ConfigError, match=r"train.expected_batch = 20 is refused with the 241 rows of this"):
-        trainer("train.expected_batch=20", "privacy.sampling_probability=0.5")
+def test_features_of_a_frozen_body_are_computed_once_and_rows_do_not_mix(tmp_path, monkeypatch):
+    class Headed(nn.Module):
+        mixing = False
 
-
-def test_a_model_whose_rows_depend_on_each_other_is_refused(monkeypatch):
-    class Mixing(nn.Module):
         def __init__(self, sizes):
             super().__init__()
-            self.layer = nn.Linear(*sizes)
+            self.body = nn.Sequential(nn.Flatten(), nn.Linear(sizes[0], 6)).requires_grad_(False)
+            self.head = nn.Linear(6, sizes[-1])
 
         def forward(self, x):
-            return self.layer(x.flatten(1) - x.flatten(1).mean(0))
+            found = self.body(x)
+            return self.head(found - found.mean(0) if self.mixing else found)
 
-    monkeypatch.setattr("node.models.MLP", Mixing)
-    with pytest.raises(ConfigError, match="a row's outputs depend on the other rows"):
-        trainer()
-
-
-class Headed(nn.Module):
-    """A body that is not trained, and a head."""
-
-    def __init__(self, sizes):
-        super().__init__()
-        self.body = nn.Sequential(nn.Flatten(), nn.Linear(sizes[0], 6)).requires_grad_(False)
-        self.head = nn.Linear(6, sizes[-1])
-
-    def forward(self, x):
-        return self.head(self.body(x))
-
-
-def test_features_of_a_frozen_body_are_computed_once(tmp_path, monkeypatch):
     monkeypatch.setattr("node.models.MLP", Headed)
-    task = load_task("digits", [*SETS, "model.body=body", "train.parameters=head.*"])
-    dataset = load_dataset(task, None, (0, 5))
-    model = build_model(task, dataset)
-    mechanism = make_mechanism(task, shapes(model, "head.*"), len(dataset.train_y))
-    subject = StepTrainer(task, task.step_plan, model, dataset, 0, mechanism.shared)
+    subject, rule = trainer("model.body=body", "train.parameters=head.*", trained="head.*")
     subject.keep_features(tmp_path)
-    words = subject.contribution(subject.vector()).words
-
-    assert len(words) == mechanism.shared.size == sum(value.numel() for value in model.head.parameters())
-    assert torch.isfinite(next(model.parameters())).all()
+    assert len(subject.contribution(subject.vector()).words) == rule.size == 6 * 10 + 10
     assert list(tmp_path.iterdir())
+    Headed.mixing = True
+    line = told(lambda: trainer("train.parameters=head.*", trained="head.*"))
+    assert "a row's outputs depend on the other rows" in line
+
+
+SIZE, STEPS = 7, 40
+BASE_SETS = ("privacy.mechanism=distributed-dp-sgd", f"train.steps={STEPS}", "train.report_every=4")
+
+
+def task(*sets):
+    return load_task("digits", [*BASE_SETS, "train.learning_rate=0.3", "train.expected_batch=16", *sets])
+
+
+def optimizer(*sets) -> StepOptimizer:
+    made = task(*sets)
+    return StepOptimizer(made.train, made.step_plan, SIZE)
+
+
+def sums():
+    return np.random.default_rng(1).normal(0, 20, (STEPS, SIZE))
+
+
+def start():
+    return np.random.default_rng(2).normal(size=SIZE).astype(np.float32)
+
+
+def run(subject: StepOptimizer):
+    base = subject.initial(start())
+    for step, summed in enumerate(sums(), 1):
+        base = subject.following(base, step, summed)
+        yield base
+
+
+@pytest.mark.parametrize(("name", "decay"), [("sgd", 0.0), ("sgd", 0.01), ("adam", 0.0), ("adam", 0.01)])
+def test_steps_are_those_of_torch(name, decay):
+    """Torch adds up in another order and fuses, so the last bits may differ."""
+    parameter = torch.nn.Parameter(torch.from_numpy(start()))
+    theirs = (
+        torch.optim.SGD([parameter], 0.3, 0.9, weight_decay=decay)
+        if name == "sgd"
+        else torch.optim.Adam([parameter], 0.3, (0.9, 0.999), weight_decay=decay)
+    )
+    subject = optimizer(f"train.optimizer={name}", f"train.weight_decay={decay}")
+    for summed, base in zip(sums(), run(subject), strict=True):
+        parameter.grad = torch.from_numpy((summed / 16).astype(np.float32))
+        theirs.step()
+        np.testing.assert_allclose(subject.parameters(base), parameter.detach().numpy(), rtol=2e-5, atol=2e-6)
+
+
+def test_each_bit_of_a_momentum_step_is_that_of_single_operations():
+    f = np.float32
+    subject = optimizer("train.weight_decay=0.01")
+    values = [[value, value, f(0)] for value in start()]
+    for step, (summed, base) in enumerate(zip(sums(), run(subject), strict=True), 1):
+        share = f(min(1 - 5 / STEPS, step / (9 + step))), f(1 - min(1 - 5 / STEPS, step / (9 + step)))
+        for place, (before, average, velocity) in enumerate(values):
+            gradient = f(f(summed[place] / 16) + f(f(0.01) * before))
+            moving = f(f(f(0.9) * velocity) + gradient)
+            after = f(before - f(f(0.3) * moving))
+            values[place] = [after, f(f(share[0] * average) + f(share[1] * after)), moving]
+        assert base.tolist() == [float(value) for kind in zip(*values, strict=True) for value in kind]
+
+
+@pytest.mark.parametrize(("name", "vectors"), [("sgd", 3), ("adam", 4)])
+def test_a_base_holds_parameters_their_average_and_the_state(name, vectors):
+    subject = optimizer(f"train.optimizer={name}")
+    base = subject.initial(start())
+    assert (len(base), subject.words, base.dtype) == (vectors * SIZE, vectors * SIZE, np.float32)
+    assert subject.parameters(base).tolist() == subject.average(base).tolist() == start().tolist()
+    assert not base[2 * SIZE :].any()
+
+
+def test_the_schedule_counts_rounds_of_several_steps():
+    """With a factor of 0 from the second round on, the fifth step leaves the parameters where they are."""
+    subject = optimizer("train.schedule=step", "train.schedule_args={every=1, factor=0}", "train.momentum=0")
+    bases = list(run(subject))
+    assert subject.parameters(bases[3]).tolist() != subject.parameters(bases[2]).tolist()
+    assert subject.parameters(bases[4]).tolist() == subject.parameters(bases[3]).tolist()
+
+
+def test_short_runs_take_the_last_iterate():
+    made = task("train.steps=4", "train.report_every=1")
+    subject = StepOptimizer(made.train, made.step_plan, SIZE)
+    base = subject.following(subject.initial(start()), 1, sums()[0])
+    assert subject.average(base).tolist() == subject.parameters(base).tolist()
