@@ -94,11 +94,11 @@ def drawn(paths: Sequence[Path], count: int, seed: int) -> list[Mutant]:
     for (path, (line, _)), choices in rng.sample(sorted(places.items()), len(places)):
         source = (ROOT / path).read_text()
         name, occurrence = rng.choice(choices)
-        changed = MutationVisitor.mutate_code(source, plugins.get_operator(name)(), occurrence)
         try:
+            changed = MutationVisitor.mutate_code(source, plugins.get_operator(name)(), occurrence)
             if changed is None or _meaning(changed) == _meaning(source):
                 continue
-        except SyntaxError:
+        except (SyntaxError, AttributeError):  # an operator may not know what it meets: `except a.B`
             continue
         lines = zip(source.splitlines(), changed.splitlines(), strict=False)
         was, now = next((a.strip(), b.strip()) for a, b in lines if a != b)

@@ -490,8 +490,8 @@ def test_a_phone_scrolls_one_way_alone_and_a_table_is_a_row_of_cards_and_still_a
             assert table.get_by_role("row").count() == 0 or table.get_by_role("cell").count()
         assert grave(page) == []
         for width in (PHONE["width"], 390, 620):
-            page.set_viewport_size({**PHONE, "width": width})
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            page.set_viewport_size({**PHONE, "width": width})  # the charts follow in one of the next frames
+            page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=width)
 
 
 def test_the_keyboard_reaches_all_and_one_sees_where_it_is(window: Window):

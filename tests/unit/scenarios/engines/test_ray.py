@@ -84,21 +84,29 @@ def test_an_address_that_is_none_is_one_line(address: str) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_without_a_cluster_on_this_machine_auto_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="a cluster at auto cannot be used") as raised:
-        RayEngine(1, RaySection(address="auto")).run([PLAIN], place(tmp_path), Told())
-    assert raised.value.status == 1
+@pytest.mark.parametrize(
+    ("section", "error", "line"),
+    [
+        (
+            RaySection(address="auto"),
+            ConnectionError("no Ray\nhere"),
+            "a cluster at auto cannot be used (no Ray here)",
+        ),
+        (
+            HERE,
+            ValueError("the store has\nno room"),
+            "a cluster of this machine cannot be started (the store has no room)",
+        ),
+    ],
+)
+def test_what_ray_refuses_is_one_line(section, error, line, tmp_path, monkeypatch):
+    """With Ray's own errors; no part of ours is replaced. Others' clusters may run on this machine."""
 
+    def refusing(*_: object, **__: object) -> None:
+        raise error
 
-def test_a_cluster_of_this_machine_that_can_not_be_started_is_one_line(tmp_path, monkeypatch):
-    """With Ray's own error for a lack of room for its store; no part of ours is replaced."""
-
-    def no_room(*_: object, **__: object) -> None:
-        raise ValueError("the store has\nno room")
-
-    monkeypatch.setattr("ray.init", no_room)
+    monkeypatch.setattr("ray.init", refusing)
     with pytest.raises(UserError) as raised:
-        RayEngine(1, HERE).run([PLAIN], place(tmp_path), Told())
-    assert str(raised.value) == (
-        "--engine ray: a cluster of this machine cannot be started (the store has no room)"
-    )
+        RayEngine(1, section).run([PLAIN], place(tmp_path), Told())
+    assert str(raised.value) == f"--engine ray: {line}"
+    assert raised.value.status == 1
