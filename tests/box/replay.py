@@ -1,0 +1,52 @@
+"""Runs many seeds, one after the other or in several processes, and says of each how it ended."""
+
+from __future__ import annotations
+
+import io
+import logging
+import multiprocessing
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+
+import torch
+
+from tests.box.disk import folder_in_memory
+from tests.box.seeds import run_seed
+
+
+@dataclass(frozen=True)
+class Done:
+    """A seed that was run; `failed` says why it failed, if it did."""
+
+    seed: int
+    failed: str
+    cpu_s: float
+
+
+def run(seed: int, *, trace: bool = False) -> Done:
+    """Runs a seed; prints its trace if asked, or if it fails."""
+    torch.set_num_threads(1)
+    logging.disable(logging.CRITICAL)
+    begun_s, failed = time.process_time(), ""
+    with folder_in_memory() as folder:
+        try:
+            with redirect_stdout(io.StringIO()):  # a tracker says who is there
+                box = run_seed(seed, folder / "box")
+            if trace:
+                print("\n".join(box.trace))
+        except Exception as error:  # noqa: BLE001 - a seed that fails is what this looks for
+            failed = f"{type(error).__name__}: {error}"
+            print(f"seed {seed} failed\n{failed}", flush=True)
+    return Done(seed, failed[:2000], round(time.process_time() - begun_s, 2))
+
+
+def run_all(seeds: list[int], jobs: int) -> Iterator[Done]:
+    """Runs seeds in so many processes; yields them in their order."""
+    if jobs == 1:
+        yield from map(run, seeds)
+        return
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(run, seeds)
