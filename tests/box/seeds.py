@@ -18,7 +18,7 @@ from pathlib import Path
 
 from protocol.wire.masked_messages import Ack, Check, Join, Joined, Masked, Release, Total
 from protocol.wire.messages import Group, Message, Ready, Share, Sum
-from tests.box.box import SMALL, STEPS, Box, BoxNode, BoxTracker
+from tests.box.box import Box, BoxNode, BoxTracker
 from tests.box.invariants import all_rules, nothing_left
 
 DEADLINES = (
@@ -38,7 +38,6 @@ KINDS: tuple[type[Message], ...] = (
     *(Join, Joined, Masked, Total, Check, Ack, Release),
 )
 PRIVATE = ("privacy.mechanism=ldp", "privacy.epsilon=8", "train.rounds=1000")
-SHARED = ("train.steps=5000", "train.report_every=5", "privacy.epsilon=3")
 
 
 @dataclass(frozen=True)
@@ -49,28 +48,21 @@ class Swarm:
     protocol: str
     is_private: bool
     tls: str
-    has_shared_steps: bool
     has_tracker: bool
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        private = SHARED if self.has_shared_steps else PRIVATE if self.is_private else ()
-        rounds = () if self.has_shared_steps else ("train.rounds=1000",)
-        return (f"aggregation.protocol={self.protocol}", *rounds, *DEADLINES, *private)
-
-    @property
-    def usual(self) -> tuple[str, ...]:
-        return STEPS if self.has_shared_steps else SMALL
+        private = PRIVATE if self.is_private else ()
+        return (f"aggregation.protocol={self.protocol}", "train.rounds=1000", *DEADLINES, *private)
 
 
 def swarm_of(seed: int, rng: random.Random) -> Swarm:
-    """Draws a swarm: one of ten shares its noise in steps, one of ten meets at a tracker."""
+    """Draws a swarm; one of ten meets at a tracker."""
     return Swarm(
         count=rng.choice((3, 4, 4, 5)),
         protocol=rng.choice(("additive", "masked")),
         is_private=rng.random() < 0.3,
         tls="on" if rng.random() < 0.1 else "off",
-        has_shared_steps=seed % 10 == 7,
         has_tracker=seed % 10 == 9,
     )
 
@@ -82,11 +74,10 @@ class Run:
         self.rng = random.Random(seed)
         self.swarm = swarm = swarm_of(seed, self.rng)
         options = ("--tls", swarm.tls)
-        self.box = Box(seed, folder, swarm.count, 1000, *swarm.overrides, options=options, usual=swarm.usual)
+        self.box = Box(seed, folder, swarm.count, 1000, *swarm.overrides, options=options)
         self.box.watchers = all_rules()
         pace = random.Random(f"{seed} training")
-        works = ("_train", "offer") if swarm.has_shared_steps else ("_train",)
-        self.box.loop.lasts_s = lambda name: pace.uniform(2.0, 8.0) if name in works else 0.0
+        self.box.loop.lasts_s = lambda name: pace.uniform(2.0, 8.0) if name == "_train" else 0.0
         self._open = 0
         """How many faults are not mended yet."""
 
