@@ -1,4 +1,4 @@
-"""Which test kills which mutant: `python -m tests.mutants --seed 29 --count 600 --out FILE SOURCES -- TESTS`.
+"""Which test kills which mutant: `python -m tests.mutants SOURCES --tests TESTS --out FILE`.
 
 Cosmic Ray's operators make the mutants: one position of a source file each, drawn without repetition. Each
 mutant runs in a process of its own, against all tests that reach its line, not only up to the first that
@@ -50,14 +50,9 @@ class Mutant:
     before: str
     after: str
 
-    @property
-    def name(self) -> str:
-        """Returns what tells this mutant from all others."""
-        return f"{self.path}:{self.line} {self.operator} {self.occurrence}"
-
 
 class _WithoutAnnotations(ast.NodeTransformer):
-    """An annotation is never evaluated, and a docstring is read by nobody: mutants of them are none."""
+    """An annotation is never evaluated, so what changes one alone is no mutant."""
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         node.annotation = ast.Constant(value=None)
@@ -71,9 +66,20 @@ class _WithoutAnnotations(ast.NodeTransformer):
         node.returns = None
         return self.generic_visit(node)
 
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
 
 def _meaning(source: str) -> str:
     return ast.dump(_WithoutAnnotations().visit(ast.parse(source)))
+
+
+def _changed(path: str, operator: str, occurrence: int) -> str | None:
+    """Returns a file's text after one change; None if there is nothing to change."""
+    return MutationVisitor.mutate_code(
+        (ROOT / path).read_text(), plugins.get_operator(operator)(), occurrence
+    )
 
 
 def drawn(paths: Sequence[Path], count: int, seed: int) -> list[Mutant]:
@@ -95,7 +101,7 @@ def drawn(paths: Sequence[Path], count: int, seed: int) -> list[Mutant]:
         source = (ROOT / path).read_text()
         name, occurrence = rng.choice(choices)
         try:
-            changed = MutationVisitor.mutate_code(source, plugins.get_operator(name)(), occurrence)
+            changed = _changed(path, name, occurrence)
             if changed is None or _meaning(changed) == _meaning(source):
                 continue
         except (SyntaxError, AttributeError):  # an operator may not know what it meets: `except a.B`
@@ -187,10 +193,7 @@ def reached(tests: Sequence[str], sources: Sequence[str]) -> dict[str, dict[int,
         found.read()
         return {
             str(Path(file).relative_to(ROOT)): {
-                line: [
-                    name.removesuffix("|run").removesuffix("|setup").removesuffix("|teardown")
-                    for name in names
-                ]
+                line: [name.rpartition("|")[0] for name in names]  # TEST|setup, TEST|run or TEST|teardown
                 for line, names in found.contexts_by_lineno(file).items()
             }
             for file in found.measured_files()
@@ -205,8 +208,7 @@ def fate(mutant: Mutant, lines: Mapping[int, Sequence[str]], tests: Sequence[str
     here, there = multiprocessing.get_context("fork").Pipe(duplex=False)
 
     def run() -> None:
-        operator = plugins.get_operator(mutant.operator)()
-        source = MutationVisitor.mutate_code((ROOT / mutant.path).read_text(), operator, mutant.occurrence)
+        source = _changed(mutant.path, mutant.operator, mutant.occurrence)
         sys.meta_path.insert(0, _Mutated(mutant.path, source))
         recorder = _Recorder(only)
         status = _pytest(files, recorder)
@@ -227,15 +229,12 @@ def fate(mutant: Mutant, lines: Mapping[int, Sequence[str]], tests: Sequence[str
     if here.poll(MUTANT_S):
         with suppress(EOFError):
             found = here.recv()
+        child.join()
     child.kill()
     child.join()
     if child.exitcode == 1:
-        raise RuntimeError(f"the tests did not run under {mutant.name}")
+        raise RuntimeError(f"the tests did not run under {mutant}")
     return {**asdict(mutant), **found}
-
-
-def _work(task: tuple[Mutant, Mapping[int, Sequence[str]], Sequence[str]]) -> dict[str, object]:
-    return fate(*task)
 
 
 def main() -> None:
@@ -256,14 +255,15 @@ def main() -> None:
     ]
     mutants = drawn(paths, given.count, given.seed)
     known = [json.loads(line) for line in given.out.read_text().splitlines()] if given.out.exists() else []
-    names = {Mutant(**{key: one[key] for key in Mutant.__dataclass_fields__}).name for one in known}
+    names = {(one["path"], one["operator"], one["occurrence"]) for one in known}
+    todo = [one for one in mutants if (one.path, one.operator, one.occurrence) not in names]
     lines = reached(given.tests, given.sources)
-    todo = [(one, lines.get(one.path, {}), given.tests) for one in mutants if one.name not in names]
     for package in ("numpy", "scipy.stats", "torch", "aiohttp", "pyarrow", "msgpack"):
         importlib.import_module(package)  # once, not in each process
     fork = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(given.jobs, mp_context=fork) as pool, given.out.open("a") as out:
-        for count, future in enumerate(as_completed([pool.submit(_work, task) for task in todo]), 1):
+        fates = [pool.submit(fate, one, lines.get(one.path, {}), given.tests) for one in todo]
+        for count, future in enumerate(as_completed(fates), 1):
             out.write(json.dumps(future.result()) + "\n")
             out.flush()
             if count % 20 == 0:

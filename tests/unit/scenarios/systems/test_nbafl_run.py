@@ -17,6 +17,7 @@ from scenarios.engines.room import LocalRoom
 from scenarios.federated.cell import FederatedCell
 from scenarios.study.threads import one_thread
 from scenarios.systems.nbafl.arms import ARMS, CELLS, WAYS
+from tests.unit.scenarios.rooms import room
 from tests.unit.scenarios.systems.test_nbafl import NO_NOISE, TEST, mnist_arm, table_arm
 
 BY_NAME = {arm.arm: arm.cell for arm in ARMS}
@@ -29,7 +30,7 @@ class SmallRoom:
     """A room with a data set of its own."""
 
     data: Dataset
-    _local: LocalRoom = field(default_factory=lambda: LocalRoom(Path(), 1, lambda _number, _figure: None))
+    _local: LocalRoom = field(default_factory=room)
 
     @property
     def data_dir(self) -> Path:
