@@ -309,5 +309,5 @@ def _doubt(column: CategoryColumn, words: Words) -> str:
     many = len(words.words) > _FEW_NUMBERS and len(words.words) > len(column.values)
     if 2 * shapes.numbers < max(1, len(words.words)) or not (shapes.marked or many):
         return ""
-    word = next(word for word in words.words if word[-1:].isdigit())
+    word = next(word for word in words.words if shapes_of([word]).numbers)
     return f"looks like numbers such as {shown(word)}, but the task's schema calls it a category"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import signal
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from scenarios.frame.spec import Request
 from scenarios.runs.run import scenario_of
 from tests.e2e.processes import Nursery, Process
 from tests.own_studies import STUDY
+from tests.ray_sessions import only_session
 
 ARMS = ("plain", "noised")
 ROUNDS = 20
@@ -69,10 +71,11 @@ def test_an_interrupted_sweep_ends_with_one_line_and_keeps_what_is_finished(
 ) -> None:
     if engine == "ray":
         pytest.importorskip("ray")
-    stopped = sweep(nursery, tmp_path, "--engine", engine, "--jobs", "2")
-    stopped.line("cell 1/", ENOUGH_S)
-    stopped.send(signal.SIGINT)
-    assert stopped.status(ENOUGH_S) == INTERRUPTED
+    with only_session() if engine == "ray" else nullcontext():
+        stopped = sweep(nursery, tmp_path, "--engine", engine, "--jobs", "2")
+        stopped.line("cell 1/", ENOUGH_S)
+        stopped.send(signal.SIGINT)
+        assert stopped.status(ENOUGH_S) == INTERRUPTED
     stopped.err.join()
     assert stopped.err.all() == ["scenarios: interrupted; what was done is kept"]
     assert 1 <= len(kept(tmp_path)) < IN_ALL

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from node.data.csv_and_parquet import read_frame
@@ -45,7 +45,11 @@ def test_the_order_of_rows_and_columns_changes_no_row(rows, random):
     assert again.y.tobytes() == whole.y[order].tobytes()
 
 
+MARKED = [("ill", "", "0.", "yes", "NA"), ("ill", "", "east", "yes", "NA")]
+
+
 @given(ROWS, ROWS)
+@example(MARKED, MARKED)
 def test_a_row_is_encoded_alike_whatever_else_is_in_the_file_and_its_features_are_bounded(rows, others):
     alone, together = encoded(rows), encoded(others + rows)
     assert together.x[len(others) :].tobytes() == alone.x.tobytes()

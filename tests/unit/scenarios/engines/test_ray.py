@@ -12,6 +12,7 @@ from node.errors import UserError
 from scenarios.engines.choice import RaySection
 from scenarios.engines.engine import Place
 from tests.own_studies import PLAIN, Told, own
+from tests.ray_sessions import only_session
 
 pytest.importorskip("ray")
 from scenarios.engines.ray import RayEngine
@@ -28,7 +29,8 @@ def place(folder: Path) -> Place:
 @pytest.mark.slow  # Ray starts its processes, and each worker imports torch
 def test_a_cell_that_fails_is_one_line_and_what_is_finished_stays(tmp_path: Path) -> None:
     here, plain = place(tmp_path), PLAIN.lasting(1)
-    with pytest.raises(UserError, match=r"^own, seed 0: the scales are stuck \(log: ") as raised:
+    stuck = r"^own, seed 0: the scales are stuck \(log: "
+    with only_session(), pytest.raises(UserError, match=stuck) as raised:
         RayEngine(1, HERE).run([plain, BREAKING, plain.seeded(1)], here, Told())
     assert raised.value.status == 1
     assert here.shelf.holds(plain)

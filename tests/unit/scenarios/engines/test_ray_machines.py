@@ -23,6 +23,7 @@ from scenarios.systems.attacks.claims import STUDY as ATTACKS
 from tests import dealt_cells
 from tests.criteo_rows import SMALL, written
 from tests.own_studies import NOISED, REMEMBERING, Told
+from tests.ray_sessions import only_session
 
 pytest.importorskip("ray")
 import ray
@@ -60,7 +61,7 @@ KINDS: tuple[Cell, ...] = (
 def two_machines() -> Iterator[Cluster]:
     """A cluster of two nodes on loopback, with a core each; each has its own raylet and object store."""
     node = {"num_cpus": 1, "object_store_memory": STORE_BYTES}
-    with pytest.MonkeyPatch.context() as patch:
+    with only_session(), pytest.MonkeyPatch.context() as patch:
         for name, value in OWN_CLUSTER.items():
             patch.setenv(name, value)
         cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
