@@ -152,13 +152,16 @@ class Completed:
     certificate: Certificate | ResultCertificate
     line: Line | None = None
     without: tuple[str, ...] = ()
+    withheld: Withheld | None = None
+    """Who owed what when the time of a view was over: the sum waited, and went on without it."""
 
 
 class Due(StrEnum):
     """What a member of a session owed this node, in words; in the order in which a session needs it."""
 
     JOIN = "its join"
-    """Before it, no member has used its offer: a session that fails for want of it costs nobody anything."""
+    """Before the vote for the joins, too, no offer is used: a session that fails costs only time."""
+    JOINED = "its vote for the joins"
     SHARE = "its share"
     SUM = "its sum"
     VECTOR = "its masked vector"
@@ -169,7 +172,7 @@ class Due(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """In session `sid`, which failed here, `due` of the members `keys` did not arrive here.
+    """In session `sid`, which failed here or waited, `due` of the members `keys` did not arrive here.
 
     This is what one node saw, and no proof. A node sees only what is sent to it. A liar may send to some
     members only, an honest member may be slow, have died, or be cut off from this node alone. Only what a
@@ -181,6 +184,8 @@ class Withheld:
     sid: Sid
     due: Due
     keys: tuple[Key, ...]
+    disputes: tuple[tuple[Key, Key], ...] = ()
+    """(who lacks a message, whose): one of the two lies, or their link is cut."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from protocol.wire.masked_messages import (
     Joined,
     JoinHead,
     JoinVote,
+    Lacking,
     Masked,
     MaskedHead,
     Proof,
@@ -54,6 +55,7 @@ from protocol.wire.messages import (
     Redirect,
     Refused,
     Share,
+    Stalled,
     Sum,
     UploadPiece,
 )
@@ -66,6 +68,7 @@ SUM = signing.sign(Sum(SID, ONE.public, bytes(32), (DIGEST, DIGEST), b"", 0, b"\
 JOIN_HEADS = tuple(signing.sign(JoinHead(SID, key.public, DIGEST, 3), key) for key in (ONE, TWO))
 DEAL = Deal(DIGEST, NONCE * 2, RUN)
 DEALT = tuple(Dealt(head, DEAL, (DIGEST, RUN)) for head in JOIN_HEADS)
+LACKING = signing.sign(Lacking(SID, ONE.public, 0b110), ONE)
 JOIN_VOTE = signing.sign(JoinVote(SID, ONE.public, DIGEST), ONE)
 MASKED_HEAD = signing.sign(MaskedHead(SID, TWO.public, 4095, DIGEST), TWO)
 TOTAL_HEAD = signing.sign(TotalHead(SID, ONE.public, 2**64 - 1, 4095, RUN, DIGEST), ONE)
@@ -83,6 +86,7 @@ RESULT = ResultCertificate(SID, 0b1011, (DIGEST,), DEALT, (RUN, DIGEST), (RELEAS
 MASKED_SAMPLES: tuple[Message, ...] = (
     Join(JOIN_HEADS[0], (DEAL,) * 3, (DIGEST, RUN) * 3, TWO.public, b"sealed"),
     Joined(JOIN_VOTE, JOIN_HEADS),
+    LACKING,
     JoinCertificate(SID, DIGEST, (bytes(64), b"\xff" * 64)),
     Masked(MASKED_HEAD, b"words"),
     Total(TOTAL_HEAD, (MASKED_HEAD, MASKED_HEAD), b"words and carries"),
@@ -126,6 +130,8 @@ SAMPLES: tuple[Message, ...] = (
     Electors((), 64),
     LeftOut(NONCE, (ONE.public, TWO.public)),
     LeftOut(NONCE, ()),
+    Stalled(DIGEST, 0),
+    Stalled(DIGEST, 7),
     Share(SID, ONE.public, TWO.public, 4095, b"sealed"),
     SUM,
     signing.sign(CertificateRequest(SID, ONE.public), ONE),

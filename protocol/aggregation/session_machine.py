@@ -14,6 +14,7 @@ from protocol.wire.masked_messages import (
     Join,
     JoinCertificate,
     Joined,
+    Lacking,
     Masked,
     Release,
     Total,
@@ -79,7 +80,7 @@ class SessionMachine(Protocol):
 
 LIGHT = (
     *(Hello, Roster, Refused, Accepted, Redirect, CertificateRequest, PieceRequest),
-    *(Join, Joined, JoinCertificate, Masked, Check, Ack, ViewChange),
+    *(Join, Lacking, Joined, JoinCertificate, Masked, Check, Ack, ViewChange),
 )
 """Messages whose processing costs a few signature checks and at most one chunk of a vector."""
 

@@ -88,6 +88,7 @@ from protocol.wire.messages import (
     Roster,
     Share,
     Sid,
+    Stalled,
     Sum,
 )
 
@@ -282,11 +283,11 @@ class Node:
             freed = self._watch.adopted(base, now)
             self._suspicion.healed(base.sid)
             if self._seeker.offer is not None:
-                self._suspicion.ended(sums_between(state.previous, base))
+                self._suspicion.ended(now, sums_between(state.previous, base))
         elif self._result_of is not None:
             freed = self._voting.refused(self._result_of)
         self._result_of, self._storing = None, False
-        self._seeker.void()
+        self._seeker.rebased()
         goes_on = self._runs.adopted(state.base)
         told = self._followed(now) or self._outdated(now) or ([] if goes_on else self._broadcast(now))
         return self._after([*freed, *told], now)
@@ -308,7 +309,7 @@ class Node:
 
     def _broadcast(self, now: float) -> list[Action]:
         self._coordination.announce(self._state.announce(self._settings), now)
-        return self._discovery.broadcast(now)
+        return [*self._discovery.broadcast(now), *self._coordination.repeated()]
 
     def leave(self, now: float, why: Parting | None = None) -> list[Action]:
         """Announce that this node leaves, so that no peer waits for it, and `why`."""
@@ -370,14 +371,8 @@ class Node:
             case Ready():
                 taken = self._coordination.ready(message, by, now)
                 return [*taken, *self._gave_up(message.announce, True, now)]
-            case Accepted():
-                return self._coordination.accepted(message, now)
-            case Redirect():
-                return self._coordination.redirect(message, now)
-            case Electors():
-                return self._coordination.electors(message, by)
-            case LeftOut():
-                return self._coordination.leave_out(message, by)
+            case Accepted() | Redirect() | Electors() | LeftOut() | Stalled():
+                return self._coordinating(message, by, now)
             case Group():
                 return self._group(message, now)
             case Sum():
@@ -388,6 +383,21 @@ class Node:
                 return self._fetched(message, now)
             case _:
                 return self._catch_up.serve(message, by, self._discovery.accepts)
+
+    def _coordinating(
+        self, message: Accepted | Redirect | Electors | LeftOut | Stalled, by: Key | None, now: float
+    ) -> list[Action]:
+        match message:
+            case Accepted():
+                return self._coordination.accepted(message, now)
+            case Redirect():
+                return self._coordination.redirect(message, now)
+            case Electors():
+                return self._coordination.electors(message, by)
+            case LeftOut():
+                return self._coordination.leave_out(message, by)
+            case _:
+                return self._coordination.stalled(message, by)
 
     def _introduction(self, message: Roster | Refused | Goodbye, by: Key | None, now: float) -> list[Action]:
         match message:
@@ -526,8 +536,8 @@ class Node:
         if self._storing:
             raise RemoteProtocolError("a GROUP on a base that is being replaced")
         self._coordination.learn(group, now)
-        if self._coordination.turns_down(group):
-            return []
+        if (instead := self._coordination.turned_down(group)) is not None:
+            return instead
         if refusal := too_long(self._settings, len(group.readys)):
             return refusal
         ballot = self._voting.ballot(group)
@@ -571,16 +581,19 @@ class Node:
                 case Completed() if self._machine is not None:
                     self._paces.observe(self._machine.shares_since, self._machine.sums_since, now)
                     self._runs.completed(self._machine)
-                    self._end(action.round)
+                    machine = self._machine
+                    self._end(action.round, now)
                     self._suspicion.completed(action.contributors)
+                    others, cost_s = len(machine.participant.others), now - machine.sums_since
+                    self._suspicion.delayed(action.withheld, others, cost_s, now)
                     self._storing = True
                 case Failed() if self._waits_again(action, now):
                     return [*(other for other in actions if other is not action), *self._broadcast(now)]
                 case Failed():
-                    others = len(self._machine.participant.others) if self._machine is not None else 0
+                    failing = self._machine
                     self._runs.end()
-                    self._end(action.round)
-                    self._suspicion.failed(action.withheld, others)
+                    self._end(action.round, now)
+                    self._blame(failing, action, now)
                     self._patience.failed(now)
                     return [
                         *actions,
@@ -609,14 +622,21 @@ class Node:
             return False
         self._course.step(Event.NOT_BEGUN)
         self._runs.end()
+        self._blame(self._machine, failed, now)
         self._machine = None
         self._early.drop()
         return True
 
-    def _end(self, round: int) -> None:
+    def _blame(self, machine: SessionMachine | None, failed: Failed, now: float) -> None:
+        """Note who withheld what from a session that failed."""
+        if machine is not None:
+            others, cost_s = len(machine.participant.others), now - machine.shares_since
+            self._suspicion.failed(failed.withheld, others, cost_s, now)
+
+    def _end(self, round: int, now: float) -> None:
         self._course.step(Event.ENDED)
         self._count(round)
-        self._suspicion.ended()
+        self._suspicion.ended(now)
         self._machine = None
         if self._runs.between is None:
             self._early.drop()
@@ -633,7 +653,7 @@ class Node:
         """End the round with this node's own update: no group came, or none will."""
         self._count(round)
         if reason is Reason.GROUP_TIMEOUT:  # otherwise others made sums meanwhile, and those are counted
-            self._suspicion.ended()
+            self._suspicion.ended(now)
         self._patience.failed(now)
         self._early.drop()
         return [Failed(reason, round, (), None), *self._in_the_way(now), *self._broadcast(now)]

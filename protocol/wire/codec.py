@@ -46,6 +46,7 @@ from protocol.wire.masked_messages import (
     Joined,
     JoinHead,
     JoinVote,
+    Lacking,
     Masked,
     MaskedHead,
     Proof,
@@ -86,6 +87,7 @@ from protocol.wire.messages import (
     Refused,
     Roster,
     Share,
+    Stalled,
     Sum,
     UploadPiece,
 )
@@ -151,6 +153,7 @@ _MASKED_READERS: dict[type, tuple[Reader, ...]] = {
         *(_known(JoinHead), many(_record(Deal), MAX_RUN)),
         *(many(_KEY, 2 * MAX_MEMBERS * MAX_RUN), _KEY),
     ),
+    Lacking: (_KEY, _KEY, _SET, _SIGNATURE),
     JoinVote: (_KEY, _KEY, _KEY, _SIGNATURE),
     Joined: (_record(JoinVote), _HEADS),
     JoinCertificate: (_KEY, _KEY, many(_SIGNATURE, MAX_MEMBERS)),
@@ -213,6 +216,7 @@ _READERS: dict[type, tuple[Reader, ...]] = {
     Done: (_NONCE, _KEY),
     Goodbye: (_KEY, _NONCE, integer(0, 255), _SIGNATURE),
     LeftOut: (_NONCE, _EACH),
+    Stalled: (_KEY, _ROUND),
 }
 _TYPES: tuple[type, ...] = (
     *(Hello, Roster, Refused, Accepted, Redirect, Ready, Group, Share, Sum),
@@ -222,6 +226,8 @@ _TYPES: tuple[type, ...] = (
     *(Enlist, Enlisted, Order, ModelPiece, UploadPiece, Done),
     Goodbye,
     LeftOut,
+    Lacking,
+    Stalled,
 )
 _BULK = (Share, Sum, BasePiece, Join, Masked, Total, TotalPiece, ModelPiece, UploadPiece)
 PACKED = {kind: tuple(field.name for field in fields(kind) if field.name != "payload") for kind in _READERS}

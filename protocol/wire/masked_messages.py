@@ -57,6 +57,16 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class Lacking:
+    """1', signed: `missing` is the set of members whose JOINs have not reached `sender` in time."""
+
+    sid: Sid
+    sender: Key
+    missing: int
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
 class JoinVote:
     """2, signed: `sender` holds n valid JOINs; `joins` is the digest of their heads."""
 
@@ -292,9 +302,9 @@ class ResultCertificate:
     releases: tuple[ReleaseHead, ...]
 
 
-MaskedMessage = (
-    Join | Joined | JoinCertificate | Masked | Total | Check | Dispute | Ack | Release | ViewChange | Propose
-)
+SetupMessage = Join | Lacking | Joined | JoinCertificate
+"""The messages until all members have joined."""
+MaskedMessage = SetupMessage | Masked | Total | Check | Dispute | Ack | Release | ViewChange | Propose
 """The messages that a masked session's machine processes."""
 
 
@@ -316,7 +326,7 @@ def sender_of(message: MaskedMessage) -> Key | None:
             return message.head.sender
         case Joined() | Check() | Ack() | ViewChange():
             return message.vote.sender
-        case Dispute():
+        case Dispute() | Lacking():
             return message.sender
         case _:
             return None

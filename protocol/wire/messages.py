@@ -20,6 +20,7 @@ from protocol.wire.masked_messages import (
     Join,
     JoinCertificate,
     Joined,
+    Lacking,
     Masked,
     Propose,
     Release,
@@ -259,6 +260,14 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
+class Stalled:
+    """On the base with this digest, the sender has waited too long at the coordinators of `turns` turns."""
+
+    base: bytes
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Share:
     """2.1: one sealed piece of share_ij, from `sender` to `recipient`."""
 
@@ -449,6 +458,7 @@ Message = (
     | LineagePiece
     | Join
     | Joined
+    | Lacking
     | JoinCertificate
     | Masked
     | Total
@@ -468,4 +478,5 @@ Message = (
     | Done
     | Goodbye
     | LeftOut
+    | Stalled
 )

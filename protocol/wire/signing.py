@@ -21,6 +21,7 @@ from protocol.wire.masked_messages import (
     Dispute,
     JoinHead,
     JoinVote,
+    Lacking,
     MaskedHead,
     ProposalHead,
     ReleaseHead,
@@ -42,6 +43,7 @@ from protocol.wire.messages import (
 MaskedRecord = (
     JoinHead
     | JoinVote
+    | Lacking
     | MaskedHead
     | TotalHead
     | CheckVote
@@ -63,6 +65,7 @@ _LABELS: dict[type, bytes] = {
     CertificateRequest: b"certificate-request",
     PieceRequest: b"piece-request",
     JoinHead: b"join",
+    Lacking: b"lacking",
     JoinVote: b"joined",
     MaskedHead: b"masked",
     TotalHead: b"total",

@@ -197,10 +197,11 @@ def test_who_starts_anew_can_take_the_late_result_of_its_open_vote(seed):
     checked(churn_plan(seed, Trouble.MIXED), seed)
 
 
-def test_who_finished_late_serves_the_sums_of_all_to_the_others():
-    """Mixed plan 11: one of three had all sums; the others got its certificate, and no sum but its own."""
+def test_who_comes_back_when_the_partition_ends_ends_with_the_others():
+    """Mixed plan 11: three agree while one is cut off, and coordinators die."""
     network = checked(churn_plan(11, Trouble.MIXED), 11)
-    assert {peer.base.generation for peer in network.peers if peer.index in (3, 5, 6)} == {7}
+    (base,) = {peer.base for peer in network.peers if peer.done}
+    assert base.generation >= 4
 
 
 def test_who_just_came_back_does_not_keep_the_willing_from_a_weak_group():

@@ -7,6 +7,9 @@ These are the phases `joins` and `votes` of `machine`: a member sends a JOIN to 
 JOINs it sends its vote, the JOINED, to all; with all n votes it makes their certificate, the JOINCERTIFICATE,
 and passes it on once.
 
+If one member withholds its JOIN from another, that one can not vote, and all others miss its vote. So it says
+whose JOIN it lacks, by a LACKING to all: then they do not hold its silence against it.
+
 Nothing here depends on the offer. A member masks and sends its vector only with the certificate. As each
 member passes it on, a member that dies while it sends its votes cannot leave some with all votes and others
 without (protocol, Part II, D.4: without this echo, some members began and others could not follow).
@@ -15,11 +18,11 @@ without (protocol, Part II, D.4: without this echo, some members began and other
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
-from protocol.actions import Evidence
+from protocol.actions import Due, Evidence, Withheld
 from protocol.aggregation.masked import mask_keys
 from protocol.aggregation.masked.mask_keys import Kind
 from protocol.aggregation.masked.step_keys import StepKeys, deals_root, dealt_in
@@ -30,7 +33,17 @@ from protocol.crypto.sealing import derive
 from protocol.errors import RemoteProtocolError
 from protocol.wire import signing
 from protocol.wire.ids import Key
-from protocol.wire.masked_messages import Deal, Join, JoinCertificate, Joined, JoinHead, JoinVote
+from protocol.wire.masked_messages import (
+    Deal,
+    Join,
+    JoinCertificate,
+    Joined,
+    JoinHead,
+    JoinVote,
+    Lacking,
+    SetupMessage,
+)
+from protocol.wire.member_sets import everybody, members_in, set_of
 
 TWO_JOINS = "two different joins in one session"
 _SHARES_BYTES = 2 * shamir.BYTES
@@ -91,6 +104,8 @@ class KeySetup:
         self._digest: bytes | None = None
         self._joined: dict[Key, Joined] = {}
         self._votes: dict[Key, JoinVote] = {}
+        self._lacked: dict[Key, tuple[Key, ...]] = {}
+        """Whose JOINs other members lack, as they say."""
         self.certificate: JoinCertificate | None = None
 
     def _digests(self, drawn: _Drawn) -> Iterator[bytes]:
@@ -149,7 +164,7 @@ class KeySetup:
 
     # -- messages ----------------------------------------------------------------------------------
 
-    def take(self, message: Join | Joined | JoinCertificate) -> tuple[Joined | None, Evidence | None]:
+    def take(self, message: SetupMessage) -> tuple[Joined | None, Evidence | None]:
         """Process a message. Returns this member's vote, if it is due now, and evidence of a contradiction.
 
         Raises RemoteProtocolError if the message is invalid.
@@ -160,6 +175,8 @@ class KeySetup:
                 evidence = self._take_join(message)
             case Joined():
                 self._take_joined(message)
+            case Lacking():
+                self._take_lacking(message)
             case _:
                 self._take_certificate(message)
         vote = self._vote() if not self.voted and not self.lacks else None
@@ -248,6 +265,36 @@ class KeySetup:
         if self._digest is None:
             self._digest = joins_digest(self.in_order)
         return self._digest
+
+    # -- who owes what -----------------------------------------------------------------------------
+
+    def lacking(self, keys: Iterable[Key]) -> Lacking:
+        """This member's statement that it lacks the JOINs of `keys`."""
+        participant = self._participant
+        missing = set_of(keys, participant.members)
+        return signing.sign(Lacking(participant.sid, participant.me, missing), participant.key)
+
+    def _take_lacking(self, lacking: Lacking) -> None:
+        """Note whose JOINs a member lacks; RemoteProtocolError unless it says so of others."""
+        members, number = self._participant.members, self._participant.numbers[lacking.sender]
+        if not 0 < lacking.missing <= everybody(len(members)) or lacking.missing >> number & 1:
+            raise RemoteProtocolError("a LACKING of nobody, of strangers, or of its sender")
+        signing.verify(lacking, lacking.sender)
+        self._lacked[lacking.sender] = members_in(lacking.missing, members)
+
+    @property
+    def withheld(self) -> Withheld | None:
+        """Whose JOIN or vote is missing, when the time is over.
+
+        Who says that a third member's JOIN is missing there cannot vote. It is excused, unless it lacks those
+        of more than half of the others: then it is cut off itself.
+        """
+        me, others = self._participant.me, self._participant.others
+        excused = {key for key, of in self._lacked.items() if me not in of and 2 * len(of) <= len(others)}
+        silent = (key for key in others if key not in self._votes and key not in excused)
+        due, keys = (Due.JOIN, self.lacks) if self.lacks else (Due.JOINED, tuple(silent))
+        disputes = tuple((key, other) for key in sorted(excused) for other in self._lacked[key])
+        return Withheld(self._participant.sid, due, keys, disputes) if keys or disputes else None
 
     # -- votes -------------------------------------------------------------------------------------
 

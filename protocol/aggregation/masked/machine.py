@@ -11,6 +11,7 @@ Invariants, in addition to the transition table:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import Enum
@@ -32,10 +33,11 @@ from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.transitions import Course, Step, Table
 from protocol.vectors.pieces import Vector
 from protocol.wire.ids import NOBODY, Key
-from protocol.wire.masked_messages import Join, JoinCertificate, Joined, MaskedMessage, sender_of, session_of
+from protocol.wire.masked_messages import Joined, MaskedMessage, SetupMessage, sender_of, session_of
 from protocol.wire.messages import Message, Sum
 
 GRACE_S = 2.0
+"""The time for votes after that for JOINs; and that for JOINs once another's vote shows that it has all."""
 
 
 class Phase(Enum):
@@ -98,6 +100,9 @@ class DoubleMasked:
         self._gone: set[Key] = set()
         self._offer: tuple[Vector, bytes] | None = None
         self._clipped = 0
+        self._fails_at = math.inf
+        """When the session fails here unless all have joined."""
+        self._has_complained = False
         self._rounds: MaskedRounds | None = None
         self._course = Course(STEPS, Phase.NEW)
         self.participant = participant
@@ -164,7 +169,7 @@ class DoubleMasked:
             return self._mask(self._setup, [], now)
         self._setup = KeySetup(self.participant, self._tolerance, derive(rand, b"joining"), self._steps)
         self._course.step(Event.START)
-        self.deadline = now + self.participant.shares_timeout_s
+        self.deadline = self._fails_at = now + self.participant.shares_timeout_s
         return [Send(key, (self._setup.join(key),)) for key in self.participant.others]
 
     @property
@@ -173,7 +178,7 @@ class DoubleMasked:
             raise LocalProtocolError("a session that has not started")
         return self._setup
 
-    def _take_key_setup(self, message: Join | Joined | JoinCertificate, now: float) -> list[Action]:
+    def _take_key_setup(self, message: SetupMessage, now: float) -> list[Action]:
         if self._rounds is not None:
             return []  # late votes and echoes: the certificate is here already
         setup = self._joining
@@ -182,7 +187,9 @@ class DoubleMasked:
         sends = self._to_all(vote) if vote is not None else []
         if vote is not None:
             self._course.step(Event.ALL_JOINS)
-            self.deadline = (self.deadline or now) + GRACE_S
+            self.deadline = self._fails_at = self._fails_at + GRACE_S
+        elif isinstance(message, Joined) and setup.lacks and not self._has_complained:
+            self.deadline = min(self.deadline or now, now + GRACE_S, self._fails_at)
         if evidence is not None:
             return [*sends, evidence, *self._fail(Reason.CAUGHT, (evidence.sender,))]
         if setup.certificate is None:
@@ -234,7 +241,7 @@ class DoubleMasked:
         sender = sender_of(message)
         if sender is not None and sender not in self.participant.others:
             raise RemoteProtocolError(f"{type(message).__name__} of somebody who is not in this session")
-        if isinstance(message, Join | Joined | JoinCertificate):
+        if isinstance(message, SetupMessage):
             return self._take_key_setup(message, now)
         return self._take_masked(message, rounds, now)
 
@@ -289,9 +296,21 @@ class DoubleMasked:
         if self.deadline is None or now < self.deadline:
             return []
         rounds = self._rounds
-        if rounds is None:
-            return self._fail(Reason.JOINS_TIMEOUT, self._joining.missing, self._joining.lacks)
-        return self._changed(rounds, lambda: rounds.tick(now), now)
+        if rounds is not None:
+            return self._changed(rounds, lambda: rounds.tick(now), now)
+        setup = self._joining
+        complaint = self._complain(setup.lacks)
+        if now < self._fails_at:
+            self.deadline = self._fails_at
+            return complaint
+        return [*complaint, *self._fail(Reason.JOINS_TIMEOUT, setup.missing, setup.withheld)]
+
+    def _complain(self, lacks: tuple[Key, ...]) -> list[Action]:
+        """Tell all, once, whose JOINs are missing here: that is why this member does not vote."""
+        if not lacks or self._has_complained:
+            return []
+        self._has_complained = True
+        return self._to_all(self._joining.lacking(lacks))
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
         """A member cannot be reached any more: continue without it if possible."""
@@ -318,16 +337,18 @@ class DoubleMasked:
         lost member's messages has joined another group, and announces this only to its coordinator.
         """
         if key in self._joining.lacks:
-            return self._fail(Reason.JOINS_TIMEOUT, (key,), (key,))
-        self.deadline = min(self.deadline or now, now + GRACE_S)
+            withheld = Withheld(self.participant.sid, Due.JOIN, (key,))
+            return [*self._complain((key,)), *self._fail(Reason.JOINS_TIMEOUT, (key,), withheld)]
+        self._fails_at = min(self._fails_at, now + GRACE_S)
+        self.deadline = min(self.deadline or now, self._fails_at)
         return []
 
-    def _fail(self, reason: Reason, missing: tuple[Key, ...], owing: tuple[Key, ...] = ()) -> list[Action]:
-        """Fail, the offer unused. `owing`: the members whose JOIN is missing; a vote needs all JOINs."""
+    def _fail(
+        self, reason: Reason, missing: tuple[Key, ...], withheld: Withheld | None = None
+    ) -> list[Action]:
+        """Fail, the offer unused."""
         self._end(Event.ENDED)
-        sid = self.participant.sid
-        withheld = Withheld(sid, Due.JOIN, owing) if owing else None
-        return [Failed(reason, self.participant.round, missing, sid, withheld)]
+        return [Failed(reason, self.participant.round, missing, self.participant.sid, withheld)]
 
     def _end(self, event: Event) -> None:
         self._course.step(event)

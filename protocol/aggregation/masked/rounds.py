@@ -12,7 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from protocol.actions import Action, Completed, Evidence, Failed, Keep, OpenVote, Reason, Send, Spend, Vote
+from protocol.actions import (
+    Action,
+    Completed,
+    Evidence,
+    Failed,
+    Keep,
+    OpenVote,
+    Reason,
+    Send,
+    Spend,
+    Vote,
+    Withheld,
+)
 from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.masked.chunks import MaskedVector
 from protocol.aggregation.masked.fetching import Result
@@ -105,6 +117,9 @@ class MaskedRounds:
         self._result = Result(participant, tolerance, layout)
         self._proofs: tuple[Proof, ...] = ()
         self._kept = b""
+        self._waited_for: Withheld | None = None
+        """Who owed what, by the votes for the first view that came because the time of another was over."""
+        self._is_late = False
         self._end_at = now + participant.sums_timeout_s
 
     def open(self, clipped: int, now: float) -> list[Action]:
@@ -273,7 +288,13 @@ class MaskedRounds:
         return [
             *kept,
             Completed(
-                participant.group, participant.sid, participant.round, result, contributors, certificate
+                participant.group,
+                participant.sid,
+                participant.round,
+                result,
+                contributors,
+                certificate,
+                withheld=self._waited_for,
             ),
         ]
 
@@ -316,6 +337,8 @@ class MaskedRounds:
         return self._accept(propose, now)
 
     def _accept(self, propose: Propose, now: float) -> list[Action]:
+        if self._is_late and self._waited_for is None:
+            self._waited_for = self._withheld(self._participant.others)
         view = self._views.take_proposal(propose)
         if isinstance(view, Evidence):
             return [view]
@@ -347,6 +370,7 @@ class MaskedRounds:
             return self._fail(Reason.MASKS_TIMEOUT, self.waiting_for(), self._participant.others)
         actions = [*self._lead(now), *self._result.tick(now)]
         if now >= self._views.until:
+            self._is_late = True
             actions += self._change_view(self._views.number + 1, now)
         return [*actions, *self._advance(now)]
 
@@ -388,8 +412,11 @@ class MaskedRounds:
         """Fail. `among`: the members that may have withheld something."""
         self._course.step(Event.ENDED)
         part = self._participant
-        owed = withheld(part, self._views, self._reduction, self._answered, among) if among else None
-        return [Failed(reason, part.round, missing, part.sid, owed)]
+        return [Failed(reason, part.round, missing, part.sid, self._withheld(among) if among else None)]
+
+    def _withheld(self, among: tuple[Key, ...]) -> Withheld | None:
+        """What did not arrive here from these members."""
+        return withheld(self._participant, self._views, self._reduction, self._answered, among)
 
 
 def _listed(evidence: Evidence | None) -> list[Action]:

@@ -1,7 +1,7 @@
 """Both sides of matchmaking in one node: seeking a group for its offer, and coordinating for others.
 
-Without a tracker, the candidates are this node and the live peers that offer, lowest key first: the first one
-coordinates. A tracker is the only candidate; nodes then collect no READYs. Neither does a follower.
+Without a tracker, the candidates take turns (`turns`). A tracker is the only candidate; nodes then collect no
+READYs. Neither does a follower.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from protocol.swarm.meeting.group_seeker import GroupSeeker
 from protocol.swarm.meeting.matchmaker import Matchmaker
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.meeting.suspicion import Suspicion
+from protocol.swarm.meeting.turns import Turns
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.wire import signing
 from protocol.wire.limits import MAX_MEMBERS
@@ -27,6 +28,7 @@ from protocol.wire.messages import (
     Message,
     Ready,
     Redirect,
+    Stalled,
 )
 
 
@@ -51,8 +53,7 @@ class Coordination:
         if not settings.tracker and not state.following:
             self._matchmaker = Matchmaker(settings.key, settings.min_participants)
         self.seeker = GroupSeeker(settings, state, patience)
-        self._silent: Key | None = None
-        """The coordinator that did not answer or listen. It may hold the READY: the next one withdraws it."""
+        self._turns = Turns(settings, state, discovery.members)
 
     @property
     def known(self) -> int:
@@ -72,7 +73,8 @@ class Coordination:
     @property
     def deadline(self) -> float | None:
         """When tick should be called at the latest; None: never."""
-        times = (self.seeker.deadline, self._matchmaker.deadline if self._matchmaker else None)
+        closing = self._matchmaker.deadline if self._matchmaker else None
+        times = (self.seeker.deadline, self._overdue_at, closing)
         return min((at for at in times if at is not None), default=None)
 
     # -- coordinating ------------------------------------------------------------------------------
@@ -102,7 +104,7 @@ class Coordination:
             self._matchmaker.withdraw(ready.key, ready.announce.order)
             return []
         actions = self._matchmaker.ready(ready, now)
-        elsewhere = self._members.get(self._first_candidate() or b"")
+        elsewhere = self._members.get(self._turns.coordinator)
         if elsewhere is not None and elsewhere.key != ready.key:
             actions.append(Send(ready.key, (Redirect(ready.nonce, elsewhere),)))
         outranking = self._matchmaker.outranking(ready)
@@ -151,26 +153,18 @@ class Coordination:
 
     # -- seeking -----------------------------------------------------------------------------------
 
-    def _first_candidate(self) -> Key | None:
-        """The peer that this node would ask to coordinate now; None for itself."""
-        offer = self.seeker.offer
-        skipped = offer.skipped if offer else set()
-        asked = [key for key in self._members.candidates(self._state.round) if key not in skipped]
-        return asked[0] if asked and asked[0] < self._me else None
-
     def seek(self, now: float) -> list[Action]:
-        """Send READY to the first candidate, if an offer waits and its current READY is not there."""
+        """Send READY to the candidate whose turn it is, if an offer waits and that one has none."""
         offer = self.seeker.offer
         if offer is None or offer.tries >= offer.most_tries:
             return []
         if self._settings.tracker:
             return self._seek_at_tracker(self._settings.tracker, now)
-        coordinator, before = self._first_candidate() or self._me, self.seeker.coordinator
-        if coordinator == before:
+        coordinator, before = self._turns.coordinator, self.seeker.coordinator
+        if coordinator == before or self.seeker.has_turned_down(coordinator):
             return []
         ready = self.seeker.ask(coordinator, now, self._suspicion.left_out)
-        told = {key for key in (coordinator, before, self._silent) if key is not None and key != self._me}
-        self._silent = None
+        told = {key for key in (coordinator, before) if key is not None and key != self._me}
         if before == self._me:
             self.drop(self._me)
         mine = self._matchmaker if coordinator == self._me else None
@@ -220,19 +214,53 @@ class Coordination:
             self.seeker.void()
 
     def tick(self, now: float) -> list[Action]:
-        """Turn to the next candidate if the coordinator's answer is overdue."""
+        """Ask the coordinator again if its answer is overdue; tell all if the group is."""
         silent = self.seeker.silent(now)
-        if silent is None:
-            return []
         if self._settings.tracker:
+            if silent is None:
+                return []
             self.seeker.void()
             return self._discovery.greet(self._settings.tracker, now)
-        self._members.suspect(silent)
-        self.seeker.skip(silent)
-        self._silent = silent
+        overdue_at = self._overdue_at
+        overdue = self._stall() if overdue_at is not None and now >= overdue_at else []
+        if silent is None:
+            return overdue
         announce = self._members.get(silent)
         who = announce.endpoint if announce else silent.hex()[:8]
-        return [Notice(Note.COORDINATOR, who, "does not answer; the next one is asked")]
+        told = (Notice(Note.COORDINATOR, who, "does not answer; it is asked again"),) if overdue else ()
+        return [*overdue, *told, Send(silent, self._told(silent, self.seeker.ask_again(now)))]
+
+    @property
+    def _overdue_at(self) -> float | None:
+        """When this node has waited too long in this turn; None if it does not wait, or has said so."""
+        if self._settings.tracker or self._turns.has_stalled:
+            return None
+        return self.seeker.overdue_at(self._turns.number)
+
+    def _stall(self) -> list[Action]:
+        """Tell all that this node has waited too long in this turn."""
+        self._turns.keep()
+        return self._to_candidates(self._turns.stall())
+
+    def repeated(self) -> list[Action]:
+        """What this node has said of the turns on its base, for those who may not have heard it."""
+        return self._to_candidates(self._turns.mine)
+
+    def _to_candidates(self, stalled: Stalled | None) -> list[Action]:
+        if stalled is None:
+            return []
+        return [Send(key, (stalled,)) for key in self._members.candidates(self._state.round)]
+
+    def stalled(self, stalled: Stalled, by: Key | None) -> list[Action]:
+        """Process that a peer has waited too long in a turn; answer if this node has waited in a later one.
+
+        Raises RemoteProtocolError if it comes from nobody who might coordinate.
+        """
+        announce = self._members.get(by or b"")
+        if self._settings.tracker or announce is None or not self._discovery.accepts(announce):
+            raise RemoteProtocolError("a STALLED of a peer that this node takes no turns with")
+        answer = self._turns.heard(stalled, announce.key)
+        return [] if answer is None else [Send(announce.key, (answer,))]
 
     def check(self, group: Group) -> None:
         """Raises RemoteProtocolError unless this node's offer may join the GROUP."""
@@ -244,16 +272,15 @@ class Coordination:
             if held is not None and held.epoch > announce.epoch:
                 raise RemoteProtocolError("a GROUP with a READY of a start that is over")
 
-    def turns_down(self, group: Group) -> bool:
-        """Whether to wait for a better group than this valid GROUP; if so, ask another coordinator.
+    def turned_down(self, group: Group) -> list[Action] | None:
+        """What to do if this valid GROUP is to be turned down: wait for the next turn. None: join it.
 
         A tracker may want larger groups than this node knows of: its groups are not turned down.
         """
         if self._settings.tracker or not self.seeker.could_do_without(group):
-            return False
-        self.seeker.skip(group.coordinator)
-        self._silent = group.coordinator
-        return True
+            return None
+        self.seeker.turn_down(group.coordinator)
+        return self._stall()
 
     def learn(self, group: Group, now: float) -> None:
         """Learn the other members' announcements from the GROUP's READYs."""

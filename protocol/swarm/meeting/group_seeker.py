@@ -1,4 +1,4 @@
-"""Finding a group for an offer: a node sends READY to one coordinator, and to the next if it does not answer.
+"""Finding a group for an offer: a node sends READY to the coordinator whose turn it is, and again if need be.
 
 Each try has a new ephemeral key and nonce. Only a GROUP that holds the READY of the current try counts. If
 the coordinator may not know the electors that this node counts with, the node sends Electors first.
@@ -13,6 +13,7 @@ from protocol.adaptive_timeouts import Pace
 from protocol.crypto.sealing import Ephemeral, check_public, derive
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import strong_ballot, weak_allowed
+from protocol.swarm.meeting.matchmaker import APART_S
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.transitions import Course, Step, Table
@@ -25,6 +26,12 @@ from protocol.wire.messages import Group, Key, Ready
 ACK_FLOOR_S = 2.0
 ACK_CAP_S = 5.0
 GROUP_FLOOR_S = 10.0
+STALLED_S = 8.0
+"""How long a node that was accepted waits for a group in the first turn; in each further one twice as long.
+
+A coordinator that could close a group waits LINGER_CAP_S for others, or APART_S to keep two apart.
+"""
+_MOST_DOUBLINGS = 6
 MAX_TRIES = 64
 MAX_REGROUPED = 2
 
@@ -60,18 +67,15 @@ STEPS: Table[Phase, Event] = {
     ),
     (Phase.WAITING, Event.EXPIRED): Step(Phase.IDLE, _OWN),
     (Phase.ASKED, Event.ACCEPTED): Step(Phase.ACCEPTED, "the coordinator holds the Ready"),
-    (Phase.ASKED, Event.ASK): Step(
-        Phase.ASKED, "a peer with a lower key came: Ready to it, and to the one before"
-    ),
+    (Phase.ASKED, Event.ASK): Step(Phase.ASKED, "it is another's turn: Ready to it, and to the one before"),
     (Phase.ASKED, Event.VOID): Step(
         Phase.WAITING,
-        "another base, a new T_group of the owner's wait, or a coordinator that is lost, or silent for "
-        "T_ack: the next one is asked",
+        "another base, a new T_group of the owner's wait, a coordinator that is lost, or a Group turned down",
     ),
     (Phase.ASKED, Event.GROUP): Step(Phase.IDLE, "a session starts: the Group overtook the Accepted"),
     (Phase.ASKED, Event.EXPIRED): Step(Phase.IDLE, _OWN),
     (Phase.ACCEPTED, Event.ASK): Step(
-        Phase.ASKED, "a peer with a lower key came, perhaps by a Redirect: Ready to it, and to the one before"
+        Phase.ASKED, "it is another's turn, perhaps by a Redirect: Ready to it, and to the one before"
     ),
     (Phase.ACCEPTED, Event.VOID): Step(
         Phase.WAITING, "another base, a new T_group of the owner's wait, or a coordinator that is lost"
@@ -94,6 +98,7 @@ class Try:
     sent_at: float
     ack_until: float
     left_out: tuple[Key, ...] = ()
+    accepted_at: float | None = None
 
 
 @dataclass
@@ -108,7 +113,8 @@ class Offer:
     started: float
     deadline: float
     until: float
-    skipped: set[Key] = field(default_factory=set)
+    turned_down: set[Key] = field(default_factory=set)
+    """The coordinators of groups that this node turned down, on this base."""
     tries: int = 0
     most_tries: int = MAX_TRIES
     current: Try | None = None
@@ -180,6 +186,7 @@ class GroupSeeker:
             raise RemoteProtocolError("an answer to a READY that is not the current one")
         if self._course.phase is Phase.ASKED:
             self._ack_pace.observe(now - current.sent_at)
+            current.accepted_at = now
             self._course.step(Event.ACCEPTED)
 
     def holds(self, nonce: bytes) -> bool:
@@ -207,10 +214,38 @@ class GroupSeeker:
             for rest in (_without(group, key) for key in left_out.intersection(_keys(group)))
         )
 
-    def skip(self, coordinator: Key) -> None:
-        """This coordinator did not answer, or did not listen: do not ask it again for this offer."""
-        self._current_offer().skipped.add(coordinator)
+    def turn_down(self, coordinator: Key) -> None:
+        """This coordinator did not listen: do not ask it again for this offer on this base."""
+        self._current_offer().turned_down.add(coordinator)
         self.void()
+
+    def has_turned_down(self, coordinator: Key) -> bool:
+        """Whether this node turned down a group of this coordinator, and asks it no more."""
+        return self.offer is not None and coordinator in self.offer.turned_down
+
+    def rebased(self) -> None:
+        """The node has another base: the READY is void, and who coordinates is another question."""
+        self.void()
+        if self.offer is not None:
+            self.offer.turned_down.clear()
+
+    def overdue_at(self, turn: int) -> float | None:
+        """When the coordinator's answer, or its group, takes too long in this turn; None without a READY."""
+        current = self.offer.current if self.offer else None
+        if current is None or current.ready.coordinator == self._settings.key.public:
+            return None
+        if current.accepted_at is None:
+            return current.ack_until
+        longer = APART_S if current.left_out else 0.0
+        return current.accepted_at + (STALLED_S + longer) * (1 << min(turn, _MOST_DOUBLINGS))
+
+    def ask_again(self, now: float) -> Ready:
+        """The current READY once more, whose coordinator did not answer."""
+        current = self._current_offer().current
+        if current is None:
+            raise RemoteProtocolError("nobody was asked")
+        current.ack_until = now + self._ack_pace.allowed_s
+        return current.ready
 
     def silent(self, now: float) -> Key | None:
         """The coordinator whose answer is overdue; None if none is."""
@@ -254,7 +289,7 @@ class GroupSeeker:
         self._patience.failed(now)
         offer.started, offer.deadline = now, min(now + self._group_pace.allowed_s, offer.until)
         offer.most_tries = offer.tries + MAX_TRIES
-        offer.skipped.clear()
+        offer.turned_down.clear()
         self.void()  # the next READY says that this node would join a weak group, if it would by now
         return True
 

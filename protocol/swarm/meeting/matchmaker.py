@@ -20,7 +20,7 @@ as heard only on a link on which it proved its key; the caller checks this.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from protocol.actions import Action, Named, Send
@@ -37,6 +37,8 @@ from protocol.wire.messages import Accepted, Announce, Base, Group, Key, LeftOut
 
 LINGER_CAP_S = 5.0
 LINGER_FLOOR_S = 1.0
+WAITED_FOR = 5
+"""How many groups may close without a peer before they no longer wait for it each time."""
 APART_S = 20.0
 """A group with two members that would leave each other out waits this long for others in their place."""
 MAX_ROOMS = 256
@@ -62,6 +64,8 @@ class Room:
     """When each announced peer was last heard (s, this node's clock)."""
     left_out: dict[Key, tuple[bytes, tuple[Key, ...]]] = field(default_factory=dict)
     """Whom each peer would leave out, and the nonce of the READY for which it says so."""
+    missed: Counter[Key] = field(default_factory=Counter)
+    """How many groups closed here before each peer was READY; half of them, each time that it was in one."""
     attempt: int = 0
     electorates: OrderedDict[bytes, Electorate] = field(default_factory=OrderedDict)
     """The electorates that nodes sent last, by digest."""
@@ -72,6 +76,22 @@ class Room:
     def offering(self) -> frozenset[Key]:
         """The announced peers that do not follow."""
         return frozenset(key for key, announce in self.announced.items() if not announce.following)
+
+    def waits_for(self, fitting: Collection[Key]) -> frozenset[Key]:
+        """The peers, apart from these, whose READYs a group waits for.
+
+        Who has missed WAITED_FOR groups is waited for at each power of two of them only, so that a peer that
+        is much slower than the others costs them little.
+        """
+        late = self.offering - self.gone - set(fitting)
+        counts = {key: self.missed[key] for key in late}
+        return frozenset(key for key, n in counts.items() if n < WAITED_FOR or n.bit_count() == 1)
+
+    def closed(self, chosen: Collection[Key]) -> None:
+        """A group of these was closed: all others that are here and offer have missed it."""
+        self.missed.update(self.offering - self.gone - set(chosen))
+        for key in chosen:
+            self.missed[key] //= 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +194,8 @@ class Matchmaker:
             return True
         if old is None and len(room.announced) >= MAX_ANNOUNCED:
             raise RemoteProtocolError(f"more than {MAX_ANNOUNCED} peers in a swarm")
+        if old is not None and old.instance != announce.instance:
+            room.missed.pop(announce.key, None)
         room.announced[announce.key] = announce
         room.heard_at[announce.key] = now
         room.gone.discard(announce.key)
@@ -243,6 +265,7 @@ class Matchmaker:
         room.used.pop(key, None)
         room.heard_at.pop(key, None)
         room.left_out.pop(key, None)
+        room.missed.pop(key, None)
         room.gone.discard(key)
 
     def announced(self, swarm: tuple[str, bytes], key: Key) -> Announce | None:
@@ -297,8 +320,7 @@ class Matchmaker:
         enough = self._enough(room, ordered, known)
         if enough is None:
             return None
-        waiting = room.offering - room.gone - set(fitting)
-        if not waiting:
+        if not room.waits_for(fitting):
             return max(room.readys[key][1] for key in fitting)
         return arrivals[enough - 1] + (APART_S if self._at_odds(room, ordered) else room.pace.allowed_s)
 
@@ -307,6 +329,7 @@ class Matchmaker:
         arrivals = [room.readys[key][1] for key in ordered]
         room.pace.observe(arrivals[-1] - arrivals[0])
         chosen = self._electors_first(room, ordered)[:MAX_MEMBERS]
+        room.closed(chosen)
         readys = tuple(room.readys.pop(key)[0] for key in sorted(chosen))
         room.used.update({ready.key: ready.announce.order for ready in readys})
         for ready in readys:

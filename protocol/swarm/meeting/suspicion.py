@@ -1,10 +1,11 @@
-"""Whom this node leaves out of its groups for a while, because sessions failed for want of its messages.
+"""Whom this node leaves out of its groups for a while, because sessions failed or waited for its messages.
 
-A member that joins a session and then withholds its part costs every member the charge of an offer. Each such
-session is a strike against it. The first one has no consequence: a member that dies and comes back must not
-be missed for long. The second one leaves it out for `Settings.leave_out` sums, and each further one for twice
-as long as the one before. FORGIVEN_AFTER sums with it to their end take one strike back, and a sum that it
-was in ends the time for which it is left out.
+A member that withholds its part costs every member time, and after the joins the charge of an offer. Each
+such session is a strike against it. The first one leaves it out of the next sum alone: a member that dies and
+comes back must not be missed for long. The second one leaves it out for `Settings.leave_out` sums, and for
+COSTS_BACK times the seconds that it cost, whichever is longer; each further one for twice as long as the one
+before. So who is back again and again takes no more than a ninth of the others' time. FORGIVEN_AFTER sums
+with it to their end take one strike back, and a sum that it was in ends the time for which it is left out.
 
 Strikes are not only counted in a row: else a member could withhold every other time for ever. If a node has
 taken part in T sums since its start, one member has at most
@@ -14,6 +15,10 @@ taken part in T sums since its start, one member has at most
 strikes (test_suspicion.py), as long as enough others for a group are there: without that, leaving it out
 would stop the swarm, and the node takes part with it.
 
+If a member says that a third one's message did not reach it, one of the two lies, or their link is broken.
+Each of them asks not to be grouped with the other. For a member that is in no such pair this is no strike
+against either, before one of them contradicts a second member: that one gets a strike for each pair.
+
 Nobody can prove that another sent nothing. A strike is what this node saw; it counts for this node's groups,
 and it asks its coordinator not to put the two together (`LeftOut`). A node that lacks messages of more than
 half of the others is probably cut off itself, and gives no strikes.
@@ -21,22 +26,34 @@ half of the others is probably cut off itself, and gives no strikes.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from protocol.actions import Action, Due, Note, Notice, Withheld
+from protocol.actions import Action, Note, Notice, Withheld
 from protocol.swarm.node_state import Settings
 from protocol.wire.ids import NO_SID
 from protocol.wire.messages import Key, Sid
 
 LEFT_OUT_FROM = 2
-"""The strike from which on a member is left out."""
+"""The strike from which on a member is left out of more than the next sum."""
+COSTS_BACK = 8
+"""For how many times the seconds that it cost a member is left out at least, from that strike on."""
+MOST_DOUBLINGS = 30
 FORGIVEN_AFTER = 50
 """So many sums with a member to their end take one strike back."""
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """For how many more sums a member is left out, and until when (s) at least."""
+
+    sums: int
+    until: float
+
+
 class Suspicion:
-    """The strikes against each member since this node's start, which forgets them. Times count in sums."""
+    """The strikes against each member since this node's start, which forgets them."""
 
     def __init__(self, settings: Settings, name: Callable[[Key], str]) -> None:
         """`name`: returns what people call a member."""
@@ -45,8 +62,10 @@ class Suspicion:
         self._strikes: Counter[Key] = Counter()
         self._good: Counter[Key] = Counter()
         """The sums that each member has ended well since its last strike was given or taken back."""
-        self._left: dict[Key, int] = {}
-        """For how many more sums each member is left out. Replaced, never changed in place."""
+        self._contradicts: defaultdict[Key, set[Key]] = defaultdict(set)
+        """The members with which each one has contradicted itself, before third ones."""
+        self._left: dict[Key, Left] = {}
+        """The members that are left out. Replaced, never changed in place."""
         self._last: tuple[Sid, tuple[Key, ...]] = NO_SID, ()
         """The last failed session, and who got a strike for it."""
         self._told: list[Action] = []
@@ -60,11 +79,11 @@ class Suspicion:
         """The strikes against a member."""
         return self._strikes[key]
 
-    def ended(self, sums: int = 1) -> None:
+    def ended(self, now: float, sums: int = 1) -> None:
         """So many sums, of this node or without it, are over in whatever way: the time goes on."""
-        over = [key for key, left in self._left.items() if left <= sums]
-        self._left = {key: left - sums for key, left in self._left.items() if left > sums}
-        for key in over:
+        left = {key: Left(max(0, old.sums - sums), old.until) for key, old in self._left.items()}
+        self._left = {key: rest for key, rest in left.items() if rest.sums or rest.until > now}
+        for key in left.keys() - self._left.keys():
             self._tell(key, "is no longer left out: its time is over")
 
     def completed(self, contributors: Iterable[Key]) -> None:
@@ -77,31 +96,46 @@ class Suspicion:
             if self._good[key] >= FORGIVEN_AFTER:
                 self._take_back(key)
 
-    def failed(self, withheld: Withheld | None, others: int) -> None:
-        """A session with so many others failed here. A strike for each that withheld something in it.
+    def failed(self, withheld: Withheld | None, others: int, cost_s: float, now: float) -> None:
+        """A session with so many others failed here after `cost_s`: a strike for who withheld something."""
+        struck = self._struck(withheld, others, "failed", cost_s, now)
+        self._last = (withheld.sid, struck) if withheld is not None and struck else (NO_SID, ())
 
-        While joins are missing, nobody has used its offer: that is no strike.
-        """
-        self._last = NO_SID, ()
-        if withheld is None or withheld.due is Due.JOIN or not self._settings.leave_out:
-            return
-        if 2 * len(withheld.keys) > others:
-            return
-        self._last = withheld.sid, withheld.keys
-        for key in withheld.keys:
-            self._strike(key, withheld.due)
+    def delayed(self, withheld: Withheld | None, others: int, cost_s: float, now: float) -> None:
+        """A session had a result, but waited `cost_s` for what these withheld: a strike for each."""
+        self._struck(withheld, others, "waited for it", cost_s, now)
 
-    def _strike(self, key: Key, due: Due) -> None:
+    def _struck(
+        self, withheld: Withheld | None, others: int, how: str, cost_s: float, now: float
+    ) -> tuple[Key, ...]:
+        """Give the strikes; returns to whom."""
+        if withheld is None or not self._settings.leave_out:
+            return ()
+        silent = withheld.keys if 2 * len(withheld.keys) <= others else ()
+        for key in silent:
+            self._strike(key, f"did not send {withheld.due}, and the sum {how}", cost_s, now)
+        for one, other in withheld.disputes:
+            self._contradicts[one].add(other)
+            self._contradicts[other].add(one)
+        named = {key for pair in withheld.disputes for key in pair if len(self._contradicts[key]) > 1}
+        contradicting = tuple(sorted(named.difference(withheld.keys)))
+        for key in contradicting:
+            self._strike(key, f"contradicts more than one other about {withheld.due}", cost_s, now)
+        return (*silent, *contradicting)
+
+    def _strike(self, key: Key, why: str, cost_s: float, now: float) -> None:
         self._strikes[key] += 1
         self._good[key] = 0
-        doublings = self._strikes[key] - LEFT_OUT_FROM
+        first = self._settings.leave_out
+        doublings = min(self._strikes[key] - LEFT_OUT_FROM, MOST_DOUBLINGS)
         if doublings >= 0:
-            sums = self._settings.leave_out << doublings
-            self._left = {**self._left, key: sums}
-            then = f"left out for {self._length(sums)}"
+            left = Left(first << doublings, now + (COSTS_BACK * cost_s) * 2**doublings)
+            then = f"left out for {self._length(left.sums)}"
         else:
-            then = f"the next time it is left out for {self._length(self._settings.leave_out)}"
-        self._tell(key, f"did not send {due}, and the sum failed: {then}")
+            left = Left(1, now)
+            then = f"left out of the next sum, and the next time for {self._length(first)}"
+        self._left = {**self._left, key: left}
+        self._tell(key, f"{why}: {then}")
 
     def healed(self, sid: Sid) -> None:
         """A session that failed here has a result after all: nobody withheld what it needed."""
@@ -113,20 +147,21 @@ class Suspicion:
         self._last = NO_SID, ()
 
     def _take_in(self, key: Key) -> None:
-        self._left = {other: sums for other, sums in self._left.items() if other != key}
+        self._left = {other: left for other, left in self._left.items() if other != key}
 
     def _take_back(self, key: Key) -> None:
         self._good[key] = 0
         self._strikes[key] -= 1
+        self._contradicts.pop(key, None)
 
     # -- for people --------------------------------------------------------------------------------
 
     def words(self, key: Key) -> str:
         """What this node holds against a member, in words; empty if nothing."""
         if key in self._left:
-            return f"withholds: left out for {self._length(self._left[key])}"
+            return f"withholds: left out for {self._length(self._left[key].sums)}"
         count = self._strikes[key]
-        return f"{count} sum{'s' * (count > 1)} failed for want of its messages" if count else ""
+        return f"{count} sum{'s' * (count > 1)} failed or waited for its messages" if count else ""
 
     def news(self) -> list[Action]:
         """The notices since the last call."""
@@ -137,5 +172,5 @@ class Suspicion:
         self._told.append(Notice(Note.WITHHOLDS, self._name(key), text))
 
     def _length(self, sums: int) -> str:
-        rounds = -(-sums // self._settings.run_steps)
+        rounds = max(1, -(-sums // self._settings.run_steps))
         return f"{rounds} round{'s' * (rounds > 1)}"

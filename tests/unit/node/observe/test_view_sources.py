@@ -81,7 +81,7 @@ async def test_a_peer_that_withholds_is_shown_with_its_name_and_for_how_long_it_
     there = announce(KEYS[1], task="digits", parameters=node.parameters)
     await node.peer._shell.feed(lambda now: session.receive(Hello(there, bytes(16), False, ""), key, now))
     for number in range(2):
-        session._suspicion.failed(Withheld(bytes([number] * 32), Due.VECTOR, (key,)), 4)
+        session._suspicion.failed(Withheld(bytes([number] * 32), Due.VECTOR, (key,)), 4, 0.0, 0.0)
     view = await NodeViewSource(node.peer.inspector, Journal(lambda: 0.0), Rounds(node.folder / "h")).view()
     assert (view.report_every, view.steps) == (None, None), "a page of updates has no steps"
     (peer,) = (each for each in view.peers if each.key is not None)

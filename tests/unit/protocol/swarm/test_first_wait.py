@@ -106,11 +106,11 @@ def test_each_wait_may_ask_coordinators_anew():
     one.tick(NOW + 6)
     one.offer(vector(1), bytes(32), NOW + 6)
     offer = one._seeker.offer
-    offer.tries, offer.skipped = MAX_TRIES, {KEYS[0].public}
+    offer.tries, offer.turned_down = MAX_TRIES, {KEYS[0].public}
     one.adopted(base_of(vector(2), 1), NOW + 7)
     assert offer.current is None, "all tries of this wait are used up"
     one.tick(NOW + 6 + T_GROUP_S)
-    assert (offer.tries, offer.skipped) == (MAX_TRIES + 1, set())
+    assert (offer.tries, offer.turned_down) == (MAX_TRIES + 1, set())
     assert offer.current is not None
 
 

@@ -81,6 +81,11 @@ class Swarm(Wires):
     def failed(self, key) -> list[Failed]:
         return [end for where, end in self.ends(Failed) if where == endpoint(key) and end.sid is not None]
 
+    def sizes(self) -> list[int]:
+        """Returns the size of each sum that the node with the lowest key was in."""
+        ends = [end for where, end in self.ends(Completed) if where == endpoint(KEYS[0])]
+        return [len(end.contributors) for end in ends]
+
     def left_out(self, *keys) -> list[tuple[Key, ...]]:
         return [self[key].left_out for key in keys]
 
@@ -126,7 +131,7 @@ def test_planted_fault_without_leaving_out_no_step_is_made_at_all():
     assert len(wires.failed(KEYS[0])) == 10
 
 
-def test_a_member_that_dies_once_and_comes_back_is_in_the_next_group():
+def test_a_member_that_dies_once_and_comes_back_misses_one_more_sum():
     wires = Swarm().steps(2)
     wires.dropped = withholds(KEYS[3])
     wires.steps(1)
@@ -134,26 +139,24 @@ def test_a_member_that_dies_once_and_comes_back_is_in_the_next_group():
     wires.steps(2)
 
     assert wires.left_out(*KEYS) == [()] * 5
-    assert [len(end.contributors) for where, end in wires.ends(Completed) if where == endpoint(KEYS[0])] == [
-        5
-    ] * 4
+    assert wires.sizes() == [5, 5, 4, 5]
 
 
 def test_a_member_that_withheld_twice_comes_back_when_its_time_is_over():
     wires = Swarm()
     wires.dropped = withholds(KEYS[3])
-    wires.steps(2)
+    wires.steps(3)
+    assert len(wires.failed(KEYS[0])) == 2
     assert wires.left_out(*others_of(KEYS[3])) == [(KEYS[3].public,)] * 4
     wires.dropped = lambda *_: False
-    wires.steps(LEAVE_OUT + 1)
-    sizes = [len(end.contributors) for where, end in wires.ends(Completed) if where == endpoint(KEYS[0])]
+    wires.tick(1000.0).steps(LEAVE_OUT + 1)
 
-    assert sizes == [4] * LEAVE_OUT + [5]
+    assert wires.sizes() == [4, *[4] * LEAVE_OUT, 5], "one sum after the first time"
     assert wires.left_out(*KEYS) == [()] * 5
     notices = [note for _, note in wires.told if isinstance(note, Notice) and note.kind is Note.WITHHOLDS]
     failed = "and the sum failed"
     assert {note.text.partition(", ")[2] for note in notices if note.who == endpoint(KEYS[3])} == {
-        f"{failed}: the next time it is left out for 4 rounds",
+        f"{failed}: left out of the next sum, and the next time for 4 rounds",
         f"{failed}: left out for 4 rounds",
         "",  # it is no longer left out
     }
@@ -162,7 +165,9 @@ def test_a_member_that_withheld_twice_comes_back_when_its_time_is_over():
 def suspects(wires: Swarm, who, whom) -> None:
     """Makes a node leave another out, rightly or not."""
     for number in range(2):
-        wires[who]._suspicion.failed(Withheld(bytes([number] * 32), Due.VECTOR, (whom.public,)), 4)
+        wires[who]._suspicion.failed(
+            Withheld(bytes([number] * 32), Due.VECTOR, (whom.public,)), 4, 0.0, wires.now
+        )
 
 
 def test_two_that_suspect_each_other_or_different_ones_block_nobody():
@@ -259,7 +264,16 @@ def test_a_reducer_that_withholds_its_total_is_named_by_all():
     assert [named(found[key]) for key in KEYS[1:]] == [(Due.TOTAL, (KEYS[0].public,))] * 4
 
 
-@pytest.mark.parametrize("kind", [Check, Ack, Release])
+def test_a_sum_that_waits_for_a_check_in_vain_names_who_owes_it():
+    wires = Swarm()
+    wires.dropped = withholds(KEYS[2], kinds=(Check,))
+    wires.steps(3)
+    assert wires.generation() == 3
+    assert wires.left_out(*others_of(KEYS[2])) == [(KEYS[2].public,)] * 4
+    assert not any(wires.failed(key) for key in KEYS)
+
+
+@pytest.mark.parametrize("kind", [Ack, Release])
 def test_a_session_goes_on_without_the_last_messages_of_as_many_as_may_fall_silent(kind):
     wires = Swarm()
     wires.dropped = withholds(KEYS[2], kinds=(kind,))
@@ -325,12 +339,15 @@ def test_a_node_that_was_cut_off_from_a_sum_that_the_others_made_takes_its_strik
     assert wires[deaf]._suspicion.strikes(blamed.public) == 0
 
 
-def test_who_does_not_join_is_named_and_costs_nothing():
+@pytest.mark.parametrize("setup", [(), (Join,)])
+def test_who_does_not_join_costs_no_charge_and_the_others_go_on_without_it(setup):
     wires = Swarm()
-    wires.dropped = withholds(KEYS[2], setup=())
-    wires.steps(4)
-    assert not any(wires.charges.values())
-    assert wires.left_out(*KEYS) == [()] * 5
+    wires.dropped = withholds(KEYS[2], setup=setup)
+    wires.steps(6)
+    assert wires.generation() >= 5
+    assert wires.sizes() == [4] * wires.generation()
+    assert {wires.charges[endpoint(key)] for key in others_of(KEYS[2])} == {wires.generation()}
+    assert wires.left_out(*others_of(KEYS[2])) == [(KEYS[2].public,)] * 4
 
 
 def test_a_coordinator_that_does_not_listen_is_left_for_another_one():
@@ -342,7 +359,6 @@ def test_a_coordinator_that_does_not_listen_is_left_for_another_one():
     )
     wires[deaf]._settings.__dict__["leave_out"] = 0
     wires.steps(2)
-    assert wires.generation() == 0
     for _ in range(4):
         wires.steps(6)  # the next coordinator waits 5 s for those that did not come
 

@@ -5,7 +5,7 @@ import numpy as np
 from protocol.actions import Failed, Reason
 from protocol.swarm.meeting.matchmaker import Matchmaker
 from protocol.swarm.node import Node
-from protocol.wire.messages import Hello, Ready
+from protocol.wire.messages import Hello
 from tests.parts import (
     COUNTER,
     NOW,
@@ -48,17 +48,6 @@ def test_the_ready_that_made_the_group_ends_no_session():
     two = in_session()
     actions = heard(two, ready(THREE, TWO.public, nonce=1, base=INITIAL), NOW)
     assert not [action for action in actions if isinstance(action, Failed)]
-
-
-def test_a_coordinator_that_did_not_answer_is_told_that_the_ready_went_elsewhere():
-    """It may hold the READY all the same, and would close a GROUP that nobody joins."""
-    two = node(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
-    two.open(NOW)
-    for key in (ONE, THREE):
-        heard(two, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
-    two.offer(VECTOR, rand(0), NOW)
-    (taken_back,) = [m for m in outbox(two.tick(NOW + 5), endpoint(ONE)) if isinstance(m, Ready)]
-    assert taken_back.coordinator == TWO.public
 
 
 def test_the_group_is_waited_for_while_others_may_still_be_in_a_session():

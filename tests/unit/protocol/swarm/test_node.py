@@ -54,6 +54,7 @@ from protocol.wire.messages import (
     Redirect,
     Refused,
     Share,
+    Stalled,
     Sum,
 )
 from tests.parts import (
@@ -595,12 +596,25 @@ def test_what_a_restart_kept_is_served():
 # -- coordination ------------------------------------------------------------------------------------------
 
 
-def test_the_next_candidate_is_asked_when_the_coordinator_is_silent():
-    two, _ = asking()
+def test_a_silent_coordinator_is_asked_again_and_all_are_told_that_it_is_silent():
+    two, (mine, *_) = asking()
     actions = two.tick(NOW + 5)
 
-    assert Notice(Note.COORDINATOR, endpoint(ONE), "does not answer; the next one is asked") in actions
-    assert two._seeker.coordinator == TWO.public
+    assert Notice(Note.COORDINATOR, endpoint(ONE), "does not answer; it is asked again") in actions
+    assert mine in outbox(actions, endpoint(ONE))
+    assert outbox(actions, endpoint(THREE)) == [Stalled(INITIAL.digest, 1)]
+    assert two._seeker.coordinator == ONE.public, "alone it ends no turn"
+    again = two.tick(NOW + 10)
+    assert mine in outbox(again, endpoint(ONE))
+    assert not [action for action in again if isinstance(action, Notice)], "once is enough"
+
+
+def test_when_more_than_half_have_waited_too_long_the_next_candidate_is_asked():
+    two, _ = asking()
+    two.tick(NOW + 5)
+    (taken_back,) = outbox(two.receive(Stalled(INITIAL.digest, 1), THREE.public, NOW + 6), endpoint(ONE))
+
+    assert taken_back.coordinator == two._seeker.coordinator == TWO.public
 
 
 def test_a_silent_coordinator_that_was_banned_is_named_by_its_key():
@@ -639,13 +653,6 @@ def test_a_node_that_coordinates_gives_way_to_one_with_a_lower_key():
 
     assert [type(message) for message in outbox(actions, endpoint(ONE))] == [Ready]
     assert set(room.readys) == set()
-
-
-def test_a_silent_coordinator_is_told_that_its_ready_is_taken_back():
-    two, _ = asking()
-    (taken_back,) = outbox(two.tick(NOW + 5), endpoint(ONE))
-
-    assert taken_back.coordinator == TWO.public
 
 
 def test_a_ready_for_another_coordinator_takes_back_the_one_that_is_here():

@@ -43,6 +43,7 @@ from tests.samples import (
     DISPUTE,
     JOIN_HEADS,
     JOIN_VOTE,
+    LACKING,
     LOCKED,
     LOCKED_PROPOSAL,
     MASKED_HEAD,
@@ -265,7 +266,7 @@ def test_a_list_of_a_masked_session_holds_nothing_else(kind, name, item):
 
 RECORDS = (
     *(JOIN_HEADS[0], MASKED_HEAD, TOTAL_HEAD, RELEASE_HEAD, LOCKED_PROPOSAL),
-    *(JOIN_VOTE, CHECK_VOTE, ACK_VOTE, LOCKED, DISPUTE),
+    *(LACKING, JOIN_VOTE, CHECK_VOTE, ACK_VOTE, LOCKED, DISPUTE),
 )
 BAD_VALUES = {
     "sid": [bytes(31), bytes(33), "s" * 32, None],
@@ -279,6 +280,7 @@ BAD_VALUES = {
     "inputs": [bytes(33)],
     "totals": [bytes(31)],
     "index": [-1, 4096, True, 1.0],
+    "missing": [-1, True, b"\xff"],
     "included": [-1, True, b"\xff", 1.5],
     "products": ["text", None, 7, bytes(MAX_PRODUCT_BYTES + 1)],
     "view": [-1, 65, True],

@@ -8,6 +8,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_names
 from protocol.swarm.meeting.group_seeker import MAX_REGROUPED, GroupSeeker, Phase, check_group, group_round
+from protocol.swarm.meeting.matchmaker import APART_S
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from protocol.wire.messages import Announce, Group, Ready
 from tests.parts import (
@@ -127,8 +128,23 @@ def test_a_coordinator_that_does_not_answer_in_time_is_silent():
 
     assert found.silent(NOW + 4.9) is None
     assert found.silent(NOW + 5) == COORDINATOR
-    found.skip(COORDINATOR)
-    assert (found.coordinator, found.offer.skipped) == (None, {COORDINATOR})
+    ready = found.offer.current.ready
+    assert found.ask_again(NOW + 5) is ready
+    assert (found.silent(NOW + 9.9), found.silent(NOW + 10)) == (None, COORDINATOR)
+
+
+def test_a_group_is_overdue_after_a_while_that_doubles_with_each_turn():
+    found = seeker()
+    assert found.overdue_at(0) is None
+    mine = found.ask(COORDINATOR, NOW)
+    assert found.overdue_at(0) == NOW + 5, "no answer"
+    found.accepted(mine.nonce, NOW + 1)
+    assert [found.overdue_at(turn) - NOW - 1 for turn in (0, 1, 2, 100)] == [8, 16, 32, 512]
+    mine = found.ask(COORDINATOR, NOW, (THIRD.public,))
+    found.accepted(mine.nonce, NOW + 1)
+    assert found.overdue_at(0) == NOW + 1 + 8 + APART_S, "the coordinator may keep two apart"
+    found.ask(found._settings.key.public, NOW)
+    assert found.overdue_at(0) is None, "this node coordinates itself"
 
 
 def test_a_coordinator_that_answered_is_not_silent():

@@ -6,8 +6,8 @@ import random
 import pytest
 
 from protocol.actions import Due, Withheld
-from protocol.swarm.meeting.suspicion import FORGIVEN_AFTER, LEFT_OUT_FROM, Suspicion
-from tests.parts import members, settings
+from protocol.swarm.meeting.suspicion import COSTS_BACK, FORGIVEN_AFTER, LEFT_OUT_FROM, Suspicion
+from tests.parts import NOW, members, settings
 
 KEYS = members(6)
 ME, SILENT, OTHER = (key.public for key in KEYS[:3])
@@ -20,18 +20,18 @@ def suspicion(leave_out: int = BASE, run_steps: int = 1) -> Suspicion:
     return Suspicion(own, lambda key: key.hex()[:4])
 
 
-def withheld(*keys: bytes, due: Due = Due.VECTOR, sid: bytes = b"s" * 32) -> Withheld:
-    return Withheld(sid, due, keys)
+def withheld(*keys: bytes, due: Due = Due.VECTOR, sid: bytes = b"s" * 32, disputes=()) -> Withheld:
+    return Withheld(sid, due, keys, disputes)
 
 
-def fails(one: Suspicion, *keys: bytes, **about) -> Suspicion:
-    one.ended()
-    one.failed(withheld(*keys, **about) if keys else None, OTHERS)
+def fails(one: Suspicion, *keys: bytes, cost_s: float = 0.0, at: float = NOW, **about) -> Suspicion:
+    one.ended(at)
+    one.failed(withheld(*keys, **about) if keys or about else None, OTHERS, cost_s, at)
     return one
 
 
-def works(one: Suspicion, *keys: bytes) -> Suspicion:
-    one.ended()
+def works(one: Suspicion, *keys: bytes, at: float = NOW) -> Suspicion:
+    one.ended(at)
     one.completed(keys)
     return one
 
@@ -49,25 +49,68 @@ def told(one: Suspicion) -> list[str]:
     return [f"{notice.who} {notice.text}" for notice in one.news()]
 
 
-def test_a_member_that_fails_once_and_comes_back_is_never_left_out():
+def test_a_member_that_fails_once_and_comes_back_is_left_out_of_the_next_sum_alone():
     one = fails(suspicion(), SILENT)
-
-    assert one.left_out == ()
-    assert one.words(SILENT) == "1 sum failed for want of its messages"
+    assert (one.left_out, lengths(one)) == ((SILENT,), 1)
+    assert one.words(SILENT) == "1 sum failed or waited for its messages"
     for _ in range(FORGIVEN_AFTER):
         works(one, SILENT, OTHER)
     assert one.words(SILENT) == ""
-    assert fails(one, SILENT).left_out == (), "the first one is forgiven"
+    assert lengths(fails(one, SILENT)) == 1, "the first one is forgiven"
 
 
 def test_the_second_failure_leaves_it_out_and_each_further_one_for_twice_as_long():
-    one = fails(suspicion(), SILENT)
-    times = []
-    for _ in range(5):
+    one, times = suspicion(), []
+    for _ in range(6):
         fails(one, SILENT)
         times.append(lengths(one))
 
-    assert times == [BASE, 2 * BASE, 4 * BASE, 8 * BASE, 16 * BASE]
+    assert times == [1, BASE, 2 * BASE, 4 * BASE, 8 * BASE, 16 * BASE]
+
+
+def test_it_is_left_out_for_a_multiple_of_the_seconds_that_it_cost():
+    one = fails(fails(suspicion(), SILENT), SILENT, cost_s=10.0)
+    for _ in range(BASE):
+        works(one, OTHER, at=NOW + COSTS_BACK * 10.0 - 0.1)
+    assert one.left_out == (SILENT,), "quick sums do not shorten it"
+    works(one, OTHER, at=NOW + COSTS_BACK * 10.0)
+    assert one.left_out == ()
+    fails(one, SILENT, cost_s=10.0)
+    for _ in range(2 * BASE):
+        works(one, OTHER, at=NOW + 2 * COSTS_BACK * 10.0 - 0.1)
+    assert one.left_out == (SILENT,), "the third time it is twice as long"
+
+
+def test_a_sum_that_waited_counts_like_one_that_failed_and_its_result_takes_nothing_back():
+    one = suspicion()
+    for _ in range(2):
+        works(one, ME, OTHER)
+        one.delayed(withheld(SILENT), OTHERS, 3.0, NOW)
+    one.healed(b"s" * 32)
+    assert one.left_out == (SILENT,)
+    assert told(one)[0].endswith(
+        "and the sum waited for it: left out of the next sum, and the next time for 4 rounds"
+    )
+
+
+def test_two_that_contradict_each_other_are_for_themselves_to_keep_apart():
+    one = suspicion()
+    for _ in range(5):
+        fails(one, due=Due.JOINED, disputes=((OTHER, SILENT),))
+    assert (one.left_out, one.strikes(SILENT), one.strikes(OTHER)) == ((), 0, 0)
+
+
+def test_who_contradicts_one_after_the_other_is_left_out_and_they_are_not():
+    one = suspicion()
+    for victim in (key.public for key in KEYS[2:5]):
+        fails(one, due=Due.JOINED, disputes=((victim, SILENT),))
+    assert one.strikes(SILENT) == 2
+    assert one.left_out == (SILENT,)
+    assert told(one)[0].startswith(
+        f"{SILENT.hex()[:4]} contradicts more than one other about its vote for the joins: "
+    )
+    fails(one, due=Due.JOINED, disputes=((KEYS[2].public, SILENT),))
+    assert (one.strikes(SILENT), one.strikes(KEYS[2].public)) == (3, 0)
 
 
 def test_what_lies_between_two_failures_takes_none_back_before_it_is_enough():
@@ -93,16 +136,9 @@ def test_time_goes_on_in_failed_sums_too():
     assert one.left_out == ()
 
 
-@pytest.mark.parametrize("due", [due for due in Due if due is not Due.JOIN])
+@pytest.mark.parametrize("due", Due)
 def test_whatever_is_withheld_counts(due):
     assert fails(fails(suspicion(), SILENT, due=due), SILENT, due=due).left_out == (SILENT,)
-
-
-def test_a_join_that_is_missing_costs_nobody_anything_and_does_not_count():
-    one = suspicion()
-    for _ in range(5):
-        fails(one, SILENT, due=Due.JOIN)
-    assert (one.left_out, one.words(SILENT)) == ((), "")
 
 
 def test_who_hears_hardly_anybody_is_cut_off_itself():
@@ -134,17 +170,18 @@ def test_people_are_told_of_each_step_with_the_name_and_in_rounds():
     one = fails(suspicion(leave_out=20, run_steps=5), SILENT)
     name = SILENT.hex()[:4]
     failed = f"{name} did not send its masked vector, and the sum failed"
-    assert told(one) == [f"{failed}: the next time it is left out for 4 rounds"]
+    assert told(one) == [f"{failed}: left out of the next sum, and the next time for 4 rounds"]
     fails(one, SILENT)
-    assert told(one) == [f"{failed}: left out for 4 rounds"]
+    over = f"{name} is no longer left out: its time is over"
+    assert told(one) == [over, f"{failed}: left out for 4 rounds"]
     assert one.words(SILENT) == "withholds: left out for 4 rounds"
     for _ in range(15):
         works(one, OTHER)
     assert one.words(SILENT) == "withholds: left out for 1 round"
     for _ in range(5):
         works(one, OTHER)
-    assert told(one) == [f"{name} is no longer left out: its time is over"]
-    assert one.words(SILENT) == "2 sums failed for want of its messages"
+    assert told(one) == [over]
+    assert one.words(SILENT) == "2 sums failed or waited for its messages"
     works(fails(one, SILENT), SILENT)
     assert told(one)[-1] == f"{name} is no longer left out: it has taken part in a sum to its end"
     assert told(one) == []

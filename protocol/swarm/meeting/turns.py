@@ -1,0 +1,86 @@
+"""Whose turn it is to coordinate: one candidate after the other, as more than half of them decide.
+
+Without a tracker the candidates are this node and the live peers that offer. The first turn on a base is that
+of the coordinator whose group made the base: who makes sums goes on making them. On a first base, and if that
+one is no candidate, it is the lowest key from there on. Each further turn is that of the next higher key, and
+of the lowest after the highest.
+
+A node whose coordinator does not answer, or makes no group in time, says so to all (`Stalled`) and goes on
+waiting; it says so again with each announcement. A turn is over when more than half of the candidates have
+said that they waited too long in it. So all go to the same one next, a few liars end no turn, and who comes
+later goes where the others are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from protocol.swarm.meeting.membership import Members
+from protocol.swarm.node_state import NodeState, Settings
+from protocol.wire.messages import Key, Stalled
+
+_NONE = Stalled(b"", 0)
+
+
+class Turns:
+    """The turns on this node's base, and what each candidate says of them."""
+
+    def __init__(self, settings: Settings, state: NodeState, members: Members) -> None:
+        self._me = settings.key.public
+        self._state = state
+        self._members = members
+        self._said: dict[Key, Stalled] = {}
+
+    @property
+    def _candidates(self) -> list[Key]:
+        return sorted((self._me, *self._members.candidates(self._state.round)))
+
+    def _over(self, key: Key) -> int:
+        """How many turns on this node's base are over, as far as this candidate says."""
+        said = self._said.get(key, _NONE)
+        return said.turns if said.base == self._state.base.digest else 0
+
+    @property
+    def number(self) -> int:
+        """How many turns on this base are over: more than half of the candidates say at least that many."""
+        return self._number(self._candidates)
+
+    def _number(self, candidates: list[Key]) -> int:
+        return sorted(map(self._over, candidates), reverse=True)[len(candidates) // 2]
+
+    @property
+    def coordinator(self) -> Key:
+        """The candidate whose turn it is; it may be this node."""
+        candidates = self._candidates
+        last = self._state.line.whole[-1:]
+        first = bisect_left(candidates, last[0].group.coordinator) if last else 0
+        return candidates[(first + self._number(candidates)) % len(candidates)]
+
+    @property
+    def has_stalled(self) -> bool:
+        """Whether this node has said that it waited too long in this turn."""
+        return self._over(self._me) > self.number
+
+    def stall(self) -> Stalled | None:
+        """This node has waited too long in this turn: what it says to all; None if it has said so before."""
+        if self.has_stalled:
+            return None
+        self._said[self._me] = Stalled(self._state.base.digest, self.number + 1)
+        return self._said[self._me]
+
+    @property
+    def mine(self) -> Stalled | None:
+        """What this node has said of the turns on its base; None if nothing."""
+        return self._said[self._me] if self._over(self._me) else None
+
+    def heard(self, stalled: Stalled, by: Key) -> Stalled | None:
+        """Note what another says; returns what this node said itself, if that one seems not to know it."""
+        if by in self._members.candidates(self._state.round):
+            self._said[by] = stalled
+        mine = self._said.get(self._me, _NONE)
+        return mine if mine.base == stalled.base and mine.turns > stalled.turns else None
+
+    def keep(self) -> None:
+        """Forget what was said by those that are no candidates any more."""
+        candidates = self._candidates
+        self._said = {key: said for key, said in self._said.items() if key in candidates}

@@ -1,0 +1,100 @@
+"""Whose turn it is to coordinate, and who decides that a turn is over."""
+
+import random
+
+import pytest
+
+from protocol.quorum.lineage import Line
+from protocol.swarm.meeting.membership import Members
+from protocol.swarm.meeting.turns import Turns
+from protocol.wire.messages import Link, Stalled
+from tests.parts import NOW, announce, base, group, members, settings, state
+
+KEYS = members(5)
+BASE = base(3, 1)
+OTHER = base(4, 2)
+
+
+def turns(me: int = 1, made_by: int | None = None, others=(0, 1, 2, 3, 4)) -> Turns:
+    """The turns of node `me`; `made_by`: who coordinated the session of its base."""
+    where, known = state(held=BASE), Members()
+    if made_by is not None:
+        made = group([KEYS[made_by], *(key for key in KEYS if key != KEYS[made_by])])
+        where.line = Line(3, None, (Link(made, (), ()),))
+    for number in others:
+        if number != me:
+            known.learn(announce(KEYS[number], base=BASE), 0, NOW, live=True)
+    return Turns(settings(KEYS[me]), where, known)
+
+
+def hear(mine: Turns, number: int, turns: int, on=BASE) -> Stalled | None:
+    return mine.heard(Stalled(on.digest, turns), KEYS[number].public)
+
+
+@pytest.mark.parametrize("me", range(5))
+@pytest.mark.parametrize("made_by", [None, 0, 3, 4])
+def test_who_made_the_base_goes_on_and_the_next_key_follows(me, made_by):
+    mine, first = turns(me, made_by), made_by or 0
+    for turn in range(7):
+        assert mine.coordinator == KEYS[(first + turn) % 5].public
+        for number in range(3):
+            mine._said[KEYS[number].public] = Stalled(BASE.digest, turn + 1)
+
+
+def test_the_next_key_takes_the_place_of_one_that_is_gone():
+    assert turns(1, made_by=3, others=(0, 1, 2, 4)).coordinator == KEYS[4].public
+    assert turns(1, made_by=4, others=(0, 1, 2, 3)).coordinator == KEYS[0].public
+
+
+@pytest.mark.parametrize(("others", "needed"), [((0, 1, 2, 3, 4), 3), ((0, 1, 2, 3), 3), ((0, 1, 2), 2)])
+def test_a_turn_is_over_when_more_than_half_have_said_so(others, needed):
+    mine = turns(1, others=others)
+    said = mine.stall()
+    assert said == Stalled(BASE.digest, 1)
+    assert mine.has_stalled
+    assert mine.stall() is None, "once for each turn"
+    for count, number in enumerate([number for number in others if number != 1], 2):
+        assert mine.number == (1 if count > needed else 0)
+        hear(mine, number, 1)
+    assert mine.number == 1
+    assert not mine.has_stalled
+    assert mine.stall() == Stalled(BASE.digest, 2)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_fewer_than_half_end_no_turn_whatever_they_say(seed):
+    rng, mine = random.Random(seed), turns()
+    hear(mine, 2, 3)
+    mine.stall()
+    for _ in range(20):
+        hear(mine, rng.choice((3, 4)), rng.choice((0, 1, 5, 2**31 - 1)))
+        assert mine.number <= 3, "no more than an honest one says"
+    assert turns().number == 0
+
+
+def test_what_was_said_on_another_base_counts_there_alone():
+    mine = turns()
+    for number in (2, 3, 4):
+        hear(mine, number, 2, on=OTHER)
+    assert mine.number == 0
+    mine._state.base = OTHER
+    assert mine.number == 2, "they had the next base before this node"
+
+
+def test_who_has_waited_in_a_later_turn_says_so_to_one_that_does_not_know():
+    mine = turns()
+    mine.stall()
+    assert hear(mine, 2, 0) == mine.mine == Stalled(BASE.digest, 1)
+    assert hear(mine, 2, 1) is None
+    assert hear(mine, 2, 0, on=OTHER) is None
+
+
+def test_only_candidates_are_heard_and_others_are_forgotten():
+    mine = turns(others=(0, 1, 2))
+    for number in (3, 4):
+        hear(mine, number, 1)
+    assert set(mine._said) == set()
+    hear(mine, 2, 1)
+    mine._members.suspect(KEYS[2].public)
+    mine.keep()
+    assert set(mine._said) == set()
