@@ -82,8 +82,8 @@ def charge_after_the_send(monkeypatch) -> None:
 
 
 def stale_epoch(monkeypatch) -> None:
-    """Announcements are compared by their counter alone: those of an earlier start look newer."""
-    monkeypatch.setattr(Announce, "order", property(lambda self: (0, self.counter)))
+    """Announcements of an earlier start count as later than those of the next."""
+    monkeypatch.setattr(Announce, "order", property(lambda self: (-self.epoch, self.counter)))
 
 
 def link_that_dies_silently(monkeypatch) -> None:

@@ -373,3 +373,15 @@ def test_whom_to_leave_out_is_taken_only_from_a_peer_that_may_be_ready_here():
     assert [str(error) for error in wires.errors] == [
         "whom to leave out, from a peer whose READY this node does not collect"
     ]
+
+
+def test_a_join_withheld_from_one_member_is_no_fault_of_that_one():
+    """It cannot vote, and all miss its vote. Two of them keep apart, and the others hold nothing against it."""
+    victim, silent = KEYS[0], KEYS[2]
+    wires = Swarm()
+    wires.dropped = withholds(silent, to=[victim], kinds=(Join,), setup=())
+    wires.steps(6)
+
+    assert wires.generation() >= 4
+    assert {wires[key]._suspicion.strikes(victim.public) for key in others_of(victim, silent)} == {0}
+    assert wires[victim].left_out == (silent.public,)

@@ -98,6 +98,23 @@ def test_a_group_waits_for_the_announced_until_linger_after_the_third_ready():
     assert grouped(held, NOW + 2 + LINGER_CAP_S) == [public(0, 1, 2, 3)]
 
 
+def test_who_misses_one_group_after_the_other_is_waited_for_less_and_less():
+    held, late, waited = holding(4), KEYS[3].public, list[int]()
+    for number in range(1, 70):
+        room = held.room(SWARM)
+        if late in room.waits_for(public(0, 1, 2)):
+            waited.append(number - 1)
+        room.closed(public(0, 1, 2))
+    assert waited == [0, 1, 2, 3, 4, 8, 16, 32, 64]
+    room.closed(public(0, 1, 2, 3))
+    assert room.missed[late] == 69 // 2, "one group that it is in takes half of them back"
+    held.announce(announce(KEYS[3], counter=COUNTER + 1, instance=b"2" * 16), NOW)
+    assert late in room.waits_for(public(0, 1, 2)), "who starts anew begins anew"
+    held.unreachable(late)
+    room.closed(public(0, 1, 2))
+    assert room.missed[late] == 0, "who is gone misses nothing"
+
+
 def test_linger_adapts_to_how_far_apart_readys_come():
     held = holding(3)
     for number in range(4):

@@ -1,0 +1,118 @@
+"""Whose JOIN or vote a session waits for in vain, and what a member that lacks a JOIN says."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from protocol.actions import Due, Failed, Send
+from protocol.aggregation.masked.machine import GRACE_S, DoubleMasked
+from protocol.errors import RemoteProtocolError
+from protocol.wire import signing
+from protocol.wire.masked_messages import Join, Joined, Lacking
+from tests.parts import NOW
+from tests.simulation.mutations import MEMBERS, OTHERS, machine, real_messages
+from tests.simulation.schedules import JOINS_S, REDUCERS
+
+KEYS = tuple(sorted(OTHERS))
+"""The members apart from number 0, whose machine is under test: key number i is member i + 1."""
+
+
+def of(kind: type, *senders: bytes) -> list[Any]:
+    """Returns the real messages of this kind from these members."""
+    found = [message for message in real_messages(REDUCERS) if isinstance(message, kind)]
+    sender = {Join: lambda each: each.head.sender, Joined: lambda each: each.vote.sender}[kind]
+    return [message for message in found if sender(message) in senders]
+
+
+def hand(here: DoubleMasked, *messages: Any) -> DoubleMasked:
+    for message in messages:
+        here.receive(message, NOW)
+    return here
+
+
+def lacking(here: DoubleMasked, sender: bytes, *numbers: int) -> Lacking:
+    """Returns what a member says that lacks the JOINs of members with these numbers."""
+    missing = sum(1 << number for number in numbers)
+    return signing.sign(Lacking(here.participant.sid, sender, missing), OTHERS[sender])
+
+
+def said(actions: list[Any]) -> set[tuple[bytes, int]]:
+    """Returns to whom a machine says what is missing."""
+    sends = [each for each in actions if isinstance(each, Send)]
+    return {
+        (each.to, message.missing)
+        for each in sends
+        for message in each.messages
+        if isinstance(message, Lacking)
+    }
+
+
+def failed(here: DoubleMasked) -> Any:
+    """Returns how it ends when all its time is over."""
+    (end,) = [each for each in here.tick(NOW + JOINS_S + GRACE_S) if isinstance(each, Failed)]
+    return end.withheld
+
+
+def test_a_member_that_lacks_a_join_says_so_after_the_grace_once_it_has_seen_a_vote():
+    here = hand(machine(REDUCERS), *of(Join, *KEYS[1:]))
+    assert here.deadline == NOW + JOINS_S
+    hand(here, *of(Joined, KEYS[1]))
+    assert here.deadline == NOW + GRACE_S
+    assert said(here.tick(NOW + GRACE_S)) == {(key, 0b10) for key in KEYS}
+    assert here.deadline == NOW + JOINS_S, "it goes on waiting"
+    hand(here, *of(Joined, KEYS[2]))
+    assert here.deadline == NOW + JOINS_S, "once is enough"
+    (vote, *_) = here.receive(*of(Join, KEYS[0]), NOW + 5)
+    assert isinstance(vote.messages[0], Joined), "a JOIN that comes late counts"
+
+
+def test_it_says_so_when_the_time_is_over_if_nobody_has_voted():
+    here = hand(machine(REDUCERS), *of(Join, *KEYS[2:]))
+    actions = here.tick(NOW + JOINS_S)
+    assert said(actions) == {(key, 0b110) for key in KEYS}
+    assert (actions[-1].withheld.due, actions[-1].withheld.keys) == (Due.JOIN, KEYS[:2])
+
+
+def test_when_a_member_is_lost_it_names_that_one_alone():
+    """The JOINs of the others may be on their way."""
+    actions = machine(REDUCERS).unreachable(KEYS[1], NOW)
+    assert said(actions) == {(key, 0b100) for key in KEYS}
+    assert actions[-1].withheld.keys == (KEYS[1],)
+
+
+def test_who_has_joined_and_does_not_vote_is_named():
+    here = hand(machine(REDUCERS), *of(Join, *KEYS), *of(Joined, *KEYS[1:]))
+    assert (found := failed(here)) is not None
+    assert (found.due, found.keys, found.disputes) == (Due.JOINED, KEYS[:1], ())
+
+
+def test_who_says_that_anothers_join_is_missing_is_excused_and_both_are_remembered():
+    here = hand(machine(REDUCERS), *of(Join, *KEYS), *of(Joined, *KEYS[1:]))
+    found = failed(hand(here, lacking(here, KEYS[0], 3)))
+    assert (found.due, found.keys, found.disputes) == (Due.JOINED, (), ((KEYS[0], KEYS[2]),))
+
+
+def test_who_says_that_this_members_join_is_missing_is_named_by_it():
+    here = hand(machine(REDUCERS), *of(Join, *KEYS), *of(Joined, *KEYS[1:]))
+    found = failed(hand(here, lacking(here, KEYS[0], 0)))
+    assert (found.keys, found.disputes) == (KEYS[:1], ())
+
+
+def test_who_lacks_the_joins_of_most_is_cut_off_itself():
+    here = hand(machine(REDUCERS), *of(Join, *KEYS), *of(Joined, *KEYS[1:]))
+    most = range(2, 2 + (MEMBERS - 1) // 2 + 1)
+    found = failed(hand(here, lacking(here, KEYS[0], *most)))
+    assert (found.keys, found.disputes) == (KEYS[:1], ())
+
+
+def test_what_nobody_can_lack_is_refused():
+    here = machine(REDUCERS)
+    for numbers in ((), (1,), (1, 2), (MEMBERS,)):
+        with pytest.raises(RemoteProtocolError, match="a LACKING of nobody, of strangers, or of its sender"):
+            here.receive(lacking(here, KEYS[0], *numbers), NOW)
+    with pytest.raises(RemoteProtocolError, match="signature"):
+        here.receive(replace(lacking(here, KEYS[0], 2), missing=0b1000), NOW)
+    assert failed(hand(here, *of(Join, *KEYS), *of(Joined, *KEYS[1:]))).keys == KEYS[:1], (
+        "nothing of it counts"
+    )
