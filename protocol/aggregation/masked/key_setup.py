@@ -102,7 +102,10 @@ class KeySetup:
         self._shares = {me: tuple(drawn.of_member(number) for drawn in self._drawn)}
         self._pair_seeds: dict[Key, tuple[bytes, ...]] = {}
         self._digest: bytes | None = None
-        self._joined: dict[Key, Joined] = {}
+        self._joined: set[Key] = set()
+        """The members whose JOINED is here."""
+        self._uncompared: list[Joined] = []
+        """Those that are not compared with this member's heads yet."""
         self._votes: dict[Key, JoinVote] = {}
         self._lacked: dict[Key, tuple[Key, ...]] = {}
         """Whose JOINs other members lack, as they say."""
@@ -318,7 +321,8 @@ class KeySetup:
             raise RemoteProtocolError("a JOINED that is here already")
         if not (self.voted and joined.heads == self.in_order and vote.joins == self.digest):
             self._check_heads(joined)
-        self._joined[vote.sender] = joined
+        self._joined.add(vote.sender)
+        self._uncompared.append(joined)
         self._votes[vote.sender] = vote
 
     def _check_heads(self, joined: Joined) -> None:
@@ -334,7 +338,8 @@ class KeySetup:
 
     def _conflict(self) -> Evidence | None:
         """Evidence against a member whose different JOINs to different members the votes show; else None."""
-        for joined in self._joined.values():
+        uncompared, self._uncompared = self._uncompared, []
+        for joined in uncompared:
             if joined.heads != self.in_order:
                 pairs = zip(self.in_order, joined.heads, strict=True)
                 known, other = next((known, other) for known, other in pairs if known != other)

@@ -376,7 +376,7 @@ def test_whom_to_leave_out_is_taken_only_from_a_peer_that_may_be_ready_here():
 
 
 def test_a_join_withheld_from_one_member_is_no_fault_of_that_one():
-    """It cannot vote, and all miss its vote. Two of them keep apart, and the others hold nothing against it."""
+    """It cannot vote, and all miss its vote: the two keep apart, and the others blame neither."""
     victim, silent = KEYS[0], KEYS[2]
     wires = Swarm()
     wires.dropped = withholds(silent, to=[victim], kinds=(Join,), setup=())
