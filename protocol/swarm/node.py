@@ -629,9 +629,10 @@ class Node:
 
     def _blame(self, machine: SessionMachine | None, failed: Failed, now: float) -> None:
         """Note who withheld what from a session that failed."""
-        if machine is not None:
-            others, cost_s = len(machine.participant.others), now - machine.shares_since
-            self._suspicion.failed(failed.withheld, others, cost_s, now)
+        if machine is None or failed.withheld is None:
+            return
+        others, cost_s = len(machine.participant.others), now - machine.shares_since
+        self._suspicion.failed(failed.withheld, others, cost_s, now)
 
     def _end(self, round: int, now: float) -> None:
         self._course.step(Event.ENDED)
@@ -734,7 +735,10 @@ class Node:
         """
         mine = [a for a in actions if isinstance(a, Send) and a.to == self._settings.endpoint]
         out = [action for action in actions if action not in mine] if mine else actions
-        for group in (message for send in mine for message in send.messages if isinstance(message, Group)):
-            with suppress(RemoteProtocolError):  # this node refuses a member: it waits until T_group
-                out += self.addresses.addressed(self._group(group, now))
-        return out
+        for message in (message for send in mine for message in send.messages):
+            if isinstance(message, LeftOut):
+                self._coordination.leave_out(message, self._settings.key.public)
+            elif isinstance(message, Group):
+                with suppress(RemoteProtocolError):  # this node refuses a member: it waits until T_group
+                    out += self.addresses.addressed(self._group(message, now))
+        return [*out, *self._suspicion.news()] if mine else out

@@ -253,7 +253,10 @@ class Electors:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Whom the sender of the READY with this nonce would rather not be grouped with, for its coordinator."""
+    """Whom the sender of the READY with this nonce would rather not be grouped with, for its coordinator.
+
+    From a coordinator to the sender of that READY: who had it left out.
+    """
 
     nonce: bytes
     keys: tuple[Key, ...]

@@ -138,8 +138,12 @@ class Coordination:
     def leave_out(self, left_out: LeftOut, by: Key | None) -> list[Action]:
         """Process whom a peer asks this node, as its coordinator, to leave out of its group.
 
-        Raises RemoteProtocolError if this node does not coordinate or does not accept the peer.
+        From this node's own coordinator, about its own READY: who had it left out. Raises RemoteProtocolError
+        if this node does not coordinate or does not accept the peer.
         """
+        if by is not None and by == self.seeker.coordinator and self.seeker.holds(left_out.nonce):
+            self._suspicion.left_out_by(left_out.keys)
+            return []
         announce = self._members.get(by or b"")
         if self._matchmaker is None or announce is None or not self._discovery.accepts(announce):
             raise RemoteProtocolError("whom to leave out, from a peer whose READY this node does not collect")
@@ -215,20 +219,20 @@ class Coordination:
 
     def tick(self, now: float) -> list[Action]:
         """Ask the coordinator again if its answer is overdue; tell all if the group is."""
-        silent = self.seeker.silent(now)
         if self._settings.tracker:
-            if silent is None:
+            if self.seeker.silent(now) is None:
                 return []
             self.seeker.void()
             return self._discovery.greet(self._settings.tracker, now)
         overdue_at = self._overdue_at
         overdue = self._stall() if overdue_at is not None and now >= overdue_at else []
-        if silent is None:
+        ready = self.seeker.unanswered(now)
+        if ready is None:
             return overdue
-        announce = self._members.get(silent)
-        who = announce.endpoint if announce else silent.hex()[:8]
+        announce = self._members.get(ready.coordinator)
+        who = announce.endpoint if announce else ready.coordinator.hex()[:8]
         told = (Notice(Note.COORDINATOR, who, "does not answer; it is asked again"),) if overdue else ()
-        return [*overdue, *told, Send(silent, self._told(silent, self.seeker.ask_again(now)))]
+        return [*overdue, *told, Send(ready.coordinator, self._told(ready.coordinator, ready))]
 
     @property
     def _overdue_at(self) -> float | None:

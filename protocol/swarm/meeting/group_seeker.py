@@ -239,11 +239,11 @@ class GroupSeeker:
         longer = APART_S if current.left_out else 0.0
         return current.accepted_at + (STALLED_S + longer) * (1 << min(turn, _MOST_DOUBLINGS))
 
-    def ask_again(self, now: float) -> Ready:
-        """The current READY once more, whose coordinator did not answer."""
-        current = self._current_offer().current
-        if current is None:
-            raise RemoteProtocolError("nobody was asked")
+    def unanswered(self, now: float) -> Ready | None:
+        """The READY whose coordinator's answer is overdue, to be sent once more; None if none is."""
+        current = self.offer.current if self.offer else None
+        if current is None or self.silent(now) is None:
+            return None
         current.ack_until = now + self._ack_pace.allowed_s
         return current.ready
 

@@ -7,7 +7,8 @@ members that offer (protocol.quorum.electorate). A READY with another base than 
 sender learns which bases the others show. A follower is announced, but neither waited for nor counted.
 
 Of two READYs of which one's sender would leave the other's out (`LeftOut`), one waits, as long as the rest
-makes a group that is as good. The one waits that is at odds with most, so that nobody decides alone. A group
+makes a group that is as good. The one waits that is at odds with most, so that nobody decides alone; it is
+told by whom it was left out. A group
 that could form before can form still, whoever is at odds with whom (`_apart`).
 
 A tracker holds no base. Nodes send it their electors; those of a first base it names itself, once: the
@@ -325,7 +326,9 @@ class Matchmaker:
         return arrivals[enough - 1] + (APART_S if self._at_odds(room, ordered) else room.pace.allowed_s)
 
     def _close(self, room: Room, known: int | None) -> list[Action]:
-        ordered = self._apart(room, self._fitting(room), len(room.offering) if known is None else known)
+        fitting = self._fitting(room)
+        ordered = self._apart(room, fitting, len(room.offering) if known is None else known)
+        told = self._set_aside(room, fitting, ordered)
         arrivals = [room.readys[key][1] for key in ordered]
         room.pace.observe(arrivals[-1] - arrivals[0])
         chosen = self._electors_first(room, ordered)[:MAX_MEMBERS]
@@ -338,7 +341,13 @@ class Matchmaker:
         unsigned = Group(readys, room.attempt, self._key.public, *self._grounds(room, readys))
         group = signing.sign(unsigned, self._key)
         room.attempt += 1
-        return [*actions, *(Send(ready.key, (group,)) for ready in readys)]
+        return [*actions, *(Send(ready.key, (group,)) for ready in readys), *told]
+
+    def _set_aside(self, room: Room, fitting: Sequence[Key], ordered: Collection[Key]) -> list[Action]:
+        """What the peers are told whose READYs others would leave out: who they are."""
+        aside = sorted(set(fitting).difference(ordered))
+        askers = {key: tuple(sorted(by for by in fitting if key in self._wishes(room, by))) for key in aside}
+        return [Send(key, (LeftOut(room.readys[key][0].nonce, askers[key]),)) for key in aside if askers[key]]
 
     def _electors_first(self, room: Room, ordered: Sequence[Key]) -> list[Key]:
         """These peers, electors first, so that a group that cannot hold all takes the electors."""

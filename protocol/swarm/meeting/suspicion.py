@@ -27,16 +27,18 @@ half of the others is probably cut off itself, and gives no strikes.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from protocol.actions import Action, Note, Notice, Withheld
+from protocol.swarm.meeting.clock_skew import THIS_MACHINE
 from protocol.swarm.node_state import Settings
 from protocol.wire.ids import NO_SID
 from protocol.wire.messages import Key, Sid
 
 LEFT_OUT_FROM = 2
 """The strike from which on a member is left out of more than the next sum."""
+_NAMED = 3
 COSTS_BACK = 8
 """For how many times the seconds that it cost a member is left out at least, from that strike on."""
 MOST_DOUBLINGS = 30
@@ -69,6 +71,8 @@ class Suspicion:
         self._last: tuple[Sid, tuple[Key, ...]] = NO_SID, ()
         """The last failed session, and who got a strike for it."""
         self._told: list[Action] = []
+        self._is_out = False
+        """Whether this node knows that others leave it out; a sum with it ends that."""
 
     @property
     def left_out(self) -> tuple[Key, ...]:
@@ -86,8 +90,18 @@ class Suspicion:
         for key in left.keys() - self._left.keys():
             self._tell(key, "is no longer left out: its time is over")
 
-    def completed(self, contributors: Iterable[Key]) -> None:
+    def left_out_by(self, keys: Sequence[Key]) -> None:
+        """The coordinator says that these had this node left out: its owner learns it once."""
+        if self._is_out or not keys:
+            return
+        self._is_out = True
+        names = ", ".join(self._name(key) for key in keys[:_NAMED]) + (", ..." if len(keys) > _NAMED else "")
+        text = f"is left out of sums for a while: its messages came late or not at all, say {names}"
+        self._told.append(Notice(Note.WITHHOLDS, THIS_MACHINE, f"{text}; is its network slow or cut?"))
+
+    def completed(self, contributors: Collection[Key]) -> None:
         """A sum with these members has a result."""
+        self._is_out = self._is_out and self._settings.key.public not in contributors
         for key in contributors:
             if key in self._left:
                 self._take_in(key)

@@ -42,7 +42,8 @@ def holding(count: int, announced: int = 0, **changes) -> Matchmaker:
 
 def grouped(held: Matchmaker, now: float, known: int | None = None) -> list[tuple[bytes, ...]]:
     """Returns the members of the groups that close now."""
-    groups = [message for action in held.close_groups(now, known) for message in action.messages]
+    sent = [message for action in held.close_groups(now, known) for message in action.messages]
+    groups = [message for message in sent if isinstance(message, Group)]
     for group in groups:
         signing.verify(group, COORDINATOR)
     return sorted({tuple(ready.key for ready in group.readys) for group in groups})

@@ -187,6 +187,26 @@ def test_people_are_told_of_each_step_with_the_name_and_in_rounds():
     assert told(one) == []
 
 
+def test_the_owner_is_told_once_that_others_leave_this_node_out():
+    one = suspicion()
+    one.left_out_by(())
+    assert told(one) == []
+    for _ in range(2):
+        one.left_out_by(tuple(key.public for key in KEYS[1:]))
+    (line,) = told(one)
+    some = ", ".join(key.public.hex()[:4] for key in KEYS[1:4])
+    late = "its messages came late or not at all"
+    assert line == (
+        f"this machine is left out of sums for a while: {late}, say {some}, ...; is its network slow or cut?"
+    )
+    works(one, OTHER)
+    one.left_out_by((OTHER,))
+    assert told(one) == []
+    works(one, ME, OTHER)
+    one.left_out_by((OTHER,))
+    assert len(told(one)) == 1, "it was in a sum in between"
+
+
 # -- the bound -----------------------------------------------------------------------------------------------
 
 
