@@ -106,6 +106,11 @@ _ENTRIES = (
         "benchmarks.siege.benchmark:SIEGE",
     ),
     Entry(
+        "spoilers",
+        "sums of a swarm while one or two members spoil one step of every sum, in virtual time",
+        "benchmarks.spoilers:SPOILERS",
+    ),
+    Entry(
         "starting",
         "the time of each command to its help text and first line; of a node, cold and warm; of the demo",
         "benchmarks.starting:STARTING",

@@ -735,10 +735,10 @@ class Node:
         """
         mine = [a for a in actions if isinstance(a, Send) and a.to == self._settings.endpoint]
         out = [action for action in actions if action not in mine] if mine else actions
-        for message in (message for send in mine for message in send.messages):
-            if isinstance(message, LeftOut):
-                self._coordination.leave_out(message, self._settings.key.public)
-            elif isinstance(message, Group):
-                with suppress(RemoteProtocolError):  # this node refuses a member: it waits until T_group
-                    out += self.addresses.addressed(self._group(message, now))
+        messages = [message for send in mine for message in send.messages]
+        for group in (message for message in messages if isinstance(message, Group)):
+            with suppress(RemoteProtocolError):  # this node refuses a member: it waits until T_group
+                out += self.addresses.addressed(self._group(group, now))
+        for left_out in (message for message in messages if isinstance(message, LeftOut)):
+            self._coordination.leave_out(left_out, self._settings.key.public)
         return [*out, *self._suspicion.news()] if mine else out

@@ -58,7 +58,7 @@ def end(node):
     else:
         session._seeker.give_up()
     session._course.step(Event.GROUP)
-    session._end(1)
+    session._end(1, 0.0)
 
 
 async def turns(count):
