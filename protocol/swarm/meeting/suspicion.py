@@ -17,7 +17,7 @@ would stop the swarm, and the node takes part with it.
 
 If a member says that a third one's message did not reach it, one of the two lies, or their link is broken.
 Each of them asks not to be grouped with the other. For a member that is in no such pair this is no strike
-against either, before one of them contradicts a second member: that one gets a strike for each pair.
+against either, before one of them contradicts a second member: that one gets a strike for each such session.
 
 Nobody can prove that another sent nothing. A strike is what this node saw; it counts for this node's groups,
 and it asks its coordinator not to put the two together (`LeftOut`). A node that lacks messages of more than
@@ -134,6 +134,7 @@ class Suspicion:
         named = {key for pair in withheld.disputes for key in pair if len(self._contradicts[key]) > 1}
         contradicting = tuple(sorted(named.difference(withheld.keys)))
         for key in contradicting:
+            self._strikes[key] = max(1, self._strikes[key])  # the session before counts by now, too
             self._strike(key, f"contradicts more than one other about {withheld.due}", cost_s, now)
         return (*silent, *contradicting)
 
