@@ -282,6 +282,19 @@ def test_a_sum_that_waits_for_a_check_in_vain_names_who_owes_it():
     assert not any(wires.failed(key) for key in KEYS)
 
 
+def test_a_member_that_is_lost_gets_no_strike_from_a_sum_that_did_not_wait_for_it():
+    wires = Swarm(masked=MaskedSettings(None, None, REDUCERS))
+    wires.dropped = withholds(KEYS[3])
+    wires.offer()
+    for key in others_of(KEYS[3]):
+        lost = wires[key].unreachable(endpoint(KEYS[3]), "connection refused", wires.now)
+        wires.carry_out(endpoint(key), lost)
+    wires.quiet()
+    assert wires.generation() == 1
+    assert wires.sizes() == [4]
+    assert {wires[key]._suspicion.strikes(KEYS[3].public) for key in KEYS} == {0}
+
+
 @pytest.mark.parametrize("kind", [Ack, Release])
 def test_a_session_goes_on_without_the_last_messages_of_as_many_as_may_fall_silent(kind):
     wires = Swarm()

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from protocol.actions import Due, Withheld
-from protocol.swarm.meeting.suspicion import COSTS_BACK, FORGIVEN_AFTER, LEFT_OUT_FROM, Suspicion
+from protocol.swarm.meeting.suspicion import FORGIVEN_AFTER, LEFT_OUT_FROM, Suspicion
 from tests.parts import NOW, members, settings
 
 KEYS = members(6)
@@ -68,16 +68,16 @@ def test_the_second_failure_leaves_it_out_and_each_further_one_for_twice_as_long
     assert times == [1, BASE, 2 * BASE, 4 * BASE, 8 * BASE, 16 * BASE]
 
 
-def test_it_is_left_out_for_a_multiple_of_the_seconds_that_it_cost():
+def test_it_is_left_out_for_eight_times_the_seconds_that_it_cost():
     one = fails(fails(suspicion(), SILENT), SILENT, cost_s=10.0)
     for _ in range(BASE):
-        works(one, OTHER, at=NOW + COSTS_BACK * 10.0 - 0.1)
+        works(one, OTHER, at=NOW + 79.9)
     assert one.left_out == (SILENT,), "quick sums do not shorten it"
-    works(one, OTHER, at=NOW + COSTS_BACK * 10.0)
+    works(one, OTHER, at=NOW + 80.0)
     assert one.left_out == ()
     fails(one, SILENT, cost_s=10.0)
     for _ in range(2 * BASE):
-        works(one, OTHER, at=NOW + 2 * COSTS_BACK * 10.0 - 0.1)
+        works(one, OTHER, at=NOW + 159.9)
     assert one.left_out == (SILENT,), "the third time it is twice as long"
 
 
