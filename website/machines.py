@@ -76,7 +76,7 @@ MACHINES = (
     ),
     Machine(
         "Finding a group",
-        ("swarm.meeting.group_seeker", "swarm.meeting.matchmaker"),
+        ("swarm.meeting.turns", "swarm.meeting.group_seeker", "swarm.meeting.matchmaker"),
         (("Steps of an offer", group_seeker.STEPS),),
     ),
     Machine(

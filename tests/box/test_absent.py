@@ -7,7 +7,7 @@ import pytest
 from node.runtime.events import GroupResized, RoundStarted
 from protocol.wire.masked_messages import JoinCertificate
 from protocol.wire.messages import Accepted
-from tests.box.box import Box
+from tests.box.box import STEPS, Box, own_rows
 from tests.box.ledgers import booked_once
 from tests.box.moments import Moment
 
@@ -57,6 +57,27 @@ def test_who_stands_still_behind_masks_is_left_behind_and_catches_up(make_box) -
     assert (still.history[-1]["round"], still.history[-1]["participants"]) == (8, 5)
     second = [line for node in box.nodes for line in node.history if line["round"] == 2]
     assert len({(line["reason"], line["participants"], line["base_digest"]) for line in second}) == 1
+
+
+@pytest.mark.parametrize("number", [0, 3])  # 0 coordinates
+def test_who_stands_still_while_noise_is_shared_costs_the_others_few_steps(make_box, number: int) -> None:
+    """Steps are all or none. Before, each of them failed until it was back, and weak models followed."""
+    about = ("train.steps=100", "train.report_every=5", "privacy.honest=2", "aggregation.min_participants=4")
+    box: Box = make_box(5, 20, *about, usual=STEPS, rows=own_rows)
+    still, others = box.nodes[number], [node for node in box.nodes if node.number != number]
+    box.start_all()
+    box.run(lambda: all(node.has_aggregated(3) for node in box.nodes))
+    still.pause()
+    box.run(lambda: all(node.is_over for node in others))
+    for node in others:
+        assert [line["round"] for line in node.history] == [*range(1, 21)]
+        assert {line["participants"] for line in node.history[4:]} == {4}
+        assert sum(line["steps_failed"] for line in node.history) <= 2
+        assert not node.has_said("weak")
+    assert len({node.summary["base_digest"] for node in others}) == 1
+    still.go_on()
+    still.tell_to_end()
+    box.run_to_the_end()
 
 
 def test_who_leaves_is_not_waited_for(make_box) -> None:

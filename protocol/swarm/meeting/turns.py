@@ -5,7 +5,7 @@ of the coordinator whose group made the base: who makes sums goes on making them
 one is no candidate, it is the lowest key from there on. Each further turn is that of the next higher key, and
 of the lowest after the highest.
 
-A node whose coordinator does not answer, or makes no group in time, says so to all (`Stalled`) and goes on
+A node whose coordinator does not answer, or makes no group in time, says so to all by a STALLED, and goes on
 waiting; it says so again with each announcement. A turn is over when more than half of the candidates have
 said that they waited too long in it. So all go to the same one next, a few liars end no turn, and who comes
 later goes where the others are.
