@@ -1,7 +1,8 @@
 """Spoilers: the sums of a swarm while one or two members spoil one step of every sum, in virtual time.
 
-The simulator runs whole nodes on one seed, first without a spoiler, then with each kind of it, at the place
-of the first coordinator and in the middle. The figures do not depend on the machine.
+The simulator runs whole nodes on one seed, first without a spoiler, then with each kind of it: one at the
+place of the first coordinator or in the middle, and of the most peers two, at both. The figures do not depend
+on the machine.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ def _beside_each(peers: int, name: str, masked: MaskedSettings, seconds: float) 
     swarm, middle = f"{peers} peers, {name}", peers // 2
     usual = sums(network_of(peers, masked, SEED), seconds)
     yield figure("spoilers", f"{swarm}, nobody", "sums", "1", [usual])
-    both = [(0, middle)] if peers == max(SIZES) else []
+    places_of = ((0, middle),) if peers == max(SIZES) else ((0,), (middle,))
     for spoiler, lie in spoilers.SPOILERS.items():
-        for places in ((0,), (middle,), *both):
+        for places in places_of:
             made = sums(network_of(peers, masked, SEED, lie, places), seconds)
             pace = spoilers.pace(made, usual, len(places), seconds)
             case = f"{swarm}, {spoiler}, at {' and '.join(map(str, places))}"
