@@ -24,7 +24,7 @@ from protocol.wire.masked_messages import (
 from protocol.wire.messages import Accepted, Group, Message, Ready
 from protocol.wire.signing import sign
 from scenarios.simulator.network import Network
-from scenarios.simulator.plans import Liar, Plan, Timeouts
+from scenarios.simulator.plans import Conditions, Liar, Plan, Timeouts
 
 FREE = 2
 """How many rounds each of them may spoil before its victims know it."""
@@ -88,9 +88,10 @@ def network_of(
 ) -> Network:
     """A network in which the peers at these places in the order of keys spoil sums.
 
-    Training takes 1 to 2 s of virtual time.
+    Training takes 1 to 2 s of virtual time. Messages between two peers keep their order, as on a stream.
     """
-    plan = Plan(peers, 10**6, masked=masked, train_s=(1.0, 2.0), leave_out=LEAVE_OUT)
+    links = Conditions(reordering=0.0)
+    plan = Plan(peers, 10**6, links, masked=masked, train_s=(1.0, 2.0), leave_out=LEAVE_OUT)
     order = sorted(Network(plan, seed).peers, key=lambda peer: peer.key.public)
     lies = tuple((order[place].index, spoiler) for place in places if spoiler is not None)
     return Network(replace(plan, lies=lies), seed)

@@ -290,13 +290,15 @@ class KeySetup:
         """Whose JOIN or vote is missing, when the time is over.
 
         Who says that a third member's JOIN is missing there cannot vote. It is excused, unless it lacks those
-        of more than half of the others: then it is cut off itself.
+        of more than half of the others: then it is cut off itself. What this member sees itself is no
+        dispute.
         """
         me, others = self._participant.me, self._participant.others
         excused = {key for key, of in self._lacked.items() if me not in of and 2 * len(of) <= len(others)}
         silent = (key for key in others if key not in self._votes and key not in excused)
         due, keys = (Due.JOIN, self.lacks) if self.lacks else (Due.JOINED, tuple(silent))
-        disputes = tuple((key, other) for key in sorted(excused) for other in self._lacked[key])
+        pairs = ((key, other) for key in sorted(excused) for other in self._lacked[key])
+        disputes = tuple((key, other) for key, other in pairs if other not in keys)
         return Withheld(self._participant.sid, due, keys, disputes) if keys or disputes else None
 
     # -- votes -------------------------------------------------------------------------------------

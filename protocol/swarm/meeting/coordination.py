@@ -237,7 +237,7 @@ class Coordination:
     @property
     def _overdue_at(self) -> float | None:
         """When this node has waited too long in this turn; None if it does not wait, or has said so."""
-        if self._settings.tracker or self._turns.has_stalled:
+        if self._settings.tracker or self.seeker.coordinator is None or self._turns.has_stalled:
             return None
         return self.seeker.overdue_at(self._turns.number)
 

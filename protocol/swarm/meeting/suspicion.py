@@ -106,7 +106,7 @@ class Suspicion:
             if key in self._left:
                 self._take_in(key)
                 self._tell(key, "is no longer left out: it has taken part in a sum to its end")
-            self._good[key] += self._strikes[key] > 0
+            self._good[key] += self._strikes[key] > 0 or key in self._contradicts
             if self._good[key] >= FORGIVEN_AFTER:
                 self._take_back(key)
 
@@ -166,7 +166,7 @@ class Suspicion:
 
     def _take_back(self, key: Key) -> None:
         self._good[key] = 0
-        self._strikes[key] -= 1
+        self._strikes[key] = max(0, self._strikes[key] - 1)
         self._contradicts.pop(key, None)
 
     # -- for people --------------------------------------------------------------------------------

@@ -99,6 +99,13 @@ def test_who_says_that_this_members_join_is_missing_is_named_by_it():
     assert (found.keys, found.disputes) == (KEYS[:1], ())
 
 
+def test_what_this_member_sees_itself_is_no_dispute():
+    """Who withholds from all is complained of by all: that is nothing against them."""
+    here = hand(machine(REDUCERS), *of(Join, *KEYS[1:]))
+    found = failed(hand(here, lacking(here, KEYS[1], 1), lacking(here, KEYS[2], 1)))
+    assert (found.due, found.keys, found.disputes) == (Due.JOIN, KEYS[:1], ())
+
+
 def test_who_lacks_the_joins_of_most_is_cut_off_itself():
     here = hand(machine(REDUCERS), *of(Join, *KEYS), *of(Joined, *KEYS[1:]))
     most = range(2, 2 + (MEMBERS - 1) // 2 + 1)

@@ -100,6 +100,14 @@ def test_two_that_contradict_each_other_are_for_themselves_to_keep_apart():
     assert (one.left_out, one.strikes(SILENT), one.strikes(OTHER)) == ((), 0, 0)
 
 
+def test_a_contradiction_is_forgotten_after_enough_good_sums():
+    one = fails(suspicion(), due=Due.JOINED, disputes=((OTHER, SILENT),))
+    for _ in range(FORGIVEN_AFTER):
+        works(one, SILENT)
+    fails(one, due=Due.JOINED, disputes=((KEYS[3].public, SILENT),))
+    assert one.strikes(SILENT) == 0
+
+
 def test_who_contradicts_one_after_the_other_is_left_out_and_they_are_not():
     one = suspicion()
     for victim, strikes in zip((key.public for key in KEYS[2:5]), (0, 2, 3), strict=True):
