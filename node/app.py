@@ -45,7 +45,7 @@ from node.options import NodeOptions
 from node.rejoin.electors import elector_name, endpoints_of
 from node.runtime.artifacts import Folder
 from node.runtime.contribution import Contribution
-from node.runtime.ending import End, exit_status
+from node.runtime.ending import exit_status
 from node.runtime.engine import Engine
 from node.runtime.events import Finished, Lingering, Observer, Observers, Started, Warned
 from node.runtime.group_guarantees import check_length, masked_settings, withstands
@@ -113,10 +113,10 @@ class Prepared:
     """The bound on each coordinate of every offer, which is clipped to it; None: whole numbers."""
     allow: frozenset[bytes] | None
     nicknames: Nicknames
-    last_round: Callable[[int], int]
-    """Maps the last round in a folder to the last round of this start."""
-    generations: int | None
-    """As in `node.runtime.plan.Plan`."""
+    rounds: int
+    sums: int
+    tries: int
+    """These three are as in `node.runtime.plan.Plan`."""
     system: System = SYSTEM
     """The computer on which the node runs."""
 
@@ -216,6 +216,8 @@ def prepared_on(options: NodeOptions, dataset: Dataset, system: System = SYSTEM)
     check_loss_gate(task, mechanism)
     learning = make_learning(task, model, dataset, options.seed, mechanism, system.entropy)
     trainer, plan = learning.trainer, task.step_plan
+    rounds = options.rounds or task.train.rounds
+    sums = rounds if plan is None else last_step(plan, options.rounds)
     row = tuple(dataset.train_x.shape[1:])
     card = Card(task_table(task), dataset.classes, row, trainer.own_names)
     return Prepared(
@@ -244,8 +246,9 @@ def prepared_on(options: NodeOptions, dataset: Dataset, system: System = SYSTEM)
         bound=learning.bound,
         allow=allowed(options),
         nicknames=nicknames(options),
-        last_round=lambda _: options.rounds or task.train.rounds,
-        generations=None if plan is None else last_step(plan, options.rounds),
+        rounds=rounds,
+        sums=sums,
+        tries=sums,
         system=system,
     )
 
@@ -347,9 +350,8 @@ def _settings(
         shares_timeout_s=section.shares_timeout_s,
         sums_timeout_s=section.sums_timeout_s,
         instance=prepared.system.entropy(16),
-        # If a number of agreed bases ends the run, rounds are attempts and each node has its own last one.
-        last_round=plan.rounds if plan.generations is None else sys.maxsize,
-        last_generation=plan.generations if plan.report_every is not None else None,
+        sums=plan.sums,
+        by_steps=plan.report_every is not None,
         run_steps=plan.report_every or 1,
         offered=prepared.offered,
         electorate=_first_electorate(options, endpoint),
@@ -443,7 +445,8 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
     who = "keys on the list" if prepared.allow is not None else "anyone who reaches this address"
     expected = _expected(options, endpoint)
     at_least = "" if options.peers else f"with {expected} peers, "
-    resumed = f", resumes after round {state.round}" if state.round else ""
+    ended = _plan(prepared, key, endpoint).round(state.base)
+    resumed = f", resumes after round {ended}" if ended else ""
     return {
         "node": f"{key.public.hex()} at {endpoint}",
         "task": f"{task.task.name}, {prepared.what}{resumed}",
@@ -493,17 +496,19 @@ def _schema_words(task: Task) -> dict[str, str]:
     return {"schema": "its names, scales and categories are public to all peers; no noise covers them"}
 
 
-def _plan(prepared: Prepared, key: NodeKey, endpoint: str, state: State) -> Plan:
+def _plan(prepared: Prepared, key: NodeKey, endpoint: str) -> Plan:
     options, steps = prepared.options, prepared.options.task.step_plan
     return Plan(
-        rounds=prepared.last_round(state.round),
+        rounds=prepared.rounds,
+        sums=prepared.sums,
+        tries=prepared.tries,
         task=options.task.task.name,
         key=key.public.hex(),
         accuracy_of=prepared.accuracy_of,
         parameters=prepared.parameters,
         aggregation=options.task.aggregation,
         expected=_expected(options, endpoint),
-        generations=prepared.generations,
+        waits=options.wait_s > 0,
         report_every=None if steps is None else steps.report_every,
         honest=None if steps is None else steps.honest,
         nicknames=prepared.nicknames,
@@ -522,7 +527,7 @@ async def _live(
     linger_s: float,
 ) -> int:
     options, access = prepared.options, watched.access
-    plan = _plan(prepared, key, endpoint, state)
+    plan = _plan(prepared, key, endpoint)
     tracker = KnownTracker(options.tracker_key, out / TRACKER, prepared.system.disk)
     settings = _settings(prepared, key, endpoint, plan, _pins(options, tracker))
     state.begin_epoch()  # before the node announces anything
@@ -565,7 +570,7 @@ async def _live(
             await peer.transport.leave()
         summary = await peer.summarise()
         watched.observers.handle(Finished(summary))
-        if linger_s and peer.end is End.DONE:
+        if linger_s and peer.end.is_over:
             watched.observers.handle(Lingering(linger_s))
             await kept.write()
             await until_told(linger_s)

@@ -70,7 +70,7 @@ class NodeOptions:
     """The options of a node. Either `peers` is not empty or `tracker` is given.
 
     `tracker` and `listen` are "host:port"; `shard` is (part, parts), the part 0-based;
-    `rounds` is the last round number to take part in, None for the task's own; `wait_s` is how long the first
+    `rounds` is how many agreed sums the run has, None for the task's own; `wait_s` is how long the first
     offer of this start waits for a group at least, infinite for ever; `drain_timeout_s` is how long an
     interrupted node may take to finish the current round.
     """
@@ -241,7 +241,7 @@ def _add_learning(group: Options) -> None:
 def _add_running(group: Options) -> None:
     """Adds the options about this run."""
     group.add_argument(
-        "--rounds", metavar="N", help="the last round to take part in. Default: the task's train.rounds"
+        "--rounds", metavar="N", help="how many agreed sums the run has. Default: the task's train.rounds"
     )
     group.add_argument(
         "--wait",

@@ -44,10 +44,16 @@ class Reason(StrEnum):
     """Honest members cannot have this sum of weights; nobody can tell whose is wrong."""
     BUDGET_SPENT = "budget-spent"
     """A follower's round: it made no offer."""
+    ALL_SPENT = "all-spent"
+    """No sum can come any more: so many budgets are spent that the other members are too few for a group."""
     OUTDATED = "outdated"
     """A newer base came while the node's step waited for a group: it offered nothing, and makes another."""
     SWARM_FINISHED = "swarm-finished"
-    """The node offered nothing: the others ended the last round, and too few are left for a group."""
+    """The node offered nothing: its run is over, or that of others, and too few are left for a group."""
+
+
+FOLLOWED = frozenset({Reason.BUDGET_SPENT, Reason.ALL_SPENT})
+"""Why rounds end without an offer that nobody failed to take."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ def settings(key: NodeKey, **changes: Any) -> Settings:
         "shares_timeout_s": 15.0,
         "sums_timeout_s": 15.0,
         "instance": bytes(16),
-        "last_round": 1000,
+        "sums": 1000,
         "electorate": None if changes.get("tracker") else ANY_THREE,
     }
     return Settings(**{**values, **changes})

@@ -97,7 +97,8 @@ KEYS = {
     "agreement.tries": "How often a peer's sums may be released, each time with new noise.",
 }
 RECORD = {
-    "round": "The round's number, from 1.",
+    "round": "The round's number, from 1: how many agreed sums led to its model. A round alone has the "
+    "number of the sum that did not come.",
     "outcome": "`aggregated` with others, or `fallback`: the node kept its own update.",
     "reason": "The reason for a fallback; see below.",
     "participants": "The number of updates in the sum; 0 for a fallback.",
@@ -128,6 +129,8 @@ RECORD = {
     "began with, and `mine` on this node's own rows; null in rounds without it. With privacy it is an "
     "estimate, and `error` its standard error by the noise.",
     "names": "The names that `--names` gives to the keys in `missing`.",
+    "own": "Which round of this node's own it was, with others or alone, from 1; each has one line.",
+    "alone": "How many rounds in a row, this one included, ended alone; 0 if a model came.",
     "without": "Electors of the previous model that counted as gone for good when this one was made.",
 }
 SUMMARY = {
@@ -148,7 +151,7 @@ SUMMARY = {
     "accuracy_of": "As in the history.",
     "task": "The task's name.",
     "key": "This node's public key.",
-    "finished": "Whether the node reached its last round.",
+    "finished": "Whether the run is over: the node has the last sum's model, or no sum can come any more.",
     "offers": "How many offers were charged.",
     "dropped": "Incoming messages that were refused, by reason.",
     "privacy": "The ledger: spent, remaining, unit, neighbours, what is not covered.",

@@ -71,7 +71,7 @@ class Place:
             shares_timeout_s=PHASE_TIMEOUT_S,
             sums_timeout_s=PHASE_TIMEOUT_S,
             instance=os.urandom(16),
-            last_round=2**31,  # the parent ends the run
+            sums=2**31,  # the parent ends the run
             electorate=of_names(self.endpoints),
         )
 

@@ -37,6 +37,7 @@ from node.errors import ConfigError, UserError, reason, shown
 from node.observe.lines import JsonOutput, TextOutput, event_texts, missing_text
 from node.options import NodeOptions
 from node.runtime.artifacts import Folder, Record
+from node.runtime.ending import Alone
 from node.runtime.engine import Engine
 from node.runtime.events import Finished, NodeEvent, Observer, RoundEnded
 from node.runtime.privacy_budget import offer_bound
@@ -62,6 +63,10 @@ from protocol.wire.messages import Base
 
 ROUNDS = 10
 """How many tries a node makes to form a group before it gives up; --rounds replaces it."""
+NO_AGREEMENT = (
+    "no agreement, for the reasons above: nothing is written; start all peers again, each with the "
+    "same --out, which records what was spent (docs/data.md says what to do if that was everything)"
+)
 _SURE = 6.0  # standard errors: one mark in a billion is then read wrong
 
 
@@ -82,7 +87,9 @@ class Surveyor:
         """Returns zeros: no sum is known yet."""
         return np.zeros(len(self._sums), np.float32)
 
-    def train(self, working: Vector, round_number: int, stop: threading.Event) -> Trained:
+    def train(
+        self, working: Vector, round_number: int, stop: threading.Event, own: int | None = None
+    ) -> Trained:
         """Returns `working` (d,) plus the sums with new noise."""
         begun = time.perf_counter()
         if self._mechanism is None:
@@ -135,22 +142,23 @@ class AgreementFolder(Folder):
         """Writes no model: the result of an agreement is a task."""
 
 
-def agreement_texts(event: NodeEvent) -> tuple[str, ...]:
+def agreement_texts(event: NodeEvent, tries: int = ROUNDS) -> tuple[str, ...]:
     """Returns an event in words, without those of learning; `agree` itself reports the result."""
     match event:
-        case RoundEnded(record, rounds):
-            return (_try_text(record, rounds),)
+        case RoundEnded(record):
+            return (_try_text(record, tries),)
         case Finished():
             return ()
         case _:
             return event_texts(event)
 
 
-def _try_text(record: Record, rounds: int) -> str:
+def _try_text(record: Record, tries: int) -> str:
     """Returns the line on whether a try led to an agreement."""
+    if record.reason is None:
+        return f"agreement: {record.participants} peers agreed"
     missing = f" (missing {missing_text(record)})" if record.missing else ""
-    came = f"{record.participants} peers agreed" if record.reason is None else f"none ({record.reason})"
-    return f"agreement, try {record.round} of up to {rounds}: {came}{missing}"
+    return f"agreement, try {record.alone} of up to {tries}: none ({record.reason}){missing}"
 
 
 def agree(options: NodeOptions, written: Path) -> int:
@@ -166,8 +174,12 @@ def agree(options: NodeOptions, written: Path) -> int:
         await until_done_or_told(engine, options.drain_timeout_s, show=None)
         ends.append(engine.agreed)
 
-    observer: Observer = JsonOutput(sys.stdout) if options.json else TextOutput(sys.stdout, agreement_texts)
-    status = run_as(prepared, None, observer, live)
+    texts = partial(agreement_texts, tries=prepared.tries)
+    observer: Observer = JsonOutput(sys.stdout) if options.json else TextOutput(sys.stdout, texts)
+    try:
+        status = run_as(prepared, None, observer, live)
+    except Alone as error:
+        raise UserError(f"{NO_AGREEMENT} ({error})") from None
     base, mean = ends[-1]
     if base.generation == 0 and status == INTERRUPTED:
         return status
@@ -181,10 +193,7 @@ def conclude(prepared: Prepared, task: Task, base: Base, mean: Floats, written: 
     Raises UserError if that base is no agreement.
     """
     if base.generation == 0:
-        raise UserError(
-            "no agreement, for the reasons above: nothing is written; start all peers again, each with the "
-            "same --out, which records what was spent (docs/data.md says what to do if that was everything)"
-        )
+        raise UserError(NO_AGREEMENT)
     noise_std = prepared.mechanism.noise_std if isinstance(prepared.mechanism, RecordSums) else 0.0
     bound = offer_bound(prepared.options.task, prepared.mechanism)
     found = agreed(task, totals(mean, base.members, task.agreement, noise_std, bound))
@@ -249,8 +258,9 @@ def prepare_agreement(options: NodeOptions, system: System = SYSTEM) -> Prepared
         bound=bound,
         allow=allowed(options),
         nicknames=nicknames(options),
-        last_round=lambda done: done + (options.rounds or ROUNDS),
-        generations=1,
+        rounds=1,
+        sums=1,
+        tries=options.rounds or ROUNDS,
         system=system,
     )
 

@@ -48,7 +48,7 @@ class Peer:
         tracker: "http://HOST:PORT", in place of `peers`.
         listen: "HOST:PORT" where others reach this node. None: the one of `peers` that can be bound here.
         shard: (i, n) takes part i of n, from 0, of the task's own data, or of rows in memory.
-        rounds: the last round to take part in. None: the task's train.rounds.
+        rounds: how many agreed sums the run has. None: the task's train.rounds.
         wait: how long to wait for the others before the first group, in whole seconds, or "forever"; no round
             is spent meanwhile. 0: as long as before any other group.
         out: the folder of the run. None: runs/<task>-<first digits of the key>.

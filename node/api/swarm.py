@@ -99,7 +99,7 @@ class Swarm:
             task: as for a Peer.
             data: None, a file, a pair (x, y) or a torch data set: the task's own data or these, divided among
                 the peers as `--shard` does. A list with one of these per peer: one for each.
-            rounds: the last round. None: the task's train.rounds.
+            rounds: how many agreed sums the run has. None: the task's train.rounds.
             out: the folder of the peers' folders `0`, `1`, ... None: a temporary one, removed at the end.
             seed: peer i orders its rows with the seed `seed` + i.
 

@@ -113,7 +113,7 @@ const REASONS = {
   "wrong-count": "a masked vector was wrong",
   "wrong-weights": "the weights were wrong",
   caught: "somebody lied and is banned",
-  "swarm-finished": "the others had ended",
+  "swarm-finished": "the run was over",
   outdated: "a newer model came",
 };
 
@@ -125,18 +125,20 @@ const stepsIn = (round, missing) => {
 
 // `bySteps`: whether a round is made of steps that all members take; then a node has no update of its own.
 export const outcome = (round, bySteps = false) => {
-  if (round.reason === FOLLOWED) return "Followed the others";
+  if (round.reason === "all-spent") return "No more sums: too few have any privacy budget left";
+  if (FOLLOWED.has(round.reason)) return "Followed the others";
   if (round.rolled_back) return "Rolled back";
   if (round.without?.length) return `Aggregated without ${list(round.without)}, gone for good`;
   const missing = round.missing.length ? `; missing ${round.missing.map((key) => round.names?.[key] ?? key.slice(0, 8)).join(", ")}` : "";
   if (round.reason == null) return bySteps ? stepsIn(round, missing) : "Aggregated";
-  return `${bySteps ? "No step" : "Own update"}: ${REASONS[round.reason] ?? round.reason}${missing}`;
+  const again = round.alone > 1 ? `; ${count(round.alone)} rounds alone in a row` : "";
+  return `${bySteps ? "No step" : "Own update"}: ${REASONS[round.reason] ?? round.reason}${missing}${again}`;
 };
 
-const FOLLOWED = "budget-spent";
+const FOLLOWED = new Set(["budget-spent", "all-spent"]);
 
 export const kindOf = (round) =>
-  round.outcome === "aggregated" ? "aggregated" : round.reason === FOLLOWED ? "followed" : "alone";
+  round.outcome === "aggregated" ? "aggregated" : FOLLOWED.has(round.reason) ? "followed" : "alone";
 
 // How many rounds ended how, in words; those that there are none of, but for the first two, are left out.
 export const outcomes = (rounds) => {

@@ -48,6 +48,13 @@ class Round:
     """The value of the metric that is shown beside the headline (node.training.headline.COMPANION)."""
     swarm: SwarmFigure | None = None
     names: Mapping[str, str] = field(default_factory=dict)
+    alone: int | None = None
+    """The rounds alone in a row, this one included."""
+
+    @property
+    def ended(self) -> int:
+        """The last round of the run that had ended by then: not the one that a round alone was for."""
+        return self.round - bool(self.alone)
 
 
 class Rounds:
@@ -133,6 +140,7 @@ def _round(values: Mapping[str, object]) -> Round:
         beside=_beside(values),
         swarm=SwarmFigure.from_json(values.get("swarm")),
         names=_texts(values, "names"),
+        alone=_whole(values, "alone"),
     )
 
 

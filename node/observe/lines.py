@@ -37,10 +37,17 @@ def _outcome_text(record: Record) -> str:
     if record.reason is None:
         without = f", WITHOUT {', '.join(record.without)} (gone for good)" if record.without else ""
         return f"aggregated with {record.participants} peers{_steps_text(record)}{without}"
+    if record.reason == Reason.ALL_SPENT:
+        return "offered nothing: too few members have any privacy budget left"
     if record.reason == Reason.BUDGET_SPENT:
         return "offered nothing (the privacy budget is spent), followed the others"
     missing = f", missing {missing_text(record)}" if record.missing else ""
-    return f"own update kept ({record.reason}{missing})"
+    return f"own update kept ({record.reason}{missing}){_alone_text(record)}"
+
+
+def _alone_text(record: Record) -> str:
+    """Returns how often in a row a round ended alone, from the second one on."""
+    return f", {counted(record.alone, 'round')} alone in a row" if record.alone > 1 else ""
 
 
 def _steps_text(record: Record) -> str:

@@ -18,7 +18,7 @@ from node.runtime.artifacts import Record
 from node.runtime.events import NodeEvent
 from node.runtime.snapshot import Snapshot, Take
 from node.training.metric_words import METRIC_NAMES, value_text
-from protocol.actions import Reason
+from protocol.actions import FOLLOWED
 
 REFRESH_S = 0.25
 SHOWN_ROUNDS = 8
@@ -138,5 +138,5 @@ def _outcome(record: Record) -> Text:
         return Text(f"aggregated without {counted(len(record.without), 'elector')}", "bold yellow")
     if record.reason is None:
         return Text("aggregated", "green")
-    followed = record.reason == Reason.BUDGET_SPENT
+    followed = record.reason in FOLLOWED
     return Text(f"{'followed' if followed else 'own'}: {record.reason}", "yellow")

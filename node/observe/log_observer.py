@@ -114,6 +114,8 @@ def _round_fields(record: Record, rounds: int) -> dict[str, object]:
     return {
         "round": record.round,
         "rounds": rounds,
+        "own": record.own,
+        "alone": record.alone,
         "outcome": record.outcome,
         "reason": record.reason,
         "participants": record.participants,

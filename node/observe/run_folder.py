@@ -60,7 +60,7 @@ class RunFolder:
             view = self._restored(kept)
         return replace(
             view,
-            round=max(view.round, rounds[-1].round if rounds else 0),
+            round=max(view.round, rounds[-1].ended if rounds else 0),
             history=rounds,
             model_bytes=size_of(self.path / MODEL),
             folder=one_line(str(self.path)),
@@ -156,7 +156,7 @@ def _of_summary(summary: Mapping[str, object] | None, rounds: tuple[Round, ...],
         value = known.get(name)
         return value if isinstance(value, int) else 0
 
-    privacy, last = known.get("privacy"), rounds[-1].round if rounds else 0
+    privacy, last = known.get("privacy"), rounds[-1].ended if rounds else 0
     return NodeView(
         kind="node",
         about={"task": text("task", path.name), "out": str(path)},

@@ -73,7 +73,7 @@ class NodeViewSource:
             about=self._journal.about,
             task=parts.plan.task,
             key=parts.plan.key,
-            round=parts.plan.round(parts.node.round, parts.state.base),
+            round=parts.plan.round(parts.state.base),
             rounds=parts.plan.rounds,
             phase=status.phase,
             phase_since=parts.shell.clock.at(parts.meter.since),
@@ -88,7 +88,7 @@ class NodeViewSource:
             peers=_peers(
                 parts.node.known_peers,
                 status.waiting_for,
-                lambda sums: parts.plan.peers_round(sums, parts.node.round, parts.state.base),
+                parts.plan.round_after,
                 parts.plan.nicknames,
             ),
             privacy=_with_steps(self._privacy, parts.state.ledger),
@@ -99,7 +99,7 @@ class NodeViewSource:
             waiting="" if self.ended else parts.waiting,
             electors_missing=0 if found is None or self.ended else found.missing,
             report_every=parts.plan.report_every,
-            steps=None if parts.plan.report_every is None else parts.plan.generations,
+            steps=None if parts.plan.report_every is None else parts.plan.sums,
             model_bytes=self._model_bytes,
         )
 
@@ -117,13 +117,13 @@ def _peers(
     round_of: Callable[[int], int],
     nicknames: Nicknames,
 ) -> tuple[Peer, ...]:
-    """`round_of`: the round of a peer that has announced so many sums."""
+    """`round_of`: the round of a peer whose base so many sums led to."""
     return tuple(
         Peer(
             endpoint=found.endpoint,
             key=None if found.key is None else found.key.hex()[:KEY_DIGITS],
             contact=str(found.contact),
-            round=None if found.round is None else round_of(found.round),
+            round=None if found.sums is None else round_of(found.sums),
             follows=found.follows,
             is_tracker=found.is_tracker,
             is_awaited=found.endpoint in awaited,
@@ -212,4 +212,4 @@ def _visitor(announce: Announce, waiting: Waiting) -> Visitor:
         state = "follows"
     elif announce.key in waiting.ready:
         state = "ready"
-    return Visitor(announce.endpoint, announce.key.hex()[:KEY_DIGITS], announce.round, state)
+    return Visitor(announce.endpoint, announce.key.hex()[:KEY_DIGITS], announce.base.generation, state)

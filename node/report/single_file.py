@@ -20,7 +20,7 @@ from node.errors import UserError
 from node.observe.comparison import compared, thinned
 from node.observe.page import FRONT, KINDS, PARTS, asset
 from node.observe.views import NodeView, document, script_json
-from protocol.actions import Reason
+from protocol.actions import FOLLOWED
 
 MAX_BYTES = 1_500_000
 """What a report may measure, so that it can be mailed."""
@@ -72,7 +72,7 @@ def _page(views: Sequence[NodeView], at: float, most: int) -> str:
 def _kept(view: NodeView, most: int) -> dict[str, object]:
     """Returns a run's view with at most `most` rounds, and with how all of its rounds ended."""
     endings = Counter(one.outcome for one in view.history)
-    followed = sum(one.reason == Reason.BUDGET_SPENT for one in view.history)
+    followed = sum(one.reason in FOLLOWED for one in view.history)
     alone = len(view.history) - endings["aggregated"] - followed
     rest = f"{alone} on its own" + (f", {followed} followed" if followed else "")
     whole = {"rounds": len(view.history), "aggregated": endings["aggregated"], "rest": rest}

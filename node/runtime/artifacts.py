@@ -22,6 +22,7 @@ class Record:
     """One line of history.jsonl. Accuracy, loss and metrics are the base's on test or validation rows."""
 
     round: int
+    """The round of the run that it was, by the agreed sums; of a round alone, the one that it did not end."""
     outcome: str
     reason: str | None
     participants: int
@@ -63,6 +64,10 @@ class Record:
     """A metric of all members' rows, for the base that the round began with; None if the sum had none."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The owner's names of the keys in `missing`, as far as there are any."""
+    own: int = 0
+    """Which round of this node's own it was, with others or alone: each has a line."""
+    alone: int = 0
+    """The rounds alone in a row, this one included; 0 if a base came in it."""
 
     @property
     def headline(self) -> Headline:

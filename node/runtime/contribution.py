@@ -55,8 +55,8 @@ class Following:
 class Contribution(Protocol):
     """A node's part in its groups' sums."""
 
-    def prepare(self, number: int, stop: threading.Event) -> Training:
-        """Prepares an offer for round `number`, if the privacy budget allows one. Runs in a thread.
+    def prepare(self, own: int, stop: threading.Event) -> Training:
+        """Prepares an offer for this node's own round `own`, if the privacy budget allows one; in a thread.
 
         Raises Interrupted soon after `stop` is set, or a UserError.
         """

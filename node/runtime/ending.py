@@ -2,7 +2,9 @@
 
 | why | before the goodbye | last event | status |
 |---|---|---|---|
-| its last round is over, or it has enough bases | the closing: all have the last base | finished | 0 (4) |
+| its run is over: it has the base of the last sum | the closing: all have the last base | finished | 0 (4) |
+| too few members have any privacy budget left | the closing | finished | 0 (4) |
+| it was alone for too long, or missed the others' run (node.runtime.plan) | the closing | failed (2) | 1 |
 | told to end while others count on it | the session or the closing, within a bound | stopped (1) | 130 |
 | told to end while nobody does | nothing: it says goodbye in the same event | stopped (1) | 130 |
 | told twice | nothing | stopped (1) | 130 |
@@ -10,7 +12,7 @@
 | it diverged, is refused, or cannot go on | nothing: it says goodbye, and why (5) | failed (2) | 1 or 2 (3) |
 | Ctrl-C before it has begun (node.cli.sigint) | (there is no goodbye) | none | 130 |
 
-(1) `finished` if its last round has ended nevertheless.
+(1) `finished` if its run is over nevertheless.
 (2) In a JSON log; otherwise a line on standard error (node.logs).
 (3) The status of the error (node.errors); 1 for a fault of the program (node.cli.error_handling).
 (4) 1 if the owner requires an aggregated round (--require-aggregation) and there was none.
@@ -28,8 +30,10 @@ from enum import Enum, auto
 from typing import TypeVar
 
 from node.cli.sigint import INTERRUPTED
+from node.data.report import counted
 from node.errors import UserError
 from node.runtime.plan import Plan
+from protocol.actions import Completed, Failed, Reason
 
 T = TypeVar("T")
 
@@ -41,18 +45,41 @@ class End(Enum):
     """Why a node ended without an error."""
 
     DONE = auto()
-    """Its last round is over, or it has enough agreed bases."""
+    """Its run is over: it has the base of the last sum."""
+    SPENT = auto()
+    """So many privacy budgets are spent that no sum can come any more."""
+    ALONE = auto()
+    """It ended as many rounds alone in a row as its run has sums."""
+    NOBODY_CAME = auto()
+    """Its owner had it wait for the first group, and none came."""
+    MISSED = auto()
+    """The others' run is over, nobody is left for a group, and nobody gave it their last base."""
     TOLD = auto()
     """A signal told it to end, or the program that it runs in."""
     DESERTED = auto()
     """It came back to a swarm whose members are all gone (protocol.swarm.last_rounds)."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the run is over as its owner meant it to be."""
+        return self in (End.DONE, End.SPENT)
 
-def end_of(is_deserted: bool, is_told: bool) -> End:
-    """Returns why a node ended. A deserted node stays deserted when told to end: its owner should know."""
-    if is_deserted:
-        return End.DESERTED
-    return End.TOLD if is_told else End.DONE
+
+def given_up(outcome: Completed | Failed, alone: int, is_first: bool, plan: Plan) -> End | None:
+    """Returns why a node ends after a round though its run is not over; None: it goes on.
+
+    `alone`: its rounds alone in a row, this one included. `is_first`: this is the first round of the start.
+    """
+    reason = outcome.reason if isinstance(outcome, Failed) else None
+    match reason:
+        case Reason.ALL_SPENT:
+            return End.SPENT
+        case Reason.SWARM_FINISHED:
+            return End.MISSED
+        case Reason.GROUP_TIMEOUT if is_first and plan.waits:
+            return End.NOBODY_CAME
+        case _:
+            return End.ALONE if alone >= plan.tries else None
 
 
 def others_count_on(phase: str) -> bool:
@@ -60,27 +87,43 @@ def others_count_on(phase: str) -> bool:
     return phase in _COUNTED_ON
 
 
+class Alone(UserError):
+    """A node gave up for want of others."""
+
+
 def exit_status(end: End, plan: Plan, round: int, aggregated: int, must_aggregate: bool) -> int:
     """Returns the exit status of a node whose last round was `round`, after `aggregated` rounds with others.
 
-    Raises UserError if it is deserted, or if it `must_aggregate` and no round was aggregated.
+    Raises UserError if it `must_aggregate` and no round was aggregated; Alone if it ended for want of others.
     """
+    kept = f"after round {round} of {plan.rounds}: what was agreed is kept"
+    again = "start the same command line again when the others are there"
     match end:
-        case End.DONE if must_aggregate and not aggregated:
+        case End.DONE | End.SPENT if must_aggregate and not aggregated:
             raise UserError(
                 f"no round up to {round} of {plan.rounds} was aggregated, and --require-aggregation asks for "
                 "one; start the nodes together, or let each wait for the others: --wait forever"
             )
-        case End.DONE:
+        case End.DONE | End.SPENT:
             return 0
         case End.TOLD:
             return INTERRUPTED
+        case End.ALONE:
+            raise Alone(
+                f"{counted(plan.tries, 'round')} alone in a row, {kept}; {again}, or let it wait for them: "
+                "--wait forever"
+            )
+        case End.NOBODY_CAME:
+            raise Alone(f"no group came while this node waited for one (--wait), {kept}; {again}")
+        case End.MISSED:
+            raise Alone(
+                "the others have ended their run, and nobody is left who can give this node their last "
+                f"model, {kept}; copy the model of a node that has it"
+            )
         case End.DESERTED:
-            raise UserError(
+            raise Alone(
                 "nobody of this swarm is there any more: every connection was refused for "
-                f"{plan.aggregation.group_timeout_s:g} s; it has ended, or is down; what was agreed is kept, "
-                f"after round {round} of {plan.rounds}: start the same command line again when the others "
-                "are back"
+                f"{plan.aggregation.group_timeout_s:g} s; it has ended, or is down, {kept}; {again}"
             )
 
 

@@ -23,7 +23,7 @@ from node.net.transport import Transport
 from node.runtime import wall_clock
 from node.runtime.artifacts import Folder, Summary
 from node.runtime.contribution import NO_TRAINING, Contribution, Training
-from node.runtime.ending import End, Stopping, end_of, others_count_on
+from node.runtime.ending import End, Stopping, given_up, others_count_on
 from node.runtime.events import CaughtUp, Draining, GroupResized, Noticed, Observer, RoundStarted, Warned
 from node.runtime.group_guarantees import withstands
 from node.runtime.history import RoundHistory, ending_of
@@ -139,7 +139,11 @@ class Engine:
         self._closed = asyncio.Event()
         self.stopping = Stopping()
         self._had_a_swarm = state.base.generation > 0
-        self._is_deserted = False
+        self._given_up: End | None = None
+        """Why this node ends though its run is not over and nobody told it to end."""
+        self._alone_after = state.round
+        """This node's own round in which it took its base, or the last one before this start."""
+        self._first_round = state.round + 1
         self._meter = Meter(self.transport.counts, system.clock)
         self.inspector = Inspector(
             plan=plan,
@@ -152,8 +156,6 @@ class Engine:
             out=folder.path,
         )
         self._training = NO_TRAINING
-        self._without_others = False
-        """Whether no further step can come: the others have ended, or all budgets are spent."""
         self._number = 0
         """The round that was announced last as begun."""
         self._aggregating_since = self._system.clock.monotonic()
@@ -161,12 +163,14 @@ class Engine:
     @property
     def round(self) -> int:
         """The last round that ended."""
-        return self._plan.round(self._state.round, self._state.base)
+        return self._plan.round(self._state.base)
 
     @property
     def end(self) -> End:
         """Why the node ended; valid once it has left."""
-        return end_of(is_deserted=self._is_deserted, is_told=self.stopping.asked)
+        if self._given_up is not None:
+            return self._given_up  # even when it was told to end, too: its owner should know
+        return End.TOLD if self.stopping.asked else End.DONE
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -190,22 +194,21 @@ class Engine:
         while not await self._is_over() and not self.stopping.asked:
             await self._round()
             if await self._came_back_to_nobody():
+                self._given_up = End.DESERTED
                 return
         if not self.stopping.asked:
             await self._shell.feed(self._node.close)
             await self.stopping.unless(self._closed.wait())
 
     async def _is_over(self) -> bool:
-        """Returns whether the last round has ended, or none can come."""
-        return self._without_others or await self._shell.look(
-            lambda: self._plan.over(self._node.round, self._state.base)
-        )
+        """Returns whether the run is over, or this node has given up."""
+        return self._given_up is not None or await self._shell.look(lambda: self._plan.over(self._state.base))
 
     async def _came_back_to_nobody(self) -> bool:
         """Returns whether this node's earlier swarm is gone, as a whole round has shown."""
-        if self._had_a_swarm and not (await self._is_over() or self.stopping.asked):
-            self._is_deserted = await self._shell.look(lambda: self._node.swarm_end.is_deserted)
-        return self._is_deserted
+        if not self._had_a_swarm or await self._is_over() or self.stopping.asked:
+            return False
+        return await self._shell.look(lambda: self._node.swarm_end.is_deserted)
 
     async def leave(self) -> None:
         """Says goodbye and completes what has begun, so that nothing stays half-stored or half-sent.
@@ -247,34 +250,41 @@ class Engine:
     async def _round(self) -> None:
         self._meter.begin()
         self._training = NO_TRAINING
-        number = await self._shell.look(lambda: self._plan.round(self._node.round, self._state.base)) + 1
+        ended, own = await self._shell.look(lambda: (self._plan.round(self._state.base), self._node.round))
+        number = ended + 1
         if number != self._number:
             self._number = number
             self._observer.handle(RoundStarted(number))
         self._history.new_round()
         with suppress(Interrupted):
-            self._training = await asyncio.to_thread(self._train, number)
+            self._training = await asyncio.to_thread(self._train, own + 1)
             self._warn_of_rows(self._training)
+            if await self._is_over():
+                return  # others finished the last sum meanwhile, and this node fetched it
             self._aggregating_since = self._system.clock.monotonic()
             outcome = await (self._aggregate() if self._training.offered else self._follow())
             self._meter.enter("idle")
             if outcome is not None:
                 await self._history.catch_up()
-            by_steps = self._plan.report_every is not None
-            if by_steps and isinstance(outcome, Failed) and outcome.reason is Reason.SWARM_FINISHED:
-                self._without_others = True
+                if not self._plan.over(self._state.base):
+                    is_first = outcome.round == self._first_round
+                    self._given_up = given_up(outcome, self._alone(outcome), is_first, self._plan)
+
+    def _alone(self, outcome: Completed | Failed) -> int:
+        """Returns how many rounds alone in a row have ended with this outcome; 0 if a base came in it."""
+        return max(0, outcome.round - self._alone_after) if isinstance(outcome, Failed) else 0
 
     def _ending(self, outcome: Completed | Failed, swarm: SwarmFigure | None = None) -> Ending:
         """Returns the ending to store with what the sum changes; called once for each sum."""
         part_of = None if self._plan.report_every is None else self._number
         aggregate_s = self._system.clock.monotonic() - self._aggregating_since
-        ending = ending_of(outcome, self._training, aggregate_s, self._meter, part_of)
+        ending = ending_of(outcome, self._training, aggregate_s, self._meter, part_of, self._alone(outcome))
         return self._history.tallied(replace(ending, swarm=swarm))
 
-    def _train(self, number: int) -> Training:
-        """Has the loss gate judge the base, then prepares an offer, in a thread."""
+    def _train(self, own: int) -> Training:
+        """Has the loss gate judge the base, then prepares an offer for this node's own round, in a thread."""
         self._history.judge()
-        return self._contribution.prepare(number, self.stopping.training)
+        return self._contribution.prepare(own, self.stopping.training)
 
     def _warn_of_rows(self, training: Training) -> None:
         if training.not_finite:
@@ -441,6 +451,7 @@ class Engine:
         """`round`: the ending of the round that made the base, or only the last round's number."""
         durable = self._plan.report_every is None or kept is None
         await asyncio.to_thread(self._state.adopt, base, vector, round, kept, memory, line, durable)
+        self._alone_after = round.round if isinstance(round, Ending) else round + 1
         if not isinstance(why, Adopted) and why.without:
             self._warn(without_text(base.generation, why.without))
         match why:
@@ -472,4 +483,4 @@ class Engine:
 
     async def summarise(self) -> Summary:
         """Returns the summary of the whole run, over restarts, and writes it to summary.json."""
-        return await self._history.summarise(self.transport.counts, self._sums.facts)
+        return await self._history.summarise(self.transport.counts, self._sums.facts, self.end is End.SPENT)

@@ -8,7 +8,7 @@ If the process is killed or told to end between the step and the line, `catch_up
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from mechanisms.accounting.ledger import Ledger, Spent
 from mechanisms.mechanism import Mechanism
@@ -33,7 +33,12 @@ SAVE_EVERY_S = 5.0
 
 
 def ending_of(
-    outcome: Completed | Failed, training: Training, aggregate_s: float, meter: Meter, part_of: int | None
+    outcome: Completed | Failed,
+    training: Training,
+    aggregate_s: float,
+    meter: Meter,
+    part_of: int | None,
+    alone: int,
 ) -> Ending:
     """Returns how a sum ended and what it has cost so far. `part_of`: the round it is a step of."""
     failed = outcome if isinstance(outcome, Failed) else None
@@ -52,6 +57,7 @@ def ending_of(
         clipped=meter.clipped,
         phases=meter.phases(training.seconds),
         without=() if isinstance(outcome, Failed) else outcome.without,
+        alone=alone,
         part_of=part_of,
         steps=int(part_of is not None and failed is None),
         steps_failed=int(part_of is not None and began),
@@ -84,8 +90,8 @@ class RoundHistory:
         self._evaluation: tuple[bytes, Evaluation] | None = None
         self._began = self._now()
         self._earlier = Traffic(0.0)
-        self._written = 0
-        """The last round with a line."""
+        self._written = self._written_own = 0
+        """The last round with a line, and the last of this node's own rounds with one."""
         self._save_at = 0.0
         """When the models are to be written again, where a round of steps may take less than a second."""
         self._tally: Ending | None = None
@@ -94,8 +100,8 @@ class RoundHistory:
     async def begin(self) -> None:
         """Continues the existing history; first writes the line that a kill may have prevented."""
         history = await asyncio.to_thread(self._folder.history)
-        rounds = (number for line in history if isinstance(number := line.get("round"), int))
-        self._written = max(rounds, default=0)
+        self._written = max(_numbers(history, "round"), default=0)
+        self._written_own = max(_numbers(history, "own"), default=self._written)
         await self.catch_up()
         self._tally = self._state.ending
         self._earlier = total_of(await asyncio.to_thread(self._folder.history))
@@ -114,8 +120,14 @@ class RoundHistory:
     async def catch_up(self) -> None:
         """Writes the line of the last round that counts, if it has none yet."""
         ending = self._state.ending
-        if ending is not None and self._plan.round(ending.round, self._state.base) > self._written:
+        if ending is not None and self._is_due(ending):
             await self.write(ending)
+
+    def _is_due(self, ending: Ending) -> bool:
+        """Whether a round of its own has ended, or, where each sum is a step, all steps of a round."""
+        if self._plan.report_every is None:
+            return ending.round > self._written_own
+        return self._plan.round(self._state.base) > self._written
 
     def tallied(self, ending: Ending) -> Ending:
         """Returns the ending of the round so far, if `ending` is that of one of its steps; else `ending`."""
@@ -130,7 +142,7 @@ class RoundHistory:
         await asyncio.to_thread(self.judge)
         spent, alone = await asyncio.to_thread(costs, self._mechanism, self._state.ledger)
         evaluation = await self._evaluate()
-        number = self._plan.round(ending.round, self._state.base)
+        number = self._plan.round(self._state.base) + (ending.alone > 0)
         record = round_record(
             number=number,
             ending=ending,
@@ -142,7 +154,7 @@ class RoundHistory:
             epsilon_alone=alone,
             nicknames=self._plan.nicknames,
         )
-        self._written = number  # this process does not retry a line that fails half-way
+        self._written, self._written_own = number, ending.round  # a line that fails half-way is not retried
         await asyncio.to_thread(self._folder.append, record)
         if self._plan.report_every is None or self._now() >= self._save_at:
             await self.save_models()
@@ -166,10 +178,10 @@ class RoundHistory:
             privacy=await asyncio.to_thread(facts, self._mechanism, self._state.ledger),
         )
 
-    async def summarise(self, counts: Counts, sums: Mapping[str, object]) -> Summary:
+    async def summarise(self, counts: Counts, sums: Mapping[str, object], all_spent: bool) -> Summary:
         """Returns the summary of the whole run, over restarts, and writes it to summary.json.
 
-        `sums` states what the last group's sums withstand.
+        `sums` states what the last group's sums withstand. `all_spent`: no sum can come any more.
         """
         evaluation = await self._evaluate()
         summary = run_summary(
@@ -182,9 +194,14 @@ class RoundHistory:
             plan=self._plan,
             state=self._state,
             sums=sums,
+            finished=all_spent or self._plan.over(self._state.base),
         )
         self._folder.summary(summary)
         return summary
+
+
+def _numbers(history: Iterable[Mapping[str, object]], name: str) -> Iterator[int]:
+    return (number for line in history if isinstance(number := line.get(name), int))
 
 
 def costs(mechanism: Mechanism, ledger: Ledger) -> tuple[Spent | None, float | None]:
@@ -234,6 +251,8 @@ def round_record(
         steps_failed=ending.steps_failed,
         epsilon_alone=epsilon_alone,
         swarm=ending.swarm,
+        own=ending.round,
+        alone=ending.alone,
         names={digits: name for digits in ending.missing if (name := nicknames.of(digits))},
     )
 
@@ -248,6 +267,7 @@ def run_summary(
     plan: Plan,
     state: State,
     sums: Mapping[str, object],
+    finished: bool,
 ) -> Summary:
     """Returns the summary of the whole run.
 
@@ -255,7 +275,7 @@ def run_summary(
     withstand.
     """
     return Summary(
-        rounds=plan.round(state.round, state.base),
+        rounds=plan.round(state.base),
         aggregated=sum(line.get("outcome") == "aggregated" for line in history),
         fallbacks=sum(line.get("outcome") == "fallback" for line in history),
         accuracy=evaluation.accuracy,
@@ -268,7 +288,7 @@ def run_summary(
         accuracy_of=plan.accuracy_of,
         task=plan.task,
         key=plan.key,
-        finished=plan.over(state.round, state.base),
+        finished=finished,
         offers=state.offers,
         dropped=dict(counts.dropped),
         privacy=privacy,

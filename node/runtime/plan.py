@@ -16,9 +16,14 @@ def last_step(plan: StepPlan, rounds: int | None) -> int:
 
 @dataclass(frozen=True)
 class Plan:
-    """A node's last round, its task and its names."""
+    """A node's run, its task and its names."""
 
     rounds: int
+    """The rounds of the run, as people count them."""
+    sums: int
+    """The agreed sums of the run: it is over once the node's base is that of the last one."""
+    tries: int
+    """After so many rounds alone in a row the node gives up."""
     task: str
     key: str
     accuracy_of: str
@@ -27,32 +32,23 @@ class Plan:
     aggregation: AggregationSection
     expected: int
     """The expected number of members of a group, before the first group forms."""
-    generations: int | None
-    """The number of agreed bases after which the node stops, whatever the round; None: it runs all rounds."""
+    waits: bool = False
+    """Whether the owner has it wait for the first group: it gives up without one."""
     report_every: int | None = None
-    """The steps in a round; None: each round is one sum. The protocol counts sums."""
+    """The steps in a round, each of which is one sum; None: each round is one sum of updates."""
     honest: int | None = None
     """How many of a node's others are taken to be honest where members share noise; None: they share none."""
     nicknames: Nicknames = NO_NICKNAMES
     """The owner's names of keys."""
 
-    def over(self, sums: int, base: Base) -> bool:
-        """Returns whether the node is done after `sums` sums, with this base."""
-        enough = self.generations is not None and base.generation >= self.generations
-        return enough or (self.report_every is None and sums >= self.rounds)
+    def over(self, base: Base) -> bool:
+        """Returns whether the run is over with this base."""
+        return base.generation >= self.sums
 
-    def round(self, sums: int, base: Base) -> int:
-        """Returns the last round that ended, after `sums` sums, with this base."""
-        if self.report_every is None:
-            return sums
-        return self.rounds if self.over(sums, base) else base.generation // self.report_every
+    def round(self, base: Base) -> int:
+        """Returns the last round that ended with this base, by the sums that led there."""
+        return self.round_after(base.generation)
 
-    def peers_round(self, theirs: int, sums: int, base: Base) -> int:
-        """Returns the last round of a peer that has announced `theirs` sums, when this node has had `sums`.
-
-        A peer announces sums, not steps. Those that failed are taken to have failed for both.
-        """
-        if self.report_every is None:
-            return theirs
-        step = base.generation + theirs - sums
-        return max(0, min(self.rounds, step // self.report_every))
+    def round_after(self, sums: int) -> int:
+        """Returns the last round that ended after so many sums; of a node that claims too many, the last."""
+        return self.rounds if sums >= self.sums else sums // (self.report_every or 1)

@@ -89,7 +89,7 @@ class Inspector:
         status = self.node.status
         return Snapshot(
             task=self.plan.task,
-            round=self.plan.round(self.node.round, self.state.base),
+            round=self.plan.round(self.state.base),
             rounds=self.plan.rounds,
             phase=status.phase,
             waiting_for=self.called(status.waiting_for),

@@ -84,7 +84,7 @@ class Steps:
         self._round = 0
         """The round of the last offer."""
 
-    def prepare(self, number: int, stop: threading.Event) -> Training:
+    def prepare(self, own: int, stop: threading.Event) -> Training:
         """Computes the words of the next step, if the privacy budget allows its charge."""
         self._waiting = None
         state, metric = self._state, self._metric

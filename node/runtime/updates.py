@@ -50,7 +50,7 @@ class Updates:
         self.receipt = NOTHING
         """What the last offer costs, and the mechanism's memory after it."""
 
-    def prepare(self, number: int, stop: threading.Event) -> Training:
+    def prepare(self, own: int, stop: threading.Event) -> Training:
         """Trains, and stores the progress as `fresh`, if the privacy budget allows it."""
         state = self._state
         waiting = self._learner.once and state.fresh is not None
@@ -58,7 +58,7 @@ class Updates:
             offered = state.fresh is not None and can_offer(self._mechanism, state.ledger, state.pending)
             return Training(None, 0.0, offered)
         working = state.working
-        trained = self._learner.train(working, number, stop)
+        trained = self._learner.train(working, state.base.generation + 1, stop, own)
         fresh = np.subtract(trained.vector, working, out=working)
         if state.fresh is not None:
             fresh += state.fresh

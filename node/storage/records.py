@@ -68,6 +68,7 @@ class Ending:
     """
 
     round: int
+    """The node's own count of its rounds, with others or alone."""
     outcome: str
     reason: str | None
     participants: int
@@ -88,6 +89,8 @@ class Ending:
     """The sums of the round so far that failed."""
     swarm: SwarmFigure | None = None
     """The metric of all members' rows, if the sum had one."""
+    alone: int = 0
+    """This node's rounds alone in a row, this one included; 0 if a base came in it."""
 
     def after(self, earlier: Ending) -> Ending:
         """Returns this ending with what the sums of the same round before it cost."""

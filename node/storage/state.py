@@ -227,7 +227,9 @@ class State:
             )
 
     def _load(self, initial: Floats) -> None:
-        self.round = int(self._number("round"))
+        charged = self._database.rows("select max(round) from ledger")[0][0]
+        self.round = max(self._number("round"), charged if isinstance(charged, int) else 0)
+        """The last round of this node's own: it has ended, or the process did once its offer was spent."""
         self.epoch = int(self._number("epoch"))
         """The epoch of this start once `begin_epoch` was called: higher than that of every earlier start."""
         self.base = base_in(self._blob("base"))

@@ -73,7 +73,9 @@ class StepTrainer(Trainer):
         """Returns the first base: the model's parameters, and nothing learned yet."""
         return self._optimizer.initial(super().vector())
 
-    def train(self, working: Vector, round_number: int, stop: threading.Event) -> Trained:
+    def train(
+        self, working: Vector, round_number: int, stop: threading.Event, own: int | None = None
+    ) -> Trained:
         """Raises UserError: a node with shared noise does not train alone."""
         raise UserError("steps with shared noise are taken by all members together")
 

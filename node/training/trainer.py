@@ -92,8 +92,14 @@ class Learner(Protocol):
     def vector(self) -> Vector:
         """Returns the common initial vector (d,)."""
 
-    def train(self, working: Vector, round_number: int, stop: threading.Event) -> Trained:
-        """Returns the next working vector (d,); raises Interrupted soon after `stop`, or a UserError."""
+    def train(
+        self, working: Vector, round_number: int, stop: threading.Event, own: int | None = None
+    ) -> Trained:
+        """Returns the next working vector (d,); raises Interrupted soon after `stop`, or a UserError.
+
+        `round_number` is that of the run, which a schedule follows. `own`: which of this node's own rounds it
+        is, as one round of the run may take several; None: the same.
+        """
 
     def evaluate(self, vector: Vector) -> Evaluation:
         """Evaluates `vector` (d,)."""
@@ -242,11 +248,14 @@ class Trainer:
         named = {"weights": weights, "fixed": fixed}
         return {key: digest_of(self._model, names) for key, names in named.items() if names}
 
-    def train(self, working: Vector, round_number: int, stop: threading.Event) -> Trained:
+    def train(
+        self, working: Vector, round_number: int, stop: threading.Event, own: int | None = None
+    ) -> Trained:
         """Trains `working` (d,) for the section's epochs, with a new optimiser.
 
-        (seed, round_number) determines the order of the rows. Raises Interrupted soon after `stop` is set,
-        Diverged if the result is not finite; the node's own tensors then keep their previous values.
+        (seed, `own` or else `round_number`) determines the order of the rows. Raises Interrupted soon after
+        `stop` is set, Diverged if the result is not finite; the node's own tensors then keep their previous
+        values.
         """
         with self._busy:
             self._load_features()
@@ -254,7 +263,7 @@ class Trainer:
             write_vector(self._model, working, self._section.parameters)
             try:
                 with self._within_memory():
-                    loss = self._run_epochs(round_number, stop)
+                    loss = self._run_epochs(round_number, round_number if own is None else own, stop)
             except NotFinite:
                 loss = math.nan
             except BaseException:
@@ -351,9 +360,9 @@ class Trainer:
         write_vector(self._model, vector, self._section.parameters)
         self._norms.estimate(self._dataset.train_x)
 
-    def _run_epochs(self, round_number: int, stop: threading.Event) -> float:
+    def _run_epochs(self, round_number: int, own: int, stop: threading.Event) -> float:
         """Trains the model in place; returns the mean loss of the last epoch."""
-        rng = np.random.default_rng([*self._seed, round_number])
+        rng = np.random.default_rng([*self._seed, own])
         self._norms.begin_training()
         self._model.zero_grad()
         parameters = [value for value in self._model.parameters() if value.requires_grad]

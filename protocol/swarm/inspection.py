@@ -36,12 +36,12 @@ class Contact(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KnownPeer:
-    """A peer at an endpoint; `key` and `round` (the last it announced) are None if it was never met."""
+    """A peer at an endpoint; `key` and `sums` (those that led to its base) are None if it was never met."""
 
     endpoint: str
     key: Key | None
     contact: Contact
-    round: int | None
+    sums: int | None
     follows: bool
     """Whether it no longer makes offers: its privacy budget is spent."""
     is_tracker: bool
@@ -99,7 +99,7 @@ def _met(
         endpoint=announce.endpoint,
         key=announce.key,
         contact=contact,
-        round=announce.round,
+        sums=announce.base.generation,
         follows=announce.following,
         is_tracker=False,
         why=why,
@@ -121,7 +121,7 @@ def _greeted(endpoint: str, greeting: Greeting, is_tracker: bool) -> KnownPeer:
         endpoint=endpoint,
         key=None,
         contact=contact,
-        round=None,
+        sums=None,
         follows=False,
         is_tracker=is_tracker,
         why=why,

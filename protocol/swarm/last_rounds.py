@@ -1,14 +1,13 @@
 """The end of a node's life: rounds without an offer, the last round, and the time after it.
 
-`SwarmEnd` tells a late node that the last round is over. The last round has ended for all nodes when it has
-ended for one. If too few nodes are left for a group, an offer would wait in vain: the node fetches what the
-others agreed on, and its round fails as the last one.
+A run is over for a node once its base is that of the last sum. `SwarmEnd` tells a late node that this is
+so for others. If too few nodes are left for a group, an offer would wait in vain: the node fetches what the
+others agreed on, and its round fails.
 
 `Follower`: a node whose privacy budget is spent offers nothing and adopts the bases that others make. Such
 a round is the phase `following` of protocol.swarm.phases. Invariants:
 - a node that has begun to follow follows for good, even after a restart, offers nothing and announces it;
-- every round ends, at T_group at the latest;
-- a round that ends with a base has the round number of the nodes that made the base.
+- every round ends, at T_group at the latest.
 
 `Closing`: after its last round a node serves what it holds until the others have it, too. These are the
 phases `closing` and `closed` of protocol.swarm.phases.
@@ -16,13 +15,11 @@ phases `closing` and `closed` of protocol.swarm.phases.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from protocol.actions import Reason
 from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.recovery.fetch import PATIENCE_S
-from protocol.wire.messages import Announce
 
 LINGER_S = 10.0
 
@@ -37,18 +34,33 @@ class SwarmEnd:
 
     @property
     def is_over(self) -> bool:
-        """Whether a peer ended the last round, too few are left for a group, and none has a better base.
+        """Whether this node's run is over, or a peer's is, too few are left, and none has a better base.
 
         Valid only once every reachable peer was heard. One member's statement suffices, even a goodbye: a
         member that a group needs could prevent the group anyway by staying away.
         """
         members, mine, settings = self._discovery.members, self._state, self._settings
-        if not any(settings.is_last(each.announce.round, each.announce.base) for each in members.every):
+        if settings.is_last(mine.base):
+            return True
+        if not any(settings.is_last(each.announce.base) for each in members.every):
             return False
         announces = (members.get(key) for key in members.candidates(mine.round))
-        left = sum(each is not None and not settings.is_last(each.round, each.base) for each in announces)
+        left = sum(each is not None and not settings.is_last(each.base) for each in announces)
         enough = left + (not mine.following) >= self._settings.min_participants
         return not enough and not members.anyone_above(mine.round, mine.base)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether so many members follow for good that the others, silent ones too, are too few for a group.
+
+        Members that were named and not met yet count among the others. A tracker may introduce more at any
+        time.
+        """
+        members, settings = self._discovery.members.every, self._settings
+        follows = sum(member.announce.following for member in members) + self._state.following
+        met = {member.announce.endpoint for member in members}
+        in_all = len(members) + 1 + len(set(settings.seeds) - met - {settings.endpoint})
+        return settings.tracker is None and in_all - follows < settings.min_participants <= in_all
 
     @property
     def is_deserted(self) -> bool:
@@ -72,39 +84,42 @@ class Follower:
         self._members = members
         self._swarm_end = swarm_end
         self._has_base = False
-        """Whether a base was adopted since the last of these rounds ended."""
+        """Whether this node has fetched a base since its last round ended."""
         self.deadline: float | None = None
         """The end of T_group of the running round (Unix s); None between two rounds."""
 
     def begin(self, now: float) -> None:
-        """Begin a round; from the first one on, this node follows.
-
-        A base adopted between two rounds belongs to this round if its makers announce a later round.
-        """
+        """Begin a round; from the first one on, this node follows. A base since the last one ends it."""
         self._state.following = True
-        self._has_base = self._has_base and self._shown_round() > self._state.round
         self.deadline = now + self._settings.group_timeout_s
 
-    def adopted(self) -> None:
-        """This node has adopted another base."""
-        self._has_base = True
+    def adopted(self, is_own: bool) -> None:
+        """This node has another base; `is_own`: it is the result of the round that it has just ended."""
+        self._has_base = not is_own
 
-    def end(self, expecting: bool, now: float) -> int | None:
-        """End the running round if it is over and return its number, else None.
+    def ended(self) -> None:
+        """A round of this node's has ended, with or without an offer."""
+        self._has_base = False
+
+    def end(self, expecting: bool, now: float) -> Reason | None:
+        """End the running round if it is over and return why it did, else None.
 
         `expecting`: a base is being fetched or stored, or not every peer was heard yet.
         """
         if self.deadline is None:
             return None
-        all_follow = self.nobody_offers  # then this node's rounds end at once, one by one
-        is_last = not (expecting or all_follow) and self._swarm_end.is_over
-        nothing_comes = is_last or (all_follow and not expecting)
-        if not (self._has_base or now >= self.deadline or nothing_comes):
+        if self._has_base:
+            reason = Reason.BUDGET_SPENT
+        elif not expecting and (self.nobody_offers or self._swarm_end.is_spent):
+            reason = Reason.ALL_SPENT
+        elif not expecting and self._swarm_end.is_over:
+            reason = Reason.SWARM_FINISHED
+        elif now >= self.deadline:
+            reason = Reason.BUDGET_SPENT
+        else:
             return None
-        self.deadline, self._has_base = None, False
-        ends_by_round = is_last and not self._settings.by_steps
-        least = self._settings.last_round if ends_by_round else self._state.round + 1
-        return max(self._state.round + 1, least, self._shown_round())
+        self.deadline = None
+        return reason
 
     @property
     def nobody_offers(self) -> bool:
@@ -112,18 +127,9 @@ class Follower:
         round = self._state.round
         return bool(self._members.known(round)) and not self._members.offering(round)
 
-    def _shown_round(self) -> int:
-        """The highest round of the live members that offer and have this node's base; 0 without any."""
-        base = self._state.base
-        return max((a.round for a in self._live_offering() if a.base == base), default=0)
-
-    def _live_offering(self) -> Iterable[Announce]:
-        announces = (self._members.get(key) for key in self._members.candidates(self._state.round))
-        return (announce for announce in announces if announce is not None)
-
 
 class Closing:
-    """Waits until the others confirm, that is, announce this node's base and round.
+    """Waits until the others confirm, that is, announce this node's base.
 
     A peer with an open vote in the same session as this node may still finish that session with it.
     """
@@ -148,9 +154,7 @@ class Closing:
     def _confirmed(self, fetching: bool) -> bool:
         if fetching:
             return False
-        base, round = self._state.base, self._state.round
-        live = (self._members.get(key) for key in self._members.live(round))
+        base = self._state.base
+        live = (self._members.get(key) for key in self._members.live(self._state.round))
         bound = {sid for sid, vote in self._state.votes.items() if vote.group is not None}
-        return all(
-            a is None or (a.base == base and a.round >= round and bound.isdisjoint(a.open)) for a in live
-        )
+        return all(a is None or (a.base == base and bound.isdisjoint(a.open)) for a in live)

@@ -21,8 +21,8 @@ FEWEST_ROUNDS = 3
 MOST_ROUNDS = 5
 SILENCE_S = 0.1
 """Shorter silences are the time that messages take."""
-BEHIND_ROUNDS = 2
-"""A peer has fallen behind if its last round is this much lower than this node's."""
+BEHIND_SUMS = 2
+"""A peer has fallen behind if its base has this many sums fewer than this node's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ class Lateness:
         return [(Note.SLOW, f"slow: the last {count} sums waited {mean_s:.1f} s for it")]
 
     def _behind(self, announce: Announce) -> list[tuple[Note, str]]:
-        """A peer without a round is new; where each sum is a step, peers announce no rounds meanwhile."""
-        mine, theirs = self._state.round, announce.round
-        if self._settings.by_steps or not 0 < theirs <= mine - BEHIND_ROUNDS:
+        """A peer without a sum is new; where each sum is a step, peers announce no bases meanwhile."""
+        mine, theirs = self._state.base.generation, announce.base.generation
+        if self._settings.by_steps or not 0 < theirs <= mine - BEHIND_SUMS:
             return []
-        return [(Note.BEHIND, f"fell behind: its last round is {theirs}, this node's {mine}")]
+        return [(Note.BEHIND, f"fell behind: its last sum is {theirs}, this node's {mine}")]

@@ -128,6 +128,8 @@ class Node:
         self._storing = False
         self._result_of: Sid | None = None
         """The session whose result is being stored."""
+        self._completed: Sid | None = None
+        """The last session that this node ended with a result."""
         self.swarm_end = SwarmEnd(settings, state, self._discovery)
         self._follower = Follower(settings, state, self._members, self.swarm_end)
         self._closing = Closing(state, self._members)
@@ -156,7 +158,7 @@ class Node:
 
     @property
     def round(self) -> int:
-        """The last round that ended."""
+        """How many rounds this node has ended, with others or alone."""
         return self._state.round
 
     @property
@@ -243,7 +245,7 @@ class Node:
             actions += self._watch.remind()
         elif self._coordination.expired(now):
             self._course.step(Event.NO_GROUP)
-            actions += self._alone(Reason.GROUP_TIMEOUT, self.round + 1, now)
+            actions += self._alone(Reason.GROUP_TIMEOUT, now)
         if self._discovery.announcing_due(now):
             actions += self._broadcast(now)
         return self._after([*actions, *self._watched(now)], now)
@@ -277,7 +279,7 @@ class Node:
             state.previous, state.base, state.line = state.base, base, self._line
             if was_anchored:
                 state.gone = frozenset()
-            self._follower.adopted()
+            self._follower.adopted(is_own=base.sid == self._completed)
             self._voting.adopted()
             self._patience.adopted(was_anchored, now)
             freed = self._watch.adopted(base, now)
@@ -298,7 +300,7 @@ class Node:
             return []
         self._course.step(Event.OUTDATED)
         self._coordination.give_up()
-        return self._alone(Reason.OUTDATED, self.round + 1, now)
+        return self._alone(Reason.OUTDATED, now)
 
     def close(self, now: float) -> list[Action]:
         """After the last round: serve certificates until all peers confirm this base or LINGER_S is over."""
@@ -581,8 +583,8 @@ class Node:
                 case Completed() if self._machine is not None:
                     self._paces.observe(self._machine.shares_since, self._machine.sums_since, now)
                     self._runs.completed(self._machine)
-                    machine = self._machine
-                    self._end(action.round, now)
+                    machine, self._completed = self._machine, action.sid
+                    self._end(now)
                     self._suspicion.completed(action.contributors)
                     others, cost_s = len(machine.participant.others), now - machine.sums_since
                     self._suspicion.delayed(action.withheld, others, cost_s, now)
@@ -592,7 +594,7 @@ class Node:
                 case Failed():
                     failing = self._machine
                     self._runs.end()
-                    self._end(action.round, now)
+                    self._end(now)
                     self._blame(failing, action, now)
                     self._patience.failed(now)
                     return [
@@ -634,9 +636,9 @@ class Node:
         others, cost_s = len(machine.participant.others), now - machine.shares_since
         self._suspicion.failed(failed.withheld, others, cost_s, now)
 
-    def _end(self, round: int, now: float) -> None:
+    def _end(self, now: float) -> None:
         self._course.step(Event.ENDED)
-        self._count(round)
+        self._count()
         self._suspicion.ended(now)
         self._machine = None
         if self._runs.between is None:
@@ -644,20 +646,20 @@ class Node:
         else:
             self._members.skipped(1)  # nobody announces a step of a run: it makes no peer silent
 
-    def _count(self, round: int) -> None:
-        """Set this node's last round; rounds that it missed make no peer silent."""
-        self._members.skipped(round - self._state.round - 1)
-        self._state.round = round
+    def _count(self) -> None:
+        """Another round of this node's has ended."""
+        self._state.round += 1
         self._lateness.ended()
+        self._follower.ended()
 
-    def _alone(self, reason: Reason, round: int, now: float) -> list[Action]:
+    def _alone(self, reason: Reason, now: float) -> list[Action]:
         """End the round with this node's own update: no group came, or none will."""
-        self._count(round)
+        self._count()
         if reason is Reason.GROUP_TIMEOUT:  # otherwise others made sums meanwhile, and those are counted
             self._suspicion.ended(now)
         self._patience.failed(now)
         self._early.drop()
-        return [Failed(reason, round, (), None), *self._in_the_way(now), *self._broadcast(now)]
+        return [Failed(reason, self.round, (), None), *self._in_the_way(now), *self._broadcast(now)]
 
     def _in_the_way(self, now: float) -> list[Action]:
         """Notify the owner, once, which electors were missing when a round failed."""
@@ -665,25 +667,23 @@ class Node:
         return self._watch.tell()
 
     def _too_late(self, now: float) -> list[Action]:
-        """Drop an offer that finds no group because the others have ended the last round."""
-        if self._seeker.offer is None or not self.swarm_end.is_over:
+        """Drop an offer that finds no group because the run is over, or because no sum can come any more."""
+        ends = self.swarm_end
+        if self._seeker.offer is None or not (ends.is_over or ends.is_spent):
             return []
         self._course.step(Event.TOO_LATE)
         self._coordination.give_up()
-        round = self.round + 1 if self._settings.by_steps else max(self.round, self._settings.last_round)
-        return self._alone(Reason.SWARM_FINISHED, round, now)
+        return self._alone(Reason.SWARM_FINISHED if ends.is_over else Reason.ALL_SPENT, now)
 
     def _followed(self, now: float) -> list[Action]:
         """End a round without an offer, if it is over, and announce the new state."""
         expecting = self._storing or self._catch_up.expecting or self._discovery.joining
-        round = self._follower.end(expecting, now)
-        if round is None:
+        reason = self._follower.end(expecting, now)
+        if reason is None:
             return []
         self._course.step(Event.FOLLOWED)
-        self._count(round)
-        ends = self._settings.by_steps and self._follower.nobody_offers  # else steps would fail for ever
-        reason = Reason.SWARM_FINISHED if ends else Reason.BUDGET_SPENT
-        return [Failed(reason, round, (), None), *self._broadcast(now)]
+        self._count()
+        return [Failed(reason, self.round, (), None), *self._broadcast(now)]
 
     def _ban(self, key: Key) -> None:
         self._state.banned.add(key)

@@ -27,8 +27,7 @@ class Settings:
     `parameters` is the canonical text that all members share; `dimension` is the length of a base;
     `masked` is None if large groups, too, use `shares`; `seeds` are the endpoints to greet; `tracker` is the
     endpoint that introduces the peers, or None if the peers coordinate themselves; `allow` is None if anyone
-    may join; `instance` is 16 random bytes, new at each start; `last_round` is the last round that this node
-    takes part in.
+    may join; `instance` is 16 random bytes, new at each start; `sums` is how many agreed sums the run has.
     """
 
     key: NodeKey
@@ -47,9 +46,9 @@ class Settings:
     shares_timeout_s: float
     sums_timeout_s: float
     instance: bytes
-    last_round: int
-    last_generation: int | None = None
-    """Where each sum is one step of the model: the generation of the last base. None: sums are of updates."""
+    sums: int
+    by_steps: bool = False
+    """Whether each sum is one step from the base for which its offers were made; else sums are of updates."""
     run_steps: int = 1
     """The most steps that a group takes at once: those of a round, where each sum is one step."""
     offered: int | None = None
@@ -72,16 +71,9 @@ class Settings:
         """The length of offers and of sums."""
         return self.dimension if self.offered is None else self.offered
 
-    def is_last(self, round: int, base: Base) -> bool:
-        """Whether a node that ended this round with this base has ended its last one."""
-        if self.last_generation is not None:
-            return base.generation >= self.last_generation
-        return round >= self.last_round
-
-    @property
-    def by_steps(self) -> bool:
-        """Whether each sum is one step from the base for which its offers were made."""
-        return self.last_generation is not None
+    def is_last(self, base: Base) -> bool:
+        """Whether the run is over with this base: as many sums as it has led there."""
+        return base.generation >= self.sums
 
     @cached_property
     def parameters_hash(self) -> bytes:
@@ -95,9 +87,12 @@ class Settings:
 
 @dataclass
 class NodeState:
-    """A node's last round, its base and the base before, and the keys that it banned.
+    """A node's base and the base before, how many rounds it has ended, and the keys that it banned.
 
     All parts of a node read it; one class writes each field (tests/unit/protocol/test_state_owners.py).
+
+    `round`: how many rounds it has ended, with others or alone. It is this node's own count: nobody else's
+    message changes it, and no other node compares it with anything but an earlier value of it.
 
     `line`: the line of its base. `votes`: its open votes. `gone`: the electors of this anchor that its owner
     declares gone for good. `run`: the run of steps that it is in, by the sid of its first step.

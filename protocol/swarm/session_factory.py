@@ -16,12 +16,21 @@ from protocol.aggregation.session_machine import SessionMachine
 from protocol.aggregation.size_limits import fits_additive, fits_masked, most_additive, most_masked
 from protocol.crypto.sealing import Ephemeral
 from protocol.quorum.electorate import Ballot
-from protocol.swarm.meeting.group_seeker import group_round
 from protocol.swarm.node_state import Settings
 from protocol.wire.limits import MAX_RUN
-from protocol.wire.messages import Announce, Group, Key
+from protocol.wire.messages import Announce, Group, Key, Ready
 
 Farewell = Callable[[Key, float], list[Action]]
+
+
+def round_in(group: Group, key: Key) -> int:
+    """Which round of a member's own a group's step is: the next after its READY's, and one for each step."""
+    return round_of(next(ready for ready in group.readys if ready.key == key), group)
+
+
+def round_of(ready: Ready, group: Group) -> int:
+    """`round_in` for the member that made this READY."""
+    return ready.announce.round + 1 + group.step
 
 
 def machine_for(
@@ -32,7 +41,7 @@ def machine_for(
     shares_only = masked is None or members < LEAST_MEMBERS
     participant = Participant(
         group=group,
-        round=group_round(group),
+        round=round_in(group, settings.key.public),
         key=settings.key,
         ephemeral=ephemeral,
         dimension=settings.summed,
@@ -95,7 +104,7 @@ def has_left_run(participant: Participant, announce: Announce) -> bool:
     ready, group = participant.ready_of(announce.key), participant.group
     if ready is None or announce.order <= ready.announce.order or announce.run == participant.run_sid:
         return False
-    return announce.base.generation > group.first_base.generation or announce.round >= group_round(group.run)
+    return announce.base.generation > group.first_base.generation or announce.round > ready.announce.round
 
 
 def farewell(machine: SessionMachine, announce: Announce, is_ready: bool) -> Farewell | None:
@@ -115,8 +124,9 @@ def farewell(machine: SessionMachine, announce: Announce, is_ready: bool) -> Far
     if announce.run == participant.run_sid and not began_anew:
         return None  # it says so itself: it is still in this run
     has_left = participant.group.step > 0 and has_left_run(participant, announce)
-    is_over = is_ready or announce.round >= participant.round
+    has_ended = announce.round >= round_of(ready, participant.group)
+    is_over = is_ready or has_ended
     if not (began_anew or has_left or (is_over and announce.base == participant.group.base)):
         return None
-    fell_back = (has_left or announce.round >= participant.round) and not began_anew
+    fell_back = (has_left or has_ended) and not began_anew
     return machine.gave_up if fell_back else machine.unreachable

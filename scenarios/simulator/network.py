@@ -232,8 +232,8 @@ class Network:
         return frozenset(peer.key.public for peer in self.peers if peer.alive)
 
     def finishers(self) -> list[SimulatedPeer]:
-        """The peers that have completed their last round."""
-        return [peer for peer in self.peers if peer.done]
+        """The peers that have ended, but for those that gave up for want of others."""
+        return [peer for peer in self.peers if peer.done and not peer.gave_up]
 
     def digests(self) -> set[bytes]:
         """The digests of the finishers' bases."""

@@ -24,6 +24,7 @@ from protocol.actions import (
     Keep,
     OpenVote,
     RaiseEpoch,
+    Reason,
     Send,
     Serve,
     Spend,
@@ -88,6 +89,12 @@ class SimulatedPeer(Host):
         self._offered: tuple[int, ...] = ()
         self._progress_at = 0.0
         self._follows_from = dict(network.plan.follows).get(index, math.inf)
+        self._alone_after = 0
+        """Its round in which it took its base, or the last one before this start."""
+        self._ended_by: str | None = None
+        """Why its last round ended alone."""
+        self.gave_up = False
+        """Whether it ended for want of others, before its run was over."""
 
     @property
     def machine(self) -> Machine:
@@ -112,6 +119,7 @@ class SimulatedPeer(Host):
         past = {sid: Past(group, base, {}) for sid, (group, base, _) in self.disk.certificates.items()}
         self.node = Node(self._settings(), state, past, self.network.random.randbytes(32))
         self._state = state
+        self._alone_after, self._ended_by = self.node.round, None
         for leave in self.network.plan.leaves:
             if leave.peer == self.index and leave.at_s > self.network.elapsed_s:
                 self.network.after(leave.at_s - self.network.elapsed_s, self, partial(self._leave, leave))
@@ -138,7 +146,7 @@ class SimulatedPeer(Host):
             shares_timeout_s=plan.timeouts.shares_s,
             sums_timeout_s=plan.timeouts.sums_s,
             instance=self.network.random.randbytes(16),
-            last_round=plan.rounds,
+            sums=plan.rounds,
             run_steps=plan.run_steps,
             offered=plan.dimension + plan.slots,
             electorate=None if tracker else self._named(),
@@ -159,12 +167,21 @@ class SimulatedPeer(Host):
         """Train for some time, then offer or follow; after the last round, close."""
         if not self.alive:
             return
-        if self.node.round >= self.network.plan.rounds:
+        if self._is_over():
             self.carry_out(self.node.close(self.network.now))
             return
         is_spent = self.node.round + 1 >= self._follows_from or self._state.following
         then = self._follow if is_spent else self._offer
         self.network.after(self.network.random.uniform(*self.network.plan.train_s), self, then)
+
+    def _is_over(self) -> bool:
+        """Whether the run is over, or this peer gives up as a real node does (node.runtime.ending)."""
+        plan = self.network.plan
+        if self.base.generation >= plan.rounds or self._ended_by is Reason.ALL_SPENT:
+            return True
+        is_alone = self.node.round - self._alone_after >= (plan.tries or plan.rounds)
+        self.gave_up = is_alone or self._ended_by is Reason.SWARM_FINISHED
+        return self.gave_up
 
     def _follow(self) -> None:
         self.network.rules.followed(self.index)
@@ -173,6 +190,9 @@ class SimulatedPeer(Host):
         self.carry_out(actions)
 
     def _offer(self) -> None:
+        if self._is_over():
+            self._train()
+            return
         if not (self.network.plan.reuse_offers and self.disk.fresh):
             self.disk.fresh += (self.disk.learned,)
             self.disk.learned += 1
@@ -256,21 +276,23 @@ class SimulatedPeer(Host):
         base = Base(before.generation + 1, digest, len(action.contributors), action.sid, line.anchor)
         self.disk.certificates[action.sid] = (action.group, before, action.certificate)
         self.network.rules.parents[base] = before
-        self._take_base(base, vector, line)
+        self._take_base(base, vector, line, isinstance(action, Healed))
 
-    def _take_base(self, base: Base, vector: Floats, line: Line) -> None:
+    def _take_base(self, base: Base, vector: Floats, line: Line, is_fetched: bool = True) -> None:
         self.disk.bases[base.digest] = vector
         self.disk.lines[base.digest] = line
         self.disk.votes = {sid: vote for sid, vote in self.disk.votes.items() if vote.anchor >= base.anchor}
         self.disk.spent = ()
         self.network.rules.stored(self.index, base, self.base)
         actions = self.node.adopted(base, self.network.now)
+        self._alone_after = self.node.round + is_fetched
         self._save()
         self.carry_out(actions)
 
     def _end_round(self, round: int, sid: Sid | None, reason: str | None) -> None:
         now = self.network.now
         self._save()
+        self._ended_by = reason
         self.network.rules.ended(Outcome(self.index, round, sid, reason, now))
         self.network.rules.waited(self.index, now - self._progress_at, round)
         self._progress_at = now

@@ -34,7 +34,7 @@ class Chaos:
 
     def _has_begun(self, number: int) -> bool:
         return any(
-            node.is_up and node.records and node.records[-1].round >= number for node in self._box.nodes
+            node.is_up and node.records and node.records[-1].round > number for node in self._box.nodes
         )
 
     def _kill(self, some: int) -> int:

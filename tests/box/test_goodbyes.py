@@ -32,7 +32,8 @@ def test_a_node_that_diverges_tells_the_others_why_it_leaves(make_box):
     box = make_box(3, 3, SOON, rows=huge_third)
     box.start_all()
     box.run_to_the_end()
-    assert [node.status for node in box.nodes] == [0, 0, 1]
+    assert [node.status for node in box.nodes] == [1, 1, 1]
+    assert box.nodes[0].lines[-1].startswith("error: 3 rounds alone in a row, after round 0 of 3")
     assert box.nodes[2].lines[-1].startswith("error: training diverged in round 1")
     why = "has left: its training diverged, to a loss or an update that is not finite"
     for number in (0, 1):

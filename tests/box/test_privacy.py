@@ -26,7 +26,7 @@ from tests.box.moments import Moment, dies
 from tests.run_folders import fact
 
 ROUNDS, BUDGET, DELTA = 4, 8.0, 1e-5
-SPENT = "budget-spent"
+SPENT, ALL_SPENT = "budget-spent", "all-spent"
 OWN = "tests.own_mechanisms:Counting"
 RAW = ("privacy.window_source=raw", "privacy.public_radius=true")
 
@@ -136,7 +136,7 @@ def test_a_mechanism_of_ones_own_is_charged_by_its_own_events_and_stopped_by_its
         privacy = node.summary["privacy"]
         assert (privacy["unit"], privacy["mechanism"]) == ("one ward", "counting")
         assert json.loads(fact(node.folder, "memory")) == [[2.0]]
-        assert [line["reason"] for line in node.history] == [None, None, SPENT, SPENT]
+        assert [line["reason"] for line in node.history] == [None, None, ALL_SPENT]
 
 
 def test_without_privacy_nothing_is_charged(make_box) -> None:
@@ -230,8 +230,11 @@ def test_an_offer_that_a_death_prevented_costs_nothing(
     assert len(death.pending) == (1 if mechanism == "dp-sgd" else 0)
     assert death.after[:1] == death.before
     after = [(charge.round, len(charge.events)) for charge in death.after]
-    assert after == [(1, 1), (3, 2 if mechanism == "dp-sgd" else 1), (4, 1), (5, 1)]
-    assert [participants(box, number) for number in range(VICTIM)] == [[MEMBERS, 0, *[MEMBERS] * 3]] * VICTIM
+    assert after == [(1, 1), (2, 2 if mechanism == "dp-sgd" else 1), (3, 1), (4, 1)]
+    assert [participants(box, number) for number in range(VICTIM)] == [
+        [MEMBERS, 0, *[MEMBERS] * 3, 0]
+    ] * VICTIM
+    assert {node.history[-1]["reason"] for node in box.nodes} == {ALL_SPENT}, "the others spent a sum in vain"
 
 
 def test_what_is_remembered_outlives_a_base_that_was_fetched(make_box) -> None:
@@ -259,16 +262,16 @@ def test_what_is_remembered_outlives_a_base_that_was_fetched(make_box) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["dp-sgd", "ldp"])
-def test_rounds_beyond_the_budget_are_followed(make_box, mechanism: str) -> None:
+def test_rounds_beyond_the_budget_end_the_run_for_all(make_box, mechanism: str) -> None:
     """--rounds goes two rounds beyond train.rounds, when no node has any budget left."""
     box = make_box(3, ROUNDS, *private(mechanism, ROUNDS - 2))
     box.start_all()
     to_one_model(box)
     for node in box.nodes:
         end, lines = node.summary, node.history
-        assert (end["rounds"], end["aggregated"], end["fallbacks"], end["finished"]) == (ROUNDS, 2, 2, True)
-        assert [line["reason"] for line in lines] == [None, None, SPENT, SPENT]
-        assert [line["train_loss"] is None for line in lines] == [False, False, True, True]
+        assert (end["rounds"], end["aggregated"], end["fallbacks"], end["finished"]) == (2, 2, 1, True)
+        assert [line["reason"] for line in lines] == [None, None, ALL_SPENT]
+        assert [line["train_loss"] is None for line in lines] == [False, False, True]
         assert [charge.round for charge in sound(node.folder, BUDGET, DELTA)] == [1, 2]
         assert len({line["epsilon"] for line in lines[1:]}) == 1
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from protocol.crypto.node_key import NodeKey
 from tests.e2e.processes import Nursery, Process, free_endpoint
 from tests.e2e.swarm import SMALL, settings, status, wait_status, write_key
-from tests.run_folders import history
+from tests.run_folders import history, summary
 
 SEED_A, SEED_B = sorted((bytes([1]) * 32, bytes([2]) * 32), key=lambda seed: NodeKey(seed).public)
 KEY_A, KEY_B = (NodeKey(seed).public.hex() for seed in (SEED_A, SEED_B))
@@ -116,7 +116,7 @@ def test_whoever_can_not_join_is_told_why_in_one_line_and_the_other_goes_on(
 
 
 def test_peers_and_trackers_that_can_not_be_reached_or_refuse_a_key(nursery: Nursery, tmp_path: Path) -> None:
-    """One line for each once the time to join is over; the nodes train on alone and end well."""
+    """One line for each once the time to join is over; the nodes train on alone and say so last."""
     mine, other, another, gone, there = (free_endpoint() for _ in range(5))
     (tmp_path / "list").write_text(KEY_A + "\n")
     nursery.tracker("--listen", there, "--allow", str(tmp_path / "list")).line("at http://")
@@ -134,8 +134,9 @@ def test_peers_and_trackers_that_can_not_be_reached_or_refuse_a_key(nursery: Nur
     assert "allow-list" in line
     assert [path.name for path in (tmp_path / "refusing").iterdir()] == ["node.key"]
     for name, lost in (("peers", (other, another)), ("tracker", (gone,))):
-        end = nodes[name].ends_well()
-        assert (end["aggregated"], end["fallbacks"], end["finished"], end["offers"]) == (0, 2, True, 0)
+        assert nodes[name].fails(1).startswith("error: 2 rounds alone in a row, after round 0 of 2")
+        end = summary(tmp_path / name)
+        assert (end["aggregated"], end["fallbacks"], end["finished"], end["offers"]) == (0, 2, False, 0)
         assert {line["reason"] for line in history(tmp_path / name)} == {"group-timeout"}
         told = [event["text"] for event in nodes[name].events("notice")]
         waits = [text for text in told if text.startswith("waiting for ")]

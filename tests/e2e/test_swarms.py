@@ -49,10 +49,10 @@ def test_a_terminal_shows_the_live_view(nursery: Nursery, tmp_path: Path) -> Non
         master=master,
         slave=slave,
     )
-    assert node.status() == 0, node.told()
+    assert node.status() == 1, node.told()
     node.out.join()
     shown = "\n".join(node.out.all())
     assert "\x1b[" in shown
-    for text in ("looking for a group", "at most", "round", "own: group-timeout", "finished after round 1"):
+    for text in ("looking for a group", "at most", "round", "own: group-timeout", "stopped after round 0"):
         assert text in shown, shown
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["fallbacks"] == 1

@@ -108,7 +108,7 @@ def is_stuck(network: Network) -> bool:
 
     Only peers that ended count, and their last rounds after the last start and the last partition.
     """
-    ended = network.finishers()
+    ended = [peer for peer in network.peers if peer.done]
     if not ended:
         return False
     newest = max((peer.base for peer in ended), key=lambda base: base.rank)

@@ -202,9 +202,3 @@ def test_who_comes_back_when_the_partition_ends_ends_with_the_others():
     network = checked(churn_plan(11, Trouble.MIXED), 11)
     (base,) = {peer.base for peer in network.peers if peer.done}
     assert base.generation >= 4
-
-
-def test_who_just_came_back_does_not_keep_the_willing_from_a_weak_group():
-    """Crash plan 136: three had waited for seven rounds, and two more with them for fewer."""
-    network = checked(churn_plan(136, Trouble.CRASH), 136)
-    assert [len(members) for members in network.rules.groups.values()] == [3]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from protocol.actions import Reason
 from protocol.wire.messages import Group, Hello, Ready
 from scenarios.simulator.network import Network
 from scenarios.simulator.peer import SimulatedPeer
@@ -84,7 +85,7 @@ def test_when_all_follow_nobody_waits_and_all_end_alike(tracker):
     follows = tuple((peer, 3) for peer in range(4))
     network = run(Plan(4, 6, tracker=tracker, follows=follows), seed=1)
 
-    assert all(reasons(network, peer) == [None, None, *[SPENT] * 4] for peer in range(4))
+    assert all(reasons(network, peer) == [None, None, Reason.ALL_SPENT] for peer in range(4))
     assert network.rules.longest_wait_s < AT_MOST_S
     assert {peer.base.generation for peer in network.finishers()} == {2}
     assert len(network.digests()) == 1

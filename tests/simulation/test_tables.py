@@ -39,7 +39,7 @@ def of_nodes() -> None:
 
 
 def a_newer_base_comes_while_a_step_waits() -> None:
-    one = test_node.node(test_node.ONE, last_generation=9)
+    one = test_node.node(test_node.ONE, sums=9, by_steps=True)
     one.offer(parts.vector(1), bytes(32), parts.NOW)
     one.adopted(parts.base_of(parts.vector(7), 1), parts.NOW)
 

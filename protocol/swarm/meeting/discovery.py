@@ -426,7 +426,7 @@ class Discovery:
         if self._settings.tracker and self.tracker_key is None:
             return False
         live = [self.members.get(key) for key in self.members.live(self._state.round)]
-        under_way = any(announce is not None and announce.round > 0 for announce in live)
+        under_way = any(announce is not None and announce.base.generation > 0 for announce in live)
         if under_way and len(live) + 1 >= self._settings.min_participants:
             return True
         resolved = all(greeting.answered or greeting.refused for greeting in self._greetings.values())

@@ -377,8 +377,3 @@ def check_step(group: Group) -> None:
         is_later = base.is_strong and group.step > 0 and base.members == len(group.readys)
         if not is_later or any(ready.announce.open for ready in group.readys):
             raise RemoteProtocolError("a later step of a run on a base that its members did not make")
-
-
-def group_round(group: Group) -> int:
-    """The round of a group's step: 1 + the highest of its members' last rounds + the steps before it."""
-    return 1 + max(ready.announce.round for ready in group.readys) + group.step

@@ -16,11 +16,10 @@ from __future__ import annotations
 
 from protocol.actions import Action, OpenVote, Unbind, Vote
 from protocol.quorum.electorate import Ballot, strong_ballot
-from protocol.swarm.meeting.group_seeker import group_round
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.node_state import NodeState, Settings
-from protocol.swarm.session_factory import threshold
+from protocol.swarm.session_factory import round_of, threshold
 from protocol.wire.ids import RESIGNED
 from protocol.wire.messages import Group, Ready, Sid
 
@@ -74,8 +73,8 @@ class Voting:
         group = vote.group
         if group is None:
             return False
-        gone, round = self._patience.gone(now), group_round(group)
-        inside = [ready.key for ready in group.readys if not self._is_out(ready, vote, round)]
+        gone = self._patience.gone(now)
+        inside = [ready.key for ready in group.readys if not self._is_out(ready, vote, group)]
         if not gone and len(inside) == len(group.readys):
             return False  # all members may still release
         ballot = self.ballot(group)
@@ -84,7 +83,7 @@ class Voting:
         can = [key for key in inside if ballot.voters.get(key) not in gone]
         return len(can) < threshold(group, self._settings) or not ballot.is_quorum(can)
 
-    def _is_out(self, ready: Ready, vote: OpenVote, round: int) -> bool:
+    def _is_out(self, ready: Ready, vote: OpenVote, group: Group) -> bool:
         """Whether this member has left the session without a release; after one, it would show an open vote.
 
         A member with a base of a higher anchor no longer shows the vote, and may have this session's result.
@@ -92,5 +91,5 @@ class Voting:
         later = self._members.get(ready.key)
         if later is None or later.order <= ready.announce.order or later.base.anchor > vote.anchor:
             return False
-        has_left = later.instance != ready.announce.instance or later.round >= round
+        has_left = later.instance != ready.announce.instance or later.round >= round_of(ready, group)
         return has_left and vote.sid not in later.open

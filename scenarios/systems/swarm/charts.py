@@ -20,7 +20,8 @@ REASONS = {"group-timeout": "no group", "shares-timeout": "shares missing", "sum
            "contributors-differ": "over other members", "joins-timeout": "joins missing",
            "masks-timeout": "more silent than tolerated", "caught": "a liar, banned",
            "wrong-count": "a wrong masked vector", "wrong-weights": "a wrong weight",
-           "budget-spent": "privacy budget spent", "swarm-finished": "too late",
+           "budget-spent": "privacy budget spent", "all-spent": "all budgets spent",
+           "swarm-finished": "too late",
            "outdated": "a newer model came"}  # fmt: skip
 BASE_RATE = "the best constant answer"
 MAIN, POOLED, FAINT = "var(--series-1)", "var(--series-2)", "var(--faint)"

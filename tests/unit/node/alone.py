@@ -64,15 +64,18 @@ class Alone:
             bytes(32),
         )
         steps = options.task.step_plan
+        rounds = 5 if steps is None else 2
+        sums = rounds if steps is None else self.prepared.sums
         plan = Plan(
-            rounds=5 if steps is None else 2,
+            rounds=rounds,
+            sums=sums,
+            tries=sums,
             task="digits",
             key=key.public.hex(),
             accuracy_of="test",
             parameters=self.prepared.parameters,
             aggregation=options.task.aggregation,
             expected=3,
-            generations=self.prepared.generations,
             report_every=None if steps is None else steps.report_every,
         )
         self.folder, self.said = folder, io.StringIO()
@@ -124,7 +127,7 @@ def voted(node, number, goes_on=True):
 
 async def step(node, number):
     """Offers, spends, and takes the sum of this node's words and two like them; returns the words."""
-    node.peer._number = node.peer._plan.round(number - 1, node.state.base) + 1
+    node.peer._number = node.peer._plan.round(node.state.base) + 1
     node.peer._training = node.peer._train(number)
     assert node.peer._training.offered
     offer = node.peer._contribution.offer()

@@ -58,7 +58,7 @@ def end(node):
     else:
         session._seeker.give_up()
     session._course.step(Event.GROUP)
-    session._end(1, 0.0)
+    session._end(0.0)
 
 
 async def turns(count):
@@ -82,8 +82,9 @@ def lines(node):
 def agrees(node, summary):
     """Checks that state, history, models and summary agree on the rounds and the base."""
     state, told = node.state, lines(node)
-    assert [line["round"] for line in told] == list(range(1, state.round + 1))
-    assert (summary.rounds, summary.aggregated + summary.fallbacks) == (state.round, len(told))
+    assert [line["own"] for line in told] == list(range(1, state.round + 1))
+    assert (summary.rounds, summary.aggregated + summary.fallbacks) == (state.base.generation, len(told))
+    assert summary.aggregated == state.base.generation
     assert summary.base_digest == state.base.digest.hex()
     assert not told or told[-1]["base_digest"] == summary.base_digest
     model = load_file(node.folder / "model.safetensors")

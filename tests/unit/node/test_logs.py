@@ -158,7 +158,8 @@ FIELDS = {
     "sums": {"text", *SUMS.facts},
     "training": {"round"},
     "round": {
-        *("round", "rounds", "outcome", "reason", "participants", "missing", "accuracy", "accuracy_of"),
+        *("round", "rounds", "own", "alone", "outcome", "reason", "participants", "missing"),
+        *("accuracy", "accuracy_of"),
         *("metric", "value", "baseline"),
         *("epsilon", "delta", "bytes_sent", "bytes_received", "train_s", "aggregate_s", "clipped"),
         *("rolled_back", "without", "base_digest"),

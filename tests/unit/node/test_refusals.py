@@ -17,6 +17,7 @@ from node.errors import UserError, database_advice, refusal
 from node.logs import NO_LOG, complain
 from node.net.listening import listen
 from node.options import parse_arguments
+from node.runtime.ending import Alone
 from node.storage.database import Database, create_database
 from node.storage.folder_lock import Lock
 from node.tracker import __main__ as tracker
@@ -44,13 +45,14 @@ def node(folder, *more):
 
 def lived(folder):
     """Makes a node's folder after one round of its own."""
-    assert run(parse_arguments(node(folder, *QUICK))) == 0
+    with pytest.raises(Alone):
+        run(parse_arguments(node(folder, *QUICK)))
     return folder
 
 
 def again(folder):
-    """Starts the same node for one more round, as from a shell."""
-    return lambda: main(node(folder, *QUICK[:-1], "2"))
+    """Starts the same node for one more round of its own, as from a shell."""
+    return lambda: main(node(folder, *QUICK))
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
@@ -124,12 +126,14 @@ def test_an_out_that_can_not_be_is_named(tmp_path, capsys, name, why):
     assert line == f"error: --out {tmp_path / name} cannot be used: {why}"
 
 
-def test_a_damaged_history_loses_its_damaged_lines_alone(tmp_path):
+def test_a_damaged_history_loses_its_damaged_lines_alone(tmp_path, capsys):
     out = lived(tmp_path / "a")
     whole = (out / "history.jsonl").read_bytes()
     (out / "history.jsonl").write_bytes(b"\xff\xfe\x00garbage\n" + whole)
-    assert again(out)() == 0
-    assert (out / "history.jsonl").read_bytes().startswith(b"\xff\xfe\x00garbage\n" + whole)
+    assert "1 round alone" in told(capsys, 1, again(out))
+    damaged = b"\xff\xfe\x00garbage\n" + whole
+    assert (out / "history.jsonl").read_bytes().startswith(damaged)
+    assert len((out / "history.jsonl").read_bytes().splitlines()) == len(damaged.splitlines()) + 1
 
 
 def test_a_folder_in_the_place_of_a_file_is_named(tmp_path, capsys):

@@ -15,9 +15,7 @@ from node.app import prepare
 from node.errors import ConfigError
 from node.init import __main__ as init
 from node.options import parse_arguments
-from node.runtime.plan import Plan
 from node.task.parameters import describe_difference
-from protocol.wire.messages import NO_SID, Base
 from tests.own_data import told, ward
 
 PEERS = ("--peers", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
@@ -66,13 +64,9 @@ def test_an_update_is_the_sums_beside_what_was_there_with_noise_anew_for_every_t
     assert not np.array_equal(one, other)
 
 
-def test_it_is_over_with_the_first_base_that_is_agreed_on():
-    section = parse_arguments(PEERS).task.aggregation
-    plan = Plan(10, "t", "k", "agreement", "{}", section, 3, 1)
-    first, agreed = Base(0, bytes(32), 0, NO_SID), Base(1, bytes(32), 3, NO_SID)
-    assert [plan.over(3, first), plan.over(1, agreed), plan.over(10, first)] == [False, True, True]
-    without = Plan(10, "t", "k", "test", "{}", section, 3, None)
-    assert [without.over(3, agreed), without.over(10, agreed)] == [False, True]
+def test_it_is_over_with_the_first_base_that_is_agreed_on(owner):
+    prepared = prepare_agreement(options("--rounds", "7"))
+    assert (prepared.sums, prepared.tries) == (1, 7), "so many rounds without an agreement end it"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +93,7 @@ def test_budget_noise_and_bound_are_those_of_the_share(owner):
     private = prepare_agreement(options("--set", "privacy.epsilon=4", "--set", "agreement.share=0.25"))
     assert private.mechanism.guarantee.epsilon == 1.0
     assert private.bound >= private.mechanism.bound > 1
-    assert private.generations == 1
+    assert (private.sums, private.rounds) == (1, 1)
     plain = prepare_agreement(options("--set", "privacy.mechanism=none"))
     assert plain.bound == 1.0
     assert plain.mechanism.guarantee is None

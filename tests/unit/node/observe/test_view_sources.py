@@ -16,7 +16,7 @@ from protocol.actions import Due, Spend, Withheld
 from protocol.swarm.meeting.tracker import Tracker
 from protocol.wire.messages import Hello
 from protocol.wire.signing import parameters_hash
-from tests.parts import COUNTER, PARAMETERS, announce, endpoint, heard, members, ready, stranger
+from tests.parts import COUNTER, PARAMETERS, announce, base, endpoint, heard, members, ready, stranger
 
 KEYS = members(4)
 TRACKER = stranger()
@@ -38,7 +38,7 @@ async def test_who_is_here_is_seen_with_what_each_is_doing(seen):
     view = await source.view()
     assert (view.swarms, view.peers, view.remarks, view.ended) == ((), 0, (), False)
     now = source.now()
-    fresh = {"counter": COUNTER, "round": 2}
+    fresh = {"counter": COUNTER, "base": base(2)}
     for key in KEYS[:2]:
         heard(tracker, ready(key, TRACKER.public, **fresh), now)
     heard(tracker, Hello(announce(KEYS[2], **fresh, following=True), bytes(16), False, PARAMETERS), now)

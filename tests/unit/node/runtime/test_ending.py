@@ -1,15 +1,17 @@
 """How a node ends: at the first signal it begins nothing new, at the second it waits for nothing."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from node.errors import UserError
-from node.runtime.ending import End, Stopping, end_of, exit_status, others_count_on
+from node.runtime.ending import Alone, End, Stopping, exit_status, given_up, others_count_on
 from node.runtime.plan import Plan
 from node.task.load import load_task
+from protocol.actions import Failed, Reason
 
-PLAN = Plan(20, "digits", "ab" * 32, "test", "{}", load_task("digits", []).aggregation, 3, None)
+PLAN = Plan(20, 20, 20, "digits", "ab" * 32, "test", "{}", load_task("digits", []).aggregation, 3)
 
 
 async def test_asked_once_only_training_ends():
@@ -41,18 +43,51 @@ async def test_what_is_there_already_counts_more():
     assert await stopping.unless(result) == 7
 
 
-def test_why_a_node_ended():
-    assert [end_of(False, False), end_of(False, True)] == [End.DONE, End.TOLD]
-    assert end_of(True, False) is end_of(True, True) is End.DESERTED
+def failed(reason):
+    return Failed(reason, 7, (), None)
+
+
+def test_a_node_gives_up_after_as_many_rounds_alone_in_a_row_as_its_run_has_sums():
+    for reason in (Reason.GROUP_TIMEOUT, Reason.SUMS_TIMEOUT, Reason.OUTDATED):
+        assert given_up(failed(reason), 19, False, PLAN) is None
+        assert given_up(failed(reason), 20, False, PLAN) is End.ALONE
+
+
+def test_a_node_whose_owner_has_it_wait_gives_up_without_a_first_group():
+    waits, timeout = replace(PLAN, waits=True), failed(Reason.GROUP_TIMEOUT)
+    assert given_up(timeout, 1, True, waits) is End.NOBODY_CAME
+    assert given_up(timeout, 1, True, PLAN) is None, "it does not wait longer than for any other"
+    assert given_up(timeout, 1, False, waits) is None, "it has had a group"
+    assert given_up(failed(Reason.SUMS_TIMEOUT), 1, True, waits) is None
+
+
+def test_a_node_ends_when_no_sum_can_come_any_more():
+    assert given_up(failed(Reason.ALL_SPENT), 0, False, PLAN) is End.SPENT
+    assert given_up(failed(Reason.SWARM_FINISHED), 1, False, PLAN) is End.MISSED
+    assert [end for end in End if end.is_over] == [End.DONE, End.SPENT]
 
 
 @pytest.mark.parametrize("must_aggregate", [False, True])
 def test_each_end_has_its_exit_status(must_aggregate):
     assert exit_status(End.DONE, PLAN, 20, aggregated=1, must_aggregate=must_aggregate) == 0
     assert exit_status(End.TOLD, PLAN, 7, aggregated=0, must_aggregate=must_aggregate) == 130
-    with pytest.raises(UserError, match=r"nobody .* after round 7 of 20: start the same") as told:
-        exit_status(End.DESERTED, PLAN, 7, aggregated=0, must_aggregate=must_aggregate)
+    assert exit_status(End.SPENT, PLAN, 12, aggregated=1, must_aggregate=must_aggregate) == 0
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        (End.ALONE, r"20 rounds alone in a row, after round 7 of 20: .* is kept; start the same"),
+        (End.NOBODY_CAME, r"no group came .* \(--wait\), after round 7 of 20: .* is kept; start the same"),
+        (End.MISSED, r"the others have ended their run, .* after round 7 of 20: .* is kept; copy the model"),
+        (End.DESERTED, r"nobody .* after round 7 of 20: .* is kept; start the same"),
+    ],
+)
+def test_a_node_that_gave_up_for_want_of_others_says_so_in_one_line(end, said):
+    with pytest.raises(Alone, match=said) as told:
+        exit_status(end, PLAN, 7, aggregated=0, must_aggregate=False)
     assert told.value.status == 1
+    assert "\n" not in str(told.value)
 
 
 def test_a_run_without_an_aggregated_round_fails_only_if_its_owner_requires_one():

@@ -1,4 +1,4 @@
-"""What a node was asked to do: where its rounds are several sums, those of its peers are, too."""
+"""What a node was asked to do: rounds, its own and its peers', are counted by the sums that were agreed."""
 
 from dataclasses import replace
 
@@ -7,16 +7,16 @@ from node.task.load import load_task
 from tests.parts import base
 
 SECTION = load_task("digits", []).aggregation
-STEPS = Plan(20, "digits", "", "test", "", SECTION, expected=3, generations=195, report_every=10)
+STEPS = Plan(20, 195, 195, "digits", "", "test", "", SECTION, expected=3, report_every=10)
 
 
-def test_a_peer_announces_sums_and_is_shown_by_rounds():
-    at_74 = base(74)
-    assert STEPS.round(76, at_74) == 7
-    assert STEPS.peers_round(76, 76, at_74) == 7, "two sums failed, for both"
-    assert STEPS.peers_round(81, 76, at_74) == 7
-    assert STEPS.peers_round(82, 76, at_74) == 8
-    assert STEPS.peers_round(3, 76, at_74) == 0, "it has just come"
-    assert STEPS.peers_round(900, 76, at_74) == 20
-    updates = replace(STEPS, report_every=None, generations=None)
-    assert updates.peers_round(81, 76, at_74) == 81, "where a round is one sum, it is where it says"
+def test_rounds_are_counted_by_the_sums_that_led_to_a_base():
+    updates = replace(STEPS, sums=20, report_every=None)
+    assert [updates.round(base(sums)) for sums in (0, 7, 20, 21)] == [0, 7, 20, 20]
+    assert [STEPS.round(base(sums)) for sums in (0, 9, 10, 74, 194, 195)] == [0, 0, 1, 7, 19, 20]
+    assert [updates.over(base(sums)) for sums in (19, 20)] == [False, True]
+    assert [STEPS.over(base(sums)) for sums in (194, 195)] == [False, True]
+
+
+def test_a_peer_that_claims_more_sums_than_the_run_has_is_shown_at_its_end():
+    assert [STEPS.round_after(sums) for sums in (0, 82, 10**9)] == [0, 8, 20]

@@ -10,6 +10,7 @@ from tests.parts import (
     NOW,
     PARAMETERS,
     announce,
+    base,
     endpoint,
     heard,
     members,
@@ -48,9 +49,9 @@ def test_before_anybody_answers_nobody_was_met():
     )
 
 
-def test_who_said_hello_is_reachable_and_has_told_its_round():
+def test_who_said_hello_is_reachable_and_has_told_its_sums():
     node, _ = opened()
-    heard(node, hello(KEYS[1], round=3, following=True), NOW)
+    heard(node, hello(KEYS[1], base=base(3), following=True), NOW)
     first = node.known_peers[0]
 
     assert first == KnownPeer(TWO, KEYS[1].public, Contact.REACHABLE, 3, True, False, "", None, None, "", "")

@@ -42,6 +42,7 @@ T_GROUP = 120.0
 HELD = vector(7)
 BETTER = base_of(HELD, 1)
 FIRST = Failed(Reason.BUDGET_SPENT, 1, (), None)
+ALL_SPENT = Failed(Reason.ALL_SPENT, 1, (), None)
 
 
 def hello(key, **changes) -> Hello:
@@ -78,7 +79,7 @@ def following() -> Node:
 
 
 def test_the_first_round_without_an_offer_is_for_good_and_said_to_all():
-    one = hearing(hello(TWO), hello(THREE))
+    one = hearing(hello(TWO), hello(THREE), hello(FOUR))
     for key in (TWO, THREE):
         (news,) = outbox(one.follow(NOW) if key == TWO else one._discovery.broadcast(NOW), endpoint(key))
         assert news.announce.following
@@ -144,45 +145,21 @@ def test_a_base_that_is_the_same_ends_nothing():
     assert "Failed" not in kinds(one.adopted(INITIAL, NOW))
 
 
-def test_a_round_that_was_given_a_base_has_the_number_of_those_that_made_it():
-    assert only(adopt(following(), round=7), Failed).round == 7
-
-
-def test_a_round_number_only_goes_up():
+@pytest.mark.parametrize("claimed", [0, 2, 10**9])
+def test_a_round_is_counted_by_this_node_alone_whatever_others_claim(claimed):
     one = hearing(hello(TWO), hello(THREE), hello(FOUR))
     one._state.round = 4
     one.follow(NOW)
 
-    assert only(adopt(one, round=2), Failed).round == 5
-
-
-@pytest.mark.parametrize("why", ["another base", "follows", "not reached", "left"])
-def test_the_rounds_of_others_do_not_count(why):
-    """Only the rounds of peers count that live, offer, and stand on this node's base."""
-    one = following()
-    changes = {"base": base(0, 1) if why == "another base" else BETTER, "round": 9}
-    flags = {"following": why == "follows", "leaving": why == "left"}
-    heard(one, hello(FIVE, **changes, **flags), NOW)
-    if why == "not reached":
-        one.unreachable(endpoint(FIVE), "connection refused", NOW)
-
-    assert only(adopt(one, round=1), Failed).round == 1
+    assert only(adopt(one, round=claimed), Failed).round == 5
 
 
 def test_a_base_that_was_adopted_between_two_rounds_ends_the_next_at_once():
     one = following()
     one.tick(NOW + T_GROUP)
-    assert "Failed" not in kinds(adopt(one, round=2))
+    assert "Failed" not in kinds(adopt(one))
 
     assert only(one.follow(NOW), Failed).round == 2
-    assert "Failed" not in kinds(one.follow(NOW))
-
-
-def test_a_base_of_a_round_that_was_counted_already_does_not_end_the_next():
-    one = following()
-    one.tick(NOW + T_GROUP)
-    adopt(one, round=1)
-
     assert "Failed" not in kinds(one.follow(NOW))
 
 
@@ -195,8 +172,7 @@ def test_a_later_round_on_the_base_that_one_has_is_not_waited_out_by_one_that_fe
 
 def test_a_base_ends_one_round_only():
     one = following()
-    adopt(one, round=1)
-    heard(one, hello(FOUR, base=BETTER, round=2, counter=COUNTER + 2), NOW)  # it fell back on that base
+    adopt(one)
 
     assert "Failed" not in kinds(one.follow(NOW))
 
@@ -212,18 +188,17 @@ def test_ones_own_round_before_ends_no_round_without_an_offer():
 # -- nobody offers ---------------------------------------------------------------------------------------
 
 
-def test_where_all_known_follow_a_round_ends_at_once():
+def test_where_all_known_follow_a_round_ends_at_once_as_the_last_one():
     one = hearing(hello(TWO, following=True), hello(THREE, following=True))
 
-    assert only(one.follow(NOW), Failed) == FIRST
-    assert only(one.follow(NOW), Failed).round == 2
+    assert only(one.follow(NOW), Failed) == ALL_SPENT
 
 
-def test_a_round_ends_when_the_last_one_that_offered_follows():
-    one = hearing(hello(TWO, following=True), hello(THREE))
-    one.follow(NOW)
+def test_a_round_ends_when_too_few_are_left_that_offer():
+    one = hearing(hello(TWO, following=True), hello(THREE), hello(FOUR), hello(FIVE))
+    assert "Failed" not in kinds(one.follow(NOW))
 
-    assert only(heard(one, hello(THREE, following=True, counter=COUNTER + 1), NOW), Failed) == FIRST
+    assert only(heard(one, hello(THREE, following=True, counter=COUNTER + 1), NOW), Failed) == ALL_SPENT
 
 
 def test_alone_a_round_is_waited_for():
@@ -236,11 +211,11 @@ def test_while_joining_somebody_who_offers_may_still_answer():
     heard(one, hello(TWO, following=True), NOW)
     assert "Failed" not in kinds(one.follow(NOW))
 
-    assert only(heard(one, hello(THREE, following=True), NOW), Failed) == FIRST
+    assert only(heard(one, hello(THREE, following=True), NOW), Failed) == ALL_SPENT
 
 
 def test_one_that_can_not_be_reached_now_may_offer_later():
-    one = hearing(hello(TWO, following=True), hello(THREE))
+    one = hearing(hello(TWO, following=True), hello(THREE), hello(FOUR), hello(FIVE))
     one.unreachable(endpoint(THREE), "connection refused", NOW)
 
     assert "Failed" not in kinds(one.follow(NOW))
@@ -263,7 +238,7 @@ def test_the_last_base_is_still_fetched_where_all_follow():
     assert "Failed" not in kinds(one.tick(later))
 
     assert only(one.adopted(BETTER, later), Failed) == FIRST
-    assert only(one.follow(later), Failed).round == 2
+    assert only(one.follow(later), Failed) == replace(ALL_SPENT, round=2)
 
 
 def test_the_last_base_is_asked_for_again_where_all_follow():
@@ -284,7 +259,7 @@ def test_a_base_that_can_not_be_adopted_is_not_waited_for():
     ahead = hello(TWO, following=True, base=BETTER)
     one = hearing(ahead, hello(THREE, following=True), hello(FOUR, following=True))
 
-    assert only(one.follow(NOW), Failed) == FIRST
+    assert only(one.follow(NOW), Failed) == ALL_SPENT
 
 
 # -- one thing at a time ---------------------------------------------------------------------------------
@@ -475,16 +450,16 @@ def closing(**shown) -> Closing:
     return held
 
 
-def test_nobody_is_waited_for_that_confirmed_the_base_and_the_round():
-    confirmed = closing(base=base(1, 1), round=1)
+def test_nobody_is_waited_for_that_confirmed_the_base():
+    confirmed = closing(base=base(1, 1))
 
     assert not confirmed.is_over(True, NOW)
     assert confirmed.is_over(False, NOW)
     assert confirmed.until == NOW + LINGER_S
 
 
-def test_who_shows_another_base_or_an_earlier_round_is_waited_for_while_it_lingers():
-    for shown in ({"round": 1}, {"base": base(1, 1)}, {"base": base(1, 1), "following": True}):
+def test_who_shows_another_base_is_waited_for_while_it_lingers():
+    for shown in ({"round": 1}, {"base": base(2, 1)}, {"base": base(0), "following": True}):
         held = closing(**shown)
         assert not held.is_over(False, NOW + LINGER_S - 1)
         assert held.is_over(True, NOW + LINGER_S)

@@ -1,5 +1,7 @@
 """A node that returns when its swarm ends, or has ended, waits for nothing that cannot come."""
 
+from dataclasses import replace
+
 import pytest
 
 from protocol.actions import Adopted, Completed, Failed, Reason
@@ -17,7 +19,6 @@ from tests.parts import (
     kinds,
     members,
     no_line,
-    only,
     outbox,
     rand,
     roster_of,
@@ -29,18 +30,17 @@ KEYS = members(5)
 ONE, TWO, THREE, FOUR, FIVE = KEYS
 LAST = 10
 HELD = vector(7)
-BETTER = base_of(HELD, 1)
-OVER = Failed(Reason.SWARM_FINISHED, LAST, (), None)
+ENDED = base_of(HELD, LAST)
+OVER = Failed(Reason.SWARM_FINISHED, 5, (), None)
 
 
-def hello(key, round: int = LAST, **changes) -> Hello:
-    changes.setdefault("base", INITIAL)
-    return Hello(announce(key, round=round, **changes), bytes(16), False, PARAMETERS)
+def hello(key, held=ENDED, **changes) -> Hello:
+    return Hello(announce(key, base=held, **changes), bytes(16), False, PARAMETERS)
 
 
 def back(*discovery: Hello, **changes) -> Node:
-    """Makes member five after round 4 of 10, which has heard these since its return."""
-    late = node(FIVE, seeds=(), last_round=LAST, **changes)
+    """Makes member five after 4 rounds without one of the run's 10 sums, which has heard these since."""
+    late = node(FIVE, seeds=(), sums=LAST, **changes)
     late._state.round = 4
     late.open(NOW)
     for said in discovery:
@@ -60,102 +60,127 @@ def is_asked(actions) -> bool:
     return any(isinstance(said, Ready) for key in KEYS for said in outbox(actions, endpoint(key)))
 
 
-# -- the others have ended the last round ----------------------------------------------------------------
+def away(late: Node, *keys) -> list:
+    """Lets these members say goodbye after the last sum; returns what follows."""
+    gone = (hello(key, leaving=True, counter=COUNTER + 1) for key in keys)
+    return [action for said in gone for action in heard(late, said, NOW)]
 
 
-def test_an_offer_that_comes_after_the_last_round_ends_at_once_as_that_round():
-    late = back(hello(ONE), hello(TWO))
+# -- the others' run is over -----------------------------------------------------------------------------
+
+
+def test_an_offer_that_comes_after_the_last_sum_ends_at_once():
+    late = back(hello(ONE, leaving=True), hello(TWO, leaving=True))
     ended = offered(late)
 
     assert failed(ended) == [OVER]
     assert not is_asked(ended)
-    assert {news.announce.round for news in outbox(ended, endpoint(ONE))} == {LAST}
-    assert (late.round, late.status.phase) == (LAST, "idle")
+    assert (late.round, late.base, late.status.phase) == (5, INITIAL, "idle")
+
+
+def test_no_claim_of_others_raises_what_this_node_counts():
+    """They claim rounds and sums without end; the run of a node without their base goes on where it was."""
+    endless = {"round": 2**40, "held": base_of(HELD, 2**40)}
+    late = back(hello(ONE, leaving=True, **endless), hello(TWO, INITIAL), hello(THREE, INITIAL))
+
+    assert failed(offered(late)) == []
+    assert (late.round, late.base) == (4, INITIAL)
 
 
 def test_an_offer_that_waits_for_a_group_ends_when_nobody_is_left_for_one():
-    late = back(hello(ONE, 4), hello(TWO, 4))
+    late = back(hello(ONE, INITIAL), hello(TWO, INITIAL))
     assert is_asked(offered(late))
-    assert failed(heard(late, hello(ONE, counter=COUNTER + 1), NOW)) == [OVER]
-    assert failed(heard(late, hello(TWO, counter=COUNTER + 1), NOW)) == []
+    assert failed(away(late, ONE)) == [OVER]
+    assert failed(away(late, TWO)) == []
 
 
 def test_what_the_others_agreed_on_is_taken_first():
-    late = back(hello(ONE, base=BETTER), hello(TWO, base=BETTER))
+    late = back(hello(ONE), hello(TWO))
     assert failed(offered(late)) == []
-    heard(late, no_line(BETTER), NOW)
-    taken = heard(late, BasePiece(BETTER.digest, 0, HELD.tobytes()), NOW)
+    heard(late, no_line(ENDED), NOW)
+    taken = heard(late, BasePiece(ENDED.digest, 0, HELD.tobytes()), NOW)
     assert "Adopted" in kinds(taken)
     assert failed(taken) == []
-    ended = late.adopted(BETTER, NOW)
+    ended = late.adopted(ENDED, NOW)
 
     assert failed(ended) == [OVER]
     last = outbox(ended, endpoint(ONE))[-1].announce
-    assert (last.round, last.base) == (LAST, BETTER)
+    assert (last.round, last.base) == (5, ENDED)
+
+
+def test_with_the_last_base_an_offer_is_over_however_many_are_behind():
+    late = back(*(hello(key, INITIAL) for key in (ONE, TWO, THREE)))
+    late._state.base = ENDED
+    assert failed(offered(late)) == [OVER]
 
 
 def test_a_better_base_that_can_not_be_had_is_waited_for_while_somebody_shows_it():
-    late = back(hello(ONE, base=BETTER), hello(TWO))
+    late = back(hello(ONE), hello(TWO, INITIAL))
     assert failed(offered(late)) == []
     assert failed(late.unreachable(endpoint(ONE), "connection refused", NOW)) == [OVER]
     assert late.base == INITIAL
 
 
-@pytest.mark.parametrize("far", [hello(THREE, 9), hello(THREE, 0)])
-def test_while_a_group_may_still_come_it_is_waited_for(far):
-    late = back(hello(ONE), hello(TWO, 9), far)
+def test_while_a_group_may_still_come_it_is_waited_for():
+    late = back(hello(ONE, leaving=True), hello(TWO, INITIAL), hello(THREE, INITIAL))
     assert failed(offered(late)) == []
-    assert failed(heard(late, hello(TWO, counter=COUNTER + 1), NOW)) == [OVER]
+    assert failed(away(late, TWO)) == [OVER]
 
 
-@pytest.mark.parametrize("flags", [{"leaving": True}, {"following": True}])
-def test_who_will_not_be_in_a_group_makes_none(flags):
-    late = back(hello(ONE), hello(TWO, 9), hello(THREE, 9))
+def test_who_follows_will_be_in_no_group():
+    late = back(hello(ONE, leaving=True), hello(TWO, INITIAL), hello(THREE, INITIAL))
     assert failed(offered(late)) == []
-    assert failed(heard(late, hello(THREE, 9, counter=COUNTER + 1, **flags), NOW)) == [OVER]
+    follows = hello(THREE, INITIAL, counter=COUNTER + 1, following=True)
+    assert failed(heard(late, follows, NOW)) == [OVER]
 
 
 def test_who_can_not_be_reached_makes_none():
-    late = back(hello(ONE), hello(TWO, 9), hello(THREE, 9))
+    late = back(hello(ONE, leaving=True), hello(TWO, INITIAL), hello(THREE, INITIAL))
     offered(late)
     assert failed(late.unreachable(endpoint(THREE), "connection refused", NOW)) == [OVER]
 
 
-def test_a_goodbye_after_the_last_round_tells_as_much():
-    assert failed(offered(back(hello(ONE, leaving=True)))) == [OVER]
-
-
-@pytest.mark.parametrize("said", [(), (hello(ONE, 9),), (hello(ONE, 9, leaving=True), hello(TWO, 9))])
-def test_without_anybody_who_ended_the_last_round_nothing_is_over(said):
+@pytest.mark.parametrize(
+    "said", [(), (hello(ONE, INITIAL),), (hello(ONE, INITIAL, leaving=True), hello(TWO, INITIAL))]
+)
+def test_without_anybody_who_had_the_last_sum_nothing_is_over(said):
     assert failed(offered(back(*said))) == []
 
 
 def test_nothing_is_over_before_everybody_was_asked():
-    late = node(FIVE, seeds=(endpoint(TWO), endpoint(THREE)), last_round=LAST)
+    late = node(FIVE, seeds=(endpoint(TWO), endpoint(THREE)), sums=LAST)
     late.open(NOW)
-    heard(late, hello(ONE), NOW)
+    heard(late, hello(ONE, leaving=True), NOW)
     assert failed(offered(late)) == []
-    assert failed(late.tick(NOW + JOIN_S)) == [OVER]
+    assert failed(late.tick(NOW + JOIN_S)) == [replace(OVER, round=1)]
 
 
-def test_a_node_that_has_ended_later_rounds_goes_back_to_none():
-    late = back(hello(ONE, 20), hello(TWO, 20))
-    late._state.round = 12
-    assert only(offered(late), Failed).round == 12
+def test_an_offer_ends_when_so_many_budgets_are_spent_that_no_group_can_form_any_more():
+    """One follows: two are too few for a group of three. Who was named and not met yet may still come."""
+    late = back(hello(ONE, INITIAL), hello(TWO, INITIAL))
+    assert failed(offered(late)) == []
+    follows = hello(TWO, INITIAL, counter=COUNTER + 1, following=True)
+    assert failed(heard(late, follows, NOW)) == [replace(OVER, reason=Reason.ALL_SPENT)]
+
+    for where in ({"seeds": (endpoint(FOUR),)}, {"tracker": "127.0.0.1:9"}):
+        waits = node(FIVE, sums=LAST, **{"seeds": (), **where})
+        waits.open(NOW)
+        for said in (hello(ONE, INITIAL), hello(TWO, INITIAL, following=True)):
+            heard(waits, said, NOW)
+        waits.tick(NOW + JOIN_S)
+        assert failed(offered(waits)) == []
 
 
-def test_a_round_without_an_offer_ends_as_the_last_one_too():
-    late = back(hello(ONE, leaving=True), *(hello(key, 9) for key in (TWO, THREE, FOUR)))
+def test_a_round_without_an_offer_is_over_too():
+    late = back(hello(ONE, leaving=True), *(hello(key, INITIAL) for key in (TWO, THREE, FOUR)))
     assert failed(late.follow(NOW)) == []
-    ended = heard(late, hello(FOUR, 9, leaving=True, counter=COUNTER + 1), NOW)
+    ended = away(late, FOUR)
 
-    assert failed(ended) == [Failed(Reason.BUDGET_SPENT, LAST, (), None)]
-    (news,) = outbox(ended, endpoint(TWO))
-    assert news.announce.round == LAST
+    assert failed(ended) == [OVER]
 
 
 def test_those_that_linger_after_the_last_round_let_go_as_soon_as_it_is_over_for_who_came_back():
-    wires = Wires(KEYS[:4], last_round=1)
+    wires = Wires(KEYS[:4], sums=1)
     here = endpoint(ONE)
     wires.dropped = lambda sender, to, _message: here in (sender, to)
     wires.open().tick(JOIN_S).offer(TWO, THREE, FOUR).tick(JOIN_S)

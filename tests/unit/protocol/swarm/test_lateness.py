@@ -5,16 +5,16 @@ import pytest
 from protocol.actions import Note, Notice
 from protocol.swarm.lateness import FEWEST_ROUNDS, SILENCE_S, Awaited, Lateness
 from protocol.swarm.meeting.membership import Members
-from tests.parts import NOW, announce, endpoint, members, settings, state
+from tests.parts import NOW, announce, base, endpoint, members, settings, state
 from tests.wires import Wires
 
 KEYS = members(4)
 ONE, TWO, THREE, FOUR = (key.public for key in KEYS)
 
 
-def lateness(round: int = 0, **changes) -> tuple[Lateness, Members]:
+def lateness(made: int = 0, **changes) -> tuple[Lateness, Members]:
     there = Members()
-    found = Lateness(settings(KEYS[0], **changes), state(round), there)
+    found = Lateness(settings(KEYS[0], **changes), state(held=base(made)), there)
     found.heard(NOW, lambda: Awaited((), 0))
     return found, there
 
@@ -68,14 +68,14 @@ def test_what_is_nobody_s_fault_counts_for_nobody(awaited, wait_s):
     assert found.news() == []
 
 
-def test_who_announces_a_round_long_past_fell_behind():
-    found, there = lateness(round=6)
-    for key, round in zip(KEYS[1:], (4, 5, 0), strict=True):
-        there.learn(announce(key, round=round), 6, NOW, live=True)
-    told = "fell behind: its last round is 4, this node's 6"
+def test_who_announces_a_base_long_past_fell_behind():
+    found, there = lateness(6)
+    for key, sums in zip(KEYS[1:], (4, 5, 0), strict=True):
+        there.learn(announce(key, base=base(sums), round=9), 0, NOW, live=True)
+    told = "fell behind: its last sum is 4, this node's 6"
     assert found.news() == [Notice(Note.BEHIND, endpoint(KEYS[1]), told)]
-    by_steps, there = lateness(round=6, last_generation=9)
-    there.learn(announce(KEYS[1], round=4), 6, NOW, live=True)
+    by_steps, there = lateness(6, sums=9, by_steps=True)
+    there.learn(announce(KEYS[1], base=base(4)), 0, NOW, live=True)
     assert by_steps.news() == []
 
 

@@ -41,8 +41,8 @@ class Swarm(Wires):
 
     def __init__(self, keys=KEYS, layout: int = REDUCERS, **changes: Any) -> None:
         settings = {
-            "last_generation": 10_000,
-            "last_round": 2**31,
+            "sums": 10_000,
+            "by_steps": True,
             "masked": MaskedSettings(None, None, layout, honest=2),
             "shares": ShareSettings("seed", None, 100.0),
             "leave_out": LEAVE_OUT,

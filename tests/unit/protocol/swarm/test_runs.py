@@ -26,8 +26,8 @@ from tests.wires import Wires
 KEYS = members(4)
 ROUND = 5
 STEPS = {
-    "last_generation": 2 * ROUND,
-    "last_round": 2**31,
+    "sums": 2 * ROUND,
+    "by_steps": True,
     "run_steps": ROUND,
     "masked": MaskedSettings(None, None, 0, honest=1),
     "shares": ShareSettings("seed", None, 100.0),

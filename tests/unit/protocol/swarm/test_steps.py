@@ -11,8 +11,8 @@ from tests.wires import Wires, node
 KEYS = members(4)
 LAST = 3
 STEPS = {
-    "last_generation": LAST,
-    "last_round": 2**31,
+    "sums": LAST,
+    "by_steps": True,
     "masked": MaskedSettings(None, None, 0, honest=1),
     "shares": ShareSettings("seed", None, 100.0),
 }
@@ -27,7 +27,7 @@ def test_rounds_are_steps_and_the_last_base_ends_the_run():
     for number in range(1, LAST + 1):
         wires.offer()
         assert {wires[key].base.generation for key in KEYS} == {number}
-    assert all(wires[key]._settings.is_last(wires[key].round, wires[key].base) for key in KEYS)
+    assert all(wires[key]._settings.is_last(wires[key].base) for key in KEYS)
     assert len(wires.ends(Completed)) == LAST * len(KEYS)
 
 
@@ -66,12 +66,11 @@ def test_who_comes_when_the_others_have_the_last_base_ends_with_it():
 
 
 @pytest.mark.parametrize("by_steps", [True, False])
-def test_where_all_budgets_are_spent_no_step_can_come(by_steps):
+def test_where_all_budgets_are_spent_no_sum_can_come(by_steps):
     wires = swarm() if by_steps else Wires(KEYS).open()
     wires.follow(*KEYS)
-    for _ in range(4):
-        wires.tick(2.0)
-        wires.follow(*(key for key in KEYS if wires[key].status.phase == "idle"))
-    reasons = {end.reason for _, end in wires.ends(Failed)}
+    wires.tick(2.0)
 
-    assert (Reason.SWARM_FINISHED in reasons) is by_steps
+    assert {where: end.reason for where, end in wires.ends(Failed)} == {
+        endpoint(key): Reason.ALL_SPENT for key in KEYS
+    }

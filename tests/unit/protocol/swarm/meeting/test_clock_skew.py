@@ -5,7 +5,7 @@ import pytest
 from protocol.actions import Note, Notice
 from protocol.swarm.meeting.clock_skew import TOLERANCE_S, Clocks
 from protocol.wire.messages import Hello
-from tests.parts import NOW, PARAMETERS, announce, endpoint, members, roster_of
+from tests.parts import NOW, PARAMETERS, announce, base, endpoint, members, roster_of
 from tests.unit.protocol.swarm.meeting.test_discovery import introduced
 
 KEYS = members(5)
@@ -112,14 +112,16 @@ def test_who_comes_late_says_nothing_before_it_has_heard_most_clocks():
     """The first peer that answers names the others: a report at once would blame the wrong clock."""
     found = introduced(seeds=(endpoint(KEYS[1]),))
     ahead = int(1000 * (NOW + 100))
-    others = tuple(announce(key, round=3) for key in KEYS[2:4])
-    first = Hello(announce(KEYS[1], round=3), bytes(16), False, PARAMETERS, others, clock_ms=ahead)
+    others = tuple(announce(key, base=base(3)) for key in KEYS[2:4])
+    first = Hello(announce(KEYS[1], base=base(3)), bytes(16), False, PARAMETERS, others, clock_ms=ahead)
     found.hello(first, KEYS[1].public, NOW)
     assert not found.joining
     assert found.clock_news() == []
 
     found.hello(
-        Hello(announce(KEYS[2], round=3), bytes(16), False, PARAMETERS, clock_ms=ahead), KEYS[2].public, NOW
+        Hello(announce(KEYS[2], base=base(3)), bytes(16), False, PARAMETERS, clock_ms=ahead),
+        KEYS[2].public,
+        NOW,
     )
     (notice,) = found.clock_news()
     assert notice.who == "this machine"

@@ -98,10 +98,10 @@ def test_joining_ends_when_its_time_is_over():
 
 def test_joining_ends_when_a_swarm_under_way_answers():
     found = introduced(seeds=(TWO, THREE, FOUR))
-    say(found, hello(KEYS[1], round=3), NOW)
+    say(found, hello(KEYS[1], base=base(3)), NOW)
     assert found.joining
 
-    say(found, hello(KEYS[2], round=3), NOW)
+    say(found, hello(KEYS[2], base=base(3)), NOW)
     assert not found.joining
 
 

@@ -7,7 +7,7 @@ import pytest
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_names
-from protocol.swarm.meeting.group_seeker import MAX_REGROUPED, GroupSeeker, Phase, check_group, group_round
+from protocol.swarm.meeting.group_seeker import MAX_REGROUPED, GroupSeeker, Phase, check_group
 from protocol.swarm.meeting.matchmaker import APART_S
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from protocol.wire.messages import Announce, Group, Ready
@@ -395,7 +395,3 @@ def test_a_group_with_a_forged_announcement_or_ready_is_refused():
     forged = resigned(last, FOURTH, announce=resigned(last.announce, stranger()))
     refused(replace(whole, readys=(*whole.readys[:3], forged)), "bad announce signature")
     refused(replace(whole, readys=(*whole.readys[:3], resigned(last, stranger()))), "bad ready signature")
-
-
-def test_a_round_is_one_more_than_the_members_last():
-    assert group_round(with_last(round=8)) == 9

@@ -406,6 +406,16 @@ def test_of_those_that_came_the_linger_begins_with_the_quorum():
     assert grouped(held, NOW + 4 + LINGER_CAP_S) == [public(0, 1, 2, 5, 6)]
 
 
+def test_who_would_not_join_a_weak_group_yet_does_not_hold_up_those_that_would():
+    elsewhere = of_names(["elsewhere:1"])
+    held, told = counting(electorate=elsewhere), {"electors": elsewhere.digest}
+    for number, place in enumerate((0, 1, 5, 6)):
+        held.ready(ready(KEYS[place], COORDINATOR, weak=True, **told), NOW + number)
+    held.ready(ready(KEYS[2], COORDINATOR, weak=False, **told), NOW + 4)
+
+    assert grouped(held, NOW + 20, known=7) == [public(0, 1, 5, 6)]
+
+
 @pytest.mark.parametrize("bound", [(OPEN,), (RESIGNED,)])
 def test_a_bound_or_resigned_elector_adds_nothing_to_a_quorum(bound):
     held = counting(0, 1, 5)
