@@ -247,9 +247,15 @@ const note = (peer) => {
 
 const isStoring = (view) => view.phase === "idle" && (view.spent_s.group ?? 0) > 0;
 
+const ended = (view) => {
+  if (view.round >= view.rounds) return "The run is over.";
+  if (view.history.at(-1)?.reason === "all-spent") return "The run is over: too few members have any privacy budget left.";
+  return "The node ended before its run was over; the same command goes on from here.";
+};
+
 const sentence = (view) => {
   if (view.silent_since != null) return `The node has written nothing since ${ofDate(view.silent_since)}: it was killed, or it hangs. The same command goes on from here.`;
-  if (view.ended) return view.round >= view.rounds ? "The run is over." : "The node was stopped; the same command goes on from here.";
+  if (view.ended) return ended(view);
   if (view.phase === "idle" && view.round >= view.rounds) return "Storing the model.";
   const what = isStoring(view) ? "Judging and storing the new model" : PHASES[view.phase] ?? view.phase;
   return view.waiting_for.length ? `${what}; waiting for ${list(view.waiting_for)}.` : `${what}.`;

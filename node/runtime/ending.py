@@ -4,7 +4,7 @@
 |---|---|---|---|
 | its run is over: it has the base of the last sum | the closing: all have the last base | finished | 0 (4) |
 | too few members have any privacy budget left | the closing | finished | 0 (4) |
-| it was alone for too long, or missed the others' run (node.runtime.plan) | the closing | failed (2) | 1 |
+| it was alone for too long, or missed the others' run (`given_up`) | the closing | failed (2) | 1 |
 | told to end while others count on it | the session or the closing, within a bound | stopped (1) | 130 |
 | told to end while nobody does | nothing: it says goodbye in the same event | stopped (1) | 130 |
 | told twice | nothing | stopped (1) | 130 |

@@ -58,9 +58,11 @@ class SwarmEnd:
         """
         members, settings = self._discovery.members.every, self._settings
         follows = sum(member.announce.following for member in members) + self._state.following
+        if not follows or settings.tracker is not None:
+            return False
         met = {member.announce.endpoint for member in members}
         in_all = len(members) + 1 + len(set(settings.seeds) - met - {settings.endpoint})
-        return settings.tracker is None and in_all - follows < settings.min_participants <= in_all
+        return in_all - follows < settings.min_participants <= in_all
 
     @property
     def is_deserted(self) -> bool:

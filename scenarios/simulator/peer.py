@@ -179,7 +179,7 @@ class SimulatedPeer(Host):
         plan = self.network.plan
         if self.base.generation >= plan.rounds or self._ended_by is Reason.ALL_SPENT:
             return True
-        is_alone = self.node.round - self._alone_after >= (plan.tries or plan.rounds)
+        is_alone = self.node.round - self._alone_after >= plan.rounds
         self.gave_up = is_alone or self._ended_by is Reason.SWARM_FINISHED
         return self.gave_up
 

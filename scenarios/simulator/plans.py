@@ -168,8 +168,6 @@ class Plan:
     leave_out: int = 0
     """For how many sums peers first leave out one that withholds; 0: never."""
     lies: tuple[tuple[int, Liar], ...] = ()
-    tries: int | None = None
-    """After so many rounds alone in a row a peer gives up; None: after `rounds`, as a real node."""
     reuse_offers: bool = False
     """A planted fault that checks the tests: peers offer again what they spent in a failed round."""
 

@@ -7,7 +7,7 @@ These are the phases `joins` and `votes` of `machine`: a member sends a JOIN to 
 JOINs it sends its vote, the JOINED, to all; with all n votes it makes their certificate, the JOINCERTIFICATE,
 and passes it on once.
 
-If one member withholds its JOIN from another, that one can not vote, and all others miss its vote. So it says
+If one member withholds its JOIN from another, that one cannot vote, and all others miss its vote. So it says
 whose JOIN it lacks, by a LACKING to all: then they do not hold its silence against it.
 
 Nothing here depends on the offer. A member masks and sends its vector only with the certificate. As each
