@@ -4,8 +4,8 @@ Every step is one transaction, so it survives kill -9; it has full synchronisati
 The file gets its name only when it is complete; so a kill never leaves an empty or damaged file: such a file
 has lost data.
 
-Versions: 1 has no `key` and no `epoch`; 1 and 2 have no anchors and no votes; 3 has messages of wire version
-5. `upgrade` converts them to the current one, 4.
+Versions: 1 has no `key` and no `epoch`; 1 and 2 have no anchors and no votes; 3 and 4 have messages of
+wire versions 5 and 6. `upgrade` converts them to the current one, 5.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from node.system.disk import DISK, Disk
 
 Fact = str | int | bytes | None
 
-_VERSION = 4
-_TAKEN_OVER = (1, 2, 3)
+_VERSION = 5
+_TAKEN_OVER = (1, 2, 3, 4)
 _VOTES = """create table if not exists vote (
     sid blob primary key, anchor integer not null, frame blob, proof blob, release blob,
     base_file text) without rowid;"""
@@ -110,10 +110,11 @@ class Database:
     def upgrade(self, facts: Mapping[str, Fact]) -> None:
         """Converts a database of an earlier version and adds the facts that it lacks, in one step.
 
-        It deletes the stored sessions, votes and lines, whose wire version nothing reads any more.
+        It deletes the stored sessions, votes and lines, whose wire version nothing reads any more, and whom
+        the owner declared gone of the electors that a line named.
         """
         with self.step() as connection:
-            self.set_facts(line=None, previous_line=None)
+            self.set_facts(line=None, previous_line=None, gone=None)
             self.set_facts(**facts)
             connection.execute("delete from session")
             connection.execute(_VOTES)

@@ -94,9 +94,9 @@ def base_in(data: bytes) -> Base:
 
 
 def _anchored(data: bytes) -> bytes:
-    """Converts a base that an earlier version wrote: its own generation becomes its anchor."""
-    generation, digest, members, sid = msgpack.unpackb(data)[:4]
-    return _packed(Base(generation, digest, members, sid, generation))
+    """Converts a base that an earlier version wrote. One without an anchor becomes its own anchor."""
+    generation, digest, members, sid, *anchor = msgpack.unpackb(data)
+    return _packed(Base(generation, digest, members, sid, *(anchor or [generation])))
 
 
 def _packed_line(line: Line) -> bytes:

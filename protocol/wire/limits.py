@@ -5,7 +5,7 @@ from __future__ import annotations
 from protocol.crypto.sealing import TAG_BYTES
 from protocol.vectors.pieces import PIECE_BYTES, PIECE_WORDS
 
-VERSION = 6
+VERSION = 7
 """The version of the wire protocol: nodes of different versions do not communicate."""
 
 # -- frames --------------------------------------------------------------------------------------------

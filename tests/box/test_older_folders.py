@@ -18,7 +18,7 @@ from tests.fixtures.make_folder import SETTINGS
 from tests.run_folders import fact, rows
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-V1, V2 = FIXTURES / "folder_v1", FIXTURES / "folder_v2"
+V1, V2, V4 = (FIXTURES / f"folder_v{version}" for version in (1, 2, 4))
 
 
 def taken_over(make_box, older: Path) -> Box:
@@ -37,7 +37,7 @@ def key_in(folder: Path) -> bytes:
     return NodeKey(bytes.fromhex((folder / "node.key").read_text())).public
 
 
-@pytest.mark.parametrize("older", [V1, V2], ids=["1", "2"])
+@pytest.mark.parametrize("older", [V1, V2, V4], ids=["1", "2", "4"])
 def test_a_swarm_of_an_older_version_is_taken_over_and_goes_on(make_box, older: Path) -> None:
     """Same keys, same base, all spending remembered; the trained update is offered, once."""
     box = taken_over(make_box, older)
@@ -57,8 +57,9 @@ def test_a_swarm_of_an_older_version_is_taken_over_and_goes_on(make_box, older: 
         assert lines[1]["base_digest"] == base[1].hex()
         assert [one.sid for one in after[:2]] == [one.sid for one in paid]
         assert [(one.round, len(one.events)) for one in after[2:]] == [(3, 2 if node.number == 0 else 1)]
+        assert (lines[2]["own"], node.summary["generation"]) == (3, 3)
         assert lines[2]["epsilon"] == pytest.approx(after[2].epsilon, abs=1e-5)
-        assert rows(out, "pragma user_version") == [(4,)]
+        assert rows(out, "pragma user_version") == [(5,)]
         assert msgpack.unpackb(fact(out, "base"))[4] == 3, "the base that came of it is an anchor"
         assert [path.name for path in out.rglob(".*")] == []
         file = SpendFile(out / "node.key", key_in(out), "digits")

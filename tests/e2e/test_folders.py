@@ -17,7 +17,7 @@ from tests.e2e.swarm import settings
 from tests.fixtures.make_folder import SETTINGS
 from tests.run_folders import copy_of, epsilon, fact, the_key
 
-OLDER = {version: ROOT / "tests" / "fixtures" / f"folder_v{version}" / "0" for version in (1, 2)}
+OLDER = {version: ROOT / "tests" / "fixtures" / f"folder_v{version}" / "0" for version in (1, 2, 4)}
 
 
 def trials(nursery: Nursery, home: Path, source: Path | None) -> list[tuple[Path, str]]:
@@ -58,7 +58,7 @@ def test_a_take_over_killed_before_any_of_its_steps_is_taken_over_by_the_next_st
     before = epsilon(copy_of(OLDER[version], tmp_path / "looked-at"))
     assert before > 4
     told = trials(nursery, tmp_path / "trials", tmp_path / "seed")
-    assert "pragma user_version = 4" in " ".join(step for _, step in told)
+    assert "pragma user_version = 5" in " ".join(step for _, step in told)
     for out, step in told:
         assert fact(out, "key") == the_key(OLDER[version]), step
         assert epsilon(out) == pytest.approx(before, abs=1e-9), step

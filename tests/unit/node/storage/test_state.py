@@ -206,7 +206,7 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(state, tmp_path
         opened(tmp_path)
     assert str(caught.value) == (
         f"{tmp_path / 'state.db'} was made by a newer version of murmuration (its form is 7, this one knows "
-        "up to 4): install that version, or name another --out"
+        "up to 5): install that version, or name another --out"
     )
     assert caught.value.status == 2
     with database_of(tmp_path) as database:
@@ -363,19 +363,41 @@ def test_a_certificate_of_a_masked_session_is_there_after_a_restart_and_served(s
         state = reopened(state, tmp_path)
 
 
-def test_a_folder_of_version_3_keeps_its_model_and_drops_messages_that_nothing_reads(state, tmp_path):
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_later_folder_keeps_what_counts_and_drops_messages_that_nothing_reads(state, tmp_path, version):
+    charged(state, 1, receipt(STEPS, RELEASE))
+    header = Sum(bytes(32), b"k" * 32, bytes(32), (), bytes(64))
+    state.ban(b"k" * 32, (header, header))
     held = masked_session(state)
+    state.trained(vector(4), (STEPS,))
+    kept_parts = (state.ledger, state.pending, state.round, state.base.generation, state.banned)
+    evidence = state._database.rows("select evidence from banned")
     state.close()
     with database_of(tmp_path) as database:
         database.execute("update session set frame = x'00', certificate = x'00'")
         database.execute("insert into vote values (zeroblob(32), 0, x'00', x'00', x'00', null)")
         database.execute("update fact set value = x'c1' where name = 'line'")
-        database.execute("pragma user_version = 3")
+        database.execute("insert or replace into fact values ('gone', ?)", (msgpack.packb([b"e" * 32]),))
+        database.execute(f"pragma user_version = {version}")
     state = opened(tmp_path)
+    assert (state.ledger, state.pending, state.round, state.base.generation, state.banned) == kept_parts
+    assert state._database.rows("select evidence from banned") == evidence
+    assert np.array_equal(state.fresh, vector(4))
+    assert (state.line, state.gone) == (FIRST, frozenset())
     assert (state.base.digest, state.base.generation) == (held.digest, held.generation)
     assert state.base.is_strong
     assert (state.sessions, state.votes) == ({}, {})
     assert reopened(state, tmp_path).base == state.base
+
+
+def test_a_weak_base_of_version_4_stays_weak(state, tmp_path):
+    """It gives way to a strong one that another node may hold, as before."""
+    weak = replace(base(2, 6), anchor=1)
+    state.adopt(weak, vector(6), 2, None, ())
+    state.close()
+    with database_of(tmp_path) as database:
+        database.execute("pragma user_version = 4")
+    assert opened(tmp_path).base == weak
 
 
 def test_pieces_of_a_sum_are_served_under_their_senders_header_and_totals_before_all_is_there(

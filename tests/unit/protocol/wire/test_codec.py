@@ -141,15 +141,15 @@ def test_a_header_beyond_its_limit_is_refused_before_it_is_read():
         codec.decode(framed(bytes(MAX_HEADER_BYTES + 1)))
 
 
-@pytest.mark.parametrize("version", [0, 1, 5, 7, True, 6.0, None, b"\x06", "6", [6]])
+@pytest.mark.parametrize("version", [0, 1, 6, 8, True, 7.0, None, b"\x07", "7", [7]])
 def test_another_version_is_refused(version):
-    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 6"):
+    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 7"):
         codec.decode(framed([version, 3, bytes(16)]))
 
 
 @pytest.mark.parametrize("header", [None, 1, b"", "text", [], [1]])
 def test_a_header_that_is_no_list_of_version_and_type_is_refused(header):
-    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 6"):
+    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 7"):
         codec.decode(framed(msgpack.packb(header)))
 
 
