@@ -94,9 +94,9 @@ def base_in(data: bytes) -> Base:
 
 
 def _anchored(data: bytes) -> bytes:
-    """Converts a base that an earlier version wrote. One without an anchor becomes its own anchor."""
-    generation, digest, members, sid, *anchor = msgpack.unpackb(data)
-    return _packed(Base(generation, digest, members, sid, *(anchor or [generation])))
+    """Converts a base that version 1, 2 or 3 wrote: its own generation becomes its anchor."""
+    generation, digest, members, sid = msgpack.unpackb(data)[:4]
+    return _packed(Base(generation, digest, members, sid, generation))
 
 
 def _packed_line(line: Line) -> bytes:
@@ -194,6 +194,9 @@ class State:
         """Upgrades an older database. Version 1 does not name its owner, but its contents reveal it."""
         if self._database.fact("task") is None:  # killed at its first start, before it stored anything
             self._database.upgrade(first)
+            return
+        if self._database.version == 4:
+            self._database.upgrade({})
             return
         bases = {name: self._database.fact(name) for name in ("base", "previous")}
         anchored: dict[str, Fact] = {
