@@ -584,4 +584,5 @@ async def _live(
         round=summary.rounds,
         aggregated=summary.aggregated,
         must_aggregate=options.require_aggregation,
+        other_versions=peer.other_versions,
     )

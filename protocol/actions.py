@@ -280,6 +280,8 @@ class Note(StrEnum):
     WRONG_PIN = "wrong-pin"
     REFUSED = "refused"
     UNREACHABLE = "unreachable"
+    OTHER_VERSION = "other-version"
+    """A peer that this node dialled speaks another version of the protocol."""
     CLOCK = "clock"
     EPOCH = "epoch"
     WAITING = "waiting"

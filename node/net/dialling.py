@@ -28,7 +28,7 @@ from node.net.bulk_client import Pass
 from node.net.intake import HEARTBEAT_S, MAX_CONTROL_BYTES
 from node.net.stream_connector import StreamConnector
 from node.net.tls import Dialling, Tls, WrongPeer, not_met
-from node.net.versions import SUBPROTOCOL, UPGRADE_REQUIRED, OtherVersion, difference, of_answer
+from node.net.versions import UNNAMED, UPGRADE_REQUIRED, OtherVersion, difference, of_answer, subprotocol
 from node.system.streams import KERNEL, Streams
 from node.system.system import SYSTEM, System
 from protocol.adaptive_timeouts import Pace
@@ -37,6 +37,7 @@ from protocol.errors import RemoteProtocolError
 from protocol.wire import handshake
 from protocol.wire.handshake import NONCE_BYTES
 from protocol.wire.ids import Key
+from protocol.wire.limits import VERSION
 
 CONNECT_FLOOR_S = 1.0
 CONNECT_CAP_S = 5.0
@@ -92,12 +93,12 @@ class Dialler:
     async def _connect(self, endpoint: str) -> ClientWebSocketResponse:
         if self._client is None:
             raise ConnectionError("the transport is closed")
-        return await connect(self._client, endpoint, self._tls)
+        return await connect(self._client, endpoint, self._tls, self._system.version)
 
     async def _introduced(self, ws: ClientWebSocketResponse, endpoint: str) -> Pass:
         """Runs the dialler's part of the handshake."""
         mine = self._system.entropy(NONCE_BYTES)
-        challenged = await meet(ws, endpoint, self._tls, mine)
+        challenged = await meet(ws, endpoint, self._tls, mine, self._system.version)
         try:
             await ws.send_bytes(handshake.proof(self._key, mine, challenged))
             return Pass(challenged.key, handshake.read_ticket(_data(await ws.receive())))
@@ -115,7 +116,9 @@ def new_client(streams: Streams = KERNEL) -> ClientSession:
     )
 
 
-async def connect(client: ClientSession, endpoint: str, tls: Dialling | None) -> ClientWebSocketResponse:
+async def connect(
+    client: ClientSession, endpoint: str, tls: Dialling | None, version: int = VERSION
+) -> ClientWebSocketResponse:
     """Opens the websocket of a link, without its handshake.
 
     Raises OtherVersion, ConnectionError with a sentence, or the error of the network.
@@ -128,7 +131,7 @@ async def connect(client: ClientSession, endpoint: str, tls: Dialling | None) ->
     try:
         return await client.ws_connect(
             f"{'http' if context is None else 'https'}://{where}/v1/link",
-            protocols=(SUBPROTOCOL,),
+            protocols=(subprotocol(version),),
             timeout=ClientWSTimeout(ws_close=CLOSE_S),
             max_msg_size=MAX_CONTROL_BYTES,
             heartbeat=HEARTBEAT_S,
@@ -137,11 +140,15 @@ async def connect(client: ClientSession, endpoint: str, tls: Dialling | None) ->
     except (ServerDisconnectedError, ClientSSLError) as error:
         raise ConnectionError(not_met(under_tls=context is not None)) from error
     except WSServerHandshakeError as error:
-        raise _refused(error) from error
+        raise _refused(error, version) from error
 
 
 async def meet(
-    ws: ClientWebSocketResponse, endpoint: str, tls: Dialling | None, nonce: bytes
+    ws: ClientWebSocketResponse,
+    endpoint: str,
+    tls: Dialling | None,
+    nonce: bytes,
+    version: int = VERSION,
 ) -> handshake.Challenge:
     """Runs the handshake until the far end has proved its key; the dialler has not shown its own yet.
 
@@ -150,7 +157,7 @@ async def meet(
     """
     node = tls.check(endpoint, ws.get_extra_info("ssl_object")) if tls else None
     if ws.protocol is None:
-        raise OtherVersion(difference("an older version"))
+        raise OtherVersion(difference(UNNAMED, version))
     try:
         await ws.send_bytes(handshake.knock(nonce))
         challenged = handshake.read_challenge(_data(await ws.receive()), nonce)
@@ -176,10 +183,10 @@ def _data(frame: WSMessage) -> bytes:
     return bytes(frame.data)
 
 
-def _refused(answer: WSServerHandshakeError) -> ConnectionError:
-    """Returns the error that says why a link was refused."""
+def _refused(answer: WSServerHandshakeError, version: int) -> ConnectionError:
+    """Returns the error that says why a link of this version was refused."""
     if answer.status == UPGRADE_REQUIRED:
-        return OtherVersion(difference(of_answer(answer.headers or {})))
+        return OtherVersion(difference(of_answer(answer.headers or {}), version))
     if answer.status == _FULL:
         return ConnectionRefusedError("the far end takes no more links for now")
     return ConnectionError(f"the far end is no node: it answers a link with status {answer.status}")

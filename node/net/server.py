@@ -133,11 +133,12 @@ class Server:
 
     async def _link(self, request: web.Request) -> web.StreamResponse:
         self._check_open()
-        theirs = versions.of_request(request)
-        if theirs is not None:
+        mine = self._system.version
+        theirs = versions.of_request(request, mine)
+        if theirs != mine:
             self._intake.drop(versions.OTHER)
-            self._mixed.met(request, theirs)
-            return versions.refusal()
+            await self._mixed.met(request, versions.difference(theirs, mine))
+            return versions.refusal(mine)
         guest = self.doors.guest_of(request)
 
         def heard(key: Key) -> None:
@@ -147,7 +148,7 @@ class Server:
             elif self._is_member(key):
                 guest.prove(key)
 
-        ws = new_websocket()
+        ws = new_websocket(mine)
         guest.link()
         self._incoming[ws] = None
         try:

@@ -21,7 +21,7 @@ from node.net.outbox import Budget
 from node.net.server import Server
 from node.net.tls import Tls
 from node.net.traffic import Counts, phase_of
-from node.net.versions import Mixed
+from node.net.versions import Mixed, nowhere
 from node.net.visits import Visits
 from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
@@ -35,6 +35,7 @@ ENDING_S = 2.0
 
 Unreachable = Callable[[str, str], Awaitable[None]]
 Reconnected = Callable[[str], Awaitable[None]]
+Look = Callable[[], Awaitable[None]]
 
 
 class Transport:
@@ -52,6 +53,7 @@ class Transport:
         is_member: Callable[[Key], bool],
         limits: Limits = LIMITS,
         system: System = SYSTEM,
+        look: Look = nowhere,
     ) -> None:
         """Creates the transport; `start` opens it.
 
@@ -67,6 +69,7 @@ class Transport:
                 at any time.
             limits: the bounds of the links' queues.
             system: the computer on which it runs.
+            look: called when a node of another version has dialled: a named peer may be back with it.
         """
         self._heavy = heavy
         self.tls = tls
@@ -87,7 +90,8 @@ class Transport:
         self.counts = Counts()
         self.intake = Intake(receive, self.counts, system.tap)
         visits = Visits(key, self.intake, self.counts, system)
-        self._server = Server(self.intake, visits, Mixed(warn), self.counts, tls, is_member, system=system)
+        mixed = Mixed(warn, look)
+        self._server = Server(self.intake, visits, mixed, self.counts, tls, is_member, system=system)
 
     async def start(self, listener: BoundAddress, routes: Iterable[web.RouteDef]) -> None:
         """Serves on an already bound socket. `routes` are those besides frames (node.net.routes)."""

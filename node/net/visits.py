@@ -21,7 +21,7 @@ from node.net.intake import HEARTBEAT_S, MAX_CONTROL_BYTES, SMALL_BYTES, Intake,
 from node.net.outbox import Budget, Outbox
 from node.net.reply_path import NO_WAY_BACK, Back, Nowhere
 from node.net.traffic import Counts, phase_of
-from node.net.versions import SUBPROTOCOL
+from node.net.versions import subprotocol
 from node.system.system import SYSTEM, Entropy, System, Tap
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError, TooEarly
@@ -195,10 +195,10 @@ def _data(frame: WSMessage) -> bytes:
     return bytes(frame.data)
 
 
-def new_websocket() -> web.WebSocketResponse:
-    """Returns a websocket response with this protocol's settings."""
+def new_websocket(version: int) -> web.WebSocketResponse:
+    """Returns a websocket response with the settings of this version of the protocol."""
     return web.WebSocketResponse(
-        protocols=(SUBPROTOCOL,),
+        protocols=(subprotocol(version),),
         timeout=CLOSE_S,
         max_msg_size=MAX_CONTROL_BYTES,
         heartbeat=HEARTBEAT_S,

@@ -19,7 +19,7 @@ from node.runtime.notices import parting_words
 from protocol.actions import Note, Notice
 
 _UNWELCOME = frozenset({Note.REFUSED, Note.NOT_ALLOWED, Note.WRONG_PIN, Note.OTHER_SWARM})
-_ODD = frozenset({Note.CLOCK, Note.EPOCH})
+_ODD = frozenset({Note.CLOCK, Note.EPOCH, Note.OTHER_VERSION})
 _OF_THE_SWARM = frozenset({Note.WAITING, Note.WEAK, Note.QUORUM})
 _EXPLAINED = frozenset(
     {

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from enum import Enum, auto
 from typing import TypeVar
 
@@ -91,13 +91,22 @@ class Alone(UserError):
     """A node gave up for want of others."""
 
 
-def exit_status(end: End, plan: Plan, round: int, aggregated: int, must_aggregate: bool) -> int:
+def exit_status(
+    end: End,
+    plan: Plan,
+    round: int,
+    aggregated: int,
+    must_aggregate: bool,
+    other_versions: Sequence[str] = (),
+) -> int:
     """Returns the exit status of a node whose last round was `round`, after `aggregated` rounds with others.
+
+    `other_versions`: a line about each named peer of another version, which is why no group came.
 
     Raises UserError if it `must_aggregate` and no round was aggregated; Alone if it ended for want of others.
     """
     kept = f"after round {round} of {plan.rounds}: what was agreed is kept"
-    again = "start the same command line again when the others are there"
+    again = f"{_first_of(other_versions)}start the same command line again when the others are there"
     match end:
         case End.DONE | End.SPENT if must_aggregate and not aggregated:
             raise UserError(
@@ -125,6 +134,14 @@ def exit_status(end: End, plan: Plan, round: int, aggregated: int, must_aggregat
                 "nobody of this swarm is there any more: every connection was refused for "
                 f"{plan.aggregation.group_timeout_s:g} s; it has ended, or is down, {kept}; {again}"
             )
+
+
+def _first_of(other_versions: Sequence[str]) -> str:
+    """Returns the reason that some peers are of another version, with what to do; empty if none is."""
+    if not other_versions:
+        return ""
+    first, *more = other_versions
+    return f"{first} ({counted(len(more), 'more peer')} likewise); " if more else f"{first}; "
 
 
 class Stopping:

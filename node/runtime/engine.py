@@ -133,6 +133,7 @@ class Engine:
             warn=self._warn,
             is_member=node.is_member,
             system=system,
+            look=partial(self._shell.feed, node.look_again, lambda: True),
         )
         self._serving = Serving(partial(answer, state), self.transport.hand, self.transport.counts)
         self._outcome: asyncio.Future[Completed | Failed] | None = None
@@ -171,6 +172,11 @@ class Engine:
         if self._given_up is not None:
             return self._given_up  # even when it was told to end, too: its owner should know
         return End.TOLD if self.stopping.asked else End.DONE
+
+    @property
+    def other_versions(self) -> tuple[str, ...]:
+        """A line about each named peer of another version; valid once the node has left."""
+        return tuple(f"{endpoint} {what}" for endpoint, what in self._node.other_versions.items())
 
     # -- life --------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ def notice_text(notice: Notice, parameters: str, nicknames: Nicknames) -> str:
             return f"{who} refuses this node: {text}"
         case Note.NOT_ALLOWED | Note.WRONG_PIN:
             return f"{who} is not let in: {text}"
-        case Note.SLOW | Note.BEHIND | Note.WITHHOLDS:
+        case Note.SLOW | Note.BEHIND | Note.WITHHOLDS | Note.OTHER_VERSION:
             return f"{who} {'is ' * (notice.kind is Note.SLOW)}{text}"
         case Note.CLOCK:
             return f"{who}: {text}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from node.system.clock import CLOCK, Clock
 from node.system.disk import DISK, Disk
 from node.system.streams import KERNEL, Streams
+from protocol.wire.limits import VERSION
 from protocol.wire.messages import Message
 
 Tap = Callable[[str, Message], None]
@@ -23,7 +24,7 @@ def _unheard(way: str, message: Message) -> None:
 
 @dataclass(frozen=True)
 class System:
-    """Clocks, disk, streams and randomness.
+    """Clocks, disk, streams and randomness, and the version of the protocol that the node's links speak.
 
     The event loop is part of the computer, too: `asyncio.to_thread` asks it for a thread, and its timers are
     those of `clock.monotonic`.
@@ -34,6 +35,7 @@ class System:
     streams: Streams = KERNEL
     entropy: Entropy = os.urandom
     tap: Tap = _unheard
+    version: int = VERSION
 
 
 SYSTEM = System()

@@ -7,7 +7,7 @@ others agreed on, and its round fails.
 `Follower`: a node whose privacy budget is spent offers nothing and adopts the bases that others make. Such
 a round is the phase `following` of protocol.swarm.phases. Invariants:
 - a node that has begun to follow follows for good, even after a restart, offers nothing and announces it;
-- every round ends, at T_group at the latest.
+- every round ends, at T_group at the latest, unless no base can come without peers of another version.
 
 `Closing`: after its last round a node serves what it holds until the others have it, too. These are the
 phases `closing` and `closed` of protocol.swarm.phases.
@@ -94,6 +94,11 @@ class Follower:
         """Begin a round; from the first one on, this node follows. A base since the last one ends it."""
         self._state.following = True
         self.deadline = now + self._settings.group_timeout_s
+
+    def waits_on(self, now: float) -> None:
+        """No base can come without peers of another version: if T_group is over, another one begins."""
+        if self.deadline is not None and now >= self.deadline:
+            self.deadline = now + self._settings.group_timeout_s
 
     def adopted(self, is_own: bool) -> None:
         """This node has another base; `is_own`: it is the result of the round that it has just ended."""

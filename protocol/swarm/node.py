@@ -56,6 +56,7 @@ from protocol.swarm.recovery.fetch import Fetched, Past
 from protocol.swarm.runs import Runs
 from protocol.swarm.session_factory import farewell, machine_for, too_long
 from protocol.swarm.votes.late_finish import LateFinishes
+from protocol.swarm.votes.mixed import MixedVersions
 from protocol.swarm.votes.obstacle import TOLD_AFTER_S, Obstacle, Watch, names_of
 from protocol.swarm.votes.voting import Voting
 from protocol.transitions import Course
@@ -108,7 +109,10 @@ class Node:
         self._members = self._discovery.members
         self.addresses = Addresses(settings, state, self._members)
         self._patience = Patience(settings, state, self._members)
-        self._watch = Watch(settings, state, self._members, self._patience, self.addresses.called)
+        self._mixed = MixedVersions(settings, state, self._discovery, self._patience)
+        self._watch = Watch(
+            settings, state, self._members, self._patience, self.addresses.called, self._mixed.needed
+        )
         self._voting = Voting(settings, state, self._members, self._patience)
         self._late = LateFinishes(settings, state.votes, self._voting.ballot)
         self._catch_up = CatchUp(settings, state, self._members, self._patience)
@@ -232,6 +236,10 @@ class Node:
             self._seeker.void()
         return self._after(self._discovery.greet(endpoint, now), now)
 
+    def look_again(self, now: float) -> list[Action]:
+        """A node of another version has dialled: a named peer that left may be back with it."""
+        return self._after(self._discovery.look_again(now), now)
+
     def tick(self, now: float) -> list[Action]:
         """Carry out what is due at `now`."""
         self._lateness.heard(now, self._awaited)
@@ -240,9 +248,10 @@ class Node:
         if self._machine is not None:
             actions += self._of_machine(self._machine.tick(now), now)
         actions += self._coordination.tick(now)
-        if self._coordination.waits_on(now):
+        for_upgrade = bool(self._mixed.needed(now))
+        if self._coordination.waits_on(now, for_upgrade):
             self._watch.look(now)
-            actions += self._watch.remind()
+            actions += self._watch.tell() if for_upgrade else self._watch.remind()
         elif self._coordination.expired(now):
             self._course.step(Event.NO_GROUP)
             actions += self._alone(Reason.GROUP_TIMEOUT, now)
@@ -348,6 +357,11 @@ class Node:
     def obstacle(self) -> Obstacle | None:
         """What prevented a group at the last look; None: nothing. Safe in any thread."""
         return self._watch.obstacle
+
+    @property
+    def other_versions(self) -> dict[str, str]:
+        """What the named peers of another version answered, by endpoint."""
+        return self._discovery.other_versions
 
     @property
     def left_out(self) -> tuple[Key, ...]:
@@ -677,6 +691,8 @@ class Node:
 
     def _followed(self, now: float) -> list[Action]:
         """End a round without an offer, if it is over, and announce the new state."""
+        if self._mixed.needed(now):
+            self._follower.waits_on(now)
         expecting = self._storing or self._catch_up.expecting or self._discovery.joining
         reason = self._follower.end(expecting, now)
         if reason is None:

@@ -40,6 +40,7 @@ from node.tracker.options import parse_arguments as parse_tracker
 from node.tracker.serve import live as live_tracker
 from protocol.crypto.node_key import NodeKey
 from protocol.wire import codec
+from protocol.wire.limits import VERSION
 from protocol.wire.messages import Base, Message
 from tests import run_folders
 from tests.box.disk import BoxDisk, Files, Killed
@@ -125,6 +126,8 @@ class BoxNode:
         self._messages, self._disk_steps, self._said, self._happened = Hooks(), Hooks(), Hooks(), Hooks()
         self.skew_s = 0.0
         """By how much its wall clock is wrong."""
+        self.version = VERSION
+        """The version of the protocol that its links speak from its next start on."""
         self.life: Life | None = None
         self.engine: Engine | None = None
         """Its engine while it runs."""
@@ -229,6 +232,7 @@ class BoxNode:
             streams=MemoryStreams(self.box.network, self.number),
             entropy=rng.randbytes,
             tap=functools.partial(self._at_message, life),
+            version=self.version,
         )
 
     # -- what a test asks for ----------------------------------------------------------------------

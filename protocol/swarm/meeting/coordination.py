@@ -294,9 +294,12 @@ class Coordination:
     def _others(self, group: Group) -> list[Announce]:
         return [ready.announce for ready in group.readys if ready.key != self._me]
 
-    def waits_on(self, now: float) -> bool:
-        """Whether T_group is over and the owner's wait is not; if so, the offer needs a new READY."""
-        if not self.seeker.waits_on(now):
+    def waits_on(self, now: float, for_upgrade: bool) -> bool:
+        """Whether T_group is over and this node's wait is not; if so, the offer needs a new READY.
+
+        `for_upgrade`: as in `Patience.waits`.
+        """
+        if not self.seeker.waits_on(now, for_upgrade):
             return False
         self.drop(self._me)
         return True

@@ -41,6 +41,9 @@ TWIN_S = 0.05
 OTHER_SWARM = "other task or parameters"
 NOBODY_LISTENS = "connection refused"
 """Why an endpoint is unreachable if its machine responds and no process listens."""
+OLDER_VERSION, NEWER_VERSION = "runs an older version", "runs a newer version"
+OTHER_VERSION = "runs another version"
+"""How the reason begins if a process of another version of the protocol answers; what to do follows."""
 OTHER_KEY = "the far end holds the key "
 """How the reason begins if, under TLS, another key answers; that key and the expected one follow."""
 
@@ -61,8 +64,9 @@ class Event(Enum):
 STEPS: Table[Phase, Event] = {
     (Phase.JOINING, Event.SETTLED): Step(
         Phase.JOINED,
-        "all who were named answered the Hello by a Hello, a tracker by a Roster, or by Refused; or a "
-        "swarm under way has; or time is over. Fatal where somebody refused and nobody is known",
+        "all who were named answered the Hello by a Hello, a tracker by a Roster, or by Refused, or run "
+        "another version; or a swarm under way has; or time is over. Fatal where somebody refused and nobody "
+        "is known",
     )
 }
 """Greetings, announcements and news continue after joining; a node seeks a group only then."""
@@ -82,6 +86,8 @@ class Greeting:
     why: str = ""
     """Why the last try reached nobody there."""
     noticed: bool = False
+    other_version: str = ""
+    """What was answered there by a process of another version, until one of this version answers."""
 
     @property
     def is_refused(self) -> bool:
@@ -117,6 +123,17 @@ class Discovery:
         """The state of each greeting, by endpoint."""
         return dict(self._greetings)
 
+    @property
+    def other_versions(self) -> dict[str, str]:
+        """What the peers and the tracker that the owner named answered with another version, by endpoint."""
+        found = ((end, self._greetings.get(end)) for end in self._configured)
+        return {end: there.other_version for end, there in found if there and there.other_version}
+
+    @property
+    def _configured(self) -> tuple[str, ...]:
+        tracker = self._settings.tracker
+        return self._settings.seeds if tracker is None else (tracker, *self._settings.seeds)
+
     def forget_tracker(self) -> None:
         """The tracker cannot be reached: forget its key, because another one may answer there."""
         self.tracker_key = None
@@ -149,6 +166,20 @@ class Discovery:
             nonce = derive(self._rand, b"hello", endpoint.encode())[:16]
             greeting = self._greetings[endpoint] = Greeting(nonce, since=now)
         return greeting
+
+    def look_again(self, now: float) -> list[Action]:
+        """A node of another version has dialled: greet the named peers that left, one may be back with it."""
+        left = [end for end in self._configured if self._is_idle(end) and self._has_left(end)]
+        return [action for end in left for action in self.greet(end, now)]
+
+    def _is_idle(self, endpoint: str) -> bool:
+        """Whether no answer from this endpoint is awaited, and no other try is due."""
+        greeting = self._greetings.get(endpoint)
+        return greeting is not None and greeting.retry_at is None
+
+    def _has_left(self, endpoint: str) -> bool:
+        there = self.members.at(endpoint)
+        return there is not None and there.leaving
 
     def _hello(self, now: float, nonce: bytes, wants_reply: bool, first: tuple[Announce, ...] = ()) -> Hello:
         """`first`: announcements to list before those that a newcomer gets."""
@@ -368,7 +399,7 @@ class Discovery:
         self.clocks.heard(roster.key, roster.clock_ms, now)
         actions = [*first, *self._tell(Note.COORDINATOR, tracker, roster.key, roster.key.hex()[:8])]
         greeting.answered, greeting.retry_at, greeting.retry_s = True, None, _FIRST_RETRY_S
-        greeting.since = now
+        greeting.since, greeting.other_version = now, ""
         self.tracker_key = self._first_tracker = roster.key
         return [*actions, *self.news(roster.known, now), *self.settle(now)]
 
@@ -393,7 +424,7 @@ class Discovery:
     def _refused(self, nonce: bytes, refused: Refused) -> str | None:
         for endpoint, greeting in self._greetings.items():
             if greeting.nonce == nonce:
-                greeting.refused, greeting.retry_at = refused, None
+                greeting.refused, greeting.retry_at, greeting.other_version = refused, None, ""
                 return endpoint
         return None
 
@@ -401,6 +432,7 @@ class Discovery:
         for endpoint, greeting in self._greetings.items():
             if greeting.nonce == nonce or endpoint == announce.endpoint:
                 greeting.answered, greeting.refused, greeting.since = True, None, now
+                greeting.other_version = ""
                 greeting.retry_at, greeting.retry_s = None, _FIRST_RETRY_S
 
     # -- time --------------------------------------------------------------------------------------
@@ -429,7 +461,7 @@ class Discovery:
         under_way = any(announce is not None and announce.base.generation > 0 for announce in live)
         if under_way and len(live) + 1 >= self._settings.min_participants:
             return True
-        resolved = all(greeting.answered or greeting.refused for greeting in self._greetings.values())
+        resolved = all(g.answered or g.refused or g.other_version for g in self._greetings.values())
         return resolved or self._join_until is None or now >= self._join_until
 
     def unreachable(self, endpoint: str, now: float, why: str) -> list[Action]:
@@ -437,19 +469,32 @@ class Discovery:
         if endpoint == self._settings.tracker and why.startswith(OTHER_KEY):
             return [WrongTracker(endpoint, why)]
         there = self.members.at(endpoint)
-        if there is not None and there.leaving:
-            return []
+        is_other = why.startswith((OLDER_VERSION, NEWER_VERSION, OTHER_VERSION))
+        if self._has_left(endpoint) and not is_other:
+            return self._stays_away(endpoint)
         greeting = self._greeting(endpoint, now) if there is not None else self._greetings.get(endpoint)
         if greeting is None:
             return []  # neither a member's endpoint nor greeted: no retry
         greeting.answered, greeting.why = False, why
         greeting.retry_at = now + greeting.retry_s
         greeting.retry_s = min(_LAST_RETRY_S, greeting.retry_s * 1.6)
+        if is_other:
+            greeting.other_version = why
+            told = self._tell(Note.OTHER_VERSION, endpoint, f"{endpoint} {why}".encode(), why)
+            return [*told, *self.settle(now)]
         return [] if self._join_until is not None else self._missed()
+
+    def _stays_away(self, endpoint: str) -> list[Action]:
+        """A peer that left has not come back: it is not greeted again."""
+        greeting = self._greetings.get(endpoint)
+        if greeting is not None:
+            greeting.answered, greeting.retry_at = True, None
+        return []
 
     def _missed(self) -> list[Action]:
         """Notices, once for each endpoint that could not be reached; called when joining is over."""
-        missed = [(e, g) for e, g in self._greetings.items() if g.why and not (g.answered or g.noticed)]
+        open_ones = [(e, g) for e, g in self._greetings.items() if g.why and not (g.answered or g.noticed)]
+        missed = [(e, g) for e, g in open_ones if g.why != g.other_version]
         for _, greeting in missed:
             greeting.noticed = True
         return [Notice(Note.UNREACHABLE, endpoint, greeting.why) for endpoint, greeting in missed]
@@ -464,7 +509,7 @@ class Discovery:
 
     def _forget(self, now: float) -> None:
         """Forget endpoints that are not configured, not a member's, and silent for GREETED_FOR_S."""
-        named = {*self._settings.seeds, self._settings.tracker}
+        named = set(self._configured)
         latest = self.members.latest
         ends = {announce.endpoint for announce in latest}
         self._greetings = {

@@ -70,7 +70,7 @@ STEPS: Table[Phase, Event] = {
     (Phase.ASKED, Event.ASK): Step(Phase.ASKED, "it is another's turn: Ready to it, and to the one before"),
     (Phase.ASKED, Event.VOID): Step(
         Phase.WAITING,
-        "another base, a new T_group of the owner's wait, a coordinator that is lost, or a Group turned down",
+        "another base, a new T_group of a wait, a coordinator that is lost, or a Group turned down",
     ),
     (Phase.ASKED, Event.GROUP): Step(Phase.IDLE, "a session starts: the Group overtook the Accepted"),
     (Phase.ASKED, Event.EXPIRED): Step(Phase.IDLE, _OWN),
@@ -78,7 +78,7 @@ STEPS: Table[Phase, Event] = {
         Phase.ASKED, "it is another's turn, perhaps by a Redirect: Ready to it, and to the one before"
     ),
     (Phase.ACCEPTED, Event.VOID): Step(
-        Phase.WAITING, "another base, a new T_group of the owner's wait, or a coordinator that is lost"
+        Phase.WAITING, "another base, a new T_group of a wait, or a coordinator that is lost"
     ),
     (Phase.ACCEPTED, Event.GROUP): Step(Phase.IDLE, "a session starts: the Ready is used up"),
     (Phase.ACCEPTED, Event.EXPIRED): Step(Phase.IDLE, _OWN),
@@ -281,13 +281,18 @@ class GroupSeeker:
         self.offer = offer
         return True
 
-    def waits_on(self, now: float) -> bool:
-        """Whether T_group is over and the owner's wait is not; if so, another T_group begins."""
+    def waits_on(self, now: float, for_upgrade: bool) -> bool:
+        """Whether T_group is over and this node's wait is not; if so, another T_group begins.
+
+        `for_upgrade`: as in `Patience.waits`.
+        """
         offer = self.offer
-        if offer is None or now < offer.deadline or not self._patience.waits(now):
+        if offer is None or now < offer.deadline or not self._patience.waits(now, for_upgrade):
             return False
         self._patience.failed(now)
-        offer.started, offer.deadline = now, min(now + self._group_pace.allowed_s, offer.until)
+        ends = now + self._group_pace.allowed_s
+        offer.until = offer.until if now < offer.until else ends
+        offer.started, offer.deadline = now, min(ends, offer.until)
         offer.most_tries = offer.tries + MAX_TRIES
         offer.turned_down.clear()
         self.void()  # the next READY says that this node would join a weak group, if it would by now

@@ -1,11 +1,13 @@
 """How long a node has waited for its electors, and what follows: weak groups, then, if enabled, an amnesty.
 
-the first offer of a start --the owner's wait is over--> from now on, T_group ends a round
+the first offer of a start --the owner's wait is over--> from now on, T_group ends a round (1)
 a strong base --5 of its own rounds failed, and 30 s--> it would join a weak group
 a weak base --at once-->                                it would join a weak group
 no strong base for `aggregation.amnesty_s`              silent electors count as gone for good
 
 While the owner's wait lasts, a T_group without a group counts as a failed round, but no round ends.
+
+(1) None ends while no group can form without peers of another version (protocol.swarm.votes.mixed).
 """
 
 from __future__ import annotations
@@ -44,10 +46,15 @@ class Patience:
         """A group came: the owner's wait is over."""
         self._first_until = -math.inf
 
-    def waits(self, now: float) -> bool:
-        """Whether the owner waits for the first group, however many T_group it takes."""
+    def waits(self, now: float, for_upgrade: bool = False) -> bool:
+        """Whether this node waits, however many T_group it takes: for the first group, as its owner asked.
+
+        `for_upgrade`: no group can form without peers of another version. Then it waits, too, but no longer
+        than its owner asked.
+        """
         until = now + self._settings.wait_s if self._first_until is None else self._first_until
-        return now < until
+        is_limited = self._settings.wait_s > 0 and until > -math.inf
+        return now < until or (for_upgrade and not is_limited)
 
     def failed(self, now: float) -> None:
         """A round, or a T_group of the owner's wait, ended without a base."""

@@ -24,6 +24,11 @@ TOLD_AFTER_S = 10.0
 """An offer waits this long for a group before the owner gets a notice of the missing electors."""
 
 Name = Callable[[Key], str]
+Needed = Callable[[float], tuple[str, ...]]
+"""Returns the endpoints of another version without which no group can form (protocol.swarm.votes.mixed)."""
+_WAITS_FOR_UPGRADE = (
+    "no group can form without them: upgrade all nodes of the swarm together; no round is spent meanwhile"
+)
 
 
 class Stage(Enum):
@@ -34,6 +39,7 @@ class Stage(Enum):
     WEAK = "weak bases are made meanwhile"
     PATIENT = "a weak group is allowed after a while"
     WILLING = "a weak group is allowed as soon as all in it are willing"
+    VERSIONS = "no group can form without peers of another version"
     SAID = "a quorum of who is left, by what this node counts as gone"
 
 
@@ -108,6 +114,15 @@ def obstacle(
         here = len(members.candidates(state.round)) + 1
         return _too_few_here(settings.min_participants, here)
     return _Look(settings, state, members, patience, name, electorate).found(now)
+
+
+def _versions(found: Obstacle | None, needed: tuple[str, ...]) -> Obstacle | None:
+    """The obstacle, if peers of another version are `needed`, except where weak groups form without them."""
+    goes_on = found is not None and found.stage in (Stage.WEAK, Stage.WILLING)
+    if goes_on or not needed:
+        return found
+    whose = "of another version of the protocol"
+    return Obstacle(len(needed), needed, whose, Stage.VERSIONS, _WAITS_FOR_UPGRADE)
 
 
 def _too_few_here(least: int, here: int) -> Obstacle | None:
@@ -283,13 +298,20 @@ class Watch:
     """The obstacle as of the last look, and which of its forms the owner has been notified of."""
 
     def __init__(
-        self, settings: Settings, state: NodeState, members: Members, patience: Patience, name: Name
+        self,
+        settings: Settings,
+        state: NodeState,
+        members: Members,
+        patience: Patience,
+        name: Name,
+        needed: Needed,
     ) -> None:
         self._settings = settings
         self._state = state
         self._members = members
         self._patience = patience
         self._name = name
+        self._needed = needed
         self.obstacle: Obstacle | None = None
         """Replaced, never changed in place: any thread may read it at any time."""
         self._told: tuple[str, Stage] | None = None
@@ -300,7 +322,7 @@ class Watch:
 
     def look(self, now: float) -> None:
         """Evaluate the obstacle anew."""
-        self.obstacle = obstacle(
+        found = obstacle(
             settings=self._settings,
             state=self._state,
             members=self._members,
@@ -308,6 +330,7 @@ class Watch:
             name=self._name,
             now=now,
         )
+        self.obstacle = _versions(found, self._needed(now))
 
     def tell(self) -> list[Action]:
         """A notice of the obstacle, unless the last notice was the same."""

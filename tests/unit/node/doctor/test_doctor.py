@@ -302,7 +302,7 @@ ANOTHER = "another program answers there: correct the address, or look for a pro
         (
             [HEALTHY, web.get("/v1/link", older)],
             *("key", "other version", "problem"),
-            "it speaks version 1 of the protocol, this node speaks ",
+            "it runs an older version (protocol 1, this node ",
         ),
         (
             [HEALTHY, says("/v1/link", {}, 503)],

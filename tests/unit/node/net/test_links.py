@@ -170,7 +170,13 @@ async def hears(ws):
     return [frame.data async for frame in ws]
 
 
-ELSE = f"of the protocol, this node speaks {VERSION}: update the older of the two"
+ALL = "upgrade all nodes of the swarm together"
+OLDER = f"runs an older version (this node: protocol {VERSION}): {ALL}"
+ANOTHER = f"runs another version (this node: protocol {VERSION}): {ALL}"
+NEWER = (
+    f"runs a newer version (protocol {VERSION + 1}, this node {VERSION}): upgrade this node, and all others "
+    "with it"
+)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +189,7 @@ ELSE = f"of the protocol, this node speaks {VERSION}: update the older of the tw
             "the far end does not prove its key: bad link-acceptor signature",
             [33],
         ),
-        (hears, (), f"speaks an older version {ELSE}", []),
+        (hears, (), OLDER, []),
     ],
 )
 async def test_an_acceptor_that_does_not_go_through_the_handshake_hears_nothing(does, protocols, told, heard):
@@ -227,10 +233,15 @@ async def test_a_post_without_a_ticket_is_nobody_s_and_no_error(shown):
 
 
 @pytest.mark.parametrize(
-    ("protocols", "theirs"),
-    [((), "an older version"), (("murmuration.2",), "version 2"), (("chat",), "an older version")],
+    ("protocols", "told"),
+    [
+        ((), OLDER),
+        (("chat",), OLDER),
+        (("murmuration.2",), f"runs an older version (protocol 2, this node {VERSION}): {ALL}"),
+        ((f"murmuration.{VERSION + 1}", "murmuration.1"), NEWER),
+    ],
 )
-async def test_who_asks_for_another_version_is_told_so_and_the_owner_too_once(protocols, theirs):
+async def test_who_asks_for_another_version_is_told_so_and_the_owner_too_once(protocols, told):
     async with node_state(End()) as (there,):
         for _ in range(3):
             with pytest.raises(WSServerHandshakeError) as refused:
@@ -238,18 +249,19 @@ async def test_who_asks_for_another_version_is_told_so_and_the_owner_too_once(pr
                     pass
             assert refused.value.status == 426
             assert refused.value.headers[HEADER] == str(VERSION)
-        both = f"speaks {theirs} of the protocol, this node speaks {VERSION}"
-        assert there.warnings == [f"a node that comes from 127.0.0.1 {both}: update the older of the two"]
+        assert there.warnings == [f"a node that comes from 127.0.0.1 {told}"]
         assert there.dropped == {"a link of another version of the protocol": 3}
 
 
 @pytest.mark.parametrize(
     ("status", "headers", "told"),
     [
-        (426, {HEADER: "5"}, f"speaks version 5 {ELSE}"),
-        (426, {}, f"speaks another version {ELSE}"),
-        (426, {HEADER: "5, 6"}, f"speaks another version {ELSE}"),
-        (426, {HEADER: "5" * 7}, f"speaks another version {ELSE}"),
+        (426, {HEADER: "5"}, f"runs an older version (protocol 5, this node {VERSION}): {ALL}"),
+        (426, {HEADER: f"{VERSION + 1}"}, NEWER),
+        (426, {HEADER: f"{VERSION}"}, ANOTHER),
+        (426, {}, ANOTHER),
+        (426, {HEADER: "5, 6"}, ANOTHER),
+        (426, {HEADER: "5" * 7}, ANOTHER),
         (503, {}, "the far end takes no more links for now"),
         (404, {}, "the far end is no node: it answers a link with status 404"),
         (200, {}, "the far end is no node: it answers a link with status 200"),

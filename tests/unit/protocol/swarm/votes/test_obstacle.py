@@ -38,7 +38,9 @@ class Place:
         self.patience = Patience(self.settings, self.state, self.members)
         self.now = NOW
         self.parts = (self.settings, self.state, self.members, self.patience, self.name)
-        self.watch = Watch(*self.parts)
+        self.needed = ()
+        """The peers of another version that are needed."""
+        self.watch = Watch(*self.parts, lambda _: self.needed)
 
     def name(self, key):
         found = self.members.get(key)
