@@ -42,7 +42,7 @@ class MixedVersions:
         settings, electorate = self._settings, self._state.electorate(self._settings)
         here, unmet = self._here(others), self._unmet(others)
         count = len(here) + len(unmet) + (not self._state.following)
-        if count < settings.min_participants or electorate is None:
+        if electorate is None or count < settings.min_participants:
             return count < settings.min_participants
         if electorate.least:
             return count < electorate.least
@@ -62,7 +62,8 @@ class MixedVersions:
             for member in self._members.every
             if member.announce.leaving or member.announce.key in known
         }
-        return [end for end in self._settings.seeds if end not in others and end not in heard]
+        not_awaited = {self._settings.endpoint, *others, *heard}
+        return [end for end in self._settings.seeds if end not in not_awaited]
 
     def _electors(self, electorate: Electorate, here: list[Announce], unmet: list[str]) -> set[bytes]:
         """The electors that may come; which key holds an endpoint that was not met is not known."""

@@ -90,6 +90,14 @@ def test_a_node_that_gave_up_for_want_of_others_says_so_in_one_line(end, said):
     assert "\n" not in str(told.value)
 
 
+def test_peers_of_another_version_are_named_as_the_reason():
+    older = [f"127.0.0.1:{port} runs an older version: upgrade all" for port in (1, 2, 3)]
+    with pytest.raises(Alone, match=r"is kept; 127.0.0.1:1 runs an older version: upgrade all; start the"):
+        exit_status(End.NOBODY_CAME, PLAN, 7, aggregated=0, must_aggregate=False, other_versions=older[:1])
+    with pytest.raises(Alone, match=r"upgrade all \(2 more peers likewise\); start the same"):
+        exit_status(End.ALONE, PLAN, 7, aggregated=0, must_aggregate=False, other_versions=older)
+
+
 def test_a_run_without_an_aggregated_round_fails_only_if_its_owner_requires_one():
     assert exit_status(End.DONE, PLAN, 20, aggregated=0, must_aggregate=False) == 0
     with pytest.raises(UserError, match="no round up to 20 of 20 was aggregated, and --require-") as told:

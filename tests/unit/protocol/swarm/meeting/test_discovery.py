@@ -158,6 +158,47 @@ def test_who_has_left_is_not_greeted_again():
 
     assert found.unreachable(TWO, NOW, "refused") == []
     assert found._greetings[TWO].retry_at is None
+    never_greeted = introduced(seeds=())
+    say(never_greeted, hello(KEYS[1], leaving=True), NOW)
+    assert never_greeted.unreachable(TWO, NOW, "refused") == []
+
+
+OLDER = f"{discovery.OLDER_VERSION} (protocol 1, this node 2): upgrade all"
+
+
+def test_who_runs_another_version_is_told_at_once_and_once_and_joining_does_not_wait_for_it():
+    found = introduced(seeds=(TWO,))
+    assert found.unreachable(TWO, NOW, OLDER) == [Notice(Note.OTHER_VERSION, TWO, OLDER)]
+    assert not found.joining
+    assert found.unreachable(TWO, NOW, OLDER) == []
+    assert notices(found.tick(NOW + JOIN_S)) == []
+    assert found.other_versions == {TWO: OLDER}
+
+    assert notices(found.unreachable(TWO, NOW, "refused")) == [(Note.UNREACHABLE, TWO)]
+    assert found.other_versions == {TWO: OLDER}, "it is being upgraded"
+    say(found, hello(KEYS[1]), NOW)
+    assert found.other_versions == {}
+    assert notices(found.unreachable(TWO, NOW, OLDER.replace("1", "0"))) == [(Note.OTHER_VERSION, TWO)]
+
+
+def test_who_refuses_this_node_is_of_its_version():
+    found = introduced(seeds=(TWO, THREE))
+    found.unreachable(TWO, NOW, OLDER)
+    found.refused(Refused(greeted(found, TWO), "no", ""), NOW)
+    assert found.other_versions == {}
+
+
+def test_who_has_left_is_looked_for_once_when_somebody_of_another_version_has_dialled():
+    found = introduced(seeds=(TWO, THREE))
+    say(found, hello(KEYS[1], leaving=True), NOW)
+    assert [action.to for action in found.look_again(NOW)] == [TWO]
+    assert found.look_again(NOW) == [], "one try is under way"
+
+    assert found.unreachable(TWO, NOW, "refused") == []
+    assert (found._greetings[TWO].retry_at, found.awaited()) == (None, (THREE,))
+    assert [action.to for action in found.look_again(NOW)] == [TWO]
+    assert notices(found.unreachable(TWO, NOW, OLDER)) == [(Note.OTHER_VERSION, TWO)]
+    assert found.other_versions == {TWO: OLDER}
 
 
 def test_the_number_of_greetings_is_limited_and_those_at_hand_go_on(monkeypatch):

@@ -42,6 +42,10 @@ class Place:
         """The peers of another version that are needed."""
         self.watch = Watch(*self.parts, lambda _: self.needed)
 
+    def watched(self) -> Obstacle | None:
+        self.watch.look(self.now)
+        return self.watch.obstacle
+
     def name(self, key):
         found = self.members.get(key)
         return found.endpoint if found else key.hex()[:8]
@@ -378,3 +382,21 @@ def test_an_amnesty_is_told_as_the_owners_word_is():
     wires.offer()
     gone = tuple(sorted(endpoint(key) for key in KEYS[3:5]))
     assert [end.without for _, end in wires.ends(Completed)] == [gone] * 3
+
+
+def test_peers_of_another_version_are_named_first_unless_weak_groups_go_on_without_them():
+    place = Place(KEYS[:5], held=STRONG).hear(*KEYS[1:2])
+    place.needed = (endpoint(KEYS[2]), endpoint(KEYS[3]))
+    found = place.watched()
+    names = f"{endpoint(KEYS[2])}, {endpoint(KEYS[3])}"
+    then = (
+        "no group can form without them: upgrade all nodes of the swarm together; no round is spent meanwhile"
+    )
+    assert found.stage is Stage.VERSIONS
+    assert found.text == f"waiting for {names}, of another version of the protocol; {then}"
+    assert found.nameless == f"waiting for 2 of 2 peers, of another version of the protocol; {then}"
+    assert not found.can_be_gone
+
+    place = Place(KEYS[:7], held=STRONG).hear(*KEYS[1:3]).fail(PATIENT_ROUNDS, PATIENT_S)
+    place.needed = (endpoint(KEYS[3]),)
+    assert place.watched().stage is Stage.WILLING
