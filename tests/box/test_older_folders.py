@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import stat
 from pathlib import Path
 
@@ -65,6 +66,27 @@ def test_a_swarm_of_an_older_version_is_taken_over_and_goes_on(make_box, older: 
         file = SpendFile(out / "node.key", key_in(out), "digits")
         assert set(file.charges()) == {one.sid for one in after}
         assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
+
+
+def test_a_node_that_missed_the_last_sum_before_the_upgrade_takes_it_afterwards(make_box):
+    """The upgrade drops the links that would prove the model, so it takes the word of the majority."""
+    box = taken_over(make_box, V4)
+    late = box.nodes[2]
+    with sqlite3.connect(late.folder / "state.db") as database:
+        for name in ("base", "base_file"):
+            earlier = name.replace("base_file", "previous_file").replace("base", "previous")
+            database.execute(
+                "update fact set value = (select value from fact where name = ?) where name = ?",
+                (earlier, name),
+            )
+    database.close()
+    late.disk.restore(late.disk.written())
+    box.start_all()
+    to_one_model(box)
+    assert late.has_said("resumes after round 1")
+    assert late.has_said("on the word of")
+    for node in box.nodes:
+        assert (node.status, node.history[-1]["participants"]) == (0, 3)
 
 
 def test_a_folder_that_was_put_back_is_charged_what_was_spent_since(make_box, tmp_path: Path) -> None:

@@ -196,7 +196,8 @@ class CatchUp:
     ) -> tuple[Line, tuple[Key, ...]] | None:
         """The line of a base, and the peers trusted for it (none if proved); None if nothing supports it."""
         strong = links if base.is_strong else links[:-1]
-        if not _leads_to(links, strong, base):
+        is_after_upgrade = not links and self._has_lost_its_links
+        if not (is_after_upgrade or _leads_to(links, strong, base)):
             return None
         electors = of_keys(included_in(strong[-1])) if strong else None
         line = Line(base.anchor, electors, strong, None if base.is_strong or not links else links[-1])
@@ -209,6 +210,15 @@ class CatchUp:
                 return line, (source,)
         trusted = self._majority(base)
         return (line, trusted) if trusted else None
+
+    @property
+    def _has_lost_its_links(self) -> bool:
+        """Whether this node's folder was upgraded since its last model with a quorum.
+
+        An upgrade deletes all links, those of the other members, too. What they agreed on before it can only
+        be taken on the word of the majority.
+        """
+        return self._state.base.anchor != 0 and self._state.line.electors is None
 
     def _is_proved(self, base: Base, strong: tuple[Link, ...]) -> bool:
         """Whether these links lead to the anchor from electors that this node knows."""

@@ -408,6 +408,21 @@ def lies() -> dict[str, tuple[Base, list[Link]]]:
     }
 
 
+def test_an_upgraded_node_takes_a_base_without_links_on_the_word_of_the_majority_alone():
+    """The upgrade deleted the links, its own and the others'."""
+    wanted = digested(base(4, anchor=4))
+
+    def upgraded(*by: NodeKey, **changes) -> Shown:
+        return Shown(wanted, [], *by, where=state(held=base(3, anchor=3)), **changes)
+
+    few = upgraded(*MORE[1:4], failed=TRUSTING_ROUNDS)
+    assert not few.judged()
+    many = upgraded(*MORE[1:6])
+    assert many.judged()
+    taken = many.adopted()
+    assert (taken.trusted, taken.line) == (tuple(key.public for key in MORE[1:6]), Line(4))
+
+
 @pytest.mark.parametrize("lie", lies())
 def test_a_base_that_its_line_does_not_lead_to_is_not_taken(lie):
     """Neither if one trusted member shows it, nor if many do."""
