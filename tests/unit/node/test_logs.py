@@ -147,6 +147,7 @@ WHY = [
     "wrong-pin",
     "refused",
     "unreachable",
+    "other-version",
     "clock",
     "epoch",
     "slow",
@@ -202,7 +203,7 @@ def test_the_log_holds_no_loss_and_no_whole_key():
 
 def test_what_an_owner_should_look_at_is_a_warning():
     lines = logged(lambda log: everything(LogObserver(log)), LogOptions("json", "warning"))
-    peers = ("other-swarm", "not-allowed", "wrong-pin", "refused", "clock", "epoch")
+    peers = ("other-swarm", "not-allowed", "wrong-pin", "refused", "other-version", "clock", "epoch")
     others = ("waiting", "weak", "rolled-back", "warning", "alone")
     assert [line["event"] for line in lines] == [*(f"peer-{name}" for name in peers), *others]
 
