@@ -5,11 +5,12 @@
    The electors of an anchor are the nodes whose updates it holds.
      - Voters (V) of a group are its electors that have no open vote and did not resign. Resigned electors are
        excused (R): no vote of theirs is needed. A group is strong if its voters are a quorum of the other
-       electors: more than half, or exactly half with the first elector.
+       electors: 2|V| > |E \ R| + f, where f is how many liars the swarm tolerates. With f = 0, exactly half
+       with the first elector are a quorum too.
      - A strong session is completed by t releases, if the voters among them are a quorum again.
      - A voter's release is its vote. The node stores it first; it stays open until the node holds a higher
-       anchor, or the session is dead: too many are out of it for a result. A release of any other member
-       binds nobody here. In the product it does, so that who is out and never released can be told from what
+       anchor, or the session is dead: too many are out of it for a result, even if f of these are in it.
+       A release of any other member binds nobody here. In the product it does, so that who is out and never released can be told from what
        it announces: that only takes steps away from the adversary.
      - A node resigns only without an open vote and in no session, for as long as it stays on that anchor.
      - A node that is in no session takes any base of a higher rank: anchor, generation, members, digest.
@@ -39,11 +40,21 @@
      - which of two bases that tie has the smaller digest, each time anew.
    Nodes follow the rule and tell no lies; disks keep what they hold. The amnesty is not modelled.
 
-   WHAT MUST HOLD in every state:
+   LIARS (LIARS=k) are the first k nodes: the first elector, who breaks ties, is one of them. A liar holds
+   every base, and nothing binds it. What it does is up to the adversary:
+     - It is a member of any number of groups, also of two at once, each on any base that exists. A coordinator
+       that closes two groups at once is no more than that: two groups that share liars alone, as an honest
+       member joins the one that it sees.
+     - In each group it counts as a voter, as bound, or as resigned, whatever it told others.
+     - It says that it is out of every session, and releases in it whenever that makes the result.
+
+   WHAT MUST HOLD in every state (of honest nodes):
      - no node that stored a strong base ever moves to a base that does not descend from it;
      - of each anchor, one strong successor at most is completed (has the releases that make a result);
      - there is a way on: once all are in no session and have told each other all, none has an open vote.
-       So all electors of the highest base that did not resign are voters of a strong group.
+       So all electors of the highest base that did not resign are voters of a strong group. With f > 0 there
+       need be none: a vote stays open where f lies could hide a result. Such states are counted. With liars
+       this is not looked at.
 
    HOW STATES ARE SAVED. Each of these only leaves out what could add nothing to what the adversary can do:
      - A release in a weak session binds nobody and nobody need stay in it. So a weak group, once formed, has
@@ -52,7 +63,9 @@
        releases, or somebody who stored it handed it on.
      - A release to a session that is completed already would only bind one more.
      - Who was in a session and released does not matter any more once it is completed, nor once it is void:
-       everybody has left it, and it has no result.
+       everybody has left it, it has no result (not even if all liars release), and everybody sees that.
+     - A liar's release is seen when it makes the result, and not before. All liars release together.
+     - In the next step of a run, liars are there from the beginning.
      - Who is no elector has nothing to resign from.
      - After the last group nobody votes again: then open votes and resignations are forgotten, and what a
        power failure would take back.
@@ -64,6 +77,9 @@
      RESIGN=0     nobody resigns; DROP=0: nobody drops out of a sum
      RUNS=1       groups take runs of steps (and nobody drops out); S counts each step as a session
      POWER=0      in runs, no power fails
+     F            f of the rule (default: 0)
+     LIARS, LIES  how many nodes lie, and which lies they tell, as bits (default: all, see below)
+     LEAST        members of the smallest group (default: 2)
      LIMIT=k      stop after k states
      TRACE        breadth first, and print the steps to what is violated
      FAULTS       plant the fault below whose number is the program's argument */
@@ -96,6 +112,18 @@
 #endif
 #ifndef POWER
 #define POWER RUNS
+#endif
+#ifndef F
+#define F 0
+#endif
+#ifndef LIARS
+#define LIARS 0
+#endif
+#ifndef LIES
+#define LIES 15
+#endif
+#ifndef LEAST
+#define LEAST 2
 #endif
 #ifndef LIMIT
 #define LIMIT 0
@@ -131,6 +159,10 @@ enum Fault {
     FIRST_ELECTORS,    // all steps count with the electors of the run's first one
     RESIGNS_BETWEEN,   // a node may resign between two steps, and goes on in the run
     EARLIER_PROVES,    // what a member said in an earlier step shows that it is out of this one
+    // with liars
+    BELIEVES_ALL,      // a session is dead if nobody lies about being out of it
+    TIE_STAYS,         // with f > 0 too, exactly half with the first elector are a quorum
+    AT_LEAST,          // one vote too few makes a quorum: 2|V| >= |E \ R| + f
 };
 #ifdef FAULTS
 Fault planted = NONE;
@@ -146,9 +178,19 @@ using Set = std::uint8_t;    // of nodes, sessions or bases: bit i is the one wi
 constexpr Index NO_SESSION = 255;
 constexpr Index FIRST_BASE = 0;  // base m + 1 is the result of session m
 constexpr Set ALL = (1 << N) - 1;
-constexpr int LEAST_MEMBERS = 2;
+constexpr Set LYING = (1 << LIARS) - 1;
 
 static_assert(N <= 8 && S <= 7, "a set has eight bits");
+static_assert(LIARS <= N, "liars are nodes");
+
+/* Whether liars tell this lie. */
+enum Lie {
+    VOTES_AGAIN = 1,  // it has no open vote on this anchor
+    AT_ONCE = 2,      // it is in no other session. (In one after the other it may be in any case)
+    SAYS_OUT = 4,     // it is out of a session, and will not release in it
+    RESIGNS_TOO = 8,  // it has resigned on this anchor. (Only with RESIGN=1)
+};
+bool lies(Lie lie) { return LIES & lie; }
 
 struct Node {
     Index base;
@@ -224,7 +266,8 @@ bool is_quorum(Set voters, Set electors, Set excused) {
     int votes = size(voters & electors & ~excused), needed_of = size(electors & ~excused);
     Set first = electors & -electors;
     bool breaks_the_tie = planted == BOTH_HALVES || (voters & ~excused & first) != 0;
-    return 2 * votes > needed_of || (2 * votes == needed_of && votes > 0 && breaks_the_tie);
+    if (2 * votes + (planted == AT_LEAST) > needed_of + F) return true;
+    return (F == 0 || planted == TIE_STAYS) && 2 * votes == needed_of && votes > 0 && breaks_the_tie;
 }
 
 /* t: one of three members or more may fall silent. (Three are the smallest group in which that matters.) */
@@ -241,10 +284,11 @@ bool suffice(const State& x, const Session& session, Set released) {
 bool is_completed(const State& x, int m) { return x.sessions[m].stage == COMPLETED; }
 
 /* Whether member i will never release in session m: it is out of it, and has not. Here each node knows that at
-   once. From announcements it can know it of no others than voters that are still on the session's anchor:
+   once, and a liar says it if it ever says it. From announcements it can know it of no others than voters that are still on the session's anchor:
    their open votes would list the session. The last two planted faults are to forget one half of that. */
 bool never_releases(const State& x, int i, int m) {
     const Session& session = x.sessions[m];
+    if (has(LYING, i)) return lies(SAYS_OUT);
     bool is_told = planted == EARLIER_PROVES && session.later && !has(session.released, i);
     if (x.nodes[i].session == m) return is_told;
     if (!has(session.released, i)) return true;
@@ -254,6 +298,7 @@ bool never_releases(const State& x, int i, int m) {
     return false;
 }
 
+/* No honest node is in it. */
 bool is_empty(const State& x, int m) {
     for (const Node& node : x.nodes)
         if (node.session == m) return false;
@@ -261,16 +306,42 @@ bool is_empty(const State& x, int m) {
 }
 
 /* These must still look at who released in a session that is completed. */
-bool misjudges() { return planted == UNBOUND_PROVES || planted == HIGHER_PROVES; }
+bool misjudges() {
+    return planted == UNBOUND_PROVES || planted == HIGHER_PROVES || planted == BELIEVES_ALL || LIARS > F || LIES != 15;
+}
+
+/* The first of a set, `most` of them at most. */
+Set first_of(Set set, int most) {
+    Set rest = set;
+    for (; most > 0 && rest != 0; most--) rest &= rest - 1;
+    return set & ~rest;
+}
+
+/* Whether a session may have a result although these members say that they are out of it: f of them may lie.
+   Of most use are those that are voters. */
+bool may_suffice(const State& x, const Session& session, Set out) {
+    int doubted = planted == BELIEVES_ALL ? 0 : F;
+    Set back = first_of(out & session.voters, doubted);
+    back |= first_of(out & ~session.voters, doubted - size(back));
+    return suffice(x, session, (session.members & ~out) | back);
+}
 
 /* Session m is dead: those who have released, or still may, cannot bring it to a result. */
 bool is_dead(const State& x, int m) {
     if (x.sessions[m].stage == VOID) return true;
     if (is_completed(x, m) && !misjudges()) return false;
-    Set may = x.sessions[m].members;
+    Set out = 0;
     for (int i = 0; i < N; i++)
-        if (has(may, i) && never_releases(x, i, m)) may &= ~only(i);
-    return !suffice(x, x.sessions[m], may);
+        if (has(x.sessions[m].members, i) && never_releases(x, i, m)) out |= only(i);
+    return !may_suffice(x, x.sessions[m], out);
+}
+
+/* What the liars in session m can make of it. */
+Set with_liars(const State& x, int m) { return x.sessions[m].released | (x.sessions[m].members & LYING); }
+bool liars_suffice(const State& x, int m) {
+    const Session& session = x.sessions[m];
+    bool is_due = session.stage == RUNNING && session.entered == session.members;
+    return is_due && (session.members & LYING) != 0 && suffice(x, session, with_liars(x, m));
 }
 
 /* ---- what was reached: a search that never gets there shows nothing ---- */
@@ -291,6 +362,15 @@ enum Reached {
     RIVALS,
     TAKEN_BACK,
     NOT_A_RUN,
+    // with liars
+    DIVIDED,
+    AGAIN,
+    BOTH_WAYS,
+    DECEIVED,
+    LATE,
+    // with f > 0, where nobody lies
+    TOO_FEW,
+    STUCK,
     REACHED
 };
 const char* const reached_names[REACHED] = {
@@ -308,8 +388,19 @@ const char* const reached_names[REACHED] = {
     "a group meets on a base from which a run goes on",
     "a power failure takes back a base of a run, and a vote is open again",
     "a group takes one step only, as a member has an open vote",
+    "two groups at once on one anchor that share liars alone",
+    "a liar votes in a group while another on the anchor with its vote may have a result",
+    "a liar is excused in a group while another on the anchor with its vote may have a result",
+    "a vote closes that would not, did liars not say that they are out",
+    "liars make a result of a session that all others have left",
+    "nobody lies and yet no group can be strong: f electors or fewer did not resign",
+    "nobody lies and yet no group can be strong: a lie could hide a result",
 };
-constexpr int of_runs = LATER_COMPLETED;
+bool is_about(int what) {
+    if (what >= TOO_FEW) return F > 0 && LIARS == 0;
+    if (what >= DIVIDED) return LIARS > 0;
+    return what < LATER_COMPLETED || RUNS;
+}
 
 /* ---- the search ---- */
 
@@ -372,7 +463,9 @@ public:
     void run() {
         while (take()) {
             if (LIMIT != 0 && seen_.count() > LIMIT) return report("cut off");
-            for (int i = 0; i < N; i++) node_steps(i);
+            for (int i = LIARS; i < N; i++) node_steps(i);
+            for (int m = 0; m < x_.begun; m++)
+                if (liars_suffice(x_, m)) liars_release(m);
             if (x_.begun < S) group_steps();
         }
         report("exhaustive");
@@ -417,7 +510,8 @@ private:
     void leave(State& y, int i) {
         int m = y.nodes[i].session;
         y.nodes[i].session = NO_SESSION;
-        if (is_empty(y, m) && !is_completed(y, m)) y.sessions[m] = {VOID, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+        if (is_empty(y, m) && !is_completed(y, m) && is_dead(y, m) && !liars_suffice(y, m))
+            y.sessions[m] = {VOID, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     }
 
     bool may_release(int i) {
@@ -442,6 +536,16 @@ private:
         if (suffice(y, y.sessions[m], y.sessions[m].released)) y.sessions[m] = completed(y.sessions[m]);
         reach(y, {"releases in session", i, m});
         if (is_completed(y, m)) check_only_successor(y, m);
+    }
+
+    void liars_release(int m) {
+        State y = x_;
+        y.sessions[m].released = with_liars(x_, m);
+        y.sessions[m] = completed(y.sessions[m]);
+        reached_[LATE] += is_empty(x_, m);
+        reached_[LATER_COMPLETED] += x_.sessions[m].later;
+        reach(y, {"release in session", x_.sessions[m].members & LYING, m});
+        check_only_successor(y, m);
     }
 
     Session completed(Session session) {
@@ -509,6 +613,7 @@ private:
         session.parent = m + 1;
         session.members = session.included = session.voters = members;
         session.runs = session.later = 1;
+        session.entered = members & LYING;
         if (planted == FIRST_ELECTORS) {
             session.first = x_.sessions[m].first;
             session.voters &= electors(x_, session.first);
@@ -568,8 +673,18 @@ private:
             keep(y.nodes[i]);
             reached_[FREED]++;
             reached_[LATER_FREED] += x_.sessions[m].later;
+            reached_[DECEIVED] += deceives(m);
             reach(y, {"is free of its vote in session", i, m});
         }
+    }
+
+    /* Session m would not be dead if the liars among its members were known to be in it. */
+    bool deceives(int m) {
+        const Session& session = x_.sessions[m];
+        Set out = 0;
+        for (int i = LIARS; i < N; i++)
+            if (has(session.members, i) && never_releases(x_, i, m)) out |= only(i);
+        return session.stage == RUNNING && may_suffice(x_, session, out);
     }
 
     void resigns(int i) {
@@ -586,25 +701,36 @@ private:
     /* -- which groups may form -- */
 
     void group_steps() {
-        for (int members = 1; members <= ALL; members++)
-            if (size(members) >= LEAST_MEMBERS && may_meet(members)) group_of(members);
+        for (int members = 1; members <= ALL; members++) {
+            if (size(members) < LEAST || !may_meet(members)) continue;
+            Set honest = members & ~LYING;
+            if (honest != 0) {
+                group_of(members, x_.nodes[__builtin_ctz(honest)].base);
+                continue;
+            }
+            group_of(members, FIRST_BASE);
+            for (int m = 0; m < x_.begun; m++)
+                if (is_completed(x_, m)) group_of(members, m + 1);
+        }
     }
 
     bool may_meet(Set members) {
-        Index base = x_.nodes[__builtin_ctz(members)].base;
+        Set honest = members & ~LYING;
         for (int i = 0; i < N; i++) {
             const Node& node = x_.nodes[i];
             bool is_free = node.session == NO_SESSION && node.after == NO_SESSION;
-            if (has(members, i) && !(is_free && node.base == base)) return false;
+            if (has(honest, i) && !(is_free && node.base == x_.nodes[__builtin_ctz(honest)].base)) return false;
+            if (is_free || lies(AT_ONCE)) continue;
+            Index busy_in = node.session == NO_SESSION ? node.after : node.session;
+            if ((x_.sessions[busy_in].members & members & LYING) != 0) return false;
         }
         return true;
     }
 
-    void group_of(Set members) {
-        Index parent = x_.nodes[__builtin_ctz(members)].base;
+    void group_of(Set members, Index parent) {
         Set of = electors(x_, parent), voters = 0, resigned = 0;
         bool runs = RUNS;
-        for (int i = 0; i < N; i++) {
+        for (int i = LIARS; i < N; i++) {
             bool has_resigned = has(x_.nodes[i].resigned, anchor(x_, parent));
             bool is_bound = x_.nodes[i].open != 0 && planted != JOINS_BOUND;
             if (has(of, i) && has_resigned) resigned |= only(i);
@@ -618,20 +744,54 @@ private:
         group.weak = true;
         begins(group);
         group.weak = false;
-        group.voters = voters;
-        group.runs = runs;
-        if (planted == FIRST_ELECTORS && runs) group.first = parent;
+        if (RESIGN && lies(RESIGNS_TOO)) resigned |= of & LYING;
+        Set may_vote = of & members & LYING & ~(lies(VOTES_AGAIN) ? 0 : voted(anchor(x_, parent)));
+        for (int lying = may_vote;; lying = (lying - 1) & may_vote) {  // each subset: the liars that are voters
+            group.voters = voters | lying;
+            group.runs = runs && lying == (members & LYING);
+            if (planted == FIRST_ELECTORS && group.runs) group.first = parent;
+            each_excuse(group, of, resigned & ~lying);
+            if (lying == 0) break;
+        }
+    }
+
+    void each_excuse(Session& group, Set of, Set resigned) {
         for (int excused = resigned;; excused = (excused - 1) & resigned) {  // each subset: whom they heard of
-            if (is_quorum(voters, of, excused)) {
-                int votes = size(voters);
-                reached_[WITHOUT] += !is_quorum(voters, of, 0);
+            if (is_quorum(group.voters, of, excused)) {
+                int votes = size(group.voters);
+                reached_[WITHOUT] += !is_quorum(group.voters, of, 0);
                 reached_[TIED] += 2 * votes == size(of & ~excused);
-                reached_[NOT_A_RUN] += RUNS && !runs;
-                reached_[RIVALS] += parent != FIRST_BASE && maker(x_, parent).next != 0;
+                reached_[NOT_A_RUN] += RUNS && !group.runs;
+                reached_[RIVALS] += group.parent != FIRST_BASE && maker(x_, group.parent).next != 0;
                 group.excused = excused;
+                if (LIARS) count_rivals(group);
                 each_sum(group);
             }
             if (excused == 0) break;
+        }
+    }
+
+    /* The liars whose vote on this anchor may count in a session already. */
+    Set voted(Index on) {
+        Set lying = 0;
+        for (int m = 0; m < x_.begun; m++) {
+            const Session& session = x_.sessions[m];
+            bool is_over = session.stage == COMPLETED || is_empty(x_, m);
+            if (session.stage != VOID && !session.weak && is_over && anchor(x_, session.parent) == on)
+                lying |= session.voters & LYING;
+        }
+        return lying;
+    }
+
+    void count_rivals(const Session& group) {
+        Index on = anchor(x_, group.parent);
+        for (int m = 0; m < x_.begun; m++) {
+            const Session& other = x_.sessions[m];
+            if (other.stage != RUNNING || anchor(x_, other.parent) != on) continue;
+            Set shared = other.members & group.members;
+            reached_[DIVIDED] += shared != 0 && (shared & ~LYING) == 0 && !is_empty(x_, m);
+            reached_[AGAIN] += (other.voters & group.voters & LYING) != 0;
+            reached_[BOTH_WAYS] += (other.voters & group.excused & LYING) != 0;
         }
     }
 
@@ -655,7 +815,7 @@ private:
         }
         State y = x_;
         Index m = y.begun++;
-        for (int i = 0; i < N; i++)
+        for (int i = LIARS; i < N; i++)
             if (has(session.members, i) && !session.weak) y.nodes[i].session = m;
         y.sessions[m] = session.weak ? completed(session) : session;
         if (y.begun == S) forget_votes(y);
@@ -699,8 +859,9 @@ private:
             if (has(y.nodes[i].resigned, anchor(y, highest))) resigned |= only(i);
             else if (open == 0) voters |= only(i);
         }
-        if ((of & ~resigned) != 0 && !is_quorum(voters, of, resigned))
-            violated("no group is strong any more");
+        if ((of & ~resigned) == 0 || is_quorum(voters, of, resigned)) return;
+        if (F == 0) violated("no group is strong any more");
+        reached_[is_quorum(of, of, resigned) ? STUCK : TOO_FEW]++;
     }
 
     /* -- depth first; breadth first where the way to a violation is wanted, for the shortest one -- */
@@ -716,7 +877,7 @@ private:
         latest_ = step;
         if (RUNS) end_runs(y);
         if (!seen_.add(hash_of(y))) return;
-        if (y.begun < S) check_way_on(y);
+        if (y.begun < S && LIARS == 0) check_way_on(y);
         if (tracing)
             visits_.push_back({y, next_ - (next_ > 0), step});
         else
@@ -737,8 +898,8 @@ private:
 
     void report(const char* end) {
         std::printf("%s (%zu states, %zu steps)\n", end, seen_.count(), steps_);
-        for (int what = 0; what < (RUNS ? REACHED : of_runs); what++)
-            std::printf("reached %zu times: %s\n", reached_[what], reached_names[what]);
+        for (int what = 0; what < REACHED; what++)
+            if (is_about(what)) std::printf("reached %zu times: %s\n", reached_[what], reached_names[what]);
     }
 
     [[noreturn]] void violated(const char* reason) {
@@ -754,7 +915,7 @@ private:
     }
 
     void print(Step step) {
-        bool group = std::strncmp(step.what, "make", 4) == 0;
+        bool group = std::strncmp(step.what, "make", 4) == 0 || std::strncmp(step.what, "release ", 8) == 0;
         std::printf("  ");
         for (int i = 0; i < N; i++)
             if (group ? has(step.node, i) : step.node == i) std::printf("%d ", i);
