@@ -10,8 +10,8 @@
      - A strong session is completed by t releases, if the voters among them are a quorum again.
      - A voter's release is its vote. The node stores it first; it stays open until the node holds a higher
        anchor, or the session is dead: too many are out of it for a result, even if f of these are in it.
-       A release of any other member binds nobody here. In the product it does, so that who is out and never released can be told from what
-       it announces: that only takes steps away from the adversary.
+       A release of any other member binds nobody here. In the product it does, so that who is out and never
+       released can be told from what it announces: that only takes steps away from the adversary.
      - A node resigns only without an open vote and in no session, for as long as it stays on that anchor.
      - A node that is in no session takes any base of a higher rank: anchor, generation, members, digest.
 
@@ -78,7 +78,7 @@
      RUNS=1       groups take runs of steps (and nobody drops out); S counts each step as a session
      POWER=0      in runs, no power fails
      F            f of the rule (default: 0)
-     LIARS, LIES  how many nodes lie, and which lies they tell, as bits (default: all, see below)
+     LIARS, LIES  how many nodes lie, and which lies they tell (default: all), as bits: see enum Lie
      LEAST        members of the smallest group (default: 2)
      LIMIT=k      stop after k states
      TRACE        breadth first, and print the steps to what is violated
@@ -160,9 +160,9 @@ enum Fault {
     RESIGNS_BETWEEN,   // a node may resign between two steps, and goes on in the run
     EARLIER_PROVES,    // what a member said in an earlier step shows that it is out of this one
     // with liars
-    BELIEVES_ALL,      // a session is dead if nobody lies about being out of it
-    TIE_STAYS,         // with f > 0 too, exactly half with the first elector are a quorum
-    AT_LEAST,          // one vote too few makes a quorum: 2|V| >= |E \ R| + f
+    BELIEVES_ALL,  // who says that it is out of a session is out: it is dead without regard to f
+    TIE_STAYS,     // with f > 0 too, exactly half with the first elector are a quorum
+    AT_LEAST,      // a quorum is 2|V| >= |E \ R| + f: for f = 1, more than half
 };
 #ifdef FAULTS
 Fault planted = NONE;
@@ -183,13 +183,14 @@ constexpr Set LYING = (1 << LIARS) - 1;
 static_assert(N <= 8 && S <= 7, "a set has eight bits");
 static_assert(LIARS <= N, "liars are nodes");
 
-/* Whether liars tell this lie. */
+/* What a liar says and does of which an honest node says and does the opposite. */
 enum Lie {
-    VOTES_AGAIN = 1,  // it has no open vote on this anchor
-    AT_ONCE = 2,      // it is in no other session. (In one after the other it may be in any case)
-    SAYS_OUT = 4,     // it is out of a session, and will not release in it
-    RESIGNS_TOO = 8,  // it has resigned on this anchor. (Only with RESIGN=1)
+    VOTES_AGAIN = 1,  // it votes in a group though its vote in an earlier one on the anchor may count
+    AT_ONCE = 2,      // it is in two groups at once
+    SAYS_OUT = 4,     // it says that it is out of a session, and releases in it
+    RESIGNS_TOO = 8,  // it is resigned in one group, and votes in another. (Only with RESIGN=1)
 };
+constexpr int ALL_LIES = VOTES_AGAIN | AT_ONCE | SAYS_OUT | RESIGNS_TOO;
 bool lies(Lie lie) { return LIES & lie; }
 
 struct Node {
@@ -284,8 +285,9 @@ bool suffice(const State& x, const Session& session, Set released) {
 bool is_completed(const State& x, int m) { return x.sessions[m].stage == COMPLETED; }
 
 /* Whether member i will never release in session m: it is out of it, and has not. Here each node knows that at
-   once, and a liar says it if it ever says it. From announcements it can know it of no others than voters that are still on the session's anchor:
-   their open votes would list the session. The last two planted faults are to forget one half of that. */
+   once. From announcements it can know it of no others than voters that are still on the session's anchor:
+   their open votes would list the session. UNBOUND_PROVES and HIGHER_PROVES forget one half of that. A liar is
+   out of all sessions, if one believes it. */
 bool never_releases(const State& x, int i, int m) {
     const Session& session = x.sessions[m];
     if (has(LYING, i)) return lies(SAYS_OUT);
@@ -305,9 +307,10 @@ bool is_empty(const State& x, int m) {
     return true;
 }
 
-/* These must still look at who released in a session that is completed. */
+/* These must still look at who released, or voted, in a session that is completed. */
 bool misjudges() {
-    return planted == UNBOUND_PROVES || planted == HIGHER_PROVES || planted == BELIEVES_ALL || LIARS > F || LIES != 15;
+    bool may_deceive = planted == BELIEVES_ALL || LIARS > F || LIES != ALL_LIES;
+    return planted == UNBOUND_PROVES || planted == HIGHER_PROVES || may_deceive;
 }
 
 /* The first of a set, `most` of them at most. */
@@ -318,7 +321,7 @@ Set first_of(Set set, int most) {
 }
 
 /* Whether a session may have a result although these members say that they are out of it: f of them may lie.
-   Of most use are those that are voters. */
+   Voters are of most use to it. */
 bool may_suffice(const State& x, const Session& session, Set out) {
     int doubted = planted == BELIEVES_ALL ? 0 : F;
     Set back = first_of(out & session.voters, doubted);
@@ -406,7 +409,7 @@ bool is_about(int what) {
 
 struct Step {
     const char* what;
-    int node;  // or the members of a group
+    int node;  // or the members of a group, or liars
     int about;
 };
 
@@ -538,6 +541,7 @@ private:
         if (is_completed(y, m)) check_only_successor(y, m);
     }
 
+    /* Even long after all others left it. */
     void liars_release(int m) {
         State y = x_;
         y.sessions[m].released = with_liars(x_, m);
@@ -771,7 +775,7 @@ private:
         }
     }
 
-    /* The liars whose vote on this anchor may count in a session already. */
+    /* The liars whose vote on this anchor may count in a session that no honest node is in. */
     Set voted(Index on) {
         Set lying = 0;
         for (int m = 0; m < x_.begun; m++) {
@@ -783,6 +787,7 @@ private:
         return lying;
     }
 
+    /* The other groups on this anchor that have liars of this one. */
     void count_rivals(const Session& group) {
         Index on = anchor(x_, group.parent);
         for (int m = 0; m < x_.begun; m++) {
@@ -915,10 +920,10 @@ private:
     }
 
     void print(Step step) {
-        bool group = std::strncmp(step.what, "make", 4) == 0 || std::strncmp(step.what, "release ", 8) == 0;
+        bool many = std::strncmp(step.what, "make", 4) == 0 || std::strncmp(step.what, "release ", 8) == 0;
         std::printf("  ");
         for (int i = 0; i < N; i++)
-            if (group ? has(step.node, i) : step.node == i) std::printf("%d ", i);
+            if (many ? has(step.node, i) : step.node == i) std::printf("%d ", i);
         std::printf("%s %d\n", step.what, step.about);
     }
 
