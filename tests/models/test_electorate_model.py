@@ -1,7 +1,8 @@
 """The model of which base is the swarm's, `electorate.cpp`, in every state that its adversary can reach.
 
 Each search is exhaustive for its number of nodes (N) and of sessions (S); with RUNS=1, groups take runs of
-steps, and S counts each step. The model explains the other defines. The searches can only change with it:
+steps, and S counts each step. The first LIARS nodes lie, and the rule tolerates F of them. The model explains
+the other defines. The searches can only change with it:
 `make test` runs some, `make model` all but those of longer runs, `make soak` these.
 """
 
@@ -31,6 +32,13 @@ DISCARDED = "VIOLATED: a strong base was discarded"
 FAULTS = re.findall(r"^    ([A-Z_]+),", MODEL.read_text().partition("enum Fault {")[2], re.MULTILINE)
 """Their names, each at its number."""
 NO_WAY_ON = "VIOLATED: no group is strong any more"
+DIVIDED = "two groups at once on one anchor that share liars alone"
+AGAIN = "a liar votes in a group while another on the anchor with its vote may have a result"
+BOTH_WAYS = "a liar is excused in a group while another on the anchor with its vote may have a result"
+DECEIVED = "a vote closes that would not, did liars not say that they are out"
+LATE = "liars make a result of a session that all others have left"
+TOO_FEW = "nobody lies and yet no group can be strong: f electors or fewer did not resign"
+STUCK = "nobody lies and yet no group can be strong: a lie could hide a result"
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,9 @@ def unhurried():
         ("RUNS=1 N=4 S=3 RESIGN=0", 16_900_000),  # 0.4 GB
         ("RUNS=1 N=3 S=4", 55_000_000),  # 1.6 GB
         ("RUNS=1 N=3 S=5 RESIGN=0 POWER=0", 75_000_000),  # 1.6 GB
+        ("F=1 LIARS=1 N=4 S=3 DROP=0", 7_200_000),  # 0.2 GB
+        ("RUNS=1 F=1 LIARS=1 N=4 S=3", 11_500_000),  # 0.2 GB
+        ("F=1 LIARS=1 N=5 S=2", 61_000_000),  # 1.6 GB
     ],
 )
 def test_strong_bases_are_one_chain_in_longer_runs(tmp_path, unhurried, defines, at_least):
@@ -175,3 +186,77 @@ def test_planted_fault_that_all_steps_count_with_the_first_ones_electors(planted
 def test_going_ahead_without_the_base_is_harmless_while_the_vote_stays_open(planted):
     """The open vote is what keeps the chain single; the base is what closes it."""
     assert planted("GOES_AHEAD_BOUND", "RUNS=1 N=3 S=3").ended == EXHAUSTIVE
+
+
+@pytest.mark.parametrize(
+    ("defines", "at_least", "more"),
+    [
+        ("F=1 LIARS=1 N=3 S=3", 116_000, ()),
+        ("F=1 LIARS=1 N=4 S=2", 532_000, (BOTH_WAYS,)),
+        ("F=1 LIARS=1 N=5 S=2 RESIGN=0 DROP=0", 367_000, ()),
+        ("RUNS=1 F=1 LIARS=1 N=3 S=3", 80_000, ()),
+        soak("F=1 LIARS=1 N=3 S=4", 2_300_000, ()),
+        soak("F=1 LIARS=1 N=4 S=3 RESIGN=0", 6_300_000, ()),
+        soak("F=1 LIARS=1 N=5 S=2 DROP=0", 6_800_000, (BOTH_WAYS, DIVIDED)),
+        soak("F=2 LIARS=2 N=4 S=2", 34_000, ()),
+        soak("F=2 LIARS=2 N=5 S=2", 2_500_000, ()),
+        soak("F=2 LIARS=2 N=6 S=2 RESIGN=0 DROP=0", 1_250_000, ()),
+        soak("RUNS=1 F=1 LIARS=1 N=3 S=4", 2_300_000, ()),
+        soak("RUNS=1 F=1 LIARS=1 N=4 S=2", 140_000, (BOTH_WAYS,)),
+    ],
+)
+def test_f_liars_fork_nothing(tmp_path, defines, at_least, more):
+    """`more`: what liars do in this search beside what they do in all of them."""
+    verdict = search(tmp_path, defines)
+    assert verdict.ended == EXHAUSTIVE
+    assert verdict.states > at_least
+    assert all(verdict.reached[what] for what in (AGAIN, DECEIVED, LATE, *more))
+
+
+@pytest.mark.parametrize(
+    "defines",
+    [
+        "LIES=1 N=3 RESIGN=0 DROP=0",  # it votes again
+        "LIES=2 N=3 RESIGN=0 DROP=0",  # it is in two groups at once
+        "LIES=4 N=3 RESIGN=0 DROP=0",  # it says that it is out, and releases
+        "LIES=8 N=3 DROP=0",  # it is resigned in one group, and votes in another
+        "LIES=2 N=5 RESIGN=0 DROP=0 LEAST=3",  # the two groups have one liar, and two honest members each
+        soak("LIES=1 N=5 RESIGN=0 DROP=0 LEAST=3"),
+        soak("LIES=4 N=5 RESIGN=0 DROP=0 LEAST=3"),
+        soak("LIES=1 N=2 RESIGN=0 DROP=0"),  # the first of two is a quorum alone
+        soak("RUNS=1 N=3 RESIGN=0"),
+    ],
+)
+def test_one_liar_forks_a_swarm_that_tolerates_none(tmp_path, defines):
+    """One kind of lie is enough."""
+    assert search(tmp_path, f"{defines} LIARS=1 S=2 TRACE").ended == TWO_SUCCESSORS
+
+
+@pytest.mark.parametrize("defines", [soak("N=3"), "N=4 RESIGN=0 DROP=0", soak("N=5 RESIGN=0 DROP=0 LEAST=3")])
+def test_two_liars_fork_a_swarm_that_tolerates_one(tmp_path, defines):
+    assert search(tmp_path, f"{defines} LIARS=2 F=1 S=2 TRACE").ended == TWO_SUCCESSORS
+
+
+@pytest.mark.soak
+def test_a_liar_that_tells_no_lie_forks_nothing(tmp_path):
+    assert search(tmp_path, "LIES=0 LIARS=1 N=3 S=2").ended == EXHAUSTIVE
+
+
+@pytest.mark.parametrize("fault", ["BELIEVES_ALL", "TIE_STAYS", "AT_LEAST"])
+def test_planted_faults_with_a_liar(planted, fault):
+    assert planted(fault, "F=1 LIARS=1 N=3 S=2 TRACE").ended == TWO_SUCCESSORS
+
+
+@pytest.mark.parametrize(
+    ("nodes", "tolerated"),
+    [
+        (4, 1),
+        *(soak(nodes, f) for nodes in (2, 3, 4, 5) for f in range(1, nodes) if (nodes, f) != (4, 1)),
+    ],
+)
+def test_tolerating_liars_has_a_price_even_if_nobody_lies(tmp_path, nodes, tolerated):
+    """A vote may stay open for ever, and then no group is strong any more."""
+    verdict = search(tmp_path, f"N={nodes} F={tolerated} S=2 RESIGN=0 DROP=0")
+    assert verdict.ended == EXHAUSTIVE
+    assert verdict.reached[STUCK]
+    assert not verdict.reached[TOO_FEW]
