@@ -429,7 +429,7 @@ def test_the_end_of_a_run_is_no_loss(window: Window):
     with Served(NODE) as served:
         page = window.open(served.url)
     expect(connection(page)).to_have_attribute("data-state", "ended")
-    expect(page.locator("#now-sentence")).to_contain_text("The node was stopped")
+    expect(page.locator("#now-sentence")).to_contain_text("The node ended before its run was over")
 
 
 # -- to whom -------------------------------------------------------------------------------------------
