@@ -64,7 +64,7 @@ from node.system.clock import SteadyClock
 from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
 from node.task.parameters import canonical_parameters, former_parameters
-from node.task.sections import Task
+from node.task.sections import AggregationSection, Task
 from node.training.build import build_model
 from node.training.devices import thread_count
 from node.training.frozen_body import FEATURES
@@ -74,7 +74,7 @@ from node.training.model_file import Card, task_table
 from node.training.trainer import Learner, shapes
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.crypto.node_key import NodeKey
-from protocol.quorum.electorate import Electorate, of_names
+from protocol.quorum.electorate import BY_SIZE, Electorate, of_names
 from protocol.swarm.node import Node
 from protocol.swarm.node_state import Settings
 from protocol.wire.ids import Key
@@ -355,6 +355,7 @@ def _settings(
         run_steps=plan.report_every or 1,
         offered=prepared.offered,
         electorate=_first_electorate(options, endpoint),
+        liars=liars_of(section),
         weak=section.weak,
         amnesty_s=section.amnesty_s,
         wait_s=options.wait_s,
@@ -363,12 +364,18 @@ def _settings(
     )
 
 
+def liars_of(section: AggregationSection) -> int:
+    """Returns how many electors may lie, as the protocol takes it."""
+    return BY_SIZE if section.liars is None else section.liars
+
+
 def _first_electorate(options: NodeOptions, endpoint: str) -> Electorate | None:
     """Returns the electors of the first model: any `quorum` nodes or the named peers; None: the tracker's."""
     least = options.task.aggregation.quorum
     if least is not None:
         return Electorate(least=least)
-    return None if options.tracker else of_names({endpoint, *(peer.endpoint for peer in options.peers)})
+    named = {endpoint, *(peer.endpoint for peer in options.peers)}
+    return None if options.tracker else of_names(named, liars_of(options.task.aggregation))
 
 
 def _expected(options: NodeOptions, endpoint: str) -> int:

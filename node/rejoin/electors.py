@@ -102,9 +102,9 @@ def quorum_words(electorate: Electorate, without: frozenset[bytes]) -> str:
     """Returns, in words, how many of the remaining electors make a quorum."""
     left = [member for member in electorate.members if member not in without]
     first = electorate.members[0]
-    more = len(left) // 2 + 1
+    more = electorate.needed(without)
     words = f"{more} of the {len(left)}" if without else f"{more} of {len(left)}"
-    if len(left) % 2 or first not in left:
+    if electorate.tolerated or len(left) % 2 or first not in left:
         return f"{words} make a quorum"
     return f"{words} make a quorum, or {more - 1} with {first.hex()[:KEY_DIGITS]} among them"
 

@@ -100,7 +100,8 @@ def _anchored(data: bytes) -> bytes:
 
 
 def _packed_line(line: Line) -> bytes:
-    electors = None if line.electors is None else [list(line.electors.members), line.electors.least]
+    known = line.electors
+    electors = None if known is None else [list(known.members), known.least, known.liars]
     links = [_packed_link(link) for link in line.links]
     return bytes(
         msgpack.packb([line.anchor, electors, links, _packed_link(line.weak) if line.weak else None])
@@ -121,7 +122,7 @@ def line_in(data: object) -> Line:
     if not isinstance(data, bytes):
         return FIRST
     anchor, electors, links, weak = msgpack.unpackb(data)
-    members = None if electors is None else Electorate(tuple(electors[0]), electors[1])
+    members = None if electors is None else Electorate(tuple(electors[0]), *electors[1:])
     known = tuple(_link_in(link) for link in links)
     return Line(anchor, members, known, None if weak is None else _link_in(weak))
 

@@ -23,6 +23,7 @@ def check_combinations(task: Task, table: Mapping[str, object]) -> None:
     _check_training(task)
     _check_privacy(table.get("privacy", {}))
     _check_protocol(task.aggregation)
+    _check_liars(task.aggregation)
     _check_weighting(task.aggregation)
     _check_public_weights(task)
     _check_swarm_metric(task)
@@ -80,6 +81,16 @@ def _check_protocol(section: AggregationSection) -> None:
         raise ConfigError(
             f"aggregation.dropouts = {section.dropouts} is refused with aggregation.protocol = 'additive': "
             "one silent peer ends its round; allowed: 0, or aggregation.protocol=masked"
+        )
+
+
+def _check_liars(section: AggregationSection) -> None:
+    """Refuses so many liars that a sum of the fewest members could never be followed by another."""
+    if section.liars is not None and section.liars >= section.min_participants:
+        raise ConfigError(
+            f"aggregation.liars = {section.liars} is refused with aggregation.min_participants = "
+            f"{section.min_participants}: of so few electors no vote could decide; allowed: fewer than "
+            "aggregation.min_participants"
         )
 
 

@@ -56,6 +56,8 @@ def canonical_parameters(
     if task.aggregation.swarm_metric == "none":  # likewise
         for name in SWARM_METRIC_KEYS:
             del agreed["aggregation"][name]
+    if task.aggregation.liars is None:  # likewise
+        del agreed["aggregation"]["liars"]
     if not task.counts_with_noise:  # likewise
         del agreed["privacy"]["metric_share"]
     agreed["shapes"] = [[name, list(shape)] for name, shape in shapes]

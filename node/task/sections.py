@@ -172,7 +172,9 @@ class AggregationSection:
     "samples" a peer's update has the weight min(rows / `sample_cap`, 1). With a `swarm_metric`, every
     `swarm_metric_every`-th sum has the members' counts on their test rows, too (node.runtime.swarm_metric).
     `loss_gate`: how far the mean loss on this node's own training rows may rise above its lowest value.
-    `quorum`: the number of nodes, of any identity, that make the first base; None: the named peers make it.
+    `liars`: how many electors of a model may vote twice, or deny a vote; None: 0 of up to six, 1 of seven or
+    more, a third of 16 or more. `quorum`: the number of nodes, of any identity, that make the first base;
+    None: the named peers make it.
     `weak`: whether the node continues, after a while, without a quorum of the electors of the last base.
     `amnesty_s`: the time after which silent electors count as gone for good; None: only the owner declares
     them gone. `leave_out_rounds`: for how many rounds this node first leaves out a member that withholds its
@@ -201,6 +203,7 @@ class AggregationSection:
     shares_timeout_s: float = key(_seconds, 15.0, shared=False)
     sums_timeout_s: float = key(_seconds, 15.0, shared=False)
     loss_gate: float | None = key(real(above=0), None, shared=False)
+    liars: int | None = key(whole(0, MAX_MEMBERS - 1), None)
     quorum: int | None = key(whole(3, MAX_MEMBERS), None, shared=False)
     weak: bool = key(boolean(), True, shared=False)
     amnesty_s: float | None = key(real(at_least=30), None, shared=False)

@@ -4,10 +4,12 @@ An anchor is a base that its electors agreed on. Its electors are the members wh
 first base they are the endpoints that the owners named, or the first group that a tracker formed, or any
 `aggregation.quorum` nodes. A vote is a release (or a SUM) in a session on that anchor, and binds its node.
 
-    quorum(V, E - R):  2 |V| > |E - R|,  or exactly half of E - R, with the first of E among V
+    quorum(V, E - R):  2 |V| > |E - R| + f,  or with f = 0 exactly half of E - R, with the first of E among V
 
-E are the electors, V those whose votes count, R those that resigned for good. Two quorums of one anchor share
-a voter (dynamic linear voting: Jajodia & Mutchler, ACM TODS 15(2), 1990).
+E are the electors, V those whose votes count, R those that resigned for good, f how many electors may lie:
+vote twice, or deny a vote. Two quorums of one anchor share more than f voters of those that resigned in
+neither (f = 0: dynamic linear voting, Jajodia & Mutchler, ACM TODS 15(2), 1990; f > 0: the masking of Malkhi
+& Reiter, Distributed Computing 11(4), 1998, for electors of whom some resigned: docs/quorum.md).
 """
 
 from __future__ import annotations
@@ -20,24 +22,53 @@ from functools import cached_property
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from protocol.wire.messages import Announce, Group, Key, Ready
 
+BY_SIZE = -1
+"""As many liars as is usual among so many electors."""
+_SEVERAL, _MANY = 7, 16
+
+
+def usual_liars(electors: int) -> int:
+    """How many of so many electors may lie: 0 up to six, 1 from seven on, a third from 16 on.
+
+    With one liar, four of five would be a quorum, and two that are away would stop the other three.
+    """
+    return electors // 3 if electors >= _MANY else int(electors >= _SEVERAL)
+
 
 @dataclass(frozen=True)
 class Electorate:
     """The electors of an anchor: `members` are node keys, or endpoints if keys are not known yet.
 
-    `least`: if it is not 0, any `least` nodes are a quorum, and `members` is empty.
+    `least`: if it is not 0, any `least` nodes are a quorum, and `members` is empty. `liars`: how many of them
+    may lie (f), or BY_SIZE.
     """
 
     members: tuple[bytes, ...] = ()
     least: int = 0
+    liars: int = BY_SIZE
 
     @cached_property
     def digest(self) -> bytes:
-        """The name of the electorate in READYs: SHA-256 of `least` and all `members`."""
-        whole = hashlib.sha256(b"murmuration/1/electors" + self.least.to_bytes(4, "big"))
+        """The name of the electorate in READYs: SHA-256 of `least`, f and all `members`."""
+        whole = hashlib.sha256(b"murmuration/2/electors" + self.least.to_bytes(4, "big"))
+        whole.update(self.tolerated.to_bytes(4, "big"))
         for member in self.members:
             whole.update(len(member).to_bytes(4, "big") + member)
         return whole.digest()
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether a tracker names the electors."""
+        return not self.members and not self.least
+
+    @property
+    def tolerated(self) -> int:
+        """f: how many of these electors may lie."""
+        return usual_liars(len(self.members)) if self.liars == BY_SIZE else self.liars
+
+    def needed(self, without: Collection[bytes] = ()) -> int:
+        """How many votes make a quorum, whoever casts them."""
+        return self.least or (len(self._known.difference(without)) + self.tolerated) // 2 + 1
 
     @cached_property
     def _known(self) -> frozenset[bytes]:
@@ -60,17 +91,19 @@ class Electorate:
             return len(voters) >= self.least
         left = self._known.difference(without)
         votes = left.intersection(voters)
-        return 2 * len(votes) > len(left) or (0 < 2 * len(votes) == len(left) and self.members[0] in votes)
+        is_half = 0 < 2 * len(votes) == len(left)
+        is_tied = not self.tolerated and is_half and self.members[0] in votes
+        return is_tied or len(votes) >= self.needed(without)
 
 
-def of_keys(keys: Iterable[Key]) -> Electorate:
+def of_keys(keys: Iterable[Key], liars: int = BY_SIZE) -> Electorate:
     """The electors of a base that holds these members' updates."""
-    return Electorate(tuple(sorted(keys)))
+    return Electorate(tuple(sorted(keys)), liars=liars)
 
 
-def of_names(endpoints: Iterable[str]) -> Electorate:
+def of_names(endpoints: Iterable[str], liars: int = BY_SIZE) -> Electorate:
     """The electors of a first base that the owners named by endpoint."""
-    return Electorate(tuple(sorted({endpoint.encode() for endpoint in endpoints})))
+    return Electorate(tuple(sorted({endpoint.encode() for endpoint in endpoints})), liars=liars)
 
 
 @dataclass(frozen=True)
@@ -92,6 +125,22 @@ class Ballot:
         votes = {self.voters[key] for key in keys if key in self.voters}
         return self.electorate.is_quorum(votes, self.without)
 
+    def is_dead(self, out: Collection[Key], members: Collection[Key], threshold: int) -> bool:
+        """Whether a session has no result without these of its `members`, even if f of their words are lies.
+
+        `out`: who says that it left the session without a release. `threshold`: the releases of a result. An
+        elector whose word may be a lie might release yet. If any elector may lie, so might all other members.
+        """
+        liars = self.electorate.tolerated
+        told = [key for key in out if not liars or key in self.voters]
+        may_lie = set(sorted(told, key=self._is_needed, reverse=True)[:liars])
+        can = set(members).difference(told) | may_lie
+        return len(can) < threshold or not self.is_quorum(can)
+
+    def _is_needed(self, key: Key) -> bool:
+        """Whether the elector of this member still counts."""
+        return self.voters.get(key) not in self.without
+
 
 def ballot_of(readys: Iterable[Ready], excused: Iterable[Announce], electorate: Electorate) -> Ballot:
     """How a group of these READYs counts votes; every member computes the same ballot."""
@@ -106,19 +155,20 @@ def ballot_of(readys: Iterable[Ready], excused: Iterable[Announce], electorate: 
     return Ballot(electorate, voters, frozenset(without - here), told)
 
 
-def strong_ballot(group: Group, electorate: Electorate | None) -> Ballot | None:
+def strong_ballot(group: Group, electorate: Electorate | None, liars: int = BY_SIZE) -> Ballot | None:
     """The ballot of a group that may make a strong base: its voters are a quorum; None for any other group.
 
     All members must count with the same electors: for a first base, owners may have named different ones.
     `electorate`: that of the group's base; None: a first base, whose electors the tracker names in the GROUP.
+    `liars`: how many of these, or of the electors of a later step, may lie.
 
     A later step of a run builds on a base that all its members made: they alone are its electors.
     """
     if group.on:
-        members = of_keys(ready.key for ready in group.readys)
+        members = of_keys((ready.key for ready in group.readys), liars)
         return ballot_of(group.readys, (), members) if electorate == members else None
     named = NO_ELECTORS if electorate is None else electorate.digest
-    electors = of_keys(group.electors) if electorate is None else electorate
+    electors = of_keys(group.electors, liars) if electorate is None else electorate
     if any(ready.electors != named for ready in group.readys):
         return None
     ballot = ballot_of(group.readys, group.excused, electors)

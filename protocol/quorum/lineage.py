@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from protocol.quorum.electorate import Electorate, ballot_of, of_keys
+from protocol.quorum.electorate import BY_SIZE, Electorate, ballot_of, of_keys
 from protocol.wire.member_sets import members_in
 from protocol.wire.messages import Certificate, Key, Link
 
@@ -74,45 +74,48 @@ def is_signed_by(link: Link, electors: Electorate) -> bool:
     return ballot.is_quorum(signed_by(link))
 
 
-def after(line: Line, link: Link, generation: int, is_strong: bool, first: Electorate | None) -> Line:
+def after(
+    line: Line, link: Link, generation: int, is_strong: bool, first: Electorate | None, liars: int = BY_SIZE
+) -> Line:
     """The line of the base of this `generation` that the session of `link` made on a base of `line`.
 
-    `first`: the electors of the first base, if they are known.
+    `first`: the electors of the first base, if they are known. `liars`: how many electors may lie.
     """
     if not is_strong:
         return replace(line, weak=link)
     links = list(line.links)
     while links:
-        before = of_keys(included_in(links[-2])) if len(links) > 1 else first
+        before = of_keys(included_in(links[-2]), liars) if len(links) > 1 else first
         if before is None or not is_signed_by(link, before):
             break
         links.pop()
     links = [*links, link][-MAX_LINKS:]
-    return Line(generation, of_keys(included_in(link)), tuple(links))
+    return Line(generation, of_keys(included_in(link), liars), tuple(links))
 
 
 Anchored = tuple[int, Electorate]
 """An anchor's generation, and its electors."""
 
 
-def passed_in(line: Line) -> tuple[Anchored, ...]:
-    """The anchors that the links of a line made."""
-    return tuple(_made_by(link) for link in line.links)
+def passed_in(line: Line, liars: int = BY_SIZE) -> tuple[Anchored, ...]:
+    """The anchors that the links of a line made. `liars`: how many electors may lie."""
+    return tuple(_made_by(link, liars) for link in line.links)
 
 
-def follow(links: Iterable[Link], known: Iterable[Anchored]) -> Electorate | None:
+def follow(links: Iterable[Link], known: Iterable[Anchored], liars: int = BY_SIZE) -> Electorate | None:
     """The electors to which these links lead from any that are `known`; None: they lead from none of them.
 
     Electors decide only what comes after their anchor: what the same nodes signed before it is no link.
+    `liars`: how many electors may lie.
     """
     starts, reached = tuple(known), tuple[Anchored, ...]()
     for link in links:
         on = link.group.base.anchor
         from_here = (electors for anchor, electors in (*starts, *reached) if anchor <= on)
         is_signed = any(is_signed_by(link, electors) for electors in from_here)
-        reached = (_made_by(link),) if is_signed else ()
+        reached = (_made_by(link, liars),) if is_signed else ()
     return reached[0][1] if reached else None
 
 
-def _made_by(link: Link) -> Anchored:
-    return link.group.base.generation + 1, of_keys(included_in(link))
+def _made_by(link: Link, liars: int) -> Anchored:
+    return link.group.base.generation + 1, of_keys(included_in(link), liars)

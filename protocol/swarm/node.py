@@ -527,7 +527,8 @@ class Node:
         link = Link(action.group, *proof)
         generation, is_strong = past.base.generation + 1, past.ballot is not None
         first = self._settings.electorate
-        self._line = after(self._state.line, link, generation, is_strong, first)
+        liars = self._settings.liars
+        self._line = after(self._state.line, link, generation, is_strong, first, liars)
         self._result_of = action.sid
         return replace(action, line=self._line, without=self._without(past.ballot))
 

@@ -10,7 +10,7 @@ from protocol.actions import OpenVote
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.crypto.node_key import NodeKey
-from protocol.quorum.electorate import Electorate
+from protocol.quorum.electorate import BY_SIZE, Electorate
 from protocol.quorum.lineage import FIRST, Line
 from protocol.wire import signing
 from protocol.wire.ids import NO_SID
@@ -55,6 +55,8 @@ class Settings:
     """The length of an offer and of a sum; None: that of a base."""
     electorate: Electorate | None = None
     """The electorate of the first base; None: the tracker names it."""
+    liars: int = BY_SIZE
+    """How many electors may lie; BY_SIZE: as many as is usual among so many."""
     weak: bool = True
     """Whether this node joins groups without a quorum of electors, once its patience is over."""
     amnesty_s: float | None = None

@@ -198,7 +198,7 @@ _READERS: dict[type, tuple[Reader, ...]] = {
         *(many(_record(Ready), MAX_MEMBERS), integer(0, 2**31 - 1), _KEY),
         *(many(_record(Announce), MAX_MEMBERS), _EACH, _SIGNATURE, many(_record(Base), 1)),
     ),
-    Electors: (_ELECTORS, integer(0, MAX_MEMBERS)),
+    Electors: (_ELECTORS, integer(0, MAX_MEMBERS), integer(-1, MAX_MEMBERS)),
     Share: (_KEY, _KEY, _KEY, _INDEX),
     Sum: (_KEY, _KEY, _KEY, many(_KEY, MAX_PIECES), _SIGNATURE, _INDEX),
     CertificateRequest: (_KEY, _KEY, _KEY, _COUNT, _COUNT, _SIGNATURE),

@@ -245,10 +245,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Electors:
-    """The electors of the sender's base, for a coordinator that may not know them."""
+    """The electors of the sender's base, for a coordinator that may not know them.
+
+    None: those that the tracker names. `liars`: how many of them may lie; -1: as many as is usual among so many
+    (protocol.quorum.electorate).
+    """
 
     members: tuple[bytes, ...]
     least: int
+    liars: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,7 @@ class Coordination:
         announce = self._members.get(by or b"")
         if self._matchmaker is None or announce is None or not self._discovery.accepts(announce):
             raise RemoteProtocolError("electors that this node does not count with")
-        self._matchmaker.learn(announce.swarm, Electorate(electors.members, electors.least))
+        self._matchmaker.learn(announce.swarm, Electorate(electors.members, electors.least, electors.liars))
         return []
 
     def leave_out(self, left_out: LeftOut, by: Key | None) -> list[Action]:
@@ -190,8 +190,9 @@ class Coordination:
         return (LeftOut(ready.nonce, left_out), ready) if left_out else (ready,)
 
     def _electors(self) -> tuple[Electors, ...]:
-        electorate = self._state.electorate(self._settings)
-        return () if electorate is None else (Electors(electorate.members, electorate.least),)
+        """The electors that this node counts with; those that a tracker names only if it must know of liars."""
+        mine = self._state.electorate(self._settings) or Electorate(liars=self._settings.liars)
+        return () if mine == Electorate() else (Electors(mine.members, mine.least, mine.liars),)
 
     def _seek_at_tracker(self, endpoint: str, now: float) -> list[Action]:
         tracker = self._discovery.tracker_key

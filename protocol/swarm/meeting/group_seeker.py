@@ -210,7 +210,7 @@ class GroupSeeker:
         left_out = set() if current is None or electorate is None else set(current.left_out)
         return any(
             len(rest.readys) >= max(ready.announce.min_participants for ready in group.readys)
-            and strong_ballot(rest, electorate) is not None
+            and strong_ballot(rest, electorate, self._settings.liars) is not None
             for rest in (_without(group, key) for key in left_out.intersection(_keys(group)))
         )
 
@@ -334,7 +334,8 @@ class GroupSeeker:
         if current.ready not in group.readys:
             raise RemoteProtocolError("a GROUP without this node's current READY")
         check_group(group, current.ready)
-        if strong_ballot(group, self._state.electorate(self._settings)) is not None:
+        electorate, liars = self._state.electorate(self._settings), self._settings.liars
+        if strong_ballot(group, electorate, liars) is not None:
             return
         if not self._settings.weak or not weak_allowed(group, known):
             raise RemoteProtocolError(

@@ -29,7 +29,7 @@ from protocol.adaptive_timeouts import Pace
 from protocol.crypto.node_key import NodeKey
 from protocol.crypto.sealing import check_public
 from protocol.errors import RemoteProtocolError
-from protocol.quorum.electorate import Electorate, ballot_of, of_keys, weak_allowed
+from protocol.quorum.electorate import BY_SIZE, Electorate, ballot_of, of_keys, weak_allowed
 from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S
 from protocol.wire import signing
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
@@ -72,6 +72,8 @@ class Room:
     """The electorates that nodes sent last, by digest."""
     named: tuple[Key, ...] = ()
     """The electors of the first base, if this coordinator is a tracker that named them."""
+    liars: int = BY_SIZE
+    """How many of them may lie, as the nodes that leave their names to the tracker said last."""
 
     @property
     def offering(self) -> frozenset[Key]:
@@ -140,8 +142,12 @@ class Matchmaker:
         return self._rooms[swarm]
 
     def learn(self, swarm: tuple[str, bytes], electorate: Electorate) -> None:
-        """Remember electors that a node of this swarm counts with."""
-        electorates = self.room(swarm).electorates
+        """Remember electors that a node of this swarm counts with; none: those that a tracker names."""
+        room = self.room(swarm)
+        if electorate.is_unnamed:
+            room.liars = electorate.liars
+            return
+        electorates = room.electorates
         electorates[electorate.digest] = electorate
         electorates.move_to_end(electorate.digest)
         while len(electorates) > MAX_ELECTORATES:
@@ -391,7 +397,7 @@ class Matchmaker:
     def _electorate(self, room: Room, readys: tuple[Ready, ...]) -> Electorate | None:
         """The electorate that all of these count with, if this coordinator knows it."""
         if self._is_unnamed(readys[0]):
-            return of_keys(room.named) if room.named else None
+            return of_keys(room.named, room.liars) if room.named else None
         return room.electorates.get(readys[0].electors)
 
     def _is_strong(self, room: Room, readys: tuple[Ready, ...], excused: tuple[Announce, ...]) -> bool:
@@ -431,7 +437,7 @@ class Matchmaker:
         electorate = self._electorate(room, readys) if readys else None
         if electorate is None or all(ready.weak for ready in readys):
             return max(self._least(room, ordered), min(known // 2 + 1, MAX_MEMBERS))
-        return max(self._least(room, ordered), electorate.least or len(electorate.members) // 2 + 1)
+        return max(self._least(room, ordered), electorate.needed())
 
     def _fitting(self, room: Room) -> tuple[Key, ...]:
         """The peers whose READYs fit together, in order of arrival.

@@ -82,7 +82,7 @@ class Tracker:
             case Ready() if message.key == by:
                 return self._after(self._ready(message, now), now)
             case Electors() if by in self._endpoints:
-                self._matchmaker.learn_from(by, Electorate(message.members, message.least))
+                self._matchmaker.learn_from(by, Electorate(message.members, message.least, message.liars))
                 return []
             case LeftOut() if by in self._endpoints:
                 self._matchmaker.leave_out_for(by, message)

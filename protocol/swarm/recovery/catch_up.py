@@ -199,7 +199,8 @@ class CatchUp:
         is_after_upgrade = not links and self._has_lost_its_links
         if not (is_after_upgrade or _leads_to(links, strong, base)):
             return None
-        electors = of_keys(included_in(strong[-1])) if strong else None
+        liars = self._settings.liars
+        electors = of_keys(included_in(strong[-1]), liars) if strong else None
         line = Line(base.anchor, electors, strong, None if base.is_strong or not links else links[-1])
         if links and self._is_proved(base, strong):
             included = included_in(links[-1])
@@ -228,8 +229,9 @@ class CatchUp:
         if own and strong[-1].certificate.sid == own[-1].certificate.sid:
             return True  # the anchor is this node's own
         first = self._settings.electorate
-        known = [*passed_in(self._state.line), *(() if first is None else ((0, first),))]
-        return follow(strong, known) is not None
+        liars = self._settings.liars
+        known = [*passed_in(self._state.line, liars), *(() if first is None else ((0, first),))]
+        return follow(strong, known, liars) is not None
 
     def receive(self, message: Fetched, now: float) -> list[Action]:
         """Give a reply to the running fetch. Raises RemoteProtocolError if none is running."""

