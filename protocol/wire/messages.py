@@ -247,8 +247,8 @@ class Group:
 class Electors:
     """The electors of the sender's base, for a coordinator that may not know them.
 
-    None: those that the tracker names. `liars`: how many of them may lie; -1: as many as is usual among so many
-    (protocol.quorum.electorate).
+    None: those that the tracker names. `liars`: how many of them may lie; -1: as many as is usual among so
+    many (protocol.quorum.electorate).
     """
 
     members: tuple[bytes, ...]

@@ -190,7 +190,7 @@ class Coordination:
         return (LeftOut(ready.nonce, left_out), ready) if left_out else (ready,)
 
     def _electors(self) -> tuple[Electors, ...]:
-        """The electors that this node counts with; those that a tracker names only if it must know of liars."""
+        """The electors that this node counts with; those that a tracker names, if it must know of liars."""
         mine = self._state.electorate(self._settings) or Electorate(liars=self._settings.liars)
         return () if mine == Electorate() else (Electors(mine.members, mine.least, mine.liars),)
 

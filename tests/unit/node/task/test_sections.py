@@ -186,6 +186,7 @@ WEIGHTED = ("aggregation.weighting=samples", "aggregation.sample_cap=100")
         'masked'
     aggregation.protocol=additive aggregation.dropouts=1 => 1 is refused with aggregation.protocol =
         'additive'
+    aggregation.liars=3 => aggregation.liars = 3 is refused with aggregation.min_participants = 3
     aggregation.protocol=additive aggregation.shares=float WEIGHTED => refused with aggregation.shares =
         'float'
     WEIGHTED privacy.mechanism=ldp => allowed: aggregation.public_weights=true, which declares

@@ -8,7 +8,15 @@ from itertools import combinations
 
 import pytest
 
-from protocol.quorum.electorate import Electorate, ballot_of, of_keys, of_names, strong_ballot, weak_allowed
+from protocol.quorum.electorate import (
+    Electorate,
+    ballot_of,
+    of_keys,
+    of_names,
+    strong_ballot,
+    usual_liars,
+    weak_allowed,
+)
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from tests.parts import announce, base, endpoint, group_of, members, ready
 
@@ -62,6 +70,53 @@ def test_two_quorums_share_a_voter_whoever_resigned_in_between(count):
     assert pairs > 0
 
 
+@pytest.mark.parametrize(("count", "liars"), [(3, 1), (4, 1), (5, 1), (4, 2), (5, 2)])
+def test_two_quorums_share_a_voter_that_tells_the_truth_whoever_lies(count, liars):
+    """Liars vote twice, and are resigned in one group and voters in the other; all others keep the rule."""
+    electors = of_keys((key.public for key in KEYS[:count]), liars)
+    quorums = [
+        (voters, out)
+        for out in subsets(electors.members)
+        for voters in subsets(tuple(sorted(set(electors.members) - out)))
+        if electors.is_quorum(voters, out)
+    ]
+    pairs = 0
+    for lying in (chosen for chosen in subsets(electors.members) if len(chosen) == liars):
+        for one, first_out in quorums:
+            for other, second_out in quorums:
+                if (one - lying) & second_out or (other - lying) & first_out:
+                    continue
+                pairs += 1
+                assert (one & other) - lying
+    assert pairs
+
+
+@pytest.mark.parametrize("count", [4, 5, 6])
+def test_a_quorum_of_one_vote_less_would_not_do(count):
+    """Two quorums of one vote less may share the liar alone."""
+    electors = of_keys((key.public for key in KEYS[:count]), 1)
+    less = electors.needed() - 1
+
+    assert not any(electors.is_quorum(voters) for voters in combinations(electors.members, less))
+    assert 2 * less - count <= 1
+
+
+def test_so_many_liars_are_usual():
+    usual = {3: 0, 6: 0, 7: 1, 15: 1, 16: 5, 48: 16, 64: 21}
+
+    assert {count: usual_liars(count) for count in usual} == usual
+    assert of_keys(key.public for key in KEYS).tolerated == 1
+    assert of_keys((key.public for key in KEYS), 0).tolerated == 0
+    assert of_keys(key.public for key in KEYS).needed() == 5
+    assert of_keys(key.public for key in KEYS).needed((ONE,)) == 4
+
+
+def test_half_with_the_first_elector_is_no_quorum_where_one_may_lie():
+    assert of_keys((ONE, TWO, THREE, FOUR)).is_quorum((ONE, TWO))
+    assert not of_keys((ONE, TWO, THREE, FOUR), 1).is_quorum((ONE, TWO))
+    assert of_keys((ONE, TWO, THREE, FOUR), 1).is_quorum((ONE, TWO, THREE))
+
+
 def test_nobody_is_a_quorum_of_no_electors():
     assert not Electorate().is_quorum(())
     assert not Electorate((ONE,)).is_quorum((), without=(ONE,))
@@ -108,9 +163,9 @@ def test_an_elector_is_named_by_its_key_or_by_where_it_listens():
 def test_electors_have_one_digest_whatever_their_order_and_others_another():
     digests = [of_names(names).digest for names in (("a:1", "b:2"), ("a:1",), ("a:1b:2",), ("a:1", "b:3"))]
     digests += [Electorate(least=least).digest for least in (3, 4)]
-    digests += [Electorate().digest]
+    digests += [Electorate().digest, of_names(("a:1",), 1).digest]
 
-    assert len({*digests, NO_ELECTORS}) == 8
+    assert len({*digests, NO_ELECTORS}) == 9
     assert of_names(("b:2", "a:1")).digest == digests[0]
 
 

@@ -569,6 +569,16 @@ def test_it_names_once_and_later_groups_need_a_quorum_of_those():
     assert named_by(held, NOW + 60) == ([], [])
 
 
+def test_a_tracker_counts_with_as_many_liars_as_the_nodes_say():
+    held = tracking(1, 2, named={SWARM: public(0, 1, 2)})
+    held.ready(ready(KEYS[3], COORDINATOR, electors=NO_ELECTORS, weak=False), NOW)
+    held.learn(SWARM, Electorate(liars=1))
+    assert named_by(held) == ([], []), "of three electors, all, if one may lie"
+    held.ready(ready(KEYS[0], COORDINATOR, electors=NO_ELECTORS, weak=False), NOW + 21)
+
+    assert len(named_by(held, NOW + 40)[1]) == 1
+
+
 def test_whom_it_named_before_a_restart_stays_named():
     held = tracking(3, 4, 5, 6, named={SWARM: public(0, 1, 2)})
     assert named_by(held) == ([], [])

@@ -83,8 +83,8 @@ def test_where_a_quorum_is_here_nothing_is_in_the_way():
 def test_the_smallest_number_that_makes_a_quorum_is_told_with_all_that_are_missing():
     found = Place(KEYS[:7]).hear(KEYS[1], KEYS[8]).look()
     assert found.text == f"waiting for 3 of: {short(*KEYS[2:7])}, {MADE}; {PATIENT}"
-    assert found.nameless == f"waiting for 2 of 5 peers, {MADE}; {PATIENT}"
-    assert (found.missing, found.can_be_gone) == (2, True)
+    assert found.nameless == f"waiting for 3 of 5 peers, {MADE}; {PATIENT}"
+    assert (found.missing, found.can_be_gone) == (3, True)
 
 
 def test_an_elector_that_is_known_is_named_by_its_endpoint_and_one_alone_without_a_number():

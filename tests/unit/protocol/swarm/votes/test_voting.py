@@ -114,6 +114,31 @@ def test_where_shares_are_summed_one_that_left_is_enough():
     assert voter.hears(TWO, **left()) == [Unbind(voter.sid)]
 
 
+def one_may_lie(keys=KEYS[:5], **changes: Any) -> Voter:
+    """A voter among these electors, of whom one may lie."""
+    names = of_names((endpoint(key) for key in KEYS[:5]), 1)
+    voter = Voter(keys, bound=False, where=state(4, ON, line=Line(2, names)), liars=1, **changes)
+    voter.group = session_of(keys, ON, electors=names.digest, round=4)
+    voter.sid = signing.session_id(voter.group)
+    voter.voting.cast(OpenVote(voter.sid, 2, voter.group))
+    return voter
+
+
+def test_where_one_may_lie_a_word_more_is_needed():
+    """Four of five must release. Two say that they left, of whom one may have released."""
+    voter = one_may_lie()
+    assert voter.hears(TWO, **left()) == voter.hears(THREE, **left()) == []
+
+    assert voter.hears(FOUR, **left()) == [Unbind(voter.sid)]
+
+
+def test_where_one_may_lie_a_newcomer_s_word_counts_for_nothing():
+    voter = one_may_lie((*KEYS[:4], SIX))
+    assert voter.hears(TWO, **left()) == voter.hears(SIX, **left()) == []
+
+    assert voter.hears(THREE, **left()) == [Unbind(voter.sid)]
+
+
 def test_a_session_is_dead_when_no_quorum_can_still_release():
     """Four of six are enough to open it. Two electors are left, half, but without the first one."""
     names = of_names(endpoint(key) for key in (TWO, THREE, FIVE, SIX))
