@@ -150,14 +150,15 @@ class SimulatedPeer(Host):
             run_steps=plan.run_steps,
             offered=plan.dimension + plan.slots,
             electorate=None if tracker else self._named(),
+            liars=plan.liars,
             weak=plan.weak,
             leave_out=plan.leave_out,
         )
 
     def _named(self) -> Electorate:
         """The electors of the first base that this peer names."""
-        everybody = of_names(peer.endpoint for peer in self.network.peers)
-        return everybody if self.network.plan.alike else of_names([self.endpoint])
+        liars, names = self.network.plan.liars, [peer.endpoint for peer in self.network.peers]
+        return of_names(names if self.network.plan.alike else [self.endpoint], liars)
 
     def resumed(self, now: float) -> None:
         """Continue after a hang; the time in it does not count as time without progress."""

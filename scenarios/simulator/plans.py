@@ -13,6 +13,7 @@ from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.crypto.node_key import NodeKey
+from protocol.quorum.electorate import BY_SIZE
 from protocol.wire.masked_messages import (
     Ack,
     Check,
@@ -168,6 +169,8 @@ class Plan:
     leave_out: int = 0
     """For how many sums peers first leave out one that withholds; 0: never."""
     lies: tuple[tuple[int, Liar], ...] = ()
+    liars: int = BY_SIZE
+    """How many electors may lie, as all peers have it."""
     reuse_offers: bool = False
     """A planted fault that checks the tests: peers offer again what they spent in a failed round."""
 

@@ -12,7 +12,7 @@ def test_three_of_eight_go_on_weakly_and_for_good_once_all_owners_say_that_the_r
     make_box, capsys
 ) -> None:
     """Number 0 is the first elector: with one more of the gone they were half of the eight."""
-    box = make_box(8, 1000, "aggregation.group_timeout_s=3")
+    box = make_box(8, 1000, "aggregation.group_timeout_s=3", "aggregation.liars=0")
     here, gone = box.nodes[:3], box.nodes[3:]
     ends = [node.endpoint for node in gone]
     box.start_all()

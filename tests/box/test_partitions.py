@@ -41,7 +41,8 @@ def test_one_side_goes_on_and_the_other_comes_back_to_it(
     make_box, here: int, there: int, for_s: float
 ) -> None:
     count = here + there
-    box: Box = make_box(count, FOR_EVER, "aggregation.protocol=masked", *DEADLINES.overrides)
+    honest = ("aggregation.protocol=masked", "aggregation.liars=0")
+    box: Box = make_box(count, FOR_EVER, *honest, *DEADLINES.overrides)
     box.network.slowest_s = SLOWEST_S
     first, second = box.nodes[:here], box.nodes[here:]
     box.start_all()

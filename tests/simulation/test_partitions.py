@@ -45,8 +45,16 @@ def test_the_lone_side_comes_back_when_the_partition_heals(seed, notices):
 def test_of_two_sides_that_are_both_large_enough_one_goes_on():
     """Seven, cut three to four: each side alone is large enough for min_participants."""
     conditions = Conditions(partitions=(split([0, 1, 2], [3, 4, 5, 6], 3.0, 60.0),))
-    network = run(Plan(7, 5, conditions, train_s=(1.0, 1.5)), seed=8)
+    network = run(Plan(7, 5, conditions, train_s=(1.0, 1.5), liars=0), seed=8)
     lone = [members for members in groups_during(network, 7.0, 60.0) if members <= {0, 1, 2}]
     living = [members for members in groups_during(network, 7.0, 60.0) if members <= {3, 4, 5, 6}]
     assert not lone
     assert living
+
+
+def test_where_one_may_lie_four_of_seven_wait_for_a_fifth():
+    conditions = Conditions(partitions=(split([0, 1, 2], [3, 4, 5, 6], 3.0, 30.0),))
+    network = run(Plan(7, 5, conditions, train_s=(1.0, 1.5), weak=False), seed=8)
+
+    assert not groups_during(network, 7.0, 30.0)
+    assert len(network.digests()) == 1

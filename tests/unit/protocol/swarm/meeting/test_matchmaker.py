@@ -576,7 +576,7 @@ def test_a_tracker_counts_with_as_many_liars_as_the_nodes_say():
     assert named_by(held) == ([], []), "of three electors, all, if one may lie"
     held.ready(ready(KEYS[0], COORDINATOR, electors=NO_ELECTORS, weak=False), NOW + 21)
 
-    assert len(named_by(held, NOW + 40)[1]) == 1
+    assert len(named_by(held, NOW + 28)[1]) == 1
 
 
 def test_whom_it_named_before_a_restart_stays_named():
