@@ -365,8 +365,14 @@ def _settings(
 
 
 def liars_of(section: AggregationSection) -> int:
-    """Returns how many electors may lie, as the protocol takes it."""
-    return BY_SIZE if section.liars is None else section.liars
+    """Returns how many electors may lie, as the protocol takes it.
+
+    Unless the task says so, none of those that sum shares: every vote is needed, so a member that withholds
+    its own would bind all others for good if its word that it has left might be a lie.
+    """
+    if section.liars is not None:
+        return section.liars
+    return BY_SIZE if section.protocol == "masked" else 0
 
 
 def _first_electorate(options: NodeOptions, endpoint: str) -> Electorate | None:

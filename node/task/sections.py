@@ -173,8 +173,8 @@ class AggregationSection:
     `swarm_metric_every`-th sum has the members' counts on their test rows, too (node.runtime.swarm_metric).
     `loss_gate`: how far the mean loss on this node's own training rows may rise above its lowest value.
     `liars`: how many electors of a model may vote twice, or deny a vote; None: 0 of up to six, 1 of seven or
-    more, a third of 16 or more. `quorum`: the number of nodes, of any identity, that make the first base;
-    None: the named peers make it.
+    more, a third of 16 or more, with "masked" sums. `quorum`: the number of nodes, of any identity, that make
+    the first base; None: the named peers make it.
     `weak`: whether the node continues, after a while, without a quorum of the electors of the last base.
     `amnesty_s`: the time after which silent electors count as gone for good; None: only the owner declares
     them gone. `leave_out_rounds`: for how many rounds this node first leaves out a member that withholds its
