@@ -48,7 +48,7 @@ from node.runtime.contribution import Contribution
 from node.runtime.ending import exit_status
 from node.runtime.engine import Engine
 from node.runtime.events import Finished, Lingering, Observer, Observers, Started, Warned
-from node.runtime.group_guarantees import check_length, masked_settings, withstands
+from node.runtime.group_guarantees import check_length, liars_of, masked_settings, withstands
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.learning import make_learning
 from node.runtime.loss_gate import check_loss_gate, loss_gate_words, make_loss_gate
@@ -64,7 +64,7 @@ from node.system.clock import SteadyClock
 from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
 from node.task.parameters import canonical_parameters, former_parameters
-from node.task.sections import AggregationSection, Task
+from node.task.sections import Task
 from node.training.build import build_model
 from node.training.devices import thread_count
 from node.training.frozen_body import FEATURES
@@ -74,7 +74,7 @@ from node.training.model_file import Card, task_table
 from node.training.trainer import Learner, shapes
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.crypto.node_key import NodeKey
-from protocol.quorum.electorate import BY_SIZE, Electorate, of_names
+from protocol.quorum.electorate import Electorate, of_names
 from protocol.swarm.node import Node
 from protocol.swarm.node_state import Settings
 from protocol.wire.ids import Key
@@ -362,17 +362,6 @@ def _settings(
         nicknames=prepared.nicknames.names,
         leave_out=section.leave_out_rounds * (plan.report_every or 1),
     )
-
-
-def liars_of(section: AggregationSection) -> int:
-    """Returns how many electors may lie, as the protocol takes it.
-
-    Unless the task says so, none of those that sum shares: every vote is needed, so a member that withholds
-    its own would bind all others for good if its word that it has left might be a lie.
-    """
-    if section.liars is not None:
-        return section.liars
-    return BY_SIZE if section.protocol == "masked" else 0
 
 
 def _first_electorate(options: NodeOptions, endpoint: str) -> Electorate | None:

@@ -9,6 +9,7 @@ from node.errors import ConfigError
 from node.task.sections import AggregationSection
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings, tolerance
 from protocol.aggregation.size_limits import fits_additive, fits_masked, most_additive, most_masked
+from protocol.quorum.electorate import BY_SIZE
 
 WORD_BITS = 32
 
@@ -83,3 +84,14 @@ def masked_settings(
     of a node's others are taken to be honest where members share noise.
     """
     return None if section.protocol == "additive" else MaskedSettings(bound, section.dropouts, honest=honest)
+
+
+def liars_of(section: AggregationSection) -> int:
+    """Returns how many electors may lie, as the protocol takes it.
+
+    Unless the task says so, none of those that sum shares: every vote is needed, so a member that withholds
+    its own would bind all others for good if its word that it has left might be a lie.
+    """
+    if section.liars is not None:
+        return section.liars
+    return BY_SIZE if section.protocol == "masked" else 0

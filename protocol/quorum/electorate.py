@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
-from protocol.wire.messages import Announce, Group, Key, Ready
+from protocol.wire.messages import Announce, Electors, Group, Key, Ready
 
 BY_SIZE = -1
 """As many liars as is usual among so many electors."""
@@ -68,7 +68,11 @@ class Electorate:
 
     def needed(self, without: Collection[bytes] = ()) -> int:
         """How many votes make a quorum, whoever casts them."""
-        return self.least or (len(self._known.difference(without)) + self.tolerated) // 2 + 1
+        return self.least or self._majority(len(self._known.difference(without)))
+
+    def _majority(self, left: int) -> int:
+        """How many votes make a quorum of so many electors that did not resign."""
+        return (left + self.tolerated) // 2 + 1
 
     @cached_property
     def _known(self) -> frozenset[bytes]:
@@ -93,7 +97,17 @@ class Electorate:
         votes = left.intersection(voters)
         is_half = 0 < 2 * len(votes) == len(left)
         is_tied = not self.tolerated and is_half and self.members[0] in votes
-        return is_tied or len(votes) >= self.needed(without)
+        return is_tied or len(votes) >= self._majority(len(left))
+
+    def resigned(self, announces: Iterable[Announce]) -> frozenset[bytes]:
+        """The electors that say in these announcements, all on their anchor, that they resigned."""
+        found = (self.elector(announce) for announce in announces if announce.open == (RESIGNED,))
+        return frozenset(elector for elector in found if elector is not None)
+
+
+def of_message(message: Electors) -> Electorate:
+    """The electors that a peer counts with."""
+    return Electorate(message.members, message.least, message.liars)
 
 
 def of_keys(keys: Iterable[Key], liars: int = BY_SIZE) -> Electorate:
@@ -146,10 +160,10 @@ def ballot_of(readys: Iterable[Ready], excused: Iterable[Announce], electorate: 
     """How a group of these READYs counts votes; every member computes the same ballot."""
     readys = tuple(readys)
     gone = frozenset.intersection(*(frozenset(ready.gone) for ready in readys)) if readys else frozenset()
-    resigned = {electorate.elector(announce) for announce in excused if announce.open == (RESIGNED,)}
+    resigned = electorate.resigned(excused)
     named = ((ready.key, electorate.elector(ready.announce)) for ready in readys if not ready.announce.open)
     voters = {key: elector for key, elector in named if elector is not None}
-    without = {elector for elector in (*resigned, *gone) if elector is not None}
+    without = resigned | gone
     here = set(voters.values())
     told = gone.intersection(electorate.members) - resigned - here
     return Ballot(electorate, voters, frozenset(without - here), told)

@@ -97,23 +97,23 @@ Anchored = tuple[int, Electorate]
 """An anchor's generation, and its electors."""
 
 
-def passed_in(line: Line, liars: int = BY_SIZE) -> tuple[Anchored, ...]:
-    """The anchors that the links of a line made. `liars`: how many electors may lie."""
+def passed_in(line: Line) -> tuple[Anchored, ...]:
+    """The anchors that the links of a line made."""
+    liars = BY_SIZE if line.electors is None else line.electors.liars
     return tuple(_made_by(link, liars) for link in line.links)
 
 
-def follow(links: Iterable[Link], known: Iterable[Anchored], liars: int = BY_SIZE) -> Electorate | None:
+def follow(links: Iterable[Link], known: Iterable[Anchored]) -> Electorate | None:
     """The electors to which these links lead from any that are `known`; None: they lead from none of them.
 
     Electors decide only what comes after their anchor: what the same nodes signed before it is no link.
-    `liars`: how many electors may lie.
     """
     starts, reached = tuple(known), tuple[Anchored, ...]()
     for link in links:
         on = link.group.base.anchor
         from_here = (electors for anchor, electors in (*starts, *reached) if anchor <= on)
-        is_signed = any(is_signed_by(link, electors) for electors in from_here)
-        reached = (_made_by(link, liars),) if is_signed else ()
+        signed = next((electors for electors in from_here if is_signed_by(link, electors)), None)
+        reached = () if signed is None else (_made_by(link, signed.liars),)
     return reached[0][1] if reached else None
 
 

@@ -95,10 +95,13 @@ class Follower:
         self._state.following = True
         self.deadline = now + self._settings.group_timeout_s
 
+    def is_overdue(self, now: float) -> bool:
+        """Whether the running round's T_group is over."""
+        return self.deadline is not None and now >= self.deadline
+
     def waits_on(self, now: float) -> None:
-        """No base can come without peers of another version: if T_group is over, another one begins."""
-        if self.deadline is not None and now >= self.deadline:
-            self.deadline = now + self._settings.group_timeout_s
+        """No base can come without peers of another version: another T_group begins."""
+        self.deadline = now + self._settings.group_timeout_s
 
     def adopted(self, is_own: bool) -> None:
         """This node has another base; `is_own`: it is the result of the round that it has just ended."""

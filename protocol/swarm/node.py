@@ -692,7 +692,7 @@ class Node:
 
     def _followed(self, now: float) -> list[Action]:
         """End a round without an offer, if it is over, and announce the new state."""
-        if self._mixed.needed(now):
+        if self._follower.is_overdue(now) and self._mixed.needed(now):
             self._follower.waits_on(now)
         expecting = self._storing or self._catch_up.expecting or self._discovery.joining
         reason = self._follower.end(expecting, now)

@@ -10,11 +10,11 @@ from protocol.actions import OpenVote
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.crypto.node_key import NodeKey
-from protocol.quorum.electorate import BY_SIZE, Electorate
+from protocol.quorum.electorate import BY_SIZE, Ballot, Electorate, strong_ballot
 from protocol.quorum.lineage import FIRST, Line
 from protocol.wire import signing
 from protocol.wire.ids import NO_SID
-from protocol.wire.messages import Announce, Base, Key, Sid
+from protocol.wire.messages import Announce, Base, Group, Key, Sid
 
 ANNOUNCE_LIFETIME_S = 30.0
 """A node stops waiting for a peer that it has not heard for this long, by its own clock."""
@@ -119,6 +119,10 @@ class NodeState:
     def electorate(self, settings: Settings) -> Electorate | None:
         """The electorate of this node's base; None if a tracker names it."""
         return settings.electorate if self.line.electors is None else self.line.electors
+
+    def ballot(self, group: Group, settings: Settings) -> Ballot | None:
+        """How a group on this node's base counts votes; None if it cannot make a strong base."""
+        return strong_ballot(group, self.electorate(settings), settings.liars)
 
     def begin_epoch(self, epoch: int) -> None:
         """Begin an epoch: its announcements are later than those of any lower epoch."""

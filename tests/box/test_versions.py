@@ -32,6 +32,11 @@ def has_spent_nothing(node: BoxNode) -> bool:
     return node.records == [] and node.fact("round") == 0
 
 
+def check_that_no_round_was_lost(node: BoxNode) -> None:
+    assert node.status == 0
+    assert [(line["own"], line["participants"]) for line in node.history] == [(1, 3), (2, 3)]
+
+
 def upgrade(box: Box, node: BoxNode, version: int = VERSION) -> None:
     """Stops a node and starts it with another version."""
     node.tell_to_end()
@@ -62,8 +67,7 @@ def test_a_mixed_swarm_spends_no_round_says_so_and_goes_on_once_all_are_upgraded
         upgrade(box, node)
     box.run_to_the_end()
     for node in box.nodes:
-        assert node.status == 0
-        assert [(line["own"], line["participants"]) for line in node.history] == [(1, 3), (2, 3)]
+        check_that_no_round_was_lost(node)
 
 
 def test_three_of_five_go_on_without_two_older_ones(make_box):
@@ -100,8 +104,7 @@ def test_no_quorum_of_electors_without_the_older_ones_is_waited_for_too(make_box
     box.start_all()
     box.run(lambda: all(node.is_over for node in box.nodes[:3]))
     for node in box.nodes[:3]:
-        assert node.status == 0
-        assert [(line["own"], line["participants"]) for line in node.history] == [(1, 3), (2, 3)]
+        check_that_no_round_was_lost(node)
         assert lines_with(node, WAITS)
         assert lines_with(node, "was agreed without a quorum")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from protocol.actions import Action, Note, Notice, Send
 from protocol.errors import RemoteProtocolError
-from protocol.quorum.electorate import Electorate
+from protocol.quorum.electorate import Electorate, of_message
 from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.group_seeker import GroupSeeker
 from protocol.swarm.meeting.matchmaker import Matchmaker
@@ -132,7 +132,7 @@ class Coordination:
         announce = self._members.get(by or b"")
         if self._matchmaker is None or announce is None or not self._discovery.accepts(announce):
             raise RemoteProtocolError("electors that this node does not count with")
-        self._matchmaker.learn(announce.swarm, Electorate(electors.members, electors.least, electors.liars))
+        self._matchmaker.learn(announce.swarm, of_message(electors))
         return []
 
     def leave_out(self, left_out: LeftOut, by: Key | None) -> list[Action]:

@@ -493,8 +493,12 @@ class Discovery:
 
     def _missed(self) -> list[Action]:
         """Notices, once for each endpoint that could not be reached; called when joining is over."""
-        open_ones = [(e, g) for e, g in self._greetings.items() if g.why and not (g.answered or g.noticed)]
-        missed = [(e, g) for e, g in open_ones if g.why != g.other_version]
+        missed = [
+            (end, greeting)
+            for end, greeting in self._greetings.items()
+            if greeting.why not in ("", greeting.other_version)
+            and not (greeting.answered or greeting.noticed)
+        ]
         for _, greeting in missed:
             greeting.noticed = True
         return [Notice(Note.UNREACHABLE, endpoint, greeting.why) for endpoint, greeting in missed]

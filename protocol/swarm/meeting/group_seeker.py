@@ -12,7 +12,7 @@ from enum import Enum
 from protocol.adaptive_timeouts import Pace
 from protocol.crypto.sealing import Ephemeral, check_public, derive
 from protocol.errors import RemoteProtocolError
-from protocol.quorum.electorate import strong_ballot, weak_allowed
+from protocol.quorum.electorate import weak_allowed
 from protocol.swarm.meeting.matchmaker import APART_S
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.node_state import NodeState, Settings
@@ -210,7 +210,7 @@ class GroupSeeker:
         left_out = set() if current is None or electorate is None else set(current.left_out)
         return any(
             len(rest.readys) >= max(ready.announce.min_participants for ready in group.readys)
-            and strong_ballot(rest, electorate, self._settings.liars) is not None
+            and self._state.ballot(rest, self._settings) is not None
             for rest in (_without(group, key) for key in left_out.intersection(_keys(group)))
         )
 
@@ -334,8 +334,7 @@ class GroupSeeker:
         if current.ready not in group.readys:
             raise RemoteProtocolError("a GROUP without this node's current READY")
         check_group(group, current.ready)
-        electorate, liars = self._state.electorate(self._settings), self._settings.liars
-        if strong_ballot(group, electorate, liars) is not None:
+        if self._state.ballot(group, self._settings) is not None:
             return
         if not self._settings.weak or not weak_allowed(group, known):
             raise RemoteProtocolError(

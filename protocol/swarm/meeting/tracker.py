@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from protocol.actions import Action, Note, Notice, Reply, Send
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
-from protocol.quorum.electorate import Electorate
+from protocol.quorum.electorate import of_message
 from protocol.swarm.meeting.clock_skew import THIS_MACHINE, Clocks
 from protocol.swarm.meeting.matchmaker import Matchmaker, Waiting
 from protocol.wire import signing
@@ -82,7 +82,7 @@ class Tracker:
             case Ready() if message.key == by:
                 return self._after(self._ready(message, now), now)
             case Electors() if by in self._endpoints:
-                self._matchmaker.learn_from(by, Electorate(message.members, message.least, message.liars))
+                self._matchmaker.learn_from(by, of_message(message))
                 return []
             case LeftOut() if by in self._endpoints:
                 self._matchmaker.leave_out_for(by, message)

@@ -229,9 +229,8 @@ class CatchUp:
         if own and strong[-1].certificate.sid == own[-1].certificate.sid:
             return True  # the anchor is this node's own
         first = self._settings.electorate
-        liars = self._settings.liars
-        known = [*passed_in(self._state.line, liars), *(() if first is None else ((0, first),))]
-        return follow(strong, known, liars) is not None
+        known = [*passed_in(self._state.line), *(() if first is None else ((0, first),))]
+        return follow(strong, known) is not None
 
     def receive(self, message: Fetched, now: float) -> list[Action]:
         """Give a reply to the running fetch. Raises RemoteProtocolError if none is running."""

@@ -11,7 +11,6 @@ from protocol.quorum.electorate import Electorate
 from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.node_state import NodeState, Settings
-from protocol.wire.ids import RESIGNED
 from protocol.wire.messages import Announce
 
 
@@ -78,11 +77,6 @@ class MixedVersions:
     def _is_unknown(self, key: bytes) -> bool:
         return key != self._settings.key.public and self._members.get(key) is None
 
-    def _resigned(self, electorate: Electorate) -> set[bytes]:
+    def _resigned(self, electorate: Electorate) -> frozenset[bytes]:
         anchor = self._state.base.anchor
-        resigned = (
-            electorate.elector(announce)
-            for announce in self._members.latest
-            if announce.open == (RESIGNED,) and announce.base.anchor == anchor
-        )
-        return {elector for elector in resigned if elector is not None}
+        return electorate.resigned(each for each in self._members.latest if each.base.anchor == anchor)

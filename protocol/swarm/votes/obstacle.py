@@ -221,8 +221,7 @@ class _Look:
         anchor, live = self._state.base.anchor, self._members.live(self._state.round)
         shown = (self._members.get(key) for key in live)
         here = (each for each in shown if each is not None and each.base.anchor == anchor)
-        resigned = (self._electorate.elector(each) for each in here if each.open == (RESIGNED,))
-        return frozenset(one for one in resigned if one is not None)
+        return self._electorate.resigned(here)
 
     @property
     def _here(self) -> int:

@@ -15,7 +15,7 @@ A session is dead when so many members have left it without a release that it ca
 from __future__ import annotations
 
 from protocol.actions import Action, OpenVote, Unbind, Vote
-from protocol.quorum.electorate import Ballot, strong_ballot
+from protocol.quorum.electorate import Ballot
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.node_state import NodeState, Settings
@@ -35,7 +35,7 @@ class Voting:
 
     def ballot(self, group: Group) -> Ballot | None:
         """How a group on this node's base counts votes; None if it cannot make a strong base."""
-        return strong_ballot(group, self._state.electorate(self._settings), self._settings.liars)
+        return self._state.ballot(group, self._settings)
 
     def cast(self, vote: OpenVote) -> None:
         """Bind this node's vote: from now on its announcements show it as open."""
@@ -71,7 +71,7 @@ class Voting:
     def _is_dead(self, vote: OpenVote, now: float) -> bool:
         """Whether too few members can still release in this session, or they are no quorum of its ballot.
 
-        Nobody need believe that an elector is gone for good but its owner's word, or time, says so here.
+        This node's owner, or the time, says who is gone for good: that is no word that could be a lie.
         """
         group = vote.group
         if group is None:

@@ -3,9 +3,11 @@
 import pytest
 
 from node.errors import ConfigError
-from node.runtime.group_guarantees import check_length, masked_settings, withstands
+from node.runtime.group_guarantees import check_length, liars_of, masked_settings, withstands
 from node.task.load import load_task
+from node.task.sections import AggregationSection
 from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.quorum.electorate import BY_SIZE
 
 MASKED, ADDITIVE = "aggregation.protocol=masked", "aggregation.protocol=additive"
 
@@ -71,3 +73,11 @@ def test_a_model_that_is_too_long_for_its_group_is_refused(protocol, kind, most)
     )
     check_length(section(protocol), 10, 40_000_000)
     check_length(section(protocol), 3, 40_000_000)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "liars", "expected"),
+    [("masked", None, BY_SIZE), ("additive", None, 0), ("masked", 0, 0), ("additive", 2, 2)],
+)
+def test_where_every_vote_is_needed_no_elector_may_lie_unless_the_task_says_so(protocol, liars, expected):
+    assert liars_of(AggregationSection(protocol=protocol, liars=liars)) == expected
