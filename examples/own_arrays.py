@@ -2,8 +2,8 @@
 
 python examples/own_arrays.py
 
-Here all three are in one program, so that you can run it. In earnest each hospital runs its own Peer, on its
-own machine, with the addresses of all three; see docs/tutorial.md.
+Here all three are in one program, and each listens on a port that was free. In earnest each hospital runs its
+own Peer, on its own machine, with the addresses of all three; see docs/tutorial.md.
 """
 
 import asyncio
@@ -21,24 +21,16 @@ TASK = {
 }
 
 
-def free_addresses(count: int) -> list[str]:
-    """Addresses on this machine where nobody listens."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    addresses = [f"127.0.0.1:{opened.getsockname()[1]}" for opened in sockets]
-    for opened in sockets:
-        opened.close()
-    return addresses
-
-
 async def main() -> None:
     """Each hospital has a third of the patients."""
     x, y = load_breast_cancer(return_X_y=True)
     x = (x - x.mean(0)) / x.std(0)
     patients = np.random.default_rng(0).permutation(len(x))
-    addresses = free_addresses(3)
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+    addresses = [f"127.0.0.1:{opened.getsockname()[1]}" for opened in sockets]
     peers = [
-        Peer(TASK, (x[own], y[own]), peers=addresses, listen=address, out=f"runs/hospital-{number}")
-        for number, (own, address) in enumerate(zip(np.array_split(patients, 3), addresses, strict=True))
+        Peer(TASK, (x[own], y[own]), peers=addresses, listen=opened, out=f"runs/hospital-{number}")
+        for number, (own, opened) in enumerate(zip(np.array_split(patients, 3), sockets, strict=True))
     ]
     summaries: list[Summary] = await asyncio.gather(*(peer.run_async() for peer in peers))
     for number, summary in enumerate(summaries):

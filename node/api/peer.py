@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,6 +16,7 @@ from node.api.streams import Reading
 from node.api.thread_runner import Run
 from node.data.in_memory import Rows, rows_of
 from node.errors import ConfigError, UserError, shown
+from node.net.listening import endpoint_of
 from node.options import NodeOptions, parse_arguments
 from node.runtime.artifacts import Record, Summary
 from node.task.load import load_task, read_task
@@ -46,7 +48,8 @@ class Peer:
             data.
         peers: "HOST:PORT" or "KEY@HOST:PORT" of the other nodes; the list may include this node.
         tracker: "http://HOST:PORT", in place of `peers`.
-        listen: "HOST:PORT" where others reach this node. None: the one of `peers` that can be bound here.
+        listen: "HOST:PORT" where others reach this node, or a socket that listens there already and
+            that the run closes. None: the one of `peers` that can be bound here.
         shard: (i, n) takes part i of n, from 0, of the task's own data, or of rows in memory.
         rounds: how many agreed sums the run has. None: the task's train.rounds.
         wait: how long to wait for the others before the first group, in whole seconds, or "forever"; no round
@@ -72,7 +75,7 @@ class Peer:
         *,
         peers: Sequence[str] = (),
         tracker: str | None = None,
-        listen: str | None = None,
+        listen: str | socket.socket | None = None,
         shard: tuple[int, int] | None = None,
         rounds: int | None = None,
         wait: int | str = 0,
@@ -86,10 +89,11 @@ class Peer:
 
         Raises ConfigError for invalid arguments.
         """
+        listener = listen if isinstance(listen, socket.socket) else None
         named = {
             "peers": ",".join([peers] if isinstance(peers, str) else peers) or None,
             "tracker": tracker,
-            "listen": listen,
+            "listen": listen if listener is None else endpoint_of(listener, None),
             "rounds": rounds,
             "wait": wait,
             "out": out,
@@ -99,7 +103,7 @@ class Peer:
         }
         argv = [f"--{name}={value}" for name, value in named.items() if value is not None]
         self._run = Run(
-            _options(task, data, shard, [*argv, *(["--open"] if open else [])]), None, _ignored, _ignored
+            _options(task, data, shard, [*argv, *(["--open"] if open else [])]), listener, _ignored, _ignored
         )
 
     def rounds(self) -> Reading[Record]:

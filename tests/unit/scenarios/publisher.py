@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import hashlib
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from node.errors import UserError
 from scenarios.data.downloads import fetch
 from scenarios.data.images import read_labels
 from scenarios.data.published import Digest, Published, PublishedFile
+from tests.e2e.processes import free_endpoint
 
 LABELS = np.random.default_rng(5).integers(0, 10, 300_000, dtype=np.uint8)
 CONTENT = gzip.compress(bytes((0, 0, 8, 1)) + len(LABELS).to_bytes(4, "big") + LABELS.tobytes(), mtime=0)
@@ -119,10 +119,8 @@ async def publishing(*publishers: Publisher) -> AsyncIterator[Published]:
 
 
 def nobody_there() -> str:
-    """Returns an address on loopback that refuses connections: its port was free a moment ago."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{taken.getsockname()[1]}/files/"
+    """Returns an address on loopback that refuses connections."""
+    return f"http://{free_endpoint()}/files/"
 
 
 async def get(published: Published, folder: Path) -> str:

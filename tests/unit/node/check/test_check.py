@@ -10,6 +10,7 @@ import pytest
 from node import free_memory
 from node.check import __main__ as check
 from node.check.checks import rounds_within
+from node.net.listening import listen
 from node.net.tls import make_tls
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.privacy_budget import make_mechanism
@@ -17,6 +18,7 @@ from node.storage.key_file import new_seed, write_key
 from node.task.load import load_task
 from node.task.step_defaults import step_defaults
 from protocol.crypto.node_key import NodeKey
+from tests.e2e.processes import free_endpoint
 from tests.openings import after_opening
 from tests.own_data import IMAGES, TABLE, picture, ward
 from tests.unit.node.cases import cases, toml_file
@@ -228,8 +230,8 @@ def test_memory_that_is_not_there(task, finds, monkeypatch, tmp_path):
 
 
 def test_a_port_that_is_taken(task, finds):
-    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        endpoint = f"127.0.0.1:{taken.getsockname()[1]}"
+    endpoint = free_endpoint()
+    with closing(listen(endpoint)):
         words = (
             f"port: --listen {endpoint}: address already in use; end what uses the port, or listen "
             "elsewhere (port 0 takes a free one)"
@@ -424,10 +426,7 @@ def test_with_and_without_tls_do_not_meet(task, finds, node, request, choice, li
 
 
 def test_where_it_listens_without_being_told(task, finds):
-    taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
-    free = sorted(f"127.0.0.1:{one.getsockname()[1]}" for one in taken)
-    for one in taken:
-        one.close()
+    free = sorted(free_endpoint() for _ in range(3))
     words = f"port: {free[0]} of --peers can be listened on"
     found = finds("port", 0, "ok", words, task(), "--peers", ",".join(free))
     assert [what for what in found if what.startswith("peer ")] == [f"peer {one}" for one in free[1:]]

@@ -27,6 +27,7 @@ from node.net.routes import answers
 from node.net.versions import HEADER
 from node.observe.health import health
 from node.observe.page import PARTS
+from tests.e2e.processes import free_endpoint
 from tests.unit.node.cases import cases
 from tests.unit.node.links import ONE, OTHER, End, accepting, far_side
 
@@ -70,11 +71,6 @@ async def seen(endpoint, key=None, tls="auto"):
     (found,) = await examine_all([PeerAddress(endpoint, key)], tls, "--peers")
     (line,) = advice([found])
     return found, line
-
-
-def closed_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 def strange_context(folder):
@@ -164,7 +160,7 @@ async def test_a_connection_that_breaks_while_it_is_measured_and_one_without_a_p
         found, line = await seen(endpoint)
     assert found.cell("throughput") == "broken"
     assert line.text.startswith("the connection broke or stood still (Server disconnected): look at")
-    monkeypatch.setenv("HTTP_PROXY", f"http://{closed_port()}")  # which no node uses
+    monkeypatch.setenv("HTTP_PROXY", f"http://{free_endpoint()}")  # which no node uses
     async with a_node(part=page(status=421)) as endpoint:
         found, line = await seen(endpoint)
     assert (found.cell("throughput"), line.level) == ("not measured", "ok")
@@ -190,7 +186,7 @@ async def test_a_closed_port(proxy, monkeypatch):
         monkeypatch.delenv(name.lower(), raising=False)
     if proxy:
         monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy.example:3128")
-    endpoint = closed_port()
+    endpoint = free_endpoint()
     found, line = await seen(endpoint)
     assert (found.cell("port"), line.level) == ("refused", "problem")
     about = "; HTTPS_PROXY is set here, but nodes connect directly and use no proxy: ask for a direct way to "
@@ -206,9 +202,7 @@ async def test_a_closed_port_of_this_machine_is_no_problem():
         mine = probe.getsockname()[0]
     if mine.startswith("127."):
         pytest.skip("this machine has no address but loopback")
-    with socket.create_server((mine, 0)) as listener:
-        port = listener.getsockname()[1]
-    found, line = await seen(f"{mine}:{port}")
+    found, line = await seen(free_endpoint(mine))
     assert (found.cell("port"), line.level) == ("refused", "warning")
     assert line.text.startswith("nobody listens here on this machine yet")
 
@@ -395,7 +389,7 @@ def test_the_table_is_aligned_and_json_has_the_same_cells():
 
 
 def test_the_command_prints_a_table_and_a_line_for_each(capsys):
-    one, other = closed_port(), closed_port()
+    one, other = free_endpoint(), free_endpoint()
     assert main(["--peers", f"{one},{other}"]) == 1
     start, head, *lines = capsys.readouterr().out.splitlines()
     assert start == "starting: an examination of the way to 2 peers"

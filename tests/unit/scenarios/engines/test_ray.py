@@ -11,6 +11,7 @@ import pytest
 from node.errors import UserError
 from scenarios.engines.choice import RaySection
 from scenarios.engines.engine import Place
+from tests.e2e.processes import free_endpoint
 from tests.own_studies import PLAIN, Told, own
 from tests.ray_sessions import only_session
 
@@ -56,14 +57,9 @@ def answering(answer: bytes) -> Iterator[str]:
         thread.join()
 
 
-@pytest.fixture
-def closed() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return f"127.0.0.1:{listener.getsockname()[1]}"
-
-
 @pytest.mark.parametrize("scheme", ["", "ray://"])
-def test_an_address_where_nobody_listens_is_one_line(closed: str, scheme: str, tmp_path: Path) -> None:
+def test_an_address_where_nobody_listens_is_one_line(scheme: str, tmp_path: Path) -> None:
+    closed = free_endpoint()
     section = RaySection(address=scheme + closed)
     with pytest.raises(UserError, match=r"does not answer \(Connection refused\); start one with") as raised:
         RayEngine(1, section).run([PLAIN], place(tmp_path), Told())
