@@ -139,13 +139,27 @@ class Ballot:
         votes = {self.voters[key] for key in keys if key in self.voters}
         return self.electorate.is_quorum(votes, self.without)
 
-    def is_dead(self, out: Collection[Key], members: Collection[Key], threshold: int) -> bool:
-        """Whether a session has no result without these of its `members`, even if f of their words are lies.
+    def outside(self, announces: Iterable[Announce]) -> frozenset[Key]:
+        """Who of these is outside, and might be in a rival: a group that has a quorum, too, if f + 1 lie."""
+        electorate, members = self.electorate, self.voters.values()
+        here = [(announce.key, electorate.elector(announce)) for announce in announces]
+        everybody = {name for _, name in here if name} if electorate.least else set(electorate.members)
+        outside = everybody.difference(members, self.without)
+        liars = sorted(members)[: electorate.tolerated + 1]
+        if not electorate.is_quorum({*outside, *liars}, self.without):
+            return frozenset()
+        return frozenset(key for key, name in here if name in outside)
 
-        `out`: who says that it left the session without a release. `threshold`: the releases of a result. An
-        elector whose word may be a lie might release yet. If any elector may lie, so might all other members.
+    def is_dead(
+        self, out: Collection[Key], members: Collection[Key], threshold: int, doubted: int = 0
+    ) -> bool:
+        """Whether a session has no result without these of its `members`, though some of them may lie.
+
+        `out`: who says that it left the session without a release. `threshold`: the releases of a result.
+        `doubted`: so many words may be lies, or f if that is more. An elector whose word may be a lie might
+        release yet. If any elector may lie, so might all other members.
         """
-        liars = self.electorate.tolerated
+        liars = max(doubted, self.electorate.tolerated)
         told = [key for key in out if not liars or key in self.voters]
         may_lie = set(sorted(told, key=self._is_needed, reverse=True)[:liars])
         can = set(members).difference(told) | may_lie

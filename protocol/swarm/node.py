@@ -58,6 +58,7 @@ from protocol.swarm.session_factory import farewell, machine_for, too_long
 from protocol.swarm.votes.late_finish import LateFinishes
 from protocol.swarm.votes.mixed import MixedVersions
 from protocol.swarm.votes.obstacle import TOLD_AFTER_S, Obstacle, Watch, names_of
+from protocol.swarm.votes.rivals import Rivals, in_both
 from protocol.swarm.votes.voting import Voting
 from protocol.transitions import Course
 from protocol.vectors.pieces import Floats, Vector
@@ -77,6 +78,8 @@ from protocol.wire.messages import (
     Electors,
     Goodbye,
     Group,
+    Head,
+    Heard,
     Hello,
     Key,
     LeftOut,
@@ -114,6 +117,7 @@ class Node:
             settings, state, self._members, self._patience, self.addresses.called, self._mixed.needed
         )
         self._voting = Voting(settings, state, self._members, self._patience)
+        self._rivals = Rivals(settings, state, self._members, self._voting)
         self._late = LateFinishes(settings, state.votes, self._voting.ballot)
         self._catch_up = CatchUp(settings, state, self._members, self._patience)
         for sid, known in past.items():
@@ -245,6 +249,7 @@ class Node:
         self._lateness.heard(now, self._awaited)
         actions = [*self._discovery.tick(now), *self._discovery.clock_news(), *self._lateness.news()]
         self._catch_up.tick(now)
+        self._rivals.tick(now)
         if self._machine is not None:
             actions += self._of_machine(self._machine.tick(now), now)
         actions += self._coordination.tick(now)
@@ -290,6 +295,8 @@ class Node:
                 state.gone = frozenset()
             self._follower.adopted(is_own=base.sid == self._completed)
             self._voting.adopted()
+            self._rivals.adopted()
+            self._coordination.adopted()
             self._patience.adopted(was_anchored, now)
             freed = self._watch.adopted(base, now)
             self._suspicion.healed(base.sid)
@@ -330,7 +337,10 @@ class Node:
     @property
     def deadline(self) -> float | None:
         """When tick should be called at the latest."""
-        parts = (self._discovery, self._catch_up, self._coordination, self._follower, self._machine)
+        parts = (
+            *(self._discovery, self._catch_up, self._coordination, self._rivals),
+            *(self._follower, self._machine),
+        )
         times = [part.deadline for part in parts if part is not None]
         times += [self._closing.until] if self._course.phase is Phase.CLOSING else []
         return min((at for at in times if at is not None), default=None)
@@ -391,6 +401,8 @@ class Node:
                 return self._coordinating(message, by, now)
             case Group():
                 return self._group(message, now)
+            case Head() | Heard():
+                return self._heads(message, by, now)
             case Sum():
                 return self._sum(message, by, now)
             case _ if isinstance(message, Share | MaskedMessage):
@@ -560,6 +572,46 @@ class Node:
         ballot = self._voting.ballot(group)
         if ballot is not None and len(self._state.votes) >= MAX_OPEN:
             raise RemoteProtocolError("a GROUP that needs votes, and too many are open here")
+        if ballot is not None and (asked := self._rivals.ask(group, ballot, now)):
+            return asked
+        return self._join(group, ballot, now)
+
+    def _heads(self, message: Head | Heard, by: Key | None, now: float) -> list[Action]:
+        """Process a question or an answer about rivals.
+
+        Raises RemoteProtocolError if this node does not accept the peer.
+        """
+        announce = self._members.get(by or b"")
+        if announce is None or not self._discovery.accepts(announce):
+            raise RemoteProtocolError("about a group, from a peer that this node does not accept")
+        if isinstance(message, Heard):
+            self._rivals.heard(message, announce.key, now)
+            return []
+        part = self._machine.participant if self._machine is not None else None
+        running = part.group if part is not None and part.ballot is not None else None
+        return [Send(announce.key, (self._rivals.answer(message, running),))]
+
+    def _settled(self, now: float) -> list[Action]:
+        """Join the group about which this node has asked, or, if it has rivals, seek another one."""
+        found = self._rivals.settled(now)
+        if found is None:
+            return []
+        group, rivals = found
+        with suppress(RemoteProtocolError):  # the READY may be void by now
+            self._coordination.check(group)
+            if not rivals:
+                return self._join(group, self._voting.ballot(group), now)
+            blamed = in_both(group, rivals) - {self._settings.key.public}
+            self._suspicion.in_two(blamed, now)
+            told = self._suspicion.news()
+            if group.coordinator in blamed:
+                return [*told, *self._coordination.pass_over(group)]
+            self._seeker.void()
+            return told
+        return []
+
+    def _join(self, group: Group, ballot: Ballot | None, now: float) -> list[Action]:
+        """Begin the session of a group, the first step of its run."""
         offer, ephemeral = self._seeker.found(now)
         machine = machine_for(group, ephemeral, self._settings, self._paces, ballot)
         self.addresses.of_group(group)
@@ -715,7 +767,9 @@ class Node:
         if self._machine is None and not self._storing:
             actions = [*actions, *self._catch_up.look(now), *self._finish_late(now)]
         if not (self._discovery.joining or self._catch_up.busy or self._storing):
-            actions = [*actions, *self._too_late(now), *self._coordination.seek(now)]
+            actions = [*actions, *self._too_late(now), *self._settled(now)]
+            if not self._rivals.keeps_apart:
+                actions += self._coordination.seek(now)
         actions = [*actions, *self._coordination.close_groups(now), *self._followed(now)]
         actions = self._to_myself(self.addresses.addressed(actions), now)
         self.addresses.publish()

@@ -30,6 +30,7 @@ from protocol.wire.limits import (
     MAX_PAYLOAD_BYTES,
     MAX_PIECES,
     MAX_PRODUCT_BYTES,
+    MAX_RIVALS,
     MAX_RUN,
     VERSION,
 )
@@ -74,6 +75,8 @@ from protocol.wire.messages import (
     Enlisted,
     Goodbye,
     Group,
+    Head,
+    Heard,
     Hello,
     LeftOut,
     LineagePiece,
@@ -217,6 +220,8 @@ _READERS: dict[type, tuple[Reader, ...]] = {
     Goodbye: (_KEY, _NONCE, integer(0, 255), _SIGNATURE),
     LeftOut: (_NONCE, _EACH),
     Stalled: (_KEY, _ROUND),
+    Head: (_KEY, _ROUND),
+    Heard: (_KEY, many(_record(Group), MAX_RIVALS)),
 }
 _TYPES: tuple[type, ...] = (
     *(Hello, Roster, Refused, Accepted, Redirect, Ready, Group, Share, Sum),
@@ -228,6 +233,8 @@ _TYPES: tuple[type, ...] = (
     LeftOut,
     Lacking,
     Stalled,
+    Head,
+    Heard,
 )
 _BULK = (Share, Sum, BasePiece, Join, Masked, Total, TotalPiece, ModelPiece, UploadPiece)
 PACKED = {kind: tuple(field.name for field in fields(kind) if field.name != "payload") for kind in _READERS}

@@ -25,6 +25,8 @@ MAX_KNOWN = 256
 """Announcements in a Roster."""
 MAX_OPEN = 8
 """Open votes of one node."""
+MAX_RIVALS = 4
+"""Groups that one node names as rivals of another's."""
 MAX_PIECES = 4096
 """Pieces of a vector."""
 MAX_ORDERED = 4096

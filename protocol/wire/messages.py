@@ -276,6 +276,25 @@ class Stalled:
 
 
 @dataclass(frozen=True, slots=True)
+class Head:
+    """The sender may join the session `sid`, whose group builds on a base of this anchor."""
+
+    sid: Sid
+    anchor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """For the sender of that `Head`: the groups on its anchor, or a later one, that this node counts in.
+
+    It is in them, has voted in them, or holds their result.
+    """
+
+    sid: Sid
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Share:
     """2.1: one sealed piece of share_ij, from `sender` to `recipient`."""
 
@@ -487,4 +506,6 @@ Message = (
     | Goodbye
     | LeftOut
     | Stalled
+    | Head
+    | Heard
 )

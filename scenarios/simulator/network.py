@@ -61,6 +61,18 @@ class Network:
         self.tracker = SimulatedTracker(plan.peers, self) if plan.tracker else None
         self.hosts: list[Host] = [*self.peers, *([self.tracker] if self.tracker else [])]
         self._by_endpoint = {host.endpoint: host for host in self.hosts}
+        self._faces = self._two_faces()
+        """By honest peer: the one of a two-faced peer's nodes that it meets."""
+
+    def _two_faces(self) -> dict[int, Host]:
+        if self.plan.two_faced is None:
+            return {}
+        one, other = self.peers[self.plan.two_faced], SimulatedPeer(self.plan.faces, self)
+        other.key, other.endpoint = one.key, one.endpoint
+        self.hosts.append(other)
+        rest = [host.index for host in self.hosts if host not in (one, other)]
+        met = self.random.sample(rest, len(rest) // 2)
+        return {index: one if index in met else other for index in rest}
 
     @property
     def elapsed_s(self) -> float:
@@ -172,6 +184,10 @@ class Network:
         self.transcript.append(Sent(self.elapsed_s, sender.index, endpoint, sent))
         self.rules.saw(sender.index, sent)
         receiver = self._by_endpoint.get(endpoint)
+        if receiver is not None and self._faces:
+            receiver = self._faces.get(sender.index, receiver) if self._is_face(receiver) else receiver
+            if self._is_face(sender) and self._faces.get(receiver.index) is not sender:
+                return
         if receiver is None or not receiver.alive:
             why = "connection refused"
             self.after(REFUSED_AFTER_S, sender, lambda: self._tell_unreachable(sender, endpoint, why))
@@ -187,6 +203,9 @@ class Network:
                 delay = self._delay(sender, receiver, sent)
                 if delay < math.inf:
                     self.after(delay, receiver, lambda: self._deliver(sender, receiver, sent, 0))
+
+    def _is_face(self, host: Host) -> bool:
+        return host.index in (self.plan.two_faced, self.plan.faces)
 
     def _delay(self, sender: Host, receiver: Host, message: Message) -> float:
         """The seconds that this message takes to arrive."""

@@ -169,10 +169,17 @@ class Plan:
     leave_out: int = 0
     """For how many sums peers first leave out one that withholds; 0: never."""
     lies: tuple[tuple[int, Liar], ...] = ()
+    two_faced: int | None = None
+    """A peer that is two nodes with one key and one endpoint; every other peer meets only one of them."""
     liars: int = BY_SIZE
     """How many electors may lie, as all peers have it."""
     reuse_offers: bool = False
     """A planted fault that checks the tests: peers offer again what they spent in a failed round."""
+
+    @property
+    def faces(self) -> int:
+        """The number of the second node of a two-faced peer: it comes after all hosts."""
+        return self.peers + self.tracker
 
 
 def random_plan(seed: int) -> Plan:

@@ -72,6 +72,8 @@ class Rules:
         self._plan = plan
         self._seed = seed
         self._liars = {liar for liar, _ in plan.lies}
+        if plan.two_faced is not None:
+            self._liars |= {plan.two_faced, plan.faces}
         self.outcomes: list[Outcome] = []
         self.accusations: list[Accusation] = []
         self.offers: dict[tuple[Sid, Key], tuple[int, Units]] = {}
@@ -177,10 +179,10 @@ class Rules:
     # -- the tree of bases -------------------------------------------------------------------------
 
     def stored(self, peer: int, base: Base, before: Base) -> None:
-        """Check the base that a peer stores in place of `before`. If a peer lies, bases may fork."""
+        """Check the base that a peer stores in place of `before`. Only beside the two-faced nobody forks."""
         if base.rank <= before.rank:
             self.violated(f"peer {peer} goes from generation {before.generation} to a base of lower rank")
-        if self._liars:
+        if peer in self._liars or (self._liars and self._plan.two_faced is None):
             return
         if base.is_strong:
             self._strong.setdefault(base, []).append(peer)

@@ -68,6 +68,7 @@ def _complains(key: NodeKey, endpoint: str, message: Message) -> tuple[Message, 
 SPOILERS: Mapping[str, Liar] = {
     "never ready": withholds(Ready),
     "closes no group": withholds(Group),
+    "closes groups for some": withholds(Group, to=_is_even),
     "accepts nobody": withholds(Accepted, Group),
     "no join": withholds(Join, Joined, JoinCertificate, Lacking),
     "joins of garbage": _joins_of_garbage,

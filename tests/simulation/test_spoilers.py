@@ -47,6 +47,15 @@ def test_one_of_eight_costs_the_others_little(spoiler):
     check_pace(8, TOLERANT, spoiler, (0,))
 
 
+def test_members_that_hear_of_no_group_of_one_coordinator_take_part_as_often_as_the_others():
+    network = network_of(8, TOLERANT, SEED, SPOILERS["closes groups for some"], (0,))
+    made = sums(network, LASTS_S)
+    liars = {liar for liar, _ in network.plan.lies}
+    for peer in (peer.index for peer in network.peers if peer.index not in liars):
+        took_part = sum(each.reason is None for each in network.rules.outcomes if each.peer == peer)
+        assert took_part >= LEAST * made, peer
+
+
 @pytest.mark.soak
 @KINDS
 @pytest.mark.parametrize(("peers", "places"), [(8, (0,)), (8, (4,)), (10, (0,)), (10, (5,)), (10, (0, 5))])

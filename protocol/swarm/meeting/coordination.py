@@ -240,7 +240,8 @@ class Coordination:
         """When this node has waited too long in this turn; None if it does not wait, or has said so."""
         if self._settings.tracker or self.seeker.coordinator is None or self._turns.has_stalled:
             return None
-        return self.seeker.overdue_at(self._turns.number)
+        is_over = self._turns.is_unfair or self.seeker.coordinator in self._suspicion.left_out
+        return self.seeker.overdue_at(self._turns.number, is_over)
 
     def _stall(self) -> list[Action]:
         """Tell all that this node has waited too long in this turn."""
@@ -287,6 +288,11 @@ class Coordination:
         self.seeker.turn_down(group.coordinator)
         return self._stall()
 
+    def pass_over(self, group: Group) -> list[Action]:
+        """Turn down a GROUP whose coordinator, a member, has made two at once."""
+        self.seeker.turn_down(group.coordinator)
+        return self._stall()
+
     def learn(self, group: Group, now: float) -> None:
         """Learn the other members' announcements from the GROUP's READYs."""
         for announce in self._others(group):
@@ -304,6 +310,10 @@ class Coordination:
             return False
         self.drop(self._me)
         return True
+
+    def adopted(self) -> None:
+        """This node has another base."""
+        self._turns.adopted(self._suspicion.left_out)
 
     def expired(self, now: float) -> bool:
         """Whether T_group is over; if so, drop the offer and its READY."""

@@ -229,15 +229,23 @@ class GroupSeeker:
         if self.offer is not None:
             self.offer.turned_down.clear()
 
-    def overdue_at(self, turn: int) -> float | None:
-        """When the coordinator's answer, or its group, takes too long in this turn; None without a READY."""
-        current = self.offer.current if self.offer else None
-        if current is None or current.ready.coordinator == self._settings.key.public:
+    def overdue_at(self, turn: int, is_over: bool = False) -> float | None:
+        """When the coordinator's answer, or its group, takes too long in this turn; None without a READY.
+
+        That is after STALLED_S or longer, but no later than the end of T_group: else a coordinator that makes
+        no group would keep its turn. `is_over`: whether this node waits for nothing in this turn.
+        """
+        offer = self.offer
+        current = offer.current if offer else None
+        if offer is None or current is None or current.ready.coordinator == self._settings.key.public:
             return None
+        if is_over:
+            return offer.started
         if current.accepted_at is None:
             return current.ack_until
         longer = APART_S if current.left_out else 0.0
-        return current.accepted_at + (STALLED_S + longer) * (1 << min(turn, _MOST_DOUBLINGS))
+        allowed_s = (STALLED_S + longer) * (1 << min(turn, _MOST_DOUBLINGS))
+        return max(current.accepted_at + STALLED_S, min(offer.deadline, current.accepted_at + allowed_s))
 
     def unanswered(self, now: float) -> Ready | None:
         """The READY whose coordinator's answer is overdue, to be sent once more; None if none is."""

@@ -119,6 +119,11 @@ class Suspicion:
         """A session had a result, but waited `cost_s` for what these withheld: a strike for each."""
         self._struck(withheld, others, "waited for it", cost_s, now)
 
+    def in_two(self, keys: Collection[Key], now: float) -> None:
+        """These are in two groups at once that might make two bases of one: a strike for each."""
+        for key in sorted(keys) if self._settings.leave_out else ():
+            self._strike(key, "is in two groups at once for one model", 0.0, now)
+
     def _struck(
         self, withheld: Withheld | None, others: int, how: str, cost_s: float, now: float
     ) -> tuple[Key, ...]:

@@ -9,17 +9,24 @@ A node whose coordinator does not answer, or makes no group in time, says so to 
 waiting; it says so again with each announcement. A turn is over when more than half of the candidates have
 said that they waited too long in it. So all go to the same one next, a few liars end no turn, and who comes
 later goes where the others are.
+
+A node says so, too, of a coordinator in whose last MISSED groups one and the same candidate was missing that
+this node does not leave out itself. So nobody chooses for ever who takes part.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection
 
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.wire.messages import Key, Stalled
 
 _NONE = Stalled(b"", 0)
+MISSED = 8
+"""A coordinator may leave a candidate out of less than so many of its groups in a row."""
 
 
 class Turns:
@@ -30,6 +37,10 @@ class Turns:
         self._state = state
         self._members = members
         self._said: dict[Key, Stalled] = {}
+        self._made_by: Key | None = None
+        """Who coordinated the last group that made a base."""
+        self._missed: Counter[Key] = Counter()
+        """Of how many of its groups in a row each candidate was left out."""
 
     @property
     def _candidates(self) -> list[Key]:
@@ -60,6 +71,24 @@ class Turns:
     def has_stalled(self) -> bool:
         """Whether this node has said that it waited too long in this turn."""
         return self._over(self._me) > self.number
+
+    def adopted(self, left_out: Collection[Key]) -> None:
+        """This node has another base. `left_out`: those that it leaves out itself."""
+        made = self._state.line.whole[-1:]
+        if not made or made[0].group.step > 0:
+            return
+        group = made[0].group
+        if group.coordinator != self._made_by:
+            self._missed.clear()
+        self._made_by = group.coordinator
+        absent = set(self._candidates).difference(left_out, (ready.key for ready in group.readys))
+        self._missed = Counter({key: self._missed[key] + 1 for key in absent})
+
+    @property
+    def is_unfair(self) -> bool:
+        """Whether the coordinator of the first turn on this base has left out somebody for too long."""
+        is_its_turn = self.number == 0 and self.coordinator == self._made_by
+        return is_its_turn and max(self._missed.values(), default=0) >= MISSED
 
     def stall(self) -> Stalled | None:
         """This node has waited too long in this turn: what it says to all; None if it has said so before."""

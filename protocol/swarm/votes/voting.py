@@ -9,7 +9,8 @@ An open vote is on disk before the first byte of the release leaves. As long as 
 show it, and it counts in no other session on the same anchor: so two sessions on one anchor never both
 have a quorum. A node that resigned counts in none, and the others need no vote of it.
 
-A session is dead when so many members have left it without a release that it can never have a result.
+A session is dead when so many members have left it without a release that it can never have a result. While
+a member that is here is still in it, one word more than f is doubted: it may have the vote of a liar.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.session_factory import round_of, threshold
+from protocol.wire import signing
 from protocol.wire.ids import RESIGNED
-from protocol.wire.messages import Group, Ready, Sid
+from protocol.wire.messages import Group, Key, Ready, Sid
 
 
 class Voting:
@@ -32,6 +34,15 @@ class Voting:
         self._state = state
         self._members = members
         self._patience = patience
+        self._doubted: dict[Sid, float] = {}
+        """Since when members have left a session while others that are here are still in it (s)."""
+        self._freed: dict[Sid, int] = {}
+        """The anchors of the sessions in which it has voted, though it shows that no more."""
+
+    @property
+    def longest_s(self) -> float:
+        """How long a member may still be in a session that others have left (s)."""
+        return self._settings.shares_timeout_s + self._settings.sums_timeout_s
 
     def ballot(self, group: Group) -> Ballot | None:
         """How a group on this node's base counts votes; None if it cannot make a strong base."""
@@ -46,10 +57,15 @@ class Voting:
         anchor, votes = self._state.base.anchor, self._state.votes
         for sid in [sid for sid, vote in votes.items() if vote.anchor < anchor]:
             del votes[sid]
+        self._freed = {sid: at for sid, at in self._freed.items() if at >= anchor}
 
     def refused(self, sid: Sid) -> list[Action]:
         """Free the vote in a session that has no result for any member."""
-        return [Unbind(sid)] if self._state.votes.pop(sid, None) is not None else []
+        vote = self._state.votes.pop(sid, None)
+        if vote is None:
+            return []
+        self._freed[sid] = vote.anchor
+        return [Unbind(sid)]
 
     def look(self, now: float) -> list[Action]:
         """Free the votes in dead sessions; resign, if this node follows and has no open vote."""
@@ -76,23 +92,49 @@ class Voting:
         group = vote.group
         if group is None:
             return False
-        gone = self._patience.gone(now)
-        out = {ready.key for ready in group.readys if self._is_out(ready, vote, group)}
-        if not gone and not out:
+        out = self.out_of(group, vote.sid)
+        if not self._patience.gone(now) and not out:
             return False  # all members may still release
         ballot = self.ballot(group)
         if ballot is None:
             return False
-        inside = {ready.key for ready in group.readys if ballot.voters.get(ready.key) not in gone}
-        return ballot.is_dead(out & inside, inside, threshold(group, self._settings))
+        return self.is_dead(group, ballot, out, self._is_doubted(group, vote.sid, now), now)
 
-    def _is_out(self, ready: Ready, vote: OpenVote, group: Group) -> bool:
+    def _is_doubted(self, group: Group, sid: Sid, now: float) -> bool:
+        """Whether others that are here are still in a session that somebody has left, and may be."""
+        live = self._members.live(self._state.round)
+        if not any(ready.key in live and not self._has_ended(ready, group) for ready in group.readys):
+            return False
+        return now < self._doubted.setdefault(sid, now) + self.longest_s
+
+    def is_dead(
+        self, group: Group, ballot: Ballot, out: frozenset[Key], is_doubted: bool, now: float
+    ) -> bool:
+        """Whether a session can have no result if these have left it without a vote.
+
+        `is_doubted`: whether one of them may lie, even if no elector is expected to.
+        """
+        gone, me = self._patience.gone(now), self._settings.key.public
+        inside = {ready.key for ready in group.readys if ballot.voters.get(ready.key) not in gone}
+        if signing.session_id(group) not in self._freed:
+            inside -= out & {me}  # this node's own word is no lie
+        return ballot.is_dead(out & inside, inside, threshold(group, self._settings), int(is_doubted))
+
+    def out_of(self, group: Group, sid: Sid) -> frozenset[Key]:
+        """The members that have announced that they left a session without a release."""
+        return frozenset(ready.key for ready in group.readys if self._is_out(ready, sid, group))
+
+    def _is_out(self, ready: Ready, sid: Sid, group: Group) -> bool:
         """Whether this member has left the session without a release; after one, it would show an open vote.
 
         A member with a base of a higher anchor no longer shows the vote, and may have this session's result.
         """
         later = self._members.get(ready.key)
-        if later is None or later.order <= ready.announce.order or later.base.anchor > vote.anchor:
+        return later is not None and self._has_ended(ready, group) and sid not in later.open
+
+    def _has_ended(self, ready: Ready, group: Group) -> bool:
+        """Whether this member says that it is no longer in the session, and has not its result."""
+        later = self._members.get(ready.key)
+        if later is None or later.order <= ready.announce.order or later.base.anchor > group.base.anchor:
             return False
-        has_left = later.instance != ready.announce.instance or later.round >= round_of(ready, group)
-        return has_left and vote.sid not in later.open
+        return later.instance != ready.announce.instance or later.round >= round_of(ready, group)

@@ -53,6 +53,7 @@ def test_who_comes_when_the_others_have_the_last_base_ends_with_it():
     for _ in range(LAST):
         wires.offer(*KEYS[:3])
         wires.tick(10.0, *KEYS[:3])
+        wires.tick(2.0, *KEYS[:3])  # the late one does not say whether it is in a rival
     assert {wires[key].base.generation for key in KEYS[:3]} == {LAST}
     wires.dropped = lambda *_: False
     for key in KEYS[:3]:

@@ -139,7 +139,9 @@ def test_a_group_is_overdue_after_a_while_that_doubles_with_each_turn():
     mine = found.ask(COORDINATOR, NOW)
     assert found.overdue_at(0) == NOW + 5, "no answer"
     found.accepted(mine.nonce, NOW + 1)
-    assert [found.overdue_at(turn) - NOW - 1 for turn in (0, 1, 2, 100)] == [8, 16, 32, 512]
+    assert [found.overdue_at(turn) - NOW - 1 for turn in (0, 1, 2)] == [8, 16, 32]
+    assert found.overdue_at(100) == found.deadline, "its T_group is over"
+    assert found.overdue_at(0, is_over=True) == NOW, "at once"
     mine = found.ask(COORDINATOR, NOW, (THIRD.public,))
     found.accepted(mine.nonce, NOW + 1)
     assert found.overdue_at(0) == NOW + 1 + 8 + APART_S, "the coordinator may keep two apart"

@@ -268,3 +268,14 @@ def test_the_bound_is_not_far_off():
 def test_one_member_spoils_hardly_more_steps_than_a_budget_has_in_reserve():
     """One step in 25 and two more are in reserve. A round has 20 steps here; the first time is 4 rounds."""
     assert all(bound(steps, 80) <= 2 + 2 + steps / 25 for steps in range(40, 2000))
+
+
+def test_who_is_in_two_groups_at_once_gets_a_strike_if_anybody_does():
+    one = suspicion()
+    one.in_two([SILENT], NOW)
+    assert (one.left_out, lengths(one)) == ((SILENT,), 1)
+    one.in_two([SILENT], NOW)
+    assert lengths(one) == BASE
+    nobody = suspicion(leave_out=0)
+    nobody.in_two([SILENT], NOW)
+    assert nobody.left_out == ()

@@ -6,7 +6,7 @@ import pytest
 
 from protocol.quorum.lineage import Line
 from protocol.swarm.meeting.membership import Members
-from protocol.swarm.meeting.turns import Turns
+from protocol.swarm.meeting.turns import MISSED, Turns
 from protocol.wire.messages import Link, Stalled
 from tests.parts import NOW, announce, base, group, members, settings, state
 
@@ -98,3 +98,45 @@ def test_only_candidates_are_heard_and_others_are_forgotten():
     mine._members.suspect(KEYS[2].public)
     mine.keep()
     assert set(mine._said) == set()
+
+
+def after_groups(mine: Turns, *groups, left_out=()) -> bool:
+    """Whether the coordinator of these groups, one after the other, has left out somebody for too long."""
+    for each in groups:
+        mine._state.line = Line(3, None, (Link(each, (), ()),))
+        mine.adopted(left_out)
+    return mine.is_unfair
+
+
+FOUR = group(KEYS[:4])
+"""The fifth candidate is not in it."""
+
+
+def test_who_leaves_out_the_same_candidate_group_after_group_is_unfair():
+    assert not after_groups(turns(), *[FOUR] * (MISSED - 1))
+    assert after_groups(turns(), *[FOUR] * MISSED)
+    assert not after_groups(turns(), *[FOUR] * MISSED, left_out=(KEYS[4].public,)), (
+        "this node leaves it out, too"
+    )
+    assert not after_groups(turns(others=(0, 1, 2, 3)), *[FOUR] * MISSED), "it is not here"
+    assert not after_groups(turns(), *[FOUR, group((*KEYS[:3], KEYS[4]))] * MISSED), "now one, now another"
+
+
+def test_only_groups_of_one_coordinator_in_its_turn_count():
+    others = group([KEYS[1], *KEYS[2:4], KEYS[0]])
+    assert not after_groups(turns(), *[FOUR] * MISSED, others)
+    assert not after_groups(turns(), *[FOUR] * (MISSED - 1), others, FOUR)
+    steps = [FOUR.later(base(3 + step, 1)) for step in range(1, MISSED)]
+    assert not after_groups(turns(), FOUR, *steps), "it was one group"
+    mine = turns()
+    assert after_groups(mine, *[FOUR] * MISSED)
+    for number in range(3):
+        hear(mine, number, 1)
+        mine._said[KEYS[number].public] = Stalled(BASE.digest, 1)
+    assert not mine.is_unfair, "another one's turn"
+
+
+def test_a_base_without_a_line_says_nothing_of_groups():
+    mine = turns()
+    mine.adopted(())
+    assert not mine.is_unfair
