@@ -54,6 +54,7 @@ from node.runtime.learning import make_learning
 from node.runtime.loss_gate import check_loss_gate, loss_gate_words, make_loss_gate
 from node.runtime.plan import Plan, last_step
 from node.runtime.privacy_budget import introduction, make_mechanism
+from node.runtime.spent_before import count_as_spent
 from node.signals import until_done_or_told, until_told
 from node.storage.allow_list import read_allow_list
 from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, TRACKER, VIEW, Lock, check_folder, tidy_folder
@@ -361,6 +362,7 @@ def _settings(
         wait_s=options.wait_s,
         nicknames=prepared.nicknames.names,
         leave_out=section.leave_out_rounds * (plan.report_every or 1),
+        budget="" if prepared.mechanism.guarantee is None else prepared.spends_for,
     )
 
 
@@ -402,6 +404,7 @@ def _opened_in(
     state = _open_state(prepared, key, out, key_file)
     prepared.trainer.keep_features(out / FEATURES)
     try:
+        warnings = _take_word(prepared, state)
         bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
         access = access_of(endpoint, bound, where, lambda: kept_token(out / PAGE_TOKEN, prepared.system))
         registry = new_registry()
@@ -412,6 +415,8 @@ def _opened_in(
         with reporting(options.reports, name, key.public.hex(), warn) as reporters:
             observers = Observers((owner, RoundFigures(registry), *reporters))
             observers.handle(Started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown}))
+            for warning in warnings:
+                observers.handle(Warned(warning))
             watched = Watched(observers=observers, journal=journal, access=access, registry=registry)
             yield partial(_live, prepared, key, endpoint, state, out, listener, watched)
     finally:
@@ -439,6 +444,14 @@ def _open_state(prepared: Prepared, key: NodeKey, out: Path, key_file: Path) -> 
         formerly=formerly,
         disk=prepared.system.disk,
     )
+
+
+def _take_word(prepared: Prepared, state: State) -> tuple[str, ...]:
+    """Books what the key has spent on the word of its owner, if that was given; returns the warnings."""
+    count, clock = prepared.options.spent_before, prepared.system.clock
+    if count is None:
+        return ()
+    return (count_as_spent(state, prepared.mechanism, count, int(clock.wall() * 1000)),)
 
 
 def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, state: State) -> dict[str, str]:

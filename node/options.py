@@ -22,7 +22,8 @@ from node.logs import LogOptions, add_log_options, log_options
 from node.net.tls import add_tls
 from node.task.load import built_in_tasks, load_changed_task
 from node.task.sections import Task
-from protocol.wire.limits import MAX_MEMBERS
+from protocol.wire.limits import MAX_CHARGES, MAX_MEMBERS
+from protocol.wire.messages import ChargeCount
 
 _DESCRIPTION = """\
 A peer of a swarm: it trains a model on its own data and learns with others through
@@ -104,6 +105,8 @@ class NodeOptions:
     linger_s: float = 0.0
     """How long the page stays up after the end of the run."""
     reports: tuple[ReportTo, ...] = ()
+    spent_before: ChargeCount | None = None
+    """The owner's word on what the key has charged, its ledger being lost (node.runtime.spent_before)."""
 
 
 def parse_arguments(argv: Sequence[str]) -> NodeOptions:
@@ -145,6 +148,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
         privacy_note=loaded.privacy_note,
         linger_s=float(whole_number(given.linger, place("linger"), 0, _LONGEST_LINGER_S)),
         reports=_reports(given.report, place("report")),
+        spent_before=_charges(given.spent_before, place("spent_before")),
     )
     _check_combinations(options, place)
     _check_trust(options, place)
@@ -266,6 +270,13 @@ def _add_running(group: Options) -> None:
         "--key",
         metavar="FILE",
         help="this node's private key, made at the first start. Default: node.key in the --out folder",
+    )
+    group.add_argument(
+        "--spent-before",
+        metavar="N+M",
+        help="your word that this key has been charged so often for this task, if its ledger and its .spent "
+        "file are lost: what this folder does not know of counts as spent. A node names the two numbers when "
+        "it stops because a member shows that its key has spent more than it knows of. Default: none",
     )
     group.add_argument(
         "--seed",
@@ -398,6 +409,19 @@ def _wait_s(written: str, place: str) -> float:
             f"{_LONGEST_WAIT_S}, or {FOREVER}"
         )
     return float(written)
+
+
+def _charges(written: str | None, place: str) -> ChargeCount | None:
+    """Returns the count of charges in SAMPLED+PLAIN."""
+    if written is None:
+        return None
+    match = re.fullmatch(r"([0-9]{1,7})\+([0-9]{1,7})", written)
+    if match is None or max(int(match[1]), int(match[2])) > MAX_CHARGES:
+        raise ConfigError(
+            f"{place} {shown(written)} is refused; allowed: the two numbers that the node named when it "
+            f"refused to go on, such as 12+0, each at most {MAX_CHARGES}"
+        )
+    return ChargeCount(int(match[1]), int(match[2]))
 
 
 def _shard(written: str | None, place: str) -> tuple[int, int] | None:

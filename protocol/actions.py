@@ -14,6 +14,8 @@ from protocol.wire.messages import (
     Base,
     Certificate,
     CertificateRequest,
+    ChargeCount,
+    Charged,
     Group,
     Key,
     Message,
@@ -268,6 +270,25 @@ class RaiseEpoch:
     above: int
 
 
+@dataclass(frozen=True, slots=True)
+class KeepCharged:
+    """Store a member's count of charges in place of its earlier one, and forget that of `instead_of`."""
+
+    charged: Charged
+    instead_of: Key | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerBehind:
+    """This node's own signature shows the count `shown`, of which its ledger lacks some: it must stop.
+
+    `known`: the count of the ledger.
+    """
+
+    shown: ChargeCount
+    known: ChargeCount
+
+
 class Note(StrEnum):
     """The kinds of notices to the user."""
 
@@ -394,6 +415,8 @@ Action = (
     | Adopted
     | Serve
     | RaiseEpoch
+    | KeepCharged
+    | LedgerBehind
     | Notice
     | Fatal
     | TrackerKnown

@@ -5,6 +5,7 @@ from dataclasses import replace
 from protocol.federation import tags
 from protocol.wire import signing
 from protocol.wire.ids import RESIGNED
+from protocol.wire.limits import MAX_CHARGES
 from protocol.wire.masked_messages import (
     Ack,
     AckVote,
@@ -38,6 +39,8 @@ from protocol.wire.messages import (
     BasePiece,
     Certificate,
     CertificateRequest,
+    ChargeCount,
+    Charged,
     Done,
     Electors,
     Enlist,
@@ -56,6 +59,7 @@ from protocol.wire.messages import (
     PieceRequest,
     Redirect,
     Refused,
+    Reminder,
     Share,
     Stalled,
     Sum,
@@ -66,6 +70,8 @@ from tests.parts import announce, base, group, group_of, members, ready, roster_
 ONE, TWO, THREE = members(3)
 SID, NONCE, DIGEST, RUN = b"s" * 32, b"n" * 16, b"d" * 32, b"r" * 32
 SUM = signing.sign(Sum(SID, ONE.public, bytes(32), (DIGEST, DIGEST), b"", 0, b"\0\1\2\3"), ONE)
+
+CHARGED = signing.sign(Charged(ONE.public, "agreement on digits", ChargeCount(MAX_CHARGES, 0)), ONE)
 
 JOIN_HEADS = tuple(signing.sign(JoinHead(SID, key.public, DIGEST, 3), key) for key in (ONE, TWO))
 DEAL = Deal(DIGEST, NONCE * 2, RUN)
@@ -137,6 +143,9 @@ SAMPLES: tuple[Message, ...] = (
     Head(SID, 7),
     Heard(SID, ()),
     Heard(SID, (EXCUSING, group(members(3), attempt=5))),
+    CHARGED,
+    Reminder(NONCE, ()),
+    Reminder(NONCE, (CHARGED,)),
     Share(SID, ONE.public, TWO.public, 4095, b"sealed"),
     SUM,
     signing.sign(CertificateRequest(SID, ONE.public), ONE),

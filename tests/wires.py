@@ -15,11 +15,14 @@ from protocol.actions import (
     Fatal,
     Healed,
     Keep,
+    KeepCharged,
+    LedgerBehind,
     Notice,
     RaiseEpoch,
     Reply,
     Send,
     Serve,
+    Spend,
     Unbind,
     Vote,
 )
@@ -111,7 +114,7 @@ class Wires:
                     self.carry_out(where, self.nodes[where].adopted(new, self.now))
                 case Completed() | Healed() | Adopted() | Failed() | Fatal() | Evidence():
                     self.done.append((where, action))
-                case Notice() | RaiseEpoch() | Vote() | Unbind():
+                case Notice() | RaiseEpoch() | Spend() | Vote() | Unbind() | KeepCharged() | LedgerBehind():
                     self.told.append((where, action))
                 case _:
                     pass

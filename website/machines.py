@@ -72,7 +72,9 @@ MACHINES = (
         (("Steps of a node's rounds", swarm_phases.STEPS),),
     ),
     Machine(
-        "Getting to know each other", ("swarm.meeting.discovery",), (("Steps of joining", discovery.STEPS),)
+        "Getting to know each other",
+        ("swarm.meeting.discovery", "swarm.meeting.charges"),
+        (("Steps of joining", discovery.STEPS),),
     ),
     Machine(
         "Finding a group",

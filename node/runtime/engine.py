@@ -35,6 +35,7 @@ from node.runtime.plan import Plan
 from node.runtime.serving import Serving, answer
 from node.runtime.shell import Shell, is_heavy
 from node.runtime.snapshot import Inspector, Show
+from node.runtime.spent_before import behind_text
 from node.runtime.waiting import without_text
 from node.runtime.weighting import WRONG_WEIGHTS
 from node.storage.records import Ending, SwarmFigure
@@ -52,6 +53,8 @@ from protocol.actions import (
     Fatal,
     Healed,
     Keep,
+    KeepCharged,
+    LedgerBehind,
     Note,
     Notice,
     RaiseEpoch,
@@ -329,8 +332,9 @@ class Engine:
         """Carries out one action and returns the actions that follow from it."""
         self._meter.enter(self._node.phase)
         match action:
-            case Spend() | Vote() | Unbind() | Keep() | RaiseEpoch() | TrackerKnown():
+            case Spend() | Vote() | Unbind() | Keep() | RaiseEpoch() | TrackerKnown() | KeepCharged():
                 await asyncio.to_thread(self._store, action)
+                return self._node.charged(self._state.charged)
             case Completed() | Healed():
                 return await self._take_mean(action)
             case Adopted():
@@ -352,6 +356,8 @@ class Engine:
                 self._warn(f"banned {self._called(action.sender)}: {action.what}")
             case Notice():
                 self._observer.handle(Noticed(action, self._words_of(action)))
+            case LedgerBehind():
+                raise UserError(behind_text(action, self._plan.task))
             case Fatal() | WrongTracker():
                 raise ConfigError(self._fatal_text(action))
             case Closed():
@@ -370,7 +376,7 @@ class Engine:
     def _called(self, key: Key) -> str:
         return self._plan.nicknames.called(key.hex())
 
-    def _store(self, action: Spend | Vote | Unbind | Keep | RaiseEpoch | TrackerKnown) -> None:
+    def _store(self, action: Spend | Vote | Unbind | Keep | RaiseEpoch | TrackerKnown | KeepCharged) -> None:
         """Stores what must be on disk before the node carries out any later action."""
         match action:
             case Vote():
@@ -386,6 +392,8 @@ class Engine:
                 self._state.raise_epoch(action.above)
             case TrackerKnown():
                 self._tracker.keep(action.endpoint, action.key)
+            case KeepCharged():
+                self._state.keep_charged(action.charged, action.instead_of)
 
     async def _set(self, offset_s: float, asleep_s: float) -> None:
         """Tells the machine that somebody set this computer's clock, or that it slept."""

@@ -26,6 +26,8 @@ _TAKEN_OVER = (1, 2, 3, 4)
 _VOTES = """create table if not exists vote (
     sid blob primary key, anchor integer not null, frame blob, proof blob, release blob,
     base_file text) without rowid;"""
+_CHARGED = "create table if not exists charged (key blob primary key, frame blob not null);"
+"""The newest CHARGED of each key; one that comes goes to the end."""
 _SCHEMA = f"""
 begin immediate;
 create table fact (name text primary key, value) without rowid;
@@ -37,6 +39,7 @@ create table session (
     certificate blob not null) without rowid;
 create table banned (key blob primary key, evidence blob not null) without rowid;
 {_VOTES}
+{_CHARGED}
 pragma user_version = {_VERSION};
 commit;
 """
@@ -118,6 +121,7 @@ class Database:
             self.set_facts(**facts)
             connection.execute("delete from session")
             connection.execute(_VOTES)
+            connection.execute(_CHARGED)
             connection.execute("delete from vote")
             connection.execute(f"pragma user_version = {_VERSION}")
         self.version = _VERSION

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 
-from mechanisms.accounting.ledger import Event, Spent
+from mechanisms.accounting.ledger import Event, SampledGaussian, Spent
 from mechanisms.mechanism import Memory
+from protocol.wire.messages import ChargeCount
 
 
 @dataclass(frozen=True)
@@ -138,3 +139,13 @@ class Receipt:
 
 
 NOTHING = Receipt((), (), None)
+
+
+def count_of(events: Iterable[Event], before: ChargeCount = ChargeCount()) -> ChargeCount:  # noqa: B008
+    """Returns the count of charges after these events.
+
+    It counts events, not their steps: how many steps a training has tells how many rows there are.
+    """
+    charged = [isinstance(event, SampledGaussian) for event in events]
+    sampled = sum(charged)
+    return ChargeCount(before.sampled + sampled, before.plain + len(charged) - sampled)

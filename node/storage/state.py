@@ -40,7 +40,7 @@ from node.errors import ConfigError
 from node.storage.database import Database, Fact, create_database
 from node.storage.folder_lock import STATE, SUMMARY
 from node.storage.piece_file import PieceFile
-from node.storage.records import Ending, Receipt
+from node.storage.records import Ending, Receipt, count_of
 from node.storage.spend_file import Charge, SpendFile
 from node.storage.vector_files import Floats, VectorFiles
 from node.storage.whole_files import sync
@@ -53,7 +53,19 @@ from protocol.swarm.recovery.fetch import Past
 from protocol.vectors.pieces import base_digest, piece, piece_count, raw
 from protocol.wire import codec, signing
 from protocol.wire.masked_messages import Release, ResultCertificate, TotalPiece
-from protocol.wire.messages import NO_SID, Base, Certificate, Group, Key, LineagePiece, Link, Sid, Sum
+from protocol.wire.messages import (
+    NO_SID,
+    Base,
+    Certificate,
+    ChargeCount,
+    Charged,
+    Group,
+    Key,
+    LineagePiece,
+    Link,
+    Sid,
+    Sum,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -255,12 +267,21 @@ class State:
         ending = self._database.fact("ending")
         self.ending = Ending.from_text(ending) if isinstance(ending, str) else None
         self.memory: Memory = tuple(map(tuple, json.loads(memory))) if isinstance(memory, str) else ()
-        self.ledger = Ledger.of(event for charge in self._charges() for event in charge.events)
+        self.ledger, self.charged = Ledger(), ChargeCount()
+        self._count(event for charge in self._charges() for event in charge.events)
+        self.counts = self._load_counts()
+        """What other keys have charged, as they signed it; the one that changed last is the last."""
         self.sessions = self._load_sessions()
         self.votes = self._load_votes()
         self.banned = {
             bytes(key) for (key,) in self._database.rows("select key from banned") if isinstance(key, bytes)
         }
+
+    def _count(self, events: Iterable[Event]) -> None:
+        """Counts events that are in the ledger on disk, or in the spend file."""
+        events = tuple(events)
+        self.ledger = self.ledger.adding(events)
+        self.charged = count_of(events, self.charged)
 
     def _charges(self) -> list[Charge]:
         """Reads the ledger from disk."""
@@ -284,7 +305,7 @@ class State:
         if missing:
             with self._database.step() as connection:
                 _book(connection, missing)
-            self.ledger = self.ledger.adding(event for one in missing for event in one.events)
+            self._count(event for one in missing for event in one.events)
         return len(missing)
 
     def _number(self, name: str) -> int:
@@ -313,6 +334,8 @@ class State:
             line=self.line,
             votes=dict(self.votes),
             gone=self.gone,
+            charged=self.charged,
+            counts=dict(self.counts),
         )
 
     @property
@@ -479,7 +502,7 @@ class State:
             row = (sid, round, at_ms, clipped, _written(receipt.events), *cost)
             connection.execute("insert into ledger values (?, ?, ?, ?, ?, ?, ?)", row)
             yield
-        self.ledger = self.ledger.adding(receipt.events)
+        self._count(receipt.events)
 
     @_alone
     def bind(self, vote: OpenVote, ahead: Charge | None = None) -> None:
@@ -501,7 +524,7 @@ class State:
                 _book(connection, (ahead,))
         self.votes[vote.sid] = vote
         if ahead is not None:
-            self.ledger = self.ledger.adding(ahead.events)
+            self._count(ahead.events)
 
     @_alone
     def unbind(self, sid: Sid) -> None:
@@ -599,6 +622,20 @@ class State:
         self.banned.add(key)
 
     @_alone
+    def keep_charged(self, charged: Charged, instead_of: Key | None) -> None:
+        """Keeps a peer's count of charges, and forgets that of `instead_of`.
+
+        It survives kill -9; a power failure may take it until the next durable step.
+        """
+        with self._database.step(durable=False) as connection:
+            row = (charged.key, codec.encode(charged).join())
+            connection.execute("insert or replace into charged values (?, ?)", row)
+            connection.execute("delete from charged where key = ?", (instead_of,))
+        self.counts.pop(charged.key, None)
+        self.counts[charged.key] = charged
+        self.counts.pop(instead_of or b"", None)
+
+    @_alone
     def close(self) -> None:
         """Closes the database; nothing more is written."""
         self._database.close()
@@ -650,6 +687,11 @@ class State:
                 case Group() as group, (Certificate() | ResultCertificate()) as proof:
                     sessions[_bytes(sid)] = Kept(group, base_in(_bytes(base)), proof)
         return sessions
+
+    def _load_counts(self) -> dict[Key, Charged]:
+        frames = self._database.rows("select frame from charged order by rowid")
+        kept = (codec.decode(_bytes(frame)) for (frame,) in frames)
+        return {charged.key: charged for charged in kept if isinstance(charged, Charged)}
 
     def _load_votes(self) -> dict[Sid, OpenVote]:
         rows = self._database.rows("select sid, anchor, frame, proof, release from vote order by sid")

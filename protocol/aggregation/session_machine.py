@@ -23,12 +23,14 @@ from protocol.wire.masked_messages import (
 from protocol.wire.messages import (
     Accepted,
     CertificateRequest,
+    Charged,
     Hello,
     Key,
     Message,
     PieceRequest,
     Redirect,
     Refused,
+    Reminder,
     Roster,
     Sum,
 )
@@ -79,7 +81,7 @@ class SessionMachine(Protocol):
 
 
 LIGHT = (
-    *(Hello, Roster, Refused, Accepted, Redirect, CertificateRequest, PieceRequest),
+    *(Hello, Roster, Refused, Accepted, Redirect, CertificateRequest, PieceRequest, Charged, Reminder),
     *(Join, Lacking, Joined, JoinCertificate, Masked, Check, Ack, ViewChange),
 )
 """Messages whose processing costs a few signature checks and at most one chunk of a vector."""

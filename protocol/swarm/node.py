@@ -44,6 +44,7 @@ from protocol.swarm.addressing import Addresses
 from protocol.swarm.inspection import KnownPeer, Status, known_peers_of, status_of
 from protocol.swarm.last_rounds import Closing, Follower, SwarmEnd
 from protocol.swarm.lateness import Awaited, Lateness
+from protocol.swarm.meeting.charges import Charges
 from protocol.swarm.meeting.clock_skew import THIS_MACHINE
 from protocol.swarm.meeting.coordination import Coordination
 from protocol.swarm.meeting.discovery import Discovery
@@ -64,6 +65,7 @@ from protocol.transitions import Course
 from protocol.vectors.pieces import Floats, Vector
 from protocol.wire.limits import MAX_OPEN
 from protocol.wire.masked_messages import (
+    Join,
     MaskedMessage,
     Release,
     ResultCertificate,
@@ -75,6 +77,8 @@ from protocol.wire.messages import (
     Accepted,
     Announce,
     Base,
+    ChargeCount,
+    Charged,
     Electors,
     Goodbye,
     Group,
@@ -89,6 +93,7 @@ from protocol.wire.messages import (
     Ready,
     Redirect,
     Refused,
+    Reminder,
     Roster,
     Share,
     Sid,
@@ -111,6 +116,7 @@ class Node:
         self._discovery = Discovery(settings, state, derive(rand, b"introductions"))
         self._members = self._discovery.members
         self.addresses = Addresses(settings, state, self._members)
+        self._charges = Charges(settings, state, self._members)
         self._patience = Patience(settings, state, self._members)
         self._mixed = MixedVersions(settings, state, self._discovery, self._patience)
         self._watch = Watch(
@@ -238,6 +244,8 @@ class Node:
         """A link broke and was opened again: the peer there may have restarted and lost its state."""
         if endpoint in (self._settings.tracker, self.addresses.of(self._seeker.coordinator or b"")):
             self._seeker.void()
+        for key in self.addresses.at(endpoint):
+            self._charges.lost(key)
         return self._after(self._discovery.greet(endpoint, now), now)
 
     def look_again(self, now: float) -> list[Action]:
@@ -279,6 +287,10 @@ class Node:
         self._watch.look(now)
         offer = self._seeker.offer
         return self._watch.tell() if offer is not None and now >= offer.started + TOLD_AFTER_S else []
+
+    def charged(self, count: ChargeCount) -> list[Action]:
+        """The shell has stored charges: its ledger on disk has this count now."""
+        return self.addresses.addressed(self._charges.rose(count))
 
     def clock(self, offset_s: float, asleep_s: float) -> list[Action]:
         """This machine's clock is `offset_s` ahead of the shell's times; it slept `asleep_s` of that."""
@@ -403,6 +415,8 @@ class Node:
                 return self._group(message, now)
             case Head() | Heard():
                 return self._heads(message, by, now)
+            case Charged() | Reminder():
+                return self._charges.take(message, by)
             case Sum():
                 return self._sum(message, by, now)
             case _ if isinstance(message, Share | MaskedMessage):
@@ -442,7 +456,8 @@ class Node:
         if announce.key == self._settings.key.public or not self._discovery.accepts(announce):
             return actions
         self._coordination.announce(announce, now)
-        return [*actions, *self._late.give(announce, now)]
+        reminded = self._charges.met(announce, asks=hello.wants_reply)
+        return [*reminded, *actions, *self._late.give(announce, now)]
 
     def _gave_up(self, announce: Announce, is_ready: bool, now: float) -> list[Action]:
         """A member that finished, restarted, fell back or is READY again sends no more messages."""
@@ -468,6 +483,7 @@ class Node:
         if machine is not None and machine.takes(message):
             if by not in machine.participant.members:
                 raise RemoteProtocolError(f"{kind} of this session, from somebody who is not in it")
+            self._check_reminded(message)
             return self._of_machine(machine.receive(message, now), now)
         if isinstance(message, Release) and (late := self._late.get(message.head.sid)):
             return late.take_release(message)
@@ -478,8 +494,16 @@ class Node:
             return [] if machine is None else self._of_machine(machine.finished(by, now), now)
         if self._seeker.offer is None or machine is not None:
             raise RemoteProtocolError(f"{type(message).__name__} of a session that is not this node's")
+        self._check_reminded(message)
         self._early.hold(message, by, by in self._members.known(self.round))
         return []
+
+    def _check_reminded(self, message: Share | Sum | MaskedMessage) -> None:
+        """Raises TooEarly for what a session begins with, from a member that has not reminded this node."""
+        if isinstance(message, Share | Join):
+            sender = message.sender if isinstance(message, Share) else message.head.sender
+            if self._charges.lacks(sender):
+                raise TooEarly(f"{type(message).__name__} of a member before its REMINDER")
 
     def _past_news(self, message: MaskedMessage, by: Key, now: float) -> list[Action]:
         """A message of a session that has ended here: t members ended it, and other messages come later.
@@ -555,6 +579,7 @@ class Node:
 
     def _lost(self, key: Key, now: float) -> list[Action]:
         self._members.suspect(key)
+        self._charges.lost(key)
         self._catch_up.unreachable(key, now)
         self._coordination.lost(key)
         left = self._left_run(self._runs.lost(key, self._machine), now)
@@ -617,7 +642,14 @@ class Node:
         self.addresses.of_group(group)
         self._course.step(Event.GROUP)
         self._runs.begin(machine)
-        return self._begin(machine, offer.vector, offer.rand, now)
+        return [*self._reminders(group, now), *self._begin(machine, offer.vector, offer.rand, now)]
+
+    def _reminders(self, group: Group, now: float) -> list[Action]:
+        """Remind the members that were not reminded yet, and ask those that have not reminded this node."""
+        others = [ready.announce for ready in group.readys if ready.key != self._settings.key.public]
+        told = [action for each in others for action in self._charges.met(each, asks=False)]
+        lacking = [each.endpoint for each in others if self._charges.lacks(each.key)]
+        return [*told, *(action for endpoint in lacking for action in self._discovery.greet(endpoint, now))]
 
     def _begin(self, machine: SessionMachine, vector: Vector, rand: bytes, now: float) -> list[Action]:
         """Begin a session on this node's base, of a new group or as the next step of a run."""

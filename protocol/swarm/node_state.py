@@ -14,7 +14,7 @@ from protocol.quorum.electorate import BY_SIZE, Ballot, Electorate, strong_ballo
 from protocol.quorum.lineage import FIRST, Line
 from protocol.wire import signing
 from protocol.wire.ids import NO_SID
-from protocol.wire.messages import Announce, Base, Group, Key, Sid
+from protocol.wire.messages import Announce, Base, ChargeCount, Charged, Group, Key, Sid
 
 ANNOUNCE_LIFETIME_S = 30.0
 """A node stops waiting for a peer that it has not heard for this long, by its own clock."""
@@ -68,6 +68,9 @@ class Settings:
     leave_out: int = 0
     """For how many sums a member is left out first, if sums fail for want of its messages; 0: never."""
 
+    budget: str = ""
+    """What this node's charges are counted for, with its key; empty if nothing is ever charged."""
+
     @property
     def summed(self) -> int:
         """The length of offers and of sums."""
@@ -102,6 +105,8 @@ class NodeState:
     `epoch`: higher at each start than ever before with this key, and stored before the first announcement.
     `counter`: the number of the last announcement in this epoch. `following`: the node makes no more offers,
     for good.
+
+    `charged`: what its ledger on disk has charged. `counts`: what others have charged, as they signed it.
     """
 
     round: int
@@ -115,6 +120,8 @@ class NodeState:
     votes: dict[Sid, OpenVote] = field(default_factory=dict)
     gone: frozenset[bytes] = frozenset()
     run: Sid = NO_SID
+    charged: ChargeCount = field(default_factory=ChargeCount)
+    counts: dict[Key, Charged] = field(default_factory=dict)
 
     def electorate(self, settings: Settings) -> Electorate | None:
         """The electorate of this node's base; None if a tracker names it."""

@@ -19,6 +19,8 @@ from protocol.errors import RemoteProtocolError
 from protocol.wire.fields import Reader, boolean, endpoint, integer, many, octets, text, wrong
 from protocol.wire.limits import (
     MAX_BITMAP_BYTES,
+    MAX_BUDGET_CHARS,
+    MAX_CHARGES,
     MAX_ELECTOR_BYTES,
     MAX_FRAME_BYTES,
     MAX_HEADER_BYTES,
@@ -69,6 +71,8 @@ from protocol.wire.messages import (
     BasePiece,
     Certificate,
     CertificateRequest,
+    ChargeCount,
+    Charged,
     Done,
     Electors,
     Enlist,
@@ -88,6 +92,7 @@ from protocol.wire.messages import (
     Ready,
     Redirect,
     Refused,
+    Reminder,
     Roster,
     Share,
     Stalled,
@@ -134,6 +139,7 @@ _NONCE = octets(16, 16)
 _COUNT = integer(0, _MAX_INTEGER)
 _INDEX = integer(0, MAX_PIECES - 1)
 _ROUND = integer(0, 2**31 - 1)
+_CHARGES = integer(0, MAX_CHARGES)
 _KNOWN = many(_record(Announce), MAX_KNOWN)
 _PARAMETERS = text(MAX_PARAMETERS_CHARS)
 
@@ -222,6 +228,9 @@ _READERS: dict[type, tuple[Reader, ...]] = {
     Stalled: (_KEY, _ROUND),
     Head: (_KEY, _ROUND),
     Heard: (_KEY, many(_record(Group), MAX_RIVALS)),
+    ChargeCount: (_CHARGES, _CHARGES),
+    Charged: (_KEY, text(MAX_BUDGET_CHARS), _record(ChargeCount), _SIGNATURE),
+    Reminder: (_NONCE, many(_record(Charged), 1)),
 }
 _TYPES: tuple[type, ...] = (
     *(Hello, Roster, Refused, Accepted, Redirect, Ready, Group, Share, Sum),
@@ -235,6 +244,8 @@ _TYPES: tuple[type, ...] = (
     Stalled,
     Head,
     Heard,
+    Charged,
+    Reminder,
 )
 _BULK = (Share, Sum, BasePiece, Join, Masked, Total, TotalPiece, ModelPiece, UploadPiece)
 PACKED = {kind: tuple(field.name for field in fields(kind) if field.name != "payload") for kind in _READERS}

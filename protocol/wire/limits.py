@@ -40,5 +40,9 @@ MAX_BITMAP_BYTES = MAX_MEMBERS * MAX_PIECES // 8
 """A bit for each member and chunk."""
 MAX_PARAMETERS_CHARS = 16 * 1024
 """The canonical text that all members of a swarm share."""
+MAX_BUDGET_CHARS = 300
+"""The name of what a key's charges are counted for."""
+MAX_CHARGES = 1_000_000
+"""Charges of one kind in a count: a ledger that has more counts as one with so many."""
 MAX_ELECTOR_BYTES = 300
 """An elector: a key or an endpoint."""

@@ -162,6 +162,36 @@ class Goodbye:
 
 
 @dataclass(frozen=True, slots=True)
+class ChargeCount:
+    """How many uses of a node's rows its ledger has charged: of a sample of them, and others (`plain`)."""
+
+    sampled: int = 0
+    plain: int = 0
+
+    def exceeds(self, other: ChargeCount) -> bool:
+        """Whether a ledger with `other` lacks a charge that is counted here."""
+        return self.sampled > other.sampled or self.plain > other.plain
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """What `key` has charged for `budget`, by its ledger on disk, for the members to keep. Signed."""
+
+    key: Key
+    budget: str
+    count: ChargeCount
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Reminder:
+    """The newest CHARGED of the recipient, started as `instance`, that the sender keeps; none if none."""
+
+    instance: bytes
+    charged: tuple[Charged, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Roster:
     """A tracker's signed answer to a Hello: its key and the peers it knows for the same task.
 
@@ -508,4 +538,6 @@ Message = (
     | Stalled
     | Head
     | Heard
+    | Charged
+    | Reminder
 )

@@ -31,6 +31,7 @@ from protocol.wire.masked_messages import (
 from protocol.wire.messages import (
     Announce,
     CertificateRequest,
+    Charged,
     Goodbye,
     Group,
     Key,
@@ -53,13 +54,25 @@ MaskedRecord = (
     | ViewVote
     | ProposalHead
 )
-Signed = Announce | Ready | Roster | Goodbye | Group | Sum | CertificateRequest | PieceRequest | MaskedRecord
+Signed = (
+    Announce
+    | Ready
+    | Roster
+    | Goodbye
+    | Charged
+    | Group
+    | Sum
+    | CertificateRequest
+    | PieceRequest
+    | MaskedRecord
+)
 Record = TypeVar("Record", bound=Signed)
 _LABELS: dict[type, bytes] = {
     Announce: b"announce",
     Ready: b"ready",
     Roster: b"roster",
     Goodbye: b"goodbye",
+    Charged: b"charged",
     Group: b"group",
     Sum: b"sum",
     CertificateRequest: b"certificate-request",

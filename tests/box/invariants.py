@@ -7,11 +7,13 @@ import json
 import sqlite3
 from collections import defaultdict
 
+from mechanisms.accounting.ledger import event_from_text
 from node.runtime.engine import Engine
 from node.runtime.steps import Steps
+from node.storage.records import count_of
 from protocol.quorum.lineage import Line
 from protocol.wire.masked_messages import Masked, Release
-from protocol.wire.messages import Message, Sum
+from protocol.wire.messages import ChargeCount, Charged, Message, Sum
 from tests.box.box import Box, BoxNode, Watcher
 
 Sids = frozenset[bytes]
@@ -95,7 +97,7 @@ class ChargedFirst(Watcher):
             if digest in known:
                 box.broken(f"node {node.number} offered a step twice")
             known.add(digest)
-            if len(booked | beside) < len(self.offered[node.number]):
+            if _count_on_disk(node).sampled < len(self.offered[node.number]):
                 box.broken(f"node {node.number} sent of an offer whose charge is not on disk")
         elif sid not in booked:
             box.broken(f"node {node.number} sent of an offer that its ledger on disk does not charge")
@@ -116,6 +118,39 @@ def charged_on_disk(node: BoxNode) -> tuple[Sids, Sids]:
 
 def _digest(steps: Steps) -> bytes:
     return hashlib.sha256(steps.offer().tobytes()).digest()
+
+
+class CountedFirst(Watcher):
+    """No count of charges leaves a node that its disk does not have, and no offer before the count of it."""
+
+    def __init__(self) -> None:
+        self.told: dict[int, ChargeCount] = {}
+        """By node: the newest count that it told."""
+        self._offered: set[tuple[int, bytes]] = set()
+
+    def saw(self, box: Box, node: BoxNode, way: str, message: Message) -> None:
+        if way != "out" or node.engine is None:
+            return
+        told = self.told.get(node.number, ChargeCount())
+        if isinstance(message, Charged) and message.count.exceeds(told):
+            self.told[node.number] = message.count
+            if message.count.exceeds(_count_on_disk(node)):
+                box.broken(f"node {node.number} told of charges that are not on disk")
+        if isinstance(message, Sum | Masked) and (node.number, _sid(message)) not in self._offered:
+            self._offered.add((node.number, _sid(message)))
+            if _count_on_disk(node).exceeds(told):
+                box.broken(f"node {node.number} sent of an offer before it told of its charge")
+
+
+def _count_on_disk(node: BoxNode) -> ChargeCount:
+    """Returns the count of the charges that a power failure would leave, in the ledger or beside the key."""
+    database = node.disk.database()
+    booked = [] if database is None else database.execute("select sid, events from ledger").fetchall()
+    lines = node.disk.synced_content("node.key.spent").splitlines()
+    beside = [json.loads(line.partition(b" ")[2]) for line in lines]
+    found = {bytes.fromhex(line["sid"]): map(json.dumps, line["events"]) for line in beside}
+    found |= {sid: events.splitlines() for sid, events in booked}
+    return count_of(event_from_text(event) for events in found.values() for event in events)
 
 
 class VotesKept(Watcher):
@@ -175,7 +210,7 @@ def _sids(connection: sqlite3.Connection, table: str) -> Sids:
 
 def all_rules() -> list[Watcher]:
     """Returns a new watcher for each rule."""
-    return [OneChain(), NothingTwice(), ChargedFirst(), VotesKept(), EndsInWords()]
+    return [OneChain(), NothingTwice(), ChargedFirst(), CountedFirst(), VotesKept(), EndsInWords()]
 
 
 def nothing_left(box: Box) -> None:

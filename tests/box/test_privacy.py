@@ -222,8 +222,11 @@ def test_what_was_charged_before_a_death_is_charged_once(
 def test_an_offer_that_a_death_prevented_costs_nothing(
     make_box, moment: Moment, mechanism: str, power: bool
 ) -> None:
-    """With dp-sgd its training is pending; the next offer, which contains it, is charged for it."""
-    box = make_box(MEMBERS, LONG, *ALL, *private(mechanism, LONG))
+    """With dp-sgd its training is pending; the next offer, which contains it, is charged for it.
+
+    The seed is one of those with which no share overtakes the GROUP, and the victim's own reach the others.
+    """
+    box = make_box(MEMBERS, LONG, *ALL, *private(mechanism, LONG), seed=2)
     death = dies_and_comes_back(box, moment, power)
     assert [charge.round for charge in death.before] == [1]
     assert death.fresh
@@ -240,7 +243,7 @@ def test_an_offer_that_a_death_prevented_costs_nothing(
 def test_what_is_remembered_outlives_a_base_that_was_fetched(make_box) -> None:
     """Absent for more rounds than the others keep certificates: it still has its window of norms."""
     wide = ("privacy.window=12", "model.args.sizes=[64,16,10]")
-    box = make_box(MEMBERS, 12, *private("aldp", 12), *wide)
+    box = make_box(MEMBERS, 12, *private("aldp", 12), *wide, seed=1)  # it is back before the last sums
     victim = box.nodes[VICTIM]
     box.start_all()
     box.run(until=lambda: victim.has_aggregated(2))

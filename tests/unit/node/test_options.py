@@ -7,6 +7,7 @@ from node.addresses import is_loopback, split_endpoint
 from node.errors import ConfigError, UserError, shown
 from node.options import REPORTERS, PeerAddress, ReportTo, parse_arguments, read_options
 from node.storage.allow_list import read_allow_list
+from protocol.wire.messages import ChargeCount
 from tests.own_data import told
 from tests.unit.node.cases import cases
 
@@ -51,6 +52,9 @@ def test_a_reporter_whose_library_is_missing_says_what_to_install(monkeypatch):
     )
     options = parse_arguments(["--peers", PEERS, "--report", "mlflow:runs", "--linger", "60"])
     assert (options.reports, options.linger_s) == ((ReportTo("mlflow", Path("runs")),), 60.0)
+    assert options.spent_before is None
+    options = parse_arguments(["--peers", PEERS, "--spent-before", "12+1000000"])
+    assert options.spent_before == ChargeCount(12, 1_000_000)
 
 
 def test_pins():
@@ -69,7 +73,7 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
     names = " ".join(entry.split()[0] for entry in options)
     assert names == (
         "peers tracker listen allow names open tls task set data shard rounds wait require-aggregation out "
-        "key seed json log log-level drain-timeout linger report config debug"
+        "key spent-before seed json log log-level drain-timeout linger report config debug"
     )
     assert [entry for entry in options[2:] if "Default:" not in entry] == []
 
@@ -98,6 +102,8 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
     --peers PEERS --wait -1 => --wait '-1' is refused; allowed
     --peers PEERS --out= => --out '' is refused; allowed: a path
     --peers PEERS --linger x => --linger 'x' is refused; allowed: a whole number from 0
+    --peers PEERS --spent-before 12 => --spent-before '12' is refused; allowed: the two numbers
+    --peers PEERS --spent-before 1+1000001 => such as 12+0, each at most 1000000
     --peers PEERS --report x:tb => allowed: NAME:DIR, NAME being tensorboard or mlflow
     --peers PEERS --report mlflow => --report 'mlflow' is refused; allowed: NAME:DIR
     --peers PEERS --report mlflow: => --report 'mlflow:' is refused; allowed: NAME:DIR

@@ -28,6 +28,8 @@ OWNERS = {
     "votes": {"Voting"},
     "epoch": {"NodeState"},
     "counter": {"NodeState"},
+    "charged": {"Charges"},
+    "counts": {"Charges"},
 }
 """The class that writes each field of a node's state."""
 

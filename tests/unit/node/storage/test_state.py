@@ -38,6 +38,8 @@ from protocol.wire.messages import (
     Base,
     Certificate,
     CertificateRequest,
+    ChargeCount,
+    Charged,
     Group,
     LineagePiece,
     Link,
@@ -901,3 +903,44 @@ def test_the_line_of_a_base_is_there_after_a_restart_and_served_link_by_link(sta
     assert asked(base(2, 6).digest, 2) == LineagePiece(base(2, 6).digest, 2, 2, ())
     assert asked(base(1, 5).digest, 0) == LineagePiece(base(1, 5).digest, 0, 1, (made,))
     assert asked(base(0, 0).digest, 0) is None
+
+
+# -- counts of charges ---------------------------------------------------------------------------------
+
+
+def counted(mark: int, count: int) -> Charged:
+    """Returns a count of the key of so many bytes `mark`; its signature is checked elsewhere."""
+    return Charged(bytes([mark]) * 32, "digits", ChargeCount(count, 0), bytes(64))
+
+
+def test_the_counts_of_others_survive_in_the_order_in_which_they_changed(state, tmp_path):
+    for one in (counted(1, 1), counted(2, 1), counted(3, 1), counted(1, 2)):
+        state.keep_charged(one, None)
+    state.keep_charged(counted(4, 9), counted(2, 1).key)
+    kept_ones = [counted(3, 1), counted(1, 2), counted(4, 9)]
+    assert [*state.counts.values()] == kept_ones
+    again = reopened(state, tmp_path)
+    assert [*again.counts.values()] == [*again.node_state.counts.values()] == kept_ones
+
+
+def test_its_own_count_is_of_all_that_is_charged_on_disk(tmp_path):
+    spending = SpendFile(tmp_path / "key", KEY, "digits")
+    state = opened(tmp_path, spending=spending)
+    assert state.charged == state.node_state.charged == ChargeCount()
+    state.charge(b"a" * 32, 1, 1, receipt(STEPS, STEPS, RELEASE))
+    state.bind(OpenVote(b"v" * 32, 0), Charge(b"b" * 32, 2, 2, (STEPS,)))
+    assert state.charged == ChargeCount(3, 1)
+    state.close()
+    with closing(opened(tmp_path, spending=spending)) as again:
+        assert again.charged == again.node_state.charged == ChargeCount(3, 1)
+    (tmp_path / "state.db").unlink()
+    spending.add((Charge(b"c" * 32, 3, 3, (RELEASE,)),))
+    assert opened(tmp_path, spending=spending).charged == ChargeCount(3, 2)
+
+
+def test_a_folder_of_an_older_version_keeps_counts_from_now_on(state, tmp_path):
+    state._database._connection.execute("drop table charged")
+    of_version_2(tmp_path)
+    older = reopened(state, tmp_path)
+    older.keep_charged(counted(1, 1), None)
+    assert [*reopened(older, tmp_path).counts.values()] == [counted(1, 1)]
