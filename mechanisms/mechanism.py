@@ -68,7 +68,7 @@ class Setting:
     `epsilon` and `delta` are totals over `rounds` offers. `sizes` are the numbers of parameters of each
     tensor. `rows` is the number of this node's training rows; it counts as public. `shared`: what
     members with shared noise agree on; None: each adds its own. `counts`: what is released beside
-    training; None: nothing.
+    training; None: nothing. `epochs`: the passes over the rows in a round; None: as many as its time allows.
     """
 
     epsilon: float
@@ -81,7 +81,7 @@ class Setting:
     sizes: tuple[int, ...]
     rows: int
     batch_size: int
-    epochs: int
+    epochs: int | None
     shared: SharedSetting | None = None
     counts: CountPlan | None = None
 
@@ -89,14 +89,20 @@ class Setting:
         for name in ("epsilon", "clipping_radius"):
             positive(name, getattr(self, name))
         probability("delta", self.delta)
-        for name in ("window", "rounds", "rows", "batch_size", "epochs"):
+        for name in ("window", "rounds", "rows", "batch_size"):
             count(name, getattr(self, name))
+        if self.epochs is not None:
+            count("epochs", self.epochs)
         if not self.sizes or min(self.sizes) < 1:
             raise ValueError(f"sizes = {self.sizes} is not allowed: the sizes of one or more tensors")
 
     @property
     def steps(self) -> int:
-        """The number of gradient steps in a round."""
+        """The number of gradient steps in a round; ValueError if nobody knows it beforehand."""
+        if self.epochs is None:
+            raise ValueError(
+                "it needs the number of steps of a round, which train.seconds leaves open; set train.epochs"
+            )
         return self.epochs * math.ceil(self.rows / self.batch_size)
 
 

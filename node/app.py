@@ -215,7 +215,7 @@ def prepared_on(options: NodeOptions, dataset: Dataset, system: System = SYSTEM)
     named = shapes(model, task.train.parameters)
     mechanism = make_mechanism(task, named, len(dataset.train_y))
     check_loss_gate(task, mechanism)
-    learning = make_learning(task, model, dataset, options.seed, mechanism, system.entropy)
+    learning = make_learning(task, model, dataset, options.seed, mechanism, system)
     trainer, plan = learning.trainer, task.step_plan
     rounds = options.rounds or task.train.rounds
     sums = rounds if plan is None else last_step(plan, options.rounds)

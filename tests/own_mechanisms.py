@@ -49,6 +49,14 @@ class Counting(Quiet):
         return Offer(fresh / 2, ((made + 1,),))
 
 
+class Stepping(Counting):
+    """Charges each step of a round."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self.steps = setting.steps
+
+
 class Learning(Unprotected):
     """Remembers the first coordinate of every aggregate and its number of offers."""
 

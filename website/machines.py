@@ -78,7 +78,10 @@ MACHINES = (
     ),
     Machine(
         "Finding a group",
-        ("swarm.meeting.turns", "swarm.meeting.group_seeker", "swarm.meeting.matchmaker"),
+        (
+            *("swarm.meeting.turns", "swarm.meeting.group_seeker", "swarm.meeting.matchmaker"),
+            "swarm.votes.rivals",
+        ),
         (("Steps of an offer", group_seeker.STEPS),),
     ),
     Machine(

@@ -28,6 +28,8 @@ KEYS = {
     "data.test_fraction": "The share of the rows that is held back to measure accuracy.",
     "train.rounds": "How many rounds the swarm plans; a privacy budget is spread over them.",
     "train.epochs": "Passes over the node's own rows in a round.",
+    "train.seconds": "How long each node trains in a round, by its own clock, in place of `epochs`; "
+    "at least one batch.",
     "train.batch_size": "Rows in a step; with `dp-sgd`, their expected number.",
     "train.optimizer": "The optimiser; each round starts with a fresh state.",
     "train.optimizer_args": "Further arguments of the optimiser.",

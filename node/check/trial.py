@@ -127,7 +127,7 @@ _Run = tuple[str, Trainer, Callable[[Vector], Vector]]
 
 def _epochs(task: Task, sample: Dataset, seed: int, mechanism: Mechanism) -> _Run:
     """Returns local training on the sample: private steps have the noise that they have on all rows."""
-    short = replace(task, train=replace(task.train, epochs=_EPOCHS))
+    short = replace(task, train=replace(task.train, epochs=_EPOCHS, seconds=None))
     rule, rows = mechanism.gradient, len(sample.train_y)
     if rule is not None:
         rule = replace(rule, sampling_probability=min(1.0, task.train.batch_size / rows))

@@ -46,7 +46,7 @@ class Journal:
                 self.about = {name: text for name, text in lines.items() if name != PAGE}
             case events.GroupResized(group):
                 self.about = {**self.about, "sums": group.text}
-            case events.CaughtUp() | events.Noticed() | events.Draining():
+            case events.CaughtUp() | events.Outpaced() | events.Noticed() | events.Draining():
                 self._remarks.append(Remark(at=self._now(), is_warning=False, text=event.text))
             case events.Warned() | events.RolledBack():
                 self._remarks.append(Remark(at=self._now(), is_warning=True, text=event.text))

@@ -96,7 +96,9 @@ def event_texts(event: NodeEvent) -> tuple[str, ...]:
             return ()  # a round's line comes at its end
         case events.RoundEnded(record, rounds):
             return (round_text(record, rounds),)
-        case events.Noticed() | events.CaughtUp() | events.Draining() | events.Lingering():
+        case events.Noticed() | events.CaughtUp() | events.Outpaced():
+            return (event.text,)
+        case events.Draining() | events.Lingering():
             return (event.text,)
         case events.Warned(text) | events.RolledBack(text):
             return (f"warning: {text}",)
@@ -119,6 +121,8 @@ def event_values(event: NodeEvent) -> dict[str, object]:
         case events.CaughtUp(base, how):
             digest = base.digest.hex()
             return {"event": "caught-up", "generation": base.generation, "base_digest": digest, "how": how}
+        case events.Outpaced(train_s, rounds, number):
+            return {"event": "outpaced", "train_s": train_s, "rounds": rounds, "round": number}
         case events.Noticed(text=text):
             return {"event": "notice", "text": text}
         case events.Warned(text) | events.RolledBack(text):

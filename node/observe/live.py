@@ -54,8 +54,8 @@ class LiveView:
                 self._rounds.append(event)
             case events.CaughtUp():
                 self._console.print(Text(event.text, style="green"))
-            case events.Noticed(text=text):
-                self._console.print(Text(text, style="dim"))
+            case events.Noticed() | events.Outpaced():
+                self._console.print(Text(event.text, style="dim"))
             case events.Draining() | events.Lingering():
                 self._console.print(Text(event.text, style="yellow"))
             case events.Warned(text) | events.RolledBack(text):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from node.logs import Log
 from node.nicknames import NO_NICKNAMES, Nicknames
 from node.observe.journal import PAGE
-from node.observe.lines import alone_text
+from node.observe.lines import alone_text, event_values
 from node.runtime import events
 from node.runtime.artifacts import Record, Summary
 from node.runtime.events import NodeEvent
@@ -74,18 +74,15 @@ class LogObserver:
                 log.debug("training", round=number)
             case events.RoundEnded(record, rounds):
                 log.info("round", **_round_fields(record, rounds))
-            case events.CaughtUp(base, how):
-                log.info("caught-up", generation=base.generation, base_digest=base.digest.hex(), how=how)
+            case events.CaughtUp() | events.Outpaced() | events.Draining() | events.Lingering():
+                fields = event_values(event)
+                log.info(str(fields.pop("event")), **fields)
             case events.Noticed(notice, text):
                 log_notice(log, notice, text, _name_of(notice, self._nicknames))
             case events.RolledBack():
                 log.warning("rolled-back")  # its text contains two losses
             case events.Warned(text):
                 log.warning("warning", text=text)
-            case events.Draining(within_s):
-                log.info("draining", within_s=within_s)
-            case events.Lingering(for_s):
-                log.info("lingering", for_s=for_s)
             case events.Finished(summary):
                 _log_end(log, summary)
 

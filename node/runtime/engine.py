@@ -24,7 +24,16 @@ from node.runtime import wall_clock
 from node.runtime.artifacts import Folder, Summary
 from node.runtime.contribution import NO_TRAINING, Contribution, Training
 from node.runtime.ending import End, Stopping, given_up, others_count_on
-from node.runtime.events import CaughtUp, Draining, GroupResized, Noticed, Observer, RoundStarted, Warned
+from node.runtime.events import (
+    CaughtUp,
+    Draining,
+    GroupResized,
+    Noticed,
+    Observer,
+    Outpaced,
+    RoundStarted,
+    Warned,
+)
 from node.runtime.group_guarantees import withstands
 from node.runtime.history import RoundHistory, ending_of
 from node.runtime.known_tracker import KnownTracker
@@ -266,10 +275,12 @@ class Engine:
             self._observer.handle(RoundStarted(number))
         self._history.new_round()
         with suppress(Interrupted):
+            since = self._system.clock.monotonic()
             self._training = await asyncio.to_thread(self._train, own + 1)
             self._warn_of_rows(self._training)
             if await self._is_over():
                 return  # others finished the last sum meanwhile, and this node fetched it
+            await self._tell_if_outpaced(ended, since)
             self._aggregating_since = self._system.clock.monotonic()
             outcome = await (self._aggregate() if self._training.offered else self._follow())
             self._meter.enter("idle")
@@ -278,6 +289,16 @@ class Engine:
                 if not self._plan.over(self._state.base):
                     is_first = outcome.round == self._first_round
                     self._given_up = given_up(outcome, self._alone(outcome), is_first, self._plan)
+
+    async def _tell_if_outpaced(self, ended: int, since: float) -> None:
+        """Tells the owner if the others went on after round `ended` while this node trained, `since` then.
+
+        Where a sum is a step, what was made for another base is no progress on this one.
+        """
+        rounds = await self._shell.look(lambda: self.round) - ended
+        if rounds > 0 and self._training.loss is not None and self._plan.report_every is None:
+            train_s = self._system.clock.monotonic() - since
+            self._observer.handle(Outpaced(train_s, rounds, ended + rounds + 1))
 
     def _alone(self, outcome: Completed | Failed) -> int:
         """Returns how many rounds alone in a row have ended with this outcome; 0 if a base came in it."""

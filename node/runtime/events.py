@@ -59,6 +59,24 @@ class CaughtUp:
 
 
 @dataclass(frozen=True, slots=True)
+class Outpaced:
+    """The others went on while this node trained for so many seconds; it offers that from `round` on."""
+
+    train_s: float
+    rounds: int
+    """How many rounds they ended meanwhile."""
+    round: int
+
+    @property
+    def text(self) -> str:
+        """The event in one line, with what becomes of the training."""
+        return (
+            f"trained {self.train_s:.1f} s; the others ended {self.rounds} round{'s' * (self.rounds > 1)} "
+            f"meanwhile; this progress is offered from round {self.round} on"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Noticed:
     """A notice about a peer or the swarm; `text` is the complete notice in words."""
 
@@ -118,6 +136,7 @@ NodeEvent = (
     | RoundStarted
     | RoundEnded
     | CaughtUp
+    | Outpaced
     | Noticed
     | RolledBack
     | Warned

@@ -22,7 +22,7 @@ from node.runtime.swarm_metric import Counted, NoMetric, SwarmMetric
 from node.runtime.updates import Updates
 from node.runtime.weighting import make_weighting
 from node.storage.state import State
-from node.system.system import SYSTEM, Entropy
+from node.system.system import SYSTEM, Entropy, System
 from node.task.sections import Task
 from node.training.noised_tallies import noised
 from node.training.step_trainer import StepTrainer
@@ -55,13 +55,14 @@ def make_learning(
     dataset: Dataset,
     seed: int,
     mechanism: Mechanism,
-    entropy: Entropy = SYSTEM.entropy,
+    system: System = SYSTEM,
 ) -> Learning:
     """Prepares a node's learning; raises ConfigError."""
+    entropy = system.entropy
     if isinstance(mechanism, DistributedDP):
         return _steps(task, model, dataset, seed, mechanism, entropy)
     bound = offer_bound(task, mechanism)
-    trainer = make_trainer(task, model, dataset, seed, mechanism.gradient, entropy)
+    trainer = make_trainer(task, model, dataset, seed, mechanism.gradient, system)
     weighting = make_weighting(task.aggregation, len(dataset.train_y), bound)
     size = len(trainer.vector())
     metric = make_swarm_metric(task, trainer, dataset, mechanism, bound, entropy)

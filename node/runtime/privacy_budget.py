@@ -50,7 +50,7 @@ def make_mechanism(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], ro
         sizes=tuple(prod(shape) for _, shape in shapes),
         rows=rows,
         batch_size=task.train.batch_size,
-        epochs=task.train.epochs,
+        epochs=task.train.epochs if task.train.seconds is None else None,
         shared=_shared_setting(task),
         counts=_count_plan(task),
     )

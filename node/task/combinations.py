@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from node.errors import ConfigError, shown
+from node.task.round_length import check_length
 from node.task.sections import COUNTED_WITH_NOISE, EVERY, METRIC_SHARE
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def check_combinations(task: Task, table: Mapping[str, object]) -> None:
             "allowed: a column that the model does not see"
         )
     _check_training(task)
+    check_length(task, table.get("train"))
     _check_privacy(table.get("privacy", {}))
     _check_protocol(task.aggregation)
     _check_liars(task.aggregation)

@@ -16,6 +16,7 @@ from node.errors import ConfigError, reason, shown
 from node.storage.regular_files import check_regular
 from node.task.combinations import check_combinations
 from node.task.privacy_off import privacy_note, without_noise
+from node.task.round_length import chosen_length
 from node.task.rules import read_section, unknown_name
 from node.task.sections import BUILT_IN_SOURCES, Task
 from node.task.shared_noise import resolved
@@ -60,11 +61,12 @@ def load_changed_task(name_or_path: str, overrides: Sequence[Override]) -> Loade
 
 
 def _changed(table: Mapping[str, Any], overrides: Sequence[Override]) -> dict[str, Any]:
-    """Returns a copy of `table` with the overrides applied, and what follows if they switch privacy off."""
+    """Returns a copy of `table` with the overrides applied, and what follows from them for other keys."""
     changed = copy.deepcopy(dict(table))
     for override in overrides:
         apply_override(changed, override)
-    return without_noise(table, changed, {override.path[:2] for override in overrides})
+    asked = {override.path[:2] for override in overrides}
+    return chosen_length(without_noise(table, changed, asked), asked)
 
 
 def _to_blame(table: Mapping[str, Any], overrides: Sequence[Override], complaint: str) -> str | None:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from node.errors import one_line
+from node.task.round_length import replaced_length
 from node.task.rules import shared_values
 from node.task.schema import agreed_schema
 from node.task.sections import Task
@@ -53,6 +54,7 @@ def canonical_parameters(
             del agreed[section][name]
     if not task.train.proximal:  # likewise
         del agreed["train"]["proximal"]
+    del agreed["train"][replaced_length(task.train)]  # likewise, and it has no effect
     if task.aggregation.swarm_metric == "none":  # likewise
         for name in SWARM_METRIC_KEYS:
             del agreed["aggregation"][name]

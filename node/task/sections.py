@@ -75,6 +75,7 @@ class TrainSection:
 
     An optimiser by import path receives only `learning_rate` and `optimizer_args`. The node trains and shares
     `parameters`, trains `local` ones without sharing them, and keeps all others at their initial values.
+    A round has `epochs`, or `seconds` of each node's own clock, whichever of the two is set.
     `schedule` multiplies the learning rate by a factor per round. Where members share noise, the run has
     `steps`, and a round is `report_every` of them; a step has `expected_batch` of the `expected_rows` of all
     members, in the mean (node.task.shared_noise). Each node chooses its own `metrics`,
@@ -83,6 +84,7 @@ class TrainSection:
 
     rounds: int = key(whole(1, 1_000_000), 20)
     epochs: int = key(whole(1, 1000), 2)
+    seconds: float | None = key(_seconds, None)
     batch_size: int = key(whole(1, 1_000_000), 16)
     optimizer: str = key(text(f"'sgd', 'adam', 'adamw' {_OR_PATH}", rf"sgd|adamw?|{_PATH}"), "sgd")
     learning_rate: float = key(real(above=0, at_most=1000), 0.1)

@@ -7,11 +7,12 @@ from the table of `node.task.step_defaults`, by the rows of all members and epsi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from node.errors import ConfigError, shown
+from node.task.round_length import replaced_length
 from node.task.step_defaults import StepDefaults, step_defaults
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ SHARED_NOISE_KEYS = (
 )
 _OF_LOCAL_TRAINING = {
     "epochs": "a step makes no pass over the rows; set train.steps",
+    "seconds": "a step has the rows that are sampled, however long it takes; set train.steps",
     "batch_size": "each row is sampled on its own; set train.expected_batch",
     "rounds": "a round is train.report_every steps; set train.steps",
     "grad_clip": "each row's gradient is clipped; set privacy.clipping_radius",
@@ -66,7 +68,9 @@ def resolved(task: Task, table: Mapping[str, object]) -> Task:
 
 def readable(task: Task, section: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a section's values, as a whole task has them, without those that a task file must not set."""
-    left_out = _OF_LOCAL_TRAINING if section == "train" and is_distributed(task) else ()
+    left_out: Collection[str] = ()
+    if section == "train":
+        left_out = _OF_LOCAL_TRAINING if is_distributed(task) else (replaced_length(task.train),)
     return {name: value for name, value in values.items() if name not in left_out}
 
 

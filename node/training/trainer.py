@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import threading
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -23,7 +23,8 @@ from mechanisms.noise.clipping import NotFinite
 from mechanisms.noise.randomness import SystemWords, Words
 from node.data.dataset import Dataset
 from node.errors import UserError, reason
-from node.system.system import SYSTEM, Entropy
+from node.system.clock import CLOCK, Clock
+from node.system.system import SYSTEM, System
 from node.task.sections import Task, TrainSection
 from node.training.batch_norm import BatchNorms
 from node.training.devices import find_device, within_memory
@@ -54,9 +55,10 @@ class Diverged(UserError):
 
 @dataclass(frozen=True)
 class Trained:
-    """The result of a round's training: the new working model (d,), mean loss of the last epoch, seconds.
+    """The result of a round's training: the new working model (d,), its mean loss, seconds.
 
-    `not_finite`: how often a row counted as zero because its gradient was not finite. It stays on the node.
+    `loss`: of the last whole epoch; if the time allowed for none, of the batches there were. `not_finite`:
+    how often a row counted as zero because its gradient was not finite. It stays on the node.
     """
 
     vector: Vector
@@ -174,12 +176,14 @@ class Trainer:
         words: Words,
         proximal: ProximalTerm | None = None,
         body: str | None = None,
+        clock: Clock = CLOCK,
     ) -> None:
         """`gradient`: the rule for private steps, with noise and samples from `words`; None: plain steps.
 
         `proximal`: a proximal term, in place of the one that the section asks for; None: that one. `body`:
-        the part of the model, not trained, whose outputs replace the rows; None: no part. The constructor
-        freezes all other parameters and moves the model to the section's device. Raises ConfigError.
+        the part of the model, not trained, whose outputs replace the rows; None: no part. `clock`: measures
+        `seconds` of the section. The constructor freezes all other parameters and moves the model to the
+        section's device. Raises ConfigError.
         """
         device = find_device(section.device)
         local = choose_trained(model, section.parameters, section.local)
@@ -187,6 +191,7 @@ class Trainer:
         self._norms = BatchNorms(model)
         self._local = LocalTensors(model, local, self._norms)
         self._section = section
+        self._clock = clock
         self._seed = seed if isinstance(seed, tuple) else (seed,)
         self._proximal = proximal or (ProximalTerm(section.proximal) if section.proximal else None)
         self._schedule = make_schedule(section)
@@ -251,7 +256,7 @@ class Trainer:
     def train(
         self, working: Vector, round_number: int, stop: threading.Event, own: int | None = None
     ) -> Trained:
-        """Trains `working` (d,) for the section's epochs, with a new optimiser.
+        """Trains `working` (d,) for the section's epochs, or its seconds, with a new optimiser.
 
         (seed, `own` or else `round_number`) determines the order of the rows. Raises Interrupted soon after
         `stop` is set, Diverged if the result is not finite; the node's own tensors then keep their previous
@@ -259,11 +264,11 @@ class Trainer:
         """
         with self._busy:
             self._load_features()
-            begun, before = time.perf_counter(), self._local.snapshot()
+            begun, before = self._clock.monotonic(), self._local.snapshot()
             write_vector(self._model, working, self._section.parameters)
             try:
                 with self._within_memory():
-                    loss = self._run_epochs(round_number, round_number if own is None else own, stop)
+                    loss = self._run_round(round_number, round_number if own is None else own, stop)
             except NotFinite:
                 loss = math.nan
             except BaseException:
@@ -278,7 +283,7 @@ class Trainer:
                 f"training diverged in round {round_number}, the loss is {loss:g}; lower "
                 f"train.learning_rate = {self._section.learning_rate:g} or set train.grad_clip"
             )
-        return Trained(vector, loss, time.perf_counter() - begun, self._steps.pop_not_finite())
+        return Trained(vector, loss, self._clock.monotonic() - begun, self._steps.pop_not_finite())
 
     def evaluate(self, vector: Vector) -> Evaluation:
         """Evaluates `vector` (d,) on the dataset's test rows."""
@@ -360,8 +365,8 @@ class Trainer:
         write_vector(self._model, vector, self._section.parameters)
         self._norms.estimate(self._dataset.train_x)
 
-    def _run_epochs(self, round_number: int, own: int, stop: threading.Event) -> float:
-        """Trains the model in place; returns the mean loss of the last epoch."""
+    def _run_round(self, round_number: int, own: int, stop: threading.Event) -> float:
+        """Trains the model in place; returns the mean loss of the last epoch, or of what there was of one."""
         rng = np.random.default_rng([*self._seed, own])
         self._norms.begin_training()
         self._model.zero_grad()
@@ -370,9 +375,14 @@ class Trainer:
         optimizer = make_optimizer(parameters, self._section, rate)
         shared = [value for _, value in matching(self._model, self._section.parameters)]
         held = None if self._proximal is None else Held(self._proximal, shared)
+        seconds = self._section.seconds
+        ends_at = math.inf if seconds is None else self._clock.monotonic() + seconds
         loss = 0.0
-        for _ in range(self._section.epochs):
-            loss = self._run_epoch(optimizer, parameters, held, rng, stop)
+        for epoch in range(self._section.epochs) if seconds is None else itertools.count():
+            mean, is_whole = self._run_epoch(optimizer, parameters, held, rng, stop, ends_at)
+            loss = mean if is_whole or epoch == 0 else loss
+            if self._clock.monotonic() >= ends_at:
+                break
         return loss
 
     def _run_epoch(
@@ -382,12 +392,18 @@ class Trainer:
         held: Held | None,
         rng: np.random.Generator,
         stop: threading.Event,
-    ) -> float:
-        """Makes one pass over the rows; returns their mean loss."""
+        ends_at: float,
+    ) -> tuple[float, bool]:
+        """Makes one pass over the rows, which ends after a batch at `ends_at`.
+
+        Returns the mean loss of the rows that it came to, and whether these are all.
+        """
         total, seen = 0.0, 0
         for rows in self._steps.batches(rng):
             if stop.is_set():
                 raise Interrupted
+            if seen and self._clock.monotonic() >= ends_at:
+                return total / seen, False
             total += self._steps.backward(rows) * len(rows)
             seen += len(rows)
             if held is not None:
@@ -398,7 +414,7 @@ class Trainer:
             optimizer.zero_grad()
             if held is not None:
                 held.settle()
-        return total / max(1, seen)
+        return total / max(1, seen), True
 
     def _outputs(self, x: torch.Tensor, rows: int = _EVALUATED_ROWS) -> torch.Tensor:
         """Returns the model's outputs for x (n, ...), computed in batches of `rows`."""
@@ -413,17 +429,18 @@ def make_trainer(
     dataset: Dataset,
     seed: int,
     gradient: GradientRule | None,
-    entropy: Entropy = SYSTEM.entropy,
+    system: System = SYSTEM,
 ) -> Trainer:
-    """Returns the trainer of a task's model, with random words of the system; raises ConfigError."""
+    """Returns the trainer of a task's model, with random words and the clock of `system`; or ConfigError."""
     return Trainer(
         model=model,
         section=task.train,
         dataset=dataset,
         seed=seed,
         gradient=gradient,
-        words=SystemWords(entropy),
+        words=SystemWords(system.entropy),
         body=task.model.body,
+        clock=system.clock,
     )
 
 

@@ -22,6 +22,7 @@ from torch import nn
 
 from mechanisms.arguments import at_least_zero, count, positive
 from mechanisms.gradients.objective import Loss
+from node.errors import ConfigError
 from node.task.sections import TrainSection
 from scenarios.clients.gradients import Gradients, Part, Whole
 
@@ -70,7 +71,12 @@ class LocalTraining:
 
 
 def training_of(section: TrainSection) -> LocalTraining:
-    """The training that the section [train] describes. The caller checks its optimiser."""
+    """The training that the section [train] describes; its optimiser is the caller's matter. ConfigError."""
+    if section.seconds is not None:
+        raise ConfigError(
+            f"train.seconds = {section.seconds:g} is refused where one process stands for all clients: "
+            "they share its time; set train.epochs"
+        )
     return LocalTraining(
         epochs=section.epochs,
         batch_size=section.batch_size,

@@ -89,6 +89,7 @@ class SimulatedPeer(Host):
         self._offered: tuple[int, ...] = ()
         self._progress_at = 0.0
         self._follows_from = dict(network.plan.follows).get(index, math.inf)
+        self._train_s = dict(network.plan.own_train_s).get(index, network.plan.train_s)
         self._alone_after = 0
         """Its round in which it took its base, or the last one before this start."""
         self._ended_by: str | None = None
@@ -173,7 +174,7 @@ class SimulatedPeer(Host):
             return
         is_spent = self.node.round + 1 >= self._follows_from or self._state.following
         then = self._follow if is_spent else self._offer
-        self.network.after(self.network.random.uniform(*self.network.plan.train_s), self, then)
+        self.network.after(self.network.random.uniform(*self._train_s), self, then)
 
     def _is_over(self) -> bool:
         """Whether the run is over, or this peer gives up as a real node does (node.runtime.ending)."""

@@ -154,6 +154,8 @@ class Plan:
     run_steps: int = 1
     """The most steps of a run, if masked sums are all or none."""
     train_s: tuple[float, float] = (0.2, 0.6)
+    own_train_s: tuple[tuple[int, tuple[float, float]], ...] = ()
+    """(peer, its times): the peers whose training takes another time than that of all others."""
     step_budget: int = 400_000
     follows: tuple[tuple[int, int], ...] = ()
     """(peer, round): from this round on the peer's budget is spent, and it follows without offers."""

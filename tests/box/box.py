@@ -227,7 +227,7 @@ class BoxNode:
     def _system(self, life: Life) -> System:
         loop, rng = self.box.loop, random.Random(f"{self.box.seed} {self.number} {self.lives}")
         return System(
-            clock=Clock(loop.time, lambda: loop.time() + EPOCH_S + self.skew_s, loop.time),
+            clock=Clock(loop.clock, lambda: loop.clock() + EPOCH_S + self.skew_s, loop.clock),
             disk=self.disk,
             streams=MemoryStreams(self.box.network, self.number),
             entropy=rng.randbytes,

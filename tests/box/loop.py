@@ -122,7 +122,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.errors: list[tuple[Life | None, dict[str, Any]]] = []
         """What no task has caught, with the life in which it happened."""
         self.lasts_s: Callable[[str], float] = lambda _: 0.0
-        """How long a call of this name takes in a thread."""
+        """How long a call of this name takes in a thread, beside what it says itself (`work`)."""
+        self._worked_s: float | None = None
+        """How long the call in a thread has worked so far; None outside of one."""
         self.set_exception_handler(lambda _, what: self.errors.append((_life.get(), what)))
         self.set_task_factory(_in_life)
         self._names = 0
@@ -130,6 +132,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def time(self) -> float:
         return self.now
+
+    def clock(self) -> float:
+        """The time that whoever runs now reads: in a thread, time has passed by what it has worked."""
+        return self.now + (self._worked_s or 0.0)
+
+    def work(self, seconds: float) -> None:
+        """Says that the call in a thread has worked so long; outside of one nobody works."""
+        if self._worked_s is not None:
+            self._worked_s += seconds
 
     def next_name(self) -> str:
         """Returns a name for a task; names order tasks, which have no order of their own."""
@@ -141,13 +152,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._ready.extend(handle for handle in handles if not handle.cancelled())
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        """Runs the function at once, where a node uses a thread; its result comes after `lasts_s`."""
+        """Runs the function at once, where a node uses a thread; its result comes when it has worked."""
         future = self.create_future()
+        self._worked_s = self.lasts_s(_name_of(func))
         try:
             end = partial(_succeed, future, func(*args))
         except BaseException as error:  # noqa: BLE001 - whoever awaits it gets it
             end = partial(_fail, future, error)
-        self.call_later(self.lasts_s(_name_of(func)), end)
+        self.call_later(self._worked_s, end)
+        self._worked_s = None
         return future
 
     def run_until(self, over: Callable[[], bool]) -> None:

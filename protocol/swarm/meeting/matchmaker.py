@@ -3,8 +3,10 @@
 A room is one swarm: a task and its parameters. The coordinator closes a group when every announced, live peer
 of the room that offers is READY with the same base, or a linger time after the READYs suffice: their senders
 are a quorum of the base's electors, or all accept a weak base and they are more than half of the known
-members that offer (protocol.quorum.electorate). A READY with another base than the group's waits, and its
-sender learns which bases the others show. A follower is announced, but neither waited for nor counted.
+members that offer (protocol.quorum.electorate). All groups together wait for one peer no longer than a share
+of the time (`Room.charge`), so that nobody's pace becomes that of all. A READY with another base than the
+group's waits, and its sender learns which bases the others show. A follower is announced, but neither waited
+for nor counted.
 
 Of two READYs of which one's sender would leave the other's out (`LeftOut`), one waits, as long as the rest
 makes a group that is as good. The one waits that is at odds with most, so that nobody decides alone; it is
@@ -23,6 +25,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from protocol.actions import Action, Named, Send
 from protocol.adaptive_timeouts import Pace
@@ -40,6 +43,8 @@ LINGER_CAP_S = 5.0
 LINGER_FLOOR_S = 1.0
 WAITED_FOR = 5
 """How many groups may close without a peer before they no longer wait for it each time."""
+WAITING_SHARE = 0.1
+"""What part of a room's time its groups may wait for one peer, beside LINGER_CAP_S once."""
 APART_S = 20.0
 """A group with two members that would leave each other out waits this long for others in their place."""
 MAX_ROOMS = 256
@@ -67,6 +72,10 @@ class Room:
     """Whom each peer would leave out, and the nonce of the READY for which it says so."""
     missed: Counter[Key] = field(default_factory=Counter)
     """How many groups closed here before each peer was READY; half of them, each time that it was in one."""
+    credit: dict[Key, float] = field(default_factory=dict)
+    """How long groups may still wait for a peer (s); unless it stands here, LINGER_CAP_S."""
+    closed_at: float | None = None
+    """When the last group closed (s, this node's clock)."""
     attempt: int = 0
     electorates: OrderedDict[bytes, Electorate] = field(default_factory=OrderedDict)
     """The electorates that nodes sent last, by digest."""
@@ -89,6 +98,22 @@ class Room:
         late = self.offering - self.gone - set(fitting)
         counts = {key: self.missed[key] for key in late}
         return frozenset(key for key, n in counts.items() if n < WAITED_FOR or n.bit_count() == 1)
+
+    def patience_s(self, late: Collection[Key]) -> float:
+        """How long a group may wait for the last of these, once all others are READY."""
+        return max((self.credit.get(key, LINGER_CAP_S) for key in late), default=0.0)
+
+    def charge(self, waits: Mapping[Key, float], now: float) -> None:
+        """A group closes now that has waited so long for each of these: from their credit.
+
+        All have earned WAITING_SHARE of the time since the group before. So all groups together wait no
+        longer for a peer than LINGER_CAP_S and that share of the time, however its READYs come.
+        """
+        earned = 0.0 if self.closed_at is None else WAITING_SHARE * (now - self.closed_at)
+        self.closed_at = now
+        for key in self.credit.keys() | waits.keys():
+            left = self.credit.get(key, LINGER_CAP_S) + earned - waits.get(key, 0.0)
+            self.credit[key] = min(LINGER_CAP_S, max(0.0, left))
 
     def closed(self, chosen: Collection[Key]) -> None:
         """A group of these was closed: all others that are here and offer have missed it."""
@@ -203,6 +228,7 @@ class Matchmaker:
             raise RemoteProtocolError(f"more than {MAX_ANNOUNCED} peers in a swarm")
         if old is not None and old.instance != announce.instance:
             room.missed.pop(announce.key, None)
+            room.credit.pop(announce.key, None)
         room.announced[announce.key] = announce
         room.heard_at[announce.key] = now
         room.gone.discard(announce.key)
@@ -273,6 +299,7 @@ class Matchmaker:
         room.heard_at.pop(key, None)
         room.left_out.pop(key, None)
         room.missed.pop(key, None)
+        room.credit.pop(key, None)
         room.gone.discard(key)
 
     def announced(self, swarm: tuple[str, bytes], key: Key) -> Announce | None:
@@ -311,7 +338,7 @@ class Matchmaker:
         for room in self._rooms.values():
             at = self._closing_time(room, known)
             if at is not None and at <= now:
-                actions += self._close(room, known)
+                actions += self._close(room, known, now)
             elif at is not None:
                 due.append(at)
             due += [heard_at + ANNOUNCE_LIFETIME_S for heard_at in room.heard_at.values()]
@@ -327,16 +354,22 @@ class Matchmaker:
         enough = self._enough(room, ordered, known)
         if enough is None:
             return None
-        if not room.waits_for(fitting):
+        late = room.waits_for(fitting)
+        if not late:
             return max(room.readys[key][1] for key in fitting)
-        return arrivals[enough - 1] + (APART_S if self._at_odds(room, ordered) else room.pace.allowed_s)
+        if self._at_odds(room, ordered):
+            return arrivals[enough - 1] + APART_S
+        return min(arrivals[enough - 1] + room.pace.allowed_s, arrivals[-1] + room.patience_s(late))
 
-    def _close(self, room: Room, known: int | None) -> list[Action]:
+    def _close(self, room: Room, known: int | None, now: float) -> list[Action]:
+        known = len(room.offering) if known is None else known
         fitting = self._fitting(room)
-        ordered = self._apart(room, fitting, len(room.offering) if known is None else known)
+        ordered = self._apart(room, fitting, known)
         told = self._set_aside(room, fitting, ordered)
         arrivals = [room.readys[key][1] for key in ordered]
         room.pace.observe(arrivals[-1] - arrivals[0])
+        enough = self._enough(room, ordered, known) or len(ordered)
+        room.charge(self._waits(room, ordered, enough, now), now)
         chosen = self._electors_first(room, ordered)[:MAX_MEMBERS]
         room.closed(chosen)
         readys = tuple(room.readys.pop(key)[0] for key in sorted(chosen))
@@ -348,6 +381,13 @@ class Matchmaker:
         group = signing.sign(unsigned, self._key)
         room.attempt += 1
         return [*actions, *(Send(ready.key, (group,)) for ready in readys), *told]
+
+    def _waits(self, room: Room, ordered: Sequence[Key], enough: int, now: float) -> dict[Key, float]:
+        """How long a group of these, closed now, has waited for each peer alone, once there were `enough`."""
+        arrivals = [room.readys[key][1] for key in ordered]
+        gaps = zip(ordered[enough:], pairwise(arrivals[enough - 1 :]), strict=True)
+        late = room.waits_for(self._fitting(room))
+        return {key: at - before for key, (before, at) in gaps} | dict.fromkeys(late, now - arrivals[-1])
 
     def _set_aside(self, room: Room, fitting: Sequence[Key], ordered: Collection[Key]) -> list[Action]:
         """What the peers are told whose READYs others would leave out: who they are."""

@@ -10,8 +10,8 @@ waiting; it says so again with each announcement. A turn is over when more than 
 said that they waited too long in it. So all go to the same one next, a few liars end no turn, and who comes
 later goes where the others are.
 
-A node says so, too, of a coordinator in whose last MISSED groups one and the same candidate was missing that
-this node does not leave out itself. So nobody chooses for ever who takes part.
+A node says so, too, of a coordinator in whose last groups one and the same candidate was missing that this
+node does not leave out itself (`Turns.is_unfair`). So nobody chooses for ever who takes part.
 """
 
 from __future__ import annotations

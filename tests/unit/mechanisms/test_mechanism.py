@@ -23,6 +23,11 @@ def test_the_steps_of_a_round():
         assert setting(rows=rows, batch_size=16, epochs=epochs).steps == steps
 
 
+def test_the_steps_of_a_round_of_seconds_are_not_known():
+    with pytest.raises(ValueError, match=r"which train\.seconds leaves open; set train\.epochs"):
+        _ = setting(epochs=None).steps
+
+
 def test_a_setting_that_can_not_be():
     refused(
         setting, epsilon=0, delta=1.0, clipping_radius=-1, window=0, rounds=0, rows=0, batch_size=0, epochs=0

@@ -118,6 +118,7 @@ EVERYTHING = (
     events.RoundStarted(1),
     events.RoundEnded(replace(RECORD, loss=LOSS, train_loss=LOSS, rolled_back=(LOSS, LOSS)), 2),
     events.CaughtUp(Base(3, bytes(32), 3, bytes(32)), "proved by a certificate from abcd"),
+    events.Outpaced(22.0, 3, 14),
     *(events.Noticed(Notice(kind, HERE, "12345678"), f"{HERE} in words") for kind in Note),
     events.RolledBack(f"rolled back: loss on own rows {LOSS} -> {LOSS}"),
     events.Warned("2 of 3 coordinates were cut"),
@@ -166,6 +167,7 @@ FIELDS = {
         *("rolled_back", "without", "base_digest"),
     },
     "caught-up": {"generation", "base_digest", "how"},
+    "outpaced": {"train_s", "rounds", "round"},
     **{f"peer-{name}": {"peer", "key"} for name in ("joined", "left")},
     **{f"peer-{name}": {"peer", "why"} for name in WHY},
     **{name: {"text"} for name in ("waiting", "alone", "weak", "quorum", "warning")},
@@ -220,7 +222,7 @@ def test_each_observer_is_told_everything_in_the_same_order():
 
 
 def test_a_program_reads_every_event_by_its_name():
-    names = "started sums training round caught-up notice warning draining finished lingering"
+    names = "started sums training round caught-up outpaced notice warning draining finished lingering"
     assert list(dict.fromkeys(event_values(event)["event"] for event in EVERYTHING)) == names.split()
 
 

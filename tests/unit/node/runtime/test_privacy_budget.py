@@ -238,6 +238,20 @@ def test_what_can_not_be_is_one_line(arguments, words):
     assert "\n" not in str(caught.value)
 
 
+def test_a_mechanism_that_counts_steps_is_refused_where_nobody_knows_their_number():
+    line = "it needs the number of steps of a round, which train.seconds leaves open; set train.epochs"
+    with pytest.raises(ConfigError, match=line):
+        made(f"{OWN}:Stepping", "train.seconds=5")
+    assert made(f"{OWN}:Stepping").steps == made("dp-sgd").steps
+
+
+@pytest.mark.parametrize("arguments", EVERY[:-1])
+def test_an_update_that_is_clipped_as_a_whole_costs_the_same_however_long_it_was_trained(arguments):
+    epochs, seconds = made(*arguments), made(*arguments, "train.seconds=5")
+    assert seconds.guarantee == epochs.guarantee
+    assert (seconds.per_offer, seconds.per_training) == (epochs.per_offer, epochs.per_training)
+
+
 def test_a_mechanism_of_ones_own_is_named_by_its_import_path_and_stopped_at_its_budget():
     mechanism = made(f"{OWN}:Counting", "privacy.window=5", rounds=4)
     setting = mechanism.setting
@@ -248,6 +262,7 @@ def test_a_mechanism_of_ones_own_is_named_by_its_import_path_and_stopped_at_its_
     receipt = receipt_of(mechanism, EMPTY, (), ((1.0,),))
     assert receipt.events == (Gaussian(1.0),)
     assert facts(mechanism, EMPTY)["unit"] == "one ward"
+    assert made(f"{OWN}:Counting", "train.seconds=5").setting.epochs is None
     mechanism = made(f"{OWN}:Counting")
     one = spent(Ledger.of(mechanism.per_offer), 1e-5).epsilon
     mechanism.guarantee = replace(mechanism.guarantee, epsilon=one)

@@ -75,6 +75,12 @@ def test_a_key_that_is_set_beside_it_stays_and_privacy_that_stays_on_is_no_news(
     assert note("digits") == note("digits", OFF) == ""
 
 
+def test_seconds_that_are_set_beside_it_take_the_place_of_epochs(file):
+    path = file(**DP_SGD)
+    assert load_task(path, [OFF, "train.seconds=5"]).train.seconds == 5
+    assert note(path, OFF, "train.seconds=5").endswith("batch_size = 16")
+
+
 @pytest.mark.parametrize("changed", [{"schema": None}, {"body": "layers"}, {"cls": "somebody:Net"}])
 def test_rows_of_unknown_width_take_short_steps(file, changed):
     rate = load_task(file(**changed, **DP_SGD), [OFF]).train.learning_rate

@@ -4,10 +4,11 @@ from typing import get_type_hints
 
 import pytest
 
-from node.task.load import load_task
+from node.task.load import load_task, read_task
 from node.task.parameters import canonical_parameters, describe_difference
 from node.task.rules import key_name, rule_of
 from node.task.sections import Task
+from node.training.model_file import task_table
 from tests.own_data import told
 from tests.unit.node.cases import cases
 
@@ -194,6 +195,10 @@ WEIGHTED = ("aggregation.weighting=samples", "aggregation.sample_cap=100")
     data.target=y data.features=["x","y"] => data.target = 'y' stands in data.features too
     train.optimizer=a.b:C train.weight_decay=0.1 => train.weight_decay = 0.1 has no effect with
         train.optimizer = 'a.b:C'; set train.optimizer_args.weight_decay, or leave it out
+    train.seconds=5 train.epochs=3 => train.seconds = 5 is refused beside train.epochs = 3: a round has so
+        many seconds or so many epochs; set one of the two
+    train.seconds=5 privacy.mechanism=dp-sgd => train.seconds = 5 is refused with privacy.mechanism =
+        'dp-sgd', whose noise is made for a known number of steps; set train.epochs
     train.loss=cross-entropy train.loss_args={weight=[1.0,2.0]} privacy.mechanism=dp-sgd =>
         train.loss_args.weight is refused with privacy.mechanism = 'dp-sgd': the mean over one row divides its
         weight out again; leave it out, or name a train.loss of your own
@@ -213,6 +218,9 @@ def test_what_can_not_be_together(overrides, line):
         (*WEIGHTED, "aggregation.public_weights=true"),
         (*WEIGHTED, "aggregation.public_weights=true", "privacy.mechanism=ldp"),
         ("train.optimizer=a.b:C",),
+        ("train.seconds=0.5",),
+        ("train.seconds=5", "privacy.mechanism=ldp"),
+        ("train.seconds=5", "privacy.mechanism=aldp"),
         ("train.loss=cross-entropy", "train.loss_args={weight=[1.0, 2.0]}", "privacy.mechanism=ldp"),
     ],
 )
@@ -276,6 +284,7 @@ def test_a_nodes_own_matters_are_not_in_the_parameters(override):
     => data.test_fraction=0.3
     => train.rounds=5
     => train.grad_clip=1
+    train.seconds=4 => train.seconds=5
     => aggregation.clip=2
     => aggregation.min_participants=4
     => privacy.mechanism=ldp
@@ -292,6 +301,31 @@ def test_what_a_swarm_must_agree_on_is_in_the_parameters(common, override):
     )
     assert theirs != mine
     assert describe_difference(mine, theirs).startswith(override.partition("=")[0])
+
+
+def test_a_task_has_so_many_seconds_or_so_many_epochs(task_file):
+    both = task_file(MINIMAL + "[train]\nepochs = 3\nseconds = 5\n")
+    assert refused(both).startswith("train.seconds = 5 is refused beside train.epochs = 3")
+    epochs, seconds = (task_file(f"{MINIMAL}[train]\n{one}\n") for one in ("epochs = 3", "seconds = 5"))
+    assert load_task(epochs, ["train.seconds=9"]).train.seconds == 9, "an override replaces the other length"
+    replaced = load_task(seconds, ["train.epochs=4"]).train
+    assert (replaced.epochs, replaced.seconds) == (4, None)
+    assert load_task(task_file(MINIMAL), []).train.epochs == 2
+
+
+def test_only_the_length_that_counts_is_in_the_parameters():
+    epochs, seconds = (
+        json.loads(canonical_parameters(load_task("digits", [one]), SHAPES, 4.0))["train"]
+        for one in ("train.epochs=2", "train.seconds=5")
+    )
+    assert (epochs["epochs"], "seconds" in epochs) == (2, False)
+    assert (seconds["seconds"], "epochs" in seconds) == (5.0, False)
+
+
+@pytest.mark.parametrize("length", ["train.seconds=5", "train.epochs=3"])
+def test_the_task_of_a_model_file_can_be_read_again(length):
+    task = load_task("digits", [length])
+    assert read_task(task_table(task)).train == task.train
 
 
 def test_a_difference_names_keys_and_both_values():

@@ -74,6 +74,8 @@ def test_half_of_the_others_are_taken_to_be_honest(least, honest):
 @cases("""
     sets => line
     train.epochs=2 => train.epochs = 2 is refused with privacy.mechanism = 'distributed-dp-sgd'
+    train.seconds=9 => train.seconds = 9.0 is refused with privacy.mechanism = 'distributed-dp-sgd': a step
+        has the rows that are sampled, however long it takes; set train.steps
     train.batch_size=16 => set train.expected_batch
     train.rounds=5 => a round is train.report_every steps; set train.steps
     train.grad_clip=1.0 => set privacy.clipping_radius

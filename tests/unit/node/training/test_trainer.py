@@ -1,3 +1,4 @@
+import math
 import threading
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from torch.nn import functional
 from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import Dataset, load_dataset
 from node.models import MLP, Linear
+from node.system.clock import CLOCK, Clock
 from node.task.load import load_task
 from node.training.build import build_model
 from node.training.optimizers import make_optimizer
@@ -33,11 +35,11 @@ def dataset():
     return load_dataset(load_task("digits", []), None, (0, 20))
 
 
-def trainer(dataset, *overrides, seed=0):
+def trainer(dataset, *overrides, seed=0, clock=CLOCK):
     task = load_task("digits", overrides)
     model = build_model(task, dataset)
     start = read_vector(model, task.train.parameters)
-    return Trainer(model, task.train, dataset, seed, None, SystemWords()), start
+    return Trainer(model, task.train, dataset, seed, None, SystemWords(), clock=clock), start
 
 
 def test_a_vector_is_all_parameters_in_order_and_a_copy_that_comes_back():
@@ -183,6 +185,76 @@ def test_training_that_was_stopped_leaves_nothing_to_the_next(dataset):
     with pytest.raises(Interrupted):
         subject.train(start, 1, StopAtThird())
     assert np.array_equal(subject.train(start, 1, NEVER).vector, wanted)
+
+
+def paced(dataset, monkeypatch, batch_s, *overrides, stop=NEVER, stops_in=0):
+    """Returns a trainer whose batches take `batch_s` each, the list of those it began, and its start.
+
+    `stop` is set in batch number `stops_in`.
+    """
+    now, begun = [0.0], []
+    subject, start = trainer(dataset, *overrides, clock=Clock(monotonic=lambda: now[0]))
+    backward = subject._steps.backward
+
+    def timed(rows):
+        begun.append(rows)
+        now[0] += batch_s
+        if len(begun) == stops_in:
+            stop.set()
+        return backward(rows)
+
+    monkeypatch.setattr(subject._steps, "backward", timed)
+    return subject, begun, start
+
+
+@cases("""
+    seconds => batch_s => batches
+    1 => 0.25 => 4
+    1 => 0.375 => 3
+    1 => 9 => 1
+    0.001 => 0.25 => 1
+    2.5 => 0.25 => 10
+""")
+def test_a_round_of_seconds_ends_after_the_batch_in_which_they_are_over(
+    dataset, monkeypatch, seconds, batch_s, batches
+):
+    sets = (f"train.seconds={seconds}", "train.batch_size=20")
+    subject, begun, start = paced(dataset, monkeypatch, float(batch_s), *sets)
+    rows = len(dataset.train_y)
+    assert math.ceil(rows / 20) == 3, "so a pass takes three batches"
+    for number in (1, 2):
+        trained = subject.train(start, number, NEVER)
+        assert len(begun) == number * int(batches), "its time begins anew in each round"
+        assert trained.seconds == int(batches) * float(batch_s)
+        assert not np.array_equal(trained.vector, start)
+
+
+def test_seconds_for_so_many_passes_train_as_epochs_do_and_the_loss_is_of_the_last_whole_one(
+    dataset, monkeypatch
+):
+    sets = ("train.batch_size=20",)
+    epochs, start = trainer(dataset, *sets, "train.epochs=2")
+    wanted = epochs.train(start, 1, NEVER)
+    whole, _, _ = paced(dataset, monkeypatch, 0.25, *sets, "train.seconds=1.5")
+    found = whole.train(start, 1, NEVER)
+    assert np.array_equal(found.vector, wanted.vector)
+    assert found.loss == wanted.loss
+    longer, _, _ = paced(dataset, monkeypatch, 0.25, *sets, "train.seconds=1.75")
+    found = longer.train(start, 1, NEVER)
+    assert not np.array_equal(found.vector, wanted.vector)
+    assert found.loss == wanted.loss
+    part, begun, _ = paced(dataset, monkeypatch, 0.25, *sets, "train.seconds=0.5")
+    assert part.train(start, 1, NEVER).loss > wanted.loss, "of the two batches that there were"
+    assert len(begun) == 2
+
+
+def test_a_round_of_seconds_that_is_stopped_has_no_result(dataset, monkeypatch):
+    stop = threading.Event()
+    sets = ("train.seconds=5", "train.batch_size=20")
+    subject, begun, start = paced(dataset, monkeypatch, 0.25, *sets, stop=stop, stops_in=4)
+    with pytest.raises(Interrupted):
+        subject.train(start, 1, stop)
+    assert len(begun) == 4
 
 
 def test_training_that_diverges_says_what_to_do(dataset):

@@ -16,6 +16,7 @@ from torch.nn import functional
 from benchmarks.clients.sequential import train_one_by_one
 from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import Dataset
+from node.errors import ConfigError
 from node.models import MLP
 from node.task.sections import TrainSection
 from node.training.trainer import Trainer, read_vector
@@ -360,3 +361,8 @@ def test_blocks_are_even_and_enough_for_two_threads(members: int, most: int, cou
     assert max(sizes) <= most
     assert max(sizes) - min(sizes) <= 1
     np.testing.assert_array_equal(np.concatenate(blocks), np.arange(members))
+
+
+def test_clients_that_share_a_process_have_no_time_of_their_own():
+    with pytest.raises(ConfigError, match=r"train\.seconds = 5 is refused .*; set train\.epochs"):
+        training_of(TrainSection(seconds=5.0))

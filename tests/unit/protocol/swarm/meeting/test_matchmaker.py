@@ -1,5 +1,6 @@
 """When a GROUP is sent, to whom, and which READYs never enter one."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from protocol.swarm.meeting.matchmaker import (
     MAX_ANNOUNCED,
     MAX_ELECTORATES,
     MAX_ROOMS,
+    WAITING_SHARE,
     Matchmaker,
 )
 from protocol.wire import signing
@@ -114,6 +116,75 @@ def test_who_misses_one_group_after_the_other_is_waited_for_less_and_less():
     held.unreachable(late)
     room.closed(public(0, 1, 2))
     assert room.missed[late] == 0, "who is gone misses nothing"
+
+
+def with_a_slow_one(held: Matchmaker, lasts_s: float, usual_s: float, slow_s: float) -> tuple[int, int]:
+    """Returns how many groups three members and a slow fourth make, and in how many the fourth is.
+
+    Everybody is READY so long after the group that it was in; the fourth, if it was not, stays READY.
+    """
+    now, counter, sizes = NOW, COUNTER, list[int]()
+    due = dict.fromkeys(KEYS[:3], NOW + usual_s) | {KEYS[3]: NOW + slow_s}
+    while now < NOW + lasts_s:
+        closes = math.inf if held.deadline is None else held.deadline
+        now = min(closes, *due.values())
+        for key in [key for key, at in due.items() if at <= now]:
+            counter += 1
+            held.ready(ready(key, COORDINATOR, counter=counter), now)
+            due[key] = math.inf
+        for group in grouped(held, now):
+            sizes.append(len(group))
+            inside = [key for key in KEYS[:4] if key.public in group]
+            due |= {key: now + (slow_s if key == KEYS[3] else usual_s) for key in inside}
+    return len(sizes), sizes.count(4)
+
+
+@pytest.mark.parametrize("usual_s", [0.25, 1.0, 4.0])
+@pytest.mark.parametrize("times", [3, 5, 20, 100])
+def test_nobodys_pace_becomes_that_of_all(usual_s, times):
+    lasts_s, slow_s = 400.0, times * usual_s
+    groups, with_it = with_a_slow_one(holding(0, announced=4), lasts_s, usual_s, slow_s)
+    waited_s = lasts_s - groups * usual_s
+    assert waited_s <= LINGER_CAP_S + WAITING_SHARE * lasts_s + slow_s + 1
+    assert groups >= 0.8 * lasts_s / usual_s - LINGER_CAP_S / usual_s
+    assert with_it >= lasts_s // (slow_s + 1.2 * usual_s + 1) - 1, "all that it makes is in a group"
+
+
+def test_who_comes_a_little_later_each_time_is_waited_for_each_time():
+    groups, with_it = with_a_slow_one(holding(0, announced=4), 400.0, 4.0, 4.3)
+    assert with_it == groups
+
+
+def test_one_wait_takes_as_much_credit_as_it_lasts_and_time_gives_some_back():
+    room, late = holding(3, announced=4).room(SWARM), KEYS[3].public
+    assert room.patience_s({late}) == LINGER_CAP_S
+    room.charge({late: 2.0}, NOW)
+    assert room.patience_s({late}) == LINGER_CAP_S - 2
+    room.charge({late: 2.0}, NOW + 10)
+    assert room.patience_s({late}) == LINGER_CAP_S - 4 + 10 * WAITING_SHARE
+    room.charge({late: 9.0}, NOW + 20)
+    assert room.patience_s({late}) == 0, "a wait for another is no debt of its own"
+    room.charge({}, NOW + 1000)
+    assert room.patience_s({late}) == LINGER_CAP_S, "and nobody saves up more than at the start"
+    assert room.patience_s(()) == 0
+
+
+def test_who_starts_anew_has_the_credit_of_a_start():
+    held, late = holding(3, announced=4), KEYS[3].public
+    held.room(SWARM).charge({late: LINGER_CAP_S}, NOW)
+    held.announce(announce(KEYS[3], counter=COUNTER + 1, instance=b"2" * 16), NOW)
+    assert held.room(SWARM).patience_s({late}) == LINGER_CAP_S
+
+
+def test_a_wait_is_charged_to_who_came_last_and_who_did_not_come():
+    held = holding(5, announced=6)
+    for number in range(3):
+        held.ready(ready(KEYS[number], COORDINATOR, counter=COUNTER + 1), NOW + number)
+    for number, at in ((3, 2.5), (4, 3.0)):
+        held.ready(ready(KEYS[number], COORDINATOR, counter=COUNTER + 1), NOW + at)
+    assert grouped(held, NOW + 7, known=5) == [public(0, 1, 2, 3, 4)]
+    left = {place: held.room(SWARM).patience_s({KEYS[place].public}) for place in range(6)}
+    assert left == {0: 5.0, 1: 5.0, 2: 5.0, 3: 4.5, 4: 4.5, 5: 1.0}
 
 
 def test_linger_adapts_to_how_far_apart_readys_come():

@@ -1,0 +1,49 @@
+"""One member that trains many times longer than the others, under virtual time: what it costs them.
+
+The others keep at least LEAST of the sums that they make without it, and all that it learns enters a sum.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from protocol.aggregation.masked.thresholds import MaskedSettings
+from scenarios.simulator.network import Network
+from scenarios.simulator.plans import Plan
+
+LEAST = 0.8
+LASTS_S = 90.0
+SEED = 5
+USUAL_S = (0.2, 0.6)
+MASKED = MaskedSettings(4.0, None, 0)
+
+
+def network_of(peers: int, masked: MaskedSettings | None, slow: dict[int, tuple[float, float]]) -> Network:
+    plan = Plan(peers, 10_000, masked=masked, train_s=USUAL_S, own_train_s=tuple(slow.items()), leave_out=4)
+    return Network(plan, SEED).run_for(LASTS_S)
+
+
+def sums(network: Network, peer: int) -> int:
+    """Returns how many sums a peer was in to their end."""
+    return sum(one.reason is None for one in network.rules.outcomes if one.peer == peer)
+
+
+@cache
+def usual(peers: int, masked: MaskedSettings | None) -> int:
+    """Returns how many sums so many peers make, all at the same pace."""
+    return sums(network_of(peers, masked, {}), 0)
+
+
+@pytest.mark.parametrize("slow_s", [(4.0, 12.0), (20.0, 25.0)], ids=["20 times", "as T_group"])
+@pytest.mark.parametrize(("peers", "masked", "place"), [(5, MASKED, 0), (8, None, 5)], ids=["5", "8"])
+def test_one_that_is_far_slower_costs_the_others_little(peers, masked, place, slow_s):
+    network = network_of(peers, masked, {place: slow_s})
+    others = [index for index in range(peers) if index != place]
+    assert min(sums(network, index) for index in others) >= LEAST * usual(peers - 1, masked)
+    assert all(one.reason is None for one in network.rules.outcomes), "and nobody goes on alone"
+    slow = network.peers[place]
+    assert slow.disk.learned >= 3
+    assert sums(network, place) >= slow.disk.learned - 1, "all that it learns enters, but for the last of it"
+    assert len(slow.disk.fresh) + len(slow.disk.spent) <= 1
