@@ -312,8 +312,8 @@ class Coordination:
         return True
 
     def adopted(self) -> None:
-        """This node has another base."""
-        self._turns.adopted(self._suspicion.left_out)
+        """This node has another base; its READY for the one before is not void yet."""
+        self._turns.adopted(self.seeker.is_accepted, self._suspicion.left_out)
 
     def expired(self, now: float) -> bool:
         """Whether T_group is over; if so, drop the offer and its READY."""

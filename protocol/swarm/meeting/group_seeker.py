@@ -179,6 +179,12 @@ class GroupSeeker:
         current = self.offer.current if self.offer else None
         return current.ready.coordinator if current else None
 
+    @property
+    def is_accepted(self) -> bool:
+        """Whether a coordinator holds the current READY, as far as this node knows."""
+        current = self.offer.current if self.offer else None
+        return current is not None and current.accepted_at is not None
+
     def accepted(self, nonce: bytes, now: float) -> None:
         """The coordinator holds the READY. Raises RemoteProtocolError if it names another READY."""
         current = self._current_offer().current

@@ -10,8 +10,8 @@ waiting; it says so again with each announcement. A turn is over when more than 
 said that they waited too long in it. So all go to the same one next, a few liars end no turn, and who comes
 later goes where the others are.
 
-A node says so, too, of a coordinator in whose last groups one and the same candidate was missing that this
-node does not leave out itself (`Turns.is_unfair`). So nobody chooses for ever who takes part.
+A node says so, too, once a coordinator has made several groups in a row without it though it held its READY;
+and so does who has heard it say that as often (`Turns.is_unfair`). So nobody chooses for ever who takes part.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from protocol.swarm.node_state import NodeState, Settings
 from protocol.wire.messages import Key, Stalled
 
 _NONE = Stalled(b"", 0)
-MISSED = 8
-"""A coordinator may leave a candidate out of less than so many of its groups in a row."""
+MISSED = 4
+"""After so many groups of one coordinator in a row without one that was READY, it has had its turn."""
 
 
 class Turns:
@@ -40,7 +40,7 @@ class Turns:
         self._made_by: Key | None = None
         """Who coordinated the last group that made a base."""
         self._missed: Counter[Key] = Counter()
-        """Of how many of its groups in a row each candidate was left out."""
+        """Of how many of its groups in a row each candidate was left out though it waited."""
 
     @property
     def _candidates(self) -> list[Key]:
@@ -72,8 +72,11 @@ class Turns:
         """Whether this node has said that it waited too long in this turn."""
         return self._over(self._me) > self.number
 
-    def adopted(self, left_out: Collection[Key]) -> None:
-        """This node has another base. `left_out`: those that it leaves out itself."""
+    def adopted(self, waited: bool, left_out: Collection[Key]) -> None:
+        """This node has another base than the one before.
+
+        `waited`: whether that one's coordinator held its READY. `left_out`: those that it leaves out itself.
+        """
         made = self._state.line.whole[-1:]
         if not made or made[0].group.step > 0:
             return
@@ -81,12 +84,15 @@ class Turns:
         if group.coordinator != self._made_by:
             self._missed.clear()
         self._made_by = group.coordinator
-        absent = set(self._candidates).difference(left_out, (ready.key for ready in group.readys))
+        before = None if self._state.previous is None else self._state.previous.digest
+        waiting = {key for key, said in self._said.items() if said.base == before and key != self._me}
+        waiting |= {self._me} if waited else set()
+        absent = waiting.difference(left_out, (ready.key for ready in group.readys))
         self._missed = Counter({key: self._missed[key] + 1 for key in absent})
 
     @property
     def is_unfair(self) -> bool:
-        """Whether the coordinator of the first turn on this base has left out somebody for too long."""
+        """Whether the coordinator of the first turn on this base has left somebody out for too long."""
         is_its_turn = self.number == 0 and self.coordinator == self._made_by
         return is_its_turn and max(self._missed.values(), default=0) >= MISSED
 

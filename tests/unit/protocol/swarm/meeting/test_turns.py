@@ -7,7 +7,7 @@ import pytest
 from protocol.quorum.lineage import Line
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.turns import MISSED, Turns
-from protocol.wire.messages import Link, Stalled
+from protocol.wire.messages import Group, Link, Stalled
 from tests.parts import NOW, announce, base, group, members, settings, state
 
 KEYS = members(5)
@@ -100,43 +100,66 @@ def test_only_candidates_are_heard_and_others_are_forgotten():
     assert set(mine._said) == set()
 
 
-def after_groups(mine: Turns, *groups, left_out=()) -> bool:
-    """Whether the coordinator of these groups, one after the other, has left out somebody for too long."""
-    for each in groups:
+def after_groups(mine: Turns, *groups: Group, waited=False, says: int | None = None, left_out=()) -> bool:
+    """Whether the coordinator of these groups, one after the other, has had its turn.
+
+    `waited`: this node did, at that coordinator. `says`: the node that says of each base that it waited.
+    """
+    for number, each in enumerate(groups):
+        held = base(3, 50 + number)
+        if says is not None:
+            hear(mine, says, 1, mine._state.base)
+        mine._state.previous, mine._state.base = mine._state.base, held
         mine._state.line = Line(3, None, (Link(each, (), ()),))
-        mine.adopted(left_out)
+        mine.adopted(waited, left_out)
     return mine.is_unfair
 
 
-FOUR = group(KEYS[:4])
-"""The fifth candidate is not in it."""
+FOUR = group((KEYS[0], *KEYS[2:5]))
+"""This node is not in it."""
+OTHERS = group(KEYS[:4])
+"""The fifth is not in it."""
 
 
-def test_who_leaves_out_the_same_candidate_group_after_group_is_unfair():
-    assert not after_groups(turns(), *[FOUR] * (MISSED - 1))
-    assert after_groups(turns(), *[FOUR] * MISSED)
-    assert not after_groups(turns(), *[FOUR] * MISSED, left_out=(KEYS[4].public,)), (
-        "this node leaves it out, too"
+def test_who_makes_groups_without_this_node_that_waits_has_had_its_turn():
+    assert not after_groups(turns(), *[FOUR] * (MISSED - 1), waited=True)
+    assert after_groups(turns(), *[FOUR] * MISSED, waited=True)
+    assert not after_groups(turns(), *[FOUR] * MISSED), "it was not READY"
+    assert not after_groups(turns(), *[FOUR] * (MISSED - 1), OTHERS, FOUR, waited=True), "now it was in one"
+
+
+def test_so_it_has_if_another_one_says_so_each_time():
+    assert not after_groups(turns(), *[OTHERS] * (MISSED - 1), says=4)
+    assert after_groups(turns(), *[OTHERS] * MISSED, says=4)
+    assert not after_groups(turns(), *[OTHERS] * MISSED), "it does not say so"
+    assert not after_groups(turns(), *[OTHERS] * MISSED, says=3), "it was in them"
+    assert not after_groups(turns(), *[OTHERS] * MISSED, says=4, left_out=(KEYS[4].public,)), (
+        "by this one, too"
     )
-    assert not after_groups(turns(others=(0, 1, 2, 3)), *[FOUR] * MISSED), "it is not here"
-    assert not after_groups(turns(), *[FOUR, group((*KEYS[:3], KEYS[4]))] * MISSED), "now one, now another"
 
 
 def test_only_groups_of_one_coordinator_in_its_turn_count():
-    others = group([KEYS[1], *KEYS[2:4], KEYS[0]])
-    assert not after_groups(turns(), *[FOUR] * MISSED, others)
-    assert not after_groups(turns(), *[FOUR] * (MISSED - 1), others, FOUR)
+    others = group((KEYS[2], *KEYS[3:5], KEYS[0]))
+    assert not after_groups(turns(), *[FOUR] * MISSED, others, waited=True)
+    assert not after_groups(turns(), *[FOUR] * (MISSED - 1), others, FOUR, waited=True)
     steps = [FOUR.later(base(3 + step, 1)) for step in range(1, MISSED)]
-    assert not after_groups(turns(), FOUR, *steps), "it was one group"
+    assert not after_groups(turns(), FOUR, *steps, waited=True), "it was one group"
     mine = turns()
-    assert after_groups(mine, *[FOUR] * MISSED)
-    for number in range(3):
-        hear(mine, number, 1)
-        mine._said[KEYS[number].public] = Stalled(BASE.digest, 1)
+    assert after_groups(mine, *[FOUR] * MISSED, waited=True)
+    for number in (0, 2, 3):
+        hear(mine, number, 1, mine._state.base)
     assert not mine.is_unfair, "another one's turn"
 
 
 def test_a_base_without_a_line_says_nothing_of_groups():
     mine = turns()
-    mine.adopted(())
+    mine.adopted(True, ())
+    assert not mine.is_unfair
+
+
+def test_on_a_first_base_nobody_has_said_anything():
+    mine = turns()
+    mine._state.line = Line(3, None, (Link(OTHERS, (), ()),))
+    for _ in range(MISSED):
+        mine.adopted(False, ())
     assert not mine.is_unfair
