@@ -352,6 +352,7 @@ def _settings(
         sums_timeout_s=section.sums_timeout_s,
         instance=prepared.system.entropy(16),
         sums=plan.sums,
+        least_rate=section.least_rate,
         by_steps=plan.report_every is not None,
         run_steps=plan.report_every or 1,
         offered=prepared.offered,

@@ -87,6 +87,8 @@ KEYS = {
     "aggregation.shares_timeout_s": "How long the first half of a session may take.",
     "aggregation.sums_timeout_s": "How long the second half may take.",
     "aggregation.loss_gate": "How much the loss on one's own rows may rise before a common model is refused.",
+    "aggregation.least_rate": "The bytes per second that every peer's line has at least: it says how long "
+    "members wait for a part of a sum that has begun to come.",
     "aggregation.liars": "How many of those who made the last model may vote twice, or deny a vote, without "
     "splitting the swarm; by default 0 of up to six, 1 of seven or more, a third of 16 or more.",
     "aggregation.quorum": "How many peers make the first model; by default, those in `--peers`.",

@@ -173,6 +173,7 @@ class Member:
             key=settings.key,
             warn=_warned,
             is_member=lambda _: True,
+            is_wanted=self._node.runs,
         )
 
     async def meet(self) -> None:

@@ -41,13 +41,15 @@ def main(argv: Sequence[str]) -> int:
 def _main(argv: Sequence[str]) -> int:
     given = command_line().parse_args(argv)
     peers, option = _named(given)
+    if given.parameters < 1:
+        raise ConfigError(f"--parameters {given.parameters}: allowed are 1 and more; node.check prints them")
     if not given.json:
         print(f"starting: an examination of the way to {counted(len(peers), 'peer')}", flush=True)
     from node.doctor.examine import examine_all  # noqa: PLC0415 - loads aiohttp: only once the arguments are checked
     from node.doctor.table import advice, as_json, table  # noqa: PLC0415
 
     begun()
-    found = asyncio.run(examine_all(peers, given.tls, option))
+    found = asyncio.run(examine_all(peers, given.tls, option, given.parameters))
     print("\n".join(as_json(found) if given.json else [*table(found), "", *map(str, advice(found))]))
     return 1 if any(each.level == "problem" for each in found) else 0
 
@@ -70,6 +72,13 @@ def command_line() -> NodeParser:
         "--tracker",
         metavar="KEY@URL",
         help="a tracker, as it prints itself: KEY@https://10.0.0.5:9000; KEY@ may be left out",
+    )
+    parser.add_argument(
+        "--parameters",
+        type=int,
+        default=1_000_000,
+        metavar="N",
+        help="the parameters of the model, to tell whether a part of a sum comes in time. Default: 1000000",
     )
     add_tls(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per peer. Default: no")

@@ -27,22 +27,28 @@ from node.errors import one_line, reason
 from node.net.dialling import CONNECT_CAP_S, connect, meet, new_client
 from node.net.tls import Dialling, WrongPeer, make_dialling, url, vouched_for
 from node.net.versions import OtherVersion
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.wire.handshake import NONCE_BYTES
 from protocol.wire.ids import Key
 
 _NETWORK = (ClientError, OSError, TimeoutError)
+PARAMETERS = 1_000_000
 _UNCHANGED = "let the proxy pass TCP through unchanged"
 
 
-async def examine_all(peers: Sequence[PeerAddress], choice: str, option: str) -> list[Examined]:
+async def examine_all(
+    peers: Sequence[PeerAddress], choice: str, option: str, parameters: int = PARAMETERS
+) -> list[Examined]:
     """Examines all peers; returns what was found, in their order.
 
-    `choice` is the value of --tls; `option` names where the peers' keys stand, for advice.
+    `choice` is the value of --tls; `option` names where the peers' keys stand, for advice. `parameters`:
+    those of the model that the peers will sum.
     """
     turn = asyncio.Lock()
     client = new_client()
     try:
-        trips = [_Trip(peer, choice, option, client, turn) for peer in peers]
+        size = parameters, max(LEAST_MEMBERS, 1 + len(peers))
+        trips = [_Trip(peer, choice, option, client, turn, size) for peer in peers]
         return await asyncio.gather(*(trip.examined() for trip in trips))
     finally:
         await client.close()
@@ -52,8 +58,15 @@ class _Trip:
     """The way to one peer. The holder of `turn` is the only one that measures a throughput."""
 
     def __init__(
-        self, peer: PeerAddress, choice: str, option: str, client: ClientSession, turn: asyncio.Lock
+        self,
+        peer: PeerAddress,
+        choice: str,
+        option: str,
+        client: ClientSession,
+        turn: asyncio.Lock,
+        size: tuple[int, int],
     ) -> None:
+        self._size = size
         self._endpoint, self._pin = peer.endpoint, peer.key
         self._option = option
         self._client = client
@@ -208,7 +221,7 @@ class _Trip:
             found.insert(0, state(health, await way.get(READY)))
             async with self._turn:
                 found.append(round_trip(await way.round_trip_s()))
-                found.append(throughput(await way.bytes_per_s()))
+                found.append(throughput(await way.bytes_per_s(), *self._size))
         except* _NETWORK as broken:
             text = f"the connection broke or stood still ({_first(broken)}): look at the network in between"
             found.append(_problem("throughput", "broken", text))

@@ -9,11 +9,14 @@ from node.doctor.reach import milliseconds
 from node.doctor.requests import Answer
 from node.errors import one_line, shown
 from node.net.doors import BODY_LEAST_BYTES_PER_S
+from node.runtime.slow_upload import sent_bytes, slow_upload_text
+from node.task.sections import AggregationSection
 from protocol.swarm.meeting.clock_skew import TOLERANCE_S
 
 SLOW_BYTES_PER_S = 8 * BODY_LEAST_BYTES_PER_S
 """Below this rounds take long; a node gives up bodies that are slower than an eighth of it."""
 SLOW_ROUND_TRIP_S = 1.0
+_USUAL = AggregationSection()
 _WORDS = 60
 _SERVER = "aiohttp"
 """What the Server header of every node contains."""
@@ -60,17 +63,20 @@ def round_trip(seconds: float) -> Finding:
     return Finding("round trip", milliseconds(seconds), "warning", advice)
 
 
-def throughput(bytes_per_s: float | None) -> Finding:
-    """Shows a throughput, and warns of one that a model takes long to pass."""
+def throughput(bytes_per_s: float | None, parameters: int, members: int) -> Finding:
+    """Shows the throughput of a peer's upload, and warns if its part of a sum takes long, or too long.
+
+    `parameters`: those of the model. `members`: how many peers sum, with this machine's.
+    """
     if bytes_per_s is None:
         return Finding("throughput", "not measured")
     cell = f">= {_rate(bytes_per_s)}"
     if bytes_per_s >= SLOW_BYTES_PER_S:
         return Finding("throughput", cell)
-    advice = (
-        f"a million parameters take {4_000_000 / bytes_per_s:.0f} s on this way: take a smaller model, or "
-        "raise aggregation.sums_timeout_s"
-    )
+    size = sent_bytes(_USUAL, parameters, members)
+    takes_s = size / bytes_per_s
+    takes = f"its part of a sum of {parameters:,} parameters takes {takes_s:.0f} s: take a smaller model"
+    advice = slow_upload_text(_USUAL, parameters, members, bytes_per_s, "its") or takes
     return Finding("throughput", cell, "warning", advice)
 
 

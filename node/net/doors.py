@@ -73,11 +73,13 @@ BODY_BYTES = Bound(24 * MIB, 16 * MIB)
 MEMBER_BODY_BYTES = Bound(256 * MIB, 16 * MIB)
 """Bytes of members' bodies in memory: in total, and per key."""
 BODY_S = 30.0
-"""Time limit for a body of any length, from strangers and members."""
+"""Time limit for a body of any length; for members' bodies, the node may set a longer one."""
 BODY_GRACE_S = 3.0
 """The minimum rate of a body applies only after this time, because TCP starts slowly."""
 BODY_LEAST_BYTES_PER_S = 16 * 1024
 """The node gives up a body that is slower than this after the grace: 1.3 MB in BODY_S would be 44 kB/s."""
+MEMBER_BODY_LEAST_BYTES_PER_S = 1000
+"""The same for members' bodies: several of them share a slow line, or come through a relay."""
 STEP_BYTES = 64 * 1024
 """A body counts in steps of this size, and each step that has arrived is progress."""
 FLOOD = 1000
@@ -131,6 +133,7 @@ class Bounds:
     body_bytes: Bound = BODY_BYTES
     member_body_bytes: Bound = MEMBER_BODY_BYTES
     body_s: float = BODY_S
+    member_body_s: float = BODY_S
     body_grace_s: float = BODY_GRACE_S
     sweep_s: float = SWEEP_S
     accepts_per_s: float = ACCEPTS_PER_S
@@ -608,11 +611,16 @@ class Doors:
         body.purse.leave(body)
 
     def _slow_bodies(self, now_s: float) -> Iterator[_Body]:
-        for body in (*self._strangers_bodies, *self._members_bodies):
-            lasts_s = now_s - body.begun_s
-            least = BODY_LEAST_BYTES_PER_S * (lasts_s - self._bounds.body_grace_s)
-            if not body.is_whole and (lasts_s >= self._bounds.body_s or body.size < least):
-                yield body
+        bounds = self._bounds
+        for purse, within_s, rate in (
+            (self._strangers_bodies, bounds.body_s, BODY_LEAST_BYTES_PER_S),
+            (self._members_bodies, bounds.member_body_s, MEMBER_BODY_LEAST_BYTES_PER_S),
+        ):
+            for body in purse:
+                lasts_s = now_s - body.begun_s
+                least = rate * (lasts_s - bounds.body_grace_s)
+                if not body.is_whole and (lasts_s >= within_s or body.size < least):
+                    yield body
 
     # -- time -----------------------------------------------------------------------------------------
 

@@ -4,8 +4,8 @@
     bulk queue    ──▶ one task owns the POST connection      (large frames, so that they delay no small one)
                       one task reads the websocket: the messages that the peer sends back on it
 
-An error in any of these tasks ends the link, and the machine learns the reason. A link that sent nothing for
-a while closes silently.
+An error in any of these tasks ends the link, and the machine learns the reason; so does a message that finds
+no room, as nobody would ask for it again. A link that sent nothing for a while closes silently.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from node.net.outbox import Budget, Outbox
 from node.net.reply_path import NO_WAY_BACK
 from node.net.resending import AGAIN_FOR_S, KEPT_FRAMES, Kept, Outgoing
 from node.net.tls import Tls
-from node.net.traffic import Counts
+from node.net.traffic import Counts, Uploads
 from node.system.clock import Clock
 from node.system.streams import Streams
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.swarm.meeting.discovery import NOBODY_LISTENS
+from protocol.wire.bulk import Held
 from protocol.wire.codec import Frame
 from protocol.wire.handshake import read_again
 from protocol.wire.ids import Key
@@ -42,6 +43,7 @@ from protocol.wire.messages import Message
 
 QUEUED_SENDS = 4096
 BULK_TIMEOUT_S = 30.0
+"""The time limit for a bulk frame and its answer, unless the node sets a longer one."""
 AHEAD = 2
 """How many messages of a lazily built sequence are in memory at once."""
 EARLY_POSTS = 4
@@ -93,10 +95,15 @@ class _OddAnswer(ConnectionError):
     """An answer to bulk that no node of this version gives, or only one that can take no more."""
 
 
+class _Lost(ConnectionError):
+    """A message was lost on its way, and the far end does not know of it."""
+
+
 class Hub(Protocol):
     """What the links of one node share, and where they report their state."""
 
     limits: Limits
+    bulk_s: float
     tls: Tls | None
     clock: Clock
     streams: Streams
@@ -104,10 +111,14 @@ class Hub(Protocol):
     bulk_budget: Budget
     kept_budget: Budget
     counts: Counts
+    uploads: Uploads
     intake: Intake
 
     def encoded(self, message: Message) -> Frame:
         """Returns a message as bytes, encoded once for all links."""
+
+    def is_wanted(self, message: Message) -> bool:
+        """Whether the session of a message runs here."""
 
     def sent(self, message: Message, count: int) -> None:
         """Counts the bytes of a message that was sent."""
@@ -146,7 +157,7 @@ class Link:
         """Timers of the small messages that will be sent again."""
         self._gave_up_s = -math.inf
         """When this link last gave up a bulk frame that the peer kept refusing as too early."""
-        self._bulk_client = BulkClient(endpoint, CONNECT_CAP_S, BULK_TIMEOUT_S, hub.tls, hub.streams)
+        self._bulk_client = BulkClient(endpoint, CONNECT_CAP_S, hub.bulk_s, hub.tls, hub.streams)
         self._opened: Opened | None = None
         self._fault: asyncio.Future[None] = loop.create_future()
         self._is_over = False
@@ -158,7 +169,7 @@ class Link:
     # -- queueing ----------------------------------------------------------------------------------
 
     def put(self, messages: Iterable[Message], bulk: bool) -> None:
-        """Queues messages; counts those that find no room as dropped.
+        """Queues messages; if one finds no room, the link ends and the machine learns of it.
 
         A lazily built sequence always goes to the bulk queue, and stays unbuilt there.
         """
@@ -166,10 +177,11 @@ class Link:
             self._drop(NO_WAY_BACK, _how_many(messages))
         elif not isinstance(messages, Sequence):
             if not self._bulk.put(messages, _built_bytes(messages)):
-                self._drop(FULL, 1)
+                self._fail(_Lost(FULL))
         else:
             for message in messages:
-                self._put_one(message, bulk, None)
+                if not self._is_over:
+                    self._put_one(message, bulk, None)
 
     def hand(self, message: Message, end: asyncio.Future[bool]) -> None:
         """Queues a large message; `end` receives whether it was sent, as soon as that is certain."""
@@ -183,8 +195,7 @@ class Link:
         try:
             outgoing = Outgoing(message, self._hub.encoded(message), end=end)
         except Exception as error:  # noqa: BLE001 - a fault of this node ends the link, not the node
-            if not self._fault.done():
-                self._fault.set_exception(error)
+            self._fail(error)
             if end is not None:
                 end.set_result(False)
             return
@@ -194,9 +205,19 @@ class Link:
             if bulk or size > SMALL_BYTES
             else self._control.put(outgoing, size)
         )
-        if not has_room:
+        if has_room:
+            return
+        if end is None:
+            self._fail(_Lost(FULL))
+        else:
             self._drop(FULL, 1)
             outgoing.ended(False)
+
+    def _fail(self, error: Exception) -> None:
+        """Ends the link, of which the machine learns: a message was lost that nobody would ask for again."""
+        self._over()
+        if not self._fault.done():
+            self._fault.set_exception(error)
 
     def _drop(self, why: str, count: int) -> None:
         if count:
@@ -231,8 +252,8 @@ class Link:
             await self._work()
         except Exception as error:  # noqa: BLE001 - any error ends the link, and the machine learns of it
             self._over()
-            if isinstance(error, _OddAnswer):
-                self._drop(ODD, 1)
+            if isinstance(error, _OddAnswer | _Lost):
+                self._drop(ODD if isinstance(error, _OddAnswer) else str(error), 1)
             elif not isinstance(error, TimeoutError | ClientError | OSError):
                 self._drop(FAULT, 1)
                 log.warning("link-ended", endpoint=self._endpoint, why=_why(error))
@@ -345,9 +366,8 @@ class Link:
         """Schedules the retry of a small message that came too early at the peer."""
         loop = asyncio.get_running_loop()
         if outgoing is None or len(self._later) >= KEPT_FRAMES:
-            self._drop(FORGOTTEN, 1)
-            return
-        wait_s = outgoing.again_in_s(loop.time())
+            raise _Lost(FORGOTTEN)
+        wait_s = outgoing.again_in_s(loop.time(), self._hub.is_wanted(outgoing.message))
         if wait_s is None:
             self._drop(EARLY, 1)
             return
@@ -355,7 +375,7 @@ class Link:
         def again() -> None:
             self._later.discard(handle)
             if not self._control.put(outgoing, len(outgoing.frame)):
-                self._drop(FULL, 1)
+                self._fail(_Lost(FULL))
 
         handle = loop.call_later(wait_s, again)
         self._later.add(handle)
@@ -397,9 +417,7 @@ class Link:
         if size <= SMALL_BYTES:
             while not self._control.put(outgoing, size):
                 if not len(self._control):
-                    self._drop(FULL, 1)
-                    outgoing.ended(False)
-                    return
+                    raise _Lost(FULL)
                 await self._control.drained()
             return
         if self._early:
@@ -448,7 +466,11 @@ class Link:
             if self._opened is None:
                 raise ConnectionResetError("the link is closed")
             self._sent(outgoing)
-            answer = await self._bulk_client.post(outgoing.frame, self._opened.link)
+            self._hub.uploads.begin(self._endpoint, len(outgoing.frame), clock())
+            try:
+                answer = await self._bulk_client.post(outgoing.frame, self._opened.link)
+            finally:
+                self._hub.uploads.end(self._endpoint, clock())
             if answer.kind is not Kind.BUSY:
                 return answer
             wait_s = backoff_s if answer.retry_after_s is None else answer.retry_after_s
@@ -460,15 +482,15 @@ class Link:
     def _came_early(self, outgoing: Outgoing) -> None:
         """Schedules a retry, except for new frames within AGAIN_FOR_S after the link gave up another one."""
         now_s = asyncio.get_running_loop().time()
-        is_hopeless = outgoing.tries == 0 and now_s - self._gave_up_s < AGAIN_FOR_S
-        wait_s = None if is_hopeless else outgoing.again_in_s(now_s)
+        is_wanted = self._hub.is_wanted(outgoing.message)
+        is_hopeless = outgoing.tries == 0 and not is_wanted and now_s - self._gave_up_s < AGAIN_FOR_S
+        wait_s = None if is_hopeless else outgoing.again_in_s(now_s, is_wanted)
         if wait_s is None:
             self._gave_up_s = self._gave_up_s if is_hopeless else now_s
             self._drop(EARLY, 1)
             outgoing.ended(False)
         elif not self._hub.bulk_budget.take(len(outgoing.frame)):
-            self._drop(FULL, 1)
-            outgoing.ended(False)
+            raise _Lost(FULL)
         else:
             self._early.append((now_s + wait_s, outgoing))
 
@@ -494,10 +516,8 @@ def _how_many(messages: Iterable[Message]) -> int:
 
 
 def _built_bytes(messages: Iterable[Message]) -> int:
-    """Returns the bytes that unbuilt messages will hold at once: as declared, AHEAD frames at most."""
-    declared = getattr(messages, "size_bytes", None)
-    most = AHEAD * MAX_FRAME_BYTES
-    return min(declared, most) if isinstance(declared, int) else most
+    """Returns the bytes that unbuilt messages will take at once."""
+    return 0 if isinstance(messages, Held) else AHEAD * MAX_FRAME_BYTES
 
 
 def _why(error: BaseException) -> str:

@@ -1,8 +1,9 @@
 """Decides when a message that arrived too early is sent again, and when the node gives it up.
 
-If the far side does not know a message's session yet, the node sends the message again, in growing intervals
-and for a limited time. Over a POST, the answer reports this; over a websocket, a frame back does, which names
-the message by its number (protocol.wire.handshake). So a node keeps the last messages of each websocket.
+If the far side does not know a message's session yet, the node sends the message again, in growing intervals:
+as long as that session runs here, and any other message for a limited time. Over a POST, the answer reports
+this; over a websocket, a frame back does, which names the message by its number (protocol.wire.handshake). So
+a node keeps the last messages of each websocket.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from protocol.wire.messages import Message
 AGAIN_FIRST_S = 0.05
 AGAIN_CAP_S = 1.0
 AGAIN_FOR_S = 15.0
+"""How long a message is offered whose session does not run here, or no longer."""
 KEPT_FRAMES = 64
 """How many messages sent on one websocket are kept in case the far side requests them again."""
 KEPT_BYTES = 1 << 20
@@ -41,13 +43,16 @@ class Outgoing:
         if self.end is not None and not self.end.done():
             self.end.set_result(went)
 
-    def again_in_s(self, now_s: float) -> float | None:
-        """Returns in how many seconds to send a message again that arrived too early; None to give it up."""
+    def again_in_s(self, now_s: float, is_wanted: bool) -> float | None:
+        """Returns in how many seconds to send a message again that arrived too early; None to give it up.
+
+        Its sender is sure of a message `is_wanted`: it is never given up.
+        """
         if self.tries == 0:
             self.refused_s = now_s
         wait_s = min(AGAIN_CAP_S, AGAIN_FIRST_S * 2.0**self.tries)
         self.tries += 1
-        return wait_s if now_s + wait_s - self.refused_s <= AGAIN_FOR_S else None
+        return wait_s if is_wanted or now_s + wait_s - self.refused_s <= AGAIN_FOR_S else None
 
 
 class Kept:

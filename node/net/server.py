@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 from aiohttp import StreamReader, hdrs, web
 from aiohttp.abc import AbstractAccessLogger
@@ -35,10 +35,18 @@ MAX_LINE_BYTES = 4096
 LINGERING_S = 1.0
 """How long the server discards input after an answer, so that the sender can still read the answer."""
 TOO_EARLY = 425
+SLOW_BODY_S = 1.0
+"""A member's body that takes longer is reported while it arrives."""
 BULK = "/v1/bulk"
 _WORD_BYTES = 4
 
+Arriving = Callable[[Key], Awaitable[None]]
+
 http_log = logging.getLogger("murmuration.http")
+
+
+async def ignored(_: Key) -> None:
+    """A machine that waits for no member's bulk."""
 
 
 class Server:
@@ -54,8 +62,21 @@ class Server:
         is_member: Callable[[Key], bool],
         bounds: Bounds = BOUNDS,
         system: System = SYSTEM,
+        arriving: Arriving = ignored,
     ) -> None:
-        """`is_member` tells whether the holder of a proved key has a place that no stranger can take."""
+        """Creates the server; `start` opens it.
+
+        Args:
+            intake: takes each frame.
+            visits: handles links.
+            mixed: handles nodes of other versions.
+            counts: counts what is dropped.
+            tls: None for connections without TLS.
+            is_member: whether the holder of a proved key has a place that no stranger can take.
+            bounds: the bounds of connections and bodies.
+            system: the computer on which it runs.
+            arriving: takes a member whose body is on its way, each SLOW_BODY_S until it is whole.
+        """
         self._intake = intake
         self._visits = visits
         self._mixed = mixed
@@ -66,6 +87,7 @@ class Server:
         self._system = system
         self._incoming: dict[web.WebSocketResponse, None] = {}
         """The open websockets, in the order in which they were opened."""
+        self._arriving = arriving
         self._takes_links = True
         self._runner: web.AppRunner | None = None
         self._doors: Doors | None = None
@@ -175,7 +197,8 @@ class Server:
         key = self._shown(request, guest)
         try:
             with guest.receiving(length) as arrived:
-                body = await _whole(request.content, length, arrived)
+                with self._told_of(key if guest.is_proved else None):
+                    body = await _whole(request.content, length, arrived)
                 if body is None:
                     self._intake.drop("a body that was cut off")
                     return web.Response(status=400)
@@ -185,6 +208,21 @@ class Server:
         except RemoteProtocolError:
             return web.Response(status=400)
         return web.Response(status=204)
+
+    @contextmanager
+    def _told_of(self, key: Key | None) -> Iterator[None]:
+        """Reports a member's body, as often as it is still under way after another SLOW_BODY_S."""
+        telling = None if key is None else asyncio.create_task(self._tell_of(key), name="slow bulk")
+        try:
+            yield
+        finally:
+            if telling is not None:
+                telling.cancel()
+
+    async def _tell_of(self, key: Key) -> None:
+        while True:
+            await asyncio.sleep(SLOW_BODY_S)
+            await self._arriving(key)
 
     def _shown(self, request: web.Request, guest: Guest) -> Key | None:
         """Returns the key that the request's ticket stands for, None without one; admits a member's guest."""

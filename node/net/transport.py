@@ -11,16 +11,18 @@ import asyncio
 import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import replace
 
 from aiohttp import web
 
 from node.net.dialling import Dialler, Opened
+from node.net.doors import BOUNDS
 from node.net.intake import Intake, Receive
-from node.net.link import AHEAD, LIMITS, Limits, Link
+from node.net.link import AHEAD, BULK_TIMEOUT_S, LIMITS, Limits, Link
 from node.net.outbox import Budget
-from node.net.server import Server
+from node.net.server import Arriving, Server, ignored
 from node.net.tls import Tls
-from node.net.traffic import Counts, phase_of
+from node.net.traffic import Counts, Uploads, phase_of
 from node.net.versions import Mixed, nowhere
 from node.net.visits import Visits
 from node.system.streams import BoundAddress
@@ -51,9 +53,12 @@ class Transport:
         key: NodeKey,
         warn: Callable[[str], None],
         is_member: Callable[[Key], bool],
+        is_wanted: Callable[[Message], bool] = lambda _: False,
         limits: Limits = LIMITS,
         system: System = SYSTEM,
         look: Look = nowhere,
+        arriving: Arriving = ignored,
+        bulk_s: float = BULK_TIMEOUT_S,
     ) -> None:
         """Creates the transport; `start` opens it.
 
@@ -67,13 +72,17 @@ class Transport:
             warn: shows the owner a line about events that no message reports.
             is_member: whether the holder of a proved key has a place that no stranger can take; may be called
                 at any time.
+            is_wanted: whether the session of a message runs here; may be called at any time.
             limits: the bounds of the links' queues.
             system: the computer on which it runs.
             look: called when a node of another version has dialled: a named peer may be back with it.
+            arriving: takes a member whose bulk is on its way, and slow.
+            bulk_s: the time limit for a bulk frame, here and to a peer.
         """
         self._heavy = heavy
         self.tls = tls
         self.limits = limits
+        self.bulk_s = bulk_s
         self.clock = system.clock
         self.streams = system.streams
         self._tap = system.tap
@@ -82,16 +91,20 @@ class Transport:
         self.kept_budget = Budget(limits.all_kept_bytes, None)
         self._unreachable = unreachable
         self._reconnected = reconnected
+        self.is_wanted = is_wanted
         self._links: dict[str, Link] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         """The tasks of all links, including links that are ending."""
         self._dialler = Dialler(key, tls, system)
         self._encoded: deque[tuple[Message, codec.Frame]] = deque(maxlen=ENCODED)
         self.counts = Counts()
+        self.uploads = Uploads()
         self.intake = Intake(receive, self.counts, system.tap)
         visits = Visits(key, self.intake, self.counts, system)
         mixed = Mixed(warn, look)
-        self._server = Server(self.intake, visits, mixed, self.counts, tls, is_member, system=system)
+        bounds = replace(BOUNDS, member_body_s=bulk_s)
+        asked = (tls, is_member, bounds, system, arriving)
+        self._server = Server(self.intake, visits, mixed, self.counts, *asked)
 
     async def start(self, listener: BoundAddress, routes: Iterable[web.RouteDef]) -> None:
         """Serves on an already bound socket. `routes` are those besides frames (node.net.routes)."""

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from mechanisms.mechanism import Mechanism, Memory
 from node.errors import ConfigError, UserError
+from node.net.link import BULK_TIMEOUT_S
 from node.net.tls import Tls
 from node.net.transport import Transport
 from node.runtime import wall_clock
@@ -43,6 +44,7 @@ from node.runtime.notices import fatal_text, notice_text
 from node.runtime.plan import Plan
 from node.runtime.serving import Serving, answer
 from node.runtime.shell import Shell, is_heavy
+from node.runtime.slow_upload import slow_upload_text
 from node.runtime.snapshot import Inspector, Show
 from node.runtime.spent_before import behind_text
 from node.runtime.waiting import without_text
@@ -144,11 +146,16 @@ class Engine:
             key=key,
             warn=self._warn,
             is_member=node.is_member,
+            is_wanted=node.runs,
             system=system,
             look=partial(self._shell.feed, node.look_again, lambda: True),
+            arriving=self._arriving,
+            bulk_s=max(BULK_TIMEOUT_S, node.bulk_s),
         )
         self._serving = Serving(partial(answer, state), self.transport.hand, self.transport.counts)
         self._outcome: asyncio.Future[Completed | Failed] | None = None
+        self._told_of_upload = False
+        """Whether its owner knows that its line is too slow."""
         self._closed = asyncio.Event()
         self.stopping = Stopping()
         self._had_a_swarm = state.base.generation > 0
@@ -339,8 +346,24 @@ class Engine:
 
     async def _outcome_of(self, begin: Callable[[], Awaitable[None]]) -> Completed | Failed | None:
         self._outcome = asyncio.get_running_loop().create_future()
+        self.transport.uploads.restart()
         await begin()
-        return await self.stopping.unless(self._outcome)
+        outcome = await self.stopping.unless(self._outcome)
+        self._judge_upload(outcome)
+        return outcome
+
+    def _judge_upload(self, outcome: Completed | Failed | None) -> None:
+        """Warns once, until a sum succeeds, if this node's part of a sum that failed came too late."""
+        measured = self.transport.uploads.measured(asyncio.get_running_loop().time())
+        if isinstance(outcome, Completed):
+            self._told_of_upload = False
+        elif isinstance(outcome, Failed) and measured is not None and not self._told_of_upload:
+            others, rate = measured
+            section, dimension = self._plan.aggregation, self._state.dimension
+            text = slow_upload_text(section, dimension, others + 1, rate)
+            if text is not None:
+                self._told_of_upload = True
+                self._warn(text)
 
     # -- actions -----------------------------------------------------------------------------------
 
@@ -384,6 +407,9 @@ class Engine:
             case Closed():
                 self._closed.set()
         return []
+
+    async def _arriving(self, key: Key) -> None:
+        await self._shell.feed(lambda now: self._node.arriving(key, now), lambda: True)
 
     def _warn(self, text: str) -> None:
         self._observer.handle(Warned(text))

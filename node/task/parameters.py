@@ -12,7 +12,7 @@ from node.errors import one_line
 from node.task.round_length import replaced_length
 from node.task.rules import shared_values
 from node.task.schema import agreed_schema
-from node.task.sections import Task
+from node.task.sections import LEAST_RATE, Task
 from node.task.shared_noise import SHARED_NOISE_KEYS, is_distributed
 
 NOTHING_FIXED: Mapping[str, Any] = MappingProxyType({})
@@ -58,6 +58,8 @@ def canonical_parameters(
     if task.aggregation.swarm_metric == "none":  # likewise
         for name in SWARM_METRIC_KEYS:
             del agreed["aggregation"][name]
+    if task.aggregation.least_rate == LEAST_RATE:  # likewise
+        del agreed["aggregation"]["least_rate"]
     if task.aggregation.liars is None:  # likewise
         del agreed["aggregation"]["liars"]
     if not task.counts_with_noise:  # likewise

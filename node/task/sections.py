@@ -29,6 +29,8 @@ _MECHANISM = rf"none|ldp|aldp|dp-sgd|distributed-dp-sgd|{_PATH}"
 _DEVICE = r"cpu|cuda(:\d{1,3})?|mps|auto"
 _OR_PATH = "or 'package.module:Name'"
 
+LEAST_RATE = 64_000
+"""Half a Mbit/s, in bytes per second."""
 _seconds = real(above=0, at_most=86_400)
 _arguments = plain_table("a table of text, numbers, booleans, lists")
 
@@ -174,6 +176,8 @@ class AggregationSection:
     "samples" a peer's update has the weight min(rows / `sample_cap`, 1). With a `swarm_metric`, every
     `swarm_metric_every`-th sum has the members' counts on their test rows, too (node.runtime.swarm_metric).
     `loss_gate`: how far the mean loss on this node's own training rows may rise above its lowest value.
+    `least_rate`: bytes per second; bulk that has begun to come in time may take twice as long as all bulk of
+    its step takes at this rate.
     `liars`: how many electors of a model may vote twice, or deny a vote; None: 0 of up to six, 1 of seven or
     more, a third of 16 or more, with "masked" sums. `quorum`: the number of nodes, of any identity, that make
     the first base; None: the named peers make it.
@@ -205,6 +209,7 @@ class AggregationSection:
     shares_timeout_s: float = key(_seconds, 15.0, shared=False)
     sums_timeout_s: float = key(_seconds, 15.0, shared=False)
     loss_gate: float | None = key(real(above=0), None, shared=False)
+    least_rate: int = key(whole(1_000, 1_000_000_000), LEAST_RATE)
     liars: int | None = key(whole(0, MAX_MEMBERS - 1), None)
     quorum: int | None = key(whole(3, MAX_MEMBERS), None, shared=False)
     weak: bool = key(boolean(), True, shared=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +18,8 @@ from protocol.wire.messages import Base, Group, Key, Ready, Sid
 class Participant:
     """A member of `group`; offers are (dimension,) vectors. The two timeouts cap a session's two halves.
 
-    `ballot`: how the group counts votes, if it may make a strong base.
+    `ballot`: how the group counts votes, if it may make a strong base. `least_rate`: the bytes per second at
+    which the members agreed that bulk may come; if it is infinite, bulk has no time of its own.
     """
 
     group: Group
@@ -28,6 +30,7 @@ class Participant:
     shares_timeout_s: float
     sums_timeout_s: float
     ballot: Ballot | None = None
+    least_rate: float = math.inf
 
     def at(self, base: Base, ballot: Ballot, sums_timeout_s: float) -> Participant:
         """This member in the next step of its run, on the base that this step made."""

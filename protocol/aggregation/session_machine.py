@@ -70,6 +70,9 @@ class SessionMachine(Protocol):
     def unreachable(self, key: Key, now: float) -> list[Action]:
         """A member cannot be reached any more."""
 
+    def arriving(self, key: Key) -> None:
+        """Bulk of a member is on its way here, and slow."""
+
     def gave_up(self, key: Key, now: float) -> list[Action]:
         """A member ended this session without a result."""
 

@@ -230,6 +230,16 @@ class Node:
         """Whether processing it costs a few signature checks and at most one chunk of a vector."""
         return is_light(message, self._machine)
 
+    @property
+    def bulk_s(self) -> float:
+        """The longest time that a bulk message may take on its way."""
+        return self._settings.bulk_s
+
+    def runs(self, message: Message) -> bool:
+        """Whether the message belongs to the session that runs here; may be called during an event."""
+        machine = self._machine
+        return machine is not None and machine.takes(message)
+
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """Nobody answers at an endpoint: stop waiting for the peers there."""
         actions = self._discovery.unreachable(endpoint, now, why)
@@ -239,6 +249,13 @@ class Node:
         for key in sorted(self.addresses.at(endpoint)):
             actions += self._lost(key, now)
         return self._after(actions, now)
+
+    def arriving(self, key: Key, now: float) -> list[Action]:
+        """Bulk of a peer is on its way here, and slow."""
+        if self._machine is not None:
+            self._machine.arriving(key)
+        self._catch_up.arriving(key, now)
+        return []
 
     def reconnected(self, endpoint: str, now: float) -> list[Action]:
         """A link broke and was opened again: the peer there may have restarted and lost its state."""
@@ -457,7 +474,8 @@ class Node:
             return actions
         self._coordination.announce(announce, now)
         reminded = self._charges.met(announce, asks=hello.wants_reply)
-        return [*reminded, *actions, *self._late.give(announce, now)]
+        running = self._machine.participant.sid if self._machine is not None else None
+        return [*reminded, *actions, *self._late.give(announce, running, now)]
 
     def _gave_up(self, announce: Announce, is_ready: bool, now: float) -> list[Action]:
         """A member that finished, restarted, fell back or is READY again sends no more messages."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,15 +10,19 @@ from functools import cached_property
 from protocol.actions import OpenVote
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.aggregation.transfer import additive_bytes, transfer_s
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import BY_SIZE, Ballot, Electorate, strong_ballot
 from protocol.quorum.lineage import FIRST, Line
 from protocol.wire import signing
 from protocol.wire.ids import NO_SID
+from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Announce, Base, ChargeCount, Charged, Group, Key, Sid
 
 ANNOUNCE_LIFETIME_S = 30.0
 """A node stops waiting for a peer that it has not heard for this long, by its own clock."""
+_PEERS_OF_MASKED = 3
+"""A member of a masked group sends less than two vectors: as much as one of three that sum shares."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,8 @@ class Settings:
     sums_timeout_s: float
     instance: bytes
     sums: int
+    least_rate: float = math.inf
+    """The bytes per second at which all peers agreed that bulk may come (protocol.aggregation.transfer)."""
     by_steps: bool = False
     """Whether each sum is one step from the base for which its offers were made; else sums are of updates."""
     run_steps: int = 1
@@ -70,6 +77,16 @@ class Settings:
 
     budget: str = ""
     """What this node's charges are counted for, with its key; empty if nothing is ever charged."""
+
+    @property
+    def bulk_s(self) -> float:
+        """The longest time that a bulk message may take on its way, as all bulk of its step may be as late.
+
+        Groups that sum shares may be as large as the peers are many; masked ones send less.
+        """
+        members = _PEERS_OF_MASKED if self.masked else 1 + len(self.seeds) if self.seeds else MAX_MEMBERS
+        takes_s = transfer_s(additive_bytes(self.summed, members), self.least_rate)
+        return max(self.shares_timeout_s, self.sums_timeout_s) + takes_s
 
     @property
     def summed(self) -> int:

@@ -48,6 +48,7 @@ def machine_for(
         shares_timeout_s=paces.shares_s,
         sums_timeout_s=paces.sums_s if shares_only else paces.views_s,
         ballot=ballot,
+        least_rate=settings.least_rate,
     )
     if masked is None or shares_only:
         return Additive(participant, settings.shares.for_group(members))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T_co = TypeVar("T_co", covariant=True)
@@ -31,3 +32,18 @@ class Bulk(ABC, Generic[T_co]):
         """Yields all messages in order, each built on demand."""
         for index in range(len(self)):
             yield self.at(index)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held(Bulk[T_co]):
+    """Messages whose payloads their machine keeps anyway: they wait without memory of their own."""
+
+    messages: tuple[T_co, ...]
+
+    def __len__(self) -> int:
+        """The number of messages."""
+        return len(self.messages)
+
+    def at(self, index: int) -> T_co:
+        """Message `index`."""
+        return self.messages[index]

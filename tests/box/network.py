@@ -18,6 +18,7 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any, TypeVar
 
+from node.net.intake import SMALL_BYTES
 from node.system.streams import BoundAddress, Incoming
 from tests.box.loop import Life, VirtualLoop, this_life
 
@@ -25,6 +26,7 @@ P = TypeVar("P", bound=asyncio.BaseProtocol)
 HOST = "127.0.0.1"
 FIRST_PORT = 21001
 _HIGH_BYTES, _LOW_BYTES = 128 * 1024, 32 * 1024
+_SEGMENT_BYTES = 8 * 1024
 
 
 class Network:
@@ -39,8 +41,13 @@ class Network:
         self.cuts: set[frozenset[int]] = set()
         self.slow: set[int] = set()
         """Nodes to which each block takes a second."""
+        self.up: dict[int, Line] = {}
+        self.down: dict[int, Line] = {}
+        """The lines of nodes that have a rate; all others are as fast as can be."""
         self.listeners: dict[int, MemoryListener] = {}
         self.streams: set[MemoryTransport] = set()
+        self.bulk: dict[int, Line] = {}
+        """The lines of nodes that are slow with bulk alone."""
         self._opened = 0
 
     def way(self, here: int, there: int) -> random.Random:
@@ -51,6 +58,14 @@ class Network:
     def delay_s(self, way: random.Random, there: int) -> float:
         """Returns the delay of a block to a node."""
         return 1.0 if there in self.slow else way.uniform(0.0001, self.slowest_s)
+
+    def narrow(self, number: int, up: float, down: float) -> None:
+        """Gives a node a line of so many bytes per second each way."""
+        self.up[number], self.down[number] = Line(self.loop, up), Line(self.loop, down)
+
+    def trickle(self, number: int, rate: float) -> None:
+        """Lets a node send bulk at so many bytes per second, and all else at once."""
+        self.bulk[number] = Line(self.loop, rate)
 
     def is_cut(self, one: int, other: int) -> bool:
         return frozenset((one, other)) in self.cuts
@@ -83,6 +98,43 @@ class Network:
         for stream in sorted(self.streams, key=lambda stream: stream.number):
             if stream.life is life:
                 stream.vanish(silently=silently)
+
+
+class Line:
+    """One direction of a node's line: its streams take turns, a segment each, as fast as its rate allows."""
+
+    def __init__(self, loop: VirtualLoop, rate: float) -> None:
+        self._loop, self.rate = loop, rate
+        self._waiting: dict[_Pipe, deque[tuple[Any, Callable[[Any], None]]]] = {}
+        self._is_busy = False
+
+    def carry(self, pipe: _Pipe, block: Any, then: Callable[[Any], None]) -> None:
+        """Calls `then` with each segment of a block once it has passed."""
+        firsts = range(0, len(block), _SEGMENT_BYTES) if isinstance(block, bytes) else ()
+        segments = [block[first : first + _SEGMENT_BYTES] for first in firsts] or [block]
+        self._waiting.setdefault(pipe, deque()).extend((segment, then) for segment in segments)
+        self._go_on()
+
+    def drop(self, pipe: _Pipe) -> None:
+        """Loses what a stream still has to send."""
+        self._waiting.pop(pipe, None)
+
+    def _go_on(self) -> None:
+        if self._is_busy or not self._waiting:
+            return
+        pipe = next(iter(self._waiting))
+        waiting = self._waiting.pop(pipe)
+        segment, then = waiting.popleft()
+        if waiting:
+            self._waiting[pipe] = waiting  # behind all others
+        self._is_busy = True
+        takes_s = len(segment) / self.rate if isinstance(segment, bytes) else 0.0
+        self._loop.call_later(takes_s, self._passed, segment, then, context=Context())
+
+    def _passed(self, segment: Any, then: Callable[[Any], None]) -> None:
+        self._is_busy = False
+        then(segment)
+        self._go_on()
 
 
 class MemoryAddress:
@@ -242,19 +294,35 @@ class _Pipe:
         self._blocks: deque[tuple[float, Any]] = deque()
         self._last_s = 0.0
         self._is_set = False
+        self._line: Line | None = None
+        """The line of its sender that it goes through, from its first bulk on if that has one of its own."""
         self.bytes = 0
 
     def put(self, block: Any) -> None:
+        self.bytes += len(block) if isinstance(block, bytes) else 0
+        network, here = self._sender.network, self._sender.here
+        if self._line is None:
+            is_bulk = isinstance(block, bytes) and len(block) > SMALL_BYTES
+            self._line = (network.bulk.get(here) if is_bulk else None) or network.up.get(here)
+        self._is_up(block) if self._line is None else self._line.carry(self, block, self._is_up)
+
+    def _is_up(self, block: Any) -> None:
+        down = self._sender.network.down.get(self._receiver.here)
+        self._is_down(block) if down is None else down.carry(self, block, self._is_down)
+
+    def _is_down(self, block: Any) -> None:
         network = self._sender.network
         self._last_s = max(
             self._last_s, network.loop.time() + network.delay_s(self._way, self._receiver.here)
         )
         self._blocks.append((self._last_s, block))
-        self.bytes += len(block) if isinstance(block, bytes) else 0
         self.wake()
 
     def drop(self) -> None:
         """Loses what is in flight."""
+        network = self._sender.network
+        for line in (*network.up.values(), *network.down.values(), *network.bulk.values()):
+            line.drop(self)
         self._blocks.clear()
         self.bytes = 0
 

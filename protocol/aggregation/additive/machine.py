@@ -31,6 +31,7 @@ from protocol.actions import (
 from protocol.aggregation.additive.shares import Shares
 from protocol.aggregation.additive.total import Total
 from protocol.aggregation.participant import Participant
+from protocol.aggregation.transfer import additive_bytes, transfer_s
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.crypto.sealing import Channel, derive
 from protocol.errors import LocalProtocolError, RemoteProtocolError
@@ -135,6 +136,10 @@ class Additive:
         self._accumulator: Vector | None = None
         self.shares_since = self.sums_since = 0.0
         self._clipped = 0
+        self._arriving: set[Key] = set()
+        """The members of which something has come, or is on its way, in this half."""
+        self._goes_on = False
+        """Whether this half goes on for what is on its way."""
         self._course = Course(STEPS, Phase.NEW)
         self.deadline: float | None = None
 
@@ -170,8 +175,12 @@ class Additive:
         self._accumulator = accumulator
         self._course.step(Event.START)
         self.shares_since = now
-        self.deadline = now + self.participant.shares_timeout_s
+        self._await(now + self.participant.shares_timeout_s)
         return sends
+
+    def _await(self, until: float) -> None:
+        self._arriving, self._goes_on = set(), False
+        self.deadline = until
 
     def _sealed(self, recipient: Key, seed: bytes) -> SealedShare:
         channel = self.participant.channel(self._me, recipient)
@@ -205,6 +214,7 @@ class Additive:
         header = _header(self.sid, share.sender, self._me, share.index)
         plain = self.participant.channel(share.sender, self._me).open(share.index, header, share.payload)
         self._shares.absorb(accumulator, share.index, plain)
+        self._arriving.add(share.sender)
         got.add(share.index)
         if any(len(pieces_got) < count for pieces_got in self._got.values()):
             return []
@@ -215,7 +225,7 @@ class Additive:
         partial.flags.writeable = False
         self._step(Event.ALL_SHARES)
         self.sums_since = now
-        self.deadline = now + self.participant.sums_timeout_s
+        self._await(now + self.participant.sums_timeout_s)
         header = self._own_header(partial)
         self._headers[self._me] = header
         for index, part in pieces(len(partial)):
@@ -246,6 +256,7 @@ class Additive:
         check_piece(message, self.participant.dimension)
         self._total.add(message.sender, message.index, message.payload)
         self._headers[message.sender] = header
+        self._arriving.add(message.sender)
         return [Keep((message,)), *self._result()]
 
     def _result(self) -> list[Action]:
@@ -276,6 +287,10 @@ class Additive:
         """A member cannot be reached: the session fails at once unless its whole sum is here."""
         return self._without(key, (key,), (key,) if key in self.waiting_for() else ())
 
+    def arriving(self, key: Key) -> None:
+        """Bulk of a member is on its way here, and slow."""
+        self._arriving.add(key)
+
     def gave_up(self, key: Key, now: float) -> list[Action]:
         """A member ended this session: so does this one, naming the other members that it waited for.
 
@@ -294,10 +309,18 @@ class Additive:
         return self._fail(self._late, missing, owing)
 
     def tick(self, now: float) -> list[Action]:
-        """End the session if its deadline is over."""
+        """End the session if its deadline is over; the deadline moves once, for what is on its way."""
         if self.deadline is None or now < self.deadline:
             return []
-        return self._fail(self._late, self.waiting_for(), self.waiting_for())
+        late, participant = self.waiting_for(), self.participant
+        silent = tuple(key for key in late if key not in self._arriving)
+        size = additive_bytes(participant.dimension, len(self.members))
+        takes_s = transfer_s(size, participant.least_rate)
+        if self._goes_on or silent or not takes_s:
+            return self._fail(self._late, late, silent or late)
+        self._goes_on = True
+        self.deadline += takes_s
+        return []
 
     @property
     def _late(self) -> Reason:

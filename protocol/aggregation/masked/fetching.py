@@ -10,6 +10,8 @@ from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.thresholds import Tolerance
 from protocol.aggregation.masked.unmasking import check_result
 from protocol.aggregation.participant import Participant
+from protocol.aggregation.transfer import transfer_s
+from protocol.vectors.pieces import PIECE_BYTES
 from protocol.wire.ids import NOBODY, Key
 from protocol.wire.masked_messages import ResultCertificate
 from protocol.wire.messages import CertificateRequest, PieceRequest
@@ -26,12 +28,15 @@ class Pull:
         self._missing = list(missing)
         self._sources = [key for key in sources if key != participant.me]
         self._asked: set[int] = set()
+        self._is_on_way = False
+        """Whether the answers to the last requests have begun to come."""
         self.deadline: float | None = None
 
     def ask(self, now: float) -> list[Action]:
         """Request chunks that are neither here nor in flight."""
         wanted = [index for index in self._missing if index not in self._asked]
         wanted = wanted[: WINDOW - len(self._asked)]
+        self._is_on_way = False
         self.deadline = now + PATIENCE_S if self._missing and self._sources else None
         if not wanted or not self._sources:
             return []
@@ -41,6 +46,12 @@ class Pull:
     def _request(self, index: int) -> PieceRequest:
         participant = self._participant
         return PieceRequest(participant.sid, NOBODY, index, participant.me)
+
+    def arriving(self, key: Key) -> None:
+        """Bulk of a member is on its way: the one that was asked gets the time of its answers."""
+        if self.deadline is not None and not self._is_on_way and key == self._sources[0]:
+            self._is_on_way = True
+            self.deadline += transfer_s(WINDOW * PIECE_BYTES, self._participant.least_rate)
 
     def left(self, missing: Collection[int], now: float) -> list[Action]:
         """Continue with only these chunks missing: others came, on request or otherwise."""
@@ -88,6 +99,11 @@ class Result:
             return []
         self.asked.add(key)
         return [Send(key, (CertificateRequest(self._participant.sid, self._participant.me),))]
+
+    def arriving(self, key: Key) -> None:
+        """Bulk of a member is on its way."""
+        if self._pull is not None:
+            self._pull.arriving(key)
 
     def opened(self, certificate: ResultCertificate) -> None:
         """This member opened the secrets itself."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from protocol.vectors.pieces import PIECE_WORDS
+from protocol.vectors.pieces import PIECE_WORDS, WORD_BYTES
 
 ALL_TO_ALL_BYTES = 64 * 1024
 COUNT_SLOTS = 1
@@ -35,6 +35,12 @@ class Layout:
     def everybody_adds(self) -> bool:
         """Whether there is one chunk, which every member sends to every other."""
         return 4 * self.dimension < self.all_to_all_bytes
+
+    @cached_property
+    def sent_bytes(self) -> float:
+        """What a member sends: its chunks to those who add them up, and the totals that it adds up to all."""
+        whole = WORD_BYTES * self.words * (self.members - 1)
+        return whole if self.everybody_adds else 2 * whole / self.members
 
     @cached_property
     def _chunk_words(self) -> int:

@@ -322,6 +322,11 @@ class DoubleMasked:
             return self._join_without(key, now)
         return self._changed(rounds, lambda: rounds.lost((key,), now), now)
 
+    def arriving(self, key: Key) -> None:
+        """Bulk of a member is on its way here, and slow."""
+        if self._rounds is not None:
+            self._rounds.arriving(key)
+
     def gave_up(self, key: Key, now: float) -> list[Action]:
         """A member ended this session: nothing more comes from it."""
         return self.unreachable(key, now)

@@ -24,7 +24,7 @@ from protocol.aggregation.participant import Participant
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.errors import RemoteProtocolError
 from protocol.wire import signing
-from protocol.wire.bulk import Bulk
+from protocol.wire.bulk import Bulk, Held
 from protocol.wire.ids import Key
 from protocol.wire.masked_messages import (
     Check,
@@ -196,7 +196,7 @@ class Reduction:
         )
         total = Total(signing.sign(head, participant.key), inputs, payload)
         self._heads[index] = total.head
-        return self._to_all((total,), bulk=True)
+        return self._to_all(Held((total,)), bulk=True)
 
     # -- totals ------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from protocol.actions import (
     Withheld,
 )
 from protocol.aggregation.encoding import Encoding
+from protocol.aggregation.masked.bodies import Bodies
 from protocol.aggregation.masked.chunks import MaskedVector
 from protocol.aggregation.masked.fetching import Result
 from protocol.aggregation.masked.layout import Layout
@@ -38,6 +39,7 @@ from protocol.aggregation.masked.totals import Totals
 from protocol.aggregation.masked.unmasking import result_of
 from protocol.aggregation.masked.view_change import Choice, View, ViewChanges
 from protocol.aggregation.participant import Participant
+from protocol.aggregation.transfer import transfer_s
 from protocol.errors import RemoteProtocolError
 from protocol.transitions import Course, Step, Table
 from protocol.wire.ids import Key
@@ -121,6 +123,7 @@ class MaskedRounds:
         """Who owed what, by the votes for the first view that came because the time of another was over."""
         self._is_late = False
         self._end_at = now + participant.sums_timeout_s
+        self._bodies = Bodies(transfer_s(layout.sent_bytes, participant.least_rate))
 
     def open(self, clipped: int, now: float) -> list[Action]:
         """Spend the offer and send it under its masks. `clipped`: the number of clipped coordinates."""
@@ -188,9 +191,9 @@ class MaskedRounds:
     def _taken(self, message: SummedMessage, now: float) -> list[Action]:
         match message:
             case Masked():
-                return self._reduction.take_chunk(message)
+                return self._came(message.head.sender, self._reduction.take_chunk(message))
             case Total():
-                return self._reduction.take_total(message)
+                return self._came(message.head.sender, self._reduction.take_total(message))
             case Check():
                 return self._reduction.take_check(message)
             case Dispute():
@@ -204,6 +207,16 @@ class MaskedRounds:
                 return self._take_vote(message, now)
             case _:
                 return self._take_proposal(message, now)
+
+    def _came(self, sender: Key, actions: list[Action]) -> list[Action]:
+        """Note that bulk of a member was taken in; returns the actions that follow."""
+        self.arriving(sender)
+        return actions
+
+    def arriving(self, key: Key) -> None:
+        """Bulk of a member has come, or is on its way."""
+        self._bodies.arriving(key)
+        self._result.arriving(key)
 
     def reply(self, reply: MaskedReply, now: float) -> list[Action]:
         """Process a reply: a chunk of the total, or the certificate of a member that has finished."""
@@ -318,6 +331,9 @@ class MaskedRounds:
 
     def _change_view(self, number: int, now: float) -> list[Action]:
         """Vote for a later view."""
+        if not self._views.changing and number > self._views.number:
+            owed = self._withheld(self._participant.others)
+            self._bodies.left(self._views.number, () if owed is None else owed.keys, now)
         lock = self._secret_release.lock
         locks = () if lock is None else (lock.vote,)
         votes = self._views.change(number, self._reduction.chunks.holds, locks, self._proofs, now)
@@ -369,10 +385,21 @@ class MaskedRounds:
         if now >= self._end_at:
             return self._fail(Reason.MASKS_TIMEOUT, self.waiting_for(), self._participant.others)
         actions = [*self._lead(now), *self._result.tick(now)]
-        if now >= self._views.until:
+        if now >= self._views.until and not self._takes_longer():
             self._is_late = True
             actions += self._change_view(self._views.number + 1, now)
         return [*actions, *self._advance(now)]
+
+    def _takes_longer(self) -> bool:
+        """Whether this view goes on, once, for bulk that is on its way."""
+        if self._views.changing or not self._reduction.totals.missing:
+            return False
+        late = self._reduction.waiting_for()
+        if not self._bodies.give(self._views.number, late, self._views.until):
+            return False
+        self._views.until += self._bodies.seconds
+        self._end_at += self._bodies.seconds
+        return True
 
     def heard(self, key: Key) -> None:
         """A member sent a message: it is not gone."""

@@ -248,6 +248,11 @@ class CatchUp:
         if self._fetch is not None and self._fetch.source == key:
             self._stop(Event.FAILED, now)
 
+    def arriving(self, key: Key, now: float) -> None:
+        """Bulk of a peer is on its way here, and slow."""
+        if self._fetch is not None and self._fetch.source == key:
+            self._fetch.arriving(now)
+
     def tick(self, now: float) -> None:
         """Give up a stalled fetch; forget old failures."""
         if self._fetch is not None:

@@ -21,14 +21,14 @@ from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings
 from protocol.aggregation.masked.totals import Totals
 from protocol.aggregation.masked.unmasking import check_result, result_of
+from protocol.aggregation.transfer import transfer_s
 from protocol.crypto.bulk_digest import bulk_digest
-from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import Ballot
 from protocol.quorum.lineage import MAX_LINKS, Line, members_of
 from protocol.swarm.meeting.group_seeker import check_group, check_step
 from protocol.swarm.node_state import Settings
-from protocol.vectors.pieces import base_digest, piece, piece_bytes, piece_count
+from protocol.vectors.pieces import WORD_BYTES, base_digest, piece, piece_bytes, piece_count
 from protocol.wire import signing
 from protocol.wire.ids import LINEAGE, NOBODY
 from protocol.wire.masked_messages import ResultCertificate, TotalPiece
@@ -100,12 +100,25 @@ _Order = Iterator[tuple[bytes, bytes, int]]
 class _Fetch:
     """What all fetches share: requests in flight, progress and its deadline."""
 
-    def __init__(self, key: NodeKey, source: Key, wanted: _Order) -> None:
+    def __init__(self, settings: Settings, source: Key, wanted: _Order, size_bytes: int) -> None:
+        """`size_bytes`: what all answers hold together."""
         self.source = source
         self.failed = False
         self.deadline: float | None = None
-        self._key = key
+        self._key = settings.key
         self._wanted = wanted
+        self._all_s = transfer_s(size_bytes, settings.least_rate)
+        self._ends_at: float | None = None
+        """When the time is over in which all answers must have come; None: they are not slow."""
+
+    def _waits(self, now: float) -> None:
+        """Wait for the next answer; if they are slow, until the time for all of them is over."""
+        self.deadline = now + PATIENCE_S if self._ends_at is None else self._ends_at
+
+    def arriving(self, now: float) -> None:
+        """An answer is on its way, and slow: from the first one on, all have a common time."""
+        if self.deadline is not None and self._ends_at is None:
+            self.deadline = self._ends_at = now + PATIENCE_S + self._all_s
 
     def _ask(self, count: int) -> list[Action]:
         requests = []
@@ -123,8 +136,10 @@ class _Fetch:
 class _SessionFetch(_Fetch):
     """A fetch of a session's result: its certificate first, then the pieces it names, in `order`."""
 
-    def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings, order: _Order) -> None:
-        super().__init__(settings.key, source, order)
+    def __init__(
+        self, past: Past, sid: Sid, source: Key, settings: Settings, order: _Order, size_bytes: int
+    ) -> None:
+        super().__init__(settings, source, order, size_bytes)
         self._past = past
         self._sid = sid
 
@@ -140,7 +155,7 @@ class CertificateFetch(_SessionFetch):
     def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings) -> None:
         dimension = settings.summed
         order = ((sid, member, index) for member in past.members for index in range(piece_count(dimension)))
-        super().__init__(past, sid, source, settings, order)
+        super().__init__(past, sid, source, settings, order, WORD_BYTES * dimension * len(past.members))
         self._dimension = dimension
         self._total = Total(settings.shares.for_group(len(past.members)), dimension, past.members)
         self._certificate: Certificate | None = None
@@ -163,7 +178,7 @@ class CertificateFetch(_SessionFetch):
             raise RemoteProtocolError("a certificate that was not asked for")
         check_certificate(certificate, self._past.members, self._dimension)
         self._certificate = certificate
-        self.deadline = now + PATIENCE_S
+        self._waits(now)
         evidence: list[Action] = [
             Evidence(header.sender, TWO_SUMS, (self._past.seen[header.sender], header))
             for header in certificate.sums
@@ -176,7 +191,7 @@ class CertificateFetch(_SessionFetch):
             raise RemoteProtocolError("a sum that the certificate does not hold")
         check_piece(message, self._dimension)
         self._total.add(message.sender, message.index, message.payload)
-        self.deadline = now + PATIENCE_S
+        self._waits(now)
         actions: list[Action] = [Keep((message,)), *self._ask(1)]
         if not self._total.missing():
             self.deadline = None
@@ -203,7 +218,7 @@ class ResultFetch(_SessionFetch):
         members = len(past.members)
         self._layout = Layout(settings.summed, members, masked.all_to_all_bytes)
         order = ((sid, NOBODY, index) for index in range(self._layout.chunks))
-        super().__init__(past, sid, source, settings, order)
+        super().__init__(past, sid, source, settings, order, WORD_BYTES * self._layout.words)
         self._tolerance = masked.tolerance(members)
         self._encoding = encoding_of(masked.clip, members)
         self._known = known
@@ -232,7 +247,7 @@ class ResultFetch(_SessionFetch):
         check_votes(self._past, (head.sender for head in certificate.releases))
         self._certificate = certificate
         self._totals = Totals(self._sid, certificate.included, self._layout, certificate.digests)
-        self.deadline = now + PATIENCE_S
+        self._waits(now)
         return self._ask(WINDOW)
 
     def _piece(self, piece: TotalPiece, certificate: ResultCertificate, now: float) -> list[Action]:
@@ -240,7 +255,7 @@ class ResultFetch(_SessionFetch):
         if totals is None or piece.index not in totals.missing:
             raise RemoteProtocolError(f"piece {piece.index} of a total that was not asked for")
         totals.take(piece.index, piece.payload, bulk_digest(piece.payload))
-        self.deadline = now + PATIENCE_S
+        self._waits(now)
         return [Keep((piece,)), *(self._ask(1) if totals.missing else self._finish(totals, certificate))]
 
     def _finish(self, totals: Totals, certificate: ResultCertificate) -> list[Action]:
@@ -264,7 +279,7 @@ class BaseFetch(_Fetch):
     def __init__(self, base: Base, source: Key, settings: Settings, judge: Judge) -> None:
         dimension = settings.dimension
         order = ((base.digest, b"", index) for index in range(piece_count(dimension)))
-        super().__init__(settings.key, source, order)
+        super().__init__(settings, source, order, WORD_BYTES * dimension)
         self._base = base
         self._settings = settings
         self._judge = judge
@@ -309,7 +324,7 @@ class BaseFetch(_Fetch):
         if self._judged is None:
             self.deadline, self.failed = None, True
             return []
-        self.deadline = now + PATIENCE_S
+        self._waits(now)
         return self._ask(WINDOW)
 
     def _take_piece(
@@ -323,7 +338,7 @@ class BaseFetch(_Fetch):
             raise RemoteProtocolError(f"piece {message.index} of a base has {len(message.payload)} bytes")
         self._vector[piece(len(self._vector), message.index)] = np.frombuffer(message.payload, dtype="<f4")
         self._missing.discard(message.index)
-        self.deadline = now + PATIENCE_S
+        self._waits(now)
         return self._ask(1) if self._missing else self._finish(*judged)
 
     def _finish(self, line: Line, trusted: tuple[Key, ...]) -> list[Action]:

@@ -15,6 +15,7 @@ from protocol.aggregation.additive.machine import check_piece
 from protocol.aggregation.additive.total import Total
 from protocol.aggregation.masked.release import open_secrets
 from protocol.aggregation.masked.unmasking import release_digest
+from protocol.aggregation.transfer import additive_bytes, transfer_s
 from protocol.crypto import shamir
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import Ballot
@@ -25,7 +26,7 @@ from protocol.wire.masked_messages import Release, ResultCertificate
 from protocol.wire.messages import Announce, Certificate, Group, Key, Sid, Sum
 
 AGAIN_S = 20.0
-"""A node repeats its messages to the same member after this time at the earliest."""
+"""A node repeats its messages to the same member after this time at the earliest, and that for its bulk."""
 
 
 class LateFinish:
@@ -51,12 +52,18 @@ class LateFinish:
         """The members that may hold the totals: those that released."""
         return tuple(key for key in sorted(self._releases) if key != self._settings.key.public)
 
-    def give(self, announce: Announce, now: float) -> list[Action]:
-        """Send this node's messages of the session to a member that shows it open; at most every AGAIN_S."""
+    def give(self, announce: Announce, runs: bool, now: float) -> list[Action]:
+        """Send this node's messages of the session to a member that shows it open; at most every AGAIN_S.
+
+        While the session `runs` here, its sum is on its way already.
+        """
         key, vote = announce.key, self._vote
+        if runs and vote.parts:
+            return []
         if key not in self._members or vote.sid not in announce.open or now < self._given.get(key, now):
             return []
-        self._given[key] = now + AGAIN_S
+        size = additive_bytes(self._settings.summed, len(self._members)) if vote.parts else 0
+        self._given[key] = now + AGAIN_S + transfer_s(size, self._settings.least_rate)
         if vote.release is not None:
             return [Send(key, (vote.release,))]
         return [Send(key, vote.parts, bulk=True)] if vote.parts else []
@@ -143,10 +150,10 @@ class LateFinishes:
                 self._of[sid] = LateFinish(vote, vote.group, ballot, self._settings)
         return self._of.get(sid)
 
-    def give(self, announce: Announce, now: float) -> list[Action]:
-        """Send this node's messages to a member that shows the same open sessions."""
-        shown = [self.get(sid) for sid in announce.open]
-        return [action for late in shown if late is not None for action in late.give(announce, now)]
+    def give(self, announce: Announce, running: Sid | None, now: float) -> list[Action]:
+        """Send this node's messages to a member that shows the same open sessions; one may run here."""
+        shown = [(late, sid == running) for sid in announce.open if (late := self.get(sid)) is not None]
+        return [action for late, runs in shown for action in late.give(announce, runs, now)]
 
     @property
     def opened(self) -> tuple[tuple[ResultCertificate, tuple[Key, ...]], ...]:

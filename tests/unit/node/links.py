@@ -54,7 +54,14 @@ class End:
     """A transport, what it received and from whom, and what it reports of others."""
 
     def __init__(
-        self, key=ONE, tls=None, limits=LIMITS, expected=frozenset(), is_member=anybody, heavy=False
+        self,
+        key=ONE,
+        tls=None,
+        limits=LIMITS,
+        expected=frozenset(),
+        is_member=anybody,
+        heavy=False,
+        is_wanted=lambda _: False,
     ):
         self.key, self.expected = key, frozenset(expected)
         self.got, self.lost, self.again = asyncio.Queue(), asyncio.Queue(), asyncio.Queue()
@@ -63,7 +70,12 @@ class End:
         self.endpoint = f"127.0.0.1:{self.listener.getsockname()[1]}"
         context = make_tls(key, tls, self.endpoint, lambda _: self.expected) if tls else None
         told = (self._receive, self._unreachable, self._reconnected)
-        more = {"warn": self.warnings.append, "is_member": is_member, "limits": limits}
+        more = {
+            "warn": self.warnings.append,
+            "is_member": is_member,
+            "limits": limits,
+            "is_wanted": is_wanted,
+        }
         self.transport = Transport(*told, heavy, tls=context, key=key, **more)
 
     async def _receive(self, message, back):

@@ -346,9 +346,11 @@ def test_who_answers_in_between_names_itself(headers, named):
 def test_slow_ways_are_warned_of():
     assert round_trip(0.0004).cell == "0.4 ms"
     assert (round_trip(1.5).cell, round_trip(1.5).level) == ("1500 ms", "warning")
-    assert (throughput(25e6).cell, throughput(25e6).level) == (">= 25 MB/s", "ok")
-    assert (throughput(50e3).cell, throughput(50e3).level) == (">= 50 kB/s", "warning")
-    assert throughput(50e3).advice.startswith("a million parameters take 80 s on this way")
+    fast, slow, slowest = (throughput(rate, 1_000_000, 4) for rate in (25e6, 50e3, 20e3))
+    assert (fast.cell, fast.level) == (">= 25 MB/s", "ok")
+    assert (slow.cell, slow.level) == (">= 50 kB/s", "warning")
+    assert slow.advice == "its part of a sum of 1,000,000 parameters takes 120 s: take a smaller model"
+    assert slowest.advice.startswith("its upload needs 300 s (6.0 MB at 20.0 kB/s), the others wait 203: set")
     assert clock(None).cell == "unknown"
 
 

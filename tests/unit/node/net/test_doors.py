@@ -249,7 +249,10 @@ async def test_who_does_not_go_on_is_closed(room):
         assert dict(here.counts.dropped) == {f"{ROOMS[room]}: closed, for its time was over": 1}
 
 
-@pytest.mark.parametrize("bounds", [{"body_s": SOON_S}, {"body_grace_s": SOON_S}], ids=["time", "rate"])
+SHORT = {"body_s": SOON_S, "member_body_s": SOON_S}
+
+
+@pytest.mark.parametrize("bounds", [SHORT, {"body_grace_s": SOON_S}], ids=["time", "rate"])
 async def test_a_slow_body_is_closed_also_a_member_s(bounds):
     async with served(replace(PATIENT, **bounds)) as here:
         reader, _ = await here.connect(head(10**6) + bytes(10))

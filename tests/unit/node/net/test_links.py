@@ -1,5 +1,6 @@
 """Links on real sockets: their keys, the owners of their connections, replies, and ends."""
 
+import asyncio
 import os
 import re
 from contextlib import asynccontextmanager, suppress
@@ -8,12 +9,13 @@ from dataclasses import replace
 import pytest
 from aiohttp import WSServerHandshakeError, web
 
-from node.net import link, resending, visits
+from node.net import link, resending, server, visits
 from node.net.link import LIMITS
 from node.net.tls import WrongPeer
 from node.net.versions import HEADER, SUBPROTOCOL
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.wire import codec, handshake
+from protocol.wire.bulk import Held
 from protocol.wire.limits import VERSION
 from protocol.wire.messages import Accepted
 from tests.unit.node import links
@@ -318,7 +320,6 @@ async def test_what_an_acceptor_sends_is_held_to_the_same_rules():
     async def then(ws):
         await ws.send_bytes(b"nonsense")
         await ws.send_str("words")
-        await ws.send_bytes(handshake.again(99))
         for number in (1, 2, 3):
             await ws.send_bytes(frame(small(number)))
 
@@ -326,8 +327,20 @@ async def test_what_an_acceptor_sends_is_held_to_the_same_rules():
         here.refuses = [TooEarly("too early here"), RemoteProtocolError("never")]
         here.transport.send(endpoint, (small(9),))
         assert await here.take(1) == [small(3)]
-        whys = ("a frame whose header is cut off or too long", "not a binary frame", link.FORGOTTEN)
+        whys = ("a frame whose header is cut off or too long", "not a binary frame")
         assert here.dropped == dict.fromkeys((*whys, "too early here", "never"), 1)
+
+
+async def test_a_link_that_lost_a_message_ends_and_the_machine_learns_of_it():
+    """It came too early at the peer, and so many came after it that it is not kept any more."""
+
+    async def then(ws):
+        await ws.send_bytes(handshake.again(99))
+
+    async with facing(links.accepting(then=then)) as (here, endpoint):
+        here.transport.send(endpoint, (small(9),))
+        assert await here.lost.get() == (endpoint, link.FORGOTTEN)
+        assert here.dropped == {link.FORGOTTEN: 1}
 
 
 async def test_large_and_lazy_messages_share_one_connection_and_one_owner():
@@ -477,6 +490,26 @@ async def test_a_small_message_that_is_always_too_early_is_given_up_and_counted(
         assert 96 <= len(there.refuses) < 99  # at once, and after 0.05 and 0.15 s, if the machine is in time
 
 
+async def test_what_is_too_early_is_offered_as_long_as_its_session_runs_here(monkeypatch):
+    """A total that came 15 s too early was once dropped, and its session stood still for minutes."""
+    monkeypatch.setattr(resending, "AGAIN_FOR_S", 0.0)
+    monkeypatch.setattr(resending, "AGAIN_CAP_S", 0.05)
+    running = {small(1), bulk(1)}
+    async with node_state(End(ONE, is_wanted=running.__contains__), End(OTHER)) as (here, there):
+        for message in (small(1), bulk(1)):
+            there.refuses = [TooEarly("not yet")] * 3
+            here.transport.send(there.endpoint, (message,))
+            assert await there.take(1) == [message]
+        assert here.dropped == {}
+        for count, message in enumerate((small(1), bulk(1)), 1):
+            there.refuses = [TooEarly("not yet")] * 3
+            here.transport.send(there.endpoint, (message,))
+            await until(lambda: len(there.refuses) < 2)
+            running.remove(message)
+            await until(lambda count=count: here.dropped == {link.EARLY: count})
+        assert here.lost.empty()
+
+
 async def test_a_link_over_which_nothing_is_sent_is_closed_quietly_and_opened_again():
     async with node_state(End(ONE, limits=replace(LIMITS, idle_s=0.05)), End(OTHER)) as (here, there):
         for number in range(2):
@@ -500,17 +533,44 @@ async def test_one_link_more_than_may_be_closes_the_idlest():
         assert here.lost.empty()
 
 
-async def test_what_has_no_room_in_bytes_is_counted_and_given_back():
+async def test_what_has_no_room_in_bytes_ends_its_link_and_all_is_given_back():
+    """It was once dropped, and the peer waited for it in vain."""
     few = replace(LIMITS, bulk_bytes=700_000, all_bulk_bytes=1_000_000)
     async with node_state(End(ONE, limits=few), End(OTHER), End(THIRD)) as (here, there, other):
-        here.transport.send(there.endpoint, (bulk(1), bulk(2), bulk(3)), bulk=True)
-        here.transport.send(other.endpoint, (bulk(4), bulk(5)), bulk=True)
-        assert here.dropped == {link.FULL: 2}
-        assert await there.take(2) == [bulk(1), bulk(2)]
-        assert await other.take(1) == [bulk(4)]
+        here.transport.send(there.endpoint, (bulk(1), bulk(2), bulk(3), bulk(4)), bulk=True)
+        here.transport.send(other.endpoint, (bulk(5),), bulk=True)
+        assert await here.lost.get() == (there.endpoint, link.FULL)
+        assert await other.take(1) == [bulk(5)]
+        assert here.dropped == {link.FULL: 1}
         await until(lambda: here.transport.bulk_budget.taken_bytes == 0)
         here.transport.send(there.endpoint, (bulk(6),), bulk=True)
-        assert await there.take(1) == [bulk(6)]
+        while await there.take(1) != [bulk(6)]:
+            pass
+
+
+async def test_small_messages_without_room_end_their_link(monkeypatch):
+    monkeypatch.setattr(link, "QUEUED_SENDS", 2)
+    async with two() as (here, there):
+        here.transport.send(there.endpoint, tuple(small(number) for number in range(4)))
+        assert await here.lost.get() == (there.endpoint, link.FULL)
+        assert here.dropped == {link.FULL: 1}
+
+
+async def test_what_its_machine_holds_anyway_waits_without_room_of_its_own():
+    """More than 64 totals of 1 MB, a sum of 100 million numbers, once found no room: nobody had them all."""
+    few = replace(LIMITS, bulk_bytes=700_000)
+    async with node_state(End(ONE, limits=few), End(OTHER)) as (here, there):
+        for number in range(9):
+            here.transport.send(there.endpoint, Held((bulk(number),)), bulk=True)
+        assert await there.take(9) == [bulk(number) for number in range(9)]
+        assert here.dropped == {}
+
+
+async def test_a_sequence_without_room_ends_its_link():
+    few = replace(LIMITS, bulk_bytes=700_000)
+    async with node_state(End(ONE, limits=few), End(OTHER)) as (here, there):
+        here.transport.send(there.endpoint, (message for message in (bulk(1), bulk(2))))
+        assert await here.lost.get() == (there.endpoint, link.FULL)
 
 
 async def test_a_link_that_is_closed_for_room_before_it_began_gives_back_what_it_held():
@@ -549,3 +609,21 @@ async def test_a_link_that_broke_is_opened_again_and_loses_nothing_that_is_queue
         await until(lambda: came)
         assert came[0] in (small(1), small(2))
         assert here.lost.empty()
+
+
+async def test_a_member_s_bulk_that_takes_long_is_told_of_while_it_arrives(monkeypatch):
+    """By its head alone, and nobody else's is."""
+    monkeypatch.setattr(server, "SLOW_BODY_S", 0.01)
+    told, writers = asyncio.Queue(), []
+    async with node_state(End(ONE)) as (here,):
+        here.transport._server._arriving = told.put
+        host, port = here.endpoint.split(":")
+        for key in (None, OTHER):
+            ticket = "" if key is None else here.transport._server.doors.ticket(key.public).hex()
+            shown = f"Authorization: Bearer {ticket}\r\n" if ticket else ""
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.write(f"POST /v1/bulk HTTP/1.1\r\nHost: x\r\n{shown}Content-Length: 9\r\n\r\n".encode())
+            writers.append(writer)
+        assert [await told.get() for _ in range(2)] == [OTHER.public] * 2
+        for writer in writers:
+            writer.transport.abort()

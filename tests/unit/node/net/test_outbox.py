@@ -75,10 +75,11 @@ def test_the_last_messages_are_kept_by_their_numbers_as_far_as_there_is_room():
 @pytest.mark.parametrize("begun_s", [0.0, 1000.0])
 def test_it_is_sent_again_in_growing_intervals_and_not_for_ever(begun_s):
     each, now_s, waits = outgoing(1), begun_s, []
-    while (wait_s := each.again_in_s(now_s)) is not None:
+    while (wait_s := each.again_in_s(now_s, is_wanted=False)) is not None:
         waits.append(wait_s)
         now_s += wait_s
     assert waits[:6] == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0]
     assert set(waits[5:]) == {resending.AGAIN_CAP_S}
     assert resending.AGAIN_FOR_S - 1 < sum(waits) <= resending.AGAIN_FOR_S
     assert len(waits) < 20
+    assert each.again_in_s(now_s + 3600, is_wanted=True) == resending.AGAIN_CAP_S

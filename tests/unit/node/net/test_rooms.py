@@ -3,7 +3,15 @@
 import re
 from pathlib import Path
 
-from node.net.doors import BODY_LEAST_BYTES_PER_S, BOUNDS, MIB, OTHER_DESCRIPTORS, ROOMS, origin_of
+from node.net.doors import (
+    BODY_LEAST_BYTES_PER_S,
+    BOUNDS,
+    MEMBER_BODY_LEAST_BYTES_PER_S,
+    MIB,
+    OTHER_DESCRIPTORS,
+    ROOMS,
+    origin_of,
+)
 from node.net.rooms import Bound, Room
 from node.net.tickets import TICKET_BYTES, Tickets
 
@@ -87,15 +95,20 @@ def test_the_table_of_bounds_is_what_is_kept():
         [cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if "|" in line
     ]
     said = [(int(row[1]), int(row[2].split()[0]), row[3]) for row in rows[2:]]
-    ends = {None: "never"}
+    never = {None: "never"}
     rooms = [
-        (bound.in_all, bound.per_origin, ends.get(bound.within_s, f"{bound.within_s or 0:g} s"))
+        (bound.in_all, bound.per_origin, never.get(bound.within_s, f"{bound.within_s or 0:g} s"))
         for bound in BOUNDS.rooms.values()
     ]
-    slow = f"slower than {BODY_LEAST_BYTES_PER_S // 1024} kB/s after {BOUNDS.body_grace_s:g} s"
+    after = f"kB/s after {BOUNDS.body_grace_s:g} s"
+    bulk = "twice what all bulk of a step takes at `aggregation.least_rate`, and the time of its step"
+    ends = [
+        f"{BOUNDS.body_s:g} s, or slower than {BODY_LEAST_BYTES_PER_S // 1024} {after}",
+        f"{bulk}; or slower than {MEMBER_BODY_LEAST_BYTES_PER_S // 1000} {after}",
+    ]
     bodies = [
-        (bound.in_all // MIB, bound.per_origin // MIB, f"{BOUNDS.body_s:g} s, or {slow}")
-        for bound in (BOUNDS.body_bytes, BOUNDS.member_body_bytes)
+        (bound.in_all // MIB, bound.per_origin // MIB, end)
+        for bound, end in zip((BOUNDS.body_bytes, BOUNDS.member_body_bytes), ends, strict=True)
     ]
     assert said == rooms + bodies
     accepted = re.search(r"(\d+) connections a second .* and (\d+) at once", part)

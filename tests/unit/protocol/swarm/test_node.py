@@ -240,6 +240,21 @@ def test_without_sums_everyone_ends_with_its_own_update():
     assert {wires[key].base for key in KEYS[:3]} == {INITIAL}
 
 
+def test_bulk_that_is_on_its_way_has_time_of_its_own_and_the_transport_knows_how_long():
+    wires = to_shares(swarm(least_rate=1.0))
+    one = wires[ONE]
+    assert one.bulk_s > 15.0
+    for key in (TWO, THREE):
+        one.arriving(key.public, NOW)
+    message = one._machine._sealed(TWO.public, bytes(32)).at(0)
+    assert one.runs(message)
+    assert one.tick(one.deadline) is not None
+    assert one._machine is not None
+    fresh = swarm()[ONE]
+    assert fresh.arriving(TWO.public, NOW) == []
+    assert not fresh.runs(message)
+
+
 def test_a_member_that_can_not_be_reached_ends_the_session_at_once():
     wires = to_shares(swarm())
     actions = wires[ONE].unreachable(endpoint(TWO), "connection refused", NOW)

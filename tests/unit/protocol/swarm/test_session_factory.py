@@ -7,6 +7,7 @@ from protocol.aggregation.additive.machine import Additive
 from protocol.aggregation.masked.machine import DoubleMasked
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.swarm.session_factory import machine_for
+from protocol.wire.limits import MAX_MEMBERS
 from tests.parts import NOW, ephemeral, group, members, rand, settings, vector
 
 MASKED = MaskedSettings(4.0, None)
@@ -26,6 +27,24 @@ def test_four_and_more_are_masked_where_the_swarm_is(count, masked, kind):
     assert machine.participant.round == 1
     assert machine.deadline == NOW + 15.0
     assert machine.waiting_for() == tuple(key.public for key in keys[1:])
+
+
+@pytest.mark.parametrize(
+    ("changes", "vectors"),
+    [
+        ({"seeds": ("a:1", "b:1", "c:1")}, 3),
+        ({}, MAX_MEMBERS - 1),
+        ({"masked": MASKED}, 2),
+    ],
+    ids=["named", "any", "masked"],
+)
+def test_one_bulk_message_may_take_as_long_as_all_of_its_step(changes, vectors):
+    own = settings(members(1)[0], least_rate=1.0, **changes)
+    assert own.bulk_s == 15.0 + 2 * vectors * 4 * own.summed
+    group_of_four = group(members(4))
+    paces = PhasePaces(15.0, 20.0)
+    made = machine_for(group_of_four, ephemeral(members(1)[0]), own, paces, None)
+    assert made.participant.least_rate == 1.0
 
 
 def test_views_have_longer_than_sums_where_sums_are_fast():

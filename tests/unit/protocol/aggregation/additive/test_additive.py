@@ -247,6 +247,43 @@ def test_without_all_sums_the_round_ends_with_ones_own_update():
     assert machine.tick(NOW + 11.0) == [failed(machine, Reason.SUMS_TIMEOUT, THREE, THREE)]
 
 
+RATE = 64_000.0
+TAKES_S = 2 * (2 * 4 * 5) / RATE
+"""The time for two vectors of five words."""
+
+
+def at_rate(machine: Additive) -> Additive:
+    machine.participant = replace(machine.participant, least_rate=RATE)
+    return machine
+
+
+def test_a_half_goes_on_once_for_sums_that_are_on_their_way():
+    machine, _ = at_sums()
+    at_rate(machine).arriving(TWO)
+    machine.arriving(THREE)
+    assert machine.tick(NOW + 11.0) == []
+    assert machine.deadline == NOW + 11.0 + TAKES_S
+    machine.arriving(THREE)
+    (end,) = machine.tick(NOW + 11.0 + TAKES_S)
+    assert (end.missing, end.withheld.keys) == ((TWO, THREE), (TWO, THREE))
+
+
+def test_who_sent_nothing_ends_a_half_in_time_and_alone_owes_something():
+    machine, _ = at_sums()
+    at_rate(machine).arriving(TWO)
+    (end,) = machine.tick(NOW + 11.0)
+    assert (end.missing, end.withheld.keys) == ((TWO, THREE), (THREE,))
+
+
+def test_what_came_in_the_first_half_gives_no_time_to_the_second():
+    machine, _ = at_shares()
+    at_rate(machine).arriving(TWO)
+    machine.arriving(THREE)
+    assert machine.tick(NOW + 15.0) == []
+    machine._await(NOW + 30.0)
+    assert len(machine.tick(NOW + 30.0)) == 1
+
+
 def test_a_late_partial_sum_never_becomes_a_model():
     """The fault of the reference system: a random partial sum was taken for the model."""
     machine, sums = at_sums()

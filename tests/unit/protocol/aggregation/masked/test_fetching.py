@@ -3,6 +3,7 @@
 from protocol.actions import Send
 from protocol.aggregation.masked.fetching import PATIENCE_S, WINDOW, Pull
 from protocol.aggregation.participant import Participant
+from protocol.vectors.pieces import PIECE_BYTES
 from tests import parts
 
 NOW = parts.NOW
@@ -10,8 +11,13 @@ KEY, *OTHERS = parts.members(3)
 CHUNKS = range(WINDOW + 2)
 
 
+RATE = 64_000.0
+TAKES_S = 2 * WINDOW * PIECE_BYTES / RATE
+
+
 def pull() -> Pull:
-    participant = Participant(parts.group(parts.members(3)), 1, KEY, parts.ephemeral(KEY), 5, 15.0, 15.0)
+    group, own = parts.group(parts.members(3)), parts.ephemeral(KEY)
+    participant = Participant(group, 1, KEY, own, 5, 15.0, 15.0, least_rate=RATE)
     return Pull(participant, CHUNKS, [key.public for key in OTHERS])
 
 
@@ -42,3 +48,17 @@ def test_once_nothing_is_missing_nobody_is_asked():
     assert here.left((), NOW) == []
     assert here.deadline is None
     assert here.tick(NOW + PATIENCE_S) == []
+
+
+def test_a_source_whose_answers_are_on_their_way_has_the_time_for_them_once():
+    here, (source, other) = pull(), (key.public for key in OTHERS)
+    here.arriving(source)  # nobody was asked yet
+    here.ask(NOW)
+    here.arriving(other)
+    assert here.deadline == NOW + PATIENCE_S
+    for _ in range(2):
+        here.arriving(source)
+        assert here.deadline == NOW + PATIENCE_S + TAKES_S
+    assert here.tick(NOW + PATIENCE_S) == []
+    assert [to for to, _ in asked(here.tick(NOW + PATIENCE_S + TAKES_S))] == [other]
+    assert here.deadline == NOW + PATIENCE_S + TAKES_S + PATIENCE_S

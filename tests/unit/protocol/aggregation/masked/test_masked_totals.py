@@ -1,5 +1,6 @@
 """Totals that others vouch for: fetched, checked, and refused if their proof or their count is wrong."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from protocol.crypto.bulk_digest import bulk_digest
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.swarm.recovery.fetch import Past, ResultFetch
 from protocol.wire import signing
+from protocol.wire.bulk import Held
 from protocol.wire.masked_messages import (
     Ack,
     AckVote,
@@ -33,6 +35,7 @@ from protocol.wire.masked_messages import (
     Total,
     TotalHead,
     TotalPiece,
+    ViewChange,
     ViewVote,
 )
 from protocol.wire.member_sets import everybody
@@ -63,6 +66,32 @@ def signed(record: Any) -> Any:
 
 def said(actions: list[Any]) -> list[Any]:
     return [message for action in actions if isinstance(action, Send) for message in action.messages]
+
+
+def test_the_totals_of_a_reducer_wait_in_a_queue_without_memory_of_their_own():
+    here = at_masks(REDUCERS)
+    chunks = [message for message in real_messages(REDUCERS) if isinstance(message, Masked)]
+    sends: list[Any] = []
+    for chunk in chunks:
+        with suppress(RemoteProtocolError):  # some are of other sessions
+            sends += here.receive(chunk, NOW)
+    totals = [send.messages for send in sends if isinstance(next(iter(send.messages)), Total)]
+    assert totals
+    assert all(isinstance(each, Held) for each in totals)
+
+
+def test_a_view_goes_on_once_for_bulk_that_is_on_its_way():
+    here = machine(REDUCERS)
+    here.participant = replace(here.participant, least_rate=1.0)
+    here.arriving(FIRST)  # nothing waits for bulk before the vector is masked
+    begin(here, real_messages(REDUCERS))
+    for key in OTHERS:
+        here.arriving(key)
+    assert here.deadline is not None
+    due = here.deadline
+    assert here.tick(due) == []
+    assert here.deadline == due + 2 * LAYOUT.sent_bytes
+    assert any(isinstance(each, ViewChange) for each in said(here.tick(here.deadline)))
 
 
 # -- totals that come with a certificate ---------------------------------------------------------------------

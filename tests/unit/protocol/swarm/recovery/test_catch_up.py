@@ -597,3 +597,14 @@ def test_a_request_in_somebody_elses_name_is_refused(request_):
     )
     with pytest.raises(RemoteProtocolError, match="signature"):
         serve(forged)
+
+
+def test_only_what_its_source_sends_gives_a_fetch_more_time():
+    held = catch_up(two=BETTER, three=base())
+    held.arriving(TWO, NOW)
+    held.remember(BETTER.sid, PAST)
+    held.look(NOW)
+    held.arriving(THREE, NOW + 1)
+    assert held.deadline == NOW + PATIENCE_S
+    held.arriving(TWO, NOW + 1)
+    assert held.deadline == NOW + 1 + PATIENCE_S

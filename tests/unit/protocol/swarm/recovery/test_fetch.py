@@ -421,3 +421,23 @@ def test_where_votes_count_a_certificate_has_a_quorum():
         check_votes(past, (ONE, max(TWO, THREE)))
 
     check_votes(replace(past, ballot=None), ())
+
+
+def test_answers_that_are_on_their_way_have_a_common_time_that_nothing_renews():
+    """A trickling source once could have been slow with each piece anew."""
+    held, rate = vector(1, DIMENSION), 64_000.0
+    own = settings(KEYS[0], parameters='{"model":"m"}', dimension=DIMENSION, least_rate=rate)
+    fetch = BaseFetch(base_of(held, 4), SOURCE, own, lambda _: (Line(weak=None), (TWO, THREE)))
+    fetch.arriving(NOW)  # nothing was asked for yet
+    assert fetch.deadline is None
+    judged(fetch, held)
+    ends_at = NOW + 1 + PATIENCE_S + 2 * 4 * DIMENSION / rate
+    fetch.arriving(NOW + 1)
+    fetch.arriving(NOW + 3)
+    first, _ = pieces_of(held, base_of(held, 4).digest)
+    fetch.receive(first, NOW + 20)
+    assert fetch.deadline == ends_at
+    fetch.tick(ends_at - 0.1)
+    assert not fetch.failed
+    fetch.tick(ends_at)
+    assert fetch.failed
