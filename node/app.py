@@ -471,6 +471,7 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
         "links": protection(options.tls, endpoint),
         "sums": at_least + withstands(task.aggregation, expected, task.privacy.honest).text,
         **introduction(prepared.mechanism),
+        "lies": "any peer that sends wrong updates can spoil the model: a sum shows none of them alone",
         **_wait_words(options),
         **_recovered_words(state),
         **_gone_words(state),
