@@ -48,6 +48,7 @@ from protocol.swarm.meeting.charges import Charges
 from protocol.swarm.meeting.clock_skew import THIS_MACHINE
 from protocol.swarm.meeting.coordination import Coordination
 from protocol.swarm.meeting.discovery import Discovery
+from protocol.swarm.meeting.passing_on import PassingOn
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.meeting.suspicion import Suspicion
 from protocol.swarm.node_state import NodeState, Settings
@@ -132,6 +133,7 @@ class Node:
         self._line: Line = state.line
         """The line of the base that is being stored."""
         self._suspicion = Suspicion(settings, self.addresses.called)
+        self._passing_on = PassingOn()
         self._coordination = Coordination(settings, state, self._discovery, self._patience, self._suspicion)
         self._seeker = self._coordination.seeker
         self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
@@ -275,6 +277,7 @@ class Node:
         actions = [*self._discovery.tick(now), *self._discovery.clock_news(), *self._lateness.news()]
         self._catch_up.tick(now)
         self._rivals.tick(now)
+        actions += self._passing_on.tick(self._machine, now)
         if self._machine is not None:
             actions += self._of_machine(self._machine.tick(now), now)
         actions += self._coordination.tick(now)
@@ -368,7 +371,7 @@ class Node:
         """When tick should be called at the latest."""
         parts = (
             *(self._discovery, self._catch_up, self._coordination, self._rivals),
-            *(self._follower, self._machine),
+            *(self._follower, self._machine, self._passing_on),
         )
         times = [part.deadline for part in parts if part is not None]
         times += [self._closing.until] if self._course.phase is Phase.CLOSING else []
@@ -604,6 +607,8 @@ class Node:
         return [*left, *(self._of_machine(self._machine.unreachable(key, now), now) if self._machine else [])]
 
     def _group(self, group: Group, now: float) -> list[Action]:
+        if self._rivals.asks_about(group) or (self._machine and self._machine.participant.group.run == group):
+            return []  # another member passes it on
         self._coordination.check(group)
         if self._storing:
             raise RemoteProtocolError("a GROUP on a base that is being replaced")
@@ -658,6 +663,7 @@ class Node:
         offer, ephemeral = self._seeker.found(now)
         machine = machine_for(group, ephemeral, self._settings, self._paces, ballot)
         self.addresses.of_group(group)
+        self._passing_on.begin(group, now)
         self._course.step(Event.GROUP)
         self._runs.begin(machine)
         return [*self._reminders(group, now), *self._begin(machine, offer.vector, offer.rand, now)]

@@ -25,8 +25,12 @@ def test_delays_cost_no_round(make_box, slowest_s: float) -> None:
 
 @pytest.mark.parametrize("power", [False, True], ids=["process", "machine"])
 def test_a_peer_killed_behind_a_slow_wire_comes_back(make_box, power: bool) -> None:
-    """If its machine is gone, nothing tells the others: packets just stop."""
-    box = make_box(5, 8, *DEADLINES)
+    """If its machine is gone, nothing tells the others: packets just stop.
+
+    Their rounds take less than it needs for the newest base, and they wait for it a tenth of the time only.
+    """
+    last = 24
+    box = make_box(5, last, *DEADLINES)
     box.network.slowest_s = 0.3
     *others, node = box.nodes
     node.before_message(lambda: node.kill(power=power), "out", Masked)
@@ -34,13 +38,10 @@ def test_a_peer_killed_behind_a_slow_wire_comes_back(make_box, power: bool) -> N
     box.run(lambda: node.is_over)
     node.start()
     box.run_to_the_end()
-    back = 1 + [line["participants"] for line in others[0].history].index(5)
-    assert back > 1
-    for one in others:
-        assert [line["participants"] for line in one.history] == [4] * (back - 1) + [5] * (9 - back)
-    assert [(line["round"], line["participants"]) for line in node.history] == [
-        (n, 5) for n in range(back, 9)
-    ]
+    back = next(line["round"] for line in others[0].history if line["participants"] == 5)
+    assert 1 < back <= last - 5
+    for one in box.nodes:
+        assert [line["participants"] for line in one.history][-5:] == [5] * 5
     assert len({one.summary["base_digest"] for one in box.nodes}) == 1
 
 

@@ -124,9 +124,9 @@ def test_who_falls_back_is_healed_though_a_follower_is_asked_first():
     assert len(network.digests()) == 1
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 5, 6, 8])
+@pytest.mark.parametrize("seed", range(9))
 def test_messages_that_are_lost_leave_no_follower_behind(seed):
-    """In one of the first 60 seeds, 7, a last answer is lost that no remaining node can repeat.
+    """A last answer may be lost that no remaining node can repeat; in none of the first 60 seeds it is.
 
     A link loses messages only when it ends, so a node gets there only if several links break.
     """

@@ -104,6 +104,10 @@ class Rivals:
         self._asked, self._apart_until = None, None
         self._named.clear()
 
+    def asks_about(self, group: Group) -> bool:
+        """Whether this is the group that it asks about."""
+        return self._asked is not None and self._asked.group == group
+
     # -- asking ------------------------------------------------------------------------------------
 
     def ask(self, group: Group, ballot: Ballot, now: float) -> list[Action]:

@@ -9,8 +9,7 @@ An open vote is on disk before the first byte of the release leaves. As long as 
 show it, and it counts in no other session on the same anchor: so two sessions on one anchor never both
 have a quorum. A node that resigned counts in none, and the others need no vote of it.
 
-A session is dead when so many members have left it without a release that it can never have a result. While
-a member that is here is still in it, one word more than f is doubted: it may have the vote of a liar.
+A session is dead when so many members have left it without a release that it can never have a result.
 """
 
 from __future__ import annotations
@@ -34,8 +33,6 @@ class Voting:
         self._state = state
         self._members = members
         self._patience = patience
-        self._doubted: dict[Sid, float] = {}
-        """Since when members have left a session while others that are here are still in it (s)."""
         self._freed: dict[Sid, int] = {}
         """The anchors of the sessions in which it has voted, though it shows that no more."""
 
@@ -98,14 +95,7 @@ class Voting:
         ballot = self.ballot(group)
         if ballot is None:
             return False
-        return self.is_dead(group, ballot, out, self._is_doubted(group, vote.sid, now), now)
-
-    def _is_doubted(self, group: Group, sid: Sid, now: float) -> bool:
-        """Whether others that are here are still in a session that somebody has left, and may be."""
-        live = self._members.live(self._state.round)
-        if not any(ready.key in live and not self._has_ended(ready, group) for ready in group.readys):
-            return False
-        return now < self._doubted.setdefault(sid, now) + self.longest_s
+        return self.is_dead(group, ballot, out, False, now)
 
     def is_dead(
         self, group: Group, ballot: Ballot, out: frozenset[Key], is_doubted: bool, now: float
@@ -130,11 +120,7 @@ class Voting:
         A member with a base of a higher anchor no longer shows the vote, and may have this session's result.
         """
         later = self._members.get(ready.key)
-        return later is not None and self._has_ended(ready, group) and sid not in later.open
-
-    def _has_ended(self, ready: Ready, group: Group) -> bool:
-        """Whether this member says that it is no longer in the session, and has not its result."""
-        later = self._members.get(ready.key)
         if later is None or later.order <= ready.announce.order or later.base.anchor > group.base.anchor:
             return False
-        return later.instance != ready.announce.instance or later.round >= round_of(ready, group)
+        has_left = later.instance != ready.announce.instance or later.round >= round_of(ready, group)
+        return has_left and sid not in later.open

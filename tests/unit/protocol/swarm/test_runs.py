@@ -14,6 +14,7 @@ from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.aggregation.masked.unmasking import check_result
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.swarm.meeting.group_seeker import check_step
+from protocol.swarm.meeting.passing_on import AFTER_S
 from protocol.swarm.session_factory import steps_of
 from protocol.swarm.votes.voting import Voting
 from protocol.wire import codec
@@ -183,6 +184,7 @@ def test_a_member_that_lacks_a_result_gets_it_from_who_is_in_the_next_step(step,
     wires.dropped = lambda *_: False
     wires.offer(*others)
     if not all_to_all_bytes:
+        wires.tick(AFTER_S, late)  # all have joined: it passes no GROUP on
         wires.tick(wires[late].deadline - wires.now, late)
     assert wires[late].base.generation == step + 1
     wires.offer(late)

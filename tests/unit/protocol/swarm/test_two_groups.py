@@ -64,6 +64,7 @@ def test_each_member_asks_each_elector_outside_and_joins_once_both_have_answered
     for key in (ONE, TWO, THREE):
         assert sorted(to for to, _ in wires.asked(key)) == sorted(map(endpoint, (FOUR, FIVE)))
         assert wires[key].phase == "group"
+        wires.hand(endpoint(key), wires.said(ONE, Group)[0])  # another member passes it on
     for key in (ONE, TWO, THREE):
         wires.answer(key)
 

@@ -114,34 +114,6 @@ def test_where_shares_are_summed_one_that_left_is_enough():
     assert voter.hears(TWO, **left()) == [Unbind(voter.sid)]
 
 
-@pytest.mark.parametrize("how", ["the other one leaves, too", "the other one is lost", "time"])
-def test_while_another_is_still_in_it_one_word_is_doubted_for_a_while(how):
-    """Three must vote. Two says that it left: if that is a lie, three may have the vote of all."""
-    voter = Voter(KEYS[:3], masked=None)
-    assert voter.hears(THREE) == voter.hears(TWO, **left()) == []
-    assert voter.voting.look(NOW + voter.voting.longest_s - 1) == []
-    match how:
-        case "the other one leaves, too":
-            freed = voter.hears(THREE, counter=COUNTER + 2, **left())
-        case "the other one is lost":
-            voter.known.suspect(THREE.public)
-            freed = voter.voting.look(NOW)
-        case _:
-            freed = voter.voting.look(NOW + voter.voting.longest_s)
-    assert freed == [Unbind(voter.sid)]
-
-
-def test_a_member_that_shows_its_vote_and_no_result_is_no_longer_in_it():
-    voter = Voter(KEYS[:3], masked=None)
-    assert voter.hears(THREE, **left(open=(voter.sid,))) == []
-    assert voter.hears(TWO, **left()) == [Unbind(voter.sid)]
-
-
-def test_a_member_that_shows_a_later_base_may_have_the_vote_of_the_one_that_denies_it():
-    voter = Voter(KEYS[:3], masked=None)
-    assert voter.hears(THREE, **left(base=base(3, anchor=3))) == voter.hears(TWO, **left()) == []
-
-
 def one_may_lie(keys=KEYS[:5], **changes: Any) -> Voter:
     """A voter among these electors, of whom one may lie."""
     names = of_names((endpoint(key) for key in KEYS[:5]), 1)
