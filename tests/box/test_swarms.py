@@ -153,7 +153,8 @@ def test_what_is_left_in_the_folder(make_box) -> None:
         assert line.keys() >= HISTORY
         assert (line["outcome"], line["reason"]) == ("aggregated", None)
         assert 0 <= line["accuracy"] <= 1
-        assert min(line["bytes_sent"], line["bytes_received"], line["train_s"], line["aggregate_s"]) > 0
+        assert min(line["bytes_sent"], line["bytes_received"], line["aggregate_s"]) > 0
+        assert line["train_s"] == 0.0, "training takes no time here"
     assert written.keys() >= SUMMARY
     assert (written["base_digest"], written["accuracy"]) == (lines[-1]["base_digest"], lines[-1]["accuracy"])
     assert (written["epsilon"], written["accuracy_of"]) == (None, "test")
