@@ -405,7 +405,7 @@ def _opened_in(
     state = _open_state(prepared, key, out, key_file)
     prepared.trainer.keep_features(out / FEATURES)
     try:
-        warnings = _take_word(prepared, state)
+        warning = _take_word(prepared, state)
         bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
         access = access_of(endpoint, bound, where, lambda: kept_token(out / PAGE_TOKEN, prepared.system))
         registry = new_registry()
@@ -416,7 +416,7 @@ def _opened_in(
         with reporting(options.reports, name, key.public.hex(), warn) as reporters:
             observers = Observers((owner, RoundFigures(registry), *reporters))
             observers.handle(Started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown}))
-            for warning in warnings:
+            if warning is not None:
                 observers.handle(Warned(warning))
             watched = Watched(observers=observers, journal=journal, access=access, registry=registry)
             yield partial(_live, prepared, key, endpoint, state, out, listener, watched)
@@ -447,12 +447,12 @@ def _open_state(prepared: Prepared, key: NodeKey, out: Path, key_file: Path) -> 
     )
 
 
-def _take_word(prepared: Prepared, state: State) -> tuple[str, ...]:
-    """Books what the key has spent on the word of its owner, if that was given; returns the warnings."""
+def _take_word(prepared: Prepared, state: State) -> str | None:
+    """Books what the key has spent on the word of its owner, if that was given; returns the warning."""
     count, clock = prepared.options.spent_before, prepared.system.clock
     if count is None:
-        return ()
-    return (count_as_spent(state, prepared.mechanism, count, int(clock.wall() * 1000)),)
+        return None
+    return count_as_spent(state, prepared.mechanism, count, int(clock.wall() * 1000))
 
 
 def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, state: State) -> dict[str, str]:

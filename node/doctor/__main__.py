@@ -17,6 +17,7 @@ from node.errors import ConfigError
 from node.net.tls import add_tls
 from node.options import peers_of, tracker_of
 
+_PARAMETERS = 1_000_000
 _DESCRIPTION = """\
 Examines the way from this machine to each peer, or to a tracker: does the name resolve, does the port accept
 connections, who speaks TLS there and under which key, is there a proxy in between, what does the clock show,
@@ -76,9 +77,10 @@ def command_line() -> NodeParser:
     parser.add_argument(
         "--parameters",
         type=int,
-        default=1_000_000,
+        default=_PARAMETERS,
         metavar="N",
-        help="the parameters of the model, to tell whether a part of a sum comes in time. Default: 1000000",
+        help="the parameters of the model, to tell whether a part of a sum comes in time. "
+        f"Default: {_PARAMETERS}",
     )
     add_tls(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per peer. Default: no")

@@ -32,12 +32,11 @@ from protocol.wire.handshake import NONCE_BYTES
 from protocol.wire.ids import Key
 
 _NETWORK = (ClientError, OSError, TimeoutError)
-PARAMETERS = 1_000_000
 _UNCHANGED = "let the proxy pass TCP through unchanged"
 
 
 async def examine_all(
-    peers: Sequence[PeerAddress], choice: str, option: str, parameters: int = PARAMETERS
+    peers: Sequence[PeerAddress], choice: str, option: str, parameters: int
 ) -> list[Examined]:
     """Examines all peers; returns what was found, in their order.
 

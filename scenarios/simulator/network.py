@@ -33,6 +33,12 @@ TOO_EARLY_AGAIN_S = 0.05
 TOO_EARLY_TRIES = 200
 
 
+def by_key(peers: int, seed: int) -> list[int]:
+    """The numbers of so many peers in the order of the keys that a seed gives them."""
+    keys = [peer.key.public for peer in Network(Plan(peers, 1), seed).peers]
+    return sorted(range(peers), key=lambda index: keys[index])
+
+
 @dataclass(frozen=True)
 class Sent:
     """A line of the transcript, which lists all sent messages, lost ones too."""

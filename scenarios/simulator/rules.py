@@ -179,7 +179,10 @@ class Rules:
     # -- the tree of bases -------------------------------------------------------------------------
 
     def stored(self, peer: int, base: Base, before: Base) -> None:
-        """Check the base that a peer stores in place of `before`. Only beside the two-faced nobody forks."""
+        """Check the base that a peer stores in place of `before`.
+
+        Beside a peer that lies the others may fork, but not beside one that is two-faced.
+        """
         if base.rank <= before.rank:
             self.violated(f"peer {peer} goes from generation {before.generation} to a base of lower rank")
         if peer in self._liars or (self._liars and self._plan.two_faced is None):

@@ -23,7 +23,7 @@ from protocol.wire.masked_messages import (
 )
 from protocol.wire.messages import Accepted, Group, Message, Ready
 from protocol.wire.signing import sign
-from scenarios.simulator.network import Network
+from scenarios.simulator.network import Network, by_key
 from scenarios.simulator.plans import Conditions, Liar, Plan, Timeouts
 
 FREE = 2
@@ -93,8 +93,8 @@ def network_of(
     """
     links = Conditions(reordering=0.0)
     plan = Plan(peers, 10**6, links, masked=masked, train_s=(1.0, 2.0), leave_out=LEAVE_OUT)
-    order = sorted(Network(plan, seed).peers, key=lambda peer: peer.key.public)
-    lies = tuple((order[place].index, spoiler) for place in places if spoiler is not None)
+    order = by_key(peers, seed)
+    lies = tuple((order[place], spoiler) for place in places if spoiler is not None)
     return Network(replace(plan, lies=lies), seed)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from protocol.actions import Reason
 from protocol.wire.messages import Group, Hello, Ready
-from scenarios.simulator.network import Network
+from scenarios.simulator.network import Network, by_key
 from scenarios.simulator.peer import SimulatedPeer
 from scenarios.simulator.plans import SUMS, Conditions, Crash, Late, Plan, random_plan
 from scenarios.simulator.rules import Violation
@@ -13,12 +13,6 @@ from tests.simulation.runs import outcomes, reasons, run, sent
 SPENT = "budget-spent"
 AT_MOST_S = 2.0
 """Without a wait a round has a training of at most 0.6 s and a few messages; linger alone is 5 s at first."""
-
-
-def by_key(peers: int, seed: int) -> list[int]:
-    """Returns the peers in key order: the first one coordinates."""
-    network = Network(Plan(peers, 1), seed)
-    return sorted(range(peers), key=lambda index: network.peers[index].key.public)
 
 
 def went_on(network: Network, followers: dict[int, int]) -> None:

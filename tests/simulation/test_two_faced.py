@@ -7,12 +7,10 @@ of keys (it is the first, and so coordinates, in half of them), whom each node m
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from protocol.quorum.electorate import Ballot
-from scenarios.simulator.network import START_S, Network
+from scenarios.simulator.network import START_S, Network, by_key
 from scenarios.simulator.plans import Conditions, Plan
 from scenarios.simulator.rules import Violation
 from scenarios.simulator.spoilers import ALL_OR_NONE, LEAVE_OUT, TOLERANT
@@ -24,10 +22,9 @@ KINDS = (TOLERANT, ALL_OR_NONE, None)
 def network_of(seed: int, place: int | None = None) -> Network:
     masked = KINDS[seed // 2 % len(KINDS)]
     links = Conditions(reordering=0.0)
-    plan = Plan(PEERS, 10**6, links, masked=masked, leave_out=LEAVE_OUT)
-    order = sorted(Network(plan, seed).peers, key=lambda peer: peer.key.public)
     at = (seed % 3 if seed % 2 else 0) if place is None else place
-    return Network(replace(plan, two_faced=order[at].index), seed)
+    two_faced = by_key(PEERS, seed)[at]
+    return Network(Plan(PEERS, 10**6, links, masked=masked, leave_out=LEAVE_OUT, two_faced=two_faced), seed)
 
 
 def honest(network: Network) -> list[int]:

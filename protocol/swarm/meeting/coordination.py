@@ -285,11 +285,10 @@ class Coordination:
         """
         if self._settings.tracker or not self.seeker.could_do_without(group):
             return None
-        self.seeker.turn_down(group.coordinator)
-        return self._stall()
+        return self.pass_over(group)
 
     def pass_over(self, group: Group) -> list[Action]:
-        """Turn down a GROUP whose coordinator, a member, has made two at once."""
+        """Turn a GROUP down, and wait for the turn of another than its coordinator."""
         self.seeker.turn_down(group.coordinator)
         return self._stall()
 

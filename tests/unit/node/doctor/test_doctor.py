@@ -68,7 +68,7 @@ async def a_node(key=ONE, tls=None, part=None):
 
 
 async def seen(endpoint, key=None, tls="auto"):
-    (found,) = await examine_all([PeerAddress(endpoint, key)], tls, "--peers")
+    (found,) = await examine_all([PeerAddress(endpoint, key)], tls, "--peers", 1_000_000)
     (line,) = advice([found])
     return found, line
 
