@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
-BENCHMARKS ?= shares secagg floor rounds memory calibration noise gradients rates audit clients aggregators allocation page tls siege spoilers starting steps defaults
+BENCHMARKS ?= shares secagg floor rounds memory messages calibration noise gradients rates audit clients aggregators allocation page tls siege spoilers starting steps defaults
 DIST ?= dist
 
 PY := $(VENV)/bin/python

@@ -71,6 +71,11 @@ _ENTRIES = (
         "benchmarks.memory.benchmark:MEMORY",
     ),
     Entry(
+        "messages",
+        "ms of CPU that a node spends on the messages of a round, without training, by parts",
+        "benchmarks.messages:MESSAGES",
+    ),
+    Entry(
         "noise",
         "GB/s of Gaussian noise on a grid beside torch's and numpy's own, and the memory it takes",
         "benchmarks.noise.benchmark:NOISE",

@@ -63,17 +63,20 @@ class Network:
         self._links: set[tuple[int, int]] = set()
         self._last_arrival: dict[tuple[int, int], float] = {}
         self._lies = dict(plan.lies)
-        self.peers = [SimulatedPeer(index, self) for index in range(plan.peers)]
+        self.peers = [self._peer(index) for index in range(plan.peers)]
         self.tracker = SimulatedTracker(plan.peers, self) if plan.tracker else None
         self.hosts: list[Host] = [*self.peers, *([self.tracker] if self.tracker else [])]
         self._by_endpoint = {host.endpoint: host for host in self.hosts}
         self._faces = self._two_faces()
         """By honest peer: the one of a two-faced peer's nodes that it meets."""
 
+    def _peer(self, index: int) -> SimulatedPeer:
+        return SimulatedPeer(index, self)
+
     def _two_faces(self) -> dict[int, Host]:
         if self.plan.two_faced is None:
             return {}
-        one, other = self.peers[self.plan.two_faced], SimulatedPeer(self.plan.faces, self)
+        one, other = self.peers[self.plan.two_faced], self._peer(self.plan.faces)
         other.key, other.endpoint = one.key, one.endpoint
         self.hosts.append(other)
         rest = [host.index for host in self.hosts if host not in (one, other)]

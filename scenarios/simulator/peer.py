@@ -7,6 +7,7 @@ offered ones; an offer is a snapshot of `fresh`. The plan says from which round 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -118,7 +119,7 @@ class SimulatedPeer(Host):
         votes = dict(self.disk.votes)
         state = replace(self.disk.state, banned=set(self.disk.state.banned), votes=votes)
         past = {sid: Past(group, base, {}) for sid, (group, base, _) in self.disk.certificates.items()}
-        self.node = Node(self._settings(), state, past, self.network.random.randbytes(32))
+        self.node = self._node(self._settings(), state, past)
         self._state = state
         self._alone_after, self._ended_by = self.node.round, None
         for leave in self.network.plan.leaves:
@@ -126,6 +127,9 @@ class SimulatedPeer(Host):
                 self.network.after(leave.at_s - self.network.elapsed_s, self, partial(self._leave, leave))
         self.carry_out(self.node.open(now))
         self._train()
+
+    def _node(self, settings: Settings, state: NodeState, past: Mapping[Sid, Past]) -> Node:
+        return Node(settings, state, past, self.network.random.randbytes(32))
 
     def _settings(self) -> Settings:
         plan = self.network.plan

@@ -1,0 +1,262 @@
+"""Messages: the processor time that a node spends on the messages of a round, by parts, without training.
+
+A swarm runs once in the simulator, which notes all that comes to a few of its nodes. Each of these then goes
+through it again alone, in a process of its own, so that it shares no cache with the others. The digest of all
+that a node sends in it tells whether two versions of the code do the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import multiprocessing
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from copy import deepcopy
+from dataclasses import dataclass, field, fields
+from functools import partial
+from statistics import mean
+from time import process_time
+from typing import Any
+from unittest.mock import patch
+
+from benchmarks.spec import Benchmark, Figure, Row, figure
+from node.errors import ConfigError
+from protocol.actions import Action, Reply, Send
+from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.crypto import node_key
+from protocol.crypto.node_key import NodeKey
+from protocol.errors import RemoteProtocolError
+from protocol.swarm.node import Node
+from protocol.swarm.node_state import NodeState, Settings
+from protocol.swarm.recovery.fetch import Past
+from protocol.wire import codec
+from protocol.wire.limits import MAX_MEMBERS
+from protocol.wire.messages import Message, Sid
+from scenarios.simulator.network import Network
+from scenarios.simulator.peer import SimulatedPeer
+from scenarios.simulator.plans import Plan
+
+SEED = 7
+LEAST_PEERS = 4
+SIZES, QUICK_SIZES = (16, 24, MAX_MEMBERS), (LEAST_PEERS,)
+DIMENSION = 1_000
+ROUNDS, LEAST_ROUNDS = 4, 2
+REPEATS = 5
+LEAVE_OUT = 4
+MEMBERS = 2
+"""So many members are looked at, beside the one that coordinates."""
+AT_MOST_MS = 120.0
+PARTS = ("decode", "verify", "machine", "sign", "encode")
+_INPUTS = frozenset(("open", "offer", "receive", "tick", "adopted", "unreachable", "reconnected", "close"))
+
+
+@dataclass
+class Record:
+    """What comes to one node: the method and its values, of which a message is a frame."""
+
+    seed: bytes
+    settings: Callable[[NodeKey], Settings]
+    state: NodeState
+    rand: bytes
+    calls: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
+
+    @property
+    def node(self) -> Node:
+        """The node as it was at its start."""
+        return Node(self.settings(NodeKey(self.seed)), deepcopy(self.state), {}, self.rand)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The processor time (s) by (round, part), and the digest of all frames that the node sent."""
+
+    seconds: Mapping[tuple[int, str], float]
+    digest: str
+
+    def ms(self, rounds: range, parts: tuple[str, ...] = PARTS) -> float:
+        """Milliseconds of these parts, as a mean of these rounds."""
+        return 1000 * mean(sum(self.seconds[round, part] for part in parts) for round in rounds)
+
+
+class NotedNode(Node):
+    """A node that notes what comes to it."""
+
+    def __init__(self, settings: Settings, state: NodeState, past: Mapping[Sid, Past], rand: bytes) -> None:
+        super().__init__(settings, state, past, rand)
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+
+    def __getattribute__(self, name: str) -> Any:
+        """Return the attribute; if it is one that takes something in, note that."""
+        value = super().__getattribute__(name)
+        return partial(self._noted, name, value) if name in _INPUTS else value
+
+    def _noted(self, name: str, call: Callable[..., list[Action]], *values: Any) -> list[Action]:
+        is_message = name == "receive"
+        self.calls.append((name, (codec.encode(values[0]).join(), *values[1:]) if is_message else values))
+        return call(*values)
+
+
+class NotedPeer(SimulatedPeer):
+    """A peer with such a node."""
+
+    def __init__(self, index: int, network: Network) -> None:
+        super().__init__(index, network)
+        self._seed = hashlib.sha256(f"benchmark messages {index}".encode()).digest()
+        self.key = NodeKey(self._seed)
+
+    def _node(self, settings: Settings, state: NodeState, past: Mapping[Sid, Past]) -> Node:
+        rand = self.network.random.randbytes(32)
+        of_key = {each.name: getattr(settings, each.name) for each in fields(Settings) if each.name != "key"}
+        node = NotedNode(settings, state, past, rand)
+        self.record = Record(self._seed, partial(_settings, of_key), deepcopy(state), rand, node.calls)
+        return node
+
+
+def _settings(of_key: Mapping[str, Any], key: NodeKey) -> Settings:
+    return Settings(key=key, **of_key)
+
+
+class NotedNetwork(Network):
+    """A network of such peers."""
+
+    def _peer(self, index: int) -> NotedPeer:
+        return NotedPeer(index, self)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    sizes = ", ".join(map(str, SIZES))
+    parser.add_argument("--peers", type=int, nargs="+", help=f"how many nodes (default {sizes})")
+    parser.add_argument(
+        "--rounds", type=int, help=f"how many rounds (default {ROUNDS}; quick {LEAST_ROUNDS})"
+    )
+    parser.add_argument("--repeats", type=int, help=f"timings of each node (default {REPEATS}; quick 1)")
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Figure | Row]:
+    """Yield the times of a member and of the coordinator, for each size."""
+    sizes, rounds, repeats = (QUICK_SIZES, LEAST_ROUNDS, 1) if arguments.quick else (SIZES, ROUNDS, REPEATS)
+    sizes = sizes if arguments.peers is None else tuple(arguments.peers)
+    rounds = rounds if arguments.rounds is None else arguments.rounds
+    repeats = repeats if arguments.repeats is None else arguments.repeats
+    for count in sizes:
+        if not LEAST_PEERS <= count <= MAX_MEMBERS:
+            raise ConfigError(f"--peers {count}: allowed are {LEAST_PEERS} to {MAX_MEMBERS}")
+    if rounds < LEAST_ROUNDS:
+        raise ConfigError(f"--rounds {rounds}: allowed are {LEAST_ROUNDS} and more (the first has the start)")
+    if repeats < 1:
+        raise ConfigError(f"--repeats {repeats}: allowed are 1 and more")
+    return (found for count in sizes for found in _of_size(count, rounds, repeats))
+
+
+def _of_size(peers: int, rounds: int, repeats: int) -> Iterator[Figure | Row]:
+    coordinator, *members = records(peers, rounds)
+    for role, of_role in (("coordinator", [coordinator]), ("member", members)):
+        taken = [_taken(record) for _ in range(repeats) for record in of_role]
+        case, later = f"n={peers}, {role}", range(1, rounds)
+        at_most = AT_MOST_MS if peers == MAX_MEMBERS else None
+        yield figure("messages", case, "a round", "ms of CPU", [one.ms(later) for one in taken], at_most)
+        for part in PARTS:
+            yield figure("messages", case, part, "ms of CPU", [one.ms(later, (part,)) for one in taken])
+        yield figure(
+            "messages", case, "the start and a round", "ms of CPU", [one.ms(range(1)) for one in taken]
+        )
+        yield Row(f"{case:24} sent {' '.join(sorted({one.digest for one in taken}))}")
+
+
+def records(peers: int, rounds: int) -> tuple[Record, ...]:
+    """Let a swarm run; return what came to the node that coordinates, and then to MEMBERS others."""
+    network = NotedNetwork(
+        Plan(
+            peers=peers,
+            rounds=rounds,
+            masked=MaskedSettings(4.0, None),
+            dimension=DIMENSION,
+            leave_out=LEAVE_OUT,
+            step_budget=10_000_000,
+        ),
+        SEED,
+    )
+    network.run()
+    noted = [peer for peer in network.peers if isinstance(peer, NotedPeer)]
+    made_by = noted[0].disk.state.line.whole[-1].group.coordinator
+    noted.sort(key=lambda peer: (peer.key.public != made_by, peer.index))
+    return tuple(peer.record for peer in noted[: 1 + MEMBERS])
+
+
+def _taken(record: Record) -> Taken:
+    """Let a node go through a record again, in a new process."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(replay, record).result()
+
+
+class Stopwatch:
+    """Counts the processor time of a call, and that of timed calls within it apart."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[tuple[int, str], float] = defaultdict(float)
+        self.round = 0
+        self._inner_s = 0.0
+        """The time of the timed calls within the running one."""
+
+    def timed(self, part: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the call, whose time counts for this part."""
+
+        def within(*values: Any) -> Any:
+            outer_s, self._inner_s, begun_s = self._inner_s, 0.0, process_time()
+            try:
+                return call(*values)
+            finally:
+                took_s = process_time() - begun_s
+                self.seconds[self.round, part] += took_s - self._inner_s
+                self._inner_s = outer_s + took_s
+
+        return within
+
+
+def replay(record: Record) -> Taken:
+    """Let a node go through a record again, and time it."""
+    watch = Stopwatch()
+    verify, sign = watch.timed("verify", node_key.verify), watch.timed("sign", NodeKey.sign)
+    with patch.object(node_key, "verify", verify), patch.object(NodeKey, "sign", sign):
+        return Taken(watch.seconds, _replayed(record, watch))
+
+
+def _replayed(record: Record, watch: Stopwatch) -> str:
+    node, sent = record.node, hashlib.sha256()
+    decode, encode = watch.timed("decode", codec.decode), watch.timed("encode", _Encoder())
+    enter = watch.timed("machine", lambda name, *values: (getattr(node, name)(*values), node.deadline)[0])
+    offers = 0
+    for name, values in record.calls:
+        offers += name == "offer"
+        watch.round = max(0, offers - 1)
+        try:
+            actions = enter(name, *((decode(values[0]), *values[1:]) if name == "receive" else values))
+        except RemoteProtocolError:
+            continue
+        for action in actions:
+            if isinstance(action, Send | Reply):
+                for frame in encode(action):
+                    sent.update(frame.head + bytes(frame.payload))
+    return sent.hexdigest()[:16]
+
+
+class _Encoder:
+    """Encodes what is sent; a message to several peers once, as a node does."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Message, codec.Frame] | None = None
+
+    def __call__(self, action: Send | Reply) -> list[codec.Frame]:
+        """Return the frames of an action."""
+        return [self._frame(message) for message in action.messages]
+
+    def _frame(self, message: Message) -> codec.Frame:
+        if self._last is None or self._last[0] is not message:
+            self._last = message, codec.encode(message)
+        return self._last[1]
+
+
+MESSAGES = Benchmark(add_options, run)
