@@ -13,7 +13,7 @@ from protocol.actions import Action, Send
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.requests import Requests
-from protocol.wire.messages import Announce, Group, Key
+from protocol.wire.messages import Group, Key
 
 
 class Addresses:
@@ -27,21 +27,19 @@ class Addresses:
         self._grouped: dict[Key, str] = {}
         self._announced: Mapping[str, frozenset[Key]] = {}
         """The keys that announced each endpoint, as of the last event; replaced, never changed in place."""
-        self._published: tuple[Announce, ...] = ()
-        self._keys: frozenset[Key] = frozenset()
-        """The known members, as of the last event."""
+        self._published: Mapping[Key, str] = {}
+        """The members' endpoints, as of the last event; replaced, too."""
 
     def publish(self) -> None:
         """Publish, after an event, what other threads may read."""
-        latest = self._members.latest
+        latest = {announce.key: announce.endpoint for announce in self._members.latest}
         if latest == self._published:
             return
         announced: dict[str, list[Key]] = {}
-        for announce in latest:
-            announced.setdefault(announce.endpoint, []).append(announce.key)
+        for key, endpoint in latest.items():
+            announced.setdefault(endpoint, []).append(key)
         self._announced = {endpoint: frozenset(keys) for endpoint, keys in announced.items()}
         self._published = latest
-        self._keys = frozenset(announce.key for announce in latest)
 
     def of_group(self, group: Group) -> None:
         """A session begins: remember the endpoints in its members' READYs."""
@@ -83,7 +81,7 @@ class Addresses:
 
     def is_known(self, key: Key) -> bool:
         """Whether this key is a known member's. Safe at any time and in any thread."""
-        return key in self._keys
+        return key in self._published
 
     def addressed(self, actions: Sequence[Action]) -> list[Action]:
         """Replace node keys by endpoints, and drop what has no known endpoint.

@@ -516,7 +516,7 @@ class Node:
         if self._seeker.offer is None or machine is not None:
             raise RemoteProtocolError(f"{type(message).__name__} of a session that is not this node's")
         self._check_reminded(message)
-        self._early.hold(message, by, by in self._members.known(self.round))
+        self._early.hold(message, by, self._members.knows(by, self.round))
         return []
 
     def _check_reminded(self, message: Share | Sum | MaskedMessage) -> None:

@@ -31,6 +31,7 @@ from protocol.wire.masked_messages import (
 )
 
 _COMPLEMENT = bytes(range(255, -1, -1))
+Rank = tuple[int, int, int, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Base:
         return self.anchor == self.generation
 
     @property
-    def rank(self) -> tuple[int, int, int, bytes]:
+    def rank(self) -> Rank:
         """The base of higher rank wins: anchor, generation, group size, then smaller digest (Healing)."""
         return self.anchor, self.generation, self.members, self.digest.translate(_COMPLEMENT)
 

@@ -48,6 +48,11 @@ class Clocks:
         heard = sum(key in self._ahead for key in keys)
         return not keys or (2 * heard > len(keys) and len(self._ahead) >= _FEWEST)
 
+    @property
+    def differ(self) -> bool:
+        """Whether the clock of any peer is found wrong, or this machine's is."""
+        return any(abs(ahead_s) >= TOLERANCE_S for ahead_s in self._ahead.values())
+
     def keep(self, keys: Collection[Key]) -> None:
         """Forget the clocks of all other peers."""
         self._ahead = {key: ahead_s for key, ahead_s in self._ahead.items() if key in keys}

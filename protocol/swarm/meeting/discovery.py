@@ -327,9 +327,9 @@ class Discovery:
         return self._refusal(announce) is None
 
     def _meet(self, announce: Announce, now: float) -> list[Action]:
-        was_known = announce.key in self.members.known(self._state.round)
+        was_known = self.members.knows(announce.key, self._state.round)
         self.members.learn(announce, self._state.round, now, live=True)
-        is_known = announce.key in self.members.known(self._state.round)
+        is_known = self.members.knows(announce.key, self._state.round)
         if is_known == was_known:
             return []
         kind = Note.JOINED if is_known else Note.LEFT
@@ -529,7 +529,9 @@ class Discovery:
         A late node learns of all peers from the first that answers, and for a moment knows only that one's
         clock.
         """
-        if self.joining or not self.clocks.most_heard(self.members.live(self._state.round)):
+        if self.joining or not self.clocks.differ:
+            return []
+        if not self.clocks.most_heard(self.members.live(self._state.round)):
             return []
         return [Notice(Note.CLOCK, self._named(key), text) for key, text in self.clocks.news()]
 

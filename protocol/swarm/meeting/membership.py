@@ -14,11 +14,14 @@ one is. Only a message from the peer itself, on a link on which it proved its ke
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar
 
 from protocol.errors import RemoteProtocolError
 from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S, NodeState
-from protocol.wire.messages import Announce, Base, Goodbye, Key, Parting
+from protocol.wire.messages import Announce, Base, Goodbye, Key, Parting, Rank
 
 REMEMBERED_ROUNDS = 5
 MAX_MEMBERS_KNOWN = 1024
@@ -47,18 +50,43 @@ class Member:
         """Whether this node may forget the peer at no loss."""
         return self.announce.leaving or self.is_hearsay
 
+    def is_known(self, round: int) -> bool:
+        """Whether it counts in this round of the node's: it was heard lately, or named, and has not left."""
+        return self.heard_round >= round - REMEMBERED_ROUNDS and not self.counts_no_more
+
+
+T = TypeVar("T")
+View = Callable[["Members", int], T]
+
+
+def _kept(view: View[T]) -> View[T]:
+    """Keep what a view of the table shows for a round until the table changes."""
+
+    @wraps(view)
+    def shown(members: Members, round: int) -> T:
+        views, place = members.views, (view, round)
+        if place not in views:
+            views[place] = view(members, round)
+        found: T = views[place]
+        return found
+
+    return shown
+
 
 class Members:
     """The other peers of this swarm, by node key, in the order of their latest news."""
 
     def __init__(self) -> None:
         self._members: dict[Key, Member] = {}
+        self.views: dict[tuple[object, int], Any] = {}
+        """What the table shows, as far as somebody asked since its last change (`_kept`)."""
 
     def learn(self, announce: Announce, round: int, now: float, live: bool) -> bool:
         """Process a verified announcement; True if it is new or later. `live`: from the peer itself, now.
 
         Raises RemoteProtocolError if the table is full.
         """
+        self.views.clear()
         member = self._members.get(announce.key)
         if member is None:
             return self._add(announce, round, now, live)
@@ -83,6 +111,7 @@ class Members:
 
     def expire(self, now: float) -> None:
         """Stop counting peers that only others named, after a while; forget those that do not count."""
+        self.views.clear()
         for member in self._members.values():
             if not member.live and now - member.learned_at >= ANNOUNCE_LIFETIME_S:
                 member.is_hearsay = True
@@ -94,11 +123,13 @@ class Members:
 
     def forget(self, key: Key) -> None:
         """Drop a banned peer."""
+        self.views.clear()
         self._members.pop(key, None)
 
     def suspect(self, key: Key) -> None:
         """This peer could not be reached or did not answer: it is not live until it is heard again."""
         if key in self._members:
+            self.views.clear()
             self._members[key].suspect = True
 
     def parts(self, goodbye: Goodbye) -> None:
@@ -118,6 +149,7 @@ class Members:
 
     def skipped(self, rounds: int) -> None:
         """This node missed this many rounds: they do not count as the peers' silence."""
+        self.views.clear()
         for member in self._members.values():
             member.heard_round += max(0, rounds)
 
@@ -141,25 +173,30 @@ class Members:
         """The latest announcement of each member."""
         return tuple([member.announce for member in self._members.values()])
 
+    def knows(self, key: Key, round: int) -> bool:
+        """Whether this peer is one of the `known`."""
+        member = self._members.get(key)
+        return member is not None and member.is_known(round)
+
+    @_kept
     def known(self, round: int) -> frozenset[Key]:
         """The peers heard in the last 5 rounds, or lately named by others, that have not left."""
-        return frozenset(
-            key
-            for key, member in self._members.items()
-            if member.heard_round >= round - REMEMBERED_ROUNDS and not member.counts_no_more
-        )
+        return frozenset([key for key, member in self._members.items() if member.is_known(round)])
 
+    @_kept
     def offering(self, round: int) -> frozenset[Key]:
         """The known peers that do not follow: they make new bases."""
-        return frozenset(key for key in self.known(round) if not self._members[key].announce.following)
+        return frozenset([key for key in self.known(round) if not self._members[key].announce.following])
 
+    @_kept
     def candidates(self, round: int) -> tuple[Key, ...]:
         """The live peers that offer and so may coordinate, lowest key first."""
-        return tuple(key for key in self.live(round) if not self._members[key].announce.following)
+        return tuple([key for key in self.live(round) if not self._members[key].announce.following])
 
+    @_kept
     def live(self, round: int) -> tuple[Key, ...]:
         """The known peers that are not suspect, lowest key first."""
-        return tuple(sorted(key for key in self.known(round) if not self._members[key].suspect))
+        return tuple(sorted([key for key in self.known(round) if not self._members[key].suspect]))
 
     def announces(self, round: int, limit: int) -> tuple[Announce, ...]:
         """At most `limit` announcements to pass on to a newcomer, the latest to arrive first."""
@@ -193,7 +230,13 @@ class Members:
 
     def anyone_above(self, round: int, mine: Base) -> bool:
         """Whether any live peer shows a base that ranks above `mine`."""
-        return any(self._members[key].announce.base.rank > mine.rank for key in self.live(round))
+        highest = self._highest(round)
+        return highest is not None and highest > mine.rank
+
+    @_kept
+    def _highest(self, round: int) -> Rank | None:
+        """The highest rank of a base that a live peer shows."""
+        return max([self._members[key].announce.base.rank for key in self.live(round)], default=None)
 
     def showing(self, round: int) -> list[tuple[Base, Key]]:
         """(base, peer) of every live peer, the highest rank first.

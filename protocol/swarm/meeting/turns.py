@@ -43,8 +43,8 @@ class Turns:
         """Of how many of its groups in a row each candidate was left out though it waited."""
 
     @property
-    def _candidates(self) -> list[Key]:
-        return sorted((self._me, *self._members.candidates(self._state.round)))
+    def _candidates(self) -> tuple[Key, ...]:
+        return (self._me, *self._members.candidates(self._state.round))
 
     def _over(self, key: Key) -> int:
         """How many turns on this node's base are over, as far as this candidate says."""
@@ -54,18 +54,18 @@ class Turns:
     @property
     def number(self) -> int:
         """How many turns on this base are over: more than half of the candidates say at least that many."""
-        return self._number(self._candidates)
-
-    def _number(self, candidates: list[Key]) -> int:
-        return sorted(map(self._over, candidates), reverse=True)[len(candidates) // 2]
+        candidates = self._candidates
+        said = sorted([self._over(key) for key in self._said if key in candidates], reverse=True)
+        middle = len(candidates) // 2
+        return said[middle] if middle < len(said) else 0  # who said nothing says that none is over
 
     @property
     def coordinator(self) -> Key:
         """The candidate whose turn it is; it may be this node."""
-        candidates = self._candidates
+        candidates = sorted(self._candidates)
         last = self._state.line.whole[-1:]
         first = bisect_left(candidates, last[0].group.coordinator) if last else 0
-        return candidates[(first + self._number(candidates)) % len(candidates)]
+        return candidates[(first + self.number) % len(candidates)]
 
     @property
     def has_stalled(self) -> bool:
@@ -93,8 +93,9 @@ class Turns:
     @property
     def is_unfair(self) -> bool:
         """Whether the coordinator of the first turn on this base has left somebody out for too long."""
-        is_its_turn = self.number == 0 and self.coordinator == self._made_by
-        return is_its_turn and max(self._missed.values(), default=0) >= MISSED
+        if max(self._missed.values(), default=0) < MISSED:
+            return False
+        return self.number == 0 and self.coordinator == self._made_by
 
     def stall(self) -> Stalled | None:
         """This node has waited too long in this turn: what it says to all; None if it has said so before."""
