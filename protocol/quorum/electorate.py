@@ -70,6 +70,11 @@ class Electorate:
         """How many votes make a quorum, whoever casts them."""
         return self.least or self._majority(len(self._known.difference(without)))
 
+    def fewest(self, without: Collection[bytes] = ()) -> int:
+        """How many votes make a quorum at least, if the right electors cast them."""
+        left = len(self._known.difference(without))
+        return self.least or (self._majority(left) if self.tolerated else (left + 1) // 2)
+
     def _majority(self, left: int) -> int:
         """How many votes make a quorum of so many electors that did not resign."""
         return (left + self.tolerated) // 2 + 1
@@ -173,7 +178,9 @@ class Ballot:
 def ballot_of(readys: Iterable[Ready], excused: Iterable[Announce], electorate: Electorate) -> Ballot:
     """How a group of these READYs counts votes; every member computes the same ballot."""
     readys = tuple(readys)
-    gone = frozenset.intersection(*(frozenset(ready.gone) for ready in readys)) if readys else frozenset()
+    gone = (
+        frozenset(readys[0].gone).intersection(*(ready.gone for ready in readys)) if readys else frozenset()
+    )
     resigned = electorate.resigned(excused)
     named = ((ready.key, electorate.elector(ready.announce)) for ready in readys if not ready.announce.open)
     voters = {key: elector for key, elector in named if elector is not None}

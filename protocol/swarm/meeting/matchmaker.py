@@ -347,6 +347,8 @@ class Matchmaker:
 
     def _closing_time(self, room: Room, known: int | None) -> float | None:
         """When to close the room's group; None while there are too few READYs."""
+        if not room.readys:
+            return None
         fitting = self._fitting(room)
         known = len(room.offering) if known is None else known
         ordered = self._apart(room, fitting, known)
@@ -468,8 +470,21 @@ class Matchmaker:
         least = self._least(room, ordered)
         if len(ordered) < least or not self._is_allowed(room, readys, known):
             return None
-        sizes = range(least, len(ordered) + 1)
+        sizes = range(max(least, self._fewest(room, readys, least, known)), len(ordered) + 1)
         return next((size for size in sizes if self._is_allowed(room, readys[:size], known)), len(ordered))
+
+    def _fewest(self, room: Room, readys: tuple[Ready, ...], least: int, known: int) -> int:
+        """How many of these, at least, are a quorum or a weak group; a group has at least `least`.
+
+        Without the first ones no more electors resigned or count as gone than without all of them.
+        """
+        electorate, weakly = self._electorate(room, readys), known // 2 + 1
+        if electorate is None:
+            return weakly
+        some = readys[:least]
+        strongly = electorate.fewest(ballot_of(some, self._excusable(room, some), electorate).without)
+        may_be_weak = readys[0].weak or readys[0].announce.base.anchor == 0
+        return min(strongly, weakly) if may_be_weak else strongly
 
     def _needed(self, room: Room, ordered: Sequence[Key], known: int) -> int:
         """How many members a group needs, as far as one number can say it."""
