@@ -88,7 +88,11 @@ class Participant:
 
     def ready_of(self, key: Key) -> Ready | None:
         """Another member's READY; None for this member's key and for strangers."""
-        return next((ready for ready in self.group.readys if ready.key == key != self.me), None)
+        return self._readys.get(key)
+
+    @cached_property
+    def _readys(self) -> dict[Key, Ready]:
+        return {ready.key: ready for ready in self.group.readys if ready.key != self.me}
 
     def channel(self, sender: Key, recipient: Key) -> Channel:
         """The sealed channel from `sender` to `recipient`, one of which is this member."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -16,7 +16,7 @@ import msgpack
 
 from protocol.crypto import node_key
 from protocol.errors import RemoteProtocolError
-from protocol.wire.fields import Reader, boolean, endpoint, integer, many, octets, text, wrong
+from protocol.wire.fields import Reader, boolean, endpoint, integer, many, many_octets, octets, text, wrong
 from protocol.wire.limits import (
     MAX_BITMAP_BYTES,
     MAX_BUDGET_CHARS,
@@ -112,6 +112,7 @@ def _record(kind: type) -> Reader:
     return read
 
 
+@cache
 def _known(kind: type) -> Reader:
     """A reader of records of plain values that all members pass on; it builds equal ones only once."""
     built = lru_cache(maxsize=_KNOWN_RECORDS, typed=True)(lambda *values: kind(*_fields(kind, [*values])))
@@ -145,8 +146,8 @@ _PARAMETERS = text(MAX_PARAMETERS_CHARS)
 
 _SET = integer(0, 2**MAX_MEMBERS - 1)
 _VIEW = integer(0, MAX_MEMBERS)
-_DIGESTS = many(_KEY, MAX_PIECES)
-_EACH = many(_KEY, MAX_MEMBERS)
+_DIGESTS = many_octets(32, MAX_PIECES)
+_EACH = many_octets(32, MAX_MEMBERS)
 _ELECTORS = many(octets(1, MAX_ELECTOR_BYTES), MAX_MEMBERS)
 _LOCKS = many(_record(AckVote), 1)
 _PROOFS = many(_record(Proof), 1)
@@ -160,21 +161,21 @@ _MASKED_READERS: dict[type, tuple[Reader, ...]] = {
     Dealt: (_known(JoinHead), _record(Deal), _PATH),
     Join: (
         *(_known(JoinHead), many(_record(Deal), MAX_RUN)),
-        *(many(_KEY, 2 * MAX_MEMBERS * MAX_RUN), _KEY),
+        *(many_octets(32, 2 * MAX_MEMBERS * MAX_RUN), _KEY),
     ),
     Lacking: (_KEY, _KEY, _SET, _SIGNATURE),
     JoinVote: (_KEY, _KEY, _KEY, _SIGNATURE),
     Joined: (_record(JoinVote), _HEADS),
-    JoinCertificate: (_KEY, _KEY, many(_SIGNATURE, MAX_MEMBERS)),
+    JoinCertificate: (_KEY, _KEY, many_octets(node_key.SIGNATURE_BYTES, MAX_MEMBERS)),
     MaskedHead: (_KEY, _KEY, _INDEX, _KEY, _SIGNATURE),
-    Masked: (_record(MaskedHead),),
+    Masked: (_known(MaskedHead),),
     TotalHead: (_KEY, _KEY, _SET, _INDEX, _KEY, _KEY, _SIGNATURE),
     Total: (_known(TotalHead), _INPUTS),
     CheckVote: (_KEY, _KEY, _SET, _KEY, octets(0, MAX_PRODUCT_BYTES), _SIGNATURE),
     Check: (_record(CheckVote), many(_known(TotalHead), MAX_PIECES)),
     Dispute: (_KEY, _KEY, _SET, _INDEX, _SIGNATURE),
     AckVote: (_KEY, _KEY, _SET, _KEY, _SIGNATURE),
-    Ack: (_record(AckVote), _DIGESTS, _INPUTS),
+    Ack: (_record(AckVote), _DIGESTS, many(_known(MaskedHead), MAX_MEMBERS)),
     ReleaseHead: (_KEY, _KEY, _SET, _KEY, _KEY, _KEY, _SIGNATURE),
     Release: (_record(ReleaseHead), _EACH),
     ViewVote: (_KEY, _KEY, _VIEW, octets(0, MAX_BITMAP_BYTES), _LOCKS, _SIGNATURE),

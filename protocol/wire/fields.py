@@ -72,3 +72,17 @@ def many(read_one: Reader, high: int) -> Reader:
         return tuple([read_one(item) for item in value])
 
     return read
+
+
+def many_octets(size: int, high: int) -> Reader:
+    """A reader of lists of at most `high` byte strings of `size` bytes: `many`, but for all at once."""
+    one_by_one = many(octets(size, size), high)
+
+    def read(value: Any) -> tuple[bytes, ...]:
+        is_fit = type(value) is list and len(value) <= high
+        if is_fit and {*map(type, value)} == {bytes} and {*map(len, value)} == {size}:
+            return tuple(value)
+        found: tuple[bytes, ...] = one_by_one(value)
+        return found
+
+    return read

@@ -53,10 +53,15 @@ class Reduction:
         self._layout = layout
         self.chunks = Chunks(participant.me, layout, vector)
         self.caught: Key | None = None
+        self._enter(view)
         self._begin(view)
 
-    def _begin(self, view: View) -> None:
+    def _enter(self, view: View) -> None:
         self.view = view
+        self.included = members_in(view.included, self._participant.members)
+        """The members that this view's sum includes, in key order."""
+
+    def _begin(self, view: View) -> None:
         self.totals = Totals(self._participant.sid, view.included, self._layout, None)
         self._heads: list[TotalHead | None] = [None] * self._layout.chunks
         self._shown: dict[int, TotalHead] = {}
@@ -66,11 +71,6 @@ class Reduction:
         self._published: set[int] = set()
         self._cleared: set[int] = set()
         self.verified = False
-
-    @property
-    def included(self) -> tuple[Key, ...]:
-        """The members that this view's sum includes, in key order."""
-        return members_in(self.view.included, self._participant.members)
 
     @property
     def _is_included(self) -> bool:
@@ -107,7 +107,7 @@ class Reduction:
         locked = self.verified and view.included == self.view.included and bool(view.locks)
         if not locked:
             self._begin(view)
-        self.view = view
+        self._enter(view)
         owners: tuple[Key, ...] = (self._participant.me,) if self._is_included else ()
         if locked:
             owners = self.included
@@ -124,7 +124,7 @@ class Reduction:
         """Enter a view with proved totals: keep those of their chunks that are here, and want the rest."""
         if view.included != self.view.included:
             self._begin(view)
-        self.view = view
+        self._enter(view)
         return [*self.want(view.included, proof.digests, proof.checks), *self._progress()]
 
     def _own(self, indices: Iterable[int]) -> SomeChunks:
@@ -152,10 +152,10 @@ class Reduction:
         """Add up, judge and check whatever is possible by now."""
         actions: list[Action] = []
         for index in () if self.view.proofs else self.totals.missing:
-            if self._adds_up(index) and self.lacking(index) == ():
+            if self._adds_up(index) and self._is_whole(index):
                 actions += self._add_up(index)
         for index in self._doubted:
-            if self.lacking(index) == ():
+            if self._is_whole(index):
                 actions += self._judge(index)
         is_of_view = self.totals.included == self.view.included
         if not self.totals.missing and self.caught is None and is_of_view:
@@ -166,6 +166,9 @@ class Reduction:
     def _doubted(self) -> tuple[int, ...]:
         """The disputed chunks whose total is not cleared yet."""
         return tuple(sorted(self.disputed - self._cleared))
+
+    def _is_whole(self, index: int) -> bool:
+        return all(self.chunks.holds(key, index) for key in self.included)
 
     def lacking(self, index: int) -> tuple[Key, ...]:
         """The included members whose chunk `index` is missing."""
@@ -386,8 +389,10 @@ class Reduction:
         """The heads of the chunks that this member added up; empty if chunks have reducers."""
         return self._inputs.get(0, ()) if not self.view.reducers else ()
 
-    def compare_inputs(self, heads: Iterable[MaskedHead]) -> list[Action]:
+    def compare_inputs(self, heads: tuple[MaskedHead, ...]) -> list[Action]:
         """Compare the heads that another member added up: each sender's must be the same here."""
+        if heads == self._inputs.get(0):
+            return []
         evidence = self.chunks.contradicted(heads)
         return [] if evidence is None else self._caught(evidence)
 

@@ -72,6 +72,8 @@ class SecretRelease:
         self._layout = layout
         self._keys = keys
         self._acks: dict[Key, Ack] = {}
+        self._alike: dict[Choice, dict[Key, Ack]] = {}
+        """The same acknowledgements, by what they are for."""
         self._releases: dict[Key, Release] = {}
         self._course = Course(STEPS, Phase.SILENT)
 
@@ -98,8 +100,13 @@ class SecretRelease:
         participant = self._participant
         vote = AckVote(participant.sid, participant.me, choice.included, choice.totals)
         ack = Ack(signing.sign(vote, participant.key), digests, inputs)
-        self._acks[participant.me] = ack
+        self._put(ack)
         return ack
+
+    def _put(self, ack: Ack) -> None:
+        vote = ack.vote
+        self._acks[vote.sender] = ack
+        self._alike.setdefault(Choice(vote.included, vote.totals), {})[vote.sender] = ack
 
     def take_ack(self, ack: Ack) -> Evidence | None:
         """Process another member's acknowledgement; evidence if it sent two.
@@ -113,20 +120,18 @@ class SecretRelease:
         known = self._acks.get(vote.sender)
         if known is not None and known.vote != vote:
             return Evidence(vote.sender, TWO_ACKS, (known.vote, vote))
-        self._acks[vote.sender] = ack
+        self._put(ack)
         return None
 
     def quorum(self) -> Choice | None:
         """The choice that t members have acknowledged; None if there is none."""
-        votes = [Choice(ack.vote.included, ack.vote.totals) for ack in list(self._acks.values())]
-        return next((choice for choice in votes if votes.count(choice) >= self._tolerance.threshold), None)
+        needed = self._tolerance.threshold
+        return next((choice for choice, acks in self._alike.items() if len(acks) >= needed), None)
 
     def digests_of(self, choice: Choice) -> tuple[tuple[bytes, ...], tuple[Key, ...]] | None:
         """(the totals' digests, the members that acknowledged them); None if no member did."""
-        acks = [ack for ack in self._acks.values() if Choice(ack.vote.included, ack.vote.totals) == choice]
-        if not acks:
-            return None
-        return acks[0].digests, tuple(ack.vote.sender for ack in acks)
+        acks = self._alike.get(choice)
+        return None if acks is None else (next(iter(acks.values())).digests, tuple(acks))
 
     # -- releases ----------------------------------------------------------------------------------
 
