@@ -6,8 +6,6 @@ so the piece's index is a safe nonce (RFC 8439). The header is associated data.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -18,7 +16,17 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from protocol.errors import RemoteProtocolError
 
 TAG_BYTES = 16
-_ANY_SCALAR = bytes(32)  # clamped to a multiple of the cofactor: the product is 0 only for small order
+_KEY_BYTES = 32
+_FIELD = 2**255 - 19
+_SIGN_BIT = 2**255
+_SMALL_ORDER = frozenset(
+    (
+        *(0, 1, _FIELD - 1),
+        0x00B8495F16056286FDB1329CEB8D09DA6AC49FF1FAE35616AEB8413B7C7AEBE0,
+        0x57119FD0DD4E22D8868E1C58C45C44045BEF839C55B1D0B1248C50A3BC959C5F,
+    )
+)
+"""The u of the points whose order divides 8, on the curve and its twist: an exchange with them gives 0."""
 
 
 def derive(root: bytes, label: bytes, *context: bytes) -> bytes:
@@ -27,10 +35,15 @@ def derive(root: bytes, label: bytes, *context: bytes) -> bytes:
     return HKDFExpand(algorithm=SHA256(), length=32, info=info).derive(root)
 
 
-@lru_cache(maxsize=1024)
 def check_public(ephemeral: bytes) -> None:
     """Raises RemoteProtocolError for an X25519 key of small order: no secret with it (RFC 7748, 6.1)."""
-    _ANYBODY.secret(ephemeral)
+    u = int.from_bytes(ephemeral, "little") % _SIGN_BIT % _FIELD
+    if len(ephemeral) != _KEY_BYTES or u in _SMALL_ORDER:
+        raise _unusable(ephemeral)
+
+
+def _unusable(ephemeral: bytes) -> RemoteProtocolError:
+    return RemoteProtocolError(f"unusable ephemeral key {ephemeral.hex()[:8]}")
 
 
 class Ephemeral:
@@ -55,11 +68,8 @@ class Ephemeral:
             try:
                 self._agreed[other] = self._private.exchange(X25519PublicKey.from_public_bytes(other))
             except ValueError as error:
-                raise RemoteProtocolError(f"unusable ephemeral key {other.hex()[:8]}") from error
+                raise _unusable(other) from error
         return self._agreed[other]
-
-
-_ANYBODY = Ephemeral(_ANY_SCALAR)
 
 
 class Channel:

@@ -81,7 +81,8 @@ def test_in_the_sum_of_all_only_what_was_encoded_and_the_own_masks_are_left(seed
     for i, line in enumerate(lines):
         masked = line.copy()
         for j in (j for j in range(len(seeds)) if j != i):
-            seed = mask_keys.pair_seed(secrets[i], public[j], bytes(32), bytes([i]) * 32, bytes([j]) * 32)
+            private = mask_keys.private_key(secrets[i])
+            seed = mask_keys.pair_seed(private, public[j], bytes(32), bytes([i]) * 32, bytes([j]) * 32)
             (Stream.add_to if i < j else Stream.subtract_from)(Stream(seed), masked, 4 * block)
         Stream(seeds[i]).add_to(masked, 4 * block)
         total += masked

@@ -165,7 +165,7 @@ def remembered() -> Iterator[None]:
         signing.sign,
         signing.canonical,
         mask_keys.pair_seed,
-        mask_keys.public_key,
+        mask_keys.private_key,
         Participant.channel,
     )
     participants: dict[Any, Any] = {}
@@ -186,12 +186,12 @@ def remembered() -> Iterator[None]:
         return signed[place]
 
     signing.verify, signing.sign, signing.canonical = verify, sign, canonical
-    mask_keys.pair_seed, mask_keys.public_key = lru_cache(1 << 12)(before[3]), lru_cache(1 << 12)(before[4])
+    mask_keys.pair_seed, mask_keys.private_key = lru_cache(1 << 12)(before[3]), lru_cache(1 << 12)(before[4])
     Participant.channel = channel  # type: ignore[method-assign]
     try:
         yield
     finally:
-        signing.verify, signing.sign, signing.canonical, mask_keys.pair_seed, mask_keys.public_key = before[
+        signing.verify, signing.sign, signing.canonical, mask_keys.pair_seed, mask_keys.private_key = before[
             :5
         ]
         Participant.channel = before[5]  # type: ignore[method-assign]

@@ -14,7 +14,7 @@ from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.fixed_point import FixedPoint
 from protocol.aggregation.masked.chunks import MaskedVector, masks_of
 from protocol.aggregation.masked.layout import Layout
-from protocol.aggregation.masked.mask_keys import pair_seed, public_key, secret_from, self_seed
+from protocol.aggregation.masked.mask_keys import pair_seed, private_key, public_key, secret_from, self_seed
 from protocol.crypto import prg
 from protocol.crypto.prg import Stream
 from protocol.vectors.pieces import Words
@@ -54,7 +54,8 @@ def partial_sums(values: float) -> list[Words]:
 
 def pair_seeds(member: int) -> list[bytes | None]:
     public = [public_key(secret) for secret in SECRETS]
-    ends = ((SECRETS[member], public[other], SID, KEYS[member], KEYS[other]) for other in range(4))
+    private = private_key(SECRETS[member])
+    ends = ((private, public[other], SID, KEYS[member], KEYS[other]) for other in range(4))
     return [None if other == member else pair_seed(*end) for other, end in enumerate(ends)]
 
 

@@ -97,7 +97,9 @@ def self_seeds() -> list[bytes]:
 @cache
 def pair_seed(i: int, j: int) -> bytes:
     public = mask_keys.public_key(masked_cases.PAIRS[j])
-    return mask_keys.pair_seed(masked_cases.PAIRS[i], public, SID, KEYS[i].public, KEYS[j].public)
+    return mask_keys.pair_seed(
+        mask_keys.private_key(masked_cases.PAIRS[i]), public, SID, KEYS[i].public, KEYS[j].public
+    )
 
 
 def test_masks_begin_with_the_known_words_and_those_of_pairs_cancel(known):

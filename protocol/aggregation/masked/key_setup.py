@@ -20,7 +20,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self, TypeVar
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from protocol.actions import Due, Evidence, Withheld
 from protocol.aggregation.masked import mask_keys
@@ -82,6 +85,11 @@ class _Drawn:
             tuple(shamir.to_bytes(share) for share in pair_shares),
         )
 
+    @cached_property
+    def pair_key(self) -> X25519PrivateKey:
+        """The mask key: the X25519 key of `pair_secret`."""
+        return mask_keys.private_key(self.pair_secret)
+
     def of_member(self, number: int) -> tuple[bytes, bytes]:
         """The two shares of one member."""
         return self.self_shares[number], self.pair_shares[number]
@@ -101,7 +109,6 @@ class KeySetup:
         self.heads: dict[Key, JoinHead] = {me: self._own_head()}
         self._shares = {me: tuple(drawn.of_member(number) for drawn in self._drawn)}
         self._pair_seeds: dict[Key, tuple[bytes, ...]] = {}
-        self._digest: bytes | None = None
         self._joined: set[Key] = set()
         """The members whose JOINED is here."""
         self._uncompared: list[Joined] = []
@@ -223,7 +230,7 @@ class KeySetup:
         """The seed of the mask that this member shares with the sender, for each step."""
         participant = self._participant
         return tuple(
-            mask_keys.pair_seed(drawn.pair_secret, deal.mask_key, participant.sid, participant.me, sender)
+            mask_keys.pair_seed(drawn.pair_key, deal.mask_key, participant.sid, participant.me, sender)
             for drawn, deal in zip(self._drawn, deals, strict=True)
         )
 
@@ -257,17 +264,15 @@ class KeySetup:
         """The members whose JOIN is missing."""
         return tuple(key for key in self._participant.others if key not in self.heads)
 
-    @property
+    @cached_property
     def in_order(self) -> tuple[JoinHead, ...]:
         """All heads in key order; available once none is missing."""
         return tuple(self.heads[key] for key in self._participant.members)
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """The digest of all heads; available once none is missing."""
-        if self._digest is None:
-            self._digest = joins_digest(self.in_order)
-        return self._digest
+        return joins_digest(self.in_order)
 
     # -- who owes what -----------------------------------------------------------------------------
 
@@ -350,8 +355,10 @@ class KeySetup:
 
     def _certify(self) -> None:
         """Make the certificate, once all n votes are here and name the same JOINs."""
-        votes = tuple(self._votes[key] for key in self._participant.members if key in self._votes)
-        if len(votes) == len(self._participant.members) and all(vote.joins == self.digest for vote in votes):
+        if len(self._votes) < len(self._participant.members):
+            return
+        votes = tuple(self._votes[key] for key in self._participant.members)
+        if all(vote.joins == self.digest for vote in votes):
             signatures = tuple(vote.signature for vote in votes)
             self.certificate = JoinCertificate(self._participant.sid, self.digest, signatures)
 

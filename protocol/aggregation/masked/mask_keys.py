@@ -49,7 +49,7 @@ def secret_from(seed: bytes) -> int:
 
 def public_key(secret: int) -> bytes:
     """The X25519 public key of a secret, to compare a reconstructed mask key with the announced one."""
-    return _private(secret).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    return private_key(secret).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
 def commitment(secret: int, sid: Sid, sender: Key) -> bytes:
@@ -62,21 +62,22 @@ def self_seed(secret: int, sid: Sid, sender: Key) -> bytes:
     return derive(to_bytes(secret), b"self-mask", sid, sender)
 
 
-def pair_seed(secret: int, other_public: bytes, sid: Sid, one: Key, other: Key) -> bytes:
-    """The 32-byte seed that both members compute, from one's secret and the other's public key.
+def pair_seed(private: X25519PrivateKey, other_public: bytes, sid: Sid, one: Key, other: Key) -> bytes:
+    """The 32-byte seed that both members compute, from one's private key and the other's public key.
 
     X25519, HKDF-SHA256 with the sid as salt; the order of the node keys `one` and `other` does not matter.
     RemoteProtocolError if `other_public` is of small order.
     """
     try:
-        agreed = _private(secret).exchange(X25519PublicKey.from_public_bytes(other_public))
+        agreed = private.exchange(X25519PublicKey.from_public_bytes(other_public))
     except ValueError as error:
         raise RemoteProtocolError(f"unusable mask key {other_public.hex()[:8]}") from error
     info = _DOMAIN + b"pair-mask" + min(one, other) + max(one, other)
     return HKDF(algorithm=SHA256(), length=prg.SEED_BYTES, salt=sid, info=info).derive(agreed)
 
 
-def _private(secret: int) -> X25519PrivateKey:
+def private_key(secret: int) -> X25519PrivateKey:
+    """The X25519 key of a secret; to make it costs as much as to agree on a seed."""
     return X25519PrivateKey.from_private_bytes(to_bytes(secret))
 
 

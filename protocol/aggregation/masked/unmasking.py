@@ -102,9 +102,10 @@ def _masks(certificate: ResultCertificate) -> tuple[list[Stream], list[Stream]]:
         if certificate.included >> number & 1:
             plus.append(Stream(mask_keys.self_seed(secrets[number], run, sender)))
             continue
+        private = mask_keys.private_key(secrets[number])
         for other, partner in _included(certificate):
             mask_key = partner.deal.mask_key
-            seed = mask_keys.pair_seed(secrets[number], mask_key, run, sender, partner.head.sender)
+            seed = mask_keys.pair_seed(private, mask_key, run, sender, partner.head.sender)
             (plus if other < number else minus).append(Stream(seed))
     return plus, minus
 

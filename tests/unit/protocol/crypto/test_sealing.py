@@ -8,7 +8,14 @@ from protocol.errors import RemoteProtocolError
 SID, FROM, TO = b"s" * 32, b"f" * 32, b"t" * 32
 NEAR, FAR = Ephemeral(b"\x01" * 32), Ephemeral(b"\x02" * 32)
 HEADER = b"header"
-SMALL_ORDER = [bytes(32), (1).to_bytes(32, "little"), (2**255 - 19).to_bytes(32, "little")]
+FIELD = 2**255 - 19
+ORDER_8 = (
+    0x00B8495F16056286FDB1329CEB8D09DA6AC49FF1FAE35616AEB8413B7C7AEBE0,
+    0x57119FD0DD4E22D8868E1C58C45C44045BEF839C55B1D0B1248C50A3BC959C5F,
+)
+REDUCED = [u for small in (0, 1, FIELD - 1, *ORDER_8) for u in (small, small + FIELD) if u < 2**255]
+SMALL_ORDER = [(u + sign).to_bytes(32, "little") for u in REDUCED for sign in (0, 2**255)]
+"""All that stand for the points of small order, in any of their forms."""
 
 
 def sealed(index: int = 3) -> bytes:

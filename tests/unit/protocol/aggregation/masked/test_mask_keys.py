@@ -55,20 +55,20 @@ def test_a_commitment_binds_secret_session_and_sender():
 
 
 def test_both_ends_of_a_pair_come_to_one_seed():
-    near = mask_keys.pair_seed(NEAR, mask_keys.public_key(FAR), SID, ONE, TWO)
+    near = mask_keys.pair_seed(mask_keys.private_key(NEAR), mask_keys.public_key(FAR), SID, ONE, TWO)
 
-    assert near == mask_keys.pair_seed(FAR, mask_keys.public_key(NEAR), SID, TWO, ONE)
+    assert near == mask_keys.pair_seed(mask_keys.private_key(FAR), mask_keys.public_key(NEAR), SID, TWO, ONE)
     assert len(near) == 32
 
 
 def test_a_pair_s_seed_is_bound_to_the_session_and_both_members():
     public = mask_keys.public_key(FAR)
     seeds = {
-        mask_keys.pair_seed(NEAR, public, SID, ONE, TWO),
-        mask_keys.pair_seed(NEAR, public, SID[1:] + b"t", ONE, TWO),
-        mask_keys.pair_seed(NEAR, public, SID, ONE, THREE),
-        mask_keys.pair_seed(NEAR, public, SID, THREE, TWO),
-        mask_keys.pair_seed(NEAR, mask_keys.public_key(FAR ^ 2**100), SID, ONE, TWO),
+        mask_keys.pair_seed(mask_keys.private_key(NEAR), public, SID, ONE, TWO),
+        mask_keys.pair_seed(mask_keys.private_key(NEAR), public, SID[1:] + b"t", ONE, TWO),
+        mask_keys.pair_seed(mask_keys.private_key(NEAR), public, SID, ONE, THREE),
+        mask_keys.pair_seed(mask_keys.private_key(NEAR), public, SID, THREE, TWO),
+        mask_keys.pair_seed(mask_keys.private_key(NEAR), mask_keys.public_key(FAR ^ 2**100), SID, ONE, TWO),
     }
 
     assert len(seeds) == 5
@@ -77,7 +77,7 @@ def test_a_pair_s_seed_is_bound_to_the_session_and_both_members():
 @pytest.mark.parametrize("public", SMALL_ORDER, ids=lambda public: public.hex()[:4])
 def test_a_mask_key_of_small_order_is_refused(public):
     with pytest.raises(RemoteProtocolError, match="unusable mask key"):
-        mask_keys.pair_seed(NEAR, public, SID, ONE, TWO)
+        mask_keys.pair_seed(mask_keys.private_key(NEAR), public, SID, ONE, TWO)
 
 
 def test_a_member_s_own_seed_is_bound_to_its_secret_session_and_key():
@@ -162,11 +162,14 @@ def test_flipping_any_of_the_256_seed_bits_changes_every_word():
 def test_any_bit_of_a_secret_that_counts_changes_both_masks():
     """X25519 ignores the lowest three bits of a secret, and nothing else of 254."""
     public, alike = mask_keys.public_key(FAR), []
-    known = (mask_keys.self_seed(NEAR, SID, ONE), mask_keys.pair_seed(NEAR, public, SID, ONE, TWO))
+    known = (
+        mask_keys.self_seed(NEAR, SID, ONE),
+        mask_keys.pair_seed(mask_keys.private_key(NEAR), public, SID, ONE, TWO),
+    )
     for bit in range(254):
         secret = NEAR ^ 1 << bit
         assert mask_keys.self_seed(secret, SID, ONE) != known[0]
-        if mask_keys.pair_seed(secret, public, SID, ONE, TWO) == known[1]:
+        if mask_keys.pair_seed(mask_keys.private_key(secret), public, SID, ONE, TWO) == known[1]:
             alike.append(bit)
 
     assert alike == [0, 1, 2]
