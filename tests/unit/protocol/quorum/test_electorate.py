@@ -53,6 +53,16 @@ def test_a_quorum_beats_whatever_the_others_could_be(count):
             assert electors.is_quorum(voters, out) == is_enough(electors.members, voters, out)
 
 
+@pytest.mark.parametrize("liars", [0, 1, 2])
+@pytest.mark.parametrize("count", range(1, 7))
+def test_no_fewer_than_the_fewest_are_a_quorum_and_the_right_ones_of_so_many_are(count, liars):
+    electors = of_keys((key.public for key in KEYS[:count]), liars)
+    for out in subsets(electors.members[1:]):
+        sizes = {len(some) for some in subsets(electors.members) if electors.is_quorum(some - out, out)}
+        assert min(sizes, default=electors.fewest(out)) == electors.fewest(out)
+    assert Electorate(least=3).fewest() == 3
+
+
 @pytest.mark.parametrize("count", range(1, 7))
 def test_two_quorums_share_a_voter_whoever_resigned_in_between(count):
     """Voters do not resign: so the first quorum's voters are none of those that the second does without."""

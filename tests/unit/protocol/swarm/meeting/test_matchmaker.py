@@ -1,6 +1,8 @@
 """When a GROUP is sent, to whom, and which READYs never enter one."""
 
 import math
+import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -765,3 +767,36 @@ def test_a_wish_of_nobody_who_is_announced_is_forgotten():
     assert set(held.room(SWARM).left_out) == {KEYS[0].public}
     held.announce(announce(KEYS[0], leaving=True, counter=COUNTER + 5), NOW)
     assert not held.room(SWARM).left_out
+
+
+def drawn(draw: random.Random) -> Matchmaker:
+    """Returns a coordinator that holds READYs of some electors and of others, some of whom have resigned."""
+    electors = of_keys(
+        public(*draw.sample(range(7), draw.choice([2, 4, 6, 6, 7]))), draw.choice([0, 0, 1, 2])
+    )
+    electors = draw.choice([electors, electors, Electorate(least=draw.randint(3, 5))])
+    held, weak, anchor = matchmaker(), draw.choice([0.0, 0.5, 1.0]), draw.choice([0, 1])
+    lost = public(*draw.sample(range(7), draw.choice([0, 3])))
+    held.learn(SWARM, electors)
+    for number, key in enumerate(draw.sample(KEYS, draw.randint(3, 7))):
+        gone = draw.choice([(), lost, lost, lost])
+        digest = draw.choice([*[electors.digest] * 9, NO_ELECTORS])
+        said = {"weak": draw.random() < weak, "gone": gone, "base": base(anchor=anchor)}
+        held.ready(ready(key, COORDINATOR, electors=digest, **said), NOW + number)
+    for key in draw.sample(KEYS, draw.choice([0, 2])):
+        held.announce(announce(key, open=(RESIGNED,), base=base(anchor=anchor), counter=COUNTER + 1), NOW)
+    return held
+
+
+def test_as_many_are_enough_as_are_the_first_that_may_be_a_group():
+    draw, found = random.Random(1), Counter[int | None]()
+    for _ in range(400):
+        held, known = drawn(draw), draw.choice([5, 7, 13])
+        room = held.room(SWARM)
+        ordered = tuple(sorted(room.readys, key=lambda key: room.readys[key][1]))
+        readys = tuple(room.readys[key][0] for key in ordered)
+        sizes = [size for size in range(3, len(ordered) + 1) if held._is_allowed(room, readys[:size], known)]
+        enough = sizes[0] if len(ordered) in sizes else None
+        assert held._enough(room, ordered, known) == enough
+        found[enough] += 1
+    assert set(found) == {3, 4, 5, 6, 7, None}, "all sizes occur"

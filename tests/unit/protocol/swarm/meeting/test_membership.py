@@ -1,5 +1,6 @@
 """Who is known, who is live, which base most of them show."""
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -253,3 +254,39 @@ def test_rounds_that_this_node_was_not_in_make_nobody_silent():
     assert (found.known(13), found.known(14)) == ({ONE, TWO}, {ONE})
     found.skipped(-1)
     assert found.known(13) == {ONE, TWO}
+
+
+def views(found: Members, round: int) -> tuple[object, ...]:
+    """Returns all that the table shows of a round."""
+    shown = (found.known(round), found.offering(round), found.candidates(round), found.live(round))
+    above = [found.anyone_above(round, base(generation)) for generation in range(3)]
+    return *shown, above, {key.public: found.knows(key.public, round) for key in KEYS}
+
+
+def changed(found: Members, number: int, draw: random.Random) -> None:
+    """Changes the table in a way that is drawn."""
+    key, now = draw.choice(KEYS), NOW + 10.0 * number
+    flags = {name: draw.random() < 0.2 for name in ("leaving", "following")}
+    said = announce(key, counter=COUNTER + number, base=base(draw.randrange(3)), **flags)
+    match draw.randrange(7):
+        case 0:
+            found.expire(now)
+        case 1:
+            found.forget(key.public)
+        case 2:
+            found.suspect(key.public)
+        case 3:
+            found.skipped(draw.randrange(3))
+        case _:
+            found.learn(said, draw.randrange(9), now, live=draw.random() < 0.7)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_the_table_shows_is_never_older_than_the_table(seed):
+    found, draw = Members(), random.Random(seed)
+    for number in range(40):
+        changed(found, number, draw)
+        for round in (number // 4, 9):
+            seen = views(found, round)
+            found.views.clear()
+            assert seen == views(found, round)

@@ -163,3 +163,13 @@ def test_on_a_first_base_nobody_has_said_anything():
     for _ in range(MISSED):
         mine.adopted(False, ())
     assert not mine.is_unfair
+
+
+def test_the_word_of_one_that_is_gone_counts_no_more():
+    mine = turns(1)
+    mine.stall()
+    hear(mine, 0, 1)
+    hear(mine, 2, 1)
+    assert mine.number == 1
+    mine._members.suspect(KEYS[2].public)
+    assert mine.number == 0, "two of four"
