@@ -609,7 +609,7 @@ class Node:
     def _group(self, group: Group, now: float) -> list[Action]:
         if self._rivals.asks_about(group) or (self._machine and self._machine.participant.group.run == group):
             return []  # another member passes it on
-        self._coordination.check(group)
+        ballot = self._coordination.check(group)
         if self._storing:
             raise RemoteProtocolError("a GROUP on a base that is being replaced")
         self._coordination.learn(group, now)
@@ -617,7 +617,6 @@ class Node:
             return instead
         if refusal := too_long(self._settings, len(group.readys)):
             return refusal
-        ballot = self._voting.ballot(group)
         if ballot is not None and len(self._state.votes) >= MAX_OPEN:
             raise RemoteProtocolError("a GROUP that needs votes, and too many are open here")
         if ballot is not None and (asked := self._rivals.ask(group, ballot, now)):
@@ -629,9 +628,7 @@ class Node:
 
         Raises RemoteProtocolError if this node does not accept the peer.
         """
-        announce = self._members.get(by or b"")
-        if announce is None or not self._discovery.accepts(announce):
-            raise RemoteProtocolError("about a group, from a peer that this node does not accept")
+        announce = self._discovery.accepted(by, "about a group")
         if isinstance(message, Heard):
             self._rivals.heard(message, announce.key, now)
             return []
@@ -646,9 +643,9 @@ class Node:
             return []
         group, rivals = found
         with suppress(RemoteProtocolError):  # the READY may be void by now
-            self._coordination.check(group)
+            ballot = self._coordination.check(group)
             if not rivals:
-                return self._join(group, self._voting.ballot(group), now)
+                return self._join(group, ballot, now)
             blamed = in_both(group, rivals) - {self._settings.key.public}
             self._suspicion.in_two(blamed, now)
             told = self._suspicion.news()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from protocol.actions import Action, Note, Notice, Send
 from protocol.errors import RemoteProtocolError
-from protocol.quorum.electorate import Electorate, of_message
+from protocol.quorum.electorate import Ballot, Electorate, of_message
 from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.group_seeker import GroupSeeker
 from protocol.swarm.meeting.matchmaker import Matchmaker
@@ -129,10 +129,8 @@ class Coordination:
 
         Raises RemoteProtocolError if this node does not coordinate or does not accept the peer.
         """
-        announce = self._members.get(by or b"")
-        if self._matchmaker is None or announce is None or not self._discovery.accepts(announce):
-            raise RemoteProtocolError("electors that this node does not count with")
-        self._matchmaker.learn(announce.swarm, of_message(electors))
+        announce, matchmaker = self._asking(by, "electors")
+        matchmaker.learn(announce.swarm, of_message(electors))
         return []
 
     def leave_out(self, left_out: LeftOut, by: Key | None) -> list[Action]:
@@ -144,11 +142,15 @@ class Coordination:
         if by is not None and by == self.seeker.coordinator and self.seeker.holds(left_out.nonce):
             self._suspicion.left_out_by(left_out.keys)
             return []
-        announce = self._members.get(by or b"")
-        if self._matchmaker is None or announce is None or not self._discovery.accepts(announce):
-            raise RemoteProtocolError("whom to leave out, from a peer whose READY this node does not collect")
-        self._matchmaker.leave_out(announce.swarm, announce.key, left_out)
+        announce, matchmaker = self._asking(by, "whom to leave out")
+        matchmaker.leave_out(announce.swarm, announce.key, left_out)
         return []
+
+    def _asking(self, by: Key | None, what: str) -> tuple[Announce, Matchmaker]:
+        """Who asks this node as its coordinator; RemoteProtocolError about `what` if it may not."""
+        if self._matchmaker is None:
+            raise RemoteProtocolError(f"{what}, for a node that does not coordinate")
+        return self._discovery.accepted(by, what), self._matchmaker
 
     def drop(self, key: Key) -> None:
         """Void the READY that is held of this node or of a banned peer."""
@@ -262,21 +264,22 @@ class Coordination:
 
         Raises RemoteProtocolError if it comes from nobody who might coordinate.
         """
-        announce = self._members.get(by or b"")
-        if self._settings.tracker or announce is None or not self._discovery.accepts(announce):
-            raise RemoteProtocolError("a STALLED of a peer that this node takes no turns with")
+        if self._settings.tracker:
+            raise RemoteProtocolError("a STALLED, where a tracker coordinates")
+        announce = self._discovery.accepted(by, "a STALLED")
         answer = self._turns.heard(stalled, announce.key)
         return [] if answer is None else [Send(announce.key, (answer,))]
 
-    def check(self, group: Group) -> None:
-        """Raises RemoteProtocolError unless this node's offer may join the GROUP."""
-        self.seeker.check(group, self.known)
+    def check(self, group: Group) -> Ballot | None:
+        """How a GROUP that this node's offer may join counts votes. Raises RemoteProtocolError otherwise."""
+        ballot = self.seeker.check(group, self.known)
         if not all(self._discovery.accepts(announce) for announce in self._others(group)):
             raise RemoteProtocolError("a GROUP with a member that this node does not accept")
         for announce in self._others(group):
             held = self._members.get(announce.key)
             if held is not None and held.epoch > announce.epoch:
                 raise RemoteProtocolError("a GROUP with a READY of a start that is over")
+        return ballot
 
     def turned_down(self, group: Group) -> list[Action] | None:
         """What to do if this valid GROUP is to be turned down: wait for the next turn. None: join it.

@@ -326,6 +326,13 @@ class Discovery:
         """Whether a peer belongs to this swarm and may take part."""
         return self._refusal(announce) is None
 
+    def accepted(self, by: Key | None, what: str) -> Announce:
+        """The announcement of who brought a message; RemoteProtocolError about `what` if not accepted."""
+        announce = self.members.get(by or b"")
+        if announce is None or not self.accepts(announce):
+            raise RemoteProtocolError(f"{what}, from a peer that this node does not accept")
+        return announce
+
     def _meet(self, announce: Announce, now: float) -> list[Action]:
         was_known = self.members.knows(announce.key, self._state.round)
         self.members.learn(announce, self._state.round, now, live=True)

@@ -12,7 +12,7 @@ from enum import Enum
 from protocol.adaptive_timeouts import Pace
 from protocol.crypto.sealing import Ephemeral, check_public, derive
 from protocol.errors import RemoteProtocolError
-from protocol.quorum.electorate import weak_allowed
+from protocol.quorum.electorate import Ballot, weak_allowed
 from protocol.swarm.meeting.matchmaker import APART_S
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.node_state import NodeState, Settings
@@ -333,8 +333,10 @@ class GroupSeeker:
         ack = current.ack_until if current else self.offer.deadline
         return min(ack, self.offer.deadline)
 
-    def check(self, group: Group, known: int) -> None:
-        """Raises RemoteProtocolError unless this node may join the GROUP with its current READY.
+    def check(self, group: Group, known: int) -> Ballot | None:
+        """How a GROUP counts votes that this node may join with its READY; None: it makes a weak base.
+
+        Raises RemoteProtocolError for any other GROUP.
 
         `known`: the number of known members that offer, this node included; a group without a quorum of
         electors needs more than half of them.
@@ -348,12 +350,12 @@ class GroupSeeker:
         if current.ready not in group.readys:
             raise RemoteProtocolError("a GROUP without this node's current READY")
         check_group(group, current.ready)
-        if self._state.ballot(group, self._settings) is not None:
-            return
-        if not self._settings.weak or not weak_allowed(group, known):
+        ballot = self._state.ballot(group, self._settings)
+        if ballot is None and not (self._settings.weak and weak_allowed(group, known)):
             raise RemoteProtocolError(
                 f"a GROUP of {len(group.readys)} of {known} known members that offer: no quorum of electors"
             )
+        return ballot
 
 
 def check_group(group: Group, mine: Ready) -> None:

@@ -394,8 +394,8 @@ def test_whom_to_leave_out_is_taken_only_from_a_peer_that_may_be_ready_here():
     wires.hand(endpoint(KEYS[0]), LeftOut(bytes(16), (KEYS[1].public,)), "127.0.0.1:1")
     wires.hand(endpoint(KEYS[0]), Stalled(bytes(32), 1), "127.0.0.1:1")
     assert [str(error) for error in wires.errors] == [
-        "whom to leave out, from a peer whose READY this node does not collect",
-        "a STALLED of a peer that this node takes no turns with",
+        "whom to leave out, from a peer that this node does not accept",
+        "a STALLED, from a peer that this node does not accept",
     ]
 
 

@@ -1048,9 +1048,9 @@ def test_a_coordinator_that_stands_elsewhere_is_told_whom_one_counts_with():
 
     one = node(ONE, seeds=())
     one.open(NOW)
-    with pytest.raises(RemoteProtocolError, match="does not count with"):
+    with pytest.raises(RemoteProtocolError, match="electors, from a peer that this node does not accept"):
         one.receive(told, TWO.public, NOW)
-    with pytest.raises(RemoteProtocolError, match="does not count with"):
+    with pytest.raises(RemoteProtocolError, match="electors, from a peer that this node does not accept"):
         one.receive(told, None, NOW)
     heard(one, Hello(announce(TWO, base=held), bytes(16), False, PARAMETERS), NOW)
     one.receive(told, TWO.public, NOW)
@@ -1075,7 +1075,7 @@ def test_one_that_follows_takes_no_electors():
     one = node(ONE, seeds=(), following=True)
     one.open(NOW)
     heard(one, Hello(announce(TWO, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
-    with pytest.raises(RemoteProtocolError, match="does not count with"):
+    with pytest.raises(RemoteProtocolError, match="electors, for a node that does not coordinate"):
         one.receive(Electors((), 3), TWO.public, NOW)
 
 
