@@ -6,6 +6,7 @@ its value at i + 1. The field holds all bits that an X25519 key uses of its 32 s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from protocol.crypto.sealing import derive
@@ -37,8 +38,8 @@ def _value(polynomial: Sequence[int], point: int) -> int:
     """The polynomial's value at `point`, by Horner's rule."""
     value = 0
     for coefficient in reversed(polynomial):
-        value = (value * point + coefficient) % PRIME
-    return value
+        value = value * point + coefficient  # grows by few bits: a point is small
+    return value % PRIME
 
 
 def weights(numbers: Sequence[int]) -> tuple[int, ...]:
@@ -53,12 +54,9 @@ def weights(numbers: Sequence[int]) -> tuple[int, ...]:
 
 def _weight(point: int, points: Sequence[int]) -> int:
     """The product of x / (x - point) over the other points x."""
-    above = below = 1
-    for other in points:
-        if other != point:
-            above = above * other % PRIME
-            below = below * (other - point) % PRIME
-    return above * pow(below, -1, PRIME) % PRIME
+    others = [other for other in points if other != point]
+    below = math.prod([other - point for other in others])
+    return math.prod(others) * pow(below, -1, PRIME) % PRIME
 
 
 def combine(shares: Sequence[int], weights: Sequence[int]) -> int:

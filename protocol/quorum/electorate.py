@@ -182,8 +182,8 @@ def ballot_of(readys: Iterable[Ready], excused: Iterable[Announce], electorate: 
         frozenset(readys[0].gone).intersection(*(ready.gone for ready in readys)) if readys else frozenset()
     )
     resigned = electorate.resigned(excused)
-    named = ((ready.key, electorate.elector(ready.announce)) for ready in readys if not ready.announce.open)
-    voters = {key: elector for key, elector in named if elector is not None}
+    free = [ready.announce for ready in readys if not ready.announce.open]
+    voters = {each.key: elector for each in free if (elector := electorate.elector(each)) is not None}
     without = resigned | gone
     here = set(voters.values())
     told = gone.intersection(electorate.members) - resigned - here

@@ -196,7 +196,7 @@ _READERS: dict[type, tuple[Reader, ...]] = {
     Base: (_ROUND, _KEY, integer(0, MAX_MEMBERS), _KEY, _ROUND),
     Announce: (
         *(_KEY, endpoint, text(200), _KEY, integer(3, MAX_MEMBERS), _NONCE, _COUNT, _COUNT),
-        *(_ROUND, _record(Base), boolean, boolean, many(_KEY, MAX_OPEN), _KEY, _SIGNATURE),
+        *(_ROUND, _known(Base), boolean, boolean, many(_KEY, MAX_OPEN), _KEY, _SIGNATURE),
     ),
     Ready: (*(_record(Announce), _KEY, _NONCE, _KEY), *(_KEY, boolean, _ELECTORS, _SIGNATURE)),
     Hello: (_record(Announce), _NONCE, boolean, _PARAMETERS, _KNOWN, _COUNT, _COUNT),

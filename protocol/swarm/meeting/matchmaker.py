@@ -251,7 +251,7 @@ class Matchmaker:
         held = room.readys.get(ready.key)
         if ready.key not in room.announced:
             raise RemoteProtocolError("a READY of a peer that has left")
-        if ready.key not in room.offering:
+        if room.announced[ready.key].following:
             raise RemoteProtocolError("a READY of a peer that follows: it offers nothing")
         if held is not None and held[0].announce.order > order:
             raise RemoteProtocolError("a READY earlier than the one that is held")
@@ -428,13 +428,10 @@ class Matchmaker:
 
     def _excusable(self, room: Room, readys: tuple[Ready, ...]) -> tuple[Announce, ...]:
         """The announcements of electors that resigned on this anchor, in key order."""
-        anchor, inside = readys[0].announce.base.anchor, {ready.key for ready in readys}
-        resigned = [
-            announce
-            for key, announce in room.announced.items()
-            if announce.open == (RESIGNED,) and announce.base.anchor == anchor and key not in inside
-        ]
-        return tuple(sorted(resigned, key=lambda announce: announce.key))[:MAX_MEMBERS]
+        anchor, announced = readys[0].announce.base.anchor, room.announced.values()
+        resigned = [each for each in announced if each.open == (RESIGNED,) and each.base.anchor == anchor]
+        outside = [each for each in resigned if all(each.key != ready.key for ready in readys)]
+        return tuple(sorted(outside, key=lambda announce: announce.key))[:MAX_MEMBERS]
 
     def _electorate(self, room: Room, readys: tuple[Ready, ...]) -> Electorate | None:
         """The electorate that all of these count with, if this coordinator knows it."""

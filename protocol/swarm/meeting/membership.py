@@ -186,7 +186,10 @@ class Members:
     @_kept
     def offering(self, round: int) -> frozenset[Key]:
         """The known peers that do not follow: they make new bases."""
-        return frozenset([key for key in self.known(round) if not self._members[key].announce.following])
+        members = self._members.items()
+        return frozenset(
+            [key for key, each in members if each.is_known(round) and not each.announce.following]
+        )
 
     @_kept
     def candidates(self, round: int) -> tuple[Key, ...]:
@@ -196,7 +199,8 @@ class Members:
     @_kept
     def live(self, round: int) -> tuple[Key, ...]:
         """The known peers that are not suspect, lowest key first."""
-        return tuple(sorted([key for key in self.known(round) if not self._members[key].suspect]))
+        members = self._members.items()
+        return tuple(sorted([key for key, each in members if not each.suspect and each.is_known(round)]))
 
     def announces(self, round: int, limit: int) -> tuple[Announce, ...]:
         """At most `limit` announcements to pass on to a newcomer, the latest to arrive first."""
