@@ -302,6 +302,11 @@ def frame_bytes(message: Message) -> int:
     return 4 + len(_header(message)) + len(getattr(message, "payload", b""))
 
 
+def fits(message: Message) -> bool:
+    """Whether a message that is not bulk is short enough for one frame."""
+    return len(_header(message)) <= MAX_HEADER_BYTES
+
+
 def payload_start(head: bytes | memoryview) -> int:
     """The offset of the payload in a frame that begins with these 4 bytes."""
     return 4 + int.from_bytes(head[:4], "little")

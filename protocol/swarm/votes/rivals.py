@@ -30,7 +30,7 @@ from protocol.swarm.meeting.group_seeker import check_group
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.votes.voting import Voting
-from protocol.wire import signing
+from protocol.wire import codec, signing
 from protocol.wire.limits import MAX_RIVALS
 from protocol.wire.messages import Group, Head, Heard, Key, Ready, Sid
 
@@ -197,13 +197,20 @@ class Rivals:
     # -- answering ---------------------------------------------------------------------------------
 
     def answer(self, head: Head, running: Group | None) -> Heard:
-        """The groups that this node is in, has voted in or holds the result of. `running`: its session's."""
+        """The groups that this node is in, has voted in or holds the result of. `running`: its session's.
+
+        As many as one frame holds: large groups that excuse many may be too much together.
+        """
         asked = None if self._asked is None else self._asked.group
         votes = (vote.group for vote in self._state.votes.values())
         made = [link.group for link in self._state.line.links if link.group.first_base.anchor >= head.anchor]
         mine = [group.run for group in (running, asked, *made[:1], *votes) if group is not None]
         named = {signing.session_id(group): group for group in mine if group.base.anchor >= head.anchor}
-        return Heard(head.sid, tuple(named.values())[:MAX_RIVALS])
+        heard = Heard(head.sid, ())
+        for group in list(named.values())[:MAX_RIVALS]:
+            more = Heard(head.sid, (*heard.groups, group))
+            heard = more if codec.fits(more) else heard
+        return heard
 
 
 def in_both(group: Group, rivals: Iterable[Group]) -> frozenset[Key]:

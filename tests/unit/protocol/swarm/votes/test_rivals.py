@@ -16,7 +16,9 @@ from protocol.quorum.lineage import Line
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.votes.rivals import APART_S, ASKED_S, Rivals, in_both
 from protocol.swarm.votes.voting import Voting
-from protocol.wire import signing
+from protocol.wire import codec, signing
+from protocol.wire.ids import RESIGNED
+from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Base, Group, Head, Heard, Link
 from tests.parts import (
     COUNTER,
@@ -338,6 +340,24 @@ def test_it_names_the_group_that_led_on_from_an_anchor_that_the_other_is_still_o
 
     assert answers(asker, anchor=2) == [made[2]]
     assert answers(asker, anchor=4) == []
+
+
+def test_it_names_no_more_groups_than_one_frame_holds():
+    many = members(MAX_MEMBERS)
+    long = ".".join(["a" * 60] * 4) + ":9001"
+    said = {"electors": ELECTORS.digest, "base": ON, "endpoint": long}
+    gone = tuple(key.public for key in many[:8])
+    readys = [ready(key, ONE.public, gone=gone, **said) for key in many]
+    excused = tuple(announce(key, base=ON, endpoint=long, open=(RESIGNED,)) for key in many)
+    large = [group_of(readys, ONE, attempt, excused=excused) for attempt in range(3)]
+    assert all(codec.fits(each) for each in large)
+    asker = Asker()
+    for mark, each in enumerate((*large, OTHER)):
+        asker.state.votes[bytes([mark]) * 32] = OpenVote(bytes([mark]) * 32, 2, each)
+
+    answer = asker.rivals.answer(Head(b"h" * 32, 2), None)
+    assert list(answer.groups) == [*large[:2], OTHER], "what is small enough comes after all"
+    assert codec.decode(codec.encode(answer).join()) == answer
 
 
 # -- who is to blame -----------------------------------------------------------------------------------
