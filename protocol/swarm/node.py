@@ -660,7 +660,7 @@ class Node:
         offer, ephemeral = self._seeker.found(now)
         machine = machine_for(group, ephemeral, self._settings, self._paces, ballot)
         self.addresses.of_group(group)
-        self._passing_on.begin(group, now)
+        self._passing_on.begin(now)
         self._course.step(Event.GROUP)
         self._runs.begin(machine)
         return [*self._reminders(group, now), *self._begin(machine, offer.vector, offer.rand, now)]

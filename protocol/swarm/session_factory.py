@@ -23,13 +23,8 @@ from protocol.wire.messages import Announce, Group, Key, Ready
 Farewell = Callable[[Key, float], list[Action]]
 
 
-def round_in(group: Group, key: Key) -> int:
-    """Which round of a member's own a group's step is: the next after its READY's, and one for each step."""
-    return round_of(next(ready for ready in group.readys if ready.key == key), group)
-
-
 def round_of(ready: Ready, group: Group) -> int:
-    """`round_in` for the member that made this READY."""
+    """Which round of its own a step is for the member with this READY: the next, and one for each step."""
     return ready.announce.round + 1 + group.step
 
 
@@ -39,9 +34,10 @@ def machine_for(
     """The machine for a group: masked sums from LEAST_MEMBERS members on, if enabled, else shares."""
     members, masked = len(group.readys), settings.masked
     shares_only = masked is None or members < LEAST_MEMBERS
+    mine = next(ready for ready in group.readys if ready.key == settings.key.public)
     participant = Participant(
         group=group,
-        round=round_in(group, settings.key.public),
+        round=round_of(mine, group),
         key=settings.key,
         ephemeral=ephemeral,
         dimension=settings.summed,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from protocol.actions import Action, Send
 from protocol.aggregation.session_machine import SessionMachine
-from protocol.wire.messages import Group
 
 AFTER_S = 0.5
 """After so long a member that has sent nothing may lack the GROUP (s)."""
@@ -17,23 +16,21 @@ MOST = 8
 
 
 class PassingOn:
-    """The GROUP of the session that this node has begun, until it was passed on."""
+    """When the GROUP of the session that this node has begun is passed on, until it was."""
 
     def __init__(self) -> None:
-        self._group: Group | None = None
         self.deadline: float | None = None
         """When tick should be called at the latest; None: never."""
 
-    def begin(self, group: Group, now: float) -> None:
-        """A session of this group begins here."""
-        self._group, self.deadline = group, now + AFTER_S
+    def begin(self, now: float) -> None:
+        """A session of a new group begins here."""
+        self.deadline = now + AFTER_S
 
     def tick(self, machine: SessionMachine | None, now: float) -> list[Action]:
         """Once, send the GROUP to those of whom the machine still waits for the first message."""
-        group = self._group
-        if group is None or self.deadline is None or now < self.deadline:
+        if self.deadline is None or now < self.deadline:
             return []
-        self._group = self.deadline = None
-        if machine is None or machine.participant.group != group or machine.stage != "shares":
+        self.deadline = None
+        if machine is None or machine.stage != "shares":
             return []
-        return [Send(key, (group,)) for key in machine.waiting_for()[:MOST]]
+        return [Send(key, (machine.participant.group,)) for key in machine.waiting_for()[:MOST]]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from protocol.actions import Completed
 from protocol.swarm.meeting.passing_on import AFTER_S, MOST, PassingOn
 from protocol.wire.messages import Group, Message
@@ -53,7 +51,7 @@ def test_a_group_that_is_known_is_ignored():
 def begun(count: int = 3) -> tuple[PassingOn, list]:
     passing, machine = PassingOn(), machines(count)
     machine[0].start(vector(1), rand(1), NOW)
-    passing.begin(machine[0].participant.group, NOW)
+    passing.begin(NOW)
     return passing, machine
 
 
@@ -67,11 +65,9 @@ def test_it_is_passed_on_once_after_a_while_to_a_few():
     assert passing.tick(mine, NOW + 9) == []
 
 
-@pytest.mark.parametrize("why", ["over", "another"])
-def test_of_a_session_that_is_over_nothing_is_passed_on(why):
+def test_of_a_session_that_is_over_nothing_is_passed_on():
     passing, _ = begun()
-    other = begun(4)[1][0]
-    assert passing.tick(None if why == "over" else other, NOW + AFTER_S) == []
+    assert passing.tick(None, NOW + AFTER_S) == []
 
 
 def test_when_all_have_sent_something_nobody_lacks_it():
