@@ -179,7 +179,7 @@ def agree(options: NodeOptions, written: Path) -> int:
     try:
         status = run_as(prepared, None, observer, live)
     except Alone as error:
-        raise UserError(f"{NO_AGREEMENT} ({error})") from None
+        raise UserError(f"{NO_AGREEMENT} ({error.why})") from None
     base, mean = ends[-1]
     if base.generation == 0 and status == INTERRUPTED:
         return status

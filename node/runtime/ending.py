@@ -88,7 +88,11 @@ def others_count_on(phase: str) -> bool:
 
 
 class Alone(UserError):
-    """A node gave up for want of others."""
+    """A node gave up for want of others, because of `why`. `kept`: what it keeps; `then`: what to do."""
+
+    def __init__(self, why: str, kept: str, then: str) -> None:
+        super().__init__(f"{why}, {kept}; {then}")
+        self.why = why
 
 
 def exit_status(
@@ -105,7 +109,7 @@ def exit_status(
 
     Raises UserError if it `must_aggregate` and no round was aggregated; Alone if it ended for want of others.
     """
-    kept = f"after round {round} of {plan.rounds}: what was agreed is kept"
+    kept = f"after round {round} of {plan.rounds}{': what was agreed is kept' if round else ''}"
     again = f"{_first_of(other_versions)}start the same command line again when the others are there"
     match end:
         case End.DONE | End.SPENT if must_aggregate and not aggregated:
@@ -118,22 +122,19 @@ def exit_status(
         case End.TOLD:
             return INTERRUPTED
         case End.ALONE:
-            raise Alone(
-                f"{counted(plan.tries, 'round')} alone in a row, {kept}; {again}, or let it wait for them: "
-                "--wait forever"
-            )
+            then = f"{again}, or let it wait for them: --wait forever"
+            raise Alone(f"{counted(plan.tries, 'round')} alone in a row", kept, then)
         case End.NOBODY_CAME:
-            raise Alone(f"no group came while this node waited for one (--wait), {kept}; {again}")
+            raise Alone("no group came while this node waited for one (--wait)", kept, again)
         case End.MISSED:
-            raise Alone(
-                "the others have ended their run, and nobody is left who can give this node their last "
-                f"model, {kept}; copy the model of a node that has it"
+            nobody = (
+                "the others have ended their run, and nobody is left who can give this node their last model"
             )
+            raise Alone(nobody, kept, "copy the model of a node that has it")
         case End.DESERTED:
-            raise Alone(
-                "nobody of this swarm is there any more: every connection was refused for "
-                f"{plan.aggregation.group_timeout_s:g} s; it has ended, or is down, {kept}; {again}"
-            )
+            refused = f"every connection was refused for {plan.aggregation.group_timeout_s:g} s"
+            gone = f"nobody of this swarm is there any more: {refused}; it has ended, or is down"
+            raise Alone(gone, kept, again)
 
 
 def _first_of(other_versions: Sequence[str]) -> str:

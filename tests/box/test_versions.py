@@ -94,7 +94,7 @@ def test_who_could_do_without_the_older_ones_ends_its_rounds_alone_as_ever(make_
         ("group-timeout", 1),
         ("group-timeout", 2),
     ]
-    assert node.lines[-1].startswith("error: 2 rounds alone in a row, after round 0 of 2: what was agreed is")
+    assert node.lines[-1].startswith("error: 2 rounds alone in a row, after round 0 of 2; ")
     assert f"; {old.endpoint} {OLDER}" in node.lines[-1]
 
 
@@ -121,9 +121,8 @@ def test_the_owner_s_limit_ends_the_wait_for_an_upgrade_and_names_the_reason(mak
     assert node.status == 1
     assert [(line["reason"], line["alone"]) for line in node.history] == [("group-timeout", 1)]
     assert node.lines[-1] == (
-        "error: no group came while this node waited for one (--wait), after round 0 of 2: what was agreed "
-        f"is kept; {old.endpoint} {OLDER} together; start the same command line again when the others are "
-        "there"
+        "error: no group came while this node waited for one (--wait), after round 0 of 2; "
+        f"{old.endpoint} {OLDER} together; start the same command line again when the others are there"
     )
 
 

@@ -39,9 +39,7 @@ def test_a_node_that_waited_in_vain_ends_and_says_so_last(make_box):
     assert [(line["reason"], line["alone"]) for line in node.history] == [("group-timeout", 1)]
     assert (node.summary["generation"], node.summary["finished"]) == (0, False)
     assert "warning: you trained alone: 0 of 1 rounds were aggregated;" in node.lines[-2]
-    ended = (
-        "error: no group came while this node waited for one (--wait), after round 0 of 2: what was agreed is"
-    )
+    ended = "error: no group came while this node waited for one (--wait), after round 0 of 2; start"
     assert node.lines[-1].startswith(ended)
 
 
@@ -52,9 +50,7 @@ def test_a_node_ends_after_as_many_rounds_alone_in_a_row_as_it_was_to_make_and_t
         node.start()
         box.run_to_the_end()
         assert node.status == 1
-        assert node.lines[-1].startswith(
-            "error: 2 rounds alone in a row, after round 0 of 2: what was agreed"
-        )
+        assert node.lines[-1].startswith("error: 2 rounds alone in a row, after round 0 of 2; start")
         told = [(line["own"], line["round"], line["alone"]) for line in node.history]
         assert told == [(own, 1, 1 + (own - 1) % 2) for own in range(1, 2 * start + 1)]
     for other in box.nodes:
@@ -87,7 +83,7 @@ def test_who_requires_others_fails_alone_and_ends_well_with_them(make_box, count
     for node in box.nodes[:count]:
         node.start()
     box.run_to_the_end()
-    alone = "error: 2 rounds alone in a row, after round 0 of 2: what was agreed is kept"
+    alone = "error: 2 rounds alone in a row, after round 0 of 2; start"
     for node in box.nodes[:count]:
         assert (node.status, alone in node.lines[-1]) == ((0, False) if count == 3 else (1, True))
         assert node.summary["fallbacks"] == (0 if count == 3 else 2)

@@ -88,6 +88,9 @@ def test_a_node_that_gave_up_for_want_of_others_says_so_in_one_line(end, said):
         exit_status(end, PLAN, 7, aggregated=0, must_aggregate=False)
     assert told.value.status == 1
     assert "\n" not in str(told.value)
+    assert str(told.value).startswith(f"{told.value.why}, after round")
+    with pytest.raises(Alone, match=r"after round 0 of 20; (start|copy)"):
+        exit_status(end, PLAN, 0, aggregated=0, must_aggregate=False)
 
 
 def test_peers_of_another_version_are_named_as_the_reason():
