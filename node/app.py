@@ -401,7 +401,8 @@ def _opened_in(
 ) -> Iterator[Life]:
     options, out = prepared.options, lock.folder
     endpoint = endpoint_of(listener, options.listen)
-    check_length(options.task.aggregation, _expected(options, endpoint), prepared.offered)
+    plan = _plan(prepared, key, endpoint)
+    check_length(options.task.aggregation, plan.expected, prepared.offered)
     state = _open_state(prepared, key, out, key_file)
     prepared.trainer.keep_features(out / FEATURES)
     try:
@@ -415,11 +416,11 @@ def _opened_in(
         name, warn = options.task.task.name, lambda text: owner.handle(Warned(text))
         with reporting(options.reports, name, key.public.hex(), warn) as reporters:
             observers = Observers((owner, RoundFigures(registry), *reporters))
-            observers.handle(Started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown}))
+            observers.handle(Started({**_introduction(prepared, plan, endpoint, out, state), PAGE: shown}))
             if warning is not None:
                 observers.handle(Warned(warning))
             watched = Watched(observers=observers, journal=journal, access=access, registry=registry)
-            yield partial(_live, prepared, key, endpoint, state, out, listener, watched)
+            yield partial(_live, prepared, plan, key, endpoint, state, out, listener, watched)
     finally:
         if state.offers:
             lock.keep()
@@ -455,21 +456,20 @@ def _take_word(prepared: Prepared, state: State) -> str | None:
     return count_as_spent(state, prepared.mechanism, count, int(clock.wall() * 1000))
 
 
-def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, state: State) -> dict[str, str]:
+def _introduction(prepared: Prepared, plan: Plan, endpoint: str, out: Path, state: State) -> dict[str, str]:
     """Returns the start-up lines for the owner."""
     options, task = prepared.options, prepared.options.task
     who = "keys on the list" if prepared.allow is not None else "anyone who reaches this address"
-    expected = _expected(options, endpoint)
-    at_least = "" if options.peers else f"with {expected} peers, "
-    ended = _plan(prepared, key, endpoint).round(state.base)
+    at_least = "" if options.peers else f"with {plan.expected} peers, "
+    ended = plan.round(state.base)
     resumed = f", resumes after round {ended}" if ended else ""
     return {
-        "node": f"{key.public.hex()} at {endpoint}",
+        "node": f"{plan.key} at {endpoint}",
         "task": f"{task.task.name}, {prepared.what}{resumed}",
         "data": prepared.data,
         "may join": who,
         "links": protection(options.tls, endpoint),
-        "sums": at_least + withstands(task.aggregation, expected, task.privacy.honest).text,
+        "sums": at_least + withstands(task.aggregation, plan.expected, task.privacy.honest).text,
         **introduction(prepared.mechanism),
         "lies": "any peer that sends wrong updates can spoil the model: a sum shows none of them alone",
         **_wait_words(options),
@@ -534,6 +534,7 @@ def _plan(prepared: Prepared, key: NodeKey, endpoint: str) -> Plan:
 
 async def _live(
     prepared: Prepared,
+    plan: Plan,
     key: NodeKey,
     endpoint: str,
     state: State,
@@ -544,7 +545,6 @@ async def _live(
     linger_s: float,
 ) -> int:
     options, access = prepared.options, watched.access
-    plan = _plan(prepared, key, endpoint)
     tracker = KnownTracker(options.tracker_key, out / TRACKER, prepared.system.disk)
     settings = _settings(prepared, key, endpoint, plan, _pins(options, tracker))
     state.begin_epoch()  # before the node announces anything

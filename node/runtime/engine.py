@@ -231,9 +231,11 @@ class Engine:
 
     async def _came_back_to_nobody(self) -> bool:
         """Returns whether this node's earlier swarm is gone, as a whole round has shown."""
-        if not self._had_a_swarm or await self._is_over() or self.stopping.asked:
+        if not self._had_a_swarm or self._given_up is not None or self.stopping.asked:
             return False
-        return await self._shell.look(lambda: self._node.swarm_end.is_deserted)
+        return await self._shell.look(
+            lambda: not self._plan.over(self._state.base) and self._node.swarm_end.is_deserted
+        )
 
     async def leave(self) -> None:
         """Says goodbye and completes what has begun, so that nothing stays half-stored or half-sent.
@@ -544,4 +546,5 @@ class Engine:
 
     async def summarise(self) -> Summary:
         """Returns the summary of the whole run, over restarts, and writes it to summary.json."""
-        return await self._history.summarise(self.transport.counts, self._sums.facts, self.end is End.SPENT)
+        finished = self.end is End.SPENT or self._plan.over(self._state.base)
+        return await self._history.summarise(self.transport.counts, self._sums.facts, finished)

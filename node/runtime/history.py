@@ -178,10 +178,10 @@ class RoundHistory:
             privacy=await asyncio.to_thread(facts, self._mechanism, self._state.ledger),
         )
 
-    async def summarise(self, counts: Counts, sums: Mapping[str, object], all_spent: bool) -> Summary:
+    async def summarise(self, counts: Counts, sums: Mapping[str, object], finished: bool) -> Summary:
         """Returns the summary of the whole run, over restarts, and writes it to summary.json.
 
-        `sums` states what the last group's sums withstand. `all_spent`: no sum can come any more.
+        `sums` states what the last group's sums withstand. `finished`: whether the run is over.
         """
         evaluation = await self._evaluate()
         summary = run_summary(
@@ -194,7 +194,7 @@ class RoundHistory:
             plan=self._plan,
             state=self._state,
             sums=sums,
-            finished=all_spent or self._plan.over(self._state.base),
+            finished=finished,
         )
         self._folder.summary(summary)
         return summary
