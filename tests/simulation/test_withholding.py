@@ -6,36 +6,33 @@ The other rules of the simulator hold in each run: nobody waits beyond the deadl
 import math
 import random
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 from protocol.actions import Reason
 from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
+from protocol.aggregation.masked.rounds import SummedMessage
 from protocol.aggregation.masked.thresholds import MaskedSettings
-from protocol.crypto.node_key import NodeKey
 from protocol.swarm.meeting.suspicion import FORGIVEN_AFTER, LEFT_OUT_FROM
-from protocol.wire.masked_messages import Join, JoinCertificate, Joined, MaskedMessage
-from protocol.wire.messages import Message
+from protocol.wire.masked_messages import Lacking
 from scenarios.simulator.network import Network
 from scenarios.simulator.plans import ENDS, MASKS, VIEWS, Conditions, Crash, Late, Plan
+from scenarios.simulator.spoilers import withholds
 from tests.simulation.runs import outcomes, run
 from tests.simulation.test_runs import random_run
 
 PEERS, ROUNDS, LEAVE_OUT = 5, 24, 4
 UNSPENT = {Reason.JOINS_TIMEOUT, Reason.GROUP_TIMEOUT, Reason.SWARM_FINISHED}
+SILENT = withholds(Lacking, *get_args(SummedMessage))
+"""Joins, and sends nothing that comes after."""
 BOUND = LEFT_OUT_FROM + math.log2(1 + ROUNDS / LEAVE_OUT) + ROUNDS / FORGIVEN_AFTER
-
-
-def withholds(key: NodeKey, endpoint: str, message: Message) -> tuple[Message, ...]:
-    """Joins, and sends nothing that comes after."""
-    is_due = isinstance(message, MaskedMessage) and not isinstance(message, Join | Joined | JoinCertificate)
-    return () if is_due else (message,)
 
 
 def plan_of(silent: int, layout: int = 0, **about) -> Plan:
     masked = MaskedSettings(4.0, None, layout, honest=2)
     plan = Plan(PEERS, ROUNDS, masked=masked, dimension=20, run_steps=3, leave_out=LEAVE_OUT)
-    return replace(plan, **{"lies": ((silent, withholds),), **about})
+    return replace(plan, **{"lies": ((silent, SILENT),), **about})
 
 
 def spoiled(network: Network, peer: int) -> int:
