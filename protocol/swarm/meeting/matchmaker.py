@@ -471,9 +471,9 @@ class Matchmaker:
         return next((size for size in sizes if self._is_allowed(room, readys[:size], known)), len(ordered))
 
     def _fewest(self, room: Room, readys: tuple[Ready, ...], least: int, known: int) -> int:
-        """How many of these, at least, are a quorum or a weak group; a group has at least `least`.
+        """How many of these, in their order, make a group at least: fewer are no quorum, and half or less.
 
-        Without the first ones no more electors resigned or count as gone than without all of them.
+        The first `least` do without the most electors: who joins them may count fewer as gone, never more.
         """
         electorate, weakly = self._electorate(room, readys), known // 2 + 1
         if electorate is None:
