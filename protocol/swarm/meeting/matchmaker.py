@@ -534,7 +534,8 @@ class Matchmaker:
 
     def _at_odds(self, room: Room, keys: tuple[Key, ...]) -> list[Key]:
         """Those of these that are at odds with others of them: with the most first; then, whom most name."""
-        wishes = {(key, other) for key in keys for other in self._wishes(room, key) if other in keys}
+        wishing = [key for key in keys if key in room.left_out]
+        wishes = {(key, other) for key in wishing for other in self._wishes(room, key) if other in keys}
         pairs = Counter(key for pair in {frozenset(wish) for wish in wishes} for key in pair)
         named = Counter(other for _, other in wishes)
         return sorted(pairs, key=lambda key: (-pairs[key], -named[key], key))
@@ -563,8 +564,9 @@ class Matchmaker:
     def outranking(self, ready: Ready) -> tuple[Announce, ...]:
         """The announcements with a higher base than a READY's, which its sender should fetch."""
         room = self.room(ready.announce.swarm)
-        mine = ready.announce.base.rank
-        return tuple(announce for announce in room.announced.values() if announce.base.rank > mine)
+        base = ready.announce.base
+        others = [each for each in room.announced.values() if each.base is not base]  # most are one object
+        return tuple([announce for announce in others if announce.base.rank > base.rank])
 
 
 def _is_void(then: Announce, now: Announce) -> bool:

@@ -240,7 +240,9 @@ class Members:
     @_kept
     def _highest(self, round: int) -> Rank | None:
         """The highest rank of a base that a live peer shows."""
-        return max([self._members[key].announce.base.rank for key in self.live(round)], default=None)
+        shown = [self._members[key].announce.base for key in self.live(round)]
+        bases = {id(base): base for base in shown}  # most are one object: the codec builds equal ones once
+        return max([base.rank for base in bases.values()], default=None)
 
     def showing(self, round: int) -> list[tuple[Base, Key]]:
         """(base, peer) of every live peer, the highest rank first.
