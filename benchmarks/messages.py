@@ -49,7 +49,10 @@ MEMBERS = 2
 """So many members are looked at, beside the one that coordinates."""
 AT_MOST_MS = 120.0
 PARTS = ("decode", "verify", "machine", "sign", "encode")
-_INPUTS = frozenset(("open", "offer", "receive", "tick", "adopted", "unreachable", "reconnected", "close"))
+_INPUTS = frozenset(
+    ("open", "offer", "receive", "tick", "adopted", "unreachable", "reconnected", "close", "leave")
+)
+"""The methods of a node that take something in."""
 
 
 @dataclass
@@ -195,7 +198,8 @@ def _taken(record: Record) -> Taken:
 class Stopwatch:
     """Counts the processor time of a call, and that of timed calls within it apart."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = process_time) -> None:
+        self._clock = clock
         self.seconds: defaultdict[tuple[int, str], float] = defaultdict(float)
         self.round = 0
         self._inner_s = 0.0
@@ -205,11 +209,11 @@ class Stopwatch:
         """Return the call, whose time counts for this part."""
 
         def within(*values: Any) -> Any:
-            outer_s, self._inner_s, begun_s = self._inner_s, 0.0, process_time()
+            outer_s, self._inner_s, begun_s = self._inner_s, 0.0, self._clock()
             try:
                 return call(*values)
             finally:
-                took_s = process_time() - begun_s
+                took_s = self._clock() - begun_s
                 self.seconds[self.round, part] += took_s - self._inner_s
                 self._inner_s = outer_s + took_s
 
