@@ -755,6 +755,8 @@ class Node:
             return
         others, cost_s = len(machine.participant.others), now - machine.shares_since
         self._suspicion.failed(failed.withheld, others, cost_s, now)
+        for key in failed.withheld.keys:
+            self._members.miss(key)
 
     def _end(self, now: float) -> None:
         self._course.step(Event.ENDED)

@@ -167,15 +167,17 @@ class Coordination:
         if self._settings.tracker:
             return self._seek_at_tracker(self._settings.tracker, now)
         coordinator, before = self._turns.coordinator, self.seeker.coordinator
-        if coordinator == before or self.seeker.has_turned_down(coordinator):
+        if self.seeker.has_turned_down(coordinator):
             return []
-        ready = self.seeker.ask(coordinator, now, self._suspicion.left_out)
+        if coordinator == before:
+            return self._asked_anew(coordinator)
+        ready = self.seeker.ask(coordinator, now, self._apart)
         told = {key for key in (coordinator, before) if key is not None and key != self._me}
         if before == self._me:
             self.drop(self._me)
         mine = self._matchmaker if coordinator == self._me else None
         if mine is not None:
-            mine.leave_out(ready.announce.swarm, self._me, LeftOut(ready.nonce, self._suspicion.left_out))
+            mine.leave_out(ready.announce.swarm, self._me, LeftOut(ready.nonce, self._apart))
             mine.ready(ready, now)
             self.seeker.accepted(ready.nonce, now)
         return [Send(key, self._told(key, ready)) for key in sorted(told)]
@@ -188,8 +190,24 @@ class Coordination:
 
     def _asked(self, ready: Ready) -> tuple[Message, ...]:
         """The READY, preceded by whom this node would leave out."""
-        left_out = self._suspicion.left_out[:MAX_MEMBERS]
-        return (LeftOut(ready.nonce, left_out), ready) if left_out else (ready,)
+        apart = self._apart
+        return (LeftOut(ready.nonce, apart), ready) if apart else (ready,)
+
+    def _asked_anew(self, coordinator: Key | str) -> list[Action]:
+        """Tell the coordinator of the current READY if this node would leave out others by now."""
+        nonce = self.seeker.asks_anew(self._apart)
+        if nonce is None:
+            return []
+        asked = LeftOut(nonce, self._apart)
+        if self._matchmaker is None or coordinator != self._me:
+            return [Send(coordinator, (asked,))]
+        self._matchmaker.leave_out((self._settings.task, self._settings.parameters_hash), self._me, asked)
+        return []
+
+    @property
+    def _apart(self) -> tuple[Key, ...]:
+        """With whom this node would be in no group: who withholds, and to whom its link may be cut."""
+        return tuple(sorted({*self._suspicion.left_out, *self._members.silent}))[:MAX_MEMBERS]
 
     def _electors(self) -> tuple[Electors, ...]:
         """The electors that this node counts with; those that a tracker names, if it must know of liars."""
@@ -198,9 +216,11 @@ class Coordination:
 
     def _seek_at_tracker(self, endpoint: str, now: float) -> list[Action]:
         tracker = self._discovery.tracker_key
-        if tracker is None or self.seeker.coordinator == tracker:
+        if tracker is None:
             return []
-        return [Send(endpoint, (*self._electors(), *self._asked(self.seeker.ask(tracker, now))))]
+        if self.seeker.coordinator == tracker:
+            return self._asked_anew(endpoint)
+        return [Send(endpoint, (*self._electors(), *self._asked(self.seeker.ask(tracker, now, self._apart))))]
 
     def accepted(self, accepted: Accepted, now: float) -> list[Action]:
         """The coordinator confirms that it holds the READY."""
@@ -315,7 +335,9 @@ class Coordination:
 
     def adopted(self) -> None:
         """This node has another base; its READY for the one before is not void yet."""
-        self._turns.adopted(self.seeker.is_accepted, self._suspicion.left_out)
+        apart, last = self._apart, self._state.line.whole[-1:]
+        is_kept_apart = any(ready.key in apart for link in last for ready in link.group.readys)
+        self._turns.adopted(self.seeker.is_accepted and not is_kept_apart, apart)
 
     def expired(self, now: float) -> bool:
         """Whether T_group is over; if so, drop the offer and its READY."""

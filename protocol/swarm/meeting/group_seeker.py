@@ -90,7 +90,8 @@ STEPS: Table[Phase, Event] = {
 class Try:
     """One READY, its ephemeral key, and the time by which the coordinator must answer.
 
-    `left_out`: whom the node asked its coordinator to leave out.
+    `left_out`: whom the node asks its coordinator to leave out, by now.
+    `refused`: with whom the node joins no group: it has asked so since the READY.
     """
 
     ready: Ready
@@ -98,6 +99,7 @@ class Try:
     sent_at: float
     ack_until: float
     left_out: tuple[Key, ...] = ()
+    refused: tuple[Key, ...] = ()
     accepted_at: float | None = None
 
 
@@ -165,8 +167,17 @@ class GroupSeeker:
             gone=self._patience.gone(now),
         )
         ready = signing.sign(unsigned, self._settings.key)
-        offer.current = Try(ready, ephemeral, now, now + self._ack_pace.allowed_s, left_out)
+        offer.current = Try(ready, ephemeral, now, now + self._ack_pace.allowed_s, left_out, left_out)
         return ready
+
+    def asks_anew(self, left_out: tuple[Key, ...]) -> bytes | None:
+        """The nonce of the current READY if the coordinator is to leave out others by now than it was asked."""
+        current = self.offer.current if self.offer else None
+        if current is None or current.left_out == left_out:
+            return None
+        current.left_out = left_out
+        current.refused = tuple(key for key in current.refused if key in left_out)
+        return current.ready.nonce
 
     def _current_offer(self) -> Offer:
         if self.offer is None:
@@ -213,7 +224,7 @@ class GroupSeeker:
         """
         current = self._current_offer().current
         electorate = self._state.electorate(self._settings)
-        left_out = set() if current is None or electorate is None else set(current.left_out)
+        left_out = set() if current is None or electorate is None else set(current.refused)
         return any(
             len(rest.readys) >= max(ready.announce.min_participants for ready in group.readys)
             and self._state.ballot(rest, self._settings) is not None

@@ -47,6 +47,8 @@ WAITING_SHARE = 0.1
 """What part of a room's time its groups may wait for one peer, beside LINGER_CAP_S once."""
 APART_S = 20.0
 """A group with two members that would leave each other out waits this long for others in their place."""
+ASIDE = 64
+"""For so many groups in a row one of two waits that would leave each other out, and then the other one."""
 MAX_ROOMS = 256
 MAX_ANNOUNCED = 1024
 MAX_ELECTORATES = 16
@@ -70,6 +72,8 @@ class Room:
     """When each announced peer was last heard (s, this node's clock)."""
     left_out: dict[Key, tuple[bytes, tuple[Key, ...]]] = field(default_factory=dict)
     """Whom each peer would leave out, and the nonce of the READY for which it says so."""
+    aside: Counter[Key] = field(default_factory=Counter)
+    """How many groups closed here without each peer because others would leave it out, since it was in one."""
     missed: Counter[Key] = field(default_factory=Counter)
     """How many groups closed here before each peer was READY; half of them, each time that it was in one."""
     credit: dict[Key, float] = field(default_factory=dict)
@@ -120,6 +124,7 @@ class Room:
         self.missed.update(self.offering - self.gone - set(chosen))
         for key in chosen:
             self.missed[key] //= 2
+            self.aside.pop(key, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +304,7 @@ class Matchmaker:
         room.heard_at.pop(key, None)
         room.left_out.pop(key, None)
         room.missed.pop(key, None)
+        room.aside.pop(key, None)
         room.credit.pop(key, None)
         room.gone.discard(key)
 
@@ -368,6 +374,7 @@ class Matchmaker:
         fitting = self._fitting(room)
         ordered = self._apart(room, fitting, known)
         told = self._set_aside(room, fitting, ordered)
+        room.aside.update(set(fitting).difference(ordered))
         arrivals = [room.readys[key][1] for key in ordered]
         room.pace.observe(arrivals[-1] - arrivals[0])
         enough = self._enough(room, ordered, known) or len(ordered)
@@ -533,12 +540,22 @@ class Matchmaker:
             kept = rest
 
     def _at_odds(self, room: Room, keys: tuple[Key, ...]) -> list[Key]:
-        """Those of these that are at odds with others of them: with the most first; then, whom most name."""
+        """Those of these that are at odds with others of them, in the order in which one of them waits.
+
+        With the most first. Among equals, who has waited for long enough comes last; before it, who waits
+        already; then, whom most name.
+        """
         wishing = [key for key in keys if key in room.left_out]
         wishes = {(key, other) for key in wishing for other in self._wishes(room, key) if other in keys}
         pairs = Counter(key for pair in {frozenset(wish) for wish in wishes} for key in pair)
         named = Counter(other for _, other in wishes)
-        return sorted(pairs, key=lambda key: (-pairs[key], -named[key], key))
+        mutual = {key for key, other in wishes if (other, key) in wishes}
+
+        def place(key: Key) -> tuple[int, bool, int, int, Key]:
+            waited = room.aside[key]
+            return -pairs[key], waited >= (ASIDE if key in mutual else 1), -waited, -named[key], key
+
+        return sorted(pairs, key=place)
 
     def _wishes(self, room: Room, key: Key) -> tuple[Key, ...]:
         """Whom a READY's sender would leave out."""

@@ -40,6 +40,8 @@ class Member:
     live: bool
     """Whether the peer itself was heard since this node started."""
     suspect: bool = False
+    is_silent: bool = False
+    """Whether this node lacks something of it, or cannot reach it, and has not heard it since."""
     is_hearsay: bool = False
     """Whether only others named it, and that too long ago for it to count."""
     parting: Parting | None = None
@@ -93,6 +95,7 @@ class Members:
         if live and announce.order >= member.announce.order:  # an older one may be a replay
             member.heard_round = max(member.heard_round, round)
             member.suspect, member.is_hearsay, member.live = False, False, True
+            member.is_silent = False
         later = announce.order > member.announce.order
         if later:
             member.announce, member.learned_at, member.is_hearsay = announce, now, False
@@ -130,7 +133,17 @@ class Members:
         """This peer could not be reached or did not answer: it is not live until it is heard again."""
         if key in self._members:
             self.views.clear()
-            self._members[key].suspect = True
+            self._members[key].suspect = self._members[key].is_silent = True
+
+    def miss(self, key: Key) -> None:
+        """Something of this peer is missing here: perhaps the link to it is cut, until it is heard again."""
+        if key in self._members:
+            self._members[key].is_silent = True
+
+    @property
+    def silent(self) -> frozenset[Key]:
+        """The peers that have not left, and to which this node's link may be cut."""
+        return frozenset(key for key, each in self._members.items() if each.is_silent and self.offers(key))
 
     def parts(self, goodbye: Goodbye) -> None:
         """This peer says why it is about to leave; a reason that this version does not know is none.
@@ -157,6 +170,11 @@ class Members:
         """The latest announcement of a peer."""
         member = self._members.get(key)
         return member.announce if member else None
+
+    def offers(self, key: Key) -> bool:
+        """Whether a peer is known that neither follows nor has left, as far as it has said."""
+        announce = self.get(key)
+        return announce is not None and not (announce.leaving or announce.following)
 
     @property
     def every(self) -> tuple[Member, ...]:

@@ -46,6 +46,15 @@ class Turns:
     def _candidates(self) -> tuple[Key, ...]:
         return (self._me, *self._members.candidates(self._state.round))
 
+    @property
+    def _counted(self) -> frozenset[Key]:
+        """The candidates, and who made this base and offers still: also if this node alone cannot reach it.
+
+        So a cut link changes neither whose turn comes next nor how many are more than half.
+        """
+        made = [ready.key for link in self._state.line.whole[-1:] for ready in link.group.readys]
+        return frozenset((*self._candidates, *filter(self._members.offers, made)))
+
     def _over(self, key: Key) -> int:
         """How many turns on this node's base are over, as far as this candidate says."""
         said = self._said.get(key, _NONE)
@@ -54,18 +63,21 @@ class Turns:
     @property
     def number(self) -> int:
         """How many turns on this base are over: more than half of the candidates say at least that many."""
-        candidates = self._candidates
-        said = sorted([self._over(key) for key in self._said if key in candidates], reverse=True)
-        middle = len(candidates) // 2
+        return self._number(self._counted)
+
+    def _number(self, counted: frozenset[Key]) -> int:
+        said = sorted([self._over(key) for key in self._said if key in counted], reverse=True)
+        middle = len(counted) // 2
         return said[middle] if middle < len(said) else 0  # who said nothing says that none is over
 
     @property
     def coordinator(self) -> Key:
         """The candidate whose turn it is; it may be this node."""
-        candidates = sorted(self._candidates)
-        last = self._state.line.whole[-1:]
-        first = bisect_left(candidates, last[0].group.coordinator) if last else 0
-        return candidates[(first + self.number) % len(candidates)]
+        candidates, counted = self._candidates, self._counted
+        last, ordered = self._state.line.whole[-1:], sorted(counted)
+        first = bisect_left(ordered, last[0].group.coordinator) if last else 0
+        turn = (first + self._number(counted)) % len(ordered)
+        return next(key for key in (*ordered[turn:], *ordered) if key in candidates)
 
     @property
     def has_stalled(self) -> bool:
