@@ -50,7 +50,7 @@ from protocol.swarm.meeting.coordination import Coordination
 from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.passing_on import PassingOn
 from protocol.swarm.meeting.patience import Patience
-from protocol.swarm.meeting.suspicion import Suspicion
+from protocol.swarm.meeting.suspicion import Suspicion, silent
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.phases import STEPS, Event, Phase
 from protocol.swarm.recovery.catch_up import CatchUp
@@ -755,7 +755,7 @@ class Node:
             return
         others, cost_s = len(machine.participant.others), now - machine.shares_since
         self._suspicion.failed(failed.withheld, others, cost_s, now)
-        for key in failed.withheld.keys:
+        for key in silent(failed.withheld, others):
             self._members.miss(key)
 
     def _end(self, now: float) -> None:

@@ -114,8 +114,8 @@ class KeySetup:
         self._uncompared: list[Joined] = []
         """Those that are not compared with this member's heads yet."""
         self._votes: dict[Key, JoinVote] = {}
-        self._lacked: dict[Key, tuple[Key, ...]] = {}
-        """Whose JOINs other members lack, as they say."""
+        self._complaints: dict[Key, Lacking] = {}
+        """What each member, this one too, has said of the JOINs that it lacks."""
         self.certificate: JoinCertificate | None = None
 
     def _digests(self, drawn: _Drawn) -> Iterator[bytes]:
@@ -280,7 +280,9 @@ class KeySetup:
         """This member's statement that it lacks the JOINs of `keys`."""
         participant = self._participant
         missing = set_of(keys, participant.members)
-        return signing.sign(Lacking(participant.sid, participant.me, missing), participant.key)
+        mine = signing.sign(Lacking(participant.sid, participant.me, missing), participant.key)
+        self._complaints[participant.me] = mine
+        return mine
 
     def _take_lacking(self, lacking: Lacking) -> None:
         """Note whose JOINs a member lacks; RemoteProtocolError unless it says so of others."""
@@ -288,7 +290,36 @@ class KeySetup:
         if not 0 < lacking.missing <= everybody(len(members)) or lacking.missing >> number & 1:
             raise RemoteProtocolError("a LACKING of nobody, of strangers, or of its sender")
         signing.verify(lacking, lacking.sender)
-        self._lacked[lacking.sender] = members_in(lacking.missing, members)
+        self._complaints[lacking.sender] = lacking
+
+    @property
+    def _lacked(self) -> dict[Key, tuple[Key, ...]]:
+        """Whose JOINs each member lacks, as it has said; of most of the others: then it is cut off itself."""
+        members, most = self._participant.members, len(self._participant.others) // 2
+        said = {key: members_in(each.missing, members) for key, each in self._complaints.items()}
+        return {key: lacked for key, lacked in said.items() if len(lacked) <= most}
+
+    @property
+    def parted(self) -> tuple[tuple[Key, Key], ...]:
+        """The pairs that lack each other's JOINs, as both have said: this session cannot begin any more."""
+        lacked = self._lacked
+        pairs = ((one, other) for one in sorted(lacked) for other in lacked[one] if one < other)
+        return tuple((one, other) for one, other in pairs if one in lacked.get(other, ()))
+
+    def told_apart(self) -> tuple[tuple[Key, Lacking], ...]:
+        """To each of two others that seem not to hear each other, what the other one has said."""
+        me, said = self._participant.me, self._complaints
+        ways = [way for one, other in self.parted for way in ((one, other), (other, one)) if me not in way]
+        return tuple((there, said[here]) for here, there in ways)
+
+    @property
+    def withheld_apart(self) -> Withheld:
+        """Who is parted, and from whom, before the time is over: nobody else owes anything yet."""
+        me, pairs = self._participant.me, self.parted
+        mine = tuple(key for pair in pairs if me in pair for key in pair if key != me)
+        return Withheld(
+            self._participant.sid, Due.JOIN, mine, tuple(pair for pair in pairs if me not in pair)
+        )
 
     @property
     def withheld(self) -> Withheld | None:
@@ -298,11 +329,11 @@ class KeySetup:
         of more than half of the others: then it is cut off itself. What this member sees itself is no
         dispute.
         """
-        me, others = self._participant.me, self._participant.others
-        excused = {key for key, of in self._lacked.items() if me not in of and 2 * len(of) <= len(others)}
+        me, others, lacked = self._participant.me, self._participant.others, self._lacked
+        excused = {key for key, of in lacked.items() if me not in (key, *of)}
         silent = (key for key in others if key not in self._votes and key not in excused)
         due, keys = (Due.JOIN, self.lacks) if self.lacks else (Due.JOINED, tuple(silent))
-        pairs = ((key, other) for key in sorted(excused) for other in self._lacked[key])
+        pairs = ((key, other) for key in sorted(excused) for other in lacked[key])
         disputes = tuple((key, other) for key, other in pairs if other not in keys)
         return Withheld(self._participant.sid, due, keys, disputes) if keys or disputes else None
 

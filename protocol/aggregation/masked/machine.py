@@ -192,6 +192,8 @@ class DoubleMasked:
             self.deadline = min(self.deadline or now, now + GRACE_S, self._fails_at)
         if evidence is not None:
             return [*sends, evidence, *self._fail(Reason.CAUGHT, (evidence.sender,))]
+        if setup.parted:
+            return self._part(setup)
         if setup.certificate is None:
             return sends
         self._course.step(Event.CERTIFICATE)
@@ -300,6 +302,8 @@ class DoubleMasked:
             return self._changed(rounds, lambda: rounds.tick(now), now)
         setup = self._joining
         complaint = self._complain(setup.lacks)
+        if setup.parted:
+            return [*complaint, *self._part(setup)]
         if now < self._fails_at:
             self.deadline = self._fails_at
             return complaint
@@ -311,6 +315,11 @@ class DoubleMasked:
             return []
         self._has_complained = True
         return self._to_all(self._joining.lacking(lacks))
+
+    def _part(self, setup: KeySetup) -> list[Action]:
+        """Fail at once, as two members lack each other's JOINs; each of them learns it from the others."""
+        told = [Send(key, (said,)) for key, said in setup.told_apart()]
+        return [*told, *self._fail(Reason.JOINS_TIMEOUT, setup.missing, setup.withheld_apart)]
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
         """A member cannot be reached any more: continue without it if possible."""

@@ -119,9 +119,12 @@ class Room:
             left = self.credit.get(key, LINGER_CAP_S) + earned - waits.get(key, 0.0)
             self.credit[key] = min(LINGER_CAP_S, max(0.0, left))
 
-    def closed(self, chosen: Collection[Key]) -> None:
-        """A group of these was closed: all others that are here and offer have missed it."""
-        self.missed.update(self.offering - self.gone - set(chosen))
+    def closed(self, chosen: Collection[Key], kept_out: Collection[Key] = ()) -> None:
+        """A group of these was closed: all others that are here and offer have missed it.
+
+        `kept_out`: others, for which it did not wait because of whom they are at odds with.
+        """
+        self.missed.update(self.offering - self.gone - {*chosen, *kept_out})
         for key in chosen:
             self.missed[key] //= 2
             self.aside.pop(key, None)
@@ -362,7 +365,7 @@ class Matchmaker:
         enough = self._enough(room, ordered, known)
         if enough is None:
             return None
-        late = room.waits_for(fitting)
+        late = room.waits_for(fitting) - self._again(room, fitting)
         if not late:
             return max(room.readys[key][1] for key in fitting)
         if self._at_odds(room, ordered):
@@ -374,13 +377,15 @@ class Matchmaker:
         fitting = self._fitting(room)
         ordered = self._apart(room, fitting, known)
         told = self._set_aside(room, fitting, ordered)
-        room.aside.update(set(fitting).difference(ordered))
+        aside = set(fitting).difference(ordered)
+        again = self._again(room, fitting)
+        room.aside.update(aside)
         arrivals = [room.readys[key][1] for key in ordered]
         room.pace.observe(arrivals[-1] - arrivals[0])
         enough = self._enough(room, ordered, known) or len(ordered)
         room.charge(self._waits(room, ordered, enough, now), now)
         chosen = self._electors_first(room, ordered)[:MAX_MEMBERS]
-        room.closed(chosen)
+        room.closed(chosen, aside | again)
         readys = tuple(room.readys.pop(key)[0] for key in sorted(chosen))
         room.used.update({ready.key: ready.announce.order for ready in readys})
         for ready in readys:
@@ -395,8 +400,18 @@ class Matchmaker:
         """How long a group of these, closed now, has waited for each peer alone, once there were `enough`."""
         arrivals = [room.readys[key][1] for key in ordered]
         gaps = zip(ordered[enough:], pairwise(arrivals[enough - 1 :]), strict=True)
-        late = room.waits_for(self._fitting(room))
+        fitting = self._fitting(room)
+        late = room.waits_for(fitting) - self._again(room, fitting)
         return {key: at - before for key, (before, at) in gaps} | dict.fromkeys(late, now - arrivals[-1])
+
+    def _again(self, room: Room, fitting: Collection[Key]) -> frozenset[Key]:
+        """The peers that would only be set aside again, each by one that it would leave out itself."""
+        return frozenset(
+            other
+            for key in fitting
+            for other in self._wishes(room, key)
+            if 0 < room.aside[other] < ASIDE and key in room.left_out.get(other, (b"", ()))[1]
+        )
 
     def _set_aside(self, room: Room, fitting: Sequence[Key], ordered: Collection[Key]) -> list[Action]:
         """What the peers are told whose READYs others would leave out: who they are."""

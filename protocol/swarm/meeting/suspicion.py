@@ -54,6 +54,11 @@ class Left:
     until: float
 
 
+def silent(withheld: Withheld, others: int) -> tuple[Key, ...]:
+    """Who owed this node something: nobody if they are more than half, as then it is cut off itself."""
+    return withheld.keys if 2 * len(withheld.keys) <= others else ()
+
+
 class Suspicion:
     """The strikes against each member since this node's start, which forgets them."""
 
@@ -130,8 +135,8 @@ class Suspicion:
         """Give the strikes; returns to whom."""
         if withheld is None or not self._settings.leave_out:
             return ()
-        silent = withheld.keys if 2 * len(withheld.keys) <= others else ()
-        for key in silent:
+        late = silent(withheld, others)
+        for key in late:
             self._strike(key, f"did not send {withheld.due}, and the sum {how}", cost_s, now)
         for one, other in withheld.disputes:
             self._contradicts[one].add(other)
@@ -141,7 +146,7 @@ class Suspicion:
         for key in contradicting:
             self._strikes[key] = max(1, self._strikes[key])  # the session before counts by now, too
             self._strike(key, f"contradicts more than one other about {withheld.due}", cost_s, now)
-        return (*silent, *contradicting)
+        return (*late, *contradicting)
 
     def _strike(self, key: Key, why: str, cost_s: float, now: float) -> None:
         self._strikes[key] += 1
