@@ -171,7 +171,7 @@ class GroupSeeker:
         return ready
 
     def asks_anew(self, left_out: tuple[Key, ...]) -> bytes | None:
-        """The nonce of the current READY if the coordinator is to leave out others by now than it was asked."""
+        """The nonce of the current READY, if its coordinator is to leave out others than it was asked to."""
         current = self.offer.current if self.offer else None
         if current is None or current.left_out == left_out:
             return None

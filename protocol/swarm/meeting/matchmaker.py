@@ -73,7 +73,7 @@ class Room:
     left_out: dict[Key, tuple[bytes, tuple[Key, ...]]] = field(default_factory=dict)
     """Whom each peer would leave out, and the nonce of the READY for which it says so."""
     aside: Counter[Key] = field(default_factory=Counter)
-    """How many groups closed here without each peer because others would leave it out, since it was in one."""
+    """How many groups set each peer aside since it was in one: others would leave it out."""
     missed: Counter[Key] = field(default_factory=Counter)
     """How many groups closed here before each peer was READY; half of them, each time that it was in one."""
     credit: dict[Key, float] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol.actions import Completed, Due, Failed, Note, Notice, Spend, Withheld
+from protocol.actions import Completed, Due, Failed, Note, Notice, Send, Spend, Withheld
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
 from protocol.aggregation.masked.thresholds import MaskedSettings
@@ -409,3 +409,44 @@ def test_a_join_withheld_from_one_member_is_no_fault_of_that_one():
     assert wires.generation() >= 4
     assert {wires[key]._suspicion.strikes(victim.public) for key in others_of(victim, silent)} == {0}
     assert wires[victim].left_out == (silent.public,)
+
+
+def lose(wires: Swarm, who, whom) -> list[LeftOut]:
+    """A node cannot reach another; returns whom it then asks to leave out."""
+    actions = wires[who].unreachable(endpoint(whom), "no answer", wires.now)
+    asked = [m for each in actions if isinstance(each, Send) for m in each.messages if isinstance(m, LeftOut)]
+    wires.carry_out(endpoint(who), actions)
+    return asked
+
+
+@pytest.mark.parametrize("who", [0, 1])  # 0 coordinates
+def test_who_waits_for_a_group_asks_to_be_kept_apart_from_whom_it_cannot_reach_until_it_hears_it(who):
+    wires = Swarm()
+    wires.offer(*KEYS[:4])
+    asked = lose(wires, KEYS[who], KEYS[3])
+    wires.quiet()
+    room = wires[KEYS[0]]._coordination._matchmaker.room(
+        wires[KEYS[0]]._state.announce(wires[KEYS[0]]._settings).swarm
+    )
+    assert room.left_out[KEYS[who].public][1] == (KEYS[3].public,)
+    assert [each.keys for each in asked] == [(KEYS[3].public,)] * who, "it tells itself nothing"
+    assert wires[KEYS[who]].left_out == (), "it has withheld nothing"
+
+    wires.carry_out(endpoint(KEYS[3]), wires[KEYS[3]]._discovery.greet(endpoint(KEYS[who]), wires.now))
+    wires.quiet()
+    assert room.left_out[KEYS[who].public][1] == ()
+
+
+def test_two_that_cannot_reach_each_other_are_not_in_one_group_and_are_together_once_they_hear_each_other():
+    one, other = KEYS[1], KEYS[3]
+    ends = {endpoint(one), endpoint(other)}
+    wires = Swarm()
+    wires.dropped = lambda sender, to, _message: {sender, to} == ends
+    lose(wires, one, other)
+    lose(wires, other, one)
+    wires.steps(6)
+    assert wires.sizes() == [4] * 6
+    wires.dropped = lambda *_: False
+    wires.tick(11.0).steps(2)
+    assert wires.sizes()[-1] == 5
+    assert not any(wires[key]._suspicion.strikes(of.public) for key in KEYS for of in KEYS)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from protocol.actions import Due, Failed, Send
+from protocol.actions import Due, Failed, Reason, Send
 from protocol.aggregation.masked.machine import GRACE_S, DoubleMasked
 from protocol.errors import RemoteProtocolError
 from protocol.wire import signing
@@ -123,3 +123,35 @@ def test_what_nobody_can_lack_is_refused():
     assert failed(hand(here, *of(Join, *KEYS), *of(Joined, *KEYS[1:]))).keys == KEYS[:1], (
         "nothing of it counts"
     )
+
+
+def test_when_two_others_lack_each_others_joins_it_ends_at_once_and_each_learns_what_the_other_said():
+    here = hand(machine(REDUCERS), *of(Join, *KEYS), *of(Joined, *KEYS[2:]))
+    one, other = lacking(here, KEYS[0], 2), lacking(here, KEYS[1], 1, 4)
+    assert here.receive(one, NOW) == []
+    *sent, end = here.receive(other, NOW + GRACE_S)
+    assert sent == [Send(KEYS[1], (one,)), Send(KEYS[0], (other,))]
+    assert (end.reason, end.withheld.keys) == (Reason.JOINS_TIMEOUT, ()), "nobody else owes anything yet"
+    assert end.withheld.disputes == ((KEYS[0], KEYS[1]),)
+
+
+def test_one_of_two_that_lack_each_others_joins_names_the_other_as_soon_as_it_is_told():
+    here = hand(machine(REDUCERS), *of(Join, *KEYS[1:]), *of(Joined, KEYS[1]))
+    here.tick(NOW + GRACE_S)
+    (end,) = here.receive(lacking(here, KEYS[0], 0), NOW + GRACE_S)
+    assert (end.withheld.due, end.withheld.keys, end.withheld.disputes) == (Due.JOIN, KEYS[:1], ())
+
+    here = hand(
+        machine(REDUCERS), *of(Join, *KEYS[1:]), *of(Joined, KEYS[1]), lacking(machine(REDUCERS), KEYS[0], 0)
+    )
+    *told, end = here.tick(NOW + GRACE_S)
+    assert said(told) == {(key, 0b10) for key in KEYS}
+    assert end.withheld.keys == KEYS[:1]
+
+
+def test_two_that_lack_the_joins_of_most_end_nothing():
+    """They are cut off themselves: the others wait for what they may still send."""
+    here = hand(machine(REDUCERS), *of(Join, *KEYS), *of(Joined, *KEYS[2:]))
+    most = range(3, 3 + (MEMBERS - 1) // 2)
+    hand(here, lacking(here, KEYS[0], 2, *most), lacking(here, KEYS[1], 1, *most))
+    assert here.deadline is not None

@@ -397,3 +397,20 @@ def test_a_group_with_a_forged_announcement_or_ready_is_refused():
     forged = resigned(last, FOURTH, announce=resigned(last.announce, stranger()))
     refused(replace(whole, readys=(*whole.readys[:3], forged)), "bad announce signature")
     refused(replace(whole, readys=(*whole.readys[:3], resigned(last, stranger()))), "bad ready signature")
+
+
+def test_whom_to_leave_out_is_said_again_when_it_changes_and_what_is_taken_back_is_refused_no_more():
+    found, group = asked()
+    third, nonce = THIRD.public, found.offer.current.ready.nonce
+    assert found.asks_anew(()) is None
+    assert found.asks_anew((third,)) == nonce
+    assert found.asks_anew((third,)) is None
+    assert found.offer.current.refused == (), "its coordinator may have closed a group before it heard"
+    assert found.asks_anew(()) == nonce
+
+    found = seeker()
+    found.ask(COORDINATOR, NOW, (third, FOURTH.public))
+    found.asks_anew((FOURTH.public,))
+    assert found.offer.current.refused == (FOURTH.public,)
+    assert seeking().asks_anew((third,)) is None
+    assert group.coordinator == COORDINATOR

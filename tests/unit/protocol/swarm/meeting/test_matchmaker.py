@@ -12,6 +12,7 @@ from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import Electorate, of_keys, of_names
 from protocol.swarm.meeting.matchmaker import (
     APART_S,
+    ASIDE,
     LINGER_CAP_S,
     MAX_ANNOUNCED,
     MAX_ELECTORATES,
@@ -800,3 +801,68 @@ def test_as_many_are_enough_as_are_the_first_that_may_be_a_group():
         assert held._enough(room, ordered, known) == enough
         found[enough] += 1
     assert set(found) == {3, 4, 5, 6, 7, None}, "all sizes occur"
+
+
+# -- two whose link is cut -----------------------------------------------------------------------------
+
+
+def asides(*wishes: tuple[int, int], groups: int, absent: dict[int, int] | None = None) -> list[int | None]:
+    """Returns whom each of so many groups of five leaves out; `absent`: who is not READY, by group."""
+    held, found = matchmaker(), list[int | None]()
+    for key in KEYS[:5]:
+        held.announce(announce(key), NOW)
+    for number in range(groups):
+        now = NOW + 10 * number
+        for place, key in enumerate(KEYS[:5]):
+            one = ready(key, COORDINATOR, counter=COUNTER + 1 + number)
+            held.announce(one.announce, now)
+            if place != (absent or {}).get(number):
+                whom = tuple(KEYS[other].public for who, other in wishes if who == place)
+                held.leave_out(SWARM, key.public, LeftOut(one.nonce, whom))
+                held.ready(one, now)
+        groups_now = grouped(held, now) or grouped(held, now + LINGER_CAP_S)
+        (rest,) = (set(public(0, 1, 2, 3, 4)).difference(chosen) for chosen in groups_now)
+        found.append(next((place for place in range(5) if KEYS[place].public in rest), None))
+    return found
+
+
+def test_of_two_that_leave_out_each_other_always_the_same_waits_for_a_long_time_and_then_the_other():
+    assert asides((1, 3), (3, 1), groups=2 * ASIDE + 1) == [1] * ASIDE + [3] * ASIDE + [1]
+
+
+def test_who_waits_already_goes_on_waiting_when_the_other_names_it_too():
+    held = at_odds((1, 3))
+    assert grouped(held, NOW + 4) == [public(0, 1, 2, 4)]
+    for place in (0, 1, 2, 4):
+        one = ready(KEYS[place], COORDINATOR, counter=COUNTER + 1, nonce=9)
+        if place == 1:
+            held.leave_out(SWARM, one.key, LeftOut(one.nonce, public(3)))
+        held.ready(one, NOW + 5)
+    held.leave_out(
+        SWARM, KEYS[3].public, LeftOut(held.room(SWARM).readys[KEYS[3].public][0].nonce, public(1))
+    )
+    assert grouped(held, NOW + 5) == [public(0, 1, 2, 4)]
+
+
+def test_of_two_of_which_one_alone_leaves_the_other_out_they_wait_in_turns():
+    assert asides((1, 3), groups=5) == [3, 1, 3, 1, 3]
+
+
+def test_a_group_that_one_was_not_ready_for_ends_no_wait():
+    assert asides((1, 3), (3, 1), groups=4, absent={1: 1, 2: 1}) == [1, 1, 1, 1]
+
+
+def test_no_group_waits_for_one_that_it_would_only_set_aside_again():
+    held = at_odds((1, 3), (3, 1))
+    assert grouped(held, NOW + 4) == [public(0, 2, 3, 4)]
+    held.void(KEYS[1].public)
+    for place in (0, 2, 3, 4):
+        one = ready(KEYS[place], COORDINATOR, counter=COUNTER + 1, nonce=9)
+        if place == 3:
+            held.leave_out(SWARM, one.key, LeftOut(one.nonce, public(1)))
+        held.ready(one, NOW + 5)
+    assert grouped(held, NOW + 5) == [public(0, 2, 3, 4)], "though it is announced, and not READY"
+    assert held.room(SWARM).missed[KEYS[1].public] == 0, "it is not late: it was not waited for"
+    for place in (0, 2, 3, 4):
+        held.ready(ready(KEYS[place], COORDINATOR, counter=COUNTER + 2, nonce=10), NOW + 6)
+    assert grouped(held, NOW + 6) == [], "nobody leaves it out any more"

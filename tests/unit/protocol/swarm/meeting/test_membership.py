@@ -290,3 +290,17 @@ def test_what_the_table_shows_is_never_older_than_the_table(seed):
             seen = views(found, round)
             found.views.clear()
             assert seen == views(found, round)
+
+
+def test_whose_link_may_be_cut_is_silent_until_it_is_heard_itself():
+    found = knowing(*(announce(key) for key in KEYS[:4]))
+    found.suspect(ONE)
+    found.miss(TWO)
+    found.miss(THREE)
+    found.miss(SIX)
+    assert found.silent == {ONE, TWO, THREE}
+    assert found.live(0) == tuple(sorted((TWO, THREE, FOUR))), "what is missing makes nobody unreachable"
+    found.learn(announce(KEYS[0], counter=COUNTER + 1), 0, NOW, live=False)
+    found.learn(announce(KEYS[1], counter=COUNTER + 1), 0, NOW, live=True)
+    found.learn(announce(KEYS[2], counter=COUNTER + 1, leaving=True), 0, NOW, live=False)
+    assert found.silent == {ONE}

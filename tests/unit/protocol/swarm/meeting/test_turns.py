@@ -173,3 +173,36 @@ def test_the_word_of_one_that_is_gone_counts_no_more():
     assert mine.number == 1
     mine._members.suspect(KEYS[2].public)
     assert mine.number == 0, "two of four"
+
+
+def without(mine: Turns, number: int) -> Turns:
+    """This node cannot reach one of the others."""
+    mine._members.suspect(KEYS[number].public)
+    return mine
+
+
+def test_a_cut_link_makes_nobody_count_another_turn_than_the_others():
+    """It is another's turn only where this node cannot reach the one whose turn it is."""
+    whole, cut = turns(1, made_by=3), without(turns(1, made_by=3), 4)
+    for mine in (whole, cut):
+        hear(mine, 0, 1)
+        hear(mine, 2, 1)
+        assert mine.number == 0, "two of five, whoever can be reached"
+        mine.stall()
+    assert [mine.number for mine in (whole, cut)] == [1, 1]
+    assert whole.coordinator == KEYS[4].public
+    assert cut.coordinator == KEYS[0].public
+    for mine in (whole, cut):
+        for number in (0, 2, 3):
+            hear(mine, number, 2)
+    assert whole.coordinator == cut.coordinator == KEYS[0].public
+
+
+def test_who_made_the_base_and_has_left_or_follows_counts_no_more():
+    mine = turns(1, made_by=3, others=(0, 1, 2))
+    mine._members.learn(announce(KEYS[3], base=BASE, leaving=True), 0, NOW, live=True)
+    mine._members.learn(announce(KEYS[4], base=BASE, following=True), 0, NOW, live=True)
+    assert mine.coordinator == KEYS[0].public
+    mine.stall()
+    hear(mine, 0, 1)
+    assert mine.number == 1, "two of three"
