@@ -317,9 +317,8 @@ class KeySetup:
         """Who is parted, and from whom, before the time is over: nobody else owes anything yet."""
         me, pairs = self._participant.me, self.parted
         mine = tuple(key for pair in pairs if me in pair for key in pair if key != me)
-        return Withheld(
-            self._participant.sid, Due.JOIN, mine, tuple(pair for pair in pairs if me not in pair)
-        )
+        others = tuple(pair for pair in pairs if me not in pair)
+        return Withheld(self._participant.sid, Due.JOIN, mine, others)
 
     @property
     def withheld(self) -> Withheld | None:

@@ -103,6 +103,8 @@ class DoubleMasked:
         self._fails_at = math.inf
         """When the session fails here unless all have joined."""
         self._has_complained = False
+        self._arriving: set[Key] = set()
+        """The members whose JOINs are on their way here, and slow."""
         self._rounds: MaskedRounds | None = None
         self._course = Course(STEPS, Phase.NEW)
         self.participant = participant
@@ -301,10 +303,11 @@ class DoubleMasked:
         if rounds is not None:
             return self._changed(rounds, lambda: rounds.tick(now), now)
         setup = self._joining
-        complaint = self._complain(setup.lacks)
+        is_over = now >= self._fails_at
+        complaint = self._complain(tuple(key for key in setup.lacks if is_over or key not in self._arriving))
         if setup.parted:
             return [*complaint, *self._part(setup)]
-        if now < self._fails_at:
+        if not is_over:
             self.deadline = self._fails_at
             return complaint
         return [*complaint, *self._fail(Reason.JOINS_TIMEOUT, setup.missing, setup.withheld)]
@@ -333,7 +336,9 @@ class DoubleMasked:
 
     def arriving(self, key: Key) -> None:
         """Bulk of a member is on its way here, and slow."""
-        if self._rounds is not None:
+        if self._rounds is None:
+            self._arriving.add(key)
+        else:
             self._rounds.arriving(key)
 
     def gave_up(self, key: Key, now: float) -> list[Action]:

@@ -50,6 +50,7 @@ from protocol.wire.messages import (
     Electors,
     Group,
     Hello,
+    LeftOut,
     Ready,
     Redirect,
     Refused,
@@ -1087,6 +1088,18 @@ def test_at_a_tracker_a_node_that_knows_no_electors_names_none():
     (asked,) = outbox(one.offer(vector(0), rand(0), NOW), TRACKER)
 
     assert (asked.electors, asked.coordinator) == (NO_ELECTORS, tracker.public)
+
+
+def test_a_tracker_is_told_whom_a_node_cannot_reach_also_while_its_ready_waits():
+    one = node(ONE, tracker=TRACKER)
+    (question,) = outbox(one.open(NOW), TRACKER)
+    heard(one, roster_of(stranger(), question.nonce), NOW)
+    heard(one, Hello(announce(TWO, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    ready, *_ = reversed(outbox(one.offer(vector(0), rand(0), NOW), TRACKER))
+    lost = one.unreachable(endpoint(TWO), "no answer", NOW)
+
+    assert outbox(lost, TRACKER) == [LeftOut(ready.nonce, (TWO.public,))]
+    assert not outbox(one.tick(NOW), TRACKER), "once"
 
 
 def lied_to(what: str, reason: Reason) -> tuple[Wires, list]:

@@ -155,3 +155,13 @@ def test_two_that_lack_the_joins_of_most_end_nothing():
     most = range(3, 3 + (MEMBERS - 1) // 2)
     hand(here, lacking(here, KEYS[0], 2, *most), lacking(here, KEYS[1], 1, *most))
     assert here.deadline is not None
+
+
+def test_a_join_that_is_on_its_way_and_slow_is_missing_only_when_the_time_is_over():
+    here = hand(machine(REDUCERS), *of(Join, *KEYS[2:]), *of(Joined, KEYS[2]))
+    here.arriving(KEYS[0])
+    assert said(here.tick(NOW + GRACE_S)) == {(key, 0b100) for key in KEYS}
+    here = hand(machine(REDUCERS), *of(Join, *KEYS[1:]), *of(Joined, KEYS[1]))
+    here.arriving(KEYS[0])
+    assert said(here.tick(NOW + GRACE_S)) == set()
+    assert said(here.tick(NOW + JOINS_S)) == {(key, 0b10) for key in KEYS}
