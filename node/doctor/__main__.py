@@ -21,8 +21,9 @@ _PARAMETERS = 1_000_000
 _DESCRIPTION = """\
 Examines the way from this machine to each peer, or to a tracker: does the name resolve, does the port accept
 connections, who speaks TLS there and under which key, is there a proxy in between, what does the clock show,
-how long does an answer take, and how fast do answers come. Prints a table, and for each peer a line that says
-what to do. It learns nothing, shows no key of its own, and may run beside a node."""
+how long does an answer take, how fast do answers come, and how fast does what this machine sends arrive.
+Prints a table, and for each peer a line that says what to do. It learns nothing, shows no key of its own, and
+may run beside a node."""
 _EPILOG = """\
 examples:
   python -m node.doctor --peers 10.0.0.5:9001,10.0.0.6:9001,10.0.0.7:9001

@@ -1,10 +1,10 @@
 """Examines the way to each peer step by step, as a node would go it; a later step needs the earlier ones.
 
-    name ──▶ port ──▶ TLS ──▶ answers ──▶ key ──▶ state, clock, round trip, throughput
+    name ──▶ port ──▶ TLS ──▶ answers ──▶ key ──▶ state, clock, round trip, throughput, upload
 
 It asks only what every node tells everybody: its certificate, the challenge by which a link begins (this
 machine shows no key of its own), its health, and the files of its page. All peers are examined side by side,
-except for the throughput, which they would share.
+except for the throughput and the upload, which they would share.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cryptography import x509
 
 from node.addresses import PeerAddress
 from node.doctor.finding import Column, Examined, Finding
-from node.doctor.judge import between, clock, is_healthy, round_trip, state, throughput
+from node.doctor.judge import between, clock, is_healthy, round_trip, state, throughput, upload
 from node.doctor.reach import Address, look_up, reach
 from node.doctor.requests import HEALTH, READY, Answer, Way
 from node.errors import one_line, reason
@@ -32,6 +32,11 @@ from protocol.wire.handshake import NONCE_BYTES
 from protocol.wire.ids import Key
 
 _NETWORK = (ClientError, OSError, TimeoutError)
+_PONG_BYTES = 125
+"""The most that a control frame of a websocket holds."""
+_UPLOADS = (128, 512, 2048, 8192)
+"""How many pongs are sent, until they take _LONG_ENOUGH_S: 1 MB at most, as a handshake has 5 s."""
+_LONG_ENOUGH_S = 0.5
 _UNCHANGED = "let the proxy pass TCP through unchanged"
 
 
@@ -213,7 +218,7 @@ class _Trip:
     # -- how well ------------------------------------------------------------------------------------------
 
     async def _measured(self, way: Way, health: Answer) -> list[Finding]:
-        """Returns the state, the clock and the two speeds, up to where the connection breaks."""
+        """Returns the state, the clock and the three speeds, up to where the connection breaks."""
         self._ahead_s = health.ahead_s
         found = [clock(health.ahead_s)]
         try:
@@ -221,10 +226,41 @@ class _Trip:
             async with self._turn:
                 found.append(round_trip(await way.round_trip_s()))
                 found.append(throughput(await way.bytes_per_s(), *self._size))
+                if self._key is not None:
+                    found.append(upload(await self._upload_bytes_per_s(), *self._size))
         except* _NETWORK as broken:
             text = f"the connection broke or stood still ({_first(broken)}): look at the network in between"
-            found.append(_problem("throughput", "broken", text))
+            column: Column = "upload" if found[-1].column == "throughput" else "throughput"
+            found.append(_problem(column, "broken", text))
         return found
+
+    async def _upload_bytes_per_s(self) -> float:
+        """Returns the rate at which what this machine sends arrives there, at least."""
+        rate = 0.0
+        for count in _UPLOADS:
+            took_s = await self._sent_s(count)
+            rate = count * _PONG_BYTES / took_s
+            if took_s >= _LONG_ENOUGH_S:
+                break
+        return rate
+
+    async def _sent_s(self, count: int) -> float:
+        """Returns how long it takes until so many pongs have arrived.
+
+        A node takes no body from a stranger; but a websocket takes pongs that nobody asked for, and ignores
+        them. The far end's challenge comes when it has read all of them.
+        """
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(CONNECT_CAP_S):
+            ws = await connect(self._client, self._endpoint, self._tls)
+            begun = loop.time()
+            try:
+                for _ in range(count):
+                    await ws.pong(bytes(_PONG_BYTES))
+                await meet(ws, self._endpoint, self._tls, os.urandom(NONCE_BYTES))
+                return loop.time() - begun
+            finally:
+                await ws.close()
 
 
 async def _shaken(address: Address, context: ssl.SSLContext) -> ssl.SSLObject:

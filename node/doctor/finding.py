@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Level = Literal["ok", "warning", "problem"]
-Column = Literal["name", "port", "TLS", "answers", "key", "state", "clock", "round trip", "throughput"]
-COLUMNS: tuple[Column, ...] = (
-    *("name", "port", "TLS", "answers", "key", "state", "clock", "round trip", "throughput"),
-)
+Column = Literal[
+    "name", "port", "TLS", "answers", "key", "state", "clock", "round trip", "throughput", "upload"
+]
+COLUMNS: tuple[Column, ...] = get_args(Column)
 """The steps in their order. After a problem, the later ones are not taken."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from node.doctor.finding import Finding
+from node.doctor.finding import Column, Finding
 from node.doctor.reach import milliseconds
 from node.doctor.requests import Answer
 from node.errors import one_line, shown
@@ -70,14 +70,23 @@ def throughput(bytes_per_s: float | None, parameters: int, members: int) -> Find
     """
     if bytes_per_s is None:
         return Finding("throughput", "not measured")
+    return _sends("throughput", "its", bytes_per_s, parameters, members)
+
+
+def upload(bytes_per_s: float, parameters: int, members: int) -> Finding:
+    """The same for this machine's own upload."""
+    return _sends("upload", "your", bytes_per_s, parameters, members)
+
+
+def _sends(column: Column, whose: str, bytes_per_s: float, parameters: int, members: int) -> Finding:
     cell = f">= {_rate(bytes_per_s)}"
     if bytes_per_s >= SLOW_BYTES_PER_S:
-        return Finding("throughput", cell)
+        return Finding(column, cell)
     size = sent_bytes(_USUAL, parameters, members)
     takes_s = size / bytes_per_s
-    takes = f"its part of a sum of {parameters:,} parameters takes {takes_s:.0f} s: take a smaller model"
-    advice = slow_upload_text(_USUAL, parameters, members, bytes_per_s, "its") or takes
-    return Finding("throughput", cell, "warning", advice)
+    takes = f"{whose} part of a sum of {parameters:,} parameters takes {takes_s:.0f} s: take a smaller model"
+    advice = slow_upload_text(_USUAL, parameters, members, bytes_per_s, whose) or takes
+    return Finding(column, cell, "warning", advice)
 
 
 def _rate(bytes_per_s: float) -> str:

@@ -19,7 +19,7 @@ from node.addresses import PeerAddress
 from node.doctor.__main__ import main
 from node.doctor.examine import examine_all
 from node.doctor.finding import Examined, Finding
-from node.doctor.judge import between, clock, round_trip, state, throughput
+from node.doctor.judge import between, clock, round_trip, state, throughput, upload
 from node.doctor.reach import look_up, reach
 from node.doctor.requests import LARGEST_PART, Answer
 from node.doctor.table import advice, as_json, table
@@ -109,6 +109,7 @@ async def test_a_node_that_is_well(tls, pinned):
     assert found.cell("port").endswith(" ms")
     assert found.cell("round trip").endswith(" ms")
     assert found.cell("throughput").startswith(">= ")
+    assert found.cell("upload").startswith(">= ")
     assert found.key == ONE.public
     more = "" if pinned else f"; its key, not pinned here, is {ONE.public.hex()}"
     assert str(line) == f"ok       {endpoint}: nothing to do{more}"
@@ -164,6 +165,33 @@ async def test_a_connection_that_breaks_while_it_is_measured_and_one_without_a_p
     async with a_node(part=page(status=421)) as endpoint:
         found, line = await seen(endpoint)
     assert (found.cell("throughput"), line.level) == ("not measured", "ok")
+
+
+@asynccontextmanager
+async def little_in_front_of(endpoint, most):
+    """Passes on what comes and goes, and cuts each connection on which more bytes than that are sent."""
+    host, port = endpoint.rsplit(":", 1)
+
+    async def carry(reader, writer, left):
+        while (piece := await reader.read(4096)) and (left := left - len(piece)) > 0:
+            writer.write(piece)
+        writer.close()
+
+    async def pass_on(reader, writer):
+        there = await asyncio.open_connection(host, int(port))
+        await asyncio.gather(carry(reader, there[1], most), carry(there[0], writer, 1 << 30))
+
+    server = await asyncio.start_server(pass_on, "127.0.0.1", 0)
+    async with server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def test_a_line_on_which_nothing_large_can_be_sent():
+    async with a_node() as endpoint, little_in_front_of(endpoint, 10_000) as there:
+        found, line = await seen(there)
+    assert found.cell("throughput").startswith(">= ")
+    assert found.cell("upload") == "broken"
+    assert line.text.startswith("the connection broke or stood still (")
 
 
 async def test_a_name_that_does_not_resolve():
@@ -351,6 +379,9 @@ def test_slow_ways_are_warned_of():
     assert (slow.cell, slow.level) == (">= 50 kB/s", "warning")
     assert slow.advice == "its part of a sum of 1,000,000 parameters takes 120 s: take a smaller model"
     assert slowest.advice.startswith("its upload needs 300 s (6.0 MB at 20.0 kB/s), the others wait 203: set")
+    own = upload(20e3, 1_000_000, 4)
+    assert (own.column, own.cell, own.level) == ("upload", ">= 20 kB/s", "warning")
+    assert own.advice.startswith("your upload needs 300 s (6.0 MB at 20.0 kB/s), the others wait 203: set")
     assert clock(None).cell == "unknown"
 
 
@@ -363,7 +394,7 @@ def test_a_wrong_clock_is_named_and_so_is_this_machine_s_own():
     lines = [str(line) for line in advice(one)]
     assert lines[1].startswith("warning  10.0.0.2:9001: its clock is 100 s ahead of this machine's: set it;")
     assert [line.split()[0] for line in lines] == ["ok", "warning", "ok"]
-    assert table(one)[2].split()[-4:] == ["+100", "s", "-", "-"]
+    assert table(one)[2].split()[-5:] == ["+100", "s", "-", "-", "-"]
     mine = [str(line) for line in advice([examined(number, -300.0) for number in (1, 2, 3)])]
     assert mine[0].startswith("warning  this machine: its clock is 300 s ahead of those of 3 of 3 peers")
     assert [line.split()[0] for line in mine[1:]] == ["ok"] * 3
