@@ -151,7 +151,7 @@ class Member:
         """When this peer received or sent the GROUP of the last round, in monotonic seconds."""
         base = Base(0, parameters_hash(_PARAMETERS), 0, NO_SID)
         settings = place.settings()
-        self._node = Node(settings, NodeState(0, base, None, set()), {}, os.urandom(32))
+        self._node = Node(settings, NodeState(0, base, None, {}), {}, os.urandom(32))
         heavy = is_heavy(place.cell.d)
         self.shell = Shell(self._node, self._send, self._perform, heavy, self._node.is_light)
         tls = (
