@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from protocol.aggregation.masked.machine import GRACE_S
+from protocol.aggregation.lacking import GRACE_S
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.crypto.node_key import NodeKey
 from protocol.wire.masked_messages import (
@@ -21,7 +21,7 @@ from protocol.wire.masked_messages import (
     Total,
     ViewChange,
 )
-from protocol.wire.messages import Accepted, Group, Message, Ready
+from protocol.wire.messages import Accepted, Group, Message, Ready, Share, Sum
 from protocol.wire.signing import sign
 from scenarios.simulator.network import Network, by_key
 from scenarios.simulator.plans import Conditions, Liar, Plan, Timeouts
@@ -81,13 +81,23 @@ SPOILERS: Mapping[str, Liar] = {
     "no acknowledgement": withholds(Ack, Release),
     "no release": withholds(Release),
 }
-"""What each of them does, by name."""
+"""What each of them does to masked sums, by name."""
+OF_SHARES: Mapping[str, Liar] = {
+    "no share": withholds(Share),
+    "shares to some": withholds(Share, to=_is_even),
+    "sums to some": withholds(Sum, to=_is_even),
+}
+"""And to additive ones. Who holds back its sum from all binds the others' votes (docs/quorum.md)."""
 
 
 def network_of(
-    peers: int, masked: MaskedSettings, seed: int, spoiler: Liar | None = None, places: tuple[int, ...] = ()
+    peers: int,
+    masked: MaskedSettings | None,
+    seed: int,
+    spoiler: Liar | None = None,
+    places: tuple[int, ...] = (),
 ) -> Network:
-    """A network in which the peers at these places in the order of keys spoil sums.
+    """A network in which the peers at these places in the order of keys spoil sums; None: additive ones.
 
     Training takes 1 to 2 s of virtual time. Messages between two peers keep their order, as on a stream.
     """

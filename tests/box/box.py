@@ -342,7 +342,7 @@ class BoxNode:
         self.box.look()
 
     def _committed(self, connection: sqlite3.Connection, durable: bool) -> None:
-        for watcher in self.box.watchers:
+        for watcher in self.box.watchers if self in self.box.honest else ():
             watcher.committed(self.box, self, connection, durable)
 
 
@@ -439,6 +439,8 @@ class Box:
         keys = random.Random(f"{seed} keys")
         seeds = sorted((keys.randbytes(32) for _ in range(count)), key=lambda one: NodeKey(one).public)
         self.nodes = [BoxNode(self, number, NodeKey(one), one) for number, one in enumerate(seeds)]
+        self.honest = self.nodes
+        """The nodes that the watchers see: all but one that lies."""
 
     def options(self, number: int, *more: str) -> NodeOptions:
         """Returns a node's options, as its command line gives them."""
@@ -532,7 +534,7 @@ class Box:
             watcher.look(self)
 
     def saw(self, node: BoxNode, way: str, message: Message) -> None:
-        for watcher in self.watchers:
+        for watcher in self.watchers if node in self.honest else ():
             watcher.saw(self, node, way, message)
 
     def broken(self, what: str) -> None:

@@ -30,7 +30,7 @@ class OneChain(Watcher):
         """The digest of the strong base that was made on the anchor of a generation."""
 
     def look(self, box: Box) -> None:
-        for node in box.nodes:
+        for node in box.honest:
             if node.engine is not None:
                 state = node.engine.inspector.state
                 if state.base.anchor == state.base.generation > 0 and state.line.links:
@@ -56,16 +56,16 @@ class NothingTwice(Watcher):
         self._offered: defaultdict[int, set[object]] = defaultdict(set)
 
     def committed(self, box: Box, node: BoxNode, connection: sqlite3.Connection, durable: bool) -> None:
-        fresh, sids = _fact(connection, "fresh"), _sids(connection, "ledger")
+        fresh, charged = _fact(connection, "fresh"), sids(connection, "ledger")
         life, was_fresh, were = self._before.get(node.number, (0, None, frozenset()))
         offered = self._offered[node.number]
         if life == node.lives and fresh != was_fresh:
             offered.discard(fresh)  # trained just now; after a start, `fresh` is what the disk has kept
-        if was_fresh is not None and sids - were and node.engine is not None:
+        if was_fresh is not None and charged - were and node.engine is not None:
             if fresh is not None or was_fresh in offered:
                 box.broken(f"node {node.number} offered a vector twice")
             offered.add(was_fresh)
-        self._before[node.number] = node.lives, fresh, sids
+        self._before[node.number] = node.lives, fresh, charged
 
 
 class ChargedFirst(Watcher):
@@ -111,7 +111,7 @@ def charged_on_disk(node: BoxNode) -> tuple[Sids, Sids]:
     Beside a key that lies in the node's folder, that is; the box has no disk for others.
     """
     database = node.disk.database()
-    booked: Sids = frozenset() if database is None else _sids(database, "ledger")
+    booked: Sids = frozenset() if database is None else sids(database, "ledger")
     lines = node.disk.synced_content("node.key.spent").splitlines()
     return booked, frozenset(bytes.fromhex(json.loads(line.partition(b" ")[2])["sid"]) for line in lines)
 
@@ -166,7 +166,7 @@ class VotesKept(Watcher):
 
     def committed(self, box: Box, node: BoxNode, connection: sqlite3.Connection, durable: bool) -> None:
         if durable:
-            self._on_disk[node.number] |= _sids(connection, "vote") | _sids(connection, "session")
+            self._on_disk[node.number] |= sids(connection, "vote") | sids(connection, "session")
 
     def saw(self, box: Box, node: BoxNode, way: str, message: Message) -> None:
         if way == "out" and isinstance(message, Sum | Release) and not _is_weak(node, _sid(message)):
@@ -188,7 +188,7 @@ class EndsInWords(Watcher):
     """Every life that ends by itself has an exit status, and one line if it failed."""
 
     def look(self, box: Box) -> None:
-        for node in box.nodes:
+        for node in box.honest:
             if node.is_over and node.lives and node.status is not None:
                 is_told = node.lines[-1].startswith("error: ") and "\n" not in node.lines[-1]
                 if node.status not in (0, 130) and not is_told:
@@ -204,7 +204,8 @@ def _fact(connection: sqlite3.Connection, name: str) -> object:
     return row[0] if row else None
 
 
-def _sids(connection: sqlite3.Connection, table: str) -> Sids:
+def sids(connection: sqlite3.Connection, table: str) -> Sids:
+    """Returns the sessions in a table of a node's database."""
     return frozenset(sid for (sid,) in connection.execute(f"select sid from {table}"))
 
 

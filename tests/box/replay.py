@@ -10,43 +10,47 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
 from tests.box.disk import folder_in_memory
-from tests.box.seeds import run_seed
+from tests.box.lying import LyingRun
+from tests.box.seeds import Run, run_seed
 
 
 @dataclass(frozen=True)
 class Done:
-    """A seed that was run; `failed` says why it failed, if it did."""
+    """A seed that was run; `failed` says why it failed, if it did; `box_s` is the time that passed in it."""
 
     seed: int
     failed: str
     cpu_s: float
+    box_s: float = 0.0
 
 
-def run(seed: int, *, trace: bool = False) -> Done:
-    """Runs a seed; prints its trace if asked, or if it fails."""
+def run(seed: int, *, trace: bool = False, lying: bool = False) -> Done:
+    """Runs a seed of mixed faults, or with a node that lies; prints its trace if asked, or if it fails."""
     torch.set_num_threads(1)
     logging.disable(logging.CRITICAL)
-    begun_s, failed = time.process_time(), ""
+    begun_s, failed, box_s = time.process_time(), "", 0.0
     with folder_in_memory() as folder:
         try:
             with redirect_stdout(io.StringIO()):  # a tracker says who is there
-                box = run_seed(seed, folder / "box")
+                box = run_seed(seed, folder / "box", LyingRun if lying else Run)
+            box_s = box.loop.time()
             if trace:
                 print("\n".join(box.trace))
         except Exception as error:  # noqa: BLE001 - a seed that fails is what this looks for
             failed = f"{type(error).__name__}: {error}"
             print(f"seed {seed} failed\n{failed}", flush=True)
-    return Done(seed, failed[:2000], round(time.process_time() - begun_s, 2))
+    return Done(seed, failed[:2000], round(time.process_time() - begun_s, 2), round(box_s, 1))
 
 
-def run_all(seeds: list[int], jobs: int) -> Iterator[Done]:
+def run_all(seeds: list[int], jobs: int, *, lying: bool = False) -> Iterator[Done]:
     """Runs seeds in so many processes; yields them in their order."""
     if jobs == 1:
-        yield from map(run, seeds)
+        yield from map(partial(run, lying=lying), seeds)
         return
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(run, seeds)
+        yield from pool.map(partial(run, lying=lying), seeds)

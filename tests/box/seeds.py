@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from protocol.wire.masked_messages import Ack, Check, Join, Joined, Masked, Release, Total
 from protocol.wire.messages import Group, Message, Ready, Share, Sum
@@ -245,11 +246,19 @@ class Run:
         box.run(lambda: bool(box.faults) or are_together(), TOGETHER_S)
 
 
-def run_seed(seed: int, folder: Path) -> Box:
+class Goes(Protocol):
+    """A run of one seed."""
+
+    def __init__(self, seed: int, folder: Path) -> None: ...
+
+    def go(self) -> Box: ...
+
+
+def run_seed(seed: int, folder: Path, kind: type[Goes] = Run) -> Box:
     """Runs a seed in a folder, which it removes. Raises AssertionError with the trace."""
     before = _descriptors()
     try:
-        box = Run(seed, folder).go()
+        box = kind(seed, folder).go()
         assert (left := _descriptors() - before) == 0, f"{left} files or sockets are left open\n{box.told()}"
         return box
     finally:

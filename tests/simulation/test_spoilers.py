@@ -14,30 +14,48 @@ import pytest
 
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from scenarios.simulator.network import Network
-from scenarios.simulator.spoilers import ALL_OR_NONE, SPOILERS, TOLERANT, network_of, pace, sums
+from scenarios.simulator.spoilers import ALL_OR_NONE, OF_SHARES, SPOILERS, TOLERANT, network_of, pace, sums
 
 LEAST = 0.8
 SEED = 7
 LASTS_S = 300.0
 KINDS = pytest.mark.parametrize("masked", [TOLERANT, ALL_OR_NONE], ids=["tolerant", "all or none"])
+PLACES = pytest.mark.parametrize("place", [0, 2], ids=["coordinates", "does not"])
 
 
 @cache
-def usual(peers: int, masked: MaskedSettings) -> int:
+def usual(peers: int, masked: MaskedSettings | None) -> int:
     """Returns how many sums are made without a spoiler."""
     return sums(network_of(peers, masked, SEED), LASTS_S)
 
 
-def check_pace(peers: int, masked: MaskedSettings, spoiler: str, places: tuple[int, ...]) -> None:
-    made = sums(network_of(peers, masked, SEED, SPOILERS[spoiler], places), LASTS_S)
+def check_pace(peers: int, masked: MaskedSettings | None, spoiler: str, places: tuple[int, ...]) -> None:
+    network = network_of(peers, masked, SEED, (SPOILERS if masked else OF_SHARES)[spoiler], places)
+    made = sums(network, LASTS_S)
     assert pace(made, usual(peers, masked), len(places), LASTS_S) >= LEAST, (made, usual(peers, masked))
 
 
-@KINDS
-@pytest.mark.parametrize("place", [0, 2], ids=["coordinates", "does not"])
+@pytest.mark.parametrize(
+    ("place", "masked"), [(0, TOLERANT), (2, ALL_OR_NONE)], ids=["tolerant", "all or none"]
+)
 @pytest.mark.parametrize("spoiler", SPOILERS)
 def test_one_of_five_costs_the_others_little(spoiler, place, masked):
+    """It coordinates, or does not."""
     check_pace(5, masked, spoiler, (place,))
+
+
+@pytest.mark.soak
+@KINDS
+@PLACES
+@pytest.mark.parametrize("spoiler", SPOILERS)
+def test_one_of_five_costs_the_others_little_wherever_it_is(spoiler, place, masked):
+    check_pace(5, masked, spoiler, (place,))
+
+
+@pytest.mark.parametrize("peers", [5, 8])
+@pytest.mark.parametrize("spoiler", OF_SHARES)
+def test_one_that_withholds_shares_or_sums_costs_the_others_little(spoiler, peers):
+    check_pace(peers, None, spoiler, (peers // 2,))
 
 
 @pytest.mark.parametrize(
@@ -47,8 +65,13 @@ def test_one_of_eight_costs_the_others_little(spoiler):
     check_pace(8, TOLERANT, spoiler, (0,))
 
 
-def test_members_that_hear_of_no_group_of_one_coordinator_take_part_as_often_as_the_others():
-    network = network_of(8, TOLERANT, SEED, SPOILERS["closes groups for some"], (0,))
+@pytest.mark.parametrize(
+    ("masked", "spoiler", "place"),
+    [(TOLERANT, "closes groups for some", 0), (None, "shares to some", 4)],
+    ids=["groups", "shares"],
+)
+def test_members_to_which_one_does_not_send_take_part_as_often_as_the_others(masked, spoiler, place):
+    network = network_of(8, masked, SEED, (SPOILERS if masked else OF_SHARES)[spoiler], (place,))
     made = sums(network, LASTS_S)
     liars = {liar for liar, _ in network.plan.lies}
     for peer in (peer.index for peer in network.peers if peer.index not in liars):
