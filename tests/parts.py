@@ -110,7 +110,7 @@ def settings(key: NodeKey, **changes: Any) -> Settings:
 def state(
     round: int = 0, held: Base | None = None, previous: Base | None = None, **changes: Any
 ) -> NodeState:
-    return NodeState(round, held or base(), previous, set(), **changes)
+    return NodeState(round, held or base(), previous, {}, **changes)
 
 
 def patience(own: Settings, where: NodeState, known: Members | None = None) -> Patience:

@@ -68,7 +68,7 @@ _MASKED = ("machine", "key_setup", "rounds", "reduction", "release", "view_chang
 MACHINES = (
     Machine(
         "A node in a swarm",
-        ("swarm.node", "swarm.last_rounds"),
+        ("swarm.node", "aggregation.equivocation", "swarm.last_rounds"),
         (("Steps of a node's rounds", swarm_phases.STEPS),),
     ),
     Machine(

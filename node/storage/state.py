@@ -274,7 +274,9 @@ class State:
         self.sessions = self._load_sessions()
         self.votes = self._load_votes()
         self.banned = {
-            bytes(key) for (key,) in self._database.rows("select key from banned") if isinstance(key, bytes)
+            key: _records(evidence)
+            for key, evidence in self._database.rows("select key, evidence from banned")
+            if isinstance(key, bytes) and isinstance(evidence, bytes)
         }
 
     def _count(self, events: Iterable[Event]) -> None:
@@ -329,7 +331,7 @@ class State:
             round=self.round,
             base=self.base,
             previous=self.previous,
-            banned=set(self.banned),
+            banned=dict(self.banned),
             epoch=self.epoch,
             line=self.line,
             votes=dict(self.votes),
@@ -616,10 +618,10 @@ class State:
     @_alone
     def ban(self, key: Key, evidence: tuple[signing.Signed, ...]) -> None:
         """Bans a key for ever and keeps the signed records that prove why."""
-        frames = b"".join(signing.evidence(record) for record in evidence)
+        records = tuple(signing.evidence(record) for record in evidence)
         with self._database.step() as connection:
-            connection.execute("insert or replace into banned values (?, ?)", (key, frames))
-        self.banned.add(key)
+            connection.execute("insert or replace into banned values (?, ?)", (key, msgpack.packb(records)))
+        self.banned[key] = records
 
     @_alone
     def keep_charged(self, charged: Charged, instead_of: Key | None) -> None:
@@ -782,6 +784,11 @@ def _members_of_version_1(frame: bytes) -> frozenset[Key]:
         return frozenset(bytes(ready[0][0]) for ready in readys)
     except (ValueError, TypeError, LookupError):
         return frozenset()
+
+
+def _records(evidence: bytes) -> tuple[bytes, ...]:
+    """Returns the signed records of a ban; those of before are one, which begins with a letter."""
+    return (evidence,) if evidence[0] < 0x80 else tuple(msgpack.unpackb(evidence))
 
 
 def _bytes(value: object) -> bytes:

@@ -47,6 +47,11 @@ class Line:
 FIRST = Line()
 
 
+def is_opened(line: Line) -> bool:
+    """Whether members opened the base by their releases: a masked session made it."""
+    return any(link.result for link in line.whole[-1:])
+
+
 def members_of(link: Link) -> tuple[Key, ...]:
     """The members of the link's session, in key order."""
     return tuple(ready.key for ready in link.group.readys)

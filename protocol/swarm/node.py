@@ -33,13 +33,14 @@ from protocol.actions import (
     Vote,
 )
 from protocol.adaptive_timeouts import PhasePaces
+from protocol.aggregation.equivocation import proof, proven
 from protocol.aggregation.masked.release import WRONG_SECRET
 from protocol.aggregation.reorder_buffer import ReorderBuffer
 from protocol.aggregation.session_machine import SessionMachine, is_light
 from protocol.crypto.sealing import derive
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.quorum.electorate import Ballot
-from protocol.quorum.lineage import Line, after
+from protocol.quorum.lineage import Line, after, is_opened
 from protocol.swarm.addressing import Addresses
 from protocol.swarm.inspection import KnownPeer, Status, known_peers_of, status_of
 from protocol.swarm.last_rounds import Closing, Follower, SwarmEnd
@@ -64,6 +65,7 @@ from protocol.swarm.votes.rivals import Rivals, in_both
 from protocol.swarm.votes.voting import Voting
 from protocol.transitions import Course
 from protocol.vectors.pieces import Floats, Vector
+from protocol.wire import signing
 from protocol.wire.limits import MAX_OPEN
 from protocol.wire.masked_messages import (
     Join,
@@ -81,6 +83,7 @@ from protocol.wire.messages import (
     ChargeCount,
     Charged,
     Electors,
+    Equivocation,
     Goodbye,
     Group,
     Head,
@@ -331,7 +334,8 @@ class Node:
             self._coordination.adopted()
             self._patience.adopted(was_anchored, now)
             freed = self._watch.adopted(base, now)
-            self._suspicion.healed(base.sid)
+            if is_opened(state.line):
+                self._suspicion.healed(base.sid)
             if self._seeker.offer is not None:
                 self._suspicion.ended(now, sums_between(state.previous, base))
         elif self._result_of is not None:
@@ -437,6 +441,8 @@ class Node:
                 return self._heads(message, by, now)
             case Charged() | Reminder():
                 return self._charges.take(message, by)
+            case Equivocation():
+                return self._shown(message)
             case Sum():
                 return self._sum(message, by, now)
             case _ if isinstance(message, Share | MaskedMessage):
@@ -543,8 +549,8 @@ class Node:
         if self._catch_up.busy:
             return self._fetched(message, now)
         if evidence := self._catch_up.equivocation(message):
-            self._ban(evidence.sender)
-        return [evidence] if evidence else self._bulk(message, by, now)
+            return [evidence, *self._ban(evidence)]
+        return self._bulk(message, by, now)
 
     def _fetched(self, message: Fetched, now: float) -> list[Action]:
         """Give an answer to the running session if it asked for it, else to the fetch."""
@@ -609,6 +615,8 @@ class Node:
     def _group(self, group: Group, now: float) -> list[Action]:
         if self._rivals.asks_about(group) or (self._machine and self._machine.participant.group.run == group):
             return []  # another member passes it on
+        if shown := self._exposed(group):
+            return shown
         ballot = self._coordination.check(group)
         if self._storing:
             raise RemoteProtocolError("a GROUP on a base that is being replaced")
@@ -691,11 +699,10 @@ class Node:
 
     def _of_machine(self, actions: list[Action], now: float) -> list[Action]:
         """Update this node's state by the actions of a session or of a fetch."""
-        actions = self._lined(actions)
+        caught = [each for each in actions if isinstance(each, Evidence)]
+        actions = [*self._lined(actions), *(shown for each in caught for shown in self._ban(each))]
         for action in actions:
             match action:
-                case Evidence():
-                    self._ban(action.sender)
                 case Spend():
                     self._seeker.spent()
                 case Vote():
@@ -750,13 +757,15 @@ class Node:
         return True
 
     def _blame(self, machine: SessionMachine | None, failed: Failed, now: float) -> None:
-        """Note who withheld what from a session that failed."""
+        """Note who withheld what from a session that failed; nobody, if a member is banned by now."""
         if machine is None or failed.withheld is None:
+            return
+        if any(key in self._state.banned for key in machine.participant.members):
             return
         others, cost_s = len(machine.participant.others), now - machine.shares_since
         self._suspicion.failed(failed.withheld, others, cost_s, now)
         for key in silent(failed.withheld, others):
-            self._members.miss(key)
+            self._discovery.miss(key, now)
 
     def _end(self, now: float) -> None:
         self._course.step(Event.ENDED)
@@ -809,10 +818,30 @@ class Node:
         self._count()
         return [Failed(reason, self.round, (), None), *self._broadcast(now)]
 
-    def _ban(self, key: Key) -> None:
-        self._state.banned.add(key)
-        self._members.forget(key)
-        self._coordination.drop(key)
+    def _ban(self, evidence: Evidence) -> list[Action]:
+        """Ban a member for good, and show the others why if it can be shown."""
+        liar, records = evidence.sender, tuple(signing.evidence(each) for each in evidence.records)
+        self._state.banned[liar] = records
+        self._members.forget(liar)
+        self._coordination.drop(liar)
+        return [Send(key, proof(records)) for key in self._members.live(self._state.round) if proof(records)]
+
+    def _shown(self, message: Equivocation) -> list[Action]:
+        """Ban the member that another one caught. Raises RemoteProtocolError if nothing is proved."""
+        evidence = proven(message)
+        if evidence.sender in self._state.banned or self._members.get(evidence.sender) is None:
+            return []
+        return [evidence, *self._ban(evidence)]
+
+    def _exposed(self, group: Group) -> list[Action]:
+        """Show the others in a GROUP why one of its members is banned here: its coordinator has not heard."""
+        members = [ready.announce.key for ready in group.readys]
+        banned = [key for key in members if key in self._state.banned]
+        shown = tuple(one for key in banned for one in proof(self._state.banned[key]))
+        if not shown:
+            return []
+        self._coordination.seeker.check(group, self._coordination.known)
+        return [Send(key, shown) for key in members if key not in (self._settings.key.public, *banned)]
 
     # -- after every event -------------------------------------------------------------------------
 

@@ -123,13 +123,15 @@ class NodeState:
     `counter`: the number of the last announcement in this epoch. `following`: the node makes no more offers,
     for good.
 
+    `banned`: with each key the signed records that prove why, as `signing.evidence` writes them.
+
     `charged`: what its ledger on disk has charged. `counts`: what others have charged, as they signed it.
     """
 
     round: int
     base: Base
     previous: Base | None
-    banned: set[Key]
+    banned: dict[Key, tuple[bytes, ...]]
     epoch: int = 0
     counter: int = 0
     following: bool = False

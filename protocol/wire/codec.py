@@ -22,6 +22,7 @@ from protocol.wire.limits import (
     MAX_BUDGET_CHARS,
     MAX_CHARGES,
     MAX_ELECTOR_BYTES,
+    MAX_EVIDENCE_BYTES,
     MAX_FRAME_BYTES,
     MAX_HEADER_BYTES,
     MAX_KNOWN,
@@ -77,6 +78,7 @@ from protocol.wire.messages import (
     Electors,
     Enlist,
     Enlisted,
+    Equivocation,
     Goodbye,
     Group,
     Head,
@@ -232,6 +234,7 @@ _READERS: dict[type, tuple[Reader, ...]] = {
     ChargeCount: (_CHARGES, _CHARGES),
     Charged: (_KEY, text(MAX_BUDGET_CHARS), _record(ChargeCount), _SIGNATURE),
     Reminder: (_NONCE, many(_record(Charged), 1)),
+    Equivocation: (octets(1, MAX_EVIDENCE_BYTES), octets(1, MAX_EVIDENCE_BYTES)),
 }
 _TYPES: tuple[type, ...] = (
     *(Hello, Roster, Refused, Accepted, Redirect, Ready, Group, Share, Sum),
@@ -247,6 +250,7 @@ _TYPES: tuple[type, ...] = (
     Heard,
     Charged,
     Reminder,
+    Equivocation,
 )
 _BULK = (Share, Sum, BasePiece, Join, Masked, Total, TotalPiece, ModelPiece, UploadPiece)
 PACKED = {kind: tuple(field.name for field in fields(kind) if field.name != "payload") for kind in _READERS}
@@ -331,12 +335,21 @@ def decode(frame: bytes | memoryview) -> Message:
     return _build(kind, header[2:], view[end:])
 
 
+def read_record(kind: type, packed: bytes, signature: bytes) -> Any:
+    """A record from its fields, packed as they are signed. Raises RemoteProtocolError beyond a limit."""
+    values = _unpack(packed)
+    if type(values) is not list or len(values) != len(PACKED[kind]):
+        raise wrong(f"the fields of {kind.__name__}", values)
+    values[PACKED[kind].index("signature")] = signature
+    return kind(*_fields(kind, values))
+
+
 def _unpack(header: bytes) -> object:
     try:
         return msgpack.unpackb(
             header,
             max_str_len=MAX_PARAMETERS_CHARS * 4,
-            max_bin_len=max(MAX_BITMAP_BYTES, MAX_PRODUCT_BYTES),
+            max_bin_len=max(MAX_BITMAP_BYTES, MAX_PRODUCT_BYTES, MAX_EVIDENCE_BYTES),
             max_array_len=MAX_PIECES,
             max_map_len=0,
             max_ext_len=0,

@@ -27,6 +27,8 @@ MAX_OPEN = 8
 """Open votes of one node."""
 MAX_RIVALS = 4
 """Groups that one node names as rivals of another's."""
+MAX_EVIDENCE_BYTES = 120 * 1024
+"""A signed record that is shown as evidence: a frame's header holds two."""
 MAX_PIECES = 4096
 """Pieces of a vector."""
 MAX_ORDERED = 4096

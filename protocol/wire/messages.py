@@ -495,6 +495,14 @@ class Done:
     tag: bytes = b""
 
 
+@dataclass(frozen=True, slots=True)
+class Equivocation:
+    """Two signed records that contradict each other, as `signing.evidence` writes them."""
+
+    first: bytes
+    second: bytes
+
+
 Request = CertificateRequest | PieceRequest
 """The requests that a node answers from its store."""
 
@@ -541,4 +549,5 @@ Message = (
     | Heard
     | Charged
     | Reminder
+    | Equivocation
 )

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import msgpack
 
 from protocol.crypto import node_key
-from protocol.wire.codec import PACKED, plain
+from protocol.errors import RemoteProtocolError
+from protocol.wire.codec import PACKED, plain, read_record
 from protocol.wire.masked_messages import (
     AckVote,
     CheckVote,
@@ -110,6 +111,16 @@ def canonical(record: Signed) -> bytes:
 def evidence(record: Signed) -> bytes:
     """The label, the signed bytes and the signature of a record: enough to prove it to others."""
     return _LABELS[type(record)] + b"\0" + canonical(record) + record.signature
+
+
+def record_of(evidence: bytes) -> Any:
+    """The record that `evidence` wrote, its signature unchecked. Raises RemoteProtocolError if it is none."""
+    label, _, rest = evidence.partition(b"\0")
+    kind = next((kind for kind, known in _LABELS.items() if known == label), None)
+    if kind is None:
+        raise RemoteProtocolError("evidence of an unknown kind of record")
+    packed, signature = rest[: -node_key.SIGNATURE_BYTES], rest[-node_key.SIGNATURE_BYTES :]
+    return read_record(kind, packed, signature)
 
 
 def sign(record: Record, key: node_key.NodeKey) -> Record:

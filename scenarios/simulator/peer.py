@@ -86,7 +86,7 @@ class SimulatedPeer(Host):
         super().__init__(index, network)
         vector = np.zeros(network.plan.dimension, dtype="<f4")
         base = Base(0, base_digest(signing.parameters_hash(PARAMETERS), 0, vector), 0, NO_SID)
-        self.disk = Disk(NodeState(0, base, None, set()), {base.digest: vector})
+        self.disk = Disk(NodeState(0, base, None, {}), {base.digest: vector})
         self._offered: tuple[int, ...] = ()
         self._progress_at = 0.0
         self._follows_from = dict(network.plan.follows).get(index, math.inf)
@@ -117,7 +117,7 @@ class SimulatedPeer(Host):
         epoch = self.disk.state.epoch + 1
         self.disk.state = replace(self.disk.state, epoch=epoch, counter=0)
         votes = dict(self.disk.votes)
-        state = replace(self.disk.state, banned=set(self.disk.state.banned), votes=votes)
+        state = replace(self.disk.state, banned=dict(self.disk.state.banned), votes=votes)
         past = {sid: Past(group, base, {}) for sid, (group, base, _) in self.disk.certificates.items()}
         self.node = self._node(self._settings(), state, past)
         self._state = state
@@ -208,7 +208,7 @@ class SimulatedPeer(Host):
         self.carry_out(self.node.offer(offer, self.network.random.randbytes(32), self.network.now))
 
     def _save(self) -> None:
-        self.disk.state = replace(self._state, banned=set(self._state.banned))
+        self.disk.state = replace(self._state, banned=dict(self._state.banned))
 
     # -- actions -----------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.actions import Completed, Evidence, Healed, Spend
-from protocol.aggregation.masked.machine import GRACE_S
+from protocol.aggregation.lacking import GRACE_S
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, Tolerance, tolerance
 from protocol.wire.masked_messages import Ack, AckVote, Release, ReleaseHead
 from protocol.wire.messages import Base, Key, Message, Sid

@@ -5,8 +5,9 @@ from functools import cache
 
 import pytest
 
+from protocol.aggregation.equivocation import RULES
 from protocol.aggregation.masked.disputes import inputs_digest
-from protocol.aggregation.masked.reduction import TWO_TOTALS, Reduction
+from protocol.aggregation.masked.reduction import Reduction
 from protocol.errors import RemoteProtocolError
 from protocol.wire.masked_messages import Check, Masked, Total, TotalHead
 from tests import parts
@@ -52,7 +53,7 @@ def test_two_totals_are_seen_whatever_comes_first(slow_s):
             schedule = Schedule(seed, 5, REDUCERS, delay_s=(0.001, slow_s))
             swarm = Swarm(schedule, {LIAR: lies.two_totals}).run()
         found = {evidence.what for member in swarm.honest for evidence in member.evidence}
-        assert TWO_TOTALS in found, schedule
+        assert RULES[TotalHead].what in found, schedule
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -6,12 +6,12 @@ from itertools import product
 
 import pytest
 
-from protocol.aggregation.masked.release import TWO_ACKS
+from protocol.aggregation.equivocation import RULES
 from protocol.aggregation.masked.thresholds import MaskedSettings, tolerance
 from protocol.aggregation.masked.unmasking import totals_digest
 from protocol.crypto.node_key import NodeKey
 from protocol.wire import signing
-from protocol.wire.masked_messages import Ack, Release
+from protocol.wire.masked_messages import Ack, AckVote, Release
 from protocol.wire.messages import Message
 from scenarios.simulator.plans import ENDS, JOINS, MASKS, Conditions, Crash, Late, Plan
 from scenarios.simulator.rules import Violation, opens_both
@@ -115,7 +115,7 @@ def test_who_lies_is_banned_and_the_honest_end_alike(layout):
     liar = network.peers[4].key.public
     accusers = {accusation.by for accusation in network.rules.accusations}
     assert len(accusers) >= 2
-    assert {accusation.evidence.what for accusation in network.rules.accusations} == {TWO_ACKS}
+    assert {accusation.evidence.what for accusation in network.rules.accusations} == {RULES[AckVote].what}
     assert all(liar in network.peers[by].disk.state.banned for by in accusers)
     assert len({peer.base.digest for peer in network.peers[:4]}) == 1
     assert outcomes(network, 0)[-1].reason is None

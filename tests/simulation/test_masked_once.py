@@ -59,7 +59,9 @@ def test_one_release_although_all_others_lie(layout):
 def forgetful(secret_release: SecretRelease, ack: Ack) -> None:
     """A member for which the last acknowledgement of each counts."""
     signing.verify(ack.vote, ack.vote.sender)
-    secret_release._acks[ack.vote.sender] = ack
+    for acks in secret_release._alike.values():
+        acks.pop(ack.vote.sender, None)
+    secret_release._put(ack)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

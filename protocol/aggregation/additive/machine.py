@@ -18,7 +18,6 @@ from protocol.actions import (
     Action,
     Completed,
     Due,
-    Evidence,
     Failed,
     Keep,
     OpenVote,
@@ -26,10 +25,11 @@ from protocol.actions import (
     Send,
     Spend,
     Vote,
-    Withheld,
 )
 from protocol.aggregation.additive.shares import Shares
 from protocol.aggregation.additive.total import Total
+from protocol.aggregation.equivocation import caught
+from protocol.aggregation.lacking import GRACE_S, check, complaint, excused, lacked, withheld
 from protocol.aggregation.participant import Participant
 from protocol.aggregation.transfer import additive_bytes, transfer_s
 from protocol.crypto.bulk_digest import bulk_digest
@@ -39,9 +39,8 @@ from protocol.transitions import Course, Step, Table
 from protocol.vectors.pieces import Vector, piece, piece_count, pieces, raw
 from protocol.wire import signing
 from protocol.wire.bulk import Bulk
+from protocol.wire.masked_messages import Lacking
 from protocol.wire.messages import Certificate, Key, Message, Share, Sid, Sum
-
-TWO_SUMS = "two different sums in one session"
 
 
 class Phase(Enum):
@@ -66,11 +65,12 @@ STEPS: Table[Phase, Event] = {
     (Phase.NEW, Event.START): Step(Phase.SHARES, "a Share, sealed, to each other member"),
     (Phase.SHARES, Event.ALL_SHARES): Step(Phase.SUMS, "Spend; one's Sum to all; Keep it"),
     (Phase.SHARES, Event.ENDED): Step(
-        Phase.DONE, "Failed, the offer still fresh: T_shares is over, or somebody was lost"
+        Phase.DONE, "Failed, the offer still fresh: T_shares is over (a Lacking to all), or somebody was lost"
     ),
     (Phase.SUMS, Event.ALL_SUMS): Step(Phase.DONE, "Completed with the Certificate"),
     (Phase.SUMS, Event.ENDED): Step(
-        Phase.DONE, "Failed, the offer spent: T_sums is over, somebody was lost, or contributors differ"
+        Phase.DONE,
+        "Failed, the offer spent: T_sums is over, somebody was lost, or contributors differ",
     ),
 }
 """The transition table. There are no other steps; the documentation draws these."""
@@ -140,7 +140,12 @@ class Additive:
         """The members of which something has come, or is on its way, in this half."""
         self._goes_on = False
         """Whether this half goes on for what is on its way."""
+        self._complaints: dict[Key, Lacking] = {}
+        """Whose shares other members lack, as they say: they cannot send a sum."""
+        self._has_complained = False
         self._course = Course(STEPS, Phase.NEW)
+        self._fails_at = 0.0
+        """When this half is over; `deadline` may come before."""
         self.deadline: float | None = None
 
     @property
@@ -180,7 +185,7 @@ class Additive:
 
     def _await(self, until: float) -> None:
         self._arriving, self._goes_on = set(), False
-        self.deadline = until
+        self.deadline = self._fails_at = until
 
     def _sealed(self, recipient: Key, seed: bytes) -> SealedShare:
         channel = self.participant.channel(self._me, recipient)
@@ -189,20 +194,26 @@ class Additive:
         )
 
     def takes(self, message: Message) -> bool:
-        """Whether the message is a share or a sum of this session."""
-        return isinstance(message, Share | Sum) and message.sid == self.sid
+        """Whether the message is one of this session."""
+        return isinstance(message, Share | Sum | Lacking) and message.sid == self.sid
 
     def receive(self, message: Message, now: float) -> list[Action]:
-        """Process a share or a sum. Raises RemoteProtocolError, and changes nothing, if it is invalid."""
+        """Process a message. Raises RemoteProtocolError, and changes nothing, if it is invalid."""
         if self.phase is Phase.DONE or self._accumulator is None:
             raise RemoteProtocolError(f"{type(message).__name__} for a session that is not running")
-        if not isinstance(message, Share | Sum) or message.sid != self.sid or message.sender not in self._got:
+        if (
+            not isinstance(message, Share | Sum | Lacking)
+            or message.sid != self.sid
+            or message.sender not in self._got
+        ):
             raise RemoteProtocolError(f"{type(message).__name__} of another session or sender")
         match message:
             case Share():
                 return self._receive_share(message, self._accumulator, now)
+            case Sum():
+                return self._receive_sum(message, now)
             case _:
-                return self._receive_sum(message)
+                return self._receive_lacking(message)
 
     def _receive_share(self, share: Share, accumulator: Vector, now: float) -> list[Action]:
         got = self._got[share.sender]
@@ -219,6 +230,14 @@ class Additive:
         if any(len(pieces_got) < count for pieces_got in self._got.values()):
             return []
         return self._send_sums(accumulator, now)
+
+    def _receive_lacking(self, lacking: Lacking) -> list[Action]:
+        """Note whose shares a member lacks: until they reach it, it owes no sum."""
+        if lacking.sender in self._complaints:
+            raise RemoteProtocolError("a LACKING that is here already")
+        check(lacking, self.participant)
+        self._complaints[lacking.sender] = lacking
+        return []
 
     def _send_sums(self, partial: Vector, now: float) -> list[Action]:
         """Send this member's partial sum: from here on nothing may change the vector."""
@@ -244,19 +263,22 @@ class Additive:
         unsigned = Sum(self.sid, self._me, self._contributors, digests, b"")
         return signing.sign(unsigned, self.participant.key)
 
-    def _receive_sum(self, message: Sum) -> list[Action]:
+    def _receive_sum(self, message: Sum, now: float) -> list[Action]:
         header = message.header
         known = self._headers.get(message.sender)
         if header != known:
             signing.verify(message, message.sender)
             if known is not None:
-                return [Evidence(message.sender, TWO_SUMS, (known, header))]
+                return [caught(known, header)]
             if message.contributors != self._contributors:
                 return self._fail(Reason.CONTRIBUTORS_DIFFER, (message.sender,))
         check_piece(message, self.participant.dimension)
         self._total.add(message.sender, message.index, message.payload)
         self._headers[message.sender] = header
-        self._arriving.add(message.sender)
+        if self.phase is Phase.SUMS:
+            self._arriving.add(message.sender)
+        elif not self._has_complained:
+            self.deadline = min(self.deadline or now, now + GRACE_S)  # its sender has all shares
         return [Keep((message,)), *self._result()]
 
     def _result(self) -> list[Action]:
@@ -295,9 +317,14 @@ class Additive:
         """A member ended this session: so does this one, naming the other members that it waited for.
 
         Before it has all shares, a member may end because another withheld one from it: it owes nothing yet.
+        Whose share is missing there and here owes it.
         """
-        owing = (key,) if self.phase is Phase.SUMS else ()
-        return self._without(key, tuple(late for late in self.waiting_for() if late != key) or (key,), owing)
+        late = tuple(each for each in self.waiting_for() if each != key)
+        if self.phase is Phase.SUMS:
+            return self._without(key, late or (key,), (key,))
+        lacks = lacked(self._complaints, self.participant).get(key, ())
+        owing = tuple(each for each in late if each in lacks)
+        return [*self._complain(owing), *self._without(key, late or (key,), owing)]
 
     def finished(self, key: Key, now: float) -> list[Action]:
         """Nothing to do: only the certificate replaces a missing sum, and the node fetches it afterwards."""
@@ -309,28 +336,47 @@ class Additive:
         return self._fail(self._late, missing, owing)
 
     def tick(self, now: float) -> list[Action]:
-        """End the session if its deadline is over; the deadline moves once, for what is on its way."""
+        """Say which shares are missing; end the session if its time is over.
+
+        That moves once, for what is on its way.
+        """
         if self.deadline is None or now < self.deadline:
             return []
         late, participant = self.waiting_for(), self.participant
         silent = tuple(key for key in late if key not in self._arriving)
+        if now < self._fails_at:
+            self.deadline = self._fails_at
+            return self._complain(silent)
         size = additive_bytes(participant.dimension, len(self.members))
         takes_s = transfer_s(size, participant.least_rate)
         if self._goes_on or silent or not takes_s:
-            return self._fail(self._late, late, silent or late)
+            return [*self._complain(late), *self._fail(self._late, late, silent or late)]
         self._goes_on = True
-        self.deadline += takes_s
+        self._fails_at += takes_s
+        self.deadline = self._fails_at
         return []
+
+    def _complain(self, late: tuple[Key, ...]) -> list[Action]:
+        """Tell the others, once, whose shares are missing here: until they come, it owes nobody a sum."""
+        if self.phase is not Phase.SHARES or not late or self._has_complained:
+            return []
+        self._has_complained = True
+        mine = complaint(self.participant, late)
+        return [Send(key, (mine,)) for key in self._others]
 
     @property
     def _late(self) -> Reason:
         return Reason.SHARES_TIMEOUT if self.phase is Phase.SHARES else Reason.SUMS_TIMEOUT
 
     def _fail(self, reason: Reason, missing: tuple[Key, ...], owing: tuple[Key, ...] = ()) -> list[Action]:
-        due = Due.SHARE if self.phase is Phase.SHARES else Due.SUM
-        withheld = Withheld(self.sid, due, owing) if owing else None
+        if self.phase is Phase.SHARES:
+            found = withheld(self.participant, Due.SHARE, owing, self._complaints)
+        else:
+            believed = excused(self._complaints, self.participant)
+            guilty = tuple(key for key in owing if key not in believed)
+            found = withheld(self.participant, Due.SUM, guilty, self._complaints)
         self._step(Event.ENDED)
-        return [Failed(reason, self.participant.round, missing, self.sid, withheld)]
+        return [Failed(reason, self.participant.round, missing, self.sid, found)]
 
     def _step(self, event: Event) -> None:
         self._course.step(event)

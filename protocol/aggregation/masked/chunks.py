@@ -10,6 +10,7 @@ import numpy as np
 
 from protocol.actions import Evidence
 from protocol.aggregation.encoding import Encoding
+from protocol.aggregation.equivocation import caught
 from protocol.aggregation.masked.layout import Layout
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.crypto.node_key import NodeKey
@@ -20,8 +21,6 @@ from protocol.wire import signing
 from protocol.wire.bulk import Bulk
 from protocol.wire.ids import Key, Sid
 from protocol.wire.masked_messages import Masked, MaskedHead
-
-TWO_CHUNKS = "two different masked vectors in one session"
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ class Chunks:
             raise RemoteProtocolError(f"chunk {head.index} of a masked vector is here already")
         signing.verify(head, head.sender)
         if known is not None:
-            return Evidence(head.sender, TWO_CHUNKS, (known.head, head))
+            return caught(known.head, head)
         if not hmac.compare_digest(bulk_digest(masked.payload), head.digest):
             raise RemoteProtocolError(f"chunk {head.index} of a masked vector is not what its head names")
         return None
@@ -166,7 +165,7 @@ class Chunks:
         for head in heads:
             known = self._came.get((head.sender, head.index))
             if known is not None and known.head != head and head.sid == known.head.sid and is_signed(head):
-                return Evidence(head.sender, TWO_CHUNKS, (known.head, head))
+                return caught(known.head, head)
         return None
 
 

@@ -26,6 +26,8 @@ from typing import Self, TypeVar
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from protocol.actions import Due, Evidence, Withheld
+from protocol.aggregation.equivocation import caught
+from protocol.aggregation.lacking import check, complaint, excused, lacked, withheld
 from protocol.aggregation.masked import mask_keys
 from protocol.aggregation.masked.mask_keys import Kind
 from protocol.aggregation.masked.step_keys import StepKeys, deals_root, dealt_in
@@ -46,9 +48,7 @@ from protocol.wire.masked_messages import (
     Lacking,
     SetupMessage,
 )
-from protocol.wire.member_sets import everybody, members_in, set_of
 
-TWO_JOINS = "two different joins in one session"
 _SHARES_BYTES = 2 * shamir.BYTES
 Many = TypeVar("Many", bytes, tuple[bytes, ...])
 
@@ -205,7 +205,7 @@ class KeySetup:
         if known is not None:
             if known == join.head:
                 raise RemoteProtocolError("a JOIN that is here already")
-            return Evidence(sender, TWO_JOINS, (known, join.head))
+            return caught(known, join.head)
         self._check_deals(join)
         shares, seeds = self._opened(join), self._seeds(sender, join.deals)
         self._shares[sender], self._pair_seeds[sender] = shares, seeds
@@ -278,33 +278,21 @@ class KeySetup:
 
     def lacking(self, keys: Iterable[Key]) -> Lacking:
         """This member's statement that it lacks the JOINs of `keys`."""
-        participant = self._participant
-        missing = set_of(keys, participant.members)
-        mine = signing.sign(Lacking(participant.sid, participant.me, missing), participant.key)
-        self._complaints[participant.me] = mine
+        mine = complaint(self._participant, keys)
+        self._complaints[self._participant.me] = mine
         return mine
 
     def _take_lacking(self, lacking: Lacking) -> None:
         """Note whose JOINs a member lacks; RemoteProtocolError unless it says so of others."""
-        members, number = self._participant.members, self._participant.numbers[lacking.sender]
-        if not 0 < lacking.missing <= everybody(len(members)) or lacking.missing >> number & 1:
-            raise RemoteProtocolError("a LACKING of nobody, of strangers, or of its sender")
-        signing.verify(lacking, lacking.sender)
+        check(lacking, self._participant)
         self._complaints[lacking.sender] = lacking
-
-    @property
-    def _lacked(self) -> dict[Key, tuple[Key, ...]]:
-        """Whose JOINs each member lacks, as it has said; of most of the others: then it is cut off itself."""
-        members, most = self._participant.members, len(self._participant.others) // 2
-        said = {key: members_in(each.missing, members) for key, each in self._complaints.items()}
-        return {key: lacked for key, lacked in said.items() if len(lacked) <= most}
 
     @property
     def parted(self) -> tuple[tuple[Key, Key], ...]:
         """The pairs that lack each other's JOINs, as both have said: this session cannot begin any more."""
-        lacked = self._lacked
-        pairs = ((one, other) for one in sorted(lacked) for other in lacked[one] if one < other)
-        return tuple((one, other) for one, other in pairs if one in lacked.get(other, ()))
+        lacks = lacked(self._complaints, self._participant)
+        pairs = ((one, other) for one in sorted(lacks) for other in lacks[one] if one < other)
+        return tuple((one, other) for one, other in pairs if one in lacks.get(other, ()))
 
     def told_apart(self) -> tuple[tuple[Key, Lacking], ...]:
         """To each of two others that seem not to hear each other, what the other one has said."""
@@ -324,17 +312,12 @@ class KeySetup:
     def withheld(self) -> Withheld | None:
         """Whose JOIN or vote is missing, when the time is over.
 
-        Who says that a third member's JOIN is missing there cannot vote. It is excused, unless it lacks those
-        of more than half of the others: then it is cut off itself. What this member sees itself is no
-        dispute.
+        Who says that a third member's JOIN is missing there cannot vote, and is excused.
         """
-        me, others, lacked = self._participant.me, self._participant.others, self._lacked
-        excused = {key for key, of in lacked.items() if me not in (key, *of)}
-        silent = (key for key in others if key not in self._votes and key not in excused)
-        due, keys = (Due.JOIN, self.lacks) if self.lacks else (Due.JOINED, tuple(silent))
-        pairs = ((key, other) for key in sorted(excused) for other in lacked[key])
-        disputes = tuple((key, other) for key, other in pairs if other not in keys)
-        return Withheld(self._participant.sid, due, keys, disputes) if keys or disputes else None
+        believed = excused(self._complaints, self._participant)
+        owing = tuple(key for key in self._participant.others if key not in (*self._votes, *believed))
+        due, keys = (Due.JOIN, self.lacks) if self.lacks else (Due.JOINED, owing)
+        return withheld(self._participant, due, keys, self._complaints)
 
     # -- votes -------------------------------------------------------------------------------------
 
@@ -380,16 +363,14 @@ class KeySetup:
             if joined.heads != self.in_order:
                 pairs = zip(self.in_order, joined.heads, strict=True)
                 known, other = next((known, other) for known, other in pairs if known != other)
-                return Evidence(other.sender, TWO_JOINS, (known, other))
+                return caught(known, other)
         return None
 
     def _certify(self) -> None:
         """Make the certificate, once all n votes are here and name the same JOINs."""
-        if len(self._votes) < len(self._participant.members):
-            return
-        votes = tuple(self._votes[key] for key in self._participant.members)
-        if all(vote.joins == self.digest for vote in votes):
-            signatures = tuple(vote.signature for vote in votes)
+        members, votes = self._participant.members, self._votes
+        if len(votes) == len(members) and all(vote.joins == self.digest for vote in votes.values()):
+            signatures = tuple(votes[key].signature for key in members)
             self.certificate = JoinCertificate(self._participant.sid, self.digest, signatures)
 
     def _take_certificate(self, certificate: JoinCertificate) -> None:

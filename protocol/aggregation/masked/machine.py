@@ -18,6 +18,7 @@ from enum import Enum
 
 from protocol.actions import Action, Due, Failed, Reason, Send, Withheld
 from protocol.aggregation.encoding import Encoding
+from protocol.aggregation.lacking import GRACE_S
 from protocol.aggregation.masked.chunks import MaskedVector, masks_of
 from protocol.aggregation.masked.key_setup import KeySetup
 from protocol.aggregation.masked.layout import Layout
@@ -36,7 +37,6 @@ from protocol.wire.ids import NOBODY, Key
 from protocol.wire.masked_messages import Joined, MaskedMessage, SetupMessage, sender_of, session_of
 from protocol.wire.messages import Message, Sum
 
-GRACE_S = 2.0
 """The time for votes after that for JOINs; and that for JOINs once another's vote shows that it has all."""
 
 

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from protocol.actions import Action, Evidence, Send
+from protocol.aggregation.equivocation import caught
 from protocol.aggregation.masked import linear_check
-from protocol.aggregation.masked.chunks import TWO_CHUNKS, Chunks, MaskedVector, SomeChunks, is_signed
+from protocol.aggregation.masked.chunks import Chunks, MaskedVector, SomeChunks, is_signed
 from protocol.aggregation.masked.disputes import check_inputs, inputs_digest, of_chunk, wrong_checks
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.totals import Totals, added_up, product_bytes
@@ -40,8 +41,6 @@ from protocol.wire.masked_messages import (
 from protocol.wire.member_sets import members_in
 from protocol.wire.messages import Message
 
-TWO_TOTALS = "two different totals of one chunk"
-TWO_CHECKS = "two different checks of the same totals"
 WRONG_TOTAL = "a total that is not the sum of what it names"
 
 
@@ -220,7 +219,7 @@ class Reduction:
         check_inputs(total, self._participant.sid, self.included)
         known = known or self._shown.get(head.index, head)
         if known != head:
-            return self._caught(Evidence(head.sender, TWO_TOTALS, (known, head)))
+            return self._caught(caught(known, head))
         if bulk_digest(total.payload) != head.digest:
             raise RemoteProtocolError("a total that is not what its head names")
         self.totals.take(head.index, total.payload, head.digest)
@@ -297,7 +296,7 @@ class Reduction:
             return None
         signing.verify(head, head.sender)
         self._shown.setdefault(head.index, head)
-        return None if known is None else Evidence(head.sender, TWO_TOTALS, (known, head))
+        return None if known is None else caught(known, head)
 
     def _note(self, vote: CheckVote) -> list[Action]:
         known = self.totals.checks.get(vote.sender)
@@ -308,7 +307,7 @@ class Reduction:
         if known is None:
             self.totals.checks[vote.sender] = vote
         elif known != vote and known.totals == vote.totals:
-            return [Evidence(vote.sender, TWO_CHECKS, (known, vote))]
+            return [caught(known, vote)]
         return []
 
     @property
@@ -377,7 +376,7 @@ class Reduction:
         """
         for named, part in zip(self._inputs.get(index, ()), parts, strict=False):
             if named != part.head and is_signed(named):
-                return self._caught(Evidence(named.sender, TWO_CHUNKS, (named, part.head)))
+                return self._caught(caught(named, part.head))
         head = self._heads[index]
         if head is not None:
             return self._caught(Evidence(head.sender, WRONG_TOTAL, (head,)))

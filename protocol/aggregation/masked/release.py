@@ -14,6 +14,7 @@ from dataclasses import replace
 from enum import Enum
 
 from protocol.actions import Evidence
+from protocol.aggregation.equivocation import caught
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.mask_keys import Kind
 from protocol.aggregation.masked.step_keys import StepKeys
@@ -28,8 +29,6 @@ from protocol.wire import signing
 from protocol.wire.ids import Key
 from protocol.wire.masked_messages import Ack, AckVote, MaskedHead, Release, ReleaseHead, ResultCertificate
 
-TWO_ACKS = "two different acknowledgements in one session"
-TWO_RELEASES = "two different releases in one session"
 WRONG_SHARE = "a share that was not dealt to it"
 WRONG_SECRET = "shares that do not open what it committed to"  # noqa: S105 - words
 
@@ -119,7 +118,7 @@ class SecretRelease:
             raise RemoteProtocolError("an acknowledgement of other totals than it shows")
         known = self._acks.get(vote.sender)
         if known is not None and known.vote != vote:
-            return Evidence(vote.sender, TWO_ACKS, (known.vote, vote))
+            return caught(known.vote, vote)
         self._put(ack)
         return None
 
@@ -131,7 +130,7 @@ class SecretRelease:
     def digests_of(self, choice: Choice) -> tuple[tuple[bytes, ...], tuple[Key, ...]] | None:
         """(the totals' digests, the members that acknowledged them); None if no member did."""
         acks = self._alike.get(choice)
-        return None if acks is None else (next(iter(acks.values())).digests, tuple(acks))
+        return (next(iter(acks.values())).digests, tuple(acks)) if acks else None
 
     # -- releases ----------------------------------------------------------------------------------
 
@@ -182,7 +181,7 @@ class SecretRelease:
             raise RemoteProtocolError("a release of other shares than its head names")
         known = self._releases.get(head.sender)
         if known is not None and known.head != head:
-            return Evidence(head.sender, TWO_RELEASES, (known.head, head))
+            return caught(known.head, head)
         if head.joins != self._keys.joins:
             raise RemoteProtocolError("a release for other joins")
         if not self._is_dealt(release):

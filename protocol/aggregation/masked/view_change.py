@@ -18,6 +18,7 @@ from enum import Enum
 
 from protocol.actions import Evidence
 from protocol.adaptive_timeouts import FIRST_VIEW
+from protocol.aggregation.equivocation import caught
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.thresholds import Tolerance
 from protocol.aggregation.masked.totals import product_bytes
@@ -38,8 +39,6 @@ from protocol.wire.masked_messages import (
 )
 from protocol.wire.member_sets import everybody, members_in, set_of
 
-TWO_VOTES = "two different votes in one view"
-TWO_PROPOSALS = "two different proposals for one view"
 Holds = Callable[[Key, int], bool]
 
 
@@ -203,7 +202,7 @@ class ViewChanges:
         self._check_proofs(vote.locks, change.proofs)
         known = self._votes.setdefault(vote.view, {}).get(vote.sender)
         if known is not None and known.vote != vote:
-            return Evidence(vote.sender, TWO_VOTES, (known.vote, vote))
+            return caught(known.vote, vote)
         self._votes[vote.view][vote.sender] = change
         return None
 
@@ -309,7 +308,7 @@ class ViewChanges:
         signing.verify(head, head.sender)
         known = self._proposals.get(head.view)
         if known is not None and known.head != head:
-            return Evidence(head.sender, TWO_PROPOSALS, (known.head, head))
+            return caught(known.head, head)
         self._check_votes(propose)
         self._check_included(propose)
         self._check_proofs(head.locks, propose.proofs)

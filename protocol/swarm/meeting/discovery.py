@@ -159,6 +159,13 @@ class Discovery:
         greeting.retry_at = now + _LAST_RETRY_S
         return [Send(endpoint, (self._hello(now, greeting.nonce, wants_reply=True),))]
 
+    def miss(self, key: Key, now: float) -> None:
+        """Something of a member is missing here: greet it at the next tick, as the link may be cut."""
+        self.members.miss(key)
+        there = self.members.get(key)
+        if there is not None and (greeting := self._greeting(there.endpoint, now)) is not None:
+            greeting.answered, greeting.retry_at = False, now
+
     def _greeting(self, endpoint: str, now: float) -> Greeting | None:
         """The greeting of an endpoint, new if need be; None if MAX_GREETINGS are under way."""
         greeting = self._greetings.get(endpoint)
@@ -290,7 +297,7 @@ class Discovery:
         """Why this node does not accept a peer; None if it does."""
         pinned = self._settings.pins.get(announce.endpoint)
         if announce.key in self._state.banned:
-            return Note.NOT_ALLOWED, "this key was banned for two different sums in one session"
+            return Note.NOT_ALLOWED, "this key was banned: it lied in a sum"
         if pinned is not None and pinned != announce.key:
             return Note.WRONG_PIN, f"key {announce.key.hex()} is not the one pinned for {announce.endpoint}"
         if not self._settings.allows(announce.key):

@@ -10,8 +10,9 @@ for nor counted.
 
 Of two READYs of which one's sender would leave the other's out (`LeftOut`), one waits, as long as the rest
 makes a group that is as good. The one waits that is at odds with most, so that nobody decides alone; it is
-told by whom it was left out. A group
-that could form before can form still, whoever is at odds with whom (`_apart`).
+told by whom it was left out. Of two that name each other, as their link is cut, the same one waits for long:
+the other is in all sums. A group that could form before can form still, whoever is at odds with whom
+(`_apart`).
 
 A tracker holds no base. Nodes send it their electors; those of a first base it names itself, once: the
 members of the first group that it closes.
@@ -73,7 +74,9 @@ class Room:
     left_out: dict[Key, tuple[bytes, tuple[Key, ...]]] = field(default_factory=dict)
     """Whom each peer would leave out, and the nonce of the READY for which it says so."""
     aside: Counter[Key] = field(default_factory=Counter)
-    """How many groups set each peer aside since it was in one: others would leave it out."""
+    """How many groups set each peer aside: others would leave it out."""
+    waiting: set[Key] = field(default_factory=set)
+    """Who was set aside, and in no group since."""
     missed: Counter[Key] = field(default_factory=Counter)
     """How many groups closed here before each peer was READY; half of them, each time that it was in one."""
     credit: dict[Key, float] = field(default_factory=dict)
@@ -127,7 +130,7 @@ class Room:
         self.missed.update(self.offering - self.gone - {*chosen, *kept_out})
         for key in chosen:
             self.missed[key] //= 2
-            self.aside.pop(key, None)
+        self.waiting.difference_update(chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +311,7 @@ class Matchmaker:
         room.left_out.pop(key, None)
         room.missed.pop(key, None)
         room.aside.pop(key, None)
+        room.waiting.discard(key)
         room.credit.pop(key, None)
         room.gone.discard(key)
 
@@ -380,6 +384,7 @@ class Matchmaker:
         aside = set(fitting).difference(ordered)
         again = self._again(room, fitting)
         room.aside.update(aside)
+        room.waiting.update(aside)
         arrivals = [room.readys[key][1] for key in ordered]
         room.pace.observe(arrivals[-1] - arrivals[0])
         enough = self._enough(room, ordered, known) or len(ordered)
@@ -410,7 +415,9 @@ class Matchmaker:
             other
             for key in fitting
             for other in self._wishes(room, key)
-            if 0 < room.aside[other] < ASIDE and key in room.left_out.get(other, (b"", ()))[1]
+            if other in room.waiting
+            and room.aside[other] - room.aside[key] < ASIDE
+            and key in room.left_out.get(other, (b"", ()))[1]
         )
 
     def _set_aside(self, room: Room, fitting: Sequence[Key], ordered: Collection[Key]) -> list[Action]:
@@ -542,8 +549,8 @@ class Matchmaker:
     def _apart(self, room: Room, ordered: tuple[Key, ...], known: int) -> tuple[Key, ...]:
         """These, without those whom others would leave out, as long as the rest may be closed as a group.
 
-        Each time the peer goes that is at odds with most of the rest; among equals, the one that most would
-        leave out. So one peer's word costs another its place at most if it is as good as that one's.
+        Each time the peer goes that is at odds with most of the rest. Among equals they change (`_at_odds`):
+        so one peer's word costs another its place no more often than itself.
         """
         kept = ordered
         while True:
@@ -557,18 +564,24 @@ class Matchmaker:
     def _at_odds(self, room: Room, keys: tuple[Key, ...]) -> list[Key]:
         """Those of these that are at odds with others of them, in the order in which one of them waits.
 
-        With the most first. Among equals, who has waited for long enough comes last; before it, who waits
-        already; then, whom most name.
+        With the most first. Among equals, who has waited for long enough comes last: for one group, if it
+        would not leave out the other, too. Who waits already goes on; if the two were in one group since, it
+        is who has waited less; then, whom most name.
         """
         wishing = [key for key in keys if key in room.left_out]
         wishes = {(key, other) for key in wishing for other in self._wishes(room, key) if other in keys}
         pairs = Counter(key for pair in {frozenset(wish) for wish in wishes} for key in pair)
         named = Counter(other for _, other in wishes)
         mutual = {key for key, other in wishes if (other, key) in wishes}
+        least = {
+            key: min(room.aside[other] for way in wishes if key in way for other in way) for key in pairs
+        }
 
-        def place(key: Key) -> tuple[int, bool, int, int, Key]:
+        def place(key: Key) -> tuple[int, bool, bool, int, int, Key]:
             waited = room.aside[key]
-            return -pairs[key], waited >= (ASIDE if key in mutual else 1), -waited, -named[key], key
+            has_waited = waited - least[key] >= (ASIDE if key in mutual else 1)
+            goes_on = key in mutual and key in room.waiting
+            return -pairs[key], has_waited, not goes_on, waited, -named[key], key
 
         return sorted(pairs, key=place)
 

@@ -163,7 +163,10 @@ class Suspicion:
         self._tell(key, f"{why}: {then}")
 
     def healed(self, sid: Sid) -> None:
-        """A session that failed here has a result after all: nobody withheld what it needed."""
+        """A masked session that failed here has a result after all: others opened it without what was due.
+
+        An additive one has a result with each member's sum alone: who held back its own may show it later.
+        """
         if sid != self._last[0]:
             return
         for key in self._last[1]:

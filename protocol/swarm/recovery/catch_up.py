@@ -19,7 +19,7 @@ from enum import Enum
 from functools import partial
 
 from protocol.actions import Action, Adopted, Evidence, Healed, Serve
-from protocol.aggregation.additive.machine import TWO_SUMS
+from protocol.aggregation.equivocation import caught
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_keys
@@ -38,7 +38,10 @@ from protocol.wire.messages import NO_SID, Announce, Base, Key, Link, Message, P
 REMEMBERED_SESSIONS = 8
 RETRY_S = 2.0
 MAX_DOUBLINGS = 8
-"""After repeated failures of a peer, a node asks it for a line after 4 s, 8 s, ..., 512 s."""
+"""After repeated failures of a peer, a node asks it for a line after 4 s, 8 s, ..., 512 s; for the same base
+in the same way again after 2 s, 4 s, ..., 512 s."""
+FORGOTTEN_AFTER_S = 600.0
+"""So long after it could be tried again a failure is forgotten."""
 
 
 class Phase(Enum):
@@ -86,7 +89,8 @@ class CatchUp:
         self._members = members
         self._patience = patience
         self._fetch: CertificateFetch | ResultFetch | BaseFetch | None = None
-        self._tried: dict[_Try, float] = {}
+        self._tried: dict[_Try, tuple[int, float]] = {}
+        """How often each has failed, and until when it is not tried again."""
         self._trying: _Try | None = None
         self._failures: dict[Key, tuple[int, float]] = {}
         """For peers that did not deliver: the failures in a row, and until when not to ask them."""
@@ -148,9 +152,9 @@ class CatchUp:
         return fetch.start(now)
 
     def _fresh(self, base: Base, source: Key, certified: bool, now: float) -> bool:
-        """Whether this source may be tried for this base: it has not failed within RETRY_S."""
+        """Whether this source may be tried for this base, and so: the others are given a turn meanwhile."""
         attempt = (base.digest, source, certified)
-        if now < self._tried.get(attempt, now):
+        if now < self._tried.get(attempt, (0, now))[1]:
             self._retry_at = now + RETRY_S
             return False
         self._trying = attempt
@@ -261,7 +265,7 @@ class CatchUp:
                 self._stop(Event.FAILED, now)
         if self._retry_at is not None and now >= self._retry_at:
             self._retry_at = None
-        self._tried = {key: until for key, until in self._tried.items() if until > now}
+        self._tried = {key: each for key, each in self._tried.items() if now < each[1] + FORGOTTEN_AFTER_S}
         self._answered = {key: each for key, each in self._answered.items() if self._members.get(key)}
         self._failures = {key: each for key, each in self._failures.items() if self._members.get(key)}
 
@@ -275,7 +279,8 @@ class CatchUp:
         if isinstance(self._fetch, BaseFetch):
             self._count(self._fetch.source, why, now)
         if self._trying is not None and why is Event.FAILED:
-            self._tried[self._trying] = now + RETRY_S
+            times, _ = self._tried.get(self._trying, (0, now))
+            self._tried[self._trying] = times + 1, now + RETRY_S * 2 ** min(times, MAX_DOUBLINGS)
         self._fetch = self._trying = None
         self._retry_at = now + RETRY_S
 
@@ -300,7 +305,7 @@ class CatchUp:
         if seen is None or seen == late.header:
             return None
         signing.verify(late, late.sender)
-        return Evidence(late.sender, TWO_SUMS, (seen, late.header))
+        return caught(seen, late.header)
 
     def serve(self, request: Message, by: Key | None, accepts: Callable[[Announce], bool]) -> list[Action]:
         """Answer a request of a member of this swarm; certificates only for members of their session.

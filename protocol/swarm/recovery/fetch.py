@@ -13,10 +13,11 @@ from itertools import islice
 
 import numpy as np
 
-from protocol.actions import Action, Adopted, Evidence, Healed, Keep, Send, Unbind
-from protocol.aggregation.additive.machine import TWO_SUMS, check_piece
+from protocol.actions import Action, Adopted, Healed, Keep, Send, Unbind
+from protocol.aggregation.additive.machine import check_piece
 from protocol.aggregation.additive.total import Total
 from protocol.aggregation.encoding import encoding_of
+from protocol.aggregation.equivocation import caught
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings
 from protocol.aggregation.masked.totals import Totals
@@ -180,7 +181,7 @@ class CertificateFetch(_SessionFetch):
         self._certificate = certificate
         self._waits(now)
         evidence: list[Action] = [
-            Evidence(header.sender, TWO_SUMS, (self._past.seen[header.sender], header))
+            caught(self._past.seen[header.sender], header)
             for header in certificate.sums
             if self._past.seen.get(header.sender, header) != header
         ]

@@ -24,6 +24,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import of_keys
 from protocol.quorum.lineage import FIRST, Line
 from protocol.vectors.pieces import PIECE_WORDS, base_digest
+from protocol.wire import signing
 from protocol.wire.ids import LINEAGE, NOBODY, RESIGNED
 from protocol.wire.masked_messages import (
     Deal,
@@ -446,7 +447,15 @@ def test_a_certificate_is_not_there_before_its_base_is(state, tmp_path):
 def test_a_ban_is_remembered_with_its_evidence(state, tmp_path):
     header = Sum(bytes(32), b"k" * 32, bytes(32), (), bytes(64))
     state.ban(b"k" * 32, (header, header))
-    assert reopened(state, tmp_path).node_state.banned == {b"k" * 32}
+    records = (signing.evidence(header), signing.evidence(header))
+    assert reopened(state, tmp_path).node_state.banned == {b"k" * 32: records}
+
+
+def test_a_ban_of_an_earlier_version_holds_its_evidence_as_one(state, tmp_path):
+    blob = signing.evidence(Sum(bytes(32), b"k" * 32, bytes(32), (), bytes(64))) * 2
+    with state._database.step() as connection:
+        connection.execute("insert into banned values (?, ?)", (b"k" * 32, blob))
+    assert reopened(state, tmp_path).node_state.banned == {b"k" * 32: (blob,)}
 
 
 OTHER_KEY = (

@@ -48,6 +48,7 @@ from protocol.wire.messages import (
     Certificate,
     CertificateRequest,
     Electors,
+    Equivocation,
     Group,
     Hello,
     LeftOut,
@@ -324,7 +325,7 @@ def test_a_group_is_joined_once():
 
 def test_a_group_with_a_member_that_is_not_accepted_is_refused():
     two, readys = asking()
-    two._state.banned.add(THREE.public)
+    two._state.banned[THREE.public] = ()
 
     with pytest.raises(RemoteProtocolError, match="does not accept"):
         heard(two, group_of(readys, ONE), NOW)
@@ -549,6 +550,60 @@ def test_equivocation_in_a_session_bans_its_sender():
     assert not wires[ONE]._discovery.accepts(announce(TWO))
 
 
+def caught_by_one(count: int = 3) -> tuple[Wires, Equivocation]:
+    """Returns nodes of which the first has seen two sums of the second, and what it shows the others."""
+    wires = swarm(count)
+    sums: list[Sum] = []
+    wires.dropped = lambda _from, to, m: (
+        isinstance(m, Sum) and (sums.append(m) or to != endpoint(ONE) or m.sender == THREE.public)
+    )
+    wires.offer()
+    mine = next(message for message in sums if message.sender == TWO.public)
+    actions = heard(wires[ONE], resigned(mine, TWO, pieces=(bytes(32),)), NOW)
+    shown = {send.to: send.messages for send in actions if isinstance(send, Send)}
+    others = [endpoint(key) for key in wires.keys if key not in (ONE, TWO)]
+    ((message,),) = {shown[to] for to in others}
+    assert endpoint(TWO) not in shown
+    return wires, message
+
+
+def test_who_catches_a_member_shows_the_proof_to_the_others_and_they_pass_it_on():
+    wires, message = caught_by_one(4)
+    actions = heard(wires[THREE], message, NOW)
+    assert only(actions, Evidence).sender == TWO.public
+    assert outbox(actions, endpoint(KEYS[3])) == [message]
+    assert TWO.public in wires[THREE]._state.banned
+    assert heard(wires[THREE], message, NOW) == [], "once"
+
+
+def test_a_proof_against_a_key_that_is_no_member_changes_nothing():
+    two = node(KEYS[3], seeds=())
+    _, message = caught_by_one()
+    assert heard(two, message, NOW) == []
+    assert two._state.banned == {}
+
+
+def test_who_gets_a_group_with_a_banned_member_shows_the_others_why():
+    _, message = caught_by_one()
+    (two, mine), others = meeting((ONE, THREE, TWO, KEYS[3]), dimension=5)
+    two._state.banned[TWO.public] = (message.first, message.second)
+    group = group_of((*others, mine), ONE)
+    actions = heard(two, group, NOW)
+    assert [(send.to, send.messages) for send in actions] == [
+        (endpoint(key), (message,)) for key in sorted((ONE, KEYS[3]), key=lambda key: key.public)
+    ]
+    assert two.status.phase == "group", "it is in no such group"
+    with pytest.raises(RemoteProtocolError, match="bad group signature"):
+        heard(two, replace(group, signature=bytes(64)), NOW)
+
+
+def test_nobody_is_blamed_for_a_session_with_a_member_that_is_banned_by_now():
+    wires = to_sums(swarm())
+    wires[ONE]._state.banned[TWO.public] = ()
+    wires.tick(15, ONE)
+    assert wires[ONE].left_out == ()
+
+
 def test_a_coordinator_tells_the_others_before_it_sends_its_own_shares():
     """Bulk queued before the GROUP would delay that GROUP for its receiver."""
     wires = swarm()
@@ -770,7 +825,7 @@ def test_what_goes_to_nobody_that_is_known_is_not_sent():
 
 def test_a_group_that_its_own_coordinator_may_not_join_changes_nothing():
     wires = swarm()
-    wires[ONE]._state.banned.add(THREE.public)
+    wires[ONE]._state.banned[THREE.public] = ()
     wires.carry_out(endpoint(ONE), wires[ONE].offer(vector(0), rand(0), NOW))
     room = wires[ONE]._coordination._matchmaker.room(announce(TWO).swarm)
     for key in (TWO, THREE):
@@ -860,7 +915,7 @@ def test_who_is_listed_or_else_known_is_a_member():
 
 def test_a_banned_peer_needs_no_room_with_a_tracker():
     one = tracked()
-    one._ban(TWO.public)
+    one._ban(Evidence(TWO.public, "words", ()))
 
     assert not one._discovery.accepts(announce(TWO))
 
@@ -1088,6 +1143,8 @@ def test_at_a_tracker_a_node_that_knows_no_electors_names_none():
     (asked,) = outbox(one.offer(vector(0), rand(0), NOW), TRACKER)
 
     assert (asked.electors, asked.coordinator) == (NO_ELECTORS, tracker.public)
+    with pytest.raises(RemoteProtocolError, match="a STALLED, where a tracker coordinates"):
+        one.receive(Stalled(INITIAL.digest, 1), TWO.public, NOW)
 
 
 def test_a_tracker_is_told_whom_a_node_cannot_reach_also_while_its_ready_waits():

@@ -5,13 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from protocol.actions import Completed, Due, Evidence, Failed, Keep, Reason, Spend, Withheld
-from protocol.aggregation.additive.machine import TWO_SUMS, Additive, Phase
+from protocol.actions import Completed, Due, Failed, Keep, Reason, Send, Spend, Withheld
+from protocol.aggregation.additive.machine import Additive, Phase
 from protocol.aggregation.additive.shares import ShareSettings
+from protocol.aggregation.equivocation import caught
+from protocol.aggregation.lacking import GRACE_S
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError
 from protocol.quorum.electorate import ballot_of
 from protocol.vectors.pieces import PIECE_WORDS, raw
+from protocol.wire import signing
+from protocol.wire.masked_messages import Lacking
+from protocol.wire.member_sets import set_of
 from protocol.wire.messages import Certificate, Share, Sum
 from tests.parts import (
     ANY_THREE,
@@ -52,7 +57,7 @@ def at_sums() -> tuple[Additive, list[Sum]]:
     return all_three[0], [sent[0] for sent in sums_to(results, ONE) if sent]
 
 
-def refused(machine: Additive, message: Share | Sum, match: str) -> None:
+def refused(machine: Additive, message: Share | Sum | Lacking, match: str) -> None:
     """Checks that the message is refused and changes nothing."""
     before = (machine.phase, machine.deadline, machine.waiting_for(), dict(machine.headers))
     with pytest.raises(RemoteProtocolError, match=match):
@@ -235,7 +240,9 @@ def test_without_all_shares_the_round_ends_unspent_and_nothing_is_sent():
     machine.receive(shares[0], NOW + 1)
     assert machine.tick(NOW + 14.9) == []
 
-    assert machine.tick(NOW + 15.0) == [failed(machine, Reason.SHARES_TIMEOUT, THREE, THREE)]
+    *sends, end = machine.tick(NOW + 15.0)
+    assert {type(one.messages[0]) for one in sends} == {Lacking}
+    assert end == failed(machine, Reason.SHARES_TIMEOUT, THREE, THREE)
     refused(machine, shares[1], "not running")
 
 
@@ -281,7 +288,7 @@ def test_what_came_in_the_first_half_gives_no_time_to_the_second():
     machine.arriving(THREE)
     assert machine.tick(NOW + 15.0) == []
     machine._await(NOW + 30.0)
-    assert len(machine.tick(NOW + 30.0)) == 1
+    assert kinds(machine.tick(NOW + 30.0))[-1] == "Failed"
 
 
 def test_a_late_partial_sum_never_becomes_a_model():
@@ -330,6 +337,116 @@ def test_a_member_that_gave_up_did_so_for_want_of_those_that_one_waits_for_too()
 
     machine, _ = at_sums()
     assert machine.gave_up(TWO, NOW) == [failed(machine, Reason.SUMS_TIMEOUT, THREE, TWO)]
+
+
+# -- shares that do not arrive ---------------------------------------------------------------------------
+
+
+def lacks(machine: Additive, number: int, *whose: bytes) -> Lacking:
+    """Returns what another member says: that it lacks these members' shares."""
+    key = members(len(machine.members))[number]
+    return signing.sign(Lacking(machine.sid, key.public, set_of(whose, machine.members)), key)
+
+
+def with_four() -> tuple[Additive, list[Share], tuple[bytes, ...]]:
+    """Returns the first of four machines, the others' shares for it, and all keys."""
+    all_four = machines(4)
+    shares = started(all_four, [vector(number) for number in range(4)])
+    me = all_four[0].participant.me
+    return all_four[0], [shares[number][me][0] for number in (1, 2, 3)], all_four[0].members
+
+
+def test_who_lacks_a_share_when_the_time_is_over_tells_all_others_so():
+    machine, shares, (one, two, three, four) = with_four()
+    machine.receive(shares[0], NOW)
+    machine.receive(shares[1], NOW)
+    *sends, end = machine.tick(machine.deadline)
+    said = signing.sign(Lacking(machine.sid, one, set_of((four,), machine.members)), members(4)[0])
+    assert sends == [Send(key, (said,)) for key in (two, three, four)]
+    assert end.withheld == Withheld(machine.sid, Due.SHARE, (four,))
+
+
+def test_who_lacks_a_share_says_so_soon_after_another_s_sum_shows_that_that_one_has_all():
+    machine, shares, (one, *others) = with_four()
+    four = others[-1]
+    for share in (shares[0], shares[1]):
+        machine.receive(share, NOW)
+    sums = sums_to(shared(machines(4), [vector(number) for number in range(4)]), one)
+    machine.receive(sums[1][0], NOW + 1.0)
+    machine.receive(sums[3][0], NOW + 2.0)
+    assert machine.deadline == NOW + 1.0 + GRACE_S
+    sends = machine.tick(NOW + 1.0 + GRACE_S)
+    said = signing.sign(Lacking(machine.sid, one, set_of((four,), machine.members)), members(4)[0])
+    assert sends == [Send(key, (said,)) for key in others]
+    assert (machine.phase, machine.deadline) == (Phase.SHARES, NOW + 15.0), "it may come late"
+    machine.receive(sums[2][0], NOW + 3.0)
+    assert machine.deadline == NOW + 15.0
+    assert kinds(machine.tick(NOW + 15.0)) == ["Failed"], "it says so once"
+
+
+def test_who_waits_for_shares_that_are_on_their_way_complains_of_nobody():
+    machine, shares, (one, *_) = with_four()
+    for share in (shares[0], shares[1]):
+        machine.receive(share, NOW)
+    machine.arriving(machine.members[3])
+    sums = sums_to(shared(machines(4), [vector(number) for number in range(4)]), one)
+    machine.receive(sums[1][0], NOW + 1.0)
+    assert machine.tick(NOW + 1.0 + GRACE_S) == []
+    assert "Spend" in kinds(machine.receive(shares[2], NOW + 4.0))
+
+
+def test_a_member_that_lacks_a_share_owes_no_sum():
+    machine, shares, (one, two, _, four) = with_four()
+    for share in shares:
+        machine.receive(share, NOW)
+    sums = sums_to(shared(machines(4), [vector(number) for number in range(4)]), one)
+    machine.receive(sums[2][0], NOW)
+    machine.receive(sums[3][0], NOW)
+    assert machine.receive(lacks(machine, 1, four), NOW) == []
+    end = only(machine.tick(NOW + 15.0), Failed)
+    assert end.missing == (two,)
+    assert end.withheld == Withheld(machine.sid, Due.SUM, (), ((two, four),))
+
+
+def test_whose_share_is_missing_there_and_here_owes_it():
+    machine, shares, (_, two, three, four) = with_four()
+    machine.receive(shares[0], NOW)
+    machine.receive(lacks(machine, 1, four), NOW)
+    *sends, end = machine.gave_up(two, NOW)
+    assert [only([send], Send).to for send in sends] == [two, three, four]
+    assert {one.messages[0].missing for one in sends} == {set_of((four,), machine.members)}
+    assert end.withheld == Withheld(machine.sid, Due.SHARE, (four,))
+
+
+def test_who_says_that_it_lacks_this_member_s_share_or_most_shares_is_not_excused():
+    for whose in ((0,), (0, 3), (2, 3)):
+        machine, shares, keys = with_four()
+        for share in shares:
+            machine.receive(share, NOW)
+        machine.receive(lacks(machine, 1, *(keys[number] for number in whose)), NOW)
+        end = only(machine.tick(NOW + 15.0), Failed)
+        assert end.withheld.keys == keys[1:]
+        assert end.withheld.disputes == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"missing": 0}, "of nobody"),
+        ({"missing": 1 << 4}, "strangers"),
+        ({"missing": 0b10}, "of its sender"),
+        ({"sid": bytes(32)}, "another session or sender"),
+        ({"sender": stranger().public}, "another session or sender"),
+        ({"signature": bytes(64)}, "bad lacking signature"),
+    ],
+)
+def test_an_invalid_lacking_is_refused(change, match):
+    machine, _, (*_, four) = with_four()
+    said = lacks(machine, 1, four)
+    wrong = replace(said, **change)
+    refused(machine, wrong if "signature" in change else resigned(wrong, members(4)[1]), match)
+    assert machine.receive(said, NOW) == []
+    refused(machine, said, "here already")
 
 
 def test_a_member_that_goes_before_its_sum_is_due_owes_nothing():
@@ -471,7 +588,7 @@ def test_two_signed_sums_of_one_sender_are_evidence():
     payload = raw(np.zeros(5, dtype="<u4"), slice(0, 5))
     second = resigned(replace(message, payload=payload), KEYS[1], pieces=(bulk_digest(payload),))
 
-    assert machine.receive(second, NOW) == [Evidence(TWO, TWO_SUMS, (message.header, second.header))]
+    assert machine.receive(second, NOW) == [caught(message.header, second.header)]
     assert kinds(machine.receive(other, NOW)) == ["Keep", "Completed"]
 
 

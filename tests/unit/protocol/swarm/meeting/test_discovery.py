@@ -373,7 +373,7 @@ def test_another_key_than_the_pinned_one_is_refused():
 
 def test_a_banned_key_is_refused():
     found = introduced(seeds=())
-    found._state.banned.add(KEYS[1].public)
+    found._state.banned[KEYS[1].public] = ()
     told, answer = refusal(found, hello(KEYS[1]))
 
     assert told == [(Note.NOT_ALLOWED, TWO)]
@@ -670,3 +670,17 @@ def test_a_tracker_that_refuses_is_fatal():
     actions = found.refused(Refused(greeted(found, TRACKER), "not on the list"), NOW)
 
     assert actions == [Fatal(f"the tracker at {TRACKER} refuses this node: not on the list")]
+
+
+def test_who_sent_too_little_is_greeted_at_the_next_tick_and_heard_by_its_answer():
+    found, key = introduced(), KEYS[1]
+    say(found, hello(key, greeted(found, TWO)), NOW)
+    say(found, hello(KEYS[2], greeted(found, THREE)), NOW)
+    found.miss(key.public, NOW)
+    found.miss(stranger().public, NOW)
+    assert found.members.silent == {key.public}
+    (question,) = outbox(found.tick(NOW), TWO)
+    assert question.wants_reply
+    say(found, hello(key, question.nonce, counter=COUNTER + 1), NOW)
+    assert found.members.silent == frozenset()
+    assert not outbox(found.tick(NOW + 1), TWO)

@@ -827,7 +827,26 @@ def asides(*wishes: tuple[int, int], groups: int, absent: dict[int, int] | None 
 
 
 def test_of_two_that_leave_out_each_other_always_the_same_waits_for_a_long_time_and_then_the_other():
-    assert asides((1, 3), (3, 1), groups=2 * ASIDE + 1) == [1] * ASIDE + [3] * ASIDE + [1]
+    assert asides((1, 3), (3, 1), groups=3 * ASIDE + 1) == [1] * ASIDE + [3] * 2 * ASIDE + [1]
+
+
+def test_of_two_that_were_in_one_group_since_the_one_waits_that_has_waited_less():
+    """They are at odds again: perhaps it failed, as one of them withholds from the other alone."""
+    held = matchmaker()
+    for key in KEYS[:5]:
+        held.announce(announce(key), NOW)
+    found = list[set[bytes]]()
+    for number, wishes in enumerate([((1, 3), (3, 1)), (), ((1, 3), (3, 1)), (), ((1, 3), (3, 1))]):
+        now = NOW + 10 * number
+        for place, key in enumerate(KEYS[:5]):
+            one = ready(key, COORDINATOR, counter=COUNTER + 1 + number)
+            held.announce(one.announce, now)
+            whom = tuple(KEYS[other].public for who, other in wishes if who == place)
+            held.leave_out(SWARM, key.public, LeftOut(one.nonce, whom))
+            held.ready(one, now)
+        groups = grouped(held, now) or grouped(held, now + LINGER_CAP_S)
+        found += [set(public(0, 1, 2, 3, 4)).difference(chosen) for chosen in groups]
+    assert found == [{KEYS[1].public}, set(), {KEYS[3].public}, set(), {KEYS[1].public}]
 
 
 def test_who_waits_already_goes_on_waiting_when_the_other_names_it_too():

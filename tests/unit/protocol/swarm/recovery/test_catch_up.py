@@ -506,7 +506,7 @@ def opening(**changes) -> tuple[CatchUp, ResultCertificate]:
 def test_without_a_source_that_did_not_just_fail_no_total_is_fetched():
     held, certificate = opening()
     assert held.finish(certificate, (), NOW) == []
-    held._tried[base().digest, TWO, True] = NOW + 1
+    held._tried[base().digest, TWO, True] = 1, NOW + 1
 
     assert held.finish(certificate, (TWO,), NOW) == []
     assert held.deadline == NOW + RETRY_S

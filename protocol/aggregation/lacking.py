@@ -1,0 +1,59 @@
+"""Whose messages did not reach a member, as it says: it is excused, and in dispute with these."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from protocol.actions import Due, Withheld
+from protocol.aggregation.participant import Participant
+from protocol.errors import RemoteProtocolError
+from protocol.wire import signing
+from protocol.wire.ids import Key
+from protocol.wire.masked_messages import Lacking
+from protocol.wire.member_sets import everybody, members_in, set_of
+
+GRACE_S = 2.0
+"""So long after another one goes on, a member says whose messages it lacks (s)."""
+Complaints = Mapping[Key, Lacking]
+"""What each member has said of the messages that it lacks."""
+
+
+def complaint(participant: Participant, keys: Iterable[Key]) -> Lacking:
+    """This member's statement that it lacks the messages of `keys`."""
+    missing = set_of(keys, participant.members)
+    return signing.sign(Lacking(participant.sid, participant.me, missing), participant.key)
+
+
+def check(lacking: Lacking, participant: Participant) -> None:
+    """Raises RemoteProtocolError unless a member says of others that it lacks their messages."""
+    members, number = participant.members, participant.numbers[lacking.sender]
+    if not 0 < lacking.missing <= everybody(len(members)) or lacking.missing >> number & 1:
+        raise RemoteProtocolError("a LACKING of nobody, of strangers, or of its sender")
+    signing.verify(lacking, lacking.sender)
+
+
+def lacked(complaints: Complaints, participant: Participant) -> dict[Key, tuple[Key, ...]]:
+    """Whose messages each member lacks, as it has said; of most of the others: then it is cut off itself."""
+    members, most = participant.members, len(participant.others) // 2
+    said = {key: members_in(each.missing, members) for key, each in complaints.items()}
+    return {key: whose for key, whose in said.items() if len(whose) <= most}
+
+
+def excused(complaints: Complaints, participant: Participant) -> dict[Key, tuple[Key, ...]]:
+    """The others that cannot go on because third ones' messages are missing there, and whose.
+
+    What this member sees itself is no dispute: who says that it lacks this one's message is not excused.
+    """
+    me = participant.me
+    return {key: whose for key, whose in lacked(complaints, participant).items() if me not in (key, *whose)}
+
+
+def withheld(
+    participant: Participant, due: Due, keys: Collection[Key], complaints: Complaints
+) -> Withheld | None:
+    """What is due here of these, and who is in dispute with whom; what this one sees is no dispute."""
+    pairs = (
+        (key, other) for key, whose in sorted(excused(complaints, participant).items()) for other in whose
+    )
+    disputes = tuple((key, other) for key, other in pairs if other not in keys)
+    return Withheld(participant.sid, due, tuple(keys), disputes) if keys or disputes else None
