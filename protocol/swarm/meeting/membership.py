@@ -42,6 +42,8 @@ class Member:
     suspect: bool = False
     is_silent: bool = False
     """Whether this node lacks something of it, or cannot reach it, and has not heard it since."""
+    is_lost: bool = False
+    """Whether this node cannot reach it, and nobody has had news of it for a while."""
     is_hearsay: bool = False
     """Whether only others named it, and that too long ago for it to count."""
     parting: Parting | None = None
@@ -99,6 +101,7 @@ class Members:
         later = announce.order > member.announce.order
         if later:
             member.announce, member.learned_at, member.is_hearsay = announce, now, False
+            member.is_lost = False
             member.parting = member.parting if announce.leaving else None
             self._members[announce.key] = self._members.pop(announce.key)
         return later
@@ -116,8 +119,9 @@ class Members:
         """Stop counting peers that only others named, after a while; forget those that do not count."""
         self.views.clear()
         for member in self._members.values():
-            if not member.live and now - member.learned_at >= ANNOUNCE_LIFETIME_S:
-                member.is_hearsay = True
+            if now - member.learned_at >= ANNOUNCE_LIFETIME_S:
+                member.is_hearsay = member.is_hearsay or not member.live
+                member.is_lost = member.suspect
         self._members = {
             key: member
             for key, member in self._members.items()
@@ -170,6 +174,10 @@ class Members:
         """The latest announcement of a peer."""
         member = self._members.get(key)
         return member.announce if member else None
+
+    def counts(self, key: Key) -> bool:
+        """Whether a peer offers, and is reached from here or has shown itself to others of late."""
+        return self.offers(key) and not self._members[key].is_lost
 
     def offers(self, key: Key) -> bool:
         """Whether a peer is known that neither follows nor has left, as far as it has said."""

@@ -48,12 +48,12 @@ class Turns:
 
     @property
     def _counted(self) -> frozenset[Key]:
-        """The candidates, and who made this base and offers still: also if this node alone cannot reach it.
+        """The candidates, and who made this base and is still there: also if this node alone cannot reach it.
 
         So a cut link changes neither whose turn comes next nor how many are more than half.
         """
         made = [ready.key for link in self._state.line.whole[-1:] for ready in link.group.readys]
-        return frozenset((*self._candidates, *filter(self._members.offers, made)))
+        return frozenset((*self._candidates, *filter(self._members.counts, made)))
 
     def _over(self, key: Key) -> int:
         """How many turns on this node's base are over, as far as this candidate says."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from node.app import _introduction
+from node.app import _introduction, _plan
 from node.errors import ConfigError
 from node.runtime.loss_gate import Refused, RowsLossGate, make_loss_gate
 from node.task.load import load_task
@@ -200,5 +200,7 @@ def test_other_mechanisms_may_have_one(mechanism):
 
 async def test_the_owner_is_told_at_the_start(alone, tmp_path):
     node = alone("none", GATE)
-    lines = _introduction(node.prepared, NodeKey(bytes(32)), HERE, tmp_path, node.state)
+    lines = _introduction(
+        node.prepared, _plan(node.prepared, NodeKey(bytes(32)), HERE), HERE, tmp_path, node.state
+    )
     assert "more than 0.5 above the lowest" in lines["loss gate"]

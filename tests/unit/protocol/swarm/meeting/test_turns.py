@@ -7,8 +7,9 @@ import pytest
 from protocol.quorum.lineage import Line
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.turns import MISSED, Turns
+from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S
 from protocol.wire.messages import Group, Link, Stalled
-from tests.parts import NOW, announce, base, group, members, settings, state
+from tests.parts import COUNTER, NOW, announce, base, group, members, settings, state
 
 KEYS = members(5)
 BASE = base(3, 1)
@@ -179,6 +180,19 @@ def without(mine: Turns, number: int) -> Turns:
     """This node cannot reach one of the others."""
     mine._members.suspect(KEYS[number].public)
     return mine
+
+
+def test_who_is_gone_and_shows_itself_to_nobody_counts_no_more():
+    """It made the base, and ended without a word: else those that cannot reach it counted another turn."""
+    mine = without(turns(1, made_by=3), 4)
+    mine._members.expire(NOW + ANNOUNCE_LIFETIME_S - 1)
+    assert KEYS[4].public in mine._counted
+    mine._members.expire(NOW + ANNOUNCE_LIFETIME_S)
+    assert KEYS[4].public not in mine._counted
+    mine._members.learn(announce(KEYS[4], counter=COUNTER + 1), 0, NOW + 40, live=False)
+    assert KEYS[4].public in mine._counted, "others hear it"
+    mine._members.expire(NOW + 60)
+    assert KEYS[4].public in mine._counted
 
 
 def test_a_cut_link_makes_nobody_count_another_turn_than_the_others():
