@@ -25,6 +25,8 @@ from protocol.wire.messages import Announce, Base, Goodbye, Key, Parting, Rank
 
 REMEMBERED_ROUNDS = 5
 MAX_MEMBERS_KNOWN = 1024
+LOST_AFTER_S = 2 * ANNOUNCE_LIFETIME_S
+"""So long a peer that cannot be reached from here counts for turns though nobody has news of it."""
 FORGOTTEN_AFTER_S = 600.0
 """How long a node remembers peers that left or that only others named; less if the table is full."""
 
@@ -119,8 +121,9 @@ class Members:
         """Stop counting peers that only others named, after a while; forget those that do not count."""
         self.views.clear()
         for member in self._members.values():
-            if now - member.learned_at >= ANNOUNCE_LIFETIME_S:
-                member.is_hearsay = member.is_hearsay or not member.live
+            if not member.live and now - member.learned_at >= ANNOUNCE_LIFETIME_S:
+                member.is_hearsay = True
+            if now - member.learned_at >= LOST_AFTER_S:
                 member.is_lost = member.suspect
         self._members = {
             key: member

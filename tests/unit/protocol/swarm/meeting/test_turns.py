@@ -5,9 +5,8 @@ import random
 import pytest
 
 from protocol.quorum.lineage import Line
-from protocol.swarm.meeting.membership import Members
+from protocol.swarm.meeting.membership import LOST_AFTER_S, Members
 from protocol.swarm.meeting.turns import MISSED, Turns
-from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S
 from protocol.wire.messages import Group, Link, Stalled
 from tests.parts import COUNTER, NOW, announce, base, group, members, settings, state
 
@@ -185,13 +184,13 @@ def without(mine: Turns, number: int) -> Turns:
 def test_who_is_gone_and_shows_itself_to_nobody_counts_no_more():
     """It made the base, and ended without a word: else those that cannot reach it counted another turn."""
     mine = without(turns(1, made_by=3), 4)
-    mine._members.expire(NOW + ANNOUNCE_LIFETIME_S - 1)
+    mine._members.expire(NOW + LOST_AFTER_S - 1)
     assert KEYS[4].public in mine._counted
-    mine._members.expire(NOW + ANNOUNCE_LIFETIME_S)
+    mine._members.expire(NOW + LOST_AFTER_S)
     assert KEYS[4].public not in mine._counted
-    mine._members.learn(announce(KEYS[4], counter=COUNTER + 1), 0, NOW + 40, live=False)
+    mine._members.learn(announce(KEYS[4], counter=COUNTER + 1), 0, NOW + 70, live=False)
     assert KEYS[4].public in mine._counted, "others hear it"
-    mine._members.expire(NOW + 60)
+    mine._members.expire(NOW + 120)
     assert KEYS[4].public in mine._counted
 
 
