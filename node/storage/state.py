@@ -788,7 +788,7 @@ def _members_of_version_1(frame: bytes) -> frozenset[Key]:
 
 def _records(evidence: bytes) -> tuple[bytes, ...]:
     """Returns the signed records of a ban; those of before are one, which begins with a letter."""
-    return (evidence,) if evidence[0] < 0x80 else tuple(msgpack.unpackb(evidence))
+    return (evidence,) if evidence[:1] < b"\x80" else tuple(msgpack.unpackb(evidence))
 
 
 def _bytes(value: object) -> bytes:

@@ -62,13 +62,17 @@ def proof(records: tuple[bytes, ...]) -> tuple[Equivocation, ...]:
     return (Equivocation(*records),)
 
 
+def _contradict(known: Once, other: Once, rule: Rule) -> bool:
+    names = ("sid", "sender", *rule.fields)
+    agree = all(getattr(known, name) == getattr(other, name) for name in names)
+    return agree and replace(known, signature=b"") != replace(other, signature=b"")
+
+
 def proven(message: Equivocation) -> Evidence:
     """The evidence that an EQUIVOCATION is. Raises RemoteProtocolError if it proves nothing."""
     known, other = (signing.record_of(each) for each in (message.first, message.second))
-    rule = RULES.get(type(known))
-    names = ("sid", "sender", *(rule.fields if rule else ()))
-    agree = type(known) is type(other) and all(getattr(known, n) == getattr(other, n) for n in names)
-    if rule is None or not agree or replace(known, signature=b"") == replace(other, signature=b""):
+    rule = RULES.get(type(known)) if type(known) is type(other) else None
+    if rule is None or not _contradict(known, other, rule):
         raise RemoteProtocolError("an EQUIVOCATION of two records that do not contradict each other")
     for record in (known, other):
         signing.verify(record, record.sender)

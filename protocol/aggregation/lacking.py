@@ -13,7 +13,10 @@ from protocol.wire.masked_messages import Lacking
 from protocol.wire.member_sets import everybody, members_in, set_of
 
 GRACE_S = 2.0
-"""So long after another one goes on, a member says whose messages it lacks (s)."""
+"""So long after another's vote or sum shows that it has all, a member says whose messages it lacks (s).
+
+With masked sums it is also the time for votes after that for JOINs.
+"""
 Complaints = Mapping[Key, Lacking]
 """What each member has said of the messages that it lacks."""
 
@@ -24,7 +27,7 @@ def complaint(participant: Participant, keys: Iterable[Key]) -> Lacking:
     return signing.sign(Lacking(participant.sid, participant.me, missing), participant.key)
 
 
-def check(lacking: Lacking, participant: Participant) -> None:
+def check_lacking(lacking: Lacking, participant: Participant) -> None:
     """Raises RemoteProtocolError unless a member says of others that it lacks their messages."""
     members, number = participant.members, participant.numbers[lacking.sender]
     if not 0 < lacking.missing <= everybody(len(members)) or lacking.missing >> number & 1:

@@ -824,10 +824,13 @@ class Node:
         self._state.banned[liar] = records
         self._members.forget(liar)
         self._coordination.drop(liar)
-        return [Send(key, proof(records)) for key in self._members.live(self._state.round) if proof(records)]
+        shown = proof(records)
+        return [Send(key, shown) for key in self._members.live(self._state.round) if shown]
 
     def _shown(self, message: Equivocation) -> list[Action]:
         """Ban the member that another one caught. Raises RemoteProtocolError if nothing is proved."""
+        if (message.first, message.second) in self._state.banned.values():
+            return []  # most members pass on the same proof
         evidence = proven(message)
         if evidence.sender in self._state.banned or self._members.get(evidence.sender) is None:
             return []
@@ -835,7 +838,7 @@ class Node:
 
     def _exposed(self, group: Group) -> list[Action]:
         """Show the others in a GROUP why one of its members is banned here: its coordinator has not heard."""
-        members = [ready.announce.key for ready in group.readys]
+        members = [ready.key for ready in group.readys]
         banned = [key for key in members if key in self._state.banned]
         shown = tuple(one for key in banned for one in proof(self._state.banned[key]))
         if not shown:

@@ -58,15 +58,11 @@ from protocol.wire.signing import Signed, sign
 from scenarios.simulator.plans import Liar
 from tests.box.box import Box, BoxNode, Watcher
 from tests.box.invariants import all_rules, sids
+from tests.box.seeds import DEADLINES
 
 SUMS = 2
 WITHIN_S = 300.0
 """Within this time each of the others is in that many sums."""
-DEADLINES = (
-    "aggregation.group_timeout_s=20",
-    "aggregation.shares_timeout_s=5",
-    "aggregation.sums_timeout_s=5",
-)
 EARLIER = 8
 """How many messages of a kind a liar keeps, to send one of them again."""
 LARGE = "model.args.sizes=[64,256,10]"

@@ -29,7 +29,7 @@ from protocol.actions import (
 from protocol.aggregation.additive.shares import Shares
 from protocol.aggregation.additive.total import Total
 from protocol.aggregation.equivocation import caught
-from protocol.aggregation.lacking import GRACE_S, check, complaint, excused, lacked, withheld
+from protocol.aggregation.lacking import GRACE_S, check_lacking, complaint, excused, lacked, withheld
 from protocol.aggregation.participant import Participant
 from protocol.aggregation.transfer import additive_bytes, transfer_s
 from protocol.crypto.bulk_digest import bulk_digest
@@ -69,8 +69,7 @@ STEPS: Table[Phase, Event] = {
     ),
     (Phase.SUMS, Event.ALL_SUMS): Step(Phase.DONE, "Completed with the Certificate"),
     (Phase.SUMS, Event.ENDED): Step(
-        Phase.DONE,
-        "Failed, the offer spent: T_sums is over, somebody was lost, or contributors differ",
+        Phase.DONE, "Failed, the offer spent: T_sums is over, somebody was lost, or contributors differ"
     ),
 }
 """The transition table. There are no other steps; the documentation draws these."""
@@ -141,8 +140,7 @@ class Additive:
         self._goes_on = False
         """Whether this half goes on for what is on its way."""
         self._complaints: dict[Key, Lacking] = {}
-        """Whose shares other members lack, as they say: they cannot send a sum."""
-        self._has_complained = False
+        """What each member, this one too, has said of the shares that it lacks: it cannot send a sum."""
         self._course = Course(STEPS, Phase.NEW)
         self._fails_at = 0.0
         """When this half is over; `deadline` may come before."""
@@ -235,7 +233,7 @@ class Additive:
         """Note whose shares a member lacks: until they reach it, it owes no sum."""
         if lacking.sender in self._complaints:
             raise RemoteProtocolError("a LACKING that is here already")
-        check(lacking, self.participant)
+        check_lacking(lacking, self.participant)
         self._complaints[lacking.sender] = lacking
         return []
 
@@ -277,7 +275,7 @@ class Additive:
         self._headers[message.sender] = header
         if self.phase is Phase.SUMS:
             self._arriving.add(message.sender)
-        elif not self._has_complained:
+        elif self._me not in self._complaints:
             self.deadline = min(self.deadline or now, now + GRACE_S)  # its sender has all shares
         return [Keep((message,)), *self._result()]
 
@@ -358,10 +356,9 @@ class Additive:
 
     def _complain(self, late: tuple[Key, ...]) -> list[Action]:
         """Tell the others, once, whose shares are missing here: until they come, it owes nobody a sum."""
-        if self.phase is not Phase.SHARES or not late or self._has_complained:
+        if self.phase is not Phase.SHARES or not late or self._me in self._complaints:
             return []
-        self._has_complained = True
-        mine = complaint(self.participant, late)
+        self._complaints[self._me] = mine = complaint(self.participant, late)
         return [Send(key, (mine,)) for key in self._others]
 
     @property
@@ -369,12 +366,10 @@ class Additive:
         return Reason.SHARES_TIMEOUT if self.phase is Phase.SHARES else Reason.SUMS_TIMEOUT
 
     def _fail(self, reason: Reason, missing: tuple[Key, ...], owing: tuple[Key, ...] = ()) -> list[Action]:
-        if self.phase is Phase.SHARES:
-            found = withheld(self.participant, Due.SHARE, owing, self._complaints)
-        else:
-            believed = excused(self._complaints, self.participant)
-            guilty = tuple(key for key in owing if key not in believed)
-            found = withheld(self.participant, Due.SUM, guilty, self._complaints)
+        due = Due.SHARE if self.phase is Phase.SHARES else Due.SUM
+        believed = excused(self._complaints, self.participant) if due is Due.SUM else ()
+        late = tuple(key for key in owing if key not in believed)
+        found = withheld(self.participant, due, late, self._complaints)
         self._step(Event.ENDED)
         return [Failed(reason, self.participant.round, missing, self.sid, found)]
 

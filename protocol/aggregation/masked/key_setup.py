@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from protocol.actions import Due, Evidence, Withheld
 from protocol.aggregation.equivocation import caught
-from protocol.aggregation.lacking import check, complaint, excused, lacked, withheld
+from protocol.aggregation.lacking import check_lacking, complaint, excused, lacked, withheld
 from protocol.aggregation.masked import mask_keys
 from protocol.aggregation.masked.mask_keys import Kind
 from protocol.aggregation.masked.step_keys import StepKeys, deals_root, dealt_in
@@ -282,9 +282,14 @@ class KeySetup:
         self._complaints[self._participant.me] = mine
         return mine
 
+    @property
+    def has_complained(self) -> bool:
+        """Whether this member has said whose JOINs it lacks."""
+        return self._participant.me in self._complaints
+
     def _take_lacking(self, lacking: Lacking) -> None:
         """Note whose JOINs a member lacks; RemoteProtocolError unless it says so of others."""
-        check(lacking, self._participant)
+        check_lacking(lacking, self._participant)
         self._complaints[lacking.sender] = lacking
 
     @property

@@ -37,8 +37,6 @@ from protocol.wire.ids import NOBODY, Key
 from protocol.wire.masked_messages import Joined, MaskedMessage, SetupMessage, sender_of, session_of
 from protocol.wire.messages import Message, Sum
 
-"""The time for votes after that for JOINs; and that for JOINs once another's vote shows that it has all."""
-
 
 class Phase(Enum):
     """The phase of a session."""
@@ -102,7 +100,6 @@ class DoubleMasked:
         self._clipped = 0
         self._fails_at = math.inf
         """When the session fails here unless all have joined."""
-        self._has_complained = False
         self._arriving: set[Key] = set()
         """The members whose JOINs are on their way here, and slow."""
         self._rounds: MaskedRounds | None = None
@@ -190,7 +187,7 @@ class DoubleMasked:
         if vote is not None:
             self._course.step(Event.ALL_JOINS)
             self.deadline = self._fails_at = self._fails_at + GRACE_S
-        elif isinstance(message, Joined) and setup.lacks and not self._has_complained:
+        elif isinstance(message, Joined) and setup.lacks and not setup.has_complained:
             self.deadline = min(self.deadline or now, now + GRACE_S, self._fails_at)
         if evidence is not None:
             return [*sends, evidence, *self._fail(Reason.CAUGHT, (evidence.sender,))]
@@ -314,9 +311,8 @@ class DoubleMasked:
 
     def _complain(self, lacks: tuple[Key, ...]) -> list[Action]:
         """Tell all, once, whose JOINs are missing here: that is why this member does not vote."""
-        if not lacks or self._has_complained:
+        if not lacks or self._joining.has_complained:
             return []
-        self._has_complained = True
         return self._to_all(self._joining.lacking(lacks))
 
     def _part(self, setup: KeySetup) -> list[Action]:

@@ -380,8 +380,8 @@ class Matchmaker:
         known = len(room.offering) if known is None else known
         fitting = self._fitting(room)
         ordered = self._apart(room, fitting, known)
-        told = self._set_aside(room, fitting, ordered)
         aside = set(fitting).difference(ordered)
+        told = self._set_aside(room, fitting, aside)
         again = self._again(room, fitting)
         room.aside.update(aside)
         room.waiting.update(aside)
@@ -420,11 +420,11 @@ class Matchmaker:
             and key in room.left_out.get(other, (b"", ()))[1]
         )
 
-    def _set_aside(self, room: Room, fitting: Sequence[Key], ordered: Collection[Key]) -> list[Action]:
+    def _set_aside(self, room: Room, fitting: Sequence[Key], aside: Collection[Key]) -> list[Action]:
         """What the peers are told whose READYs others would leave out: who they are."""
-        aside = sorted(set(fitting).difference(ordered))
-        askers = {key: tuple(sorted(by for by in fitting if key in self._wishes(room, by))) for key in aside}
-        return [Send(key, (LeftOut(room.readys[key][0].nonce, askers[key]),)) for key in aside if askers[key]]
+        wishes = {by: self._wishes(room, by) for by in sorted(fitting)}
+        askers = {key: tuple(by for by in wishes if key in wishes[by]) for key in sorted(aside)}
+        return [Send(key, (LeftOut(room.readys[key][0].nonce, by),)) for key, by in askers.items() if by]
 
     def _electors_first(self, room: Room, ordered: Sequence[Key]) -> list[Key]:
         """These peers, electors first, so that a group that cannot hold all takes the electors."""

@@ -536,22 +536,8 @@ def test_equivocation_in_a_certificate_bans_its_sender():
     assert not wires[THREE]._discovery.accepts(announce(TWO))
 
 
-def test_equivocation_in_a_session_bans_its_sender():
-    wires = swarm()
-    sums: list[Sum] = []
-    wires.dropped = lambda _from, to, m: (
-        isinstance(m, Sum) and (sums.append(m) or to != endpoint(ONE) or m.sender == THREE.public)
-    )
-    wires.offer()
-    mine = next(message for message in sums if message.sender == TWO.public)
-    actions = heard(wires[ONE], resigned(mine, TWO, pieces=(bytes(32),)), NOW)
-
-    assert only(actions, Evidence).sender == TWO.public
-    assert not wires[ONE]._discovery.accepts(announce(TWO))
-
-
-def caught_by_one(count: int = 3) -> tuple[Wires, Equivocation]:
-    """Returns nodes of which the first has seen two sums of the second, and what it shows the others."""
+def two_sums(count: int = 3) -> tuple[Wires, list]:
+    """Returns nodes of which the first has seen two sums of the second, and what it does then."""
     wires = swarm(count)
     sums: list[Sum] = []
     wires.dropped = lambda _from, to, m: (
@@ -559,7 +545,19 @@ def caught_by_one(count: int = 3) -> tuple[Wires, Equivocation]:
     )
     wires.offer()
     mine = next(message for message in sums if message.sender == TWO.public)
-    actions = heard(wires[ONE], resigned(mine, TWO, pieces=(bytes(32),)), NOW)
+    return wires, heard(wires[ONE], resigned(mine, TWO, pieces=(bytes(32),)), NOW)
+
+
+def test_equivocation_in_a_session_bans_its_sender():
+    wires, actions = two_sums()
+
+    assert only(actions, Evidence).sender == TWO.public
+    assert not wires[ONE]._discovery.accepts(announce(TWO))
+
+
+def caught_by_one(count: int = 3) -> tuple[Wires, Equivocation]:
+    """Returns nodes of which the first has seen two sums of the second, and what it shows the others."""
+    wires, actions = two_sums(count)
     shown = {send.to: send.messages for send in actions if isinstance(send, Send)}
     others = [endpoint(key) for key in wires.keys if key not in (ONE, TWO)]
     ((message,),) = {shown[to] for to in others}
