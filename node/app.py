@@ -266,12 +266,18 @@ def _check_enough(options: NodeOptions) -> None:
     plan = options.task.step_plan
     if plan is None or options.tracker is not None:
         return
-    named, members = len(_endpoints(options)), len({options.listen, *_endpoints(options)})
+    named, members = len(options.peers), len(named_members(options))
     if members < plan.honest + 1:
         raise ConfigError(
             f"--peers names {named} peers, {members} with this node, and privacy.honest = {plan.honest} "
             f"needs at least {plan.honest + 1}; name more peers, or lower privacy.honest"
         )
+
+
+def named_members(options: NodeOptions) -> frozenset[str]:
+    """Returns the addresses of all peers that --peers names, and of this node, which it may name, too."""
+    mine = () if options.listen is None else (options.listen,)
+    return frozenset((*mine, *(peer.endpoint for peer in options.peers)))
 
 
 def allowed(options: NodeOptions) -> frozenset[bytes] | None:
@@ -372,7 +378,7 @@ def _first_electorate(options: NodeOptions, endpoint: str) -> Electorate | None:
     least = options.task.aggregation.quorum
     if least is not None:
         return Electorate(least=least)
-    named = {endpoint, *(peer.endpoint for peer in options.peers)}
+    named = {endpoint, *named_members(options)}
     return None if options.tracker else of_names(named, liars_of(options.task.aggregation))
 
 
@@ -381,13 +387,8 @@ def _expected(options: NodeOptions, endpoint: str) -> int:
 
     --peers may name as many others as a group can have members.
     """
-    members = min(len({endpoint, *_endpoints(options)}), MAX_MEMBERS)
+    members = min(len({endpoint, *named_members(options)}), MAX_MEMBERS)
     return max(options.task.aggregation.min_participants, members)
-
-
-def _endpoints(options: NodeOptions) -> set[str]:
-    """Returns the addresses that --peers names."""
-    return {peer.endpoint for peer in options.peers}
 
 
 @contextmanager
@@ -601,5 +602,6 @@ async def _live(
         round=summary.rounds,
         aggregated=summary.aggregated,
         must_aggregate=options.require_aggregation,
+        absent=peer.absent,
         other_versions=peer.other_versions,
     )

@@ -32,9 +32,9 @@ secure aggregation. There is no server, and nobody sees anybody's update."""
 _EPILOG = """\
 examples:
   Three peers on this machine learn to read digits (one line in each of three terminals):
-    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 0/3 --wait 600
-    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 1/3 --wait 600
-    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 2/3 --wait 600
+    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 0/3
+    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 1/3
+    python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 2/3
   Data and task of your own, peers on other machines, met through a tracker:
     python -m node --tracker KEY@https://10.0.0.5:9000 --listen 10.0.0.7:9001 \\
                    --task ward.toml --data ward.csv --allow peers.txt
@@ -51,6 +51,8 @@ exit status: 0 done, 1 failed at run time, 2 bad arguments or configuration, 130
 
 ENVIRONMENT = "MURMURATION_NODE"
 FOREVER = "forever"
+FIRST_WAIT = "600"
+"""How long a node waits for its first group unless told otherwise (s)."""
 _LONGEST_DRAIN_S = 3600
 _LONGEST_LINGER_S = 7 * 24 * 3600
 _LONGEST_WAIT_S = 30 * 24 * 3600
@@ -249,11 +251,12 @@ def _add_running(group: Options) -> None:
     )
     group.add_argument(
         "--wait",
-        default="0",
+        default=FIRST_WAIT,
         metavar="SECONDS|forever",
         help="how long to wait for the others before the first group, at least; meanwhile no round is spent, "
-        "and the node says who is missing. Default: 0, so that each round waits for "
-        "aggregation.group_timeout_s and then goes on with this node's own update",
+        "and the node says who is missing. If none came, it ends with exit status 1. With 0 each round waits "
+        "for aggregation.group_timeout_s, and then the node goes on with its own update. Default: "
+        f"{FIRST_WAIT}",
     )
     group.add_argument(
         "--require-aggregation",

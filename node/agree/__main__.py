@@ -18,7 +18,7 @@ from node.options import command_line as node_command_line
 
 _CALL = (
     "TASK --data PATH (--peers HOST:PORT,... | --tracker KEY@URL)",
-    "[--write FILE.toml] [--force] [--leave-out-missing] [--also-class NAME ...]",
+    "[--write FILE.toml] [--force] [--without NAME ...] [--leave-out-missing] [--also-class NAME ...]",
     "[any other option of python -m node]",
 )
 _HELP = """\
@@ -29,6 +29,8 @@ of the task's budget ([agreement] share) pays for it. Every peer writes the same
 
   --write FILE.toml   the file for the agreed task. Default: TASK-agreed.toml beside TASK
   --force             replace that file if it exists
+  --without NAME      do not wait for this peer, named as in --peers or --names; repeatable. All peers must
+                      say it. Default: an agreement needs all of --peers
   --leave-out-missing leave out of the agreed task what columns some peer's file lacks; how many lack each
                       is told to all. All peers must say it
   --also-class NAME   a class that some peer has and the task lacks, declared to all: the agreed task has
@@ -52,10 +54,12 @@ def main(argv: Sequence[str]) -> int:
 def _main(argv: Sequence[str]) -> int:
     if not task_comes_first(argv, f"{usage('node.agree', *_CALL)}\n\n{_HELP}"):
         return 0 if argv else 2
-    written, rest = _written(argv[0], argv[1:])
+    written, without, rest = _written(argv[0], argv[1:])
     options = parse_arguments(["--task", argv[0], *rest])
     with logging_to(sys.stderr, options.log):
-        return guarded(lambda: _agree(options, written), options.debug, complain(options.log, "node"))
+        return guarded(
+            lambda: _agree(options, written, without), options.debug, complain(options.log, "node")
+        )
 
 
 def command_line() -> NodeParser:
@@ -63,26 +67,29 @@ def command_line() -> NodeParser:
     parser = node_command_line()
     parser.add_argument("--write", metavar="FILE.toml")
     parser.add_argument("--force", action="store_true")
+    parser.add_argument("--without", metavar="NAME", action="append")
     parser.add_argument("--leave-out-missing", action="store_true")
     parser.add_argument("--also-class", metavar="NAME", action="append")
     return parser
 
 
-def _agree(options: NodeOptions, written: Path) -> int:
+def _agree(options: NodeOptions, written: Path, without: Sequence[str]) -> int:
     if not options.json:
         print(f"starting: an agreement for {one_line(str(written))}", flush=True)
     from node.agree.run import agree  # noqa: PLC0415 - loads torch: only once the arguments are checked
 
-    return agree(options, written)
+    return agree(options, written, without)
 
 
-def _written(task: str, argv: Sequence[str]) -> tuple[Path, list[str]]:
-    """Returns where to write the agreed task, and the node's own options; raises ConfigError.
+def _written(task: str, argv: Sequence[str]) -> tuple[Path, list[str], list[str]]:
+    """Returns where to write the agreed task, whom nobody waits for, and the node's own options.
+
+    Raises ConfigError.
 
     What all peers must say alike becomes keys of the task, which peers compare.
     """
     rest, target, force = list[str](), None, False
-    classes: list[str] = []
+    classes, without = list[str](), list[str]()
     words = iter(argv)
     for word in words:
         name, equals, value = word.partition("=")
@@ -92,6 +99,8 @@ def _written(task: str, argv: Sequence[str]) -> tuple[Path, list[str]]:
             force = True
         elif word == "--leave-out-missing":
             rest += ["--set", "agreement.leave_out_missing=true"]
+        elif name == "--without":
+            without.append(value if equals else next(words, ""))
         elif name == "--also-class":
             classes.append(value if equals else next(words, ""))
         else:
@@ -105,7 +114,7 @@ def _written(task: str, argv: Sequence[str]) -> tuple[Path, list[str]]:
         raise ConfigError(f"--write {shown(own)} is refused; allowed: a FILE.toml")
     if written.exists() and not force:
         raise ConfigError(f"--write {shown(own)} exists already; give another, or --force to replace it")
-    return written, rest
+    return written, without, rest
 
 
 if __name__ == "__main__":

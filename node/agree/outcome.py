@@ -19,6 +19,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from node.agree.precision import give_or_take, is_drowned
 from node.agree.survey import Part, absence_part, array_ranges, class_part, parts, range_of
 from node.agree.width import fitted
 from node.data.report import Entry, counted
@@ -80,19 +81,21 @@ def totals(
 def agreed(task: Task, found: Totals) -> Agreed:
     """Returns `task` with scales and lists from the sums, and its budget less the share that they cost.
 
-    If the task's model cannot adapt its width to shorter lists, the lists stay unchanged. Columns that a peer
-    lacks are left out if the task says so. `task` has the classes of `agreement.classes` (with_classes).
-    Raises UserError if each column is lacking somewhere.
+    If the task's model cannot adapt its width to shorter lists, the lists stay unchanged. Sums that the noise
+    drowns change no scale, no list and no loss. Columns that a peer lacks are left out if the task says so.
+    `task` has the classes of `agreement.classes` (with_classes). Raises UserError if each column is lacking
+    somewhere.
     """
-    schema = schema_of(task)
-    chosen, entries = _schema(schema, found, task.agreement.least_records, wider=True)
+    schema, drowned = schema_of(task), is_drowned(found.doubt, found.sums[0])
+    chosen, entries = _as_it_was(schema) if drowned else _schema(schema, found, task.agreement, wider=True)
     chosen, entries = _without_absent(task, chosen, entries, found)
     arguments = fitted(task, schema, chosen)
     if arguments is None:
-        chosen, entries = _schema(schema, found, task.agreement.least_records, wider=False)
+        chosen, entries = _schema(schema, found, task.agreement, wider=False)
         arguments = task.model.args
     share = task.agreement.share if task.privacy.mechanism != "none" else 0.0
-    loss = _loss(chosen, class_part(schema), found) if task.train.loss == "auto" else None
+    is_free = task.train.loss == "auto" and not drowned
+    loss = _loss(chosen, class_part(schema), found) if is_free else None
     left = replace(
         task,
         model=replace(task.model, args=arguments),
@@ -104,7 +107,12 @@ def agreed(task: Task, found: Totals) -> Agreed:
         agreement=AgreementSection(),
     )
     told = () if loss is None else (Entry("", f"loss {loss.name}", loss.why),)
-    return Agreed(left, (_rows(found), *_added_classes(task, chosen, found), *entries, *told))
+    return Agreed(left, (_rows(found, drowned), *_added_classes(task, chosen, found), *entries, *told))
+
+
+def _as_it_was(schema: Schema) -> tuple[Schema, tuple[Entry, ...]]:
+    columns = schema.columns if isinstance(schema, TableSchema) else ()
+    return schema, tuple(Entry(column.name, column.kind, "as it was") for column in columns)
 
 
 def _without_absent(
@@ -171,14 +179,13 @@ def _loss(schema: Schema, classes: Part | None, found: Totals) -> ChosenLoss | N
     return loss_for_classes(target.values, np.maximum(found.sums[classes.place], max(1.0, found.doubt)))
 
 
-def _rows(found: Totals) -> Entry:
-    total, doubt = found.sums[0], found.doubt
-    rows, error = max(0.0, total), float(f"{max(1.0, doubt):.2g}")
-    return Entry("", "all rows", f"about {rows:,.0f} of {found.peers} peers, give or take {error:,.0f}")
+def _rows(found: Totals, drowned: bool) -> Entry:
+    text = f"{give_or_take(found.sums[0], found.doubt)}, of {found.peers} peers"
+    return Entry("", "all rows", f"{text}: too few for this noise, all stays as it was" if drowned else text)
 
 
 def _schema(
-    schema: Schema, found: Totals, least_records: int, wider: bool
+    schema: Schema, found: Totals, section: AgreementSection, wider: bool
 ) -> tuple[Schema, tuple[Entry, ...]]:
     """Returns the schema from the totals; without `wider` the width of its rows stays the same."""
     _, *rest = parts(schema)
@@ -191,7 +198,7 @@ def _schema(
         case TableSchema():
             columns: list[Column] = []
             for column, part in zip(schema.columns, rest, strict=True):
-                chosen, entry = _column(column, part, found, least_records, wider)
+                chosen, entry = _column(column, part, found, section.least_records, wider)
                 columns.append(chosen)
                 entries.append(entry)
             return replace(schema, target=target, columns=tuple(columns)), tuple(entries)

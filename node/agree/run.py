@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,21 +23,22 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
-from mechanisms.mechanism import Mechanism, Unprotected
+from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SystemWords
-from mechanisms.record_sums import FINEST, RecordSums, record_sums
+from mechanisms.record_sums import FINEST, RecordSums
 from node.agree.outcome import Agreed, agreed, totals
-from node.agree.survey import Sums, absent_columns, norm, parts, survey
+from node.agree.precision import is_drowned, noise_in_sum, noise_of
+from node.agree.survey import Sums, absent_columns, parts, survey
 from node.agree.task_file import agreed_text
 from node.agree.width import check_narrowing, with_classes
-from node.app import Prepared, allowed, check_others, nicknames, run_as
+from node.app import Prepared, allowed, check_others, named_members, nicknames, run_as
 from node.cli.sigint import INTERRUPTED
 from node.data.report import Report
 from node.errors import ConfigError, UserError, reason, shown
 from node.observe.lines import JsonOutput, TextOutput, event_texts, missing_text
 from node.options import NodeOptions
 from node.runtime.artifacts import Folder, Record
-from node.runtime.ending import Alone
+from node.runtime.ending import Alone, End
 from node.runtime.engine import Engine
 from node.runtime.events import Finished, NodeEvent, Observer, RoundEnded
 from node.runtime.privacy_budget import offer_bound
@@ -53,7 +54,6 @@ from node.task.parameters import canonical_parameters
 from node.task.rules import shared_values
 from node.task.schema import Schema
 from node.task.sections import Task
-from node.task.shared_noise import DISTRIBUTED
 from node.training.headline import Headline
 from node.training.local_tensors import Array
 from node.training.model_file import Card, Tensors
@@ -66,6 +66,10 @@ ROUNDS = 10
 NO_AGREEMENT = (
     "no agreement, for the reasons above: nothing is written; start all peers again, each with the "
     "same --out, which records what was spent (docs/data.md says what to do if that was everything)"
+)
+NOTHING_CHARGED = (
+    "nothing is written, and nothing was charged; start all peers again, each with the same --out, or let "
+    "all go on without whoever is missing: --without NAME"
 )
 _SURE = 6.0  # standard errors: one mark in a billion is then read wrong
 
@@ -161,13 +165,13 @@ def _try_text(record: Record, tries: int) -> str:
     return f"agreement, try {record.alone} of up to {tries}: none ({record.reason}){missing}"
 
 
-def agree(options: NodeOptions, written: Path) -> int:
+def agree(options: NodeOptions, written: Path, without: Sequence[str] = ()) -> int:
     """Agrees with the other peers and writes the task to `written`; returns the exit status.
 
-    Raises UserError if there is no agreement.
+    `without`: the named peers that nobody waits for. Raises UserError if there is no agreement.
     """
     options = replace(options, task=with_classes(options.task))
-    prepared = prepare_agreement(options)
+    prepared = prepare_agreement(options, without=without)
     ends: list[tuple[Base, Floats]] = []
 
     async def live(engine: Engine, _: object) -> None:
@@ -179,6 +183,8 @@ def agree(options: NodeOptions, written: Path) -> int:
     try:
         status = run_as(prepared, None, observer, live)
     except Alone as error:
+        if error.end is End.NOBODY_CAME:
+            raise UserError(f"no agreement: {error.why}: {NOTHING_CHARGED}") from None
         raise UserError(f"{NO_AGREEMENT} ({error.why})") from None
     base, mean = ends[-1]
     if base.generation == 0 and status == INTERRUPTED:
@@ -225,19 +231,22 @@ def save(path: Path, text: str) -> None:
         raise ConfigError(f"--write {shown(str(path))} cannot be written: {reason(error)}") from None
 
 
-def prepare_agreement(options: NodeOptions, system: System = SYSTEM) -> Prepared:
-    """Reads schema and rows and computes the sums; raises ConfigError for any error in them."""
+def prepare_agreement(options: NodeOptions, system: System = SYSTEM, without: Sequence[str] = ()) -> Prepared:
+    """Reads schema and rows and computes the sums; raises ConfigError for any error in them.
+
+    A group has all named peers but those of `without`, and its sum has all of the group.
+    """
     check_others(options)
     task, section = options.task, options.task.agreement
     path, schema = _path_of(options), _schema_of(task)
-    mechanism = _mechanism_of(task, schema)
+    mechanism = noise_of(task, schema)
     check_narrowing(task)
     _check_marks(options, mechanism)
     private = mechanism if isinstance(mechanism, RecordSums) else None
     unit = FINEST if private is None else private.unit
     sums = survey(path, schema, unit, section.records, absent_columns(path, schema, section))
     plain = replace(task.aggregation, clip=1.0, weighting="uniform", sample_cap=None, loss_gate=None)
-    plain = replace(plain, swarm_metric="none")
+    plain = replace(plain, swarm_metric="none", dropouts=0, min_participants=_least(options, without))
     bound = offer_bound(replace(task, aggregation=plain), mechanism)
     surveyor = Surveyor(sums, section.records, private, system.entropy)
     return Prepared(
@@ -245,7 +254,10 @@ def prepare_agreement(options: NodeOptions, system: System = SYSTEM) -> Prepared
         data=f"{path.name}: {int(sums[0] * unit)} rows",
         accuracy_of="agreement",
         what=f"agreement on {len(sums)} sums",
-        notes={"schema": "its names, ranges and lists are public to all peers; no noise covers them"},
+        notes={
+            "schema": "its names, ranges and lists are public to all peers; no noise covers them",
+            **_precision(mechanism, plain.min_participants, int(sums[0] * unit)),
+        },
         folder=partial(AgreementFolder, card=Card({}, None, (), ()), disk=system.disk),
         trainer=surveyor,
         dimension=len(sums),
@@ -263,6 +275,45 @@ def prepare_agreement(options: NodeOptions, system: System = SYSTEM) -> Prepared
         tries=options.rounds or ROUNDS,
         system=system,
     )
+
+
+def _precision(mechanism: Mechanism, peers: int, rows: int) -> dict[str, str]:
+    """Returns the line on how precise the sums will be, for the owner of so many rows; none without noise."""
+    doubt = noise_in_sum(mechanism, peers)
+    if not doubt:
+        return {}
+    text = f"each sum is off by about {doubt:,.2g} rows"
+    if is_drowned(doubt, rows * peers):
+        text += (
+            f", which drowns {peers} peers of {rows:,} rows: ranges and lists will stay as they are, and the "
+            "share of epsilon is spent for nothing; end this now, and learn with the task as it is"
+        )
+    return {"precision": text}
+
+
+def _least(options: NodeOptions, without: Sequence[str]) -> int:
+    """Returns the fewest peers of an agreement: all that --peers names, but those of `without`.
+
+    Raises ConfigError unless `without` names some of the others, each as --peers or --names does.
+    """
+    least, named = options.task.aggregation.min_participants, named_members(options)
+    names = nicknames(options).names
+    known = {peer.endpoint: peer.endpoint for peer in options.peers}
+    known |= {names[peer.key]: peer.endpoint for peer in options.peers if peer.key and peer.key in names}
+    known.pop(options.listen or "", None)
+    unknown = [name for name in without if name not in known]
+    if unknown:
+        raise ConfigError(
+            f"--without {shown(unknown[0])} is refused; allowed: another peer as --peers or --names has it: "
+            f"{', '.join(sorted(known)) or 'none is named'}"
+        )
+    waited_for = len(named) - len({known[name] for name in without})
+    if without and waited_for < least:
+        raise ConfigError(
+            f"--without leaves {waited_for} of {len(named)} peers; allowed: at least {least}, for "
+            "aggregation.min_participants"
+        )
+    return max(least, waited_for)
 
 
 def _check_marks(options: NodeOptions, mechanism: Mechanism) -> None:
@@ -304,29 +355,10 @@ def _schema_of(task: Task) -> Schema:
     return task.data.schema
 
 
-def _mechanism_of(task: Task, schema: Schema) -> Mechanism:
-    """Returns the noise for a share of the task's budget; ConfigError unless its unit is one row."""
-    section, privacy = task.agreement, task.privacy
-    if privacy.mechanism == "none":
-        return Unprotected()
-    if privacy.mechanism not in ("dp-sgd", DISTRIBUTED):
-        raise ConfigError(
-            f"privacy.mechanism = {shown(privacy.mechanism)} does not go with node.agree: it covers a whole "
-            f"data set, and sums with noise for one row would not; allowed: 'dp-sgd', {DISTRIBUTED!r} or "
-            "'none', or learn with the public ranges as they are"
-        )
-    return record_sums(
-        epsilon=section.share * privacy.epsilon,
-        delta=section.share * privacy.delta,
-        releases=section.tries,
-        record_norm=norm(schema),
-        records=section.records,
-    )
-
-
 def _parameters(task: Task, size: int, bound: float) -> str:
     """Returns what all peers of an agreement must share: the whole task with its [agreement] section."""
-    agreed_on = json.loads(canonical_parameters(task, [("sums", (size,))], bound))
+    whole = replace(task, aggregation=replace(task.aggregation, dropouts=0))
+    agreed_on = json.loads(canonical_parameters(whole, [("sums", (size,))], bound))
     agreed_on["agreement"] = shared_values(task.agreement)
     for name, usual in (("leave_out_missing", False), ("classes", ())):  # as before there were such keys
         if agreed_on["agreement"][name] == usual:

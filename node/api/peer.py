@@ -17,7 +17,7 @@ from node.api.thread_runner import Run
 from node.data.in_memory import Rows, rows_of
 from node.errors import ConfigError, UserError, shown
 from node.net.listening import endpoint_of
-from node.options import NodeOptions, parse_arguments
+from node.options import FIRST_WAIT, NodeOptions, parse_arguments
 from node.runtime.artifacts import Record, Summary
 from node.task.load import load_task, read_task
 from node.task.sections import Task
@@ -78,7 +78,7 @@ class Peer:
         listen: str | socket.socket | None = None,
         shard: tuple[int, int] | None = None,
         rounds: int | None = None,
-        wait: int | str = 0,
+        wait: int | str = FIRST_WAIT,
         out: str | Path | None = None,
         key: str | Path | None = None,
         allow: str | Path | None = None,

@@ -47,6 +47,13 @@ class Proposal:
     """The agreement on scales and lists; None: the file has those of the inspected rows."""
     loss: ChosenLoss | None = None
     """The loss that the inspected rows ask for; None: the plain one."""
+    drowned: str = ""
+    """Why an agreement would say too little; empty: it would not."""
+
+    @property
+    def is_to_be_agreed(self) -> bool:
+        """Whether the peers should agree on scales and lists before they learn."""
+        return self.agreement is not None and not self.drowned
 
 
 def task_text(proposal: Proposal) -> str:
@@ -57,13 +64,13 @@ def task_text(proposal: Proposal) -> str:
         _model(proposal.model),
         _train(proposal),
     )
-    rest = (_privacy(proposal), _aggregation(proposal), _agreement(proposal.agreement), _data(proposal))
+    rest = (_privacy(proposal), _aggregation(proposal), _agreement(proposal), _data(proposal))
     return "\n".join(line for part in (*parts, *rest) for line in part) + "\n"
 
 
 def _head(proposal: Proposal) -> Iterator[str]:
     yield "# A task for python -m node, written by python -m node.init. Every peer needs this same file:"
-    command = "node --task" if proposal.agreement is None else "node.agree"
+    command = "node.agree" if proposal.is_to_be_agreed else "node --task"
     yield f"#   python -m {command} FILE.toml --data OWN_DATA --peers HOST:PORT,HOST:PORT,HOST:PORT"
     yield "# Any value may be changed, at all peers alike. python -m node.check reports what would fail."
     yield "#"
@@ -229,9 +236,12 @@ def _swarm_metric(target: Target) -> str:
     return "scores" if len(target.values) == 2 else "confusion"
 
 
-def _agreement(section: AgreementSection | None) -> Iterator[str]:
+def _agreement(proposal: Proposal) -> Iterator[str]:
+    section = proposal.agreement
     if section is not None:
         yield "# How peers agree on means, spreads and categories before they learn: python -m node.agree."
+        if proposal.drowned:
+            yield "# Not with this budget and so few rows, which its noise drowns: learn with the ranges."
         yield "[agreement]"
         yield f"share = {toml(section.share)}               # of epsilon and delta; the rest is for learning"
         yield f"records = {section.records}         # no peer has more rows"

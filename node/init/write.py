@@ -9,6 +9,7 @@ from typing import cast
 
 import torch
 
+from node.agree.precision import give_or_take, is_drowned, noise_in_sum, noise_of
 from node.cli.sigint import begun
 from node.data.dataset import Dataset, own_rows
 from node.data.sources import read_source
@@ -43,6 +44,10 @@ _LOUD = (
     "warning: with so few rows for this model, noise drowns most of what there is to learn; take a smaller "
     "model (--model linear), more rows, a larger --epsilon, or peers you may trust with --privacy none"
 )
+_KEPT = (
+    "the noise drowns it, so learn with the public ranges as they are; else take a larger --epsilon, or "
+    "leave columns out (--leave-out)"
+)
 
 
 def write_task(options: InitOptions, found: Look) -> list[str]:
@@ -53,10 +58,25 @@ def write_task(options: InitOptions, found: Look) -> list[str]:
     if options.privacy == "none":
         proposal = _with_rows(proposal, dataset, options)
     _try_out(_task(proposal), dataset)
+    proposal = replace(proposal, drowned=_drowned(_task(proposal), options, found))
     text = task_text(proposal)
     save(options.out, text)
     marked = sum(MARK in line for line in text.splitlines()) - 1
     return [*found.report.lines(), "", *_summary(options, proposal, marked)]
+
+
+def _drowned(task: Task, options: InitOptions, found: Look) -> str:
+    """Returns why an agreement on this task would say too little, with peers like this one; empty: it would.
+
+    Raises ConfigError if the task's mechanism does not go with an agreement.
+    """
+    if not options.agree or task.data.schema is None:
+        return ""
+    peers = max(options.peers or 0, task.aggregation.min_participants)
+    doubt, rows = noise_in_sum(noise_of(task, task.data.schema), peers), found.rows * peers
+    if not is_drowned(doubt, rows):
+        return ""
+    return f"an agreement of {peers} peers with as many rows as you would count {give_or_take(rows, doubt)}"
 
 
 def _proposal(options: InitOptions, found: Look) -> Proposal:
@@ -125,12 +145,13 @@ def _summary(options: InitOptions, proposal: Proposal, marked: int) -> list[str]
         f"model: {model.cls}, {model.size} parameters ({model.why}); privacy: {budget}",
         f"{options.out} is written; {marked} lines are marked {MARK[2:]}: read them before you share it",
         *([_LOUD] if loud else []),
-        _next(options),
+        *([f"warning: {proposal.drowned}: {_KEPT}"] if proposal.drowned else []),
+        _next(options, proposal),
     ]
 
 
-def _next(options: InitOptions) -> str:
-    if options.agree:
+def _next(options: InitOptions, proposal: Proposal) -> str:
+    if proposal.is_to_be_agreed:
         return (
             f"next, everybody: python -m node.agree {options.out} --data {options.data} --peers HOST:PORT,..."
         )

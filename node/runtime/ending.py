@@ -90,8 +90,9 @@ def others_count_on(phase: str) -> bool:
 class Alone(UserError):
     """A node gave up for want of others, because of `why`. `kept`: what it keeps; `then`: what to do."""
 
-    def __init__(self, why: str, kept: str, then: str) -> None:
+    def __init__(self, end: End, why: str, kept: str, then: str) -> None:
         super().__init__(f"{why}, {kept}; {then}")
+        self.end = end
         self.why = why
 
 
@@ -101,11 +102,13 @@ def exit_status(
     round: int,
     aggregated: int,
     must_aggregate: bool,
+    absent: str = "",
     other_versions: Sequence[str] = (),
 ) -> int:
     """Returns the exit status of a node whose last round was `round`, after `aggregated` rounds with others.
 
-    `other_versions`: a line about each named peer of another version, which is why no group came.
+    `absent`: who was not there, in words. `other_versions`: a line about each named peer
+    of another version, which is why no group came.
 
     Raises UserError if it `must_aggregate` and no round was aggregated; Alone if it ended for want of others.
     """
@@ -123,18 +126,19 @@ def exit_status(
             return INTERRUPTED
         case End.ALONE:
             then = f"{again}, or let it wait for them: --wait forever"
-            raise Alone(f"{counted(plan.tries, 'round')} alone in a row", kept, then)
+            raise Alone(end, f"{counted(plan.tries, 'round')} alone in a row", kept, then)
         case End.NOBODY_CAME:
-            raise Alone("no group came while this node waited for one (--wait)", kept, again)
+            who = f": {absent} did not come" if absent else ""
+            raise Alone(end, f"no group came while this node waited for one (--wait){who}", kept, again)
         case End.MISSED:
             nobody = (
                 "the others have ended their run, and nobody is left who can give this node their last model"
             )
-            raise Alone(nobody, kept, "copy the model of a node that has it")
+            raise Alone(end, nobody, kept, "copy the model of a node that has it")
         case End.DESERTED:
             refused = f"every connection was refused for {plan.aggregation.group_timeout_s:g} s"
             gone = f"nobody of this swarm is there any more: {refused}; it has ended, or is down"
-            raise Alone(gone, kept, again)
+            raise Alone(end, gone, kept, again)
 
 
 def _first_of(other_versions: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from node.runtime.plan import Plan
 from node.runtime.shell import Shell
 from node.runtime.waiting import waiting_text
 from node.storage.state import State
+from protocol.swarm.inspection import Contact
 from protocol.swarm.node import Node
 from protocol.wire.ids import Key
 
@@ -80,6 +81,12 @@ class Inspector:
     def _called(self, endpoint: str, key: Key | None) -> str:
         name = self.plan.nicknames.names.get(key) if key is not None else None
         return f"{name} ({endpoint})" if name else endpoint
+
+    def absent(self) -> str:
+        """Returns the peers that are not here and said no goodbye, in words. Call it between two events."""
+        here = (Contact.REACHABLE, Contact.LEFT)
+        gone = [each for each in self.node.known_peers if not each.is_tracker and each.contact not in here]
+        return ", ".join(self._called(each.endpoint, each.key) for each in gone)
 
     async def take(self) -> Snapshot:
         """Takes a snapshot between two events of the machine."""

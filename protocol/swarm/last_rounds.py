@@ -157,13 +157,12 @@ class Closing:
         """
         self.until = now + max(LINGER_S, others_need_s + PATIENCE_S)
 
-    def is_over(self, fetching: bool, now: float) -> bool:
-        """Whether to end: the time is over, or all confirmed and this node is not `fetching` or storing."""
-        return self.until is not None and (now >= self.until or self._confirmed(fetching))
+    def is_over(self, busy: bool, now: float) -> bool:
+        """Whether to end: the time is over, or all confirmed and this node is not `busy`."""
+        return self.until is not None and (now >= self.until or (not busy and self._confirmed))
 
-    def _confirmed(self, fetching: bool) -> bool:
-        if fetching:
-            return False
+    @property
+    def _confirmed(self) -> bool:
         base = self._state.base
         live = (self._members.get(key) for key in self._members.live(self._state.round))
         bound = {sid for sid, vote in self._state.votes.items() if vote.group is not None}

@@ -879,9 +879,12 @@ class Node:
         return actions
 
     def _closed(self, now: float) -> list[Action]:
-        """Closed, once: every live peer has this node's base, or the time to linger is over."""
-        fetching = self._catch_up.busy or self._storing
-        if self._course.phase is not Phase.CLOSING or not self._closing.is_over(fetching, now):
+        """Closed, once: every live peer has this node's base, or the time to linger is over.
+
+        A node that comes back after its last round first hears who is there: somebody may lack the base.
+        """
+        busy = self._catch_up.busy or self._storing or self._discovery.joining
+        if self._course.phase is not Phase.CLOSING or not self._closing.is_over(busy, now):
             return []
         self._course.step(Event.CONFIRMED)
         return [Closed()]

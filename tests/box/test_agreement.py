@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,16 +30,20 @@ PRIVATE = (f"privacy.epsilon={EPSILON}", f"privacy.delta={DELTA}", f"agreement.s
 @pytest.fixture
 def owners(make_box, tmp_path: Path) -> Box:
     """Makes three folders with rows of their own, and the same task with public ranges."""
-    for number in range(OWNERS):
+    return owners_in(make_box, tmp_path, OWNERS)
+
+
+def owners_in(make_box, tmp_path: Path, count: int, *options: str) -> Box:
+    for number in range(count):
         (tmp_path / f"{number}.csv").write_text(ward(200 + 100 * number, number))
     task = tmp_path / "ward.toml"
     argv = ("--data", str(tmp_path / "0.csv"), "--target", "outcome", "--agree", "--out", str(task))
     assert init.main(argv) == 0
     box: Box = make_box(
-        OWNERS,
+        count,
         2,
         *PRIVATE,
-        options=("--task", str(task)),
+        options=("--task", str(task), *options),
         usual=(),
         prepare=prepare_agreement,
         own=lambda number: ("--data", str(tmp_path / f"{number}.csv")),
@@ -51,7 +56,7 @@ def written(node: BoxNode) -> str:
     assert node.prepared is not None
     assert node.agreed is not None
     path = node.folder.parent / f"{node.number}-agreed.toml"
-    conclude(node.prepared, node.prepared.options.task, *node.agreed, path)
+    conclude(node.prepared, node.box.options(node.number).task, *node.agreed, path)
     return path.read_text()
 
 
@@ -143,12 +148,38 @@ def test_what_an_agreement_cost_is_kept_beside_the_key(owners: Box) -> None:
 def test_alone_there_is_no_agreement_and_the_same_folder_tries_again(owners: Box) -> None:
     node = owners.nodes[0]
     for last in (2, 4):
-        node.start()
+        node.start("--wait", "0")
         owners.run_to_the_end()
         assert [(record.own, record.alone) for record in node.records][-2:] == [(last - 1, 1), (last, 2)]
         with pytest.raises(UserError, match="nothing is written; start all peers again"):
             written(node)
     assert charges(node.folder) == [], "nobody saw anything"
+
+
+def test_all_are_in_the_sum_or_nobody_is_and_who_is_missing_is_named(make_box, tmp_path: Path) -> None:
+    """Two of three would be a group without the largest site. A late peer fetches what others agreed on."""
+    box = owners_in(make_box, tmp_path, 4, "--wait", "600", "--set", "aggregation.group_timeout_s=60")
+    *early, late = box.nodes
+    for node in early:
+        node.start()
+    box.run_to_the_end()
+    for node in early:
+        assert node.status == 1
+        assert node.has_said(f"this node waited for one (--wait): {late.endpoint} did not come")
+        assert charges(node.folder) == []
+    box.prepare = partial(prepare_agreement, without=(late.endpoint,))
+    for node in early:
+        node.start()
+    box.run_to_the_end()
+    (text,) = {written(node) for node in early}
+    box.prepare = prepare_agreement
+    late.start()
+    box.run_for(5.0)
+    for node in early[:2]:
+        node.start()
+    box.run_to_the_end()
+    assert written(late) == text
+    assert [len(charges(node.folder)) for node in box.nodes] == [1, 1, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -249,7 +249,7 @@ def test_an_error_is_one_line_whatever_it_quotes():
 
 
 @pytest.mark.parametrize(
-    ("more", "wait_s"), [("", 0.0), ("--wait 0", 0.0), ("--wait 600", 600.0), ("--wait forever", math.inf)]
+    ("more", "wait_s"), [("", 600.0), ("--wait 0", 0.0), ("--wait 60", 60.0), ("--wait forever", math.inf)]
 )
 def test_the_wait_for_the_first_group(more, wait_s):
     options = parse_arguments(["--peers", PEERS, *more.split()])

@@ -103,11 +103,26 @@ def test_noise_and_rounding_add_up_to_the_doubt():
 
 def test_a_column_that_the_noise_hides_keeps_its_range():
     task = draft(of_column(1))
-    found = agreed(task, totals_of([100, 100, 50, 30], 30.0))
+    found = agreed(task, totals_of([1000, 100, 50, 30], 30.0))
     assert "from its range alone: too few rows for the precision of the sums" in found.entries[1].remark
-    for totals_ in (totals_of([100, 100, 50, 30], 30.0), totals_of([0, 0, 0, 0])):
+    for totals_ in (totals_of([1000, 100, 50, 30], 30.0), totals_of([1, 0, 0, 0])):
         age = named(agreed(task, totals_).task)["age"]
         assert (age.mean, age.std) == Range(0.0, 100.0).scale
+
+
+def test_sums_that_the_noise_drowns_change_no_scale_no_list_and_no_loss():
+    """So a task with an agreement learns no worse than one without, but for the share of epsilon."""
+    task = draft(of_column(2), train={"loss": "auto"})
+    sums = [1616, 300, 50, 30, 40, 20, 10][: 1 + 3 + len(COLUMNS[1]["values"])]
+    found = agreed(task, totals_of(sums, 1300.0, classes=[1600, 16]))
+    assert found.task.data.schema == task.data.schema
+    assert (found.task.train.loss, found.task.model) == ("auto", task.model)
+    assert found.entries[0].remark == (
+        "about 1,616, give or take 1,300, of 3 peers: too few for this noise, all stays as it was"
+    )
+    heard = agreed(task, totals_of(sums, 13.0, classes=[1600, 16]))
+    assert heard.task.data.schema != task.data.schema
+    assert heard.task.train.loss != "auto"
 
 
 def test_a_spread_that_is_not_seen_is_not_taken_for_nothing():

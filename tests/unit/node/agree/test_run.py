@@ -3,6 +3,7 @@
 import json
 import threading
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,12 @@ def owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     """Makes a folder with ward.csv, and a task with ranges for it."""
     monkeypatch.chdir(tmp_path)
     Path("ward.csv").write_text(ward(400))
-    assert init.main(["--data", "ward.csv", "--target", "outcome", "--agree", "--out", "ward.toml"]) == 0
+    assert (
+        init.main(
+            ["--data", "ward.csv", "--target", "outcome", "--agree", "--epsilon", "20", "--out", "ward.toml"]
+        )
+        == 0
+    )
     capsys.readouterr()
     return tmp_path
 
@@ -139,6 +145,24 @@ def test_the_command_writes_what_it_says_into_the_task(owner, monkeypatch):
     task = parse_arguments(seen[0]).task
     assert task.agreement.leave_out_missing
     assert task.agreement.classes == ("moved", 'say "x"')
+
+
+def test_all_named_peers_are_waited_for_but_those_that_all_leave_out(owner):
+    def least(*without, more=()):
+        return prepare_agreement(options(*more), without=without).options.task.aggregation.min_participants
+
+    four = ("--peers", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3,127.0.0.1:4")
+    assert (least(), least(more=four), least("127.0.0.1:4", more=four)) == (3, 4, 3)
+    assert least(more=(*four, "--listen", "127.0.0.1:5")) == 5
+    assert prepare_agreement(options()).options.task.aggregation.dropouts == 0
+    listening = (*four, "--listen", "127.0.0.1:1")
+    for without, more, words in (
+        (("127.0.0.1:9",), four, "--without '127.0.0.1:9' is refused; allowed: another peer as --peers or"),
+        (("127.0.0.1:1",), listening, "--without '127.0.0.1:1' is refused; allowed: another"),
+        (("127.0.0.1:1", "127.0.0.1:2"), four, "--without leaves 2 of 4 peers; allowed: at least 3, for"),
+    ):
+        refused = partial(prepare_agreement, without=without)
+        assert told(refused, options(*more)).startswith(words)
 
 
 def test_what_is_refused(owner):

@@ -1,5 +1,6 @@
 import builtins
 import json
+import random
 import sys
 from dataclasses import replace
 
@@ -157,6 +158,21 @@ def test_with_privacy_no_share_of_a_class_gets_into_the_file(data, made, privacy
         texts.add(made("--privacy", *privacy, *agree)[1])
     assert len(texts) == 1
     assert ('loss = "auto"    # node.agree replaces it if a class is rare' in texts.pop()) == bool(agree)
+
+
+def test_an_agreement_that_the_noise_would_drown_is_not_proposed(data, made):
+    rng = random.Random(1)
+    names = [f"m{number}" for number in range(60)]
+    rows = [[str(rng.randrange(100)) for _ in names] + [rng.choice(("ill", "well"))] for _ in range(300)]
+    data.write_text("\n".join(map(",".join, [[*names, "outcome"], *rows])) + "\n")
+    _, text, lines = made("--peers", "3", "--agree", "--epsilon", "3")
+    (warning,) = (line for line in lines if line.startswith("warning: an agreement of 3 peers"))
+    assert "would count about 900, give or take " in warning
+    assert lines[-1].startswith("next: python -m node.check ")
+    assert "#   python -m node --task FILE.toml" in text
+    _, text, lines = made("--peers", "3", "--agree", "--epsilon", "1000")
+    assert lines[-1].startswith("next, everybody: python -m node.agree ")
+    assert "#   python -m node.agree FILE.toml" in text
 
 
 def test_heavy_tails_get_a_robust_loss_unless_node_agree_is_to_choose(data, made):
