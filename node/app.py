@@ -602,6 +602,6 @@ async def _live(
         round=summary.rounds,
         aggregated=summary.aggregated,
         must_aggregate=options.require_aggregation,
-        absent=peer.absent,
+        absent=peer.inspector.absent,
         other_versions=peer.other_versions,
     )

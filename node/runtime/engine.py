@@ -161,8 +161,6 @@ class Engine:
         self._had_a_swarm = state.base.generation > 0
         self._given_up: End | None = None
         """Why this node ends though its run is not over and nobody told it to end."""
-        self.absent = ""
-        """Who was not there when it gave up, in words; empty if all were."""
         self._alone_after = state.round
         """This node's own round in which it took its base, or the last one before this start."""
         self._first_round = state.round + 1
@@ -300,7 +298,6 @@ class Engine:
                 if not self._plan.over(self._state.base):
                     is_first = outcome.round == self._first_round
                     self._given_up = given_up(outcome, self._alone(outcome), is_first, self._plan)
-                    self.absent = self.inspector.absent() if self._given_up is not None else ""
 
     async def _tell_if_outpaced(self, ended: int, since: float) -> None:
         """Tells the owner if the others went on after round `ended` while this node trained, `since` then.

@@ -82,11 +82,12 @@ class Inspector:
         name = self.plan.nicknames.names.get(key) if key is not None else None
         return f"{name} ({endpoint})" if name else endpoint
 
+    @property
     def absent(self) -> str:
-        """Returns the peers that are not here and said no goodbye, in words. Call it between two events."""
-        here = (Contact.REACHABLE, Contact.LEFT)
-        gone = [each for each in self.node.known_peers if not each.is_tracker and each.contact not in here]
-        return ", ".join(self._called(each.endpoint, each.key) for each in gone)
+        """The peers that did not come, or went without a goodbye, in words. Call it between two events."""
+        here, others = (Contact.REACHABLE, Contact.LEFT), self.node.other_versions
+        peers = [one for one in self.node.known_peers if not one.is_tracker and one.endpoint not in others]
+        return ", ".join(self._called(one.endpoint, one.key) for one in peers if one.contact not in here)
 
     async def take(self) -> Snapshot:
         """Takes a snapshot between two events of the machine."""

@@ -881,9 +881,10 @@ class Node:
     def _closed(self, now: float) -> list[Action]:
         """Closed, once: every live peer has this node's base, or the time to linger is over.
 
-        A node that comes back after its last round first hears who is there: somebody may lack the base.
+        A node that comes back with the last base first hears who is there: somebody may lack it.
         """
-        busy = self._catch_up.busy or self._storing or self._discovery.joining
+        greets = self._discovery.joining and self._settings.is_last(self._state.base)
+        busy = self._catch_up.busy or self._storing or greets
         if self._course.phase is not Phase.CLOSING or not self._closing.is_over(busy, now):
             return []
         self._course.step(Event.CONFIRMED)

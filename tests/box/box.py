@@ -443,12 +443,12 @@ class Box:
         """The nodes that the watchers see: all but one that lies."""
 
     def options(self, number: int, *more: str) -> NodeOptions:
-        """Returns a node's options, as its command line gives them."""
+        """Returns a node's options, as its command line gives them: the first group is as any other."""
         peers = ["--peers", ",".join(node.endpoint for node in self.nodes)]
         node = self.nodes[number]
         there = peers if self.tracker is None else ["--tracker", f"http://{self.tracker.endpoint}"]
         where = [*there, "--listen", node.endpoint, "--out", str(node.folder)]
-        what = [*self._own(number), "--rounds", str(self.rounds), "--json"]
+        what = [*self._own(number), "--rounds", str(self.rounds), "--json", "--wait", "0"]
         return parse_arguments([*where, *what, *self._sets, *self._more, *more])
 
     def out(self, number: int) -> Path:

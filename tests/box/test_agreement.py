@@ -148,7 +148,7 @@ def test_what_an_agreement_cost_is_kept_beside_the_key(owners: Box) -> None:
 def test_alone_there_is_no_agreement_and_the_same_folder_tries_again(owners: Box) -> None:
     node = owners.nodes[0]
     for last in (2, 4):
-        node.start("--wait", "0")
+        node.start()
         owners.run_to_the_end()
         assert [(record.own, record.alone) for record in node.records][-2:] == [(last - 1, 1), (last, 2)]
         with pytest.raises(UserError, match="nothing is written; start all peers again"):

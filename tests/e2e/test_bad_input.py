@@ -124,7 +124,7 @@ def test_peers_and_trackers_that_can_not_be_reached_or_refuse_a_key(nursery: Nur
     nodes = {
         name: nursery.fork(
             *("--peers" if name == "peers" else "--tracker", where, "--shard", "0/3", "--rounds", "2"),
-            *("--out", str(tmp_path / name), "--json"),
+            *("--out", str(tmp_path / name), "--json", "--wait", "0"),
             *settings(*SMALL, "aggregation.group_timeout_s=3"),
         )
         for name, where in names.items()

@@ -44,7 +44,7 @@ def test_a_terminal_shows_the_live_view(nursery: Nursery, tmp_path: Path) -> Non
     endpoint = free_endpoint()
     node = nursery.terminal(
         *("--peers", endpoint, "--shard", "0/3", "--rounds", "1", "--out", str(tmp_path / "out")),
-        *settings(*SMALL, "aggregation.group_timeout_s=1"),
+        *("--wait", "0", *settings(*SMALL, "aggregation.group_timeout_s=1")),
         cwd=tmp_path,
         master=master,
         slave=slave,

@@ -22,7 +22,8 @@ from tests.openings import after_opening
 from tests.own_data import ward
 from tests.unit.node.cases import cases
 
-ALONE = ("--peers", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--set", "aggregation.group_timeout_s=0.05")
+ALONE = ("--peers", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--wait", "0")
+ALONE += ("--set", "aggregation.group_timeout_s=0.05")
 ROOT = Path(__file__).resolve().parents[3]
 LONG = "x" * 300
 TABLES = ".csv, .tsv, .txt, .xlsx or .parquet"

@@ -24,7 +24,16 @@ from node.tracker import __main__ as tracker
 from tests.unit.node.cases import cases
 
 ROOT = Path(__file__).resolve().parents[3]
-QUICK = ("--set", "aggregation.group_timeout_s=0.05", "--set", "train.epochs=1", "--rounds", "1")
+QUICK = (
+    "--wait",
+    "0",
+    "--set",
+    "aggregation.group_timeout_s=0.05",
+    "--set",
+    "train.epochs=1",
+    "--rounds",
+    "1",
+)
 KEPT = "what is stored stays, and the same command goes on from there"
 
 
