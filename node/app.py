@@ -53,7 +53,7 @@ from node.runtime.known_tracker import KnownTracker
 from node.runtime.learning import make_learning
 from node.runtime.loss_gate import check_loss_gate, loss_gate_words, make_loss_gate
 from node.runtime.plan import Plan, last_step
-from node.runtime.privacy_budget import introduction, make_mechanism
+from node.runtime.privacy_budget import introduction, make_mechanism, terms_of
 from node.runtime.spent_before import count_as_spent
 from node.signals import until_done_or_told, until_told
 from node.storage.allow_list import read_allow_list
@@ -429,11 +429,9 @@ def _opened_in(
 
 
 def _open_state(prepared: Prepared, key: NodeKey, out: Path, key_file: Path) -> State:
-    """Opens the state; with a privacy budget, together with the spend file of the key."""
-    spending = None
-    if prepared.mechanism.guarantee is not None:
-        spending = SpendFile(key_file, key.public, prepared.spends_for, prepared.system.disk)
-        spending.check_writable()
+    """Opens the state and the spend file of the key, in which an offer without noise leaves its mark, too."""
+    spending = SpendFile(key_file, key.public, prepared.spends_for, prepared.system.disk)
+    spending.check_writable()
     task, initial = prepared.options.task.task.name, prepared.trainer.vector()
     former = former_parameters(prepared.options.task, prepared.parameters)
     formerly = {parameters_hash(text): remedy for text, remedy in former.items()}
@@ -446,6 +444,7 @@ def _open_state(prepared: Prepared, key: NodeKey, out: Path, key_file: Path) -> 
         spending=spending,
         formerly=formerly,
         disk=prepared.system.disk,
+        terms=terms_of(prepared.mechanism),
     )
 
 
@@ -471,7 +470,7 @@ def _introduction(prepared: Prepared, plan: Plan, endpoint: str, out: Path, stat
         "may join": who,
         "links": protection(options.tls, endpoint),
         "sums": at_least + withstands(task.aggregation, plan.expected, task.privacy.honest).text,
-        **introduction(prepared.mechanism),
+        **introduction(prepared.mechanism, state.ledger),
         "lies": "any peer that sends wrong updates can spoil the model: a sum shows none of them alone",
         **_wait_words(options),
         **_recovered_words(state),

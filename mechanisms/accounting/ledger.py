@@ -1,7 +1,8 @@
 """Events, the ledger that counts them, and the accountant that computes their total cost.
 
-An event is one use of the data, described by the parameters that determine its cost. A ledger holds every
-release about one `Unit` of privacy; its keeper decides what the unit is. `spent` computes the total:
+An event is one use of the data, described by the parameters that determine its cost, and by the `Terms` that
+it was sized for. A ledger holds the releases of one key; `mechanisms.accounting.terms` takes out of it what
+counts for one `Unit` of privacy. `spent` computes the total, whatever the terms:
 
 - only Gaussian events: closed form (Balle & Wang 2018, Theorem 8; Dong, Roth & Su 2022, Corollary 3.3);
 - otherwise privacy loss distributions (PLD), rounded up by connecting the dots (Doroshenko et al. 2022);
@@ -16,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from functools import lru_cache
 from itertools import repeat
@@ -55,6 +56,19 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """What an event was sized for: its `mechanism`, the `unit` that it speaks of, and who shares its noise.
+
+    `unit`: None: any; such an event counts for each of them. `honest`: the noise has its whole size if so
+    many other members are honest; None: it is all the owner's own.
+    """
+
+    mechanism: str
+    unit: Unit | None
+    honest: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Gaussian:
     """One Gaussian release with noise of `noise_multiplier` times its L2 sensitivity; 0 is no noise.
 
@@ -62,6 +76,7 @@ class Gaussian:
     """
 
     noise_multiplier: float
+    terms: Terms | None = None
 
     def __post_init__(self) -> None:
         at_least_zero("noise_multiplier", self.noise_multiplier)
@@ -78,6 +93,7 @@ class SampledGaussian:
     noise_multiplier: float
     sampling_probability: float
     steps: int
+    terms: Terms | None = None
 
     def __post_init__(self) -> None:
         at_least_zero("noise_multiplier", self.noise_multiplier)
@@ -90,12 +106,16 @@ class Pure:
     """One (epsilon, 0) release, such as a randomised response, whatever its relation."""
 
     epsilon: float
+    terms: Terms | None = None
 
     def __post_init__(self) -> None:
         at_least_zero("epsilon", self.epsilon)
 
 
 Event = Gaussian | SampledGaussian | Pure
+
+NO_BOUND = Gaussian(0.0)
+"""A release without noise, or without a bound on what one unit changes: epsilon is infinite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +148,8 @@ def _counted(counts: Iterable[tuple[Event, int]]) -> tuple[tuple[Event, int], ..
     key: Event
     for event, times in counts:
         match event:
-            case SampledGaussian(z, sampling_probability, steps):
-                key, more = SampledGaussian(z, sampling_probability, 1), steps * count("times", times)
+            case SampledGaussian(steps=steps):
+                key, more = replace(event, steps=1), steps * count("times", times)
             case Gaussian() | Pure():
                 key, more = event, count("times", times)
             case _:
@@ -141,7 +161,7 @@ def _counted(counts: Iterable[tuple[Event, int]]) -> tuple[tuple[Event, int], ..
 def _with_steps(counted: tuple[Event, int]) -> tuple[Event, int]:
     event, times = counted
     if isinstance(event, SampledGaussian):
-        return SampledGaussian(event.noise_multiplier, event.sampling_probability, times), 1
+        return replace(event, steps=times), 1
     return counted
 
 
@@ -356,15 +376,36 @@ _KINDS: dict[str, type[Event]] = {"gaussian": Gaussian, "sampled gaussian": Samp
 
 
 def to_text(event: Event) -> str:
-    """Returns the event as one line of JSON, which `event_from_text` reads."""
+    """Returns the event without its terms as one line of JSON, which `event_from_text` reads."""
     kind = next(name for name, one in _KINDS.items() if isinstance(event, one))
-    return json.dumps({"event": kind, **asdict(event)})
+    values = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "terms"}
+    return json.dumps({"event": kind, **values})
 
 
 def event_from_text(text: str) -> Event:
     """Returns the event that `to_text` wrote. Raises ValueError on anything else."""
     try:
-        fields = json.loads(text)
-        return _KINDS[fields.pop("event")](**fields)
+        values = json.loads(text)
+        if "terms" in values:
+            raise ValueError("terms are written by themselves")
+        return _KINDS[values.pop("event")](**values)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ValueError(f"{text!r:.200} is no event") from None
+
+
+def terms_to_text(terms: Terms) -> str:
+    """Returns terms as one line of JSON, which `terms_from_text` reads."""
+    return json.dumps(asdict(terms))
+
+
+def terms_from_text(text: str) -> Terms:
+    """Returns the terms that `terms_to_text` wrote. Raises ValueError on anything else."""
+    try:
+        values = json.loads(text)
+        unit, honest = values["unit"], values["honest"]
+        whose = (
+            None if unit is None else Unit(str(unit["what"]), Relation(unit["relation"]), str(unit["norm"]))
+        )
+        return Terms(str(values["mechanism"]), whose, None if honest is None else count("honest", honest))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise ValueError(f"{text!r:.200} is no terms") from None

@@ -9,7 +9,8 @@ members are honest.
 Unit of privacy: one record (row) of a member; neighbours: add or remove it; norm: L2 of its gradient. The
 guarantee is against all others together, as long as at least H of the other members in the sum are honest:
 they add their noise and tell nobody. With h of them it is that of a multiplier z sqrt((h + 1) / (H + 1)):
-`at_honest`. A member that adds no noise counts as one that is not honest, and nobody can tell.
+`mechanisms.accounting.terms`. A member that adds no noise counts as one that is not honest, and nobody can
+tell.
 
 Theorem. Let r members be honest, W_k = x_k + N_k their sums in units of g, N_k ~ N(0, s^2) independently, and
 R the sum of the rounded W_k. Then R is a post-processing of T = sum of W_k, up to a ratio between 1 - eta and

@@ -30,7 +30,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mechanisms.accounting.ledger import Event, Gaussian
+from mechanisms.accounting.ledger import NO_BOUND, Event
 from mechanisms.arguments import count, share
 from mechanisms.mechanism import Guarantee, Protection
 from mechanisms.noise.clipping import Floats
@@ -43,7 +43,7 @@ State = Any
 """What a mechanism's server remembers from round to round: an immutable value, which only the mechanism
 reads."""
 
-NO_NOISE: tuple[Event, ...] = (Gaussian(0.0),)
+NO_NOISE: tuple[Event, ...] = (NO_BOUND,)
 """A release without noise, or without a bound on one client's effect: epsilon is infinite."""
 
 

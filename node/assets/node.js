@@ -114,7 +114,7 @@ export class NodePage {
       { term: "Rounds", text: count(aggregated), more: `aggregated, ${rest}` },
       { term: "Peers", ...company(view) },
       { term: "Sent", text: bytes(total(view.sent)), more: `${bytes(total(view.received))} received` },
-      { term: "Epsilon spent", text: spent ? figure(spent.epsilon_spent) : "none", more: spent ? `of ${figure(spent.epsilon_budget)}${spent.honest ? `; ${figure(spent.epsilon_alone, 3)} if all others collude` : ""}` : "no differential privacy" },
+      { term: "Epsilon spent", text: spent ? bound(spent.epsilon_spent) : "none", more: spent ? `of ${figure(spent.epsilon_budget)}${spent.honest ? `; ${figure(spent.epsilon_alone, 3)} if all others collude` : ""}` : "no differential privacy" },
     ], explained);
   }
 
@@ -136,6 +136,7 @@ export class NodePage {
       { term: "Neighbours", text: `${privacy.neighbours} one; sensitivity in the ${privacy.norm} norm` },
       { term: "Not covered", text: privacy.outside || "nothing that leaves this node" },
       { term: "Worked out by", text: ACCOUNTANTS[privacy.accountant] ?? privacy.accountant },
+      ...(privacy.apart ?? []).map((one) => ({ term: "Apart", text: `${apart(one)}; this run's epsilon does not count it` })),
       ...(privacy.steps_charged == null ? [] : [{ term: "Steps charged", text: `${count(privacy.steps_charged)}; the model has had ${count(view.generation)} steps. A step is charged even if its sum fails.` }]),
     ]);
   }
@@ -229,9 +230,17 @@ const honestWords = (honest, declared) => {
   return `${count(honest)}${honest === declared ? ", as declared" : ""}`;
 };
 
-const level = (epsilon) => ({ text: epsilon == null ? "no bound" : figure(epsilon, 3), className: "number" });
+const bound = (epsilon, digits = 4) => (epsilon == null ? "no bound" : figure(epsilon, digits));
+const level = (epsilon) => ({ text: bound(epsilon, 3), className: "number" });
+
+// What the key has spent for another unit than this run's.
+const apart = (one) => {
+  const alone = one.epsilon_alone === one.epsilon ? "" : ` (${bound(one.epsilon_alone)} if all others collude)`;
+  return `${one.epsilon == null ? "" : "epsilon "}${bound(one.epsilon)}${alone} with delta ${figure(one.delta)}, for ${one.unit} (${one.neighbours} one)`;
+};
 
 const ledger = (privacy) => {
+  if (privacy.no_bound) return `${capital(privacy.no_bound)}. This node offers no more and follows the others.`;
   const spent = privacy.epsilon_spent == null ? "No bound can be given for what is spent" : `Epsilon ${figure(privacy.epsilon_spent)} of ${figure(privacy.epsilon_budget)} is spent`;
   const left = privacy.epsilon_remaining ? `${figure(privacy.epsilon_remaining)} remains` : "nothing remains: this node offers no more and follows the others";
   const whom = privacy.honest ? `, if at least ${counted(privacy.honest, "other member")} ${privacy.honest === 1 ? "is" : "are"} honest` : "";

@@ -22,7 +22,8 @@ def round_text(record: Record, rounds: int) -> str:
     times = f"train {record.train_s:.2f} s, aggregate {record.aggregate_s:.2f} s"
     alone = record.epsilon_alone
     colluding = "" if alone is None else f" ({alone:.3g} if all others work together)"
-    spent = "" if record.epsilon is None else f"epsilon {record.epsilon:.3f} spent{colluding}; "
+    unbound = "" if record.delta is None else "NO BOUND on what is spent; "
+    spent = unbound if record.epsilon is None else f"epsilon {record.epsilon:.3f} spent{colluding}; "
     back = "; rolled back" if record.rolled_back else ""
     together = "" if record.swarm is None else f"{swarm_text(record.swarm)}; "
     return f"round {record.round}/{rounds}: {_outcome_text(record)}{back}; {good}; {together}{spent}{times}"

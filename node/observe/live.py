@@ -90,7 +90,7 @@ class LiveView:
 
     def _table(self) -> Table:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-        private = any(row.record.epsilon is not None for row in self._rounds)
+        private = any((row.record.epsilon, row.record.delta) != (None, None) for row in self._rounds)
         shared = any(row.record.epsilon_alone is not None for row in self._rounds)
         metric = self._rounds[-1].record.metric if self._rounds else "accuracy"
         names = ("round", "outcome", "with", METRIC_NAMES[metric], "train s", "aggregate s", "kB sent")
@@ -109,10 +109,14 @@ class LiveView:
                 *(_headline(record), f"{record.train_s:.2f}", f"{record.aggregate_s:.2f}"),
                 f"{record.bytes_sent / 1e3:.0f}",
                 *([_of_all(record)] if swarm else []),
-                *([] if record.epsilon is None else [f"{record.epsilon:.3f}"]),
-                *([] if record.epsilon_alone is None else [f"{record.epsilon_alone:.3g}"]),
+                *([_bound(record.epsilon, ".3f")] if private else []),
+                *([_bound(record.epsilon_alone, ".3g")] if shared else []),
             )
         return table
+
+
+def _bound(epsilon: float | None, digits: str) -> str:
+    return "no bound" if epsilon is None else format(epsilon, digits)
 
 
 def _headline(record: Record) -> Text:

@@ -6,6 +6,7 @@ leave out accuracy and loss, because a monitoring system more often belongs to s
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter as Tally
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -201,9 +202,22 @@ def _privacy(facts: Mapping[str, object]) -> Iterator[Metric]:
         ("delta", "The delta at which epsilon is stated."),
         ("epsilon_alone", "Epsilon spent if all others work together; only where members share noise."),
     ):
-        value = facts.get(name)
-        if isinstance(value, int | float):
+        value = _bound(facts[name]) if name in facts else None
+        if value is not None:
             yield _gauge(f"murmuration_privacy_{name}", about, value)
+    apart = facts.get("apart")
+    if isinstance(apart, list):
+        yield _labelled(
+            "murmuration_privacy_epsilon_apart",
+            "Epsilon that this key has spent for another unit, which epsilon_spent does not count.",
+            "unit",
+            {f"{one['unit']} ({one['neighbours']})": _bound(one["epsilon"]) or 0.0 for one in apart},
+        )
+
+
+def _bound(epsilon: object) -> float | None:
+    """Returns a figure of the ledger; infinite where it has no bound."""
+    return math.inf if epsilon is None else float(epsilon) if isinstance(epsilon, int | float) else None
 
 
 class TrackerTally:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from mechanisms.accounting.ledger import Ledger
+from mechanisms.mechanism import Mechanism
 from node.net.traffic import Counts
 from node.nicknames import Nicknames
 from node.observe.history_reader import Rounds
@@ -91,7 +92,7 @@ class NodeViewSource:
                 parts.plan.round_after,
                 parts.plan.nicknames,
             ),
-            privacy=_with_steps(self._privacy, parts.state.ledger),
+            privacy=_with_steps(self._privacy, parts.mechanism, parts.state.ledger),
             accuracy_of=parts.plan.accuracy_of,
             remarks=self._journal.remarks,
             history=self._rounds.latest,
@@ -104,11 +105,13 @@ class NodeViewSource:
         )
 
 
-def _with_steps(privacy: Mapping[str, object] | None, ledger: Ledger) -> Mapping[str, object] | None:
+def _with_steps(
+    privacy: Mapping[str, object] | None, mechanism: Mechanism, ledger: Ledger
+) -> Mapping[str, object] | None:
     """Returns the privacy figures with the steps that are charged by now, where steps are counted."""
     if privacy is None or "steps_charged" not in privacy:
         return privacy
-    return {**privacy, "steps_charged": steps_charged(ledger)}
+    return {**privacy, "steps_charged": steps_charged(mechanism, ledger)}
 
 
 def _peers(

@@ -20,7 +20,7 @@ from node.runtime.events import Observer, RolledBack, RoundEnded
 from node.runtime.loss_gate import NodeLossGate, Refused
 from node.runtime.meter import Meter
 from node.runtime.plan import Plan
-from node.runtime.privacy_budget import facts, spent_alone, spent_by
+from node.runtime.privacy_budget import facts, finite, spent_alone, spent_by
 from node.storage.records import Ending, SwarmFigure, Traffic
 from node.storage.state import State
 from node.system.clock import CLOCK, Clock
@@ -228,7 +228,7 @@ def round_record(
         participants=ending.participants,
         loss=evaluation.loss,
         accuracy=evaluation.accuracy,
-        epsilon=spent.epsilon if spent else None,
+        epsilon=finite(spent.epsilon) if spent else None,
         delta=spent.delta if spent else None,
         bytes_sent=ending.bytes_sent,
         bytes_received=ending.bytes_received,

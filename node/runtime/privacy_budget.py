@@ -1,6 +1,8 @@
 """A node's privacy budget: its mechanism, what it can still afford, the charge of an offer, and the words.
 
-The formulas are in `mechanisms`; this module applies them to the node's own ledger.
+The formulas are in `mechanisms`; this module applies them to the node's own ledger. That holds all charges of
+the key under the task's name. Of these, a mechanism's guarantee counts those of its unit, each at the terms
+that it was sized for; charges of other units are shown apart.
 """
 
 from __future__ import annotations
@@ -12,9 +14,28 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from mechanisms.accounting.honest import at_honest
-from mechanisms.accounting.ledger import Event, Gaussian, Ledger, SampledGaussian, Spent, spent
-from mechanisms.mechanism import CountPlan, Mechanism, Memory, Setting, SharedSetting
+from mechanisms.accounting.ledger import (
+    NO_BOUND,
+    Event,
+    Gaussian,
+    Ledger,
+    SampledGaussian,
+    Spent,
+    Terms,
+    Unit,
+    spent,
+)
+from mechanisms.accounting.terms import (
+    about,
+    at_honest,
+    has_no_bound,
+    has_unknown,
+    mechanisms_of,
+    units,
+    unknown,
+    with_terms,
+)
+from mechanisms.mechanism import CountPlan, Guarantee, Mechanism, Memory, Setting, SharedSetting
 from node.errors import ConfigError, reason
 from node.storage.records import Receipt
 from node.task.import_path import import_class
@@ -26,6 +47,13 @@ if TYPE_CHECKING:  # loads torch, which a tracker does not need
     from mechanisms.updates.distributed import DistributedDP
 
 _ROUNDING = 1 + 1e-9
+_EMPTY = Ledger()
+_DELTA = 1e-5
+"""At which epsilon is stated for what other runs have charged, if this one has no guarantee."""
+UNBOUND = (
+    "NO BOUND: offers without noise were made under this key for this task; from then on nothing is promised "
+    "to anybody whose rows were in them, whatever noise comes later"
+)
 _PARTS = tuple(name for name in dir(Mechanism) if not name.startswith("_"))
 
 
@@ -112,6 +140,24 @@ def offer_bound(task: Task, mechanism: Mechanism) -> float:
     return float(f"{math.ceil(mechanism.bound / unit / _ROUNDING) * unit:.6g}")
 
 
+def terms_of(mechanism: Mechanism) -> Terms:
+    """Returns what the mechanism's charges are sized for; without a guarantee they count for any unit."""
+    guarantee = mechanism.guarantee
+    if guarantee is None:
+        return Terms(mechanism.name, None)
+    return Terms(mechanism.name, guarantee.unit, guarantee.honest)
+
+
+def _counting(mechanism: Mechanism, unit: Unit, ledger: Ledger) -> Ledger:
+    """Returns the charges that count for a unit; those without terms are the mechanism's own."""
+    return about(with_terms(ledger, terms_of(mechanism)), unit)
+
+
+def _spent(mechanism: Mechanism, guarantee: Guarantee, ledger: Ledger, honest: int) -> Spent:
+    """Returns what a ledger costs the guarantee's unit if so many other members are honest."""
+    return spent(at_honest(_counting(mechanism, guarantee.unit, ledger), honest), guarantee.delta)
+
+
 def can_train(mechanism: Mechanism, ledger: Ledger, pending: Sequence[Event]) -> bool:
     """Returns whether one more round of training and its offer stay within the budget."""
     return _fits(mechanism, ledger, (*pending, *mechanism.per_training, *mechanism.per_offer))
@@ -129,7 +175,7 @@ def can_count(mechanism: Mechanism, cost: Sequence[Event], ledger: Ledger, pendi
     plan = noise_of_counts(mechanism)
     return (
         plan is not None
-        and counts_charged(ledger) < plan.releases
+        and counts_charged(mechanism, ledger) < plan.releases
         and _fits(mechanism, ledger, (*pending, *mechanism.per_offer, *cost))
     )
 
@@ -149,7 +195,7 @@ def _events_of_counts(noise: CountNoise | None, releases: int) -> tuple[Event, .
 def affordable_counts(mechanism: DistributedDP, ledger: Ledger) -> int:
     """Returns how many more offers may have counts: those planned that stay within the budget."""
     noise = mechanism.counts
-    planned = 0 if noise is None else max(0, noise.releases - counts_charged(ledger))
+    planned = 0 if noise is None else max(0, noise.releases - counts_charged(mechanism, ledger))
 
     def is_beyond(more: int) -> bool:
         return not _fits(mechanism, ledger, _events_of_counts(noise, more))
@@ -158,10 +204,8 @@ def affordable_counts(mechanism: DistributedDP, ledger: Ledger) -> int:
 
 
 def _fits(mechanism: Mechanism, ledger: Ledger, events: Sequence[Event]) -> bool:
-    guarantee = mechanism.guarantee
-    if guarantee is None:
-        return True
-    return spent(ledger.adding(events), guarantee.delta).epsilon <= guarantee.epsilon * _ROUNDING
+    guarantee, total = mechanism.guarantee, spent_by(mechanism, ledger.adding(events))
+    return guarantee is None or total is None or total.epsilon <= guarantee.epsilon * _ROUNDING
 
 
 def affordable_steps(mechanism: DistributedDP, ledger: Ledger, counts: int) -> int:
@@ -170,7 +214,7 @@ def affordable_steps(mechanism: DistributedDP, ledger: Ledger, counts: int) -> i
     `counts`: of so many more offers, which the budget covers besides.
     """
     (step,) = mechanism.shared.events
-    planned = max(0, mechanism.shared.steps - steps_charged(ledger))
+    planned = max(0, mechanism.shared.steps - steps_charged(mechanism, ledger))
     reserved = _events_of_counts(mechanism.counts, counts)
 
     def is_beyond(more: int) -> bool:
@@ -182,14 +226,23 @@ def affordable_steps(mechanism: DistributedDP, ledger: Ledger, counts: int) -> i
 
 
 def receipt_of(mechanism: Mechanism, ledger: Ledger, pending: Sequence[Event], memory: Memory) -> Receipt:
-    """Returns the receipt of an offer of `pending` training; `memory` is the mechanism's memory after it."""
+    """Returns the receipt of an offer of `pending` training; `memory` is the mechanism's memory after it.
+
+    The first offer without a guarantee is charged as one without a bound, once: no epsilon holds after it.
+    """
     events = (*pending, *mechanism.per_offer)
+    if mechanism.guarantee is None and not has_no_bound(ledger):
+        events = (*events, NO_BOUND)
     return Receipt(events, memory, spent_by(mechanism, ledger.adding(events)))
 
 
 def spent_by(mechanism: Mechanism, ledger: Ledger) -> Spent | None:
-    """Returns the total cost of a ledger; None without a privacy guarantee."""
-    return spent(ledger, mechanism.guarantee.delta) if mechanism.guarantee else None
+    """Returns the total cost of a ledger by the mechanism's guarantee; None without one.
+
+    So many other members are taken to be honest as the guarantee needs; none if it needs nobody.
+    """
+    guarantee = mechanism.guarantee
+    return None if guarantee is None else _spent(mechanism, guarantee, ledger, guarantee.honest or 0)
 
 
 def epsilon_by_honest(mechanism: Mechanism, ledger: Ledger) -> Mapping[int, float]:
@@ -203,7 +256,7 @@ def epsilon_by_honest(mechanism: Mechanism, ledger: Ledger) -> Mapping[int, floa
         return {}
     levels = sorted({honest, *range(honest, 0, -2 if honest > 2 else -1), 0}, reverse=True)
     most_shown = [*levels[:3], 0] if len(levels) > 4 else levels
-    return {h: _with_honest(honest, h, ledger, guarantee.delta) for h in most_shown}
+    return {h: _spent(mechanism, guarantee, ledger, h).epsilon for h in most_shown}
 
 
 def spent_alone(mechanism: Mechanism, ledger: Ledger) -> float | None:
@@ -211,15 +264,11 @@ def spent_alone(mechanism: Mechanism, ledger: Ledger) -> float | None:
     guarantee = mechanism.guarantee
     if guarantee is None or guarantee.honest is None:
         return None
-    return _finite(_with_honest(guarantee.honest, 0, ledger, guarantee.delta))
+    return finite(_spent(mechanism, guarantee, ledger, 0).epsilon)
 
 
-def _with_honest(declared: int, honest: int, ledger: Ledger, delta: float) -> float:
-    """Returns the epsilon of a ledger sized for `declared` honest others if so many are `honest`."""
-    return spent(at_honest(ledger, declared, honest), delta).epsilon
-
-
-def _finite(epsilon: float) -> float | None:
+def finite(epsilon: float) -> float | None:
+    """Returns an epsilon as files hold it: None if there is no bound."""
     return epsilon if math.isfinite(epsilon) else None
 
 
@@ -259,14 +308,17 @@ def _whom(honest: int) -> str:
 def _with_fewer(by_honest: Mapping[int, float]) -> str:
     """Returns the epsilons between the declared number of honest others and none; "" if there is none."""
     _, *between, _ = by_honest.items()
-    return ", ".join(f"with {honest} it is {epsilon:.2g}" for honest, epsilon in between)
+    return ", ".join(f"with {honest} {_it_is(epsilon)}" for honest, epsilon in between)
 
 
-def introduction(mechanism: Mechanism) -> dict[str, str]:
-    """Returns the start-up lines: the budget, what and whom it protects, and what it does not cover."""
-    guarantee = mechanism.guarantee
+def introduction(mechanism: Mechanism, ledger: Ledger = _EMPTY) -> dict[str, str]:
+    """Returns the start-up lines: the budget, what and whom it protects, and what it does not cover.
+
+    `ledger`: what the key has spent before this start, of which some may be of other units, or have no bound.
+    """
+    guarantee, before = mechanism.guarantee, _before_text(mechanism, ledger)
     if guarantee is None:
-        return {"privacy": f"{mechanism.name}: {mechanism.protects}"}
+        return {"privacy": f"{mechanism.name}: {mechanism.protects}", **before}
     budget = f"epsilon {guarantee.stated:g}, delta {guarantee.delta:g} over the run"
     proved = "" if guarantee.epsilon == guarantee.stated else f", proved {guarantee.epsilon:.4g}"
     by_honest = planned_by_honest(mechanism)
@@ -276,7 +328,63 @@ def introduction(mechanism: Mechanism) -> dict[str, str]:
         "protects": mechanism.protects,
         "unit": guarantee.unit.words,
         "not covered": guarantee.outside or "nothing that leaves this node",
+        **before,
     }
+
+
+def _before_text(mechanism: Mechanism, ledger: Ledger) -> dict[str, str]:
+    """Returns the start-up lines on charges that this run's guarantee does not count as its own."""
+    is_bound, apart = not has_no_bound(ledger), apart_from(mechanism, ledger)
+    lines: dict[str, str] = {}
+    if mechanism.guarantee is not None and not is_bound:
+        lines["no bound"] = f"{UNBOUND}; no budget is left, and this node offers nothing"
+    if mechanism.guarantee is None and is_bound and apart:
+        lines["no bound"] = "from this run's first offer on, nothing is promised under this key any more"
+    if apart:
+        lines["apart"] = "; ".join(map(_apart_text, apart))
+    if has_unknown(ledger):
+        honest = unknown(terms_of(mechanism)).honest
+        lines["unknown"] = (
+            "charges of an earlier version do not say what they were sized for: they count for any unit, "
+            f"with honest = {honest}; if that was more, epsilon is more than this node says"
+        )
+    return lines
+
+
+def apart_from(mechanism: Mechanism, ledger: Ledger) -> Sequence[Mapping[str, object]]:
+    """Returns what the key has charged for units other than this run's, each by itself, as plain values.
+
+    `epsilon` takes so many others to be honest as each charge was sized for, `epsilon_alone` none.
+    """
+    guarantee = mechanism.guarantee
+    own, delta = (None, _DELTA) if guarantee is None else (guarantee.unit, guarantee.delta)
+    parts = ((unit, about(ledger, unit)) for unit in units(ledger) if unit != own)
+    return [
+        {
+            "unit": unit.what,
+            "neighbours": str(unit.relation),
+            "norm": unit.norm,
+            "mechanisms": list(mechanisms_of(part)),
+            "epsilon": finite(spent(part, delta).epsilon),
+            "epsilon_alone": finite(spent(at_honest(part, 0), delta).epsilon),
+            "delta": delta,
+        }
+        for unit, part in parts
+    ]
+
+
+def _apart_text(apart: Mapping[str, object]) -> str:
+    """Returns an entry of `apart_from` in words."""
+    epsilon, alone = apart["epsilon"], apart["epsilon_alone"]
+    colluding = "" if alone == epsilon else f" ({_bound(alone)} if all others work together)"
+    return (
+        f"{_bound(epsilon)}{colluding} at delta {apart['delta']:g} for {apart['unit']} "
+        f"({apart['neighbours']}), which this run's epsilon does not count"
+    )
+
+
+def _bound(epsilon: object) -> str:
+    return "no bound" if epsilon is None else f"epsilon {epsilon:.4g}"
 
 
 def facts(mechanism: Mechanism, ledger: Ledger) -> Mapping[str, object] | None:
@@ -284,9 +392,10 @@ def facts(mechanism: Mechanism, ledger: Ledger) -> Mapping[str, object] | None:
     guarantee, so_far = mechanism.guarantee, spent_by(mechanism, ledger)
     if guarantee is None or so_far is None:
         return None
+    apart = apart_from(mechanism, ledger)
     return {
         "mechanism": mechanism.name,
-        "epsilon_spent": so_far.epsilon,
+        "epsilon_spent": finite(so_far.epsilon),
         "epsilon_budget": guarantee.epsilon,
         "epsilon_remaining": max(0.0, guarantee.epsilon - so_far.epsilon),
         "epsilon_stated": guarantee.stated,
@@ -297,8 +406,14 @@ def facts(mechanism: Mechanism, ledger: Ledger) -> Mapping[str, object] | None:
         "norm": guarantee.unit.norm,
         "outside": guarantee.outside,
         "protects": mechanism.protects,
-        **({} if noise_of_counts(mechanism) is None else {"counts_charged": counts_charged(ledger)}),
+        **(
+            {}
+            if noise_of_counts(mechanism) is None
+            else {"counts_charged": counts_charged(mechanism, ledger)}
+        ),
         **_honest_facts(mechanism, ledger),
+        **({"no_bound": UNBOUND} if has_no_bound(ledger) else {}),
+        **({"apart": apart} if apart else {}),
     }
 
 
@@ -309,35 +424,49 @@ def _honest_facts(mechanism: Mechanism, ledger: Ledger) -> Mapping[str, object]:
         return {}
     return {
         "honest": next(iter(by_honest)),
-        "epsilon_alone": _finite(by_honest[0]),
+        "epsilon_alone": finite(by_honest[0]),
         "epsilon_by_honest": _by_name(by_honest),
         "budget_by_honest": _by_name(planned_by_honest(mechanism)),
-        "steps_charged": steps_charged(ledger),
+        "steps_charged": steps_charged(mechanism, ledger),
     }
 
 
 def _by_name(by_honest: Mapping[int, float]) -> Mapping[str, float | None]:
-    return {str(honest): _finite(epsilon) for honest, epsilon in by_honest.items()}
+    return {str(honest): finite(epsilon) for honest, epsilon in by_honest.items()}
 
 
-def steps_charged(ledger: Ledger) -> int:
-    """Returns how many sampled steps a ledger has, those of sums that failed included."""
-    return sum(event.steps * times for event, times in ledger.counts if isinstance(event, SampledGaussian))
+def steps_charged(mechanism: Mechanism, ledger: Ledger) -> int:
+    """Returns how many sampled steps count for the guarantee, those of sums that failed included."""
+    events = _events(mechanism, ledger)
+    return sum(event.steps * times for event, times in events if isinstance(event, SampledGaussian))
 
 
-def counts_charged(ledger: Ledger) -> int:
-    """Returns how many offers with counts a ledger has; training has no release that is not sampled."""
-    return sum(times for event, times in ledger.counts if isinstance(event, Gaussian))
+def counts_charged(mechanism: Mechanism, ledger: Ledger) -> int:
+    """Returns how many offers with counts do so; training has no release that is not sampled."""
+    return sum(times for event, times in _events(mechanism, ledger) if isinstance(event, Gaussian))
+
+
+def _events(mechanism: Mechanism, ledger: Ledger) -> Sequence[tuple[Event, int]]:
+    guarantee = mechanism.guarantee
+    return () if guarantee is None else _counting(mechanism, guarantee.unit, ledger).counts
 
 
 def ledger_text(privacy: Mapping[str, object]) -> str:
     """Returns the ledger, as `facts` gives it, in one line."""
+    apart = privacy.get("apart")
+    others = "".join(f"; apart: {_apart_text(one)}" for one in apart) if isinstance(apart, list) else ""
     outside = f"; not covered: {privacy['outside']}" if privacy["outside"] else ""
-    return (
-        f"privacy spent: epsilon {privacy['epsilon_spent']:.4g} of {privacy['epsilon_budget']:.4g} at delta "
-        f"{privacy['delta']:g} ({privacy['epsilon_remaining']:.4g} remain), for {privacy['unit']} "
-        f"({privacy['neighbours']}){_trust_so_far(privacy)}{outside}"
-    )
+    return f"privacy spent: {_own_text(privacy)}{others}{outside}"
+
+
+def _own_text(privacy: Mapping[str, object]) -> str:
+    """Returns what was spent for the unit of the run, and on whom that rests."""
+    unit = f"for {privacy['unit']} ({privacy['neighbours']})"
+    if "no_bound" in privacy:
+        return f"{privacy['no_bound']}, {unit}"
+    so_far = f"{_bound(privacy['epsilon_spent'])} of {privacy['epsilon_budget']:.4g}"
+    left = f"{privacy['epsilon_remaining']:.4g} remain"
+    return f"{so_far} at delta {privacy['delta']:g} ({left}), {unit}{_trust_so_far(privacy)}"
 
 
 def _trust_so_far(privacy: Mapping[str, object]) -> str:
@@ -345,9 +474,14 @@ def _trust_so_far(privacy: Mapping[str, object]) -> str:
     found = privacy.get("epsilon_by_honest")
     if not isinstance(found, Mapping):
         return ""
-    by_honest = {int(h): math.inf if epsilon is None else float(epsilon) for h, epsilon in found.items()}
+    levels = {int(h): math.inf if epsilon is None else float(epsilon) for h, epsilon in found.items()}
+    by_honest = dict(sorted(levels.items(), reverse=True))  # a file may have its keys in another order
     some = _with_fewer(by_honest)
     return (
         f", as long as {_whom(next(iter(by_honest)))} honest; {some + '; ' if some else ''}"
-        f"if all others work together it is {by_honest[0]:.2g}"
+        f"if all others work together {_it_is(by_honest[0])}"
     )
+
+
+def _it_is(epsilon: float) -> str:
+    return f"it is {epsilon:.2g}" if math.isfinite(epsilon) else "there is no bound"

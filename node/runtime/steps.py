@@ -89,7 +89,7 @@ class Steps:
         self._waiting = None
         state, metric = self._state, self._metric
         base, vector = state.base, state.base_vector
-        if self._left is None:
+        if state.take_in() or self._left is None:
             counts = affordable_counts(self._mechanism, state.ledger)
             self._left = Charges(affordable_steps(self._mechanism, state.ledger, counts), counts)
         needed = self._needed_on(base.generation)

@@ -53,6 +53,7 @@ class Updates:
     def prepare(self, own: int, stop: threading.Event) -> Training:
         """Trains, and stores the progress as `fresh`, if the privacy budget allows it."""
         state = self._state
+        state.take_in()
         waiting = self._learner.once and state.fresh is not None
         if waiting or not can_train(self._mechanism, state.ledger, state.pending):
             offered = state.fresh is not None and can_offer(self._mechanism, state.ledger, state.pending)

@@ -28,6 +28,8 @@ _VOTES = """create table if not exists vote (
     base_file text) without rowid;"""
 _CHARGED = "create table if not exists charged (key blob primary key, frame blob not null);"
 """The newest CHARGED of each key; one that comes goes to the end."""
+_TERMS = "create table if not exists terms (sid blob primary key, terms text not null) without rowid;"
+"""What the charge of an offer was sized for. Earlier versions of form 5 neither have nor need this table."""
 _SCHEMA = f"""
 begin immediate;
 create table fact (name text primary key, value) without rowid;
@@ -40,6 +42,7 @@ create table session (
 create table banned (key blob primary key, evidence blob not null) without rowid;
 {_VOTES}
 {_CHARGED}
+{_TERMS}
 pragma user_version = {_VERSION};
 commit;
 """
@@ -102,8 +105,16 @@ class Database:
         (found,) = self._connection.execute("pragma quick_check(1)").fetchone()
         if found != "ok":
             raise ConfigError(_lost(self._path, "is damaged"))
+        if version == _VERSION and not self._has("terms"):
+            with self.step() as connection:
+                connection.execute(_TERMS)
         self.version: int = version
         """The file's version. An older one needs `upgrade` before use."""
+
+    def _has(self, table: str) -> bool:
+        query = "select count(*) from sqlite_master where type = 'table' and name = ?"
+        (found,) = self._connection.execute(query, (table,)).fetchone()
+        return bool(found)
 
     @property
     def is_older(self) -> bool:
@@ -122,6 +133,7 @@ class Database:
             connection.execute("delete from session")
             connection.execute(_VOTES)
             connection.execute(_CHARGED)
+            connection.execute(_TERMS)
             connection.execute("delete from vote")
             connection.execute(f"pragma user_version = {_VERSION}")
         self.version = _VERSION
@@ -162,6 +174,10 @@ class Database:
     def rows(self, query: str) -> list[tuple[object, ...]]:
         """Returns all rows of a query."""
         return self._connection.execute(query).fetchall()
+
+    def rows_with(self, query: str, value: bytes) -> list[tuple[object, ...]]:
+        """Returns all rows of a query with one parameter."""
+        return self._connection.execute(query, (value,)).fetchall()
 
     def close(self) -> None:
         """Closes the database; nothing more is written."""

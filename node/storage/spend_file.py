@@ -3,8 +3,13 @@ r"""The spend file: a key's spending, kept beside the key, so that it survives a
     KEY FILE.spent: a line per offer  -->  state.db: the ledger  -->  the offer leaves
 
 Each step is written before the next one begins. So the file may contain an offer that never left, which
-counts, but no offer ever left without a line in the file. A line names its key and task and carries its own
-digest. The file only grows, except that a last line that a kill cut off is removed: its offer never left.
+counts, but no offer ever left without a line in the file. A line names its key and task, says what the charge
+was sized for (`terms`; lines of earlier versions do not), and carries its own digest. The file only grows,
+except that a last line that a kill cut off is removed: its offer never left. Of two lines for an offer the
+later one counts.
+
+One node at a time uses a key (`node.storage.key_file`). If the file grows all the same, as by a node of an
+earlier version, which locks no key, the new lines are read before the next offer is made or charged.
 
 Within a run of steps nobody waits for the disk here: the ledger's transaction is on disk before the offer
 leaves, and a start writes the lines that a power failure took (`State`). The first line of the next run puts
@@ -19,11 +24,18 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
 
-from mechanisms.accounting.ledger import Event, event_from_text, to_text
+from mechanisms.accounting.ledger import (
+    Event,
+    Terms,
+    event_from_text,
+    terms_from_text,
+    terms_to_text,
+    to_text,
+)
 from node.errors import ConfigError, UserError, reason
 from node.storage.regular_files import check_regular
 from node.storage.whole_files import sync
@@ -42,12 +54,18 @@ def spend_path(key_file: Path) -> Path:
 
 @dataclass(frozen=True)
 class Charge:
-    """The charge of one offer."""
+    """The charge of one offer; `terms`: what its events were sized for, None if that was never written."""
 
     sid: Sid
     round: int
     at_ms: int
     events: tuple[Event, ...]
+    terms: Terms | None = None
+
+    @property
+    def sized(self) -> tuple[Event, ...]:
+        """The events with their terms."""
+        return tuple(replace(event, terms=self.terms) for event in self.events)
 
 
 class SpendFile:
@@ -58,23 +76,43 @@ class SpendFile:
         self._disk = disk
         self._key = key.hex()
         self._task = task
+        self._read_to = 0
+        self._lines = 0
+        """How much of the file this process has read or written: so many bytes, in whole lines."""
         self._is_named = False
         """Whether this process has synced the folder, so that the file's name is on disk, too."""
 
     def charges(self) -> dict[Sid, Charge]:
         """Returns the charges so far, by session. Raises ConfigError for an unreadable or damaged file."""
+        self._read_to = self._lines = 0
+        return self.grown()
+
+    def grown(self) -> dict[Sid, Charge]:
+        """Returns the charges that others have added since this process last read the file, or wrote to it.
+
+        Raises as `charges` does.
+        """
         try:
             check_regular(self.path)
             with _locked(self.path, os.O_RDONLY) as file:
-                written = file.readall()
+                return self._more(file)
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise ConfigError(
                 f"{self.path}, what this key has spent, cannot be read: {reason(error)}"
             ) from error
-        lines = written[: written.rfind(b"\n") + 1].splitlines()
-        found = (self._parsed(line, number) for number, line in enumerate(lines, 1))
+
+    def _more(self, file: FileIO) -> dict[Sid, Charge]:
+        """Reads the whole lines from `_read_to` on; a file that is shorter took the place of the one read."""
+        if os.fstat(file.fileno()).st_size < self._read_to:
+            self._read_to = self._lines = 0
+        file.seek(self._read_to)
+        written = file.readall()
+        whole = written[: written.rfind(b"\n") + 1]
+        lines = whole.splitlines()
+        found = [self._parsed(line, number) for number, line in enumerate(lines, self._lines + 1)]
+        self._read_to, self._lines = self._read_to + len(whole), self._lines + len(lines)
         return {charge.sid: charge for charge in found if charge is not None}
 
     def check_writable(self) -> None:
@@ -86,20 +124,23 @@ class SpendFile:
                 "this user the right to it, or name another --key"
             )
 
-    def add(self, charges: Iterable[Charge], durable: bool = True) -> None:
-        """Adds charges. Raises UserError if the file cannot be written.
+    def add(self, charges: Iterable[Charge], durable: bool = True) -> dict[Sid, Charge]:
+        """Adds charges, and returns what `grown` would. Raises UserError if the file cannot be written.
 
         If they are not `durable`, they survive kill -9, but a power failure may take them until the next
         durable ones.
         """
-        text = b"".join(map(self._written, charges))
+        lines = [self._written(charge) for charge in charges]
+        text = b"".join(lines)
         if not text:
-            return
+            return {}
         try:
             with _locked(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT) as file:
                 _cut_off_torn_end(file)
+                others = self._more(file)
                 if file.write(text) != len(text):
                     raise UserError(f"{self.path} cannot be written: its disk is full; make room there")
+                self._read_to, self._lines = self._read_to + len(text), self._lines + len(lines)
                 if durable:
                     self._disk.sync(file.fileno())
             if durable and not self._is_named:
@@ -110,6 +151,7 @@ class SpendFile:
                 f"{self.path} cannot be written: {reason(error)}; nothing was offered; make it writable, "
                 "and start again"
             ) from error
+        return others
 
     def _written(self, charge: Charge) -> bytes:
         body = json.dumps(
@@ -120,6 +162,7 @@ class SpendFile:
                 "round": charge.round,
                 "at_ms": charge.at_ms,
                 "events": [json.loads(to_text(event)) for event in charge.events],
+                **({} if charge.terms is None else {"terms": json.loads(terms_to_text(charge.terms))}),
             }
         )
         return f"{_check(body.encode())} {body}\n".encode()
@@ -134,7 +177,9 @@ class SpendFile:
             if (values["key"], values["task"]) != (self._key, self._task):
                 return None
             events = tuple(event_from_text(json.dumps(event)) for event in values["events"])
-            return Charge(bytes.fromhex(values["sid"]), int(values["round"]), int(values["at_ms"]), events)
+            terms = terms_from_text(json.dumps(values["terms"])) if "terms" in values else None
+            sid, number, at_ms = bytes.fromhex(values["sid"]), int(values["round"]), int(values["at_ms"])
+            return Charge(sid, number, at_ms, events, terms)
         except (ValueError, TypeError, KeyError) as error:
             raise ConfigError(
                 f"{self.path}, what this key has spent, is damaged in line {number}: put back a copy of it "

@@ -22,7 +22,7 @@ import json
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -34,7 +34,16 @@ from typing import Concatenate, ParamSpec, TypeVar
 import msgpack
 import numpy as np
 
-from mechanisms.accounting.ledger import Event, Ledger, event_from_text, to_text
+from mechanisms.accounting.ledger import (
+    Event,
+    Ledger,
+    Terms,
+    event_from_text,
+    terms_from_text,
+    terms_to_text,
+    to_text,
+)
+from mechanisms.accounting.terms import UNKNOWN, unknown
 from mechanisms.mechanism import Memory
 from node.errors import ConfigError
 from node.storage.database import Database, Fact, create_database
@@ -90,10 +99,17 @@ def _read(text: object) -> tuple[Event, ...]:
     return tuple(event_from_text(line) for line in text.splitlines()) if isinstance(text, str) else ()
 
 
-def _book(connection: sqlite3.Connection, charges: Iterable[Charge]) -> None:
+def _book(connection: sqlite3.Connection, charges: Sequence[Charge]) -> None:
     """Writes charges to the ledger; call it within a step."""
     rows = [(one.sid, one.round, one.at_ms, _written(one.events)) for one in charges]
     connection.executemany("insert into ledger values (?, ?, ?, 0, ?, null, null)", rows)
+    _set_terms(connection, charges)
+
+
+def _set_terms(connection: sqlite3.Connection, charges: Iterable[Charge]) -> None:
+    """Writes what charges were sized for; call it within a step."""
+    rows = [(one.sid, terms_to_text(one.terms)) for one in charges if one.terms is not None]
+    connection.executemany("insert or replace into terms values (?, ?)", rows)
 
 
 def _packed(base: Base) -> bytes:
@@ -170,16 +186,19 @@ class State:
         spending: SpendFile | None,
         formerly: Mapping[bytes, str] = MappingProxyType({}),
         disk: Disk = DISK,
+        terms: Terms | None = None,
     ) -> None:
         """Opens the state, or creates it with `initial` as the first base.
 
         `spending` is the second record of the key's charges; None if nothing is ever charged. `formerly`:
-        parameters of which a folder may be from before, each with what to do. Raises ConfigError for a folder
-        of another task or key.
+        parameters of which a folder may be from before, each with what to do. `terms`: what this run's
+        charges are sized for, and so those that an earlier version made in this folder, whose parameters are
+        the same; None: nobody asks. Raises ConfigError for a folder of another task or key.
         """
         self.dimension = len(initial)
         self._lock = threading.RLock()
         self._spending = spending
+        self._terms = terms
         self._disk = disk
         self._certificates = folder / "certificates"
         self._parts: dict[Sid, PieceFile] = {}
@@ -268,7 +287,6 @@ class State:
         self.ending = Ending.from_text(ending) if isinstance(ending, str) else None
         self.memory: Memory = tuple(map(tuple, json.loads(memory))) if isinstance(memory, str) else ()
         self.ledger, self.charged = Ledger(), ChargeCount()
-        self._count(event for charge in self._charges() for event in charge.events)
         self.counts = self._load_counts()
         """What other keys have charged, as they signed it; the one that changed last is the last."""
         self.sessions = self._load_sessions()
@@ -279,36 +297,77 @@ class State:
             if isinstance(key, bytes) and isinstance(evidence, bytes)
         }
 
-    def _count(self, events: Iterable[Event]) -> None:
-        """Counts events that are in the ledger on disk, or in the spend file."""
-        events = tuple(events)
+    def _count(self, charges: Iterable[Charge]) -> None:
+        """Counts charges that are in the ledger on disk, or in the spend file."""
+        events = tuple(event for charge in charges for event in charge.sized)
         self.ledger = self.ledger.adding(events)
         self.charged = count_of(events, self.charged)
 
     def _charges(self) -> list[Charge]:
         """Reads the ledger from disk."""
-        rows = self._database.rows("select sid, round, at_ms, events from ledger")
+        rows = self._database.rows(
+            "select sid, round, at_ms, events, terms from ledger left join terms using (sid)"
+        )
         return [
-            Charge(_bytes(sid), int(str(round)), int(str(at_ms)), _read(events))
-            for sid, round, at_ms, events in rows
+            Charge(
+                _bytes(sid),
+                int(str(round)),
+                int(str(at_ms)),
+                _read(events),
+                terms_from_text(terms) if isinstance(terms, str) else None,
+            )
+            for sid, round, at_ms, events, terms in rows
         ]
 
     def _reconcile(self) -> int:
         """Copies to the ledger and to the spend file the charges that only the other one has.
 
-        Returns how many offers the ledger lacked: it is an older copy or a new one, or the process was killed
-        between the two writes. Such an offer counts, even if it never left.
+        It also stores what each charge was sized for, where an earlier version did not. Returns how many
+        offers the ledger lacked: it is an older copy or a new one, or the process was killed between the two
+        writes. Such an offer counts, even if it never left.
         """
-        if self._spending is None:
-            return 0
-        here, there = self._charges(), self._spending.charges()
-        self._spending.add(charge for charge in here if charge.events and charge.sid not in there)
-        missing = [charge for sid, charge in there.items() if sid not in {charge.sid for charge in here}]
-        if missing:
+        stored, there = self._charges(), {} if self._spending is None else self._spending.charges()
+        here = [self._known_by(charge, there.get(charge.sid)) for charge in stored]
+        known = {charge.sid for charge in here}
+        missing = [self._of_others(charge) for sid, charge in there.items() if sid not in known]
+        if self._spending is not None:
+            self._spending.add(one for one in here if one.events and _says_more(one, there.get(one.sid)))
+        changed = [new for old, new in zip(stored, here, strict=True) if new != old]
+        if missing or changed:
             with self._database.step() as connection:
                 _book(connection, missing)
-            self._count(event for one in missing for event in one.events)
+                _set_terms(connection, changed)
+        self._count((*here, *missing))
         return len(missing)
+
+    def _known_by(self, charge: Charge, beside: Charge | None) -> Charge:
+        """Returns a charge of the ledger with its terms: stored ones, the spend file's, or this folder's."""
+        if not charge.events or not _is_guess(charge.terms):
+            return charge
+        if beside is not None and beside.terms is not None:
+            return replace(charge, terms=beside.terms)
+        return replace(charge, terms=charge.terms or self._terms)
+
+    def _of_others(self, charge: Charge) -> Charge:
+        """Returns a charge of the spend file alone, with what is taken for its terms if it has none."""
+        if charge.terms is not None or self._terms is None:
+            return charge
+        return replace(charge, terms=unknown(self._terms))
+
+    @_alone
+    def take_in(self) -> bool:
+        """Books what others have added to the spend file since it was read; returns whether there is any."""
+        news = [] if self._spending is None else self._news(self._spending.grown())
+        if news:
+            with self._database.step() as connection:
+                _book(connection, news)
+            self._count(news)
+        return bool(news)
+
+    def _news(self, found: Mapping[Sid, Charge]) -> list[Charge]:
+        """Returns the charges of the spend file that the ledger lacks."""
+        known = {sid for sid in found if self._database.rows_with("select 1 from ledger where sid = ?", sid)}
+        return [self._of_others(charge) for sid, charge in found.items() if sid not in known]
 
     def _number(self, name: str) -> int:
         value = self._database.fact(name)
@@ -498,13 +557,25 @@ class State:
     ) -> Iterator[None]:
         """Writes a charge to the spend file, then, in one step with what the caller writes, to the ledger."""
         cost = (receipt.total.epsilon, receipt.total.delta) if receipt.total else (None, None)
-        if self._spending is not None and receipt.events:
-            self._spending.add((Charge(sid, round, at_ms, receipt.events),))
+        charge = self._own(Charge(sid, round, at_ms, receipt.events))
+        news = self._written_beside(charge)
         with self._database.step(durable) as connection:
             row = (sid, round, at_ms, clipped, _written(receipt.events), *cost)
             connection.execute("insert into ledger values (?, ?, ?, ?, ?, ?, ?)", row)
+            _set_terms(connection, (charge,))
+            _book(connection, news)
             yield
-        self._count(receipt.events)
+        self._count((charge, *news))
+
+    def _own(self, charge: Charge) -> Charge:
+        """Returns a charge of this run with its terms; one of nothing has none."""
+        return replace(charge, terms=self._terms) if charge.events else charge
+
+    def _written_beside(self, charge: Charge, durable: bool = True) -> list[Charge]:
+        """Writes a charge to the spend file, if it is one; returns what others have added there meanwhile."""
+        if self._spending is None or not charge.events:
+            return []
+        return self._news(self._spending.add((charge,), durable))
 
     @_alone
     def bind(self, vote: OpenVote, ahead: Charge | None = None) -> None:
@@ -512,8 +583,8 @@ class State:
 
         `ahead`: the charge of an offer to come. One step, which the disk is waited for once, stores both.
         """
-        if ahead is not None and self._spending is not None:
-            self._spending.add((ahead,), durable=False)
+        charges = [] if ahead is None else [self._own(ahead)]
+        charges += [one for charge in charges for one in self._written_beside(charge, durable=False)]
         parts = (vote.group, vote.proof, vote.release)
         frames = [None if part is None else codec.encode(part).join() for part in parts]
         on = self._file_of(vote.group.base) if vote.group is not None and vote.group.readys else None
@@ -522,11 +593,9 @@ class State:
         with self._database.step() as connection:
             row = (vote.sid, vote.anchor, *frames, on)
             connection.execute("insert or replace into vote values (?, ?, ?, ?, ?, ?)", row)
-            if ahead is not None:
-                _book(connection, (ahead,))
+            _book(connection, charges)
         self.votes[vote.sid] = vote
-        if ahead is not None:
-            self._count(ahead.events)
+        self._count(charges)
 
     @_alone
     def unbind(self, sid: Sid) -> None:
@@ -741,6 +810,16 @@ class State:
                 path.unlink(missing_ok=True)
         left = self._certificate_files()
         self._parts = {sid: file for sid, file in self._parts.items() if _parts_name(sid) in left}
+
+
+def _is_guess(terms: Terms | None) -> bool:
+    """Returns whether nobody has written what a charge was sized for."""
+    return terms is None or terms.mechanism == UNKNOWN
+
+
+def _says_more(charge: Charge, beside: Charge | None) -> bool:
+    """Returns whether the spend file lacks a charge, or what it was sized for."""
+    return beside is None or (beside.terms is None and not _is_guess(charge.terms))
 
 
 def _parts_name(sid: Sid) -> str:

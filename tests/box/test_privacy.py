@@ -11,6 +11,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from mechanisms.accounting.ledger import (
+    NO_BOUND,
     Event,
     Gaussian,
     Ledger,
@@ -23,7 +24,7 @@ from tests.box.box import Box
 from tests.box.invariants import ChargedFirst
 from tests.box.ledgers import Charge, charges, pending, sound
 from tests.box.moments import Moment, dies
-from tests.run_folders import fact
+from tests.run_folders import fact, summary
 
 ROUNDS, BUDGET, DELTA = 4, 8.0, 1e-5
 SPENT, ALL_SPENT = "budget-spent", "all-spent"
@@ -298,6 +299,30 @@ def test_a_node_that_has_spent_its_budget_early_follows_the_others(make_box) -> 
     for node in box.nodes[:VICTIM]:
         assert participants(box, node.number) == [4, 3, 3]
     assert (early.summary["offers"], early.summary["finished"]) == (1, True)
+
+
+# -- several runs under one key ------------------------------------------------------------------------
+
+
+def test_after_offers_without_noise_nothing_is_promised_under_the_key(make_box) -> None:
+    box = make_box(3, 1)
+    box.start_all()
+    box.run_to_the_end()
+    outs = [box.folder / f"later {node.number}" for node in box.nodes]
+    for node, out in zip(box.nodes, outs, strict=True):
+        assert [charge.events for charge in charges(node.folder)] == [(NO_BOUND,)]
+        node.start(
+            "--key", str(node.folder / "node.key"), "--out", str(out), "--set", "privacy.mechanism=ldp"
+        )
+    box.run_to_the_end()
+    for node, out in zip(box.nodes, outs, strict=True):
+        assert node.has_said("no bound: NO BOUND: offers without noise were made under this key")
+        assert node.has_said("privacy spent: NO BOUND: offers without noise were made under this key")
+        said = summary(out)
+        assert (said["epsilon"], said["delta"], said["aggregated"]) == (None, DELTA, 0)
+        assert said["privacy"]["epsilon_spent"] is None
+        assert said["privacy"]["epsilon_remaining"] == 0.0
+        assert [charge.events for charge in charges(out)] == [(NO_BOUND,)], "and nothing was offered"
 
 
 # -- wrong values --------------------------------------------------------------------------------------

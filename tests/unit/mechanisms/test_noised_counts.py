@@ -8,13 +8,20 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 from mechanisms.accounting import gaussian
-from mechanisms.accounting.honest import at_honest
-from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, sampled_noise_multiplier, spent
+from mechanisms.accounting.ledger import (
+    Gaussian,
+    Ledger,
+    SampledGaussian,
+    Terms,
+    sampled_noise_multiplier,
+    spent,
+)
+from mechanisms.accounting.terms import at_honest, with_terms
 from mechanisms.gradients.distributed import rounding_ratio
 from mechanisms.mechanism import CountPlan, SharedSetting
 from mechanisms.noised_counts import COARSEST, CountGrid, CountNoise, beside, count_noise
 from mechanisms.updates.distributed import distributed_dp
-from mechanisms.updates.record import dp_sgd
+from mechanisms.updates.record import ONE_RECORD, dp_sgd
 from tests.unit.mechanisms.settings import refused, setting, words
 
 DELTA, MEMBERS, CELLS = 1e-5, 64, 20_000
@@ -114,7 +121,8 @@ def test_counts_by_themselves_cost_at_most_their_share_by_theorem_8():
     assert gaussian.delta(1.0, 0.998 * found.noise_multiplier / 3) > DELTA
     assert found.event == Gaussian(found.noise_multiplier)
     assert found.together == pytest.approx(found.noise_multiplier / 3)
-    alone = at_honest(Ledger.of([found.event]), 3, 0)
+    shared = with_terms(Ledger.of([found.event]), Terms("a", ONE_RECORD, 3))
+    alone = at_honest(shared, 0)
     assert alone == Ledger.of([Gaussian(found.noise_multiplier / 2)]), "if fewer are honest it costs more"
     assert count_noise(CountPlan(0.9, 1), 1e6, DELTA, honest=0).noise_multiplier == 1.0, "a row has noise"
 

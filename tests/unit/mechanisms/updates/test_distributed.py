@@ -6,11 +6,12 @@ from functools import partial
 
 import pytest
 
-from mechanisms.accounting.honest import at_honest
-from mechanisms.accounting.ledger import Ledger, SampledGaussian, rounded_up, spent
+from mechanisms.accounting.ledger import Ledger, SampledGaussian, Terms, rounded_up, spent
+from mechanisms.accounting.terms import at_honest, with_terms
 from mechanisms.mechanism import SharedSetting
 from mechanisms.registry import MECHANISMS
 from mechanisms.updates.distributed import charged_steps, distributed_dp
+from mechanisms.updates.record import ONE_RECORD
 from tests.unit.mechanisms.settings import refused, setting
 
 SHARED = SharedSetting(honest=6, sampling_probability=0.07, expected_batch=4096.0, steps=200, members=64)
@@ -37,7 +38,8 @@ def test_all_steps_and_the_reserve_cost_what_the_budget_is(epsilon):
 def test_with_fewer_honest_members_it_costs_more_and_with_more_less():
     mechanism = made()
     ledger = Ledger.of([SampledGaussian(mechanism.shared.gradient.noise_multiplier, 0.07, 200)])
-    costs = [spent(at_honest(ledger, 6, honest), 1e-5).epsilon for honest in (9, 6, 4, 0)]
+    ledger = with_terms(ledger, Terms(mechanism.name, ONE_RECORD, 6))
+    costs = [spent(at_honest(ledger, honest), 1e-5).epsilon for honest in (9, 6, 4, 0)]
     assert costs == sorted(costs)
     assert costs[1] == spent(ledger, 1e-5).epsilon
     assert costs[3] > 4 * costs[1]

@@ -120,7 +120,7 @@ def offered(node, number):
 
 
 def charged(node):
-    return counts_charged(node.state.ledger)
+    return counts_charged(node.mechanism, node.state.ledger)
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ async def test_steps_and_counts_of_a_whole_run_and_its_reserve_stay_within_epsil
     node = alone(STEPS, *METRIC, "privacy.metric_share=0.6")
     mechanism = node.mechanism
     whole = planned_ledger(mechanism)
-    assert counts_charged(whole) == mechanism.counts.releases
+    assert counts_charged(mechanism, whole) == mechanism.counts.releases
     assert 0.97 * 3.0 < spent(whole, 1e-5).epsilon <= 3.0
     assert affordable_counts(mechanism, Ledger()) == mechanism.counts.releases
     assert affordable_counts(mechanism, whole) == 0

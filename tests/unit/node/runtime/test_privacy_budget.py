@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, spent
+from mechanisms.accounting.ledger import NO_BOUND, Gaussian, Ledger, SampledGaussian, spent
 from node.errors import ConfigError
 from node.runtime.privacy_budget import (
     can_offer,
@@ -104,7 +104,8 @@ def test_without_a_guarantee_there_is_no_budget_no_charge_and_no_facts():
     assert can_train(mechanism, Ledger.of([Gaussian(0.0)]), ())
     assert can_offer(mechanism, EMPTY, ())
     receipt = receipt_of(mechanism, EMPTY, (), ())
-    assert (receipt.events, receipt.memory, receipt.total) == ((), (), None)
+    assert (receipt.events, receipt.memory, receipt.total) == ((NO_BOUND,), (), None)
+    assert receipt_of(mechanism, Ledger.of(receipt.events), (), ()).events == (), "one mark says it"
     assert facts(mechanism, EMPTY) is spent_by(mechanism, EMPTY) is None
     assert introduction(mechanism) == {
         "privacy": "none: secure aggregation hides your update in the sum; the sum itself has no noise"

@@ -13,7 +13,18 @@ import msgpack
 import numpy as np
 import pytest
 
-from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Pure, SampledGaussian, Spent
+from mechanisms.accounting.ledger import (
+    Event,
+    Gaussian,
+    Ledger,
+    Pure,
+    Relation,
+    SampledGaussian,
+    Spent,
+    Terms,
+    Unit,
+)
+from mechanisms.accounting.terms import unknown
 from node.errors import ConfigError, UserError
 from node.runtime.serving import answer
 from node.storage.records import NOTHING, Ending, Receipt, Traffic
@@ -568,6 +579,90 @@ def test_a_new_folder_begins_with_what_the_key_has_spent_and_adds_to_it(tmp_path
     other.close()
     state = with_file(tmp_path, "a")
     assert (state.recovered, state.ledger) == (1, Ledger.of((STEPS, RELEASE)))
+
+
+ROW = Unit("one record", Relation.ADD_REMOVE, "L2")
+NINE, ONE = (Terms("distributed-dp-sgd", ROW, honest) for honest in (9, 1))
+
+
+def of_task(folder, terms: Terms | None, out="out") -> State:
+    (folder / out).mkdir(exist_ok=True)
+    return State(folder / out, "digits", PARAMETERS, vector(0), KEY, spending(folder), terms=terms)
+
+
+def sized(terms: Terms | None, *events: Event) -> Ledger:
+    return Ledger.of(replace(event, terms=terms) for event in events)
+
+
+def test_each_charge_says_what_it_was_sized_for_and_a_task_for_others_changes_nothing_about_it(tmp_path):
+    with closing(of_task(tmp_path, NINE, "a")) as state:
+        charged(state, 1, receipt(STEPS, RELEASE), pending=(STEPS,))
+        state.bind(OpenVote(SID, 0), AHEAD)
+        assert state.ledger == sized(NINE, STEPS, STEPS, RELEASE)
+    for _ in range(2):
+        with closing(of_task(tmp_path, ONE, "b")) as other:
+            assert other.ledger == sized(NINE, STEPS, STEPS, RELEASE)
+    with closing(of_task(tmp_path, ONE, "b")) as other:
+        other.charge(b"n" * 32, 3, 1000, receipt(RELEASE))
+        assert other.charged == ChargeCount(2, 2), "the count is of events, whatever their terms"
+        both = other.ledger
+    assert both == sized(NINE, STEPS, STEPS, RELEASE).adding([replace(RELEASE, terms=ONE)])
+    with closing(of_task(tmp_path, NINE, "a")) as state:
+        assert state.ledger == both
+
+
+def test_a_folder_of_before_had_these_terms_and_tells_the_spend_file(tmp_path):
+    """Its parameters are the same, so the task is the one with which it charged."""
+    with closing(of_task(tmp_path, None, "a")) as before:
+        charged(before, 1, receipt(STEPS))
+        charged(before, 2, NOTHING)
+        before._database._connection.execute("drop table terms")
+    (line,) = spending(tmp_path).charges().values()
+    assert line.terms is None
+    for _ in range(2):
+        with closing(of_task(tmp_path, NINE, "a")) as state:
+            assert (state.ledger, state.recovered) == (sized(NINE, STEPS), 0)
+            assert state.charged == ChargeCount(1, 0)
+    assert [one.terms for one in spending(tmp_path).charges().values()] == [NINE]
+    assert len(spending(tmp_path).path.read_bytes().splitlines()) == 2, "once, beside the older line"
+    with closing(of_task(tmp_path, ONE, "b")) as other:
+        assert other.ledger == sized(NINE, STEPS)
+
+
+def test_a_charge_of_before_whose_folder_is_lost_counts_for_any_unit_until_the_folder_is_back(tmp_path):
+    with closing(of_task(tmp_path, None, "a")) as before:
+        charged(before, 1, receipt(STEPS))
+    for _ in range(2):
+        with closing(of_task(tmp_path, ONE, "b")) as other:
+            assert other.ledger == sized(unknown(ONE), STEPS)
+    assert [one.terms for one in spending(tmp_path).charges().values()] == [None]
+    of_task(tmp_path, NINE, "a").close()
+    for _ in range(2):
+        with closing(of_task(tmp_path, ONE, "b")) as other:
+            assert other.ledger == sized(NINE, STEPS)
+
+
+def test_what_others_add_to_the_file_meanwhile_counts_before_the_next_offer_and_with_it(tmp_path):
+    """As a node of an earlier version does, which locks no key."""
+    state, other = of_task(tmp_path, NINE, "a"), SpendFile(tmp_path / "k", KEY, "digits")
+    assert not state.take_in()
+    other.add((Charge(b"1" * 32, 1, 1, (STEPS,), ONE), Charge(b"2" * 32, 1, 1, (RELEASE,))))
+    assert (state.take_in(), state.take_in()) == (True, False)
+    expected = sized(ONE, STEPS).adding(sized(unknown(NINE), RELEASE).counts[0][:1])
+    assert state.ledger == expected
+    other.add((Charge(b"3" * 32, 2, 2, (STEPS,), ONE),))
+    state.charge(b"m" * 32, 2, 2, receipt(STEPS))
+    assert state.ledger == expected.adding([replace(STEPS, terms=ONE), replace(STEPS, terms=NINE)])
+    other.add((Charge(b"4" * 32, 3, 3, (STEPS,), ONE),))
+    state.bind(OpenVote(SID, 0), AHEAD)
+    assert (state.charged, state.offers) == (ChargeCount(5, 1), 6)
+    spending(tmp_path).path.unlink()
+    other.add((Charge(b"5" * 32, 4, 4, (STEPS,), ONE),))
+    assert state.take_in(), "another file in its place is read from its beginning"
+    ledger = state.ledger
+    state.close()
+    with closing(of_task(tmp_path, NINE, "a")) as again:
+        assert (again.ledger, again.recovered) == (ledger, 0)
 
 
 def waits_for_the_disk(state: State, monkeypatch) -> list[str]:
