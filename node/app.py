@@ -58,7 +58,8 @@ from node.runtime.spent_before import count_as_spent
 from node.signals import until_done_or_told, until_told
 from node.storage.allow_list import read_allow_list
 from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, TRACKER, VIEW, Lock, check_folder, tidy_folder
-from node.storage.key_file import new_seed, read_key, write_key
+from node.storage.key_file import held, new_seed, read_key, write_key
+from node.storage.locks import InUse
 from node.storage.spend_file import SpendFile
 from node.storage.state import State
 from node.system.clock import SteadyClock
@@ -189,9 +190,12 @@ def opened(prepared: Prepared, listener: BoundAddress | None, observer: Observer
             tidy_folder(out, key_file, system.disk)
             if seed is not None:
                 write_key(key_file, seed, system.disk)
-            with _opened_in(prepared, key, lock, key_file, listening, observer) as life:
+            with (
+                held(key_file, "node"),
+                _opened_in(prepared, key, lock, key_file, listening, observer) as life,
+            ):
                 yield life
-        except ConfigError:
+        except (ConfigError, InUse):
             lock.undo()
             raise
         finally:

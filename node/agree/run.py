@@ -47,7 +47,7 @@ from node.runtime.updates import Updates
 from node.runtime.weighting import Uniform
 from node.signals import until_done_or_told
 from node.storage.vector_files import Floats
-from node.storage.whole_files import replace_file
+from node.storage.whole_files import ANYBODYS, replace_file
 from node.system.system import SYSTEM, Entropy, System
 from node.task.load import read_task
 from node.task.parameters import canonical_parameters
@@ -226,7 +226,7 @@ def save(path: Path, text: str) -> None:
     """Writes `text` if it is a valid task; raises ConfigError if it is not or cannot be written."""
     read_task(tomllib.loads(text))
     try:
-        replace_file(path, (text.encode(),), durable=True)
+        replace_file(path, (text.encode(),), durable=True, mode=ANYBODYS)
     except OSError as error:
         raise ConfigError(f"--write {shown(str(path))} cannot be written: {reason(error)}") from None
 

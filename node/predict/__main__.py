@@ -98,10 +98,10 @@ def _begins(path: Path) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    from node.storage.whole_files import replace_file  # noqa: PLC0415
+    from node.storage.whole_files import ANYBODYS, replace_file  # noqa: PLC0415
 
     try:
-        replace_file(path, (content,), durable=False)
+        replace_file(path, (content,), durable=False, mode=ANYBODYS)
     except OSError as error:
         raise ConfigError(f"--out {shown(str(path))} cannot be written: {reason(error)}") from error
 

@@ -10,7 +10,7 @@ from node.errors import ConfigError, one_line, reason, shown
 from node.observe.run_folder import RunFolder, found_runs
 from node.report.single_file import MARK, single_file
 from node.report.tables import Rows, as_csv, as_parquet, table
-from node.storage.whole_files import replace_file
+from node.storage.whole_files import ANYBODYS, replace_file
 
 NAME = "report.html"
 TABLES: Mapping[str, Callable[[Rows], bytes]] = {"--csv": as_csv, "--parquet": as_parquet}
@@ -63,7 +63,7 @@ def _begins(path: Path) -> bytes:
 
 def _write(option: str, path: Path, content: bytes) -> None:
     try:
-        replace_file(path, (content,), durable=False)
+        replace_file(path, (content,), durable=False, mode=ANYBODYS)
     except OSError as error:
         raise ConfigError(
             f"{option} {shown(str(path))} cannot be written: {reason(error)}; give another"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from node.storage.records import SwarmFigure, Traffic
 from node.storage.vector_files import Floats
-from node.storage.whole_files import replace_file
+from node.storage.whole_files import own_file, replace_file
 from node.system.disk import DISK, Disk
 from node.training.headline import Headline
 from node.training.metric_words import headline_text
@@ -161,7 +161,7 @@ class Folder:
     def append(self, record: Record) -> None:
         """Appends a line of history."""
         path = self.path / "history.jsonl"
-        with path.open("a+b") as file:
+        with own_file(path, "a+b") as file:
             end = file.tell()
             file.seek(max(0, end - 1))
             cut_off = end > 0 and file.read(1) != b"\n"

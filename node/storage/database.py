@@ -52,7 +52,6 @@ def create_database(path: Path, facts: Mapping[str, Fact], disk: Disk = DISK) ->
     """Creates a database with these facts, completely or not at all. Raises UserError if it fails."""
     try:
         with whole(path) as temporary:
-            temporary.unlink(missing_ok=True)
             connection = sqlite3.connect(temporary, isolation_level=None)
             try:
                 connection.executescript(_SCHEMA)

@@ -10,17 +10,17 @@ So the files after `state.db` never exist without it, unless somebody lost a fil
 
 from __future__ import annotations
 
-import fcntl
 import mmap
 import os
 import shutil
+import stat
 from contextlib import suppress
-from io import TextIOWrapper
 from pathlib import Path
 
 from node.errors import ConfigError, UserError, reason
+from node.storage.locks import lock
 from node.storage.spend_file import SUFFIX, spend_path
-from node.storage.whole_files import sync, tidy
+from node.storage.whole_files import OWNERS_FOLDER, own_file, sync, tidy
 from node.system.disk import DISK, Disk
 
 KEY = "node.key"
@@ -33,6 +33,8 @@ TRACKER = "tracker.pub"
 PAGE_TOKEN = "page.token"  # noqa: S105 - the name of a file
 _NEEDS_STATE = (HISTORY, *MODELS, SUMMARY, "vectors", "certificates", f"{STATE}-wal", KEY + SUFFIX)
 """Files that a node writes only beside a `state.db`. A key, a token and foreign files do not need one."""
+_OWN = ("lock", STATE, f"{STATE}-wal", HISTORY, *MODELS, SUMMARY, VIEW, TRACKER)
+_FOLDERS = ("vectors", "certificates")
 _WRITTEN_WHOLE = (KEY, PAGE_TOKEN, STATE, *MODELS, SUMMARY, VIEW, TRACKER)
 
 
@@ -42,22 +44,21 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         """Creates the folder and locks it.
 
-        Raises UserError if another node holds the lock, ConfigError if the folder cannot be used.
+        Raises InUse if another node holds the lock, ConfigError if the folder cannot be used.
         """
         self.folder = folder
         try:
             self._may_undo = not folder.exists()
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file: TextIOWrapper = (folder / "lock").open("a")
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=OWNERS_FOLDER, exist_ok=True)
+            self._file = own_file(folder / "lock", "ab")
         except OSError as error:
             raise ConfigError(f"--out {folder} cannot be used: {reason(error)}") from error
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            lock(self._file, f"--out {folder}", "node", "--out")
+        except UserError:
             self._file.close()
-            raise UserError(
-                f"--out {folder} is in use by another node: end that one, or give another --out"
-            ) from error
+            raise
 
     def release(self) -> None:
         """Releases the lock."""
@@ -113,13 +114,28 @@ def check_folder(out: Path, key_file: Path, *, has_key: bool) -> None:
 
 
 def tidy_folder(out: Path, key_file: Path, disk: Disk = DISK) -> None:
-    """Removes half-written files that a kill left. The caller holds the lock and has read nothing yet."""
+    """Removes half-written files that a kill left, and the rights of others that an earlier version left.
+
+    The caller holds the lock and has read nothing yet.
+    """
     tidy(out, _WRITTEN_WHOLE)
+    if _is_there(out / STATE):
+        kept = (path for folder in _FOLDERS for path in (out / folder).glob("*"))
+        for path in (out, *(out / name for name in (*_OWN, *_FOLDERS)), *kept):
+            _keep_for_owner(path)
     with suppress(OSError):  # this user may have only read access to a folder of keys
         tidy(key_file.parent, (key_file.name,))
     with suppress(FileNotFoundError):
         _cut_off_torn_line(out / HISTORY, disk)
     sync(out, disk)  # a kill may have come after a file got its name and before that name was on disk
+
+
+def _keep_for_owner(path: Path) -> None:
+    """Takes the rights of others from a file or folder; a folder that all users share (sticky) stays so."""
+    with suppress(OSError):  # it is not there, or another user's
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & (stat.S_IRWXG | stat.S_IRWXO) and not mode & stat.S_ISVTX:
+            path.chmod(mode & stat.S_IRWXU)
 
 
 def _cut_off_torn_line(path: Path, disk: Disk) -> None:

@@ -1,8 +1,11 @@
-"""Secret files that only their owner can read, above all a node's private key: 32 random bytes in hex."""
+"""Secret files that only their owner can read, above all a node's private key: 32 random bytes in hex.
+
+One node, or tracker, at a time uses a key: it holds the lock on the key's file. Who only reads a key, such as
+`node.check`, needs no lock.
+"""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -10,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from node.addresses import parse_key
-from node.errors import ConfigError, UserError, reason
+from node.errors import ConfigError, reason
+from node.storage.locks import lock
 from node.storage.regular_files import check_regular
 from node.storage.whole_files import new_file
 from node.system.disk import DISK, Disk
@@ -46,27 +50,34 @@ def write_key(path: Path, seed: bytes, disk: Disk = DISK) -> None:
 
 @contextmanager
 def own_key(path: Path) -> Iterator[NodeKey]:
-    """Yields the key in a file, creating it if there is none, and locks the file meanwhile.
-
-    Raises UserError if another process holds the lock, ConfigError if the file cannot be used.
-    """
+    """Yields the key in a tracker's file, creating it if there is none; raises as `held` does."""
     if read_key(path) is None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(f"the folder {path.parent} cannot be made: {reason(error)}") from error
         write_key(path, new_seed())
-    with path.open("rb") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise UserError(
-                f"the key file {path} is in use by another tracker: end that one, or give another --key"
-            ) from error
+    with held(path, "tracker"):
         key = read_key(path)
         if key is None:
             raise ConfigError(f"the key file {path} is gone; start again")
         yield key
+
+
+@contextmanager
+def held(path: Path, kind: str) -> Iterator[None]:
+    """Holds the lock on a key's file, whatever name leads to it, for a `kind` of program.
+
+    Raises InUse if another process holds it, ConfigError if the file cannot be opened.
+    """
+    try:
+        # Some network file systems lock only what may be written.
+        file = path.open("r+b" if os.access(path, os.W_OK) else "rb")
+    except OSError as error:
+        raise ConfigError(f"the key file {path} cannot be read: {reason(error)}") from error
+    with file:
+        lock(file, f"the key file {path}", kind, "--key")
+        yield
 
 
 def read_secret(path: Path, what: str, digits: int) -> str | None:

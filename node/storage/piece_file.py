@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
+from node.storage.whole_files import own_file
 from protocol.wire.masked_messages import TotalPiece
 from protocol.wire.messages import Key, Sum
 
@@ -30,7 +31,7 @@ class PieceFile:
         """Writes the parts that are not stored yet; the last part of an owner and index is the valid one."""
         new = [part for part in parts if self.get(part.owner, part.index) != part.payload]
         places, self._places = self._looked_through(), None
-        with self._path.open("ab") as file:
+        with own_file(self._path, "ab") as file:
             for part in new:
                 file.write(_HEAD.pack(part.owner, part.index, len(part.payload)))
                 places[part.owner, part.index] = file.tell(), len(part.payload)

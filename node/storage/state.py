@@ -52,7 +52,7 @@ from node.storage.piece_file import PieceFile
 from node.storage.records import Ending, Receipt, count_of
 from node.storage.spend_file import Charge, SpendFile
 from node.storage.vector_files import Floats, VectorFiles
-from node.storage.whole_files import sync
+from node.storage.whole_files import OWNERS_FOLDER, sync
 from node.system.disk import DISK, Disk
 from protocol.actions import OpenVote
 from protocol.quorum.electorate import Electorate
@@ -213,7 +213,7 @@ class State:
                 self._take_over(folder, key, first)
             self._check(folder, task, parameters, key, formerly)
             self._files = VectorFiles(folder / "vectors", disk)
-            self._certificates.mkdir(exist_ok=True)
+            self._certificates.mkdir(mode=OWNERS_FOLDER, exist_ok=True)
             sync(folder, disk)  # both folders' names: no file in them is on disk before
             self._load(initial)
             self.recovered = self._reconcile()

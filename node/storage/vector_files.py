@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from node.errors import UserError
-from node.storage.whole_files import replace_file, sync
+from node.storage.whole_files import OWNERS_FOLDER, replace_file, sync
 from node.system.disk import DISK, Disk
 
 Floats = NDArray[np.float32]
@@ -22,7 +22,7 @@ class VectorFiles:
     """A folder of (d,) float32 vectors."""
 
     def __init__(self, folder: Path, disk: Disk = DISK) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=OWNERS_FOLDER, exist_ok=True)
         sync(folder, disk)  # a kill may have come between a vector's name and that name on disk
         self._folder = folder
         self._disk = disk

@@ -2,6 +2,8 @@
 
 A file is written under a temporary name in the same folder, `.NAME.PID`, and renamed when it is complete. At
 the next start `tidy` removes temporary files that a kill left.
+
+What a node writes is for its owner alone, unless `mode` says otherwise: its files are derived from data.
 """
 
 from __future__ import annotations
@@ -12,17 +14,31 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from node.system.disk import DISK, Disk
 
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.\d+(-journal|-wal|-shm)?")
 
 
+OWNERS, OWNERS_FOLDER = 0o600, 0o700
+ANYBODYS = 0o666
+"""As the system's umask allows: for what its owner hands on."""
+
+
+def own_file(path: Path, mode: str) -> IO[bytes]:
+    """Opens a file, in a binary `mode`; if that makes it, only its owner can read it."""
+    flags = {"ab": os.O_WRONLY | os.O_APPEND, "a+b": os.O_RDWR | os.O_APPEND}[mode]
+    return os.fdopen(os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, OWNERS), mode)
+
+
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """Yields a temporary path that becomes `path` at the end; after an error it is deleted."""
+def whole(path: Path, mode: int = OWNERS) -> Iterator[Path]:
+    """Yields the path of an empty file that becomes `path` at the end; after an error it is deleted."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
     try:
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
         yield temporary
         temporary.replace(path)
     except BaseException:
@@ -30,9 +46,15 @@ def whole(path: Path) -> Iterator[Path]:
         raise
 
 
-def replace_file(path: Path, parts: Iterable[bytes | memoryview], durable: bool, disk: Disk = DISK) -> None:
+def replace_file(
+    path: Path,
+    parts: Iterable[bytes | memoryview],
+    durable: bool,
+    disk: Disk = DISK,
+    mode: int = OWNERS,
+) -> None:
     """Writes a file completely or not at all. If `durable`, it also survives a crash of the machine."""
-    with whole(path) as temporary, temporary.open("wb") as file:
+    with whole(path, mode) as temporary, temporary.open("wb") as file:
         for part in parts:
             file.write(part)
         if durable:
@@ -46,7 +68,7 @@ def new_file(path: Path, content: bytes, disk: Disk = DISK) -> None:
     """Writes a file that only its owner can read, durably. Raises FileExistsError if it exists."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNERS)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

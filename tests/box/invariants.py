@@ -91,7 +91,7 @@ class ChargedFirst(Watcher):
 
     def _must_be_charged(self, box: Box, node: BoxNode, engine: Engine, sid: bytes) -> None:
         booked, beside = charged_on_disk(node)
-        spending = engine._state._spending
+        spending = None if engine.inspector.mechanism.guarantee is None else engine._state._spending
         if isinstance(engine._contribution, Steps):
             digest, known = _digest(engine._contribution), self._steps[node.number]
             if digest in known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,13 +141,14 @@ def test_a_mechanism_of_ones_own_is_charged_by_its_own_events_and_stopped_by_its
         assert [line["reason"] for line in node.history] == [None, None, ALL_SPENT]
 
 
-def test_without_privacy_nothing_is_charged(make_box) -> None:
+def test_without_privacy_only_the_first_offer_leaves_a_mark(make_box) -> None:
     box = make_box(3, 2)
     box.start_all()
     to_one_model(box)
     for node in box.nodes:
         assert {node.summary[name] for name in ("epsilon", "delta", "privacy")} == {None}
-        assert [(charge.events, charge.epsilon) for charge in charges(node.folder)] == [((), None)] * 2
+        found = [(charge.events, charge.epsilon) for charge in charges(node.folder)]
+        assert found == [((NO_BOUND,), None), ((), None)]
         assert {(line["epsilon"], line["delta"]) for line in node.history} == {(None, None)}
 
 
@@ -323,6 +325,34 @@ def test_after_offers_without_noise_nothing_is_promised_under_the_key(make_box) 
         assert said["privacy"]["epsilon_spent"] is None
         assert said["privacy"]["epsilon_remaining"] == 0.0
         assert [charge.events for charge in charges(out)] == [(NO_BOUND,)], "and nothing was offered"
+        only_for_its_owner(out, *out.rglob("*"), *(path for path in node.folder.rglob("*") if path.is_file()))
+
+
+def only_for_its_owner(*paths: Path) -> None:
+    assert [(path, oct(path.stat().st_mode)) for path in paths if path.stat().st_mode & 0o077] == []
+
+
+def test_one_key_is_one_node_and_its_budget_is_spent_once(make_box) -> None:
+    box = make_box(4, ROUNDS, *private("ldp"))
+    *nodes, twin = box.nodes
+    out, first = box.folder / "twin", nodes[0]
+    under_its_key = ("--key", str(first.folder / "node.key"), "--out", str(out))
+    for node in nodes:
+        node.start()
+    box.run(until=lambda: first.has_aggregated(1))
+    twin.start(*under_its_key)
+    box.run(until=lambda: twin.is_over)
+    assert twin.status == 1
+    assert twin.lines[-1].startswith(
+        f"error: the key file {first.folder / 'node.key'} is in use by another node"
+    )
+    assert not out.exists(), "nothing was made for it"
+    first.kill()
+    box.run(until=lambda: first.is_over)
+    paid = charges(first.folder)
+    twin.start(*under_its_key)
+    box.run(until=lambda: twin.has_said(f"spent before: {len(paid)} offer"))
+    assert [(one.sid, one.events) for one in charges(out)] == [(one.sid, one.events) for one in paid]
 
 
 # -- wrong values --------------------------------------------------------------------------------------

@@ -37,7 +37,10 @@ OTHER_RATE, OTHER_TASK = "train.learning_rate is {}", "task.name is {}"
 SECONDS = {
     "port": Second(("--listen", "{endpoint}"), ("{endpoint}", "in use"), status=1),
     "out": Second(("--out", "{folder}/a"), ("{folder}/a is in use by another node",), status=1),
-    "same-key": Second(("--key", "{folder}/a/node.key"), ("{endpoint}", KEY_A[:16], "--key")),
+    "same-file": Second(
+        ("--key", "{folder}/a/node.key"), ("/a/node.key is in use by another node",), status=1
+    ),
+    "same-key": Second(("--key", "{folder}/copy"), ("{endpoint}", KEY_A[:16], "--key")),
     "parameters": Second(
         ("--set", "train.learning_rate=0.05"),
         ("{endpoint}", OTHER_RATE.format("0.05 here and 0.1 there")),
@@ -89,6 +92,7 @@ def test_whoever_can_not_join_is_told_why_in_one_line_and_the_other_goes_on(
 ) -> None:
     node, endpoint = waiting(nursery, tmp_path)
     write_key(tmp_path / "key", SEED_B)
+    write_key(tmp_path / "copy", SEED_A)
     (tmp_path / "theirs").write_text(KEY_B + "\n")
 
     def filled(*texts: str) -> list[str]:

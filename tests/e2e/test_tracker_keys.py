@@ -22,10 +22,9 @@ def test_a_tracker_keeps_its_key_where_it_is_started_and_is_there_once(
     kept = tmp_path / "runs" / "tracker" / "tracker.key"
     assert kept.stat().st_mode & 0o777 == 0o600
     second = nursery.plain("node.tracker", *where, cwd=tmp_path)
-    assert second.fails(1) == (
-        "error: the key file runs/tracker/tracker.key is in use by another tracker: end that one, or give "
-        "another --key"
-    )
+    line = second.fails(1)
+    assert line.startswith("error: the key file runs/tracker/tracker.key is in use by another tracker")
+    assert line.endswith(": end that one, or give another --key")
     first.send(signal.SIGINT)
     assert first.status() == 0
     again = nursery.plain("node.tracker", *where, cwd=tmp_path)

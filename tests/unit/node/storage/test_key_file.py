@@ -1,12 +1,17 @@
 """A private key is readable by its owner only, and is never overwritten."""
 
+import os
 import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from node.errors import ConfigError, UserError
 from node.key import main
-from node.storage.key_file import new_seed, own_key, read_key, write_key
+from node.storage.key_file import held, new_seed, own_key, read_key, write_key
+from node.storage.locks import InUse
 from protocol.crypto.node_key import NodeKey
 
 
@@ -49,11 +54,49 @@ def test_the_command_makes_a_key_once_and_prints_its_public_half(tmp_path, capsy
     assert capsys.readouterr().err.startswith("error: ")
 
 
+def test_one_at_a_time_holds_a_key_whatever_name_leads_to_it_and_who_reads_it_needs_no_lock(tmp_path):
+    path, other = tmp_path / "node.key", tmp_path / "link"
+    write_key(path, new_seed())
+    other.symlink_to(path)
+    with held(path, "node"):
+        with pytest.raises(InUse) as caught, held(other, "node"):
+            pass
+        assert read_key(path).public == read_key(other).public
+    process = f" (process {os.getpid()})" if Path("/proc/locks").exists() else ""
+    assert str(caught.value) == (
+        f"the key file {other} is in use by another node{process}: end that one, or give another --key"
+    )
+    path.chmod(0o400)
+    with held(other, "node"), pytest.raises(InUse), held(path, "node"):
+        pass
+    with (
+        pytest.raises(ConfigError, match="gone cannot be read: No such file or directory"),
+        held(tmp_path / "gone", "node"),
+    ):
+        pass
+
+
+def test_the_lock_goes_with_the_process_however_it_ends(tmp_path):
+    path = tmp_path / "node.key"
+    write_key(path, new_seed())
+    code = f"import fcntl; file = open({str(path)!r}); fcntl.flock(file, 2); print(flush=True); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-S", "-c", code], **pipes) as process:
+        assert process.stdout.readline() == b"\n"
+        with pytest.raises(InUse, match="is in use by another node") as caught, held(path, "node"):
+            pass
+        assert f" (process {process.pid}):" in str(caught.value) or not Path("/proc/locks").exists()
+        process.kill()
+        process.wait()
+    with held(path, "node"):
+        pass
+
+
 def test_a_key_of_one_s_own_is_made_kept_and_for_one_at_a_time(tmp_path):
     path = tmp_path / "runs" / "tracker" / "tracker.key"
     with own_key(path) as first:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        told = f"{path} is in use by another tracker: end that one, or give"
+        told = f"{path} is in use by another tracker.*: end that one, or give another --key"
         with pytest.raises(UserError, match=told), own_key(path):
             pass
     with own_key(path) as again:

@@ -179,6 +179,18 @@ def test_without_noise_nothing_is_written_beside_the_key_before_the_first_offer(
     assert not list(tmp_path.rglob("*.spent"))
 
 
+def test_a_folder_of_before_is_closed_to_others_but_not_one_that_all_share(out):
+    for path in (out, *out.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o600 if "key" in path.name else 0o644)
+    (out / "of-somebody-else").touch(mode=0o644)
+    started(out)
+    open_ = [path.name for path in (out, *out.rglob("*")) if path.stat().st_mode & 0o077]
+    assert open_ == ["of-somebody-else"]
+    out.chmod(0o1777)
+    started(out)
+    assert out.stat().st_mode & 0o7777 == 0o1777
+
+
 def test_a_start_takes_away_what_a_kill_left(out):
     """The engine then writes the torn line again: tests/unit/node/test_ending.py."""
     first, second = (out / "history.jsonl").read_bytes().splitlines(keepends=True)
