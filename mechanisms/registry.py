@@ -65,6 +65,17 @@ MECHANISMS: Mapping[str, Maker] = {
 }
 """Name to maker of the mechanism from a `Setting`; makers raise ValueError for incompatible keys."""
 
+_CALLED = ((ldp, "ldp"), (aldp, "aldp"), (dp_sgd, "dp-sgd"), (distributed_dp, "distributed-dp-sgd"))
+
+
+def maker_of(found: Maker) -> Maker:
+    """Returns the maker of what an import path led to: the built-in one, if `found` makes such a mechanism.
+
+    So every key of the task has the effect, or is refused, as by the mechanism's name.
+    """
+    return next((MECHANISMS[name] for made, name in _CALLED if made is found), found)
+
+
 SERVER_MECHANISMS: Mapping[str, Callable[..., ServerMechanism]] = {
     "fedavg": FedAvg,
     "fedavgm": fedavgm,

@@ -61,7 +61,10 @@ def distributed_dp(setting: Setting) -> DistributedDP:
     """
     of = setting.shared
     if of is None:
-        raise ValueError("shared = None is not allowed: what the members share")
+        raise ValueError(
+            "shared = None is not allowed: what the members share, which a task with privacy.mechanism = "
+            "'distributed-dp-sgd' says"
+        )
     charged = charged_steps(of.steps)
     epsilon, delta = setting.epsilon, setting.delta
     counts = None if setting.counts is None else count_noise(setting.counts, epsilon, delta, of.honest)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -36,9 +36,9 @@ from mechanisms.accounting.terms import (
     with_terms,
 )
 from mechanisms.mechanism import CountPlan, Guarantee, Mechanism, Memory, Setting, SharedSetting
-from node.errors import ConfigError, reason
+from node.errors import ConfigError, reason, shown
 from node.storage.records import Receipt
-from node.task.import_path import import_class
+from node.task.import_path import import_object
 from node.task.sections import StepPlan, Task
 from protocol.wire.limits import MAX_MEMBERS
 
@@ -61,12 +61,13 @@ def make_mechanism(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], ro
     """Makes the mechanism that `privacy.mechanism` names, for this node's work.
 
     An import path `package.module:Class` is called with a `mechanisms.mechanism.Setting`, like the built-in
-    mechanisms. Raises ConfigError if the mechanism cannot be made or lacks a part.
+    mechanisms. Raises ConfigError if the mechanism cannot be made, lacks a part, or does not cover the task.
     """
-    from mechanisms.registry import MECHANISMS  # noqa: PLC0415 - loads torch, which a tracker does not need
+    from mechanisms.registry import MECHANISMS, maker_of  # noqa: PLC0415 - loads torch, as the next one does
+    from node.runtime.mechanism_checks import check_mechanism  # noqa: PLC0415 - which a tracker does not need
 
     name = task.privacy.mechanism
-    make = MECHANISMS[name] if name in MECHANISMS else import_class(name)
+    make = MECHANISMS[name] if name in MECHANISMS else maker_of(_imported(name))
     setting = Setting(
         epsilon=task.privacy.epsilon,
         delta=task.privacy.delta,
@@ -89,7 +90,16 @@ def make_mechanism(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], ro
         raise ConfigError(f"privacy.mechanism = {name!r}: {reason(error)}") from error
     if missing:
         raise ConfigError(f"privacy.mechanism = {name!r} is no mechanism: it has no {', '.join(missing)}")
+    check_mechanism(task, mechanism)
     return mechanism
+
+
+def _imported(path: str) -> Callable[[Setting], Mechanism]:
+    """Returns the class or function that `path` names; raises ConfigError."""
+    found = import_object(path)
+    if not callable(found):
+        raise ConfigError(f"{shown(path)} is not a class; allowed: 'package.module:Class'")
+    return found
 
 
 def _shared_setting(task: Task) -> SharedSetting | None:

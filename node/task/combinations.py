@@ -45,8 +45,13 @@ def _check_training(task: Task) -> None:
             f"train.loss_args = {shown(dict(section.loss_args))} are refused with train.loss = 'auto'; name "
             "the loss that they are for"
         )
-    weighted = section.loss == "cross-entropy" and "weight" in section.loss_args
-    if weighted and task.privacy.mechanism in ("dp-sgd", "distributed-dp-sgd"):
+    if task.privacy.mechanism in ("dp-sgd", "distributed-dp-sgd"):
+        refuse_weights_of_rows(task)
+
+
+def refuse_weights_of_rows(task: Task) -> None:
+    """Refuses weights of classes where each row's gradient is computed by itself."""
+    if task.train.loss == "cross-entropy" and "weight" in task.train.loss_args:
         raise ConfigError(
             f"train.loss_args.weight is refused with privacy.mechanism = {task.privacy.mechanism!r}: the "
             "mean over one row divides its weight out again; leave it out, or name a train.loss of your own"
@@ -162,20 +167,33 @@ def _check_swarm_metric(task: Task) -> None:
 
 
 def _check_public_radius(section: PrivacySection) -> None:
-    """Requires that a radius which follows raw norms is declared public, as no noise covers it."""
-    if section.public_radius and not section.shows_radius:
-        raise ConfigError(
-            "privacy.public_radius = true has no effect without privacy.mechanism = 'aldp' and "
-            "privacy.window_source = 'raw'; set both, or leave it out"
-        )
+    """Requires that a radius which follows raw norms is declared public, as no noise covers it.
+
+    What an import path names is asked once it is made (node.runtime.mechanism_checks).
+    """
+    if section.public_radius and not section.shows_radius and ":" not in section.mechanism:
+        raise radius_is_not_shown()
     if section.shows_radius and not section.public_radius:
-        exact = section.calibration == "exact"
-        covered = "privacy.window_source=aggregate" if exact else "privacy.mechanism=ldp"
-        raise ConfigError(
-            f"privacy.window_source = 'raw' is refused with privacy.mechanism = 'aldp'{_CALIBRATED[exact]}: "
-            "the noise level shows the norms of your updates, and no epsilon covers them; allowed: "
-            f"privacy.public_radius=true, which declares them public, or {covered}, which is covered"
-        )
+        raise radius_is_shown(section)
+
+
+def radius_is_not_shown() -> ConfigError:
+    """Returns the refusal to declare a radius public that nothing shows."""
+    return ConfigError(
+        "privacy.public_radius = true has no effect without privacy.mechanism = 'aldp' and "
+        "privacy.window_source = 'raw'; set both, or leave it out"
+    )
+
+
+def radius_is_shown(section: PrivacySection) -> ConfigError:
+    """Returns the refusal of a radius that follows raw norms and is not declared public."""
+    exact = section.calibration == "exact"
+    covered = "privacy.window_source=aggregate" if exact else "privacy.mechanism=ldp"
+    return ConfigError(
+        f"privacy.window_source = 'raw' is refused with privacy.mechanism = {shown(section.mechanism)}"
+        f"{_CALIBRATED[exact]}: the noise level shows the norms of your updates, and no epsilon covers them; "
+        f"allowed: privacy.public_radius=true, which declares them public, or {covered}, which is covered"
+    )
 
 
 _CALIBRATED = {True: "", False: " and privacy.calibration = 'linear-classic'"}
