@@ -67,6 +67,8 @@ def test_a_round_says_what_is_spent_so_far_where_there_is_privacy():
     assert f"; {good}; epsilon 1.235 spent; train" in round_text(PRIVATE, 20)
     nothing_yet = replace(PRIVATE, epsilon=0.0, outcome="fallback", reason="group-timeout", participants=0)
     assert f"own update kept (group-timeout); {good}; epsilon 0.000 spent" in round_text(nothing_yet, 20)
+    unbound = replace(PRIVATE, epsilon=None, delta=1e-5)
+    assert f"; {good}; NO BOUND on what is spent; train" in round_text(unbound, 20)
 
 
 def test_a_round_of_steps_says_how_many_failed_and_what_is_left_if_all_collude():

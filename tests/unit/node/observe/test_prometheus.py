@@ -1,5 +1,6 @@
 """Metrics for Prometheus, read back with the library's own parsers."""
 
+import math
 import re
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -134,6 +135,11 @@ async def test_a_nodes_figures():
     found, _ = await figures(new_registry(), shared, node_families)
     assert found["murmuration_privacy_epsilon_alone",] == 7.5
     assert found["murmuration_electors_missing",] == 2
+    other = {"unit": "one data set", "neighbours": "replace", "epsilon": 2.5}
+    unbound = {**LEDGER, "epsilon_spent": None, "epsilon_remaining": 0.0, "apart": [other]}
+    found, _ = await figures(new_registry(), replace(VIEW, privacy=unbound), node_families)
+    assert found["murmuration_privacy_epsilon_spent",] == math.inf
+    assert found["murmuration_privacy_epsilon_apart", "one data set (replace)"] == 2.5
     _, text = await figures(new_registry(), replace(VIEW, privacy=None), node_families)
     assert "epsilon" not in text
 

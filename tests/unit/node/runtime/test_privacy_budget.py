@@ -1,5 +1,6 @@
 """A node's privacy: its mechanism, what it can still afford, the charge of an offer, and the words."""
 
+import json
 import math
 from dataclasses import replace
 from types import SimpleNamespace
@@ -7,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from mechanisms.accounting.ledger import NO_BOUND, Gaussian, Ledger, SampledGaussian, spent
+from mechanisms.accounting.terms import at_honest, unknown, with_terms
 from node.errors import ConfigError
 from node.runtime.privacy_budget import (
     can_offer,
@@ -18,6 +20,7 @@ from node.runtime.privacy_budget import (
     offer_bound,
     receipt_of,
     spent_by,
+    terms_of,
 )
 from node.task.load import load_task
 from node.task.parameters import canonical_parameters
@@ -188,6 +191,88 @@ def test_the_ledger_in_a_line():
     assert line.startswith(told)
     assert "data set, over the run (replace); not covered: the clipping radius" in line
     assert "not covered" not in ledger_text(facts(made("ldp"), EMPTY))
+
+
+def shared_by(honest):
+    overrides = ("privacy.mechanism=distributed-dp-sgd", "privacy.epsilon=2", f"privacy.honest={honest}")
+    steps = ("aggregation.min_participants=10", "train.steps=20", "train.expected_batch=400")
+    return make_mechanism(load_task("digits", [*overrides, *steps]), SHAPES, ROWS)
+
+
+def from_a_file(told):
+    """As a model file holds it, its keys in the order of letters."""
+    return json.loads(json.dumps(told, sort_keys=True, allow_nan=False))
+
+
+@pytest.mark.parametrize(
+    ("honest", "words"), [(1, "at least 1 of the other members is"), (6, "at least 6 of")]
+)
+def test_a_file_says_on_whom_the_guarantee_rests(honest, words):
+    shared = shared_by(honest)
+    told = facts(shared, Ledger.of(shared.per_offer))
+    assert f"as long as {words}" in ledger_text(told)
+    assert ledger_text(from_a_file(told)) == ledger_text(told)
+
+
+def stamped(mechanism, times=1):
+    return with_terms(Ledger(tuple((event, times) for event in mechanism.per_offer)), terms_of(mechanism))
+
+
+def test_charges_of_another_unit_stand_apart_and_those_of_another_task_at_their_own_terms():
+    """Of a data set, of rows whose noise nine others share, and of rows whose noise one other shares."""
+    local = made("ldp", rounds=2)
+    nine, one = shared_by(9), shared_by(1)
+    ledger = Ledger(stamped(local).counts + stamped(nine, 10).counts)
+    told = facts(one, ledger)
+    assert told["epsilon_spent"] == spent(at_honest(stamped(nine, 10), 1), 1e-5).epsilon
+    assert told["epsilon_alone"] == spent(at_honest(stamped(nine, 10), 0), 1e-5).epsilon
+    assert told["epsilon_spent"] > 2 * spent(stamped(nine, 10), 1e-5).epsilon
+    assert told["steps_charged"] == 10
+    (apart,) = told["apart"]
+    so_far = spent(stamped(local), 1e-5).epsilon
+    assert (apart["unit"], apart["mechanisms"]) == (local.guarantee.unit.what, ["ldp"])
+    assert apart["epsilon"] == apart["epsilon_alone"] == so_far
+    words = (
+        f"epsilon {so_far:.4g} at delta 1e-05 for one node's whole data set, over the run (replace), which"
+    )
+    assert f"; apart: {words}" in ledger_text(from_a_file(told))
+    assert introduction(one, ledger)["apart"].startswith(words)
+    mine = facts(local, ledger)
+    assert (mine["epsilon_spent"], mine["apart"][0]["mechanisms"]) == (so_far, ["distributed-dp-sgd"])
+    assert "if all others work together), " not in ledger_text(mine)
+    assert " if all others work together) at delta" in ledger_text(mine)
+    assert can_train(local, ledger, ()), "its budget is not spent by others"
+    row = made("dp-sgd")
+    assert facts(row, ledger)["epsilon_spent"] == told["epsilon_alone"], "it trusts nobody"
+    assert introduction(made("none"), ledger)["no bound"].startswith(
+        "from this run's first offer on, nothing"
+    )
+
+
+def test_after_an_offer_without_noise_there_is_no_bound_and_no_budget():
+    none, local = made("none"), made("ldp")
+    ledger = with_terms(Ledger.of(receipt_of(none, EMPTY, (), ()).events), terms_of(none))
+    assert "no bound" not in introduction(none, ledger)
+    told = from_a_file(facts(local, ledger))
+    assert (told["epsilon_spent"], told["epsilon_remaining"]) == (None, 0.0)
+    assert ledger_text(told).startswith(
+        "privacy spent: NO BOUND: offers without noise were made under this key"
+    )
+    assert introduction(local, ledger)["no bound"].endswith("and this node offers nothing")
+    assert not can_train(local, ledger, ())
+    both = Ledger(ledger.counts + stamped(made("dp-sgd"), 1).counts + stamped(local).counts)
+    assert facts(made("dp-sgd"), both)["apart"][0]["epsilon"] is None
+    assert "apart: no bound at delta" in ledger_text(from_a_file(facts(made("dp-sgd"), both)))
+
+
+def test_charges_of_which_nobody_knows_the_terms_count_and_it_is_said():
+    local = made("ldp", rounds=2)
+    ledger = with_terms(Ledger.of(local.per_offer), unknown(terms_of(local)))
+    assert introduction(local, ledger)["unknown"].startswith("charges of an earlier version do not say what")
+    assert "with honest = 1; if that was more" in introduction(local, ledger)["unknown"]
+    (release,) = local.per_offer
+    as_if = Gaussian(release.noise_multiplier / math.sqrt(2))
+    assert facts(local, ledger)["epsilon_spent"] == pytest.approx(spent(Ledger.of([as_if]), 1e-5).epsilon)
 
 
 @pytest.mark.parametrize(
