@@ -22,6 +22,7 @@ from node.addresses import is_loopback
 from node.cli.sigint import begun
 from node.data.dataset import Dataset, load_dataset
 from node.data.report import counted
+from node.data.sides import Split
 from node.errors import ConfigError
 from node.logs import Log
 from node.net.listening import check_names, endpoint_of, listen, listen_where_possible
@@ -49,6 +50,7 @@ from node.runtime.ending import exit_status
 from node.runtime.engine import Engine
 from node.runtime.events import Finished, Lingering, Observer, Observers, Started, Warned
 from node.runtime.group_guarantees import check_length, liars_of, masked_settings, withstands
+from node.runtime.kept_split import folder_of, kept_split, split_words
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.learning import make_learning
 from node.runtime.loss_gate import check_loss_gate, loss_gate_words, make_loss_gate
@@ -180,7 +182,7 @@ def opened(prepared: Prepared, listener: BoundAddress | None, observer: Observer
     options, system = prepared.options, prepared.system
     seed = None if _key_file_exists(options) else new_seed(system.entropy)
     key = NodeKey(seed) if seed is not None else _existing_key(options)
-    out = options.out or Path("runs") / f"{options.task.task.name}-{key.public.hex()[:8]}"
+    out = folder_of(options, key.public)
     key_file = options.key or out / KEY
     listening = listener or _listen(options, key)
     try:
@@ -207,11 +209,18 @@ def opened(prepared: Prepared, listener: BoundAddress | None, observer: Observer
 def prepare(options: NodeOptions, system: System = SYSTEM) -> Prepared:
     """Reads and checks data, model, allow-list and host names. Raises ConfigError for any fault."""
     check_others(options)
-    return prepared_on(options, load_dataset(options.task, options.data, options.shard), system)
+    split = kept_split(options)
+    dataset = load_dataset(options.task, options.data, options.shard, split)
+    return prepared_on(options, dataset, system, split)
 
 
-def prepared_on(options: NodeOptions, dataset: Dataset, system: System = SYSTEM) -> Prepared:
-    """Prepares a node that learns from `dataset`, whatever data its options name. Raises ConfigError."""
+def prepared_on(
+    options: NodeOptions, dataset: Dataset, system: System = SYSTEM, split: Split = Split.ROW
+) -> Prepared:
+    """Prepares a node that learns from `dataset`, whatever data its options name. Raises ConfigError.
+
+    `split`: how the rows of `dataset` were split.
+    """
     task = options.task
     endpoints = [peer.endpoint for peer in options.peers]
     torch.set_num_threads(thread_count(task.train.threads, options.listen, endpoints, options.tracker))
@@ -233,6 +242,7 @@ def prepared_on(options: NodeOptions, dataset: Dataset, system: System = SYSTEM)
         notes={
             **({"noise": options.privacy_note} if options.privacy_note else {}),
             **learning.words,
+            **split_words(split, mechanism),
             **_schema_words(task),
             **own_words(trainer.own_names, trainer.device),
             **({"gradients": trainer.slow} if trainer.slow else {}),

@@ -52,7 +52,7 @@ class Results:
         """Returns a line for each peer."""
         lines = [
             f"peer {number}: {summary.aggregated} of {summary.rounds} rounds aggregated, "
-            f"{summary.accuracy_of} {summary.figures}, base {summary.base_digest[:16]}"
+            f"{summary.figures}, base {summary.base_digest[:16]}"
             for number, summary in enumerate(self.summaries)
         ]
         return "\n".join(lines)

@@ -24,6 +24,7 @@ from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
 from node.net.listening import listen
 from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
+from node.runtime.kept_split import SPLIT, kept_split, split_words
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.learning import make_learning
 from node.runtime.metric_notes import cost_of_counts
@@ -89,14 +90,16 @@ def _rounds(options: NodeOptions) -> int:
 def _data(options: NodeOptions) -> tuple[Dataset, Finding]:
     """Loads the rows as the node would."""
     path = options.data or (Path(options.task.data.source or "") if options.shard is None else None)
+    split = kept_split(options)
     if not isinstance(path, Path) or options.task.data.source == "digits":
-        dataset = load_dataset(options.task, options.data, options.shard)
+        dataset = load_dataset(options.task, options.data, options.shard, split)
         return dataset, Finding("ok", "data", dataset.description)
     if options.data is None and options.task.data.source is None:
         load_dataset(options.task, None, None)  # its error says what is missing
     source = read_source(path, options.task)
-    dataset = own_rows(source, options.task)
+    dataset = own_rows(source, options.task, split)
     level, hint = _doubts(source.report)
+    level = level if dataset.validates else "warning"
     return dataset, Finding(level, "data", dataset.description + hint, source.report.lines()[1:])
 
 
@@ -127,6 +130,8 @@ def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:
         yield Finding("problem", "model", str(error))
         return
     yield _model(task, named, mechanism)
+    for kept in split_words(kept_split(options), mechanism).values():
+        yield Finding("warning", SPLIT, kept)
     ready = True
     for finding in _training(options, dataset, model, mechanism):
         ready = ready and finding.level != "problem"

@@ -20,7 +20,7 @@ from mechanisms.mechanism import Mechanism
 from mechanisms.noise.clipping import NotFinite
 from mechanisms.updates.distributed import DistributedDP
 from node.check.finding import Finding
-from node.data.dataset import Dataset
+from node.data.dataset import TOO_FEW, Dataset
 from node.errors import shown
 from node.task.schema import ClassTarget
 from node.task.sections import Task, TrainSection
@@ -118,7 +118,15 @@ def _trial(task: Task, sample: Dataset, seed: int, mechanism: Mechanism, members
     chosen = None if sample.classes is None else _only_class(task, outputs)
     metrics = trainer.evaluate(vector).metrics
     told = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items() if value is not None)
-    return Trial(before, trainer.own_loss(vector), constant, chosen, share, how, f"on rows held back: {told}")
+    return Trial(
+        before,
+        trainer.own_loss(vector),
+        constant,
+        chosen,
+        share,
+        how,
+        f"on rows held back: {told or TOO_FEW}",
+    )
 
 
 _Run = tuple[str, Trainer, Callable[[Vector], Vector]]

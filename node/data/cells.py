@@ -77,6 +77,15 @@ def a_number(dialect: Dialect) -> str:
     return f"a number (decimals have a {dialect.decimal}{groups}; at most 1e30)"
 
 
+def number_text(value: float) -> str:
+    """Returns a number that a file stores as such as text; whole numbers have no point.
+
+    >>> number_text(5.0), number_text(-0.0), number_text(0.1)
+    ('5', '0', '0.1')
+    """
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+
+
 def no_numbers(values: NDArray) -> NDArray[np.bool_]:
     """Returns True where a bool, int or float array holds no number by the same rule: NaN, or too large."""
     if values.dtype.kind != "f":

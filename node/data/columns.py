@@ -6,21 +6,24 @@ The rules are the same at every peer and for every file format: docs/data.md.
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from node.data.cells import MISSING_WORDS, no_numbers, number, number_reader
+from node.data.cells import MISSING_WORDS, no_numbers, number, number_reader, number_text
 from node.data.dates import day_reader, hours
 from node.task.dialect import Dialect
 
 _YES = frozenset({"true", "yes", "t", "y", "1", "ja", "j", "wahr", "oui", "vrai", "si", "s\u00ed", "s\u00ec"})
 _NO = frozenset({"false", "no", "f", "n", "0", "nein", "falsch", "non", "faux"})
+_ZEROS = re.compile(r"(?:\.|(\.\d*[1-9]))0+(?!\d)")
+"""The zeros at the end of a fraction of a second, of which an Arrow type has as many as its unit asks for."""
 
 Floats = NDArray[np.float64]
 
@@ -71,6 +74,17 @@ def _written(column: pa.ChunkedArray) -> Words:
     return Words([word or "" for word in array.dictionary.to_pylist()], codes)
 
 
+def raw_words(column: pa.ChunkedArray) -> Words:
+    """Returns the cells as unchanged text: numbers and times of any type alike where their values are."""
+    kind = _kind(column)
+    if pa.types.is_integer(kind):
+        return _written(column.cast(kind).cast(pa.float64(), safe=False))
+    found = _written(column)
+    if not pa.types.is_temporal(kind):
+        return found
+    return replace(found, words=[_ZEROS.sub(r"\1", word) for word in found.words])
+
+
 def is_text(column: pa.ChunkedArray) -> bool:
     """Returns whether a file holds the column's cells as text, so that their dialect matters."""
     kind = _kind(column)
@@ -92,9 +106,7 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _number_word(value: float | None) -> str | None:
-    if value is None or math.isnan(value):
-        return None
-    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    return None if value is None or math.isnan(value) else number_text(value)
 
 
 def _trimmed(written: Words, absent: Collection[str]) -> Words:

@@ -10,17 +10,20 @@ import csv
 import io
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from node.data.columns import raw_words
 from node.data.csv_head import Head, header_of, read_head
 from node.data.formats import kind_of
 from node.data.remedies import without_columns
+from node.data.sides import NOT_DRAWN, Draws, RowDraws
 from node.errors import ConfigError, one_line, reason, shown
 from node.storage.regular_files import check_regular
 from node.task.dialect import PLAIN, Dialect
@@ -61,23 +64,29 @@ class Frame:
     """The encoding of a text file."""
     separator: str | None = None
     """The character between the cells of a text file."""
+    draws: Draws = field(default_factory=lambda: NOT_DRAWN)
+    """The draw of each row by all columns of the file, if they were asked for: (n,)."""
 
 
 def read_frame(
-    path: Path, wanted: Sequence[str] | None, limits: Limits = LIMITS, dialect: Dialect = PLAIN
+    path: Path,
+    wanted: Sequence[str] | None,
+    limits: Limits = LIMITS,
+    dialect: Dialect = PLAIN,
+    drawing: RowDraws | None = None,
 ) -> Frame:
     """Reads the table in `path`: .csv, .tsv, .txt, each also .gz, .xlsx, or .parquet.
 
-    `wanted` are the columns to read, None for all. Raises a one-line ConfigError if the file is unreadable
-    or too large, or lacks a column.
+    `wanted` are the columns to return, None for all; `drawing` draws each row, by all columns of the file.
+    Raises a one-line ConfigError if the file is unreadable or too large, or lacks a column.
     """
     try:
         match kind_of(path):
             case "parquet":
-                return _read_parquet(path, wanted, limits)
+                return _read_parquet(path, wanted, limits, drawing)
             case "workbook":
-                return _read_workbook(path, wanted, dialect, limits)
-        return _read_text(path, wanted, dialect, limits)
+                return _read_workbook(path, wanted, dialect, limits, drawing)
+        return _read_text(path, wanted, dialect, limits, drawing)
     except _UNREADABLE as error:
         fail(path, f" cannot be read: {_told(error, dialect)}")
 
@@ -104,17 +113,21 @@ def _is_no_text(error: Exception) -> bool:
     return isinstance(error, UnicodeDecodeError) or "UTF8" in str(error)
 
 
-def _read_text(path: Path, wanted: Sequence[str] | None, dialect: Dialect, limits: Limits) -> Frame:
+def _read_text(
+    path: Path, wanted: Sequence[str] | None, dialect: Dialect, limits: Limits, drawing: RowDraws | None
+) -> Frame:
     """Reads text; only a file that turns out not to be Unicode is read again, in the dialect's encoding."""
     try:
-        return _read_lines(path, read_head(path, None, dialect), wanted, limits)
+        return _read_lines(path, read_head(path, None, dialect), wanted, limits, drawing)
     except (UnicodeDecodeError, pa.ArrowInvalid) as error:
         if dialect.encoding is None or not _is_no_text(error):
             raise
-    return _read_lines(path, read_head(path, dialect.encoding, dialect), wanted, limits)
+    return _read_lines(path, read_head(path, dialect.encoding, dialect), wanted, limits, drawing)
 
 
-def _read_lines(path: Path, head: Head, wanted: Sequence[str] | None, limits: Limits) -> Frame:
+def _read_lines(
+    path: Path, head: Head, wanted: Sequence[str] | None, limits: Limits, drawing: RowDraws | None
+) -> Frame:
     lines = csv.reader(io.StringIO(head.text, newline=""), delimiter=head.separator)
     header = header_of(path, next(lines, []))
     chosen = _chosen(path, header, wanted)
@@ -131,12 +144,15 @@ def _read_lines(path: Path, head: Head, wanted: Sequence[str] | None, limits: Li
             delimiter=head.separator, newlines_in_values=True, invalid_row_handler=_blank_is_skipped
         ),
         convert_options=pa_csv.ConvertOptions(
-            column_types=dict.fromkeys(header, _TEXT), strings_can_be_null=False, include_columns=chosen
+            column_types=dict.fromkeys(header, _TEXT),
+            strings_can_be_null=False,
+            include_columns=chosen if drawing is None else header,
         ),
     )
     with reader:
-        found = _frame(path, chosen, reader, limits, {})
-    return replace(found, encoding=head.encoding, separator=head.separator)
+        drawn = _Drawn(drawing, head.encoding)
+        found = _frame(path, chosen, map(drawn.seen, reader), limits, {})
+    return replace(found, encoding=head.encoding, separator=head.separator, draws=drawn.all)
 
 
 def _blank_is_skipped(row: pa_csv.InvalidRow) -> str:
@@ -159,21 +175,26 @@ def check_columns(path: Path, header: Sequence[str], wanted: Sequence[str]) -> N
         fail(path, without_columns(missing, header))
 
 
-def _read_workbook(path: Path, wanted: Sequence[str] | None, dialect: Dialect, limits: Limits) -> Frame:
+def _read_workbook(
+    path: Path, wanted: Sequence[str] | None, dialect: Dialect, limits: Limits, drawing: RowDraws | None
+) -> Frame:
     from node.data.excel import open_sheet  # noqa: PLC0415 - openpyxl, only for a workbook
 
     with open_sheet(path, dialect.sheet, limits.bytes) as sheet:
         header = header_of(path, sheet.header)
         chosen = _chosen(path, header, wanted)
-        places = [header.index(name) for name in chosen]
         batches = (
-            pa.record_batch([pa.array([row[place] for row in rows], _TEXT) for place in places], names=chosen)
+            pa.record_batch([pa.array(cells, _TEXT) for cells in zip(*rows, strict=True)], names=header)
             for rows in sheet.batches(_BATCH_ROWS)
         )
-        return _frame(path, chosen, batches, limits, {})
+        drawn = _Drawn(drawing)
+        found = _frame(path, chosen, map(drawn.seen, batches), limits, {})
+        return replace(found, draws=drawn.all)
 
 
-def _read_parquet(path: Path, wanted: Sequence[str] | None, limits: Limits) -> Frame:
+def _read_parquet(
+    path: Path, wanted: Sequence[str] | None, limits: Limits, drawing: RowDraws | None
+) -> Frame:
     check_regular(path)
     with pq.ParquetFile(path) as file:
         schema, metadata = file.schema_arrow, file.metadata
@@ -186,10 +207,35 @@ def _read_parquet(path: Path, wanted: Sequence[str] | None, limits: Limits) -> F
     chosen = _chosen(path, header, wanted)
     plain = [name for name in chosen if _is_plain(kinds[name])]
     left_out = {name: one_line(str(kinds[name])) for name in chosen if name not in plain}
-    text = [name for name in plain if _is_text(kinds[name])]
+    read = plain if drawing is None else [name for name in header if _is_plain(kinds[name])]
+    text = [name for name in read if _is_text(kinds[name])]
     with pq.ParquetFile(path, read_dictionary=text) as file:
-        batches = file.iter_batches(_BATCH_ROWS, columns=plain, use_threads=False)
-        return _frame(path, plain, batches, limits, left_out)
+        batches = file.iter_batches(_BATCH_ROWS, columns=read, use_threads=False)
+        drawn = _Drawn(drawing)
+        found = _frame(path, plain, map(drawn.seen, batches), limits, left_out)
+        return replace(found, draws=drawn.all)
+
+
+class _Drawn:
+    """The draws of a file's rows, as its batches come."""
+
+    def __init__(self, drawing: RowDraws | None, encoding: str = "utf-8") -> None:
+        self._drawing = drawing
+        self._encoding = "utf-8" if encoding.startswith("utf") else encoding
+        self._parts: list[Draws] = []
+
+    def seen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Draws the rows of a batch, which has all columns, if they were asked for; returns the batch."""
+        if self._drawing is not None:
+            words = (raw_words(pa.chunked_array([batch.column(name)])) for name in sorted(batch.schema.names))
+            columns = [(one.words, one.codes) for one in words]
+            self._parts.append(self._drawing.of_columns(columns, self._encoding))
+        return batch
+
+    @property
+    def all(self) -> Draws:
+        """The draws of all rows so far."""
+        return np.concatenate([NOT_DRAWN, *self._parts])
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -217,9 +263,10 @@ def _frame(
     """Joins all batches, and checks the limits as they come."""
     kept, rows, size = [], 0, 0
     for batch in batches:
-        rows, size = rows + batch.num_rows, size + batch.nbytes
+        chosen = batch.select(names)
+        rows, size = rows + batch.num_rows, size + chosen.nbytes
         _check(path, rows, size, limits)
-        kept.append(batch)
+        kept.append(chosen)
     if rows < limits.least_rows:
         fail(
             path, f" has {rows} rows; at least {limits.least_rows} are needed{_WHY * (limits.least_rows > 1)}"

@@ -1,8 +1,12 @@
-"""A node's rows: its part of a common data set, or its own data."""
+"""A node's rows: its part of a common data set, or its own data.
+
+Of its own data each row alone is trained on or held back (node.data.sides). Parts of a common data set share
+test rows, so that all peers measure alike; these are public rows, which no promise covers.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -12,11 +16,14 @@ import torch
 from node.data import partition
 from node.data.in_memory import Rows
 from node.data.report import Report
+from node.data.sides import RowDraws, Split, held_back
 from node.data.sources import Source, read_source, source_of
 from node.errors import ConfigError, one_line, shown
 from node.task.schema import ClassTarget, NumberTarget, Schema
 from node.task.sections import BUILT_IN_SOURCES, Task
 
+TOO_FEW = "too few rows to validate"
+"""What stands in place of a figure."""
 _LABEL_SKEW = 0.5  # the Dirichlet parameter of the partition into shards
 _SMALLEST_PART = 8  # rows
 _SPLIT, _PARTITION = 1, 2  # streams of random numbers under task.seed
@@ -29,7 +36,8 @@ class Dataset:
     `train_x` and `test_x` are float32 (n, ...). With `classes` the targets are int64 (n,) in 0..classes-1,
     otherwise float32 (n,) for regression. `accuracy_name` says what the test rows are: the swarm's common
     "test" rows, or a "validation" part of the node's own. `description` describes the data in one line.
-    `class_names` are those of a schema, `unit` is the standard deviation by which it scales numeric targets.
+    `validates` says whether the test rows are enough for a figure. `class_names` are those of a schema,
+    `unit` is the standard deviation by which it scales numeric targets.
     """
 
     train_x: torch.Tensor
@@ -41,26 +49,29 @@ class Dataset:
     description: str
     class_names: tuple[str, ...] = ()
     unit: float = 1.0
+    validates: bool = True
 
 
-def load_dataset(task: Task, data: Path | Rows | None, shard: tuple[int, int] | None) -> Dataset:
+def load_dataset(
+    task: Task, data: Path | Rows | None, shard: tuple[int, int] | None, split: Split = Split.ROW
+) -> Dataset:
     """Loads the rows that this node trains on.
 
     `shard` (part, parts) selects a part of the task's data; `data` is the node's own file or rows. Without
-    both, data.source is the node's own file. Raises ConfigError, status 2.
+    both, data.source is the node's own file. `split` is how own rows are split. Raises ConfigError, status 2.
     """
     source = task.data.source
     match data, shard, source:
         case Rows(), None, _:
-            return own_rows(source_of(data), task)
+            return own_rows(source_of(data, task), task, split)
         case Rows(), (part, parts), _:
-            return _shard(source_of(data), task, part, parts)
+            return _shard(source_of(data, task), task, part, parts)
         case Path(), None, _:
-            return own_rows(read_source(data, task), task)
+            return own_rows(read_source(data, task), task, split)
         case None, (part, parts), str():
             return _shard(_read(source, task), task, part, parts)
         case None, None, str() if source not in BUILT_IN_SOURCES:
-            return own_rows(read_source(Path(source), task), task)
+            return own_rows(read_source(Path(source), task), task, split)
         case None, None, str():
             raise ConfigError(
                 f"task {shown(task.task.name)} divides its data among the peers; give --shard I/N for this "
@@ -76,10 +87,10 @@ def load_dataset(task: Task, data: Path | Rows | None, shard: tuple[int, int] | 
 
 def _read(source: str, task: Task) -> Source:
     """Reads the rows of a task's own source."""
-    return _digits() if source == "digits" else read_source(Path(source), task)
+    return _digits(task) if source == "digits" else read_source(Path(source), task)
 
 
-def _digits() -> Source:
+def _digits(task: Task) -> Source:
     """Scikit-learn's handwritten digits, shipped with it: pixels (1797, 64) from 0 to 1."""
     from sklearn.datasets import load_digits  # noqa: PLC0415  seconds to import, needed here only
 
@@ -87,7 +98,8 @@ def _digits() -> Source:
     pixels = (bunch.data / 16).astype(np.float32)
     content = "images of 8 x 8 pixels, 10 classes"
     report = Report(f"digits: {len(pixels)} rows, {content}", (), ())
-    return Source(pixels, bunch.target.astype(np.int64), 10, "digits", content, report)
+    draws = RowDraws(task.task.seed).of_arrays(pixels, bunch.target)
+    return Source(pixels, bunch.target.astype(np.int64), 10, "digits", content, report, draws)
 
 
 def _rng(task: Task, stream: int) -> np.random.Generator:
@@ -107,7 +119,7 @@ def _shard(source: Source, task: Task, part: int, parts: int) -> Dataset:
     own = kept[_parts(source, kept, parts, _rng(task, _PARTITION))[part]]
     line = (
         f"{source.label}: {len(source.y)} rows, {source.content}; part {part} of {parts} has {len(own)} to "
-        f"train on, {len(held_out)} test rows are common to all"
+        f"train on, {len(held_out)} test rows are common to all and chosen by the whole set"
     )
     return _dataset(source, task, own, held_out, "test", line)
 
@@ -123,14 +135,38 @@ def _parts(
     )
 
 
-def own_rows(source: Source, task: Task) -> Dataset:
-    """Returns all of a node's own rows, some of them held back for validation."""
-    kept, held_out = partition.hold_out(source.y, task.data.test_fraction, _rng(task, _SPLIT))
+def own_rows(source: Source, task: Task, split: Split = Split.ROW) -> Dataset:
+    """Returns all of a node's own rows, some of them held back for validation.
+
+    Raises ConfigError if there are none to train on.
+    """
+    kept, held_out = _sides(source, task, split)
+    if not len(kept):
+        raise ConfigError(
+            f"{source.label}: all {len(source.y)} rows are held back for validation, none is to train on; "
+            f"add rows, or lower data.test_fraction = {task.data.test_fraction:g} with all peers"
+        )
+    validates = _validates(source, held_out)
     line = (
         f"{source.label}: {len(source.y)} rows, {source.content}; {len(kept)} to train on, "
-        f"{len(held_out)} held back for validation"
+        f"{len(held_out)} held back for validation" + ("" if validates else f": {TOO_FEW}")
     )
-    return _dataset(source, task, kept, held_out, "validation", line)
+    return replace(_dataset(source, task, kept, held_out, "validation", line), validates=validates)
+
+
+def _sides(source: Source, task: Task, split: Split) -> tuple[partition.Rows, partition.Rows]:
+    """Returns the numbers of the rows to train on, and of those held back."""
+    if split is Split.BEFORE:
+        return partition.hold_out(source.y, task.data.test_fraction, _rng(task, _SPLIT))
+    held = held_back(source.draws, task.data.test_fraction)
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def _validates(source: Source, held_out: partition.Rows) -> bool:
+    """Whether the rows held back are enough for a figure: some of each class that the node has rows of."""
+    if source.classes is None:
+        return bool(len(held_out))
+    return len(np.unique(source.y[held_out])) == len(np.unique(source.y))
 
 
 def _dataset(

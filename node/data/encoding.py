@@ -21,6 +21,7 @@ from node.data.csv_and_parquet import Frame, fail
 from node.data.remedies import other_class
 from node.data.report import Entry, counted
 from node.data.shapes import shapes_of
+from node.data.sides import Draws
 from node.errors import ConfigError, shown
 from node.task.dialect import Dialect
 from node.task.schema import (
@@ -51,6 +52,8 @@ class Encoded:
     y: Labels
     entries: tuple[Entry, ...]
     remarks: tuple[str, ...]
+    draws: Draws
+    """The draw of each row, if they were asked for: (n,)."""
 
 
 def encode(schema: TableSchema, frame: Frame) -> Encoded:
@@ -59,7 +62,8 @@ def encode(schema: TableSchema, frame: Frame) -> Encoded:
     x, entries = features(schema, frame)
     without = frame.rows - len(kept)
     remarks = (f"{counted(without, 'row')} left out: no value in {shown(schema.target.name)}",)
-    return Encoded(x[kept] if without else x, y, (entry, *entries), remarks if without else ())
+    draws = frame.draws[kept] if len(frame.draws) else frame.draws
+    return Encoded(x[kept] if without else x, y, (entry, *entries), remarks if without else (), draws)
 
 
 def features(schema: TableSchema, frame: Frame) -> tuple[NDArray[np.float32], list[Entry]]:

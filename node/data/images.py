@@ -19,6 +19,7 @@ from PIL import Image, ImageOps
 from node.data.encoding import Encoded, check_size, class_counts, standardise
 from node.data.remedies import other_class
 from node.data.report import Entry, counted
+from node.data.sides import NOT_DRAWN, Draws, RowDraws
 from node.errors import ConfigError, reason, shown
 from node.task.schema import ArraySchema, ClassTarget
 
@@ -70,8 +71,8 @@ def _is_image(file: Path) -> bool:
     return file.suffix.lower() in SUFFIXES
 
 
-def read_images(schema: ArraySchema, path: Path) -> Encoded:
-    """Reads the images under `path`; leaves out and counts unreadable files.
+def read_images(schema: ArraySchema, path: Path, drawing: RowDraws | None = None) -> Encoded:
+    """Reads the images under `path`; leaves out and counts unreadable files; `drawing` draws the others.
 
     Raises ConfigError for a class that the schema does not have, and for too many images.
     """
@@ -81,7 +82,7 @@ def read_images(schema: ArraySchema, path: Path) -> Encoded:
     _check_classes(folder, target)
     check_size(path, folder.count, schema.shape)
     x = np.empty((folder.count, *schema.shape), np.float32)
-    labels, faults = _fill(x, folder, target)
+    labels, read, faults = _fill(x, folder, target)
     standardise(x[: len(labels)], schema)
     if len(labels) < 2:
         raise ConfigError(f"data folder {shown(str(path))}: {len(labels)} images can be read; {faults[0]}")
@@ -89,7 +90,15 @@ def read_images(schema: ArraySchema, path: Path) -> Encoded:
         "image", f"{' x '.join(map(str, schema.shape))} numbers", "pixels 0 to 1, then mean and std"
     )
     entries = (Entry("class", "folder", class_counts(target, labels)), entry)
-    return Encoded(x[: len(labels)], labels, entries, tuple(_remarks(folder, faults)))
+    draws = NOT_DRAWN if drawing is None else _drawn(read, drawing)
+    return Encoded(x[: len(labels)], labels, entries, tuple(_remarks(folder, faults)), draws)
+
+
+def _drawn(files: Sequence[Path], drawing: RowDraws) -> Draws:
+    try:
+        return drawing.of_files(files)
+    except OSError as error:
+        raise ConfigError(f"an image cannot be read any more: {reason(error)}") from None
 
 
 def _check_classes(folder: Folder, target: ClassTarget) -> None:
@@ -103,9 +112,15 @@ def _check_classes(folder: Folder, target: ClassTarget) -> None:
         raise ConfigError(f"data folder {shown(str(folder.path))} has more than {MOST_IMAGES} images")
 
 
-def _fill(x: NDArray[np.float32], folder: Folder, target: ClassTarget) -> tuple[NDArray[np.int64], list[str]]:
-    """Writes the readable images to the front of `x` (n, c, h, w); returns their labels, and the errors."""
+def _fill(
+    x: NDArray[np.float32], folder: Folder, target: ClassTarget
+) -> tuple[NDArray[np.int64], list[Path], list[str]]:
+    """Writes the readable images to the front of `x` (n, c, h, w).
+
+    Returns their labels and files, and the errors of the others.
+    """
     labels: list[int] = []
+    read: list[Path] = []
     faults: list[str] = []
     for name, files in folder.classes.items():
         for file in files:
@@ -115,7 +130,8 @@ def _fill(x: NDArray[np.float32], folder: Folder, target: ClassTarget) -> tuple[
                 faults.append(f"{shown(f'{name}/{file.name}')}: {reason(error)}")
             else:
                 labels.append(target.values.index(name))
-    return np.array(labels, np.int64), faults
+                read.append(file)
+    return np.array(labels, np.int64), read, faults
 
 
 def _remarks(folder: Folder, faults: Sequence[str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from node.data.cells import FINITE, no_numbers
 from node.data.numeric_tables import Table
+from node.data.sides import RowDraws
 from node.errors import ConfigError, reason, shown
 
 _ALLOWED = "a pair (x, y) of arrays with shapes (n, ...) and (n,), or a data set whose items are such pairs"
@@ -21,10 +22,9 @@ class Rows:
     x: NDArray[np.float32]
     y: NDArray[np.float64]
 
-    @property
-    def table(self) -> Table:
-        """The table that a file with the same rows would give."""
-        return Table(self.x, self.y, ("x",), "y")
+    def table(self, drawing: RowDraws) -> Table:
+        """Returns the table that an npz file with the same rows would give."""
+        return Table(self.x, self.y, ("x",), "y", drawing.of_arrays(self.x, self.y))
 
 
 def rows_of(data: object) -> Rows:

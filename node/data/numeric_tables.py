@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from node.data.cells import A_NUMBER, FINITE, no_numbers
 from node.data.formats import kind_of
 from node.data.npz import finite, read_arrays
+from node.data.sides import NOT_DRAWN, Draws, RowDraws
 from node.errors import ConfigError, reason, shown
 
 MOST_CELLS = 200_000_000
@@ -32,19 +33,23 @@ class Table:
     y: NDArray[np.float64]
     features: tuple[str, ...]
     target: str
+    draws: Draws
+    """The draw of each row, if they were asked for: (n,)."""
 
 
-def read_table(path: Path, features: tuple[str, ...] | None, target: str | None) -> Table:
+def read_table(
+    path: Path, features: tuple[str, ...] | None, target: str | None, drawing: RowDraws | None = None
+) -> Table:
     """Reads the table in `path`: text with a separator, Parquet, or npz.
 
     CSV, Parquet: `target` is a column (default the last), `features` are columns (default all others).
-    npz: they are names of arrays (default "y", "x"). Raises ConfigError if the file is unreadable or
-    empty, a value is no finite number, or a name is not there.
+    npz: they are names of arrays (default "y", "x"). `drawing` draws each row. Raises
+    ConfigError if the file is unreadable or empty, a value is no finite number, or a name is not there.
     """
     if kind_of(path) != "npz":
-        return _read_columns(path, features, target)
+        return _read_columns(path, features, target, drawing)
     try:
-        return _read_npz(path, features, target)
+        return _read_npz(path, features, target, drawing)
     except (OSError, EOFError, ValueError, MemoryError, zlib.error) as error:
         raise ConfigError(f"data file {shown(str(path))} cannot be read: {reason(error)}") from None
 
@@ -53,12 +58,14 @@ def _fail(path: Path, text: str) -> NoReturn:
     raise ConfigError(f"data file {shown(str(path))}{text}")
 
 
-def _read_columns(path: Path, features: tuple[str, ...] | None, target: str | None) -> Table:
+def _read_columns(
+    path: Path, features: tuple[str, ...] | None, target: str | None, drawing: RowDraws | None
+) -> Table:
     """Reads the table in a CSV or Parquet file; only the columns in use need to be numbers."""
     from node.data.columns import bare_numbers_of  # noqa: PLC0415 - pyarrow is large: loaded only if needed
     from node.data.csv_and_parquet import read_frame  # noqa: PLC0415
 
-    frame = read_frame(path, None)
+    frame = read_frame(path, None, drawing=drawing)
     header = list(frame.columns)
     wanted = _name_in(path, header, target or header[-1], "data.target")
     chosen = features or tuple(name for name in header if name != wanted)
@@ -73,7 +80,7 @@ def _read_columns(path: Path, features: tuple[str, ...] | None, target: str | No
         if bad is not None:
             word = f"{shown(bad.word)} is not {A_NUMBER}{_HINT}"
             _fail(path, f", row {bad.row}, column {shown(name)}: {word}")
-    return _finished(path, values, chosen, wanted)
+    return _finished(path, values, chosen, wanted, frame.draws)
 
 
 def _name_in(path: Path, header: Sequence[str], name: str, key: str) -> str:
@@ -84,17 +91,21 @@ def _name_in(path: Path, header: Sequence[str], name: str, key: str) -> str:
     return name
 
 
-def _finished(path: Path, values: NDArray[np.float64], features: tuple[str, ...], target: str) -> Table:
+def _finished(
+    path: Path, values: NDArray[np.float64], features: tuple[str, ...], target: str, draws: Draws
+) -> Table:
     """Makes a Table of `values` (n, features + 1), the target last; refuses missing and too large values."""
     bad = np.argwhere(no_numbers(values))
     if len(bad):
         row, column = bad[0]
         name, value = (*features, target)[column], values[row, column]
         _fail(path, f", row {row + 1}, column {shown(name)}: {value:g} is not {FINITE}")
-    return Table(values[:, :-1].astype(np.float32), values[:, -1].copy(), features, target)
+    return Table(values[:, :-1].astype(np.float32), values[:, -1].copy(), features, target, draws)
 
 
-def _read_npz(path: Path, features: tuple[str, ...] | None, target: str | None) -> Table:
+def _read_npz(
+    path: Path, features: tuple[str, ...] | None, target: str | None, drawing: RowDraws | None
+) -> Table:
     """Reads the table in an npz file: one array for the features, (n, ...), one for the target, (n,)."""
     x_name, y_name = (features or ("x",))[0], target or "y"
     if features is not None and len(features) > 1:
@@ -105,4 +116,5 @@ def _read_npz(path: Path, features: tuple[str, ...] | None, target: str | None) 
         _fail(path, f": {x_name} is {x.shape} and {y_name} is {y.shape}; allowed: shapes (n, ...) and (n,)")
     if len(x) < 2:
         _fail(path, f" has {len(x)} rows; at least 2 are needed, to train and to validate")
-    return Table(x.astype(np.float32), y.astype(np.float64), (x_name,), y_name)
+    draws = NOT_DRAWN if drawing is None else drawing.of_arrays(x, y)
+    return Table(x.astype(np.float32), y.astype(np.float64), (x_name,), y_name, draws)

@@ -28,31 +28,35 @@ from node.data.images import read_images
 from node.data.npz import array_names, finite, labels, read_arrays
 from node.data.remedies import other_class
 from node.data.report import Entry
+from node.data.sides import NOT_DRAWN, RowDraws
 from node.errors import ConfigError, shown
 from node.task.schema import ArraySchema, ClassTarget, Schema, TableSchema
 
 X, Y = "x", "y"
 
 
-def read_with_schema(path: Path, schema: Schema) -> Encoded:
-    """Returns the encoded rows of `path`; raises a one-line ConfigError for data that do not fit."""
+def read_with_schema(path: Path, schema: Schema, drawing: RowDraws | None = None) -> Encoded:
+    """Returns the encoded rows of `path`; raises a one-line ConfigError for data that do not fit.
+
+    `drawing` draws each row; None: nobody asked.
+    """
     match schema:
         case TableSchema():
-            return encode(schema, read_table(path, schema))
+            return encode(schema, read_table(path, schema, drawing))
         case ArraySchema() if schema.kind == "images":
             _expect(
                 path, "images", path.is_dir() or not path.exists(), "a folder with a folder for each class"
             )
-            return read_images(schema, path)
+            return read_images(schema, path, drawing)
         case ArraySchema():
-            return _encoded_npz(schema, path)
+            return _encoded_npz(schema, path, drawing)
 
 
-def read_table(path: Path, schema: TableSchema) -> Frame:
+def read_table(path: Path, schema: TableSchema, drawing: RowDraws | None = None) -> Frame:
     """Returns the columns that the schema names, not encoded; ConfigError for data that do not fit."""
     _expect_table(path)
     names = [schema.target.name or "", *(column.name for column in schema.columns)]
-    return read_frame(path, names, dialect=schema.written)
+    return read_frame(path, names, dialect=schema.written, drawing=drawing)
 
 
 def column_names(path: Path, schema: TableSchema) -> list[str]:
@@ -122,14 +126,14 @@ def read_npz(schema: ArraySchema, path: Path) -> tuple[NDArray, NDArray]:
     return _fitting(schema, path, x), y
 
 
-def _encoded_npz(schema: ArraySchema, path: Path) -> Encoded:
+def _encoded_npz(schema: ArraySchema, path: Path, drawing: RowDraws | None) -> Encoded:
     name = schema.target.name or Y
     x, y = read_npz(schema, path)
     rows = x.astype(np.float32)
     standardise(rows, schema)
     labels, remark = _labels(schema, path, name, y)
     entries = (Entry(name, f"target, {schema.target.kind}", remark), Entry(X, str(x.dtype), "mean and std"))
-    return Encoded(rows, labels, entries, ())
+    return Encoded(rows, labels, entries, (), NOT_DRAWN if drawing is None else drawing.of_arrays(x, y))
 
 
 def _fitting(schema: ArraySchema, path: Path, x: NDArray) -> NDArray:

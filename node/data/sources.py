@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from node.data.in_memory import Rows
 from node.data.numeric_tables import Table, read_table
 from node.data.report import Entry, Report, counted
+from node.data.sides import Draws, RowDraws
 from node.errors import ConfigError, shown
 from node.task.dialect import described
 from node.task.schema import ArraySchema, ClassTarget, Schema, TableSchema
@@ -31,13 +32,15 @@ class Source:
     content: str
     """A short description of the rows."""
     report: Report
+    draws: Draws
+    """The draw of each row under the task's seed: (n,)."""
 
 
 def read_source(path: Path, task: Task) -> Source:
     """Reads the rows in `path`, a file or a folder; raises ConfigError."""
     schema = task.data.schema
     if schema is not None:
-        return _with_schema(path, schema)
+        return _with_schema(path, schema, RowDraws(task.task.seed))
     if path.is_dir() and not path.suffix:
         raise ConfigError(
             f"data folder {shown(str(path))} needs a task that says which classes there are and how large "
@@ -48,13 +51,13 @@ def read_source(path: Path, task: Task) -> Source:
 
 def _plain(path: Path, task: Task) -> Source:
     """Reads the rows of a file of numbers; targets that are all whole numbers are class labels."""
-    table = read_table(path, task.data.features, task.data.target)
+    table = read_table(path, task.data.features, task.data.target, RowDraws(task.task.seed))
     return _understood(f"data file {shown(str(path))}", path.name, table)
 
 
-def source_of(rows: Rows) -> Source:
+def source_of(rows: Rows, task: Task) -> Source:
     """Returns rows in memory as a source, by the rules for a file with the same rows."""
-    return _understood("data", "rows in memory", rows.table)
+    return _understood("data", "rows in memory", rows.table(RowDraws(task.task.seed)))
 
 
 def _understood(what: str, label: str, table: Table) -> Source:
@@ -65,7 +68,7 @@ def _understood(what: str, label: str, table: Table) -> Source:
     headline = f"{label}: {counted(len(y), 'row')}, numbers as they are (the task has no schema)"
     entries = [Entry(name, _shape_of(table), "") for name in table.features]
     report = Report(headline, (Entry(table.target, "target", kind), *entries), ())
-    return Source(table.x, y, classes, label, content, report)
+    return Source(table.x, y, classes, label, content, report, table.draws)
 
 
 def _shape_of(table: Table) -> str:
@@ -95,18 +98,18 @@ def _features(table: Table) -> str:
     return f"{len(names)} features ({shown(names[0])} to {shown(names[-1])})"
 
 
-def _with_schema(path: Path, schema: Schema) -> Source:
+def _with_schema(path: Path, schema: Schema, drawing: RowDraws) -> Source:
     """Reads the rows of a file or folder by the schema; imports only the libraries that this needs."""
     from node.data.reading import read_with_schema  # noqa: PLC0415 - pyarrow and Pillow, only where needed
 
-    encoded = read_with_schema(path, schema)
+    encoded = read_with_schema(path, schema, drawing)
     target = schema.target
     classes = len(target.values) if isinstance(target, ClassTarget) else None
     kind = f"{classes} classes" if classes else "any number"
     content = f"{_encoded(schema)}, {_target_words(schema)} ({kind})"
     headline = f"{path.name}: {counted(len(encoded.y), 'row')}, {content}"
     report = Report(headline, encoded.entries, (*_written(schema), *encoded.remarks))
-    return Source(encoded.x, encoded.y, classes, path.name, content, report)
+    return Source(encoded.x, encoded.y, classes, path.name, content, report, encoded.draws)
 
 
 def _written(schema: Schema) -> tuple[str, ...]:

@@ -20,9 +20,12 @@ _CLEARLY = 0.98
 def searched_rate(task: Task, dataset: Dataset) -> float:
     """Returns the task's rate, a third of it or three times it: the best on the rows held back.
 
-    Each is tried over five short rounds on at most 5,000 rows. Raises ConfigError as a node does.
+    Each is tried over five short rounds on at most 5,000 rows. With too few rows held back for a figure,
+    it is the task's. Raises ConfigError as a node does.
     """
     rows = replace(dataset, train_x=dataset.train_x[:_MOST_ROWS], train_y=dataset.train_y[:_MOST_ROWS])
+    if not dataset.validates:
+        return task.train.learning_rate
     losses = {rate: _loss(task, rows, rate) for rate in candidates(task.train.learning_rate)}
     best = min(losses, key=lambda rate: losses[rate])
     given = losses[task.train.learning_rate]
@@ -45,4 +48,4 @@ def _loss(task: Task, rows: Dataset, rate: float) -> float:
     except Diverged:
         return math.inf
     loss = trainer.evaluate(vector).loss
-    return loss if math.isfinite(loss) else math.inf
+    return loss if loss is not None and math.isfinite(loss) else math.inf

@@ -18,7 +18,7 @@ from protocol.actions import Reason
 
 def round_text(record: Record, rounds: int) -> str:
     """Returns a round in one line."""
-    good = f"{record.accuracy_of} {record.figures}"
+    good = record.figures
     times = f"train {record.train_s:.2f} s, aggregate {record.aggregate_s:.2f} s"
     alone = record.epsilon_alone
     colluding = "" if alone is None else f" ({alone:.3g} if all others work together)"
@@ -62,7 +62,7 @@ def _steps_text(record: Record) -> str:
 
 def summary_text(summary: Summary) -> str:
     """Returns a run in one line, and its privacy ledger, if there is one, in another."""
-    good = f"{summary.accuracy_of} {summary.figures}"
+    good = summary.figures
     together = "" if summary.swarm is None else f"{swarm_text(summary.swarm)}; "
     ledger = f"\n{ledger_text(summary.privacy)}" if summary.privacy else ""
     return (

@@ -12,7 +12,7 @@ from node.storage.vector_files import Floats
 from node.storage.whole_files import own_file, replace_file
 from node.system.disk import DISK, Disk
 from node.training.headline import Headline
-from node.training.metric_words import headline_text
+from node.training.metric_words import figures_text
 from node.training.model_file import Card, Tensors, read_tensors, write_model
 from protocol.wire.messages import Base
 
@@ -26,7 +26,8 @@ class Record:
     outcome: str
     reason: str | None
     participants: int
-    loss: float
+    loss: float | None
+    """None if the rows held back are too few for a figure."""
     accuracy: float | None
     epsilon: float | None
     delta: float | None
@@ -76,8 +77,8 @@ class Record:
 
     @property
     def figures(self) -> str:
-        """How good the base is, in words, such as `accuracy 95.8 % (largest class 10.2 %)`."""
-        return headline_text(self.headline, self.metrics)
+        """How good the base is, in words, such as `test accuracy 95.8 % (largest class 10.2 %)`."""
+        return figures_text(self.accuracy_of, self.headline, self.metrics)
 
     def as_json(self) -> dict[str, object]:
         """Returns plain values for JSON, floats rounded to six digits."""
@@ -136,8 +137,8 @@ class Summary:
 
     @property
     def figures(self) -> str:
-        """How good the base is, in words, such as `accuracy 95.8 % (largest class 10.2 %)`."""
-        return headline_text(self.headline, self.metrics)
+        """How good the base is, in words, such as `test accuracy 95.8 % (largest class 10.2 %)`."""
+        return figures_text(self.accuracy_of, self.headline, self.metrics)
 
     def as_json(self) -> dict[str, object]:
         """Returns plain values for JSON, floats rounded to six digits."""

@@ -96,7 +96,7 @@ def make_swarm_metric(
     if noise is None:
         if bound is None:
             raise ValueError("sums of whole numbers have counts with noise alone")
-        return Counted(exact, section.swarm_metric_every, bound, trainer.outputs)
+        return Counted(exact, section.swarm_metric_every, bound, trainer.outputs, dataset.validates)
     tally = noised(exact)
     try:
         grid = CountGrid(noise, tally.sensitivity, MAX_MEMBERS)
@@ -111,6 +111,7 @@ def make_swarm_metric(
         carrier=RingWords(tally.size) if bound is None else DigitWords(tally.size, bound),
         outputs=trainer.outputs_by_row,
         noise=SystemWords(entropy),
+        shows_own=dataset.validates,
     )
 
 

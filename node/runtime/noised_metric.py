@@ -145,8 +145,12 @@ class NoisedCounts:
         carrier: Carrier,
         outputs: Outputs,
         noise: Words,
+        shows_own: bool = True,
     ) -> None:
-        """`exact` and `tally` are of the same kind; `outputs`: of one row at a time; `noise`: secret."""
+        """`exact` and `tally` are of the same kind; `outputs`: of one row at a time; `noise`: secret.
+
+        `shows_own`: whether this node's rows are enough for a figure of their own.
+        """
         self._exact = exact
         self._tally = tally
         self._grid = grid
@@ -154,6 +158,7 @@ class NoisedCounts:
         self._carrier = carrier
         self._outputs = outputs
         self._noise = noise
+        self._shows_own = shows_own
         self._own: Own | None = None
         self.slots = carrier.slots
 
@@ -173,7 +178,8 @@ class NoisedCounts:
     def words(self, base: Base, vector: Floats) -> Vector:
         """Returns the words of counts with new noise; the caller charges `cost` before they leave."""
         outputs, targets = self._outputs(vector)
-        self._own = Own(base.generation, self._exact.counted(outputs, targets))
+        mine = Own(base.generation, self._exact.counted(outputs, targets))
+        self._own = mine if self._shows_own else None
         units = self._grid.noised(self._tally.counted(outputs, targets), self._noise)
         return self._carrier.words(base.generation + 1, units)
 

@@ -106,11 +106,15 @@ class Own:
 class Counted:
     """Counts in every `every`-th sum. It remembers its own for the last base, to show mine beside all."""
 
-    def __init__(self, tally: Tally, every: int, bound: float, outputs: Outputs) -> None:
+    def __init__(
+        self, tally: Tally, every: int, bound: float, outputs: Outputs, shows_own: bool = True
+    ) -> None:
+        """`shows_own`: whether this node's rows are enough for a figure of their own."""
         self._tally = tally
         self._every = every
         self._one = largest_word(bound)
         self._outputs = outputs
+        self._shows_own = shows_own
         self._own: Own | None = None
         self._digits = digits_for(tally.largest)
         self.slots = STAMP_DIGITS + self._digits * tally.size
@@ -131,7 +135,7 @@ class Counted:
     def words(self, base: Base, vector: Floats) -> Vector:
         """Counts for this base."""
         counts = np.minimum(self._tally.counted(*self._outputs(vector)), self._tally.largest)
-        self._own = Own(base.generation, counts)
+        self._own = Own(base.generation, counts) if self._shows_own else None
         stamp = digits_of(np.array([base.generation + 1]), STAMP_DIGITS)
         digits = np.concatenate([stamp, digits_of(counts, self._digits)])
         return (digits * (float(self._one) / DIGIT)).astype(np.float32)

@@ -23,7 +23,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import groupby
@@ -80,6 +80,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 KEPT_SESSIONS = 2
+_SPLIT, _BY_ROW = "split", "row"
+"""The fact that each row alone was trained on or held back from the beginning; older folders lack it."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +218,7 @@ class State:
             self._certificates.mkdir(mode=OWNERS_FOLDER, exist_ok=True)
             sync(folder, disk)  # both folders' names: no file in them is on disk before
             self._load(initial)
+            self._mark_split()
             self.recovered = self._reconcile()
             self._tidy(self._certificate_files())
         except BaseException:
@@ -296,6 +299,12 @@ class State:
             for key, evidence in self._database.rows("select key, evidence from banned")
             if isinstance(key, bytes) and isinstance(evidence, bytes)
         }
+
+    def _mark_split(self) -> None:
+        """Marks a folder of before in which nothing was learned: its rows are split as those of a new one."""
+        if self._database.fact(_SPLIT) is None and not _has_begun(self._database.fact, self.offers):
+            with self._database.step():
+                self._database.set_facts(**{_SPLIT: _BY_ROW})
 
     def _count(self, charges: Iterable[Charge]) -> None:
         """Counts charges that are in the ledger on disk, or in the spend file."""
@@ -832,7 +841,26 @@ def _first_facts(task: str, parameters: bytes, initial: Floats, key: Key) -> dic
     owner: dict[str, Fact] = {"task": task, "parameters": parameters, "key": key, "epoch": 0}
     base_facts: dict[str, Fact] = {"base": _packed(base), "base_file": VectorFiles.name_of(initial)}
     nothing: dict[str, Fact] = dict.fromkeys(("spent", "fresh", "previous", "previous_file"))
-    return {**owner, **base_facts, **nothing, "round": 0}
+    return {**owner, **base_facts, **nothing, "round": 0, _SPLIT: _BY_ROW}
+
+
+def splits_as_before(folder: Path) -> bool:
+    """Returns whether the run in `folder` began before each row was split alone: begun, and no mark."""
+    path = folder / STATE
+    if not path.exists():
+        return False
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            facts = dict(connection.execute("select name, value from fact"))
+            (offers,) = connection.execute("select count(*) from ledger").fetchone()
+    except sqlite3.Error:  # whoever opens the folder says what is wrong
+        return False
+    return facts.get(_SPLIT) is None and _has_begun(facts.get, offers)
+
+
+def _has_begun(fact: Callable[[str], Fact], offers: int) -> bool:
+    """Whether something was learned: a round ended, progress stored, an offer spent, or a base adopted."""
+    return bool(offers or any(fact(name) for name in ("round", "fresh", "spent", "previous")))
 
 
 def _key_in(summary: Path) -> str | None:

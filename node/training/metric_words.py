@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from node.data.dataset import TOO_FEW
 from node.storage.records import SwarmFigure
 from node.training.headline import COMPANION, Headline
 
@@ -56,6 +57,11 @@ def swarm_text(found: SwarmFigure) -> str:
 def error_text(found: SwarmFigure) -> str:
     """Returns the standard error of a figure with noise; "" if it has no value."""
     return "" if found.error is None else f", noise +-{value_text(found.metric, found.error)}"
+
+
+def figures_text(measured_on: str, found: Headline, metrics: Mapping[str, float | None]) -> str:
+    """Returns how good a model is on some rows, or that these are too few to say."""
+    return f"{measured_on} {headline_text(found, metrics)}" if metrics or found.value is not None else TOO_FEW
 
 
 def headline_text(found: Headline, metrics: Mapping[str, float | None]) -> str:

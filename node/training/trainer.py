@@ -71,11 +71,12 @@ class Trained:
 class Evaluation:
     """The results on the test rows: accuracy (share of correct rows), mean loss, and the requested metrics.
 
-    For numeric targets accuracy is None. A metric that is undefined for these rows is None.
+    For numeric targets accuracy is None. A metric that is undefined for these rows is None. If the rows are
+    too few for any figure, the loss is None, and there are no metrics.
     """
 
     accuracy: float | None
-    loss: float
+    loss: float | None
     metrics: Mapping[str, float | None]
     headline: Headline
 
@@ -83,6 +84,11 @@ class Evaluation:
     def score(self) -> float:
         """The accuracy; for numeric targets the headline, 0 if it is not defined."""
         return (self.headline.value or 0.0) if self.accuracy is None else self.accuracy
+
+
+def no_evaluation(names: Sequence[str]) -> Evaluation:
+    """Returns what is known of a model on rows that are too few to say anything; `names`: of the metrics."""
+    return Evaluation(None, None, {}, Headline(names[0], None, None))
 
 
 class Learner(Protocol):
@@ -224,7 +230,8 @@ class Trainer:
             return
         data = self._dataset
         try:
-            train, test = (self._body.features(rows, self._features) for rows in (data.train_x, data.test_x))
+            train = self._body.features(data.train_x, self._features)
+            test = self._body.features(data.test_x, self._features) if len(data.test_x) else train[:0]
             if self._features is not None:
                 self._body.tidy(self._features)
         except OSError as error:
@@ -286,7 +293,9 @@ class Trainer:
         return Trained(vector, loss, self._clock.monotonic() - begun, self._steps.pop_not_finite())
 
     def evaluate(self, vector: Vector) -> Evaluation:
-        """Evaluates `vector` (d,) on the dataset's test rows."""
+        """Evaluates `vector` (d,) on the dataset's test rows, if they are enough."""
+        if not self._dataset.validates:
+            return no_evaluation(self._metrics)
         with self._busy, self._within_memory():
             self._load_features()
             self._put(vector)
@@ -420,6 +429,8 @@ class Trainer:
         """Returns the model's outputs for x (n, ...), computed in batches of `rows`."""
         self._model.eval()
         with torch.inference_mode():
+            if not len(x):
+                return torch.as_tensor(self._model(self._dataset.train_x[:1])[:0])
             return torch.cat([self._model(batch) for batch in x.split(rows)])
 
 

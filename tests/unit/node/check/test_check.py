@@ -81,8 +81,8 @@ def test_everything_is_fine(task, run):
     )
     assert found["task"][1] == "task: ward, 20 rounds"
     assert found["data"][1] == (
-        "data: ward.csv: 300 rows, 4 columns as 7 features, target 'outcome' (2 classes); 240 to train on, "
-        "60 held back for validation"
+        "data: ward.csv: 300 rows, 4 columns as 7 features, target 'outcome' (2 classes); 257 to train on, "
+        "43 held back for validation"
     )
     assert "    ward     category of 2 values" in lines
     assert found["model"][1] == "model: node.models:Linear, 16 parameters, takes these rows"
@@ -195,7 +195,7 @@ def test_what_counts_of_rows_cost_and_whether_their_noise_drowns_them(task, run,
     _, found, _, _ = run(path)
     assert found["metric of all"][0] == level
     text = found["metric of all"][1]
-    assert "every 5 rounds, of 60 test rows here; noise covers them" in text
+    assert "every 5 rounds, of 43 test rows here; noise covers them" in text
     alone = {300.0: "6.6", 1.0: "0.5"}[epsilon]  # noise is at least what one row moves
     assert f"2 such offers would by themselves cost epsilon {alone};" in text
     assert "with 3 members each number in their sum is off by about" in text
@@ -437,7 +437,7 @@ def test_where_it_listens_without_being_told(task, finds):
 def test_images(task, run, tmp_path):
     for number in range(6):
         name, colour = (("blue", (0, 0, 255)), ("red", (255, 0, 0)))[number % 2]
-        picture(tmp_path / "scans" / name / f"{number}.png", colour)
+        picture(tmp_path / "scans" / name / f"{number}.png", colour, (8 + number, 8))
     model = {"class": "node.models:ConvNet", "args": {"shape": [3, 8, 8], "outputs": 2}}
     status, found, lines, _ = run(task(model=model, data={"schema": IMAGES}), "--data", "scans")
     assert (status, found["data"][0]) == (0, "ok")

@@ -98,8 +98,11 @@ def test_chosen_columns_and_columns_of_text_that_are_not_used(write):
 
 def test_an_npz_of_ones_own(npz):
     images, labels = np.zeros((10, 2, 4, 4), np.uint8), np.arange(10) % 2
+    images[:, 0, 0, 0] = np.arange(10)
     dataset = load_dataset(own_task(), npz(x=images, y=labels), None)
-    assert (dataset.train_x.shape, dataset.train_x.dtype) == ((8, 2, 4, 4), torch.float32)
+    rows = torch.cat([dataset.train_x, dataset.test_x])
+    assert (rows.shape, rows.dtype) == ((10, 2, 4, 4), torch.float32)
+    assert sorted(rows[:, 0, 0, 0].tolist()) == list(range(10))
     named = own_task("data.target=labels", 'data.features=["images"]')
     assert load_dataset(named, npz(images=images, labels=labels), None).classes == 2
 

@@ -29,7 +29,7 @@ from node.errors import ConfigError, UserError
 from node.runtime.serving import answer
 from node.storage.records import NOTHING, Ending, Receipt, Traffic
 from node.storage.spend_file import Charge, SpendFile
-from node.storage.state import KEPT_SESSIONS, Kept, State
+from node.storage.state import KEPT_SESSIONS, Kept, State, splits_as_before
 from protocol.actions import OpenVote
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import of_keys
@@ -1048,3 +1048,24 @@ def test_a_folder_of_an_older_version_keeps_counts_from_now_on(state, tmp_path):
     older = reopened(state, tmp_path)
     older.keep_charged(counted(1, 1), None)
     assert [*reopened(older, tmp_path).counts.values()] == [counted(1, 1)]
+
+
+def test_a_folder_of_before_keeps_its_split_once_something_was_learned(state, tmp_path):
+    """A new folder has a mark; one of before gets it if nothing was learned in it."""
+
+    def without_mark():
+        with database_of(tmp_path) as database:
+            database.execute("delete from fact where name = 'split'")
+        return splits_as_before(tmp_path)
+
+    assert not splits_as_before(tmp_path / "none")
+    assert not without_mark()
+    again = reopened(state, tmp_path)
+    again.trained(vector(1), ())
+    assert not splits_as_before(tmp_path)
+    assert without_mark()
+    last = reopened(again, tmp_path)
+    assert splits_as_before(tmp_path), "opening it changes nothing"
+    last.close()
+    (tmp_path / "state.db").write_bytes(b"no database")
+    assert not splits_as_before(tmp_path), "whoever opens it says what is wrong"

@@ -59,9 +59,18 @@ def model(seed=0):
 SECTION = TrainSection(rounds=2, epochs=1, batch_size=8, learning_rate=0.1, parameters="head.*")
 
 
-def trainer(body="body", gradient=None, whole=None, section=SECTION):
+def trainer(body="body", gradient=None, whole=None, section=SECTION, rows=None):
     whole = model() if whole is None else whole
-    return Trainer(whole, section, data(), 0, gradient, SeededWords(np.random.default_rng(0)), body=body)
+    return Trainer(
+        whole, section, rows or data(), 0, gradient, SeededWords(np.random.default_rng(0)), body=body
+    )
+
+
+def test_no_rows_have_no_features_and_no_file(tmp_path):
+    featured = trainer(rows=data(test=0))
+    featured.keep_features(tmp_path / "features")
+    assert featured.outputs(featured.vector())[0].shape == (0, 3)
+    assert len([*(tmp_path / "features").iterdir()]) == 1
 
 
 @pytest.mark.parametrize("gradient", [None, GradientRule(1.0, 1.0, 0.2)])
