@@ -13,6 +13,7 @@ from node.data.in_memory import rows_of
 from node.data.reading import read_with_schema
 from node.data.sides import RowDraws, held_back
 from node.init.rate_search import searched_rate
+from node.task.dialect import PLAIN as PLAIN_DIALECT
 from node.task.dialect import Dialect
 from node.task.load import read_task
 from node.training.build import build_model
@@ -24,7 +25,7 @@ SEED = 7
 PLAIN = read_task({"task": {"name": "t"}, "model": {"class": "node.models:Linear"}})
 
 
-def frame_draws(path, dialect=Dialect(), wanted=None):
+def frame_draws(path, dialect=PLAIN_DIALECT, wanted=None):
     return read_frame(path, wanted, dialect=dialect, drawing=RowDraws(SEED)).draws.tolist()
 
 
@@ -39,7 +40,7 @@ def written(tmp_path):
 
 
 def test_frozen_draws(written):
-    """Computed by hand: HMAC-SHA256 under "7" of "row" and the cells in order of name, each after its length."""
+    """Computed by hand: HMAC-SHA256 under "7" of "row" and the cells, each after its length."""
     assert frame_draws(written('b,y,a\ncaf\u00e9,,1.50\n"caf\u00e9","",1.50\n')) == [0x8F3A608651475B98] * 2
     assert RowDraws(SEED).of_arrays(np.array([[0.5, -0.0]]), np.array([3.0])).tolist() == [0x332B68069EDC133C]
     assert RowDraws(SEED).of_files([written("no image", "a.png")]).tolist() == [0x43E35C11969FAEE8]

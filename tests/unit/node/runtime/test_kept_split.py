@@ -29,9 +29,7 @@ def began(tmp_path):
 def test_a_run_of_before_goes_on_as_it_began(began):
     prepared = prepare(parse_arguments(began))
     assert "160 to train on, 40 held back" in prepared.data, "exactly a fifth, by label"
-    assert prepared.notes["split"].startswith(
-        "split of before: the bound for a row does not cover it; another"
-    )
+    assert prepared.notes["split"].startswith("split of before: the bound for a row does not cover it; ")
     plain = prepare(parse_arguments([*began, "--set=privacy.mechanism=none"]))
     assert plain.notes["split"].startswith("split of before, as this folder began; another --out")
     assert plain.data == prepared.data
