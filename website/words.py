@@ -14,7 +14,7 @@ SECTIONS = {
 }
 KEYS = {
     "task.name": "The name of what the swarm learns; it becomes part of a folder's name.",
-    "task.seed": "Fixes the initial model, the test split and the partition into shards.",
+    "task.seed": "Fixes the initial model, which rows are held back, and the partition into shards.",
     "model.class": "Import path of a `torch.nn.Module`.",
     "model.args": "Its keyword arguments.",
     "model.weights": "A file with the initial weights, instead of those drawn from `task.seed`.",
@@ -25,7 +25,7 @@ KEYS = {
     "last column, or `y`.",
     "data.features": "The inputs of the model. The default is all other columns, or `x`.",
     "data.schema": "Columns, categories and scaling that all peers share; `python -m node.init` writes it.",
-    "data.test_fraction": "The share of the rows that is held back to measure accuracy.",
+    "data.test_fraction": "About the share of rows that is held back to measure accuracy: each decides alone.",
     "train.rounds": "How many rounds the swarm plans; a privacy budget is spread over them.",
     "train.epochs": "Passes over the node's own rows in a round.",
     "train.seconds": "How long each node trains in a round, by its own clock, in place of `epochs`; "
@@ -108,7 +108,7 @@ RECORD = {
     "outcome": "`aggregated` with others, or `fallback`: the node kept its own update.",
     "reason": "The reason for a fallback; see below.",
     "participants": "The number of updates in the sum; 0 for a fallback.",
-    "loss": "The agreed model's loss on the test rows.",
+    "loss": "The agreed model's loss on the test rows; null if these are too few to validate.",
     "accuracy": "Its accuracy there; null for numeric targets.",
     "metric": "The headline: the metric that says most about the model on these rows.",
     "value": "The headline's value; null if these rows do not define it.",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from benchmarks.spec import Benchmark, Figure, Row
 
-CLAIMS, FAULTS, SHARED_NOISE = PARTS = ("claims", "faults", "shared")
+CLAIMS, FAULTS, FILES, SHARED_NOISE = PARTS = ("claims", "faults", "files", "shared")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -20,8 +20,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--part",
         nargs="+",
         choices=PARTS,
-        help="the table of claims, the planted faults, the audits of shared noise; default: all three; with "
-        "--quick and without --only the first two",
+        help="the table of claims, the planted faults, the audits of whole files, those of shared noise; "
+        "default: all four; with --quick and without --only the first three",
     )
 
 
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure | Row]:
     """Yield a row or figure for each case, in the order of the mechanisms."""
     from benchmarks.audit.findings import findings  # noqa: PLC0415 - loads torch
 
-    usual = (CLAIMS, FAULTS) if arguments.quick and arguments.only is None else PARTS
+    usual = (CLAIMS, FAULTS, FILES) if arguments.quick and arguments.only is None else PARTS
     return findings(arguments.only, arguments.part or usual, arguments.quick)
 
 

@@ -1,13 +1,15 @@
-"""All findings of the audits: the table of claims, planted faults, and the audits of shared noise."""
+"""All findings: the table of claims, planted faults, audits of whole files, and those of shared noise."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from benchmarks.audit.benchmark import CLAIMS, FAULTS, SHARED_NOISE
+from benchmarks.audit.benchmark import CLAIMS, FAULTS, FILES, SHARED_NOISE
+from benchmarks.audit.files import EPSILONS, FILE_AUDITS
 from benchmarks.audit.shared.findings import SHARED
-from benchmarks.audit.table import Audit, audits, fault_figures, row_level, table
+from benchmarks.audit.table import FAMILY_ERROR, Audit, audits, fault_figures, row_level, table
 from benchmarks.spec import Figure, Row
+from mechanisms.audits.audit import level
 from node.errors import ConfigError
 
 
@@ -17,7 +19,7 @@ def findings(only: str | None, parts: Collection[str], quick: bool) -> Iterator[
     Raises ConfigError if there is no such mechanism.
     """
     everything = audits()
-    names = [*dict.fromkeys(audit.mechanism for audit in everything), *SHARED]
+    names = [*dict.fromkeys(audit.mechanism for audit in everything), *FILE_AUDITS, *SHARED]
     chosen = [name for name in names if only is None or only in name]
     if not chosen:
         raise ConfigError(f"--only {only}: allowed is a part of a name: {'; '.join(names)}")
@@ -36,7 +38,19 @@ def _all(
         yield from table(of_claims, error, len(claims), quick)
     if FAULTS in parts:
         yield from fault_figures(of_faults, error, quick)
+    if FILES in parts:
+        yield from _of_files([name for name in FILE_AUDITS if name in names], quick)
     if SHARED_NOISE in parts:
         for name in SHARED:
             if name in names:
                 yield from SHARED[name](quick)
+
+
+def _of_files(names: Collection[str], quick: bool) -> Iterator[Figure | Row]:
+    """Yield the findings on files that differ in a line: a table of their own, with its own error."""
+    claims = len(FILE_AUDITS) * len(EPSILONS)
+    error = level(FAMILY_ERROR, claims)
+    for name in names:
+        found = [case for epsilon in EPSILONS for case in FILE_AUDITS[name](epsilon)]
+        yield from table([case for case in found if not case.fault], error, claims, quick)
+        yield from fault_figures([case for case in found if case.fault], error, quick)

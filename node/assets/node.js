@@ -5,7 +5,7 @@ import { byId, children, element, remarks, rows, say, terms } from "./elements.j
 import { explain } from "./glossary.js";
 import { RoundsTable } from "./rounds.js";
 import { Download } from "./stream.js";
-import { ACCOUNTANTS, besideText, bytes, count, counted, decimals, figure, fixed, inSentence, kindOf, list, metricOf, NONE, ofAll, ofAllText, ofDate, ofDay, outcome, outcomes, PHASES, seconds, STEPS, total, valueOf } from "./words.js";
+import { ACCOUNTANTS, besideText, bytes, count, counted, decimals, figure, fixed, inSentence, kindOf, list, metricOf, NONE, ofAll, ofAllText, ofDate, ofDay, outcome, outcomes, PHASES, seconds, STEPS, TOO_FEW, total, valueOf } from "./words.js";
 
 const CONTACTS = {
   reachable: "Reachable",
@@ -106,7 +106,7 @@ export class NodePage {
     const { aggregated, rest } = view.whole ?? outcomes(rounds);
     const told = rounds.findLast((round) => round.swarm);
     const spent = view.privacy;
-    const measured = last ? `on the ${view.accuracy_of} rows` : "measured when the first round is over";
+    const measured = !last ? "measured when the first round is over" : last.loss == null ? TOO_FEW : `on the ${view.accuracy_of} rows`;
     terms(byId("figures"), [
       { term: this.metric.name, text: last ? this.metric.text(valueOf(last)) : NOT_YET, more: [measured, last ? besideText(last) : ""].filter(Boolean).join("; ") },
       ...(told ? [{ term: "All peers", ...ofAllText(told) }] : []),

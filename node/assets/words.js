@@ -16,6 +16,9 @@ const METRICS = {
   mae: { ...number, name: "MAE", constant: "Always the median", text: (value) => figure(value) },
 };
 
+// What stands in place of a figure where no rows, or none of a class, are held back.
+export const TOO_FEW = "too few rows to validate";
+
 // Rounds of earlier versions have no metric: their figure is the accuracy.
 export const metricOf = (round) => METRICS[round?.metric] ?? METRICS.accuracy;
 export const valueOf = (round) => (round.metric == null ? round.accuracy : round.value);

@@ -4,18 +4,22 @@ import ast
 import inspect
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import get_type_hints
 
+import numpy as np
 import pytest
 
 import mechanisms
 from benchmarks.__main__ import main
 from benchmarks.audit.case import Case, Claim, Standing, proved
+from benchmarks.audit.files import EPSILONS, FILE_AUDITS, SPLIT_OF_BEFORE
 from benchmarks.audit.one_run import OneRun
 from benchmarks.audit.table import FAMILY_ERROR, audits, judged, row, row_level
+from mechanisms.audits.audit import level
 from mechanisms.labels.flips import LabelDP
 from mechanisms.mechanism import Guarantee, Unprotected
 from mechanisms.registry import CALIBRATIONS, MECHANISMS, SERVER_MECHANISMS
@@ -174,3 +178,13 @@ def test_every_mechanism_with_a_clip_or_noise_of_its_own_has_a_planted_fault() -
     assert sound <= faulty
     assert any(isinstance(audit, OneRun) and audit.fault for audit in AUDITS)
     assert LabelDP in faulty
+
+
+def test_a_file_with_and_without_a_row():
+    """Each row alone is not refuted, and the split of before is; few runs of the cheapest mechanism do."""
+    sound, before = FILE_AUDITS["file, counts"](3.0)
+    error = level(FAMILY_ERROR, len(FILE_AUDITS) * len(EPSILONS))
+    assert (sound.fault, before.fault) == ("", SPLIT_OF_BEFORE)
+    assert judged(replace(sound, quick_trials=100), error, quick=True).standing is Standing.NOT_REFUTED
+    assert judged(replace(before, quick_trials=100), error, quick=True).standing is Standing.REFUTED
+    assert np.linalg.norm(sound.pair.y1 - sound.pair.y0) > 0.9, "the row is released"

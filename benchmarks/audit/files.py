@@ -1,0 +1,302 @@
+"""Audits of whole files: a node's file with and without a row, read by a task that node.init wrote.
+
+Everything from the file to what leaves is a node's own: reading, the split, the trainer and its noise, counts
+and sums. Neighbours differ in one line of the file, and the others are the worst for the planted fault, a
+split that depends on all rows (node.data.partition.hold_out): each row that this one line would move to the
+other side pulls the same way. The line itself is as loud as the clip allows, on the side that is released.
+
+The number of rows is public (docs/privacy.md), so a mean over the rows is multiplied by their number. All
+rows are in every step: with `dp-sgd` and smaller batches each is sampled by their number, and one row more
+samples all others more rarely, which the promise does not cover.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import replace
+from functools import cache, partial
+from itertools import count
+from pathlib import Path
+from threading import Event
+from typing import Literal
+
+import numpy as np
+import torch
+
+from benchmarks.audit.case import DELTA, MANY, Case, Claim
+from benchmarks.audit.offers import EXACT, TOGETHER
+from mechanisms.accounting.ledger import Ledger, spent
+from mechanisms.audits.audit import Array, Pair, Release
+from mechanisms.noise.randomness import SystemWords
+from mechanisms.record_sums import record_sums
+from mechanisms.updates.distributed import DistributedDP
+from mechanisms.updates.record import ONE_RECORD
+from node.agree.survey import norm, survey
+from node.data import partition
+from node.data.dataset import load_dataset
+from node.data.sides import RowDraws, Split, held_back
+from node.init.__main__ import main as init
+from node.runtime.learning import Learning, make_learning, make_swarm_metric
+from node.runtime.noised_metric import RingWords
+from node.runtime.privacy_budget import make_mechanism, noise_of_counts
+from node.system.system import System
+from node.task.load import load_task
+from node.task.sections import Task
+from node.training.build import build_model
+from node.training.step_trainer import StepTrainer
+from node.training.trainer import shapes
+from protocol.wire.ids import NO_SID
+from protocol.wire.messages import Base
+
+EPSILONS = (1.0, 3.0)
+SPLIT_OF_BEFORE = "the split of before"
+_ROWS, _FRACTION, _HONEST = 120, 0.2, 2
+_RADIUS = 0.5
+"""Below the norm of every row's first gradient, so that each is clipped to it."""
+_SLOW, _SLOWER, _QUICK, _QUIET_RUNS = 4_000, 1_200, 300, 20
+_NO_NOISE = 1e6
+"""An epsilon at which noise is next to nothing."""
+
+_DP_SGD, _SHARED = "file, dp-sgd", "file, distributed-dp-sgd"
+_COUNTS, _AGREEMENT = "file, counts", "file, sums of node.agree"
+
+Side = Literal["train", "test"]
+Row = tuple[str, str, str]
+Runs = Callable[[], Array]
+"""Runs a node's release once: (k,)."""
+
+
+# -- two files that differ in a line -----------------------------------------------------------------------
+
+
+@cache
+def _files(side: Side) -> tuple[Path, Path]:
+    """Makes a file without the line, and one with it; the line is on `side`."""
+    folder = Path(tempfile.mkdtemp(prefix="audit-"))
+    found = folder / "without.csv", folder / "with.csv"
+    for path, more in zip(found, ([], [_loud_row(side)]), strict=True):
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([("group", "note", "outcome"), *_other_rows(), *more])
+    return found
+
+
+def _other_rows() -> list[Row]:
+    """Returns the rows of both files: in the group of their label if one row more would hold them back.
+
+    That is by the split of before: nearly all others are in the other group, and pull the other way.
+    """
+    labels = np.arange(_ROWS) % 2
+    _, held = partition.hold_out(np.append(labels, 0), _FRACTION, np.random.default_rng([0, 1]))
+    groups = np.where(np.isin(np.arange(_ROWS), held), labels, 1 - labels)
+    return [
+        ("ab"[group], f"n{number}", ("no", "yes")[label])
+        for number, (group, label) in enumerate(zip(groups.tolist(), labels.tolist(), strict=True))
+    ]
+
+
+def _loud_row(side: Side) -> Row:
+    """Returns a row of the group of its label, on one side under the seed of the task."""
+    for number in count():
+        row = "a", f"loud{number}", "no"
+        draws = RowDraws(0).of_columns([([cell], np.zeros(1, np.int64)) for cell in row], "utf-8")
+        if bool(held_back(draws, _FRACTION)[0]) is (side == "test"):
+            return row
+    raise AssertionError
+
+
+@cache
+def _written(*asked: str) -> Path:
+    """Returns the task that node.init writes for the file without the line."""
+    data, _ = _files("train")
+    path = data.with_name(f"{'-'.join(asked).replace('-', '')}.toml")
+    argv = [
+        f"--data={data}",
+        "--target=outcome",
+        f"--out={path}",
+        "--model=linear",
+        "--leave-out=note",
+        *asked,
+    ]
+    with redirect_stdout(io.StringIO()):
+        status = init(argv)
+    if status:
+        raise ValueError(f"node.init {' '.join(argv)} ended with status {status}")
+    return path
+
+
+# -- what a node makes of a file ---------------------------------------------------------------------------
+
+
+def _learning(task: Task, path: Path, split: Split, seed: int) -> tuple[Learning, int]:
+    """Prepares a node's learning as a node does, with random words by `seed`; returns its rows, too."""
+    dataset = load_dataset(task, path, None, split)
+    model = build_model(task, dataset)
+    rows = len(dataset.train_y)
+    mechanism = make_mechanism(task, shapes(model, task.train.parameters), rows)
+    entropy = np.random.default_rng(seed).bytes
+    return make_learning(task, model, dataset, seed, mechanism, System(entropy=entropy)), rows
+
+
+def _cases(
+    name: str,
+    epsilon: float,
+    side: Side,
+    trials: int,
+    claim: Claim,
+    runs_of: Callable[[float, Path, Split, int], Runs],
+) -> list[Case]:
+    """Returns the audit of each row's own split, and of the one before it, which must be refuted.
+
+    `runs_of` prepares a node with an epsilon, on a file, by a split, with a seed.
+    """
+
+    def case(split: Split, fault: str) -> Case:
+        loud = [runs_of(epsilon, path, split, 1 + place) for place, path in enumerate(_files(side))]
+        clear = [runs_of(_NO_NOISE, path, split, 3) for path in _files(side)]
+        means = [np.mean([runs() for _ in range(_QUIET_RUNS)], axis=0) for runs in clear]
+        return Case(
+            mechanism=f"{name}, epsilon {epsilon:g}",
+            fault=fault,
+            release=_released(loud),
+            pair=Pair(np.zeros(1), np.ones(1), means[0], means[1]),
+            claim=claim,
+            trials=trials,
+            quick_trials=_QUICK,
+        )
+
+    return [case(Split.ROW, ""), replace(case(Split.BEFORE, SPLIT_OF_BEFORE), trials=_QUICK)]
+
+
+def _released(runs: Sequence[Runs]) -> Release:
+    """A release of (n, k) for inputs (n, 1): 0 for the file without the line, 1 for the one with it."""
+    return lambda inputs, _: np.stack([runs[int(one)]() for one in inputs[:, 0]])
+
+
+def _gradient_cases(epsilon: float) -> list[Case]:
+    """`dp-sgd`: the model after a round of one step on all rows."""
+
+    def runs_of(asked: float, path: Path, split: Split, seed: int) -> Runs:
+        task = _with_dp_sgd(asked)
+        learning, rows = _learning(task, path, split, seed)
+        trainer, start = learning.trainer, learning.trainer.vector()
+        return lambda: (start - trainer.train(start, 1, Event()).vector).astype(np.float64) * rows
+
+    claim = Claim(epsilon, DELTA, ONE_RECORD.words, "the model after a round of one step, all rows", EXACT)
+    return _cases(_DP_SGD, epsilon, "train", _SLOW, claim, runs_of)
+
+
+def _with_dp_sgd(epsilon: float, *more: str) -> Task:
+    settings = (
+        *(f"privacy.epsilon={epsilon}", f"privacy.delta={DELTA}", f"privacy.clipping_radius={_RADIUS}"),
+        *("train.rounds=1", "train.epochs=1", f"train.batch_size={10 * _ROWS}", "train.optimizer=sgd"),
+        *("train.learning_rate=1.0", "train.momentum=0.0", "train.schedule=constant"),
+    )
+    return load_task(str(_written("--privacy=dp-sgd")), [*settings, *more])
+
+
+def _shared_cases(epsilon: float) -> list[Case]:
+    """`distributed-dp-sgd`: the sums of a step and of all attempts in its budget, of honest members."""
+
+    def runs_of(asked: float, path: Path, split: Split, seed: int) -> Runs:
+        settings = (
+            *(f"privacy.epsilon={asked}", f"privacy.delta={DELTA}", f"privacy.clipping_radius={_RADIUS}"),
+            *(f"privacy.honest={_HONEST}", "privacy.sampling_probability=1.0", "train.steps=1"),
+            *(f"train.expected_batch={4.0 * _ROWS}", f"train.expected_rows={4 * _ROWS}"),
+            *("train.report_every=1", "train.momentum=0.0", "aggregation.min_participants=3"),
+        )
+        task = load_task(str(_written("--privacy=distributed-dp-sgd", "--peers=3")), settings)
+        files = (path, *(_files("train")[:1] * _HONEST))
+        members = [_learning(task, file, split, 10 * seed + place)[0] for place, file in enumerate(files)]
+        trainers = [learning.trainer for learning in members]
+        mechanism = _mechanism(task, path, split)
+        assert isinstance(mechanism, DistributedDP)
+        rule, base = mechanism.shared, trainers[0].vector()
+
+        def step() -> Array:
+            words = [one.contribution(base).words for one in trainers if isinstance(one, StepTrainer)]
+            return rule.decoded(np.sum(words, axis=0, dtype=np.uint32))
+
+        return lambda: np.concatenate([step() for _ in range(rule.steps)])
+
+    released = f"the sums of a step and of what may fail, if {_HONEST} others are honest"
+    claim = Claim(epsilon, DELTA, ONE_RECORD.words, released, TOGETHER)
+    return _cases(_SHARED, epsilon, "train", _SLOWER, claim, runs_of)
+
+
+def _mechanism(task: Task, path: Path, split: Split) -> object:
+    dataset = load_dataset(task, path, None, split)
+    model = build_model(task, dataset)
+    return make_mechanism(task, shapes(model, task.train.parameters), len(dataset.train_y))
+
+
+def _count_cases(epsilon: float) -> list[Case]:
+    """Counts for a metric of all rows, of a model that answers by the group; the node adds all noise."""
+    more = (
+        "aggregation.swarm_metric=confusion",
+        "aggregation.swarm_metric_every=1",
+        "privacy.metric_share=0.5",
+    )
+    base = Base(0, bytes(32), 0, NO_SID)
+
+    def runs_of(asked: float, path: Path, split: Split, seed: int) -> Runs:
+        task = _with_dp_sgd(min(_NO_NOISE, 2 * asked), *more)
+        dataset = load_dataset(task, path, None, split)
+        model = build_model(task, dataset)
+        mechanism = make_mechanism(task, shapes(model, task.train.parameters), len(dataset.train_y))
+        learning, _ = _learning(task, path, split, seed)
+        entropy = np.random.default_rng(seed).bytes
+        metric = make_swarm_metric(task, learning.trainer, dataset, mechanism, None, entropy)
+        by_group = torch.zeros(2, dataset.train_x.shape[1])
+        by_group[0, 0] = by_group[1, 1] = 1.0
+        vector = np.concatenate([by_group.flatten().numpy(), np.zeros(2, np.float32)])
+        size = metric.slots - 1
+
+        def counted() -> Array:
+            total = RingWords(size).total(metric.words(base, vector), 1)
+            assert total is not None
+            return total.units
+
+        return counted
+
+    noise = noise_of_counts(make_mechanism(_with_dp_sgd(2 * epsilon, *more), [("w", (1,))], _ROWS))
+    assert noise is not None
+    cost = spent(Ledger.of((noise.event,)), DELTA).epsilon
+    claim = Claim(cost, DELTA, ONE_RECORD.words, "the counts of one offer", EXACT)
+    return _cases(_COUNTS, epsilon, "test", MANY // 10, claim, runs_of)
+
+
+def _agreement_cases(epsilon: float) -> list[Case]:
+    """The sums of `node.agree`, which has no split: all rows count."""
+    task = load_task(str(_written("--privacy=dp-sgd", "--agree")), [])
+    schema = task.data.schema
+    assert schema is not None
+    mechanism = record_sums(
+        epsilon, DELTA, releases=1, record_norm=norm(schema), records=task.agreement.records
+    )
+    sums = [survey(path, schema, mechanism.unit, task.agreement.records) for path in _files("train")]
+    words = SystemWords(np.random.default_rng(1).bytes)
+    runs = [partial(mechanism.released, of, words) for of in sums]
+    means = [np.multiply(of, mechanism.unit, dtype=np.float64) for of in sums]
+    return [
+        Case(
+            mechanism=f"{_AGREEMENT}, epsilon {epsilon:g}",
+            fault="",
+            release=_released(runs),
+            pair=Pair(np.zeros(1), np.ones(1), means[0], means[1]),
+            claim=Claim(epsilon, DELTA, ONE_RECORD.words, "all counts and sums of an agreement, once", EXACT),
+            quick_trials=_QUICK,
+        )
+    ]
+
+
+FILE_AUDITS: Mapping[str, Callable[[float], list[Case]]] = {
+    _DP_SGD: _gradient_cases,
+    _SHARED: _shared_cases,
+    _COUNTS: _count_cases,
+    _AGREEMENT: _agreement_cases,
+}
+"""By the name of the mechanism: its audits at an epsilon, one of them sound."""
