@@ -25,7 +25,7 @@ KEYS = {
     "last column, or `y`.",
     "data.features": "The inputs of the model. The default is all other columns, or `x`.",
     "data.schema": "Columns, categories and scaling that all peers share; `python -m node.init` writes it.",
-    "data.test_fraction": "About the share of rows that is held back to measure accuracy: each decides alone.",
+    "data.test_fraction": "About the share of rows held back to measure accuracy: each row decides alone.",
     "train.rounds": "How many rounds the swarm plans; a privacy budget is spread over them.",
     "train.epochs": "Passes over the node's own rows in a round.",
     "train.seconds": "How long each node trains in a round, by its own clock, in place of `epochs`; "
