@@ -57,7 +57,7 @@ SPLIT_OF_BEFORE = "the split of before"
 _ROWS, _FRACTION, _HONEST = 120, 0.2, 2
 _RADIUS = 0.5
 """Below the norm of every row's first gradient, so that each is clipped to it."""
-_SLOW, _SLOWER, _QUICK, _QUIET_RUNS = 4_000, 1_200, 300, 20
+_SLOW, _SLOWER, _QUICK, _QUIET_RUNS = 5_000, 1_500, 300, 20
 _NO_NOISE = 1e6
 """An epsilon at which noise is next to nothing."""
 

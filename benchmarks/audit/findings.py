@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+import torch
+
 from benchmarks.audit.benchmark import CLAIMS, FAULTS, FILES, SHARED_NOISE
 from benchmarks.audit.files import EPSILONS, FILE_AUDITS
 from benchmarks.audit.shared.findings import SHARED
@@ -50,6 +52,7 @@ def _of_files(names: Collection[str], quick: bool) -> Iterator[Figure | Row]:
     """Yield the findings on files that differ in a line: a table of their own, with its own error."""
     claims = len(FILE_AUDITS) * len(EPSILONS)
     error = level(FAMILY_ERROR, claims)
+    torch.set_num_threads(1)  # the rows are few
     for name in names:
         found = [case for epsilon in EPSILONS for case in FILE_AUDITS[name](epsilon)]
         yield from table([case for case in found if not case.fault], error, claims, quick)

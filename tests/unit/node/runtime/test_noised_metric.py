@@ -47,6 +47,17 @@ def member(seed, carrier, every=5, count=4000):
     return NoisedCounts(EXACT, noised(EXACT), grid, every, carrier, lambda _: data, noise_words(seed))
 
 
+def test_rows_that_are_too_few_for_a_figure_count_with_the_others():
+    """The others' figure has them, and there is none of their own."""
+    grid = CountGrid(CountNoise(4.0, 5, 2), 1.0, MAX_MEMBERS)
+    data, carrier = rows(0, 4000, weight=2), RingWords(EXACT.size)
+    tally = noised(EXACT)
+    one = NoisedCounts(EXACT, tally, grid, 5, carrier, lambda _: data, noise_words(0), shows_own=False)
+    found = one.read(BASE, one.words(BASE, NOWHERE), 1)
+    assert found.rows == pytest.approx(4000, rel=0.1)
+    assert found.mine is None
+
+
 def summed(offers, bound):
     """Returns the result of a group's session: words modulo 2^32 if `bound` is None, else their mean."""
     if bound is None:
