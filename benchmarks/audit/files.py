@@ -27,7 +27,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from benchmarks.audit.case import DELTA, MANY, Case, Claim
+from benchmarks.audit.case import DELTA, Case, Claim
 from benchmarks.audit.offers import EXACT, TOGETHER
 from mechanisms.accounting.ledger import Ledger, spent
 from mechanisms.audits.audit import Array, Pair, Release
@@ -57,7 +57,7 @@ SPLIT_OF_BEFORE = "the split of before"
 _ROWS, _FRACTION, _HONEST = 120, 0.2, 2
 _RADIUS = 0.5
 """Below the norm of every row's first gradient, so that each is clipped to it."""
-_SLOW, _SLOWER, _QUICK, _QUIET_RUNS = 5_000, 1_500, 300, 20
+_FAST, _SLOW, _SLOWER, _QUICK, _QUIET_RUNS = 20_000, 2_000, 400, 300, 20
 _NO_NOISE = 1e6
 """An epsilon at which noise is next to nothing."""
 
@@ -266,7 +266,7 @@ def _count_cases(epsilon: float) -> list[Case]:
     assert noise is not None
     cost = spent(Ledger.of((noise.event,)), DELTA).epsilon
     claim = Claim(cost, DELTA, ONE_RECORD.words, "the counts of one offer", EXACT)
-    return _cases(_COUNTS, epsilon, "test", MANY // 10, claim, runs_of)
+    return _cases(_COUNTS, epsilon, "test", _SLOW, claim, runs_of)
 
 
 def _agreement_cases(epsilon: float) -> list[Case]:
@@ -288,6 +288,7 @@ def _agreement_cases(epsilon: float) -> list[Case]:
             release=_released(runs),
             pair=Pair(np.zeros(1), np.ones(1), means[0], means[1]),
             claim=Claim(epsilon, DELTA, ONE_RECORD.words, "all counts and sums of an agreement, once", EXACT),
+            trials=_FAST,
             quick_trials=_QUICK,
         )
     ]
