@@ -97,7 +97,7 @@ def _steps(name: str, batch: int) -> dict[str, Callable[[], object]]:
     if total.method != BOOK_KEEPING:
         raise UserError(f"gradients: the model {name!r} is not computed by book-keeping: {total.method}")
     rows = block_rows(batch, sum(objective.sizes))
-    in_full = Way(PerExample(objective), rows, lanes=1, one_thread=False)
+    in_full = Way(method=PerExample(objective), rows=rows, lanes=1, one_thread=False)
     return {
         PLAIN: lambda: _plain(model, x, y),
         OURS: lambda: total(x, y),

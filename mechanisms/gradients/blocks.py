@@ -9,7 +9,8 @@ places matter a row has one of 16 lanes by a hash of its content, and lane l has
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -23,6 +24,13 @@ LANES = 16
 _LEAST_ROWS, _MOST_ROWS = 64, 512
 _HASHED_ROWS = 128  # at a time: their 64-bit words stay in a cache
 _CACHED, _STORED = 1 << 20, 1 << 24  # elements of a block that stay in a cache; that may be stored
+
+ARRANGED = (1, False), (LANES, False), (LANES, True)
+"""Lanes, and whether one thread computes: the fastest first."""
+Rows = tuple[torch.Tensor, ...]
+"""Tensors (K, ...) whose row k belongs to row k of a block."""
+Numbers = Callable[..., Iterable[torch.Tensor]]
+"""Returns what is computed from the tensors of a block: (K, ...) each, of the same rows."""
 
 
 class Method(Protocol):
@@ -44,52 +52,105 @@ class Block:
     taken: torch.Tensor
 
 
-@dataclass(frozen=True)
-class Way:
-    """A method, in blocks of `rows` with so many `lanes`, by one thread or by as many as torch has."""
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Blocks of `rows` with so many `lanes`, computed by one thread or by as many as torch has."""
 
-    method: Method
     rows: int
     lanes: int
     one_thread: bool
 
-    def gradients(self, block: Block) -> tuple[Mapping[str, RowGradients], torch.Tensor]:
-        """See Method."""
+    @contextmanager
+    def threads(self) -> Iterator[None]:
+        """Computes with as many threads as these blocks need."""
         threads = torch.get_num_threads()
         if not self.one_thread or threads == 1:
-            return self.method(block.x, block.y)
+            yield
+            return
         torch.set_num_threads(1)
         try:
-            return self.method(block.x, block.y)
+            yield
         finally:
             torch.set_num_threads(threads)
 
-    def blocks(self, x: torch.Tensor, y: torch.Tensor) -> Iterator[Block]:
-        """Yields the blocks for x (n, ...) and y (n, ...): each lane's rows, in order, in its places."""
+    def spread(self, x: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yields for each block which of x (n, ...) it has, and at which places: each lane's in order."""
         if not len(x):
             return
         if self.lanes == 1:
-            for start in range(0, len(x), self.rows):
-                some = slice(start, start + self.rows)
-                yield self._block(x[some], y[some], slice(len(x[some])))
+            numbers = torch.arange(len(x), device=x.device)
+            for some in torch.split(numbers, self.rows):
+                yield some, some - some[0]
             return
         places = places_of(lanes_of(x, self.lanes), self.lanes)
         for start in range(0, int(places.max()) + 1, self.rows):
             inside = ((places >= start) & (places < start + self.rows)).nonzero().squeeze(1)
-            yield self._block(x[inside], y[inside], places[inside] - start)
+            yield inside, places[inside] - start
 
-    def _block(self, x: torch.Tensor, y: torch.Tensor, places: torch.Tensor | slice) -> Block:
-        """A block in memory of its own, as its distance from a boundary counts, too."""
-        taken = torch.zeros(self.rows, dtype=torch.bool, device=x.device)
-        taken[places] = True
-        values = [own.new_zeros(self.rows, *own.shape[1:]) for own in (x, y)]
-        for block, own in zip(values, (x, y), strict=True):
-            block[places] = own
-        return Block(values[0], values[1], taken)
+    def filled(self, own: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        """A block of zeros with `own` (n, ...) at `places` (n,).
+
+        It has memory of its own, as its distance from a boundary counts, too.
+        """
+        block = own.new_zeros(self.rows, *own.shape[1:])
+        block[places] = own
+        return block
 
     def most_blocks(self, rows: int) -> int:
         """The most blocks that so many rows may take: all could be in one lane."""
         return math.ceil(rows * self.lanes / self.rows)
+
+    def keeps_bits(self, numbers: Numbers, first: Rows, other: Rows) -> bool:
+        """Whether `numbers` of a row keep their bits when all places change within lanes, and half the rows.
+
+        `first` and `other`: two times stand-ins for a whole block, of each tensor that `numbers` takes.
+        """
+        generator = torch.Generator().manual_seed(3)
+        everyone = torch.ones(self.rows, dtype=torch.bool)
+        half = torch.rand(self.rows, generator=generator) < 0.5
+        before = _copied(numbers(*first))
+        for kept in (everyone, half, ~half):
+            moved = _moved(self.rows, self.lanes, generator)
+            blocks = []
+            for own, strange in zip(first, other, strict=True):
+                changed = strange.clone()
+                changed[moved[kept].to(own.device)] = own[kept.to(own.device)]
+                blocks.append(changed)
+            after = _copied(numbers(*blocks))
+            if not all(torch.equal(a[kept], b[moved[kept]]) for a, b in zip(before, after, strict=True)):
+                return False
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way(Layout):
+    """A method in such blocks."""
+
+    method: Method
+
+    def gradients(self, block: Block) -> tuple[Mapping[str, RowGradients], torch.Tensor]:
+        """See Method."""
+        with self.threads():
+            return self.method(block.x, block.y)
+
+    def blocks(self, x: torch.Tensor, y: torch.Tensor) -> Iterator[Block]:
+        """Yields the blocks for x (n, ...) and y (n, ...)."""
+        for inside, places in self.spread(x):
+            taken = torch.zeros(self.rows, dtype=torch.bool, device=x.device)
+            taken[places] = True
+            yield Block(self.filled(x[inside], places), self.filled(y[inside], places), taken)
+
+
+def _copied(numbers: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    return [number.to("cpu", copy=True) for number in numbers]
+
+
+def _moved(rows: int, lanes: int, generator: torch.Generator) -> torch.Tensor:
+    """New places (rows,): a random permutation of each lane's."""
+    lane = torch.arange(rows) % lanes
+    moved = torch.empty_like(lane)
+    moved[torch.argsort(lane, stable=True)] = torch.argsort(torch.rand(rows, generator=generator) + lane)
+    return moved
 
 
 def lanes_of(x: torch.Tensor, lanes: int) -> torch.Tensor:

@@ -13,7 +13,9 @@ Sensitivity. Let a data set have at most B rows, and add one row to a batch.
 1. No other row's c_i g_i changes: they follow from the row, from K, and from the row's lane (`blocks`). This
 is an assumption about the machine's linear algebra: that a row's numbers depend neither on the other rows in
 its block nor on which of its lane's places it has. It is tested bit by bit, on the task's model, before the
-first step (`trial`). Without the padding, or at other places, it does not hold.
+first step and every 1,000 steps (`trial`). Without the padding, or at other places, it does not hold. And it
+is one about the model: that no row leaves anything behind for another, and that no mask is drawn for a place.
+So a pass that changes a tensor of the model or draws from torch's generator is refused (`side_effects`).
 
 2. The new row's |c g| is at most C' (1 + nu).
 
@@ -45,6 +47,8 @@ from mechanisms.gradients.objective import Objective
 from mechanisms.gradients.trial import Trial
 from mechanisms.noise.clipping import NotFinite
 
+TRIED_EVERY = 1000
+"""Steps after which a model is tried again: it may take rows in another way by then."""
 _SLACK = 2.0**-40  # above the rounding of a norm's last steps and of a weight
 
 
@@ -80,15 +84,22 @@ class ClippedSum:
     def __init__(self, objective: Objective, radius: float, most_rows: int, expected_rows: float) -> None:
         """`radius`: C. `most_rows`: no batch is longer; `expected_rows`: its mean. Both are public.
 
-        Raises ValueError for a layer that mixes rows, TypeError for parameters that are not float32.
+        Raises ValueError for a layer that mixes rows or keeps something of them (NotByRow), TypeError for
+        parameters that are not float32.
         """
         objective.check()
         self._objective = objective
+        self._radius = positive("radius", radius)
         self._most_rows = count("most_rows", most_rows)
-        expected = min(positive("expected_rows", expected_rows), most_rows)
-        trial = Trial(objective, expected)
+        self._expected = min(positive("expected_rows", expected_rows), most_rows)
+        self._choose()
+
+    def _choose(self) -> None:
+        """Tries the model as it is now. Raises NotByRow if no way is right."""
+        trial = Trial(self._objective, self._expected)
         self._way, self.method = trial.chosen()
-        self._clip = self._clip_for(positive("radius", radius), trial.found)
+        self._clip = self._clip_for(self._radius, trial.found)
+        self._left = TRIED_EVERY
 
     @property
     def block_rows(self) -> int:
@@ -107,12 +118,16 @@ class ClippedSum:
     def __call__(self, x: torch.Tensor, y: torch.Tensor) -> RowSum:
         """Returns the sum for x (n, ...) and y (n, ...), n from 0 to `most_rows`.
 
-        Raises NotFinite if a parameter is not finite, which no single row is to blame for.
+        Raises NotFinite if a parameter is not finite, which no single row is to blame for, and NotByRow if
+        the model takes rows together by now, which random rows show.
         """
         if len(x) > self._most_rows:
             raise ValueError(f"x has {len(x)} rows; allowed: at most most_rows = {self._most_rows}")
         if not all(_is_finite(parameter) for parameter in self._objective.parameters.values()):
             raise NotFinite("a parameter of the model is NaN or infinite")
+        if not self._left:
+            self._choose()
+        self._left -= 1
         vector, total = self._objective.zeros()
         losses, lost = 0.0, 0
         for block in self._way.blocks(x, y):

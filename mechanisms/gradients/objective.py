@@ -11,6 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from mechanisms.gradients.layers import in_float64
+from mechanisms.gradients.side_effects import NotByRow
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """Maps (outputs, targets) of a batch, here always a batch of one, to its mean loss."""
@@ -50,10 +51,10 @@ class Objective:
 
 
 def check_layers(model: nn.Module) -> None:
-    """Raises ValueError for a layer that mixes the rows of a batch, in the model's current mode."""
+    """Raises NotByRow for a layer that mixes the rows of a batch, in the model's current mode."""
     for name, layer in model.named_modules():
         if _mixes_rows(layer):
-            raise ValueError(
+            raise NotByRow(
                 f"layer {name!r} ({type(layer).__name__}) takes its statistics from the batch: no row has "
                 "a gradient of its own; allowed: nn.GroupNorm or nn.LayerNorm, or batch norm that is not "
                 "trained"

@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from mechanisms.gradients.row_outputs import RowOutputs
+from mechanisms.gradients.side_effects import NotByRow
 from node.errors import ConfigError, shown
 from node.storage.whole_files import replace_file
 from node.training.build import evaluating
@@ -30,7 +32,10 @@ class FrozenBody:
     """The submodule `name` of `model`, which the model applies to its rows before anything else."""
 
     def __init__(self, model: nn.Module, name: str, rows: torch.Tensor) -> None:
-        """`rows` (n, ...): any; two are tried. Raises ConfigError for a submodule that is no such body."""
+        """`rows` (n, ...): any; two are tried, and random ones like them.
+
+        Raises ConfigError for a submodule that is no such body.
+        """
         parts = {part: module for part, module in model.named_modules() if part}
         if name not in parts:
             raise ConfigError(
@@ -51,10 +56,13 @@ class FrozenBody:
         with evaluating(self._model), torch.no_grad():
             expected = self._model(rows)
             try:
-                features = self._body(rows)
+                self._outputs = RowOutputs(self._body, rows[:1])
+                (features,) = self._outputs(rows)
                 self._body.__dict__["forward"] = _unchanged
                 found = self._model(features)
                 fits = bool(torch.allclose(found, expected, rtol=1e-4, atol=1e-5))
+            except NotByRow as error:
+                raise ConfigError(f"model.body = {shown(self._name)}: {error}") from error
             except (RuntimeError, TypeError, ValueError, AttributeError):
                 fits = False
         if not fits:
@@ -94,12 +102,11 @@ class FrozenBody:
                 path.unlink(missing_ok=True)
 
     def _computed(self, rows: torch.Tensor) -> Iterator[torch.Tensor]:
-        """Yields the outputs batch by batch, in eval mode."""
+        """Yields the outputs, some rows at a time."""
         self.restore(self._model)
         try:
-            with evaluating(self._body), torch.no_grad():
-                for batch in rows.split(_ROWS):
-                    yield self._body(batch).float()
+            for features in self._outputs(rows):
+                yield features.float()
         finally:
             self._body.__dict__["forward"] = _unchanged
 
@@ -107,7 +114,7 @@ class FrozenBody:
         names = [name for name in plain_tensors(self._model) if name.startswith(f"{self._name}.")]
         digest = hashlib.sha256(
             f"{torch.__version__} {type(self._body).__module__} {self._body} {tuple(rows.shape)} "
-            f"{rows.dtype} {digest_of(self._model, names)}".encode()
+            f"{rows.dtype} {digest_of(self._model, names)} {self._outputs.layout}".encode()
         )
         for batch in (sample, *rows.split(_ROWS)):
             digest.update(batch.cpu().contiguous().numpy().tobytes())

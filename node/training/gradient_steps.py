@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -21,12 +22,14 @@ from mechanisms.gradients.clipped_sum import Batch
 from mechanisms.gradients.distributed import SharedGradient, SharedNoise
 from mechanisms.gradients.dp_sgd import BOOK_KEEPING, GradientRule, PrivateGradient, poisson_rows
 from mechanisms.gradients.objective import Loss, Objective
+from mechanisms.gradients.row_outputs import check_rows
+from mechanisms.gradients.side_effects import NotByRow, in_eval_mode
+from mechanisms.gradients.stand_ins import accepted
 from mechanisms.noise.randomness import Words
 from node.data.dataset import Dataset
 from node.errors import ConfigError, reason
 from node.task.shared_noise import DISTRIBUTED
 from node.training.batch_norm import BatchNorms
-from node.training.build import evaluating
 
 T = TypeVar("T")
 
@@ -136,7 +139,8 @@ class PrivateSteps:
 
     def backward(self, rows: torch.Tensor) -> float:
         """Sets clipped and noised gradients; returns the mean loss."""
-        batch = self._gradient(self._dataset.train_x[rows], self._dataset.train_y[rows], self._words)
+        with _by_row("dp-sgd"):
+            batch = self._gradient(self._dataset.train_x[rows], self._dataset.train_y[rows], self._words)
         self._not_finite += batch.not_finite
         return batch.mean_loss
 
@@ -168,7 +172,7 @@ class SharedSteps:
                 f"which a step has {q * rows:.6g}: the sum has no room for more; allowed: at least the rows "
                 "of all members in a step"
             )
-        _check_independent(model, dataset.train_x[:2])
+        _check_independent(model, dataset.train_x[:1])
         self._gradient = _made(
             lambda: SharedGradient(_objective(model, loss, dataset), rule, rows), DISTRIBUTED
         )
@@ -186,18 +190,20 @@ class SharedSteps:
         """Returns the words (d,) of a new sample, and what stays on this node."""
         q = self._rule.gradient.sampling_probability
         rows = torch.from_numpy(poisson_rows(len(self._dataset.train_y), q, self._words))
-        return self._gradient.offer(self._dataset.train_x[rows], self._dataset.train_y[rows], self._words)
+        with _by_row(DISTRIBUTED):
+            return self._gradient.offer(self._dataset.train_x[rows], self._dataset.train_y[rows], self._words)
 
 
-def _check_independent(model: nn.Module, rows: torch.Tensor) -> None:
-    """Raises ConfigError if outputs for `rows` (2, ...) are others than for each row alone."""
-    with evaluating(model), torch.no_grad():
-        together, alone = model(rows), torch.cat([model(row) for row in rows.split(1)])
-    if not torch.allclose(together, alone, rtol=1e-4, atol=1e-5):
-        raise ConfigError(
-            f"model.class: with privacy.mechanism = {DISTRIBUTED!r} each row is learned by itself, and here "
-            "a row's outputs depend on the other rows in its batch; allowed: a model that takes rows singly"
-        )
+def _check_independent(model: nn.Module, row: torch.Tensor) -> None:
+    """Raises ConfigError if outputs for rows like `row` (1, ...) depend on the other rows in their batch."""
+    with in_eval_mode(model), torch.no_grad():
+        try:
+            accepted(lambda draw: check_rows(model, row, draw))
+        except NotByRow as error:
+            raise ConfigError(
+                f"model.class: with privacy.mechanism = {DISTRIBUTED!r} each row is learned by itself, and "
+                f"{error}"
+            ) from error
 
 
 def _objective(model: nn.Module, loss: Loss, dataset: Dataset) -> Objective:
@@ -213,9 +219,17 @@ def _objective(model: nn.Module, loss: Loss, dataset: Dataset) -> Objective:
 
 def _made(make: Callable[[], T], mechanism: str) -> T:
     """Calls `make`. Raises ConfigError if the model has no gradients of single rows."""
-    try:
+    with _by_row(mechanism, ValueError, TypeError, RuntimeError, IndexError):
         return make()
-    except (ValueError, TypeError, RuntimeError, IndexError) as error:
+
+
+@contextmanager
+def _by_row(mechanism: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Raises ConfigError for NotByRow and these `kinds` of errors."""
+    known: tuple[type[Exception], ...] = (NotByRow, *kinds)
+    try:
+        yield
+    except known as error:
         raise ConfigError(
             f"model.class: privacy.mechanism = {mechanism!r} needs the gradient of each row: {reason(error)}"
         ) from error

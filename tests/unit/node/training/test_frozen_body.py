@@ -1,12 +1,14 @@
 """A body that is not trained: features computed once and kept on disk; what leaves is the whole model."""
 
 import threading
+from collections import OrderedDict
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.randomness import SeededWords
@@ -56,6 +58,7 @@ def model(seed=0):
     return Model()
 
 
+BLOCK = 64
 SECTION = TrainSection(rounds=2, epochs=1, batch_size=8, learning_rate=0.1, parameters="head.*")
 
 
@@ -97,13 +100,13 @@ def test_the_body_sees_each_row_once_and_never_again_after_a_restart(tmp_path):
     for number in (1, 2, 3):
         vector = subject.train(vector, number, threading.Event()).vector
         subject.evaluate(vector)
-    assert whole.body.seen - before == 40 + 10 + 2 * 8  # a few rows of each part for its digest
+    assert whole.body.seen - before == 4 * BLOCK  # each part, and a few rows of it for its digest, padded
     again = model()
     restarted = trainer(whole=again)
     restarted.keep_features(tmp_path / "features")
     before = again.body.seen
     assert restarted.evaluate(vector) == subject.evaluate(vector)
-    assert again.body.seen - before == 2 * 8
+    assert again.body.seen - before == 2 * BLOCK
     files = sorted((tmp_path / "features").iterdir())
     assert (tmp_path / "features").stat().st_mode & 0o777 == 0o700
     assert sum(file.stat().st_size for file in files) == 50 * 6 * 4
@@ -154,6 +157,45 @@ def test_what_leaves_the_trainer_is_the_whole_model():
 """)
 def test_what_is_no_body_is_refused(name, section, said):
     assert said in told(lambda: trainer(name, section=replace(SECTION, parameters=section)))
+
+
+def of_body(*layers):
+    """A model whose body has these layers, and 4 numbers a row."""
+    return nn.Sequential(OrderedDict(body=nn.Sequential(*layers).requires_grad_(False), head=nn.Linear(4, 3)))
+
+
+class Centred(nn.Module):
+    """Subtracts the mean of its batch: the same two rows are together with the body and without it."""
+
+    def forward(self, rows):
+        return rows - 3 * rows.mean(0)
+
+
+class Dropped(nn.Module):
+    def forward(self, rows):
+        return functional.dropout(rows, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("layers", "line"),
+    [
+        ((nn.Linear(4, 4), Centred()), "layer '1' (Centred) mixes rows: what it makes of a row depends on"),
+        ((nn.BatchNorm1d(4, track_running_stats=False),), "layer '0' (BatchNorm1d) mixes rows: "),
+        ((nn.Linear(4, 4), Dropped()), "layer '1' (Dropped) draws from torch's generator, for each place"),
+    ],
+)
+@pytest.mark.parametrize("gradient", [None, GradientRule(1.0, 1.0, 0.2)])
+def test_a_body_that_mixes_rows_is_refused_and_the_line_names_the_layer(layers, line, gradient):
+    """Before, one row moved the sum of 150 clipped gradients by 10 times the clip."""
+    said = told(lambda: trainer(whole=of_body(*layers), gradient=gradient))
+    assert said.startswith(f"model.body = 'body': {line}")
+    assert "; allowed: " in said
+
+
+def test_a_body_that_is_the_mixing_layer_itself_is_named_by_its_kind():
+    assert "model.body = 'body.1': Centred mixes rows" in told(
+        lambda: trainer("body.1", whole=of_body(nn.Identity(), Centred()))
+    )
 
 
 def test_a_part_of_a_body_is_a_body_too_and_nothing_else_reads_the_rows():

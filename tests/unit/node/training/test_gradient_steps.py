@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from mechanisms.gradients import clipped_sum
 from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.randomness import SeededWords, SystemWords
 from node.data.dataset import Dataset, load_dataset
@@ -147,6 +148,18 @@ def test_a_model_whose_rows_must_be_taken_one_by_one_says_so():
     assert math.isfinite(slow.backward(torch.arange(4)))
     assert PrivateSteps(MLP([2, 3, 2]), loss, rows_of(20), 10, RULE, words(1)).slow == ""
     assert PlainSteps(MLP([2, 3, 2]), loss, rows_of(20), 10).slow == ""
+
+
+def test_a_model_that_takes_rows_together_later_on_ends_training_with_the_layer_in_one_line(monkeypatch):
+    """Found by the trial that every thousand steps have; here the second."""
+    monkeypatch.setattr(clipped_sum, "TRIED_EVERY", 1)
+    model = nn.Sequential(nn.Dropout(0.0), nn.Linear(2, 2))
+    steps = PrivateSteps(model, loss, rows_of(8), 4, RULE, words(1))
+    steps.backward(torch.arange(4))
+    model[0].p = 0.5
+    assert told(lambda: steps.backward(torch.arange(4))).startswith(
+        "model.class: privacy.mechanism = 'dp-sgd' needs the gradient of each row: layer '0' (Dropout) draws"
+    )
 
 
 def test_rows_without_a_finite_gradient_are_counted_for_the_owner():

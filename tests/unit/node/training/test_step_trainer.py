@@ -127,7 +127,7 @@ def test_features_of_a_frozen_body_are_computed_once_and_rows_do_not_mix(tmp_pat
     assert list(tmp_path.iterdir())
     Headed.mixing = True
     line = told(lambda: trainer("train.parameters=head.*", trained="head.*"))
-    assert "a row's outputs depend on the other rows" in line
+    assert "Headed mixes rows: what it makes of a row depends on the other rows" in line
 
 
 SIZE, STEPS = 7, 40
