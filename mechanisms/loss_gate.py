@@ -22,7 +22,7 @@ import math
 from dataclasses import dataclass, replace
 
 from mechanisms.arguments import positive
-from mechanisms.mechanism import Mechanism
+from mechanisms.mechanism import Mechanism, covers_offers
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,5 @@ class LossGate:
 
 
 def covers_a_gate(mechanism: Mechanism) -> bool:
-    """Returns whether `mechanism`'s guarantee holds with a gate: it has none, or it covers whole offers.
-
-    A mechanism with private gradient steps covers training only, and assumes that nothing else uses the rows.
-    """
-    return mechanism.guarantee is None or mechanism.gradient is None
+    """Returns whether `mechanism`'s guarantee holds with a gate: it has none, or it covers whole offers."""
+    return mechanism.guarantee is None or covers_offers(mechanism)

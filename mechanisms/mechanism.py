@@ -175,6 +175,14 @@ class Mechanism(Protection, Protocol):
         """The memory after an aggregate: the `mean` (d,) of `members` offers, which all members know."""
 
 
+def covers_offers(mechanism: Mechanism) -> bool:
+    """Returns whether `mechanism`'s guarantee holds whatever its offers follow from: it noises them whole.
+
+    A mechanism with private gradient steps covers training only, and assumes that nothing else uses the rows.
+    """
+    return mechanism.guarantee is not None and mechanism.gradient is None
+
+
 class Quiet:
     """The defaults of most mechanisms: no noise in training, no cost, no memory."""
 

@@ -28,6 +28,11 @@ class NotFinite(ValueError):
     """A vector holds a NaN or an infinity, which clipping cannot bound: no part of it may be released."""
 
 
+def finite_or_zeros(vector: Floats) -> Floats:
+    """Returns `vector` (d,); zeros in place of one that holds a NaN or an infinity."""
+    return vector if np.isfinite(vector).all() else np.zeros_like(vector)
+
+
 def norm(vector: Floats) -> float:
     """The L2 norm of `vector` (d,) float32, in float64; NotFinite on NaN or infinity, ValueError if empty."""
     return math.sqrt(_squares(_checked("vector", vector)))

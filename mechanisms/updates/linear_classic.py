@@ -15,7 +15,7 @@ import numpy as np
 from mechanisms.accounting.gaussian import classic_noise_multiplier
 from mechanisms.accounting.ledger import Event, Gaussian, Ledger, spent
 from mechanisms.mechanism import Floats, Guarantee, Memory, Offer, Quiet, Setting
-from mechanisms.noise.clipping import clip_l2, norm
+from mechanisms.noise.clipping import clip_l2, finite_or_zeros, norm
 from mechanisms.noise.noise import noised
 from mechanisms.noise.randomness import Words
 from mechanisms.updates.adaptive import LEAST_RADIUS
@@ -60,12 +60,12 @@ class LinearClassic(Quiet):
         return (Gaussian(self.noise_multiplier),) * len(self.sizes)
 
     def offer(self, fresh: Floats, memory: Memory, words: Words) -> Offer:
-        """Clips and noises `fresh` tensor by tensor. ValueError for NaN, infinity or another length."""
+        """Clips and noises `fresh` by tensor, zeros if it is not finite. ValueError for another length."""
         if fresh.shape != (sum(self.sizes),):
             raise ValueError(
                 f"fresh has shape {fresh.shape}, which is not allowed: ({sum(self.sizes)},) for {self.sizes}"
             )
-        parts = np.split(fresh, np.cumsum(self.sizes)[:-1])
+        parts = np.split(finite_or_zeros(fresh), np.cumsum(self.sizes)[:-1])
         rows = memory or ((),) * len(parts)
         windows = tuple(self._window(row, part) for row, part in zip(rows, parts, strict=True))
         radii = [self._radius(row) for row in windows]

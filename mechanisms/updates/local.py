@@ -2,7 +2,8 @@
 
 Unit of privacy: one node's whole data set, over the run. Neighbours: any two data sets (replace). Norm: L2;
 two updates clipped to radius r differ by at most 2 r. One radius and one noise std apply to the whole update:
-all tensors together are one release.
+all tensors together are one release. An update that is not finite counts as zero: to offer nothing in its
+place would tell two data sets apart with certainty.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from mechanisms.accounting.ledger import Event, Gaussian, Relation, Unit, releases_noise_multiplier
 from mechanisms.mechanism import Floats, Guarantee, Memory, Offer, Quiet, Setting
-from mechanisms.noise.clipping import clip_l2, norm
+from mechanisms.noise.clipping import clip_l2, finite_or_zeros, norm
 from mechanisms.noise.noise import noised
 from mechanisms.noise.randomness import Words
 from mechanisms.updates.adaptive import AggregateWindow, Fixed, Quantile, RadiusRule, Window
@@ -59,8 +60,9 @@ class LocalDP(Quiet):
         return (Gaussian(self.noise_multiplier), *self.also)
 
     def offer(self, fresh: Floats, memory: Memory, words: Words) -> Offer:
-        """Clips and noises `fresh`. ValueError for NaN, infinity or an empty vector."""
-        size, radius = norm(fresh), self.rule.radius(memory)
+        """Clips and noises `fresh`, or zeros if it is not finite. ValueError for an empty vector."""
+        fresh, radius = finite_or_zeros(fresh), self.rule.radius(memory)
+        size = norm(fresh)
         noise_std = 2 * radius * self.noise_multiplier
         vector = noised(clip_l2(fresh, radius), noise_std, radius, words)
         return Offer(vector, self.rule.offered(size, memory, words), radius, noise_std)

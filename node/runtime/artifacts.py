@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -81,7 +82,7 @@ class Record:
         return figures_text(self.accuracy_of, self.headline, self.metrics)
 
     def as_json(self) -> dict[str, object]:
-        """Returns plain values for JSON, floats rounded to six digits."""
+        """Returns plain values for JSON, floats rounded to six digits, None for one that is not finite."""
         plain = asdict(self)
         plain["phases"] = {name: _rounded(asdict(traffic)) for name, traffic in self.phases.items()}
         plain["metrics"] = _rounded(dict(self.metrics))
@@ -90,7 +91,11 @@ class Record:
 
 
 def _rounded(values: dict[str, object]) -> dict[str, object]:
-    return {name: round(value, 6) if isinstance(value, float) else value for name, value in values.items()}
+    """Rounds the floats. One that is not finite is None: JSON has none, and it may come from a single row."""
+    return {
+        name: (round(value, 6) if math.isfinite(value) else None) if isinstance(value, float) else value
+        for name, value in values.items()
+    }
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,8 @@ class Training:
     """Whether the node has an offer that the privacy budget still allows."""
     not_finite: int = 0
     """How often a row counted as zero because its gradient was not finite; for the owner alone."""
+    warning: str = ""
+    """What the owner, and nobody else, is to know about it; "" for nothing."""
 
 
 NO_TRAINING = Training(None, 0.0, False)

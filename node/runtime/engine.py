@@ -326,6 +326,8 @@ class Engine:
         return self._contribution.prepare(own, self.stopping.training)
 
     def _warn_of_rows(self, training: Training) -> None:
+        if training.warning:
+            self._warn(training.warning)
         if training.not_finite:
             self._warn(
                 f"the gradient of a row was not finite {training.not_finite} times in this round's steps; "

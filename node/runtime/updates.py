@@ -4,6 +4,10 @@
                                        how the base does on own rows ──▶ more words of the offer
 
 The working model is base + spent + fresh (node.storage.state). Progress that no sum has taken in stays fresh.
+
+If training diverges, a node ends and says why. But if the mechanism's noise covers whole offers, whether it
+diverged is covered, too: a node that ends would tell. It offers no progress, with the noise of an offer like
+any other, and only its owner is told.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mechanisms.mechanism import Mechanism
+from mechanisms.mechanism import Mechanism, covers_offers
 from mechanisms.noise.randomness import SystemWords
 from node.errors import UserError
 from node.runtime.contribution import Following, Training
@@ -24,7 +28,7 @@ from node.storage.records import NOTHING
 from node.storage.state import State
 from node.storage.vector_files import Floats
 from node.system.system import SYSTEM, Entropy
-from node.training.trainer import Learner
+from node.training.trainer import Diverged, Learner
 from protocol.actions import Completed, Healed, Spend, Vote
 from protocol.wire.messages import Base
 
@@ -58,13 +62,27 @@ class Updates:
         if waiting or not can_train(self._mechanism, state.ledger, state.pending):
             offered = state.fresh is not None and can_offer(self._mechanism, state.ledger, state.pending)
             return Training(None, 0.0, offered)
-        working = state.working
-        trained = self._learner.train(working, state.base.generation + 1, stop, own)
-        fresh = np.subtract(trained.vector, working, out=working)
-        if state.fresh is not None:
-            fresh += state.fresh
+        try:
+            fresh, training = self._trained(own, stop)
+        except Diverged as error:
+            if not covers_offers(self._mechanism):
+                raise
+            fresh = np.zeros(state.dimension, np.float32) if state.fresh is None else state.fresh
+            training = Training(None, error.seconds, True, warning=_no_progress(own, error))
         state.trained(fresh, (*state.pending, *self._mechanism.per_training))
-        return Training(trained.loss, trained.seconds, True, trained.not_finite)
+        return training
+
+    def _trained(self, own: int, stop: threading.Event) -> tuple[Floats, Training]:
+        """Trains; returns all progress that no sum has taken in. Raises Diverged if it is not finite."""
+        state, working = self._state, self._state.working
+        trained = self._learner.train(working, state.base.generation + 1, stop, own)
+        with np.errstate(over="ignore"):  # two vectors may be further apart than float32 reaches
+            fresh = np.subtract(trained.vector, working, out=working)
+            if state.fresh is not None:
+                fresh += state.fresh
+        if not np.isfinite(fresh).all():
+            raise Diverged("training diverged", "lower train.learning_rate", trained.seconds)
+        return fresh, Training(trained.loss, trained.seconds, True, trained.not_finite)
 
     def offer(self) -> Floats:
         """Makes the offer from `fresh` and the way back."""
@@ -111,3 +129,11 @@ class Updates:
         self.receipt = replace(self.receipt, memory=offered)
         swarm = self._metric.read(before, counts, members)
         return Following(np.add(vector, mean, out=mean), memory, swarm)  # in place, without another copy
+
+
+def _no_progress(own: int, diverged: Diverged) -> str:
+    """Returns the owner's line; the others see a round like any other."""
+    return (
+        f"this node's training of round {own} gave values that are not finite, and counts as no progress; "
+        f"the others are not told; {diverged.remedy}, and look for huge values in the data"
+    )

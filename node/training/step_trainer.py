@@ -93,7 +93,7 @@ class StepTrainer(Trainer):
                 with self._within_memory():
                     words, batch = self._shared.offer()
             except NotFinite as error:
-                raise Diverged(self._diverged) from error
+                raise self._diverged from error
         return Contributed(words, batch.mean_loss, time.perf_counter() - begun, batch.not_finite)
 
     def following(self, base: Vector, step: int, summed: NDArray[np.uint32]) -> Vector:
@@ -104,14 +104,13 @@ class StepTrainer(Trainer):
         with np.errstate(over="ignore", invalid="ignore"):  # what diverged is found below
             found = self._optimizer.following(base, step, self._rule.decoded(summed))
         if not np.isfinite(found).all():
-            raise Diverged(self._diverged)
+            raise self._diverged
         return found
 
     @property
-    def _diverged(self) -> str:
-        return (
-            f"the steps diverged; lower train.learning_rate = {self._section.learning_rate:g}, at all members"
-        )
+    def _diverged(self) -> Diverged:
+        rate = self._section.learning_rate
+        return Diverged("the steps diverged", f"lower train.learning_rate = {rate:g}, at all members")
 
     def evaluate(self, vector: Vector) -> Evaluation:
         """Evaluates the average in a base on the dataset's test rows."""

@@ -50,7 +50,11 @@ class Interrupted(Exception):
 
 
 class Diverged(UserError):
-    """Training produced values that are not finite."""
+    """Training produced values that are not finite. `remedy`: what the owner can do. `seconds`: it took."""
+
+    def __init__(self, why: str, remedy: str, seconds: float = 0.0) -> None:
+        super().__init__(f"{why}; {remedy}")
+        self.remedy, self.seconds = remedy, seconds
 
 
 @dataclass(frozen=True)
@@ -287,8 +291,9 @@ class Trainer:
                 self._local.restore(before)
         if diverged:
             raise Diverged(
-                f"training diverged in round {round_number}, the loss is {loss:g}; lower "
-                f"train.learning_rate = {self._section.learning_rate:g} or set train.grad_clip"
+                f"training diverged in round {round_number}, the loss is {loss:g}",
+                f"lower train.learning_rate = {self._section.learning_rate:g} or set train.grad_clip",
+                self._clock.monotonic() - begun,
             )
         return Trained(vector, loss, self._clock.monotonic() - begun, self._steps.pop_not_finite())
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file
 
 from mechanisms.accounting.ledger import (
@@ -20,8 +21,10 @@ from mechanisms.accounting.ledger import (
     releases_noise_multiplier,
     spent,
 )
+from node.data.dataset import Dataset
+from node.options import NodeOptions
 from protocol.wire.messages import Accepted, Share, Sum
-from tests.box.box import Box
+from tests.box.box import SMALL, STEPS, Box, Rows, few_digits
 from tests.box.invariants import ChargedFirst
 from tests.box.ledgers import Charge, charges, pending, sound
 from tests.box.moments import Moment, dies
@@ -407,3 +410,73 @@ def test_two_epsilons_in_one_swarm(make_box) -> None:
     assert [path.name for path in new.iterdir()] == ["node.key"], "others may have it on their lists by now"
     assert one.has_said("privacy.epsilon is 8.0 here and 4.0 there")
     assert one.is_up
+
+
+# -- rows that nobody can learn from -------------------------------------------------------------------
+
+
+def spoilt(rows: slice) -> Rows:
+    """Returns digits, of which these rows of the last node, in each part, are not finite."""
+
+    def made(options: NodeOptions) -> Dataset:
+        found = few_digits(options)
+        assert options.shard is not None
+        if options.shard[0] + 1 < options.shard[1]:
+            return found
+        train, test = found.train_x.clone(), found.test_x.clone()
+        train[rows] = test[rows] = torch.inf
+        return replace(found, train_x=train, test_x=test)
+
+    return made
+
+
+def seen_by_others(box: Box) -> list[list[object]]:
+    """Returns what all nodes do, and when: messages by their kind, charges, and what rounds have cost."""
+    texts = [line.split(" ") for line in box.trace]
+    disk = ("sync", "commit")  # its files are named by what the model is
+    flow: list[object] = [
+        (at, number, what, "" if what in disk else text)
+        for at, number, what, text, *_ in texts
+        if what != "said"
+    ]
+    query = "select round, at_ms, events, epsilon from ledger order by round"
+    charged: list[object] = [node.rows(query) for node in box.nodes]
+    names = ("round", "outcome", "participants", "bytes_sent", "bytes_received", "epsilon")
+    rounds: list[object] = [[line[name] for name in names] for node in box.nodes for line in node.history]
+    return [flow, charged, rounds]
+
+
+@pytest.mark.parametrize("more", [("ldp",), ("aldp", "privacy.window_source=quantile")])
+def test_training_that_diverges_is_seen_by_nobody_but_the_owner(make_box, more: tuple[str, ...]) -> None:
+    """Before, the node ended and told the others: that tells any two data sets apart with certainty."""
+    mechanism, *rest = more
+    found = []
+    for rows in (few_digits, spoilt(slice(None))):
+        box = make_box(3, 2, *private(mechanism, 2), *rest, rows=rows)
+        box.start_all()
+        to_one_model(box)
+        found.append(seen_by_others(box))
+    assert found[0] == found[1]
+    *others, last = box.nodes
+    line = "this node's training of round 2 gave values that are not finite, and counts as no progress; the"
+    assert last.has_said(line)
+    assert not any(node.has_said("not finite") for node in others)
+    assert [line["train_loss"] for line in last.history] == [None, None]
+
+
+@pytest.mark.parametrize("mechanism", ["dp-sgd", "distributed-dp-sgd"])
+def test_a_row_that_is_not_finite_ends_no_node(make_box, mechanism: str) -> None:
+    """Before, one among the rows held back did: the loss on them had no place in a line of history."""
+    counted = (
+        "aggregation.swarm_metric=sums",
+        "aggregation.swarm_metric_every=1",
+        "privacy.metric_share=0.5",
+    )
+    shared = ("train.steps=4", "train.report_every=2", "privacy.honest=1", "privacy.epsilon=8")
+    settings = private(mechanism, 2) if mechanism == "dp-sgd" else shared
+    usual = SMALL if mechanism == "dp-sgd" else STEPS
+    box = make_box(3, 2, *settings, *counted, rows=spoilt(slice(3, 4)), usual=usual)
+    box.start_all()
+    to_one_model(box)
+    assert [participants(box, number) for number in range(3)] == [[3, 3]] * 3
+    assert [node.summary["value"] is None for node in box.nodes] == [False, False, True]
