@@ -5,6 +5,7 @@ docs/data.md states it for users.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from functools import cache
@@ -42,14 +43,70 @@ def number(cell: str) -> float | None:
     return value if abs(value) <= LARGEST else None
 
 
+_SIGN = re.compile(r"([<>\u2264\u2265]=?|[~\u2248])\s*")
+
+
+def without_sign(cell: str) -> tuple[str, str]:
+    """Returns the sign of a limit before a number, "" if there is none, and the rest."""
+    found = _SIGN.match(cell)
+    return (found[1], cell[found.end() :]) if found else ("", cell)
+
+
 @cache
-def number_reader(dialect: Dialect) -> Callable[[str], float | None]:
-    """Returns the function that reads a number as `dialect` writes it: `number`, unless it has other marks.
+def number_reader(dialect: Dialect, unit: str | None = None) -> Callable[[str], float | None]:
+    """Returns the function that reads a number as `dialect` writes it; NaN for one that means no value.
+
+    `unit` may stand after a number. Limits such as <0.6 and words are numbers, or no value, if the dialect
+    says so: `below` and `words`.
+
+    >>> number_reader(Dialect(below="half"), "mg/l")("<0.6 mg/l")
+    0.3
+    """
+    plain = _marked_reader(dialect)
+    if dialect.below is None and dialect.words is None and unit is None:
+        return plain
+
+    def read(cell: str) -> float | None:
+        bare = cell.strip()
+        sign, rest = without_sign(bare) if dialect.below is not None else ("", bare)
+        value = plain(rest if unit is None else rest.removesuffix(unit))
+        if value is not None:
+            return _of_limit(sign, value, dialect.below)
+        return math.nan if dialect.words is not None and is_word(bare) else None
+
+    return read
+
+
+def is_word(cell: str) -> bool:
+    """Returns whether `cell` has a letter, and nothing of a number: no digit, and it is no infinity.
+
+    >>> [is_word(cell) for cell in ("positive", "n.d.", "1a", "-", "-inf")]
+    [True, True, False, False, False]
+    """
+    try:
+        float(cell)
+    except ValueError:
+        return any(map(str.isalpha, cell)) and not any(map(str.isnumeric, cell))
+    return False
+
+
+def _of_limit(sign: str, value: float, below: str | None) -> float:
+    """Returns the number for a limit `value` with this sign; ~5 is 5."""
+    if sign in {"", "~", "\u2248"}:
+        return value
+    if below == "missing":
+        return math.nan
+    return value / 2 if below == "half" and sign[0] in "<\u2264" and value > 0 else value
+
+
+@cache
+def _marked_reader(dialect: Dialect) -> Callable[[str], float | None]:
+    """Returns the function that reads a number with the marks of `dialect`: `number`, unless it has others.
 
     Groups of three digits must be complete: 1.234,5 and 1234,5 are numbers with a decimal comma, 1.23,5 is
     none. An exponent may follow.
 
-    >>> number_reader(Dialect(decimal="comma", thousands="point"))("-1.234,5")
+    >>> _marked_reader(Dialect(decimal="comma", thousands="point"))("-1.234,5")
     -1234.5
     """
     if dialect.decimal == "point" and dialect.thousands is None:

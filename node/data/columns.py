@@ -120,18 +120,22 @@ def _trimmed(written: Words, absent: Collection[str]) -> Words:
     return Words(list(places), new[written.codes])
 
 
-def numbers_of(column: pa.ChunkedArray, dialect: Dialect) -> tuple[Floats, Bad | None]:
+def numbers_of(
+    column: pa.ChunkedArray, dialect: Dialect, unit: str | None = None
+) -> tuple[Floats, Bad | None]:
     """Returns (n,) numbers, NaN for missing ones, and the first cell that is no number (node.data.cells)."""
     if _is_numeric(column):
         values, bad = _stored(column)
     else:
-        values, bad = parsed(words_of(column, dialect), reader_of(column, dialect))
+        values, bad = parsed(words_of(column, dialect), reader_of(column, dialect, unit))
     return with_value(values, dialect), bad
 
 
-def reader_of(column: pa.ChunkedArray, dialect: Dialect) -> Callable[[str], float | None]:
+def reader_of(
+    column: pa.ChunkedArray, dialect: Dialect, unit: str | None = None
+) -> Callable[[str], float | None]:
     """Returns the function that reads a number; cells that a file stores as numbers have a point."""
-    return number_reader(dialect) if is_text(column) else number
+    return number_reader(dialect, unit) if is_text(column) else number
 
 
 def with_value(values: Floats, dialect: Dialect) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from node.data.cells import a_number, number, number_reader
+from node.data.cells import a_number, number, number_reader, without_sign
 from node.data.columns import Bad, Floats, Words, days_of, hours_of, numbers_of, truths_of, words_of
 from node.data.csv_and_parquet import Frame, fail
 from node.data.remedies import other_class
@@ -127,8 +127,15 @@ def target_values(target: NumberTarget, schema: TableSchema, frame: Frame) -> Fl
     )
 
 
-def _wanted_number(bad: Bad | None, dialect: Dialect) -> str:
+def _wanted_number(bad: Bad | None, dialect: Dialect, unit: str | None = None) -> str:
     """Returns what a number is in `dialect`, and a hint if `bad` would be one in another."""
+    if bad is not None and dialect.below is None and without_sign(bad.word)[0]:
+        return (
+            f"{a_number(dialect)}; to learn from limits make the task with --below half, which writes "
+            "data.schema.dialect.below for all"
+        )
+    if unit is not None:
+        return f"{a_number(dialect)}, alone or with {shown(unit)}; another unit would be another number"
     other = Dialect(decimal="point", thousands="comma")
     if dialect.decimal == "point":
         other = Dialect(decimal="comma", thousands="point")
@@ -214,8 +221,8 @@ def number_values(column: NumberColumn, schema: TableSchema, frame: Frame) -> Fl
     cells, dialect = _cells(frame, column.name, "a feature"), schema.written_in(column)
     match column.kind:
         case "number":
-            values, bad = numbers_of(cells, dialect)
-            wanted = _wanted_number(bad, dialect)
+            values, bad = numbers_of(cells, dialect, column.unit)
+            wanted = _wanted_number(bad, dialect, column.unit)
         case "date":
             values, bad = days_of(cells, dialect)
             wanted = _a_date(dialect)

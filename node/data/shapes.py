@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from node.data.cells import without_sign
 from node.data.month_names import NAMES, NamedDate, named_date
 from node.task.dialect import DECIMALS, THOUSANDS, Months
 
@@ -152,7 +153,14 @@ _UNIT = re.compile(
     r"[+-]?(?:\d[\d.,'\u2019\u00a0\u202f ]*|[.,]\d+)\s*"
     r"(?:[%\u2030\u20ac$\u00a3\u00b0*]|[^\W\d_]{1,4}(?:/\S{1,8})?)"
 )
+_BEFORE_UNIT = re.compile(r"[+-]?[\d.,'\u2019\u00a0\u202f ]*")
 _MARKED = re.compile(r"[+-]?\d[\d.,'\u2019\u00a0\u202f ]*")
+
+
+def unit_after(word: str) -> str:
+    """Returns the unit after a number, "" if there is none; a sign before it does not matter."""
+    _, bare = without_sign(word)
+    return bare[len(_BEFORE_UNIT.match(bare)[0]) :] if _UNIT.fullmatch(bare) else ""  # type: ignore[index]
 
 
 def odd_number(word: str) -> str | None:

@@ -23,6 +23,9 @@ class Asked:
     encoding: str | None = None
     separator: Separator | None = None
     sheet: str | None = None
+    below: str | None = None
+    words: str | None = None
+    """`below` and `words` may be NONE."""
 
     @property
     def first(self) -> Dialect:

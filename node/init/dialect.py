@@ -15,23 +15,26 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from node.data.cells import MISSING_WORDS
+from node.data.cells import MISSING_WORDS, is_word, number_reader, without_sign
 from node.data.columns import is_text, truth, words_of
 from node.data.csv_and_parquet import Frame
 from node.data.dates import days, hours
 from node.data.report import counted
-from node.data.shapes import Shapes, either_in, shapes_of
+from node.data.shapes import Shapes, either_in, shapes_of, unit_after
 from node.errors import shown
-from node.init.asked import USUAL_ENCODING, Asked
+from node.init.asked import NONE, USUAL_ENCODING, Asked
 from node.task.dialect import (
     A_MARK,
+    BELOW,
     MONTHS,
     PLAIN,
+    WORDS,
     DateOrder,
     Decimal,
     Dialect,
     Months,
     Thousands,
+    below_text,
 )
 
 _ABSENT_ANYWHERE = frozenset(
@@ -49,6 +52,10 @@ _ABSENT_AMONG_VALUES = frozenset(
     }
 )
 """Words for no value in columns of numbers, dates, times, or yes and no; they may be values elsewhere."""
+FEW_CODES = 20
+"""Up to so many different whole numbers may be names of categories."""
+_FEW_WORDS = 0.1  # of the cells with a value: a column with more words is none of numbers
+_LEAST_UNITS = 3  # different words with a unit: a single one may be a slip
 _LEAST_GROUPED = 3  # numbers such as 1.234 beside 950, from which the point is one for thousands
 _OTHER: Mapping[Decimal, Decimal] = MappingProxyType({"point": "comma", "comma": "point"})
 _MARKS: tuple[Decimal, ...] = ("point", "comma")
@@ -67,12 +74,17 @@ class Found:
     """Columns with the other order of day and month."""
     undecided: frozenset[str]
     """Columns of dates whose order nothing decides."""
+    numbers: frozenset[str]
+    """Columns whose limits and words are read as `dialect` says: most cells are numbers of many kinds."""
+    units: Mapping[str, str]
+    """Columns with one unit after their numbers."""
     remarks: tuple[str, ...]
     """What was found, for the report."""
 
     def of_column(self, name: str) -> Dialect:
-        """Returns the dialect of one column."""
-        return self.dialect.of_column(self.decimals.get(name), self.dates.get(name))
+        """Returns the dialect of one column; a category may have values such as <18."""
+        dialect = self.dialect.of_column(self.decimals.get(name), self.dates.get(name))
+        return dialect if name in self.numbers else replace(dialect, below=None, words=None)
 
 
 @dataclass(frozen=True)
@@ -81,7 +93,10 @@ class _Column:
 
     name: str
     shapes: Shapes
+    """Those of the words without the unit."""
     absent: frozenset[str]
+    unit: str
+    """The one that words have after a number, if there is just one; "" otherwise."""
 
     @property
     def numeric(self) -> bool:
@@ -124,10 +139,14 @@ def find_dialect(frame: Frame, asked: Asked) -> Found:
         decimals={} if asked.decimal else decimals,
         dates={} if asked.dates else dates,
         undecided=frozenset(orders) if dialect.dates is None else frozenset(),
+        numbers=frozenset(),
+        units={},
         remarks=(),
     )
+    looked = (_odd(column, frame.columns[column.name], found) for column in numeric)
+    found, odd = _with_odd(found, [one for one in looked if one is not None], asked)
     doubt = () if voted else _doubt(numeric, frame, decimal)
-    return replace(found, remarks=(*_remarks(found, columns, frame), *doubt))
+    return replace(found, remarks=(*_remarks(found, columns, frame), *odd, *doubt))
 
 
 def _column(name: str, cells: pa.ChunkedArray, asked: Asked) -> _Column:
@@ -140,9 +159,80 @@ def _column(name: str, cells: pa.ChunkedArray, asked: Asked) -> _Column:
         anywhere | among | {word for word, folded in odd.items() if word in MISSING_WORDS or folded in said}
     )
     rest = [word for word in words if word not in absent] if absent else words
-    column = _Column(name, shapes_of(rest), frozenset(anywhere))
+    units = Counter(unit for word in odd if word not in absent and (unit := unit_after(word)))
+    unit = next(iter(units)) if len(units) == 1 and units.total() >= _LEAST_UNITS else ""
+    if unit:
+        rest = [word.removesuffix(unit).rstrip() for word in rest]
+    column = _Column(name, shapes_of(rest), frozenset(anywhere), unit)
     valued = column.numeric or column.dated or column.named or (among and rest and _all_values(rest))
     return replace(column, absent=frozenset(anywhere | among)) if valued else column
+
+
+@dataclass(frozen=True)
+class _Odd:
+    """A column of numbers, some cells of which are limits, or words: those cells, by what is in them."""
+
+    name: str
+    unit: str
+    limits: Counter[str]
+    words: Counter[str]
+
+
+def _odd(column: _Column, cells: pa.ChunkedArray, found: Found) -> _Odd | None:
+    """Returns which cells of a column are no numbers as they stand; None if it may be no column of numbers.
+
+    Few whole numbers may be codes, and so may numbers beside many words.
+    """
+    words = words_of(cells, found.of_column(column.name))
+    if len(words.words) <= FEW_CODES and not column.shapes.marked:
+        return None
+    read = number_reader(found.of_column(column.name), column.unit or None)
+    odd = _Odd(column.name, column.unit, Counter(), Counter())
+    for word, count in zip(words.words, words.counts().tolist(), strict=True):
+        sign, rest = without_sign(word)
+        if read(word) is not None:
+            continue
+        if sign and read(rest) is not None:
+            odd.limits[word] = count
+        elif is_word(word):
+            odd.words[word] = count
+        else:
+            return None
+    return odd if odd.words.total() <= _FEW_WORDS * words.counts().sum() else None
+
+
+def _with_odd(found: Found, odd: Sequence[_Odd], asked: Asked) -> tuple[Found, list[str]]:
+    """Returns what was found with how limits, words and units are read, and remarks on them."""
+    below = asked.below or ("half" if any(one.limits for one in odd) else NONE)
+    words = asked.words or ("missing" if any(one.words for one in odd) else NONE)
+    read = [one for one in odd if not (one.limits and below == NONE) and not (one.words and words == NONE)]
+    dialect = replace(
+        found.dialect,
+        below=next((each for each in BELOW if each == below), None),
+        words=next((each for each in WORDS if each == words), None),
+    )
+    units = {one.name: one.unit for one in read if one.unit}
+    numbers = frozenset(one.name for one in read)
+    return replace(found, dialect=dialect, numbers=numbers, units=units), [*_of_odd(read, dialect)]
+
+
+def _of_odd(odd: Iterable[_Odd], dialect: Dialect) -> Iterator[str]:
+    """Yields for each column what its odd cells are, an example, and the option that says otherwise."""
+    for one in odd:
+        if one.limits and dialect.below:
+            yield (
+                f"column {shown(one.name)}: {counted(one.limits.total(), 'cell')} such as "
+                f"{shown(next(iter(one.limits)))}; {below_text(dialect.below)}; --below "
+                f"{', '.join(each for each in BELOW if each != dialect.below)} or none says otherwise"
+            )
+        if one.words:
+            yield (
+                f"column {shown(one.name)}: {counted(one.words.total(), 'cell')} such as "
+                f"{shown(next(iter(one.words)))} have no digit and count as no value; --words none says "
+                "otherwise"
+            )
+        if one.unit:
+            yield f"column {shown(one.name)}: numbers with the unit {shown(one.unit)}, which is left off"
 
 
 def _distinct(cells: pa.ChunkedArray) -> list[str]:

@@ -24,7 +24,7 @@ from node.data.shapes import OTHER_MARKS, odd_number, shapes_of
 from node.errors import ConfigError, shown
 from node.init.dialect import Found
 from node.init.scaling import Scale, Scaling
-from node.task.dialect import PLAIN, Dialect
+from node.task.dialect import PLAIN, Dialect, of_target
 from node.task.schema import (
     MOST_CLASSES,
     BooleanColumn,
@@ -116,7 +116,7 @@ def _target(
     """Returns the target's schema and its report entry."""
     if name not in frame.columns:
         raise ConfigError(f"the target {shown(name)} is of type {frame.left_out[name]}; name another column")
-    cells, dialect = frame.columns[name], found.of_column(name)
+    cells, dialect = frame.columns[name], of_target(found.of_column(name))
     words = _words(cells, dialect)
     values, bad = parsed(words, reader_of(cells, dialect))
     values = with_value(values, dialect)
@@ -187,7 +187,8 @@ def _column(
     if len(words.words) < 2:
         same = f"the same in every row that has a value: {shown(words.words[0])}" if words.words else ""
         return Entry(name, "left out", same or "no value in any row")
-    for kind, read in _readers(cells, dialect).items():
+    readers = _readers(cells, dialect, found.units.get(name))
+    for kind, read in readers.items():
         if read(words.words[0]) is None:
             continue
         values, bad = parsed(words, read)
@@ -196,17 +197,19 @@ def _column(
             return _without_identifiers(name, values) or _valued(name, kind, values, found, scaling)
     if name in found.undecided:
         return Entry(name, "left out", _undecided(words))
-    return _category(name, words, _unread(words, _readers(cells, dialect)))
+    return _category(name, words, _unread(words, readers))
 
 
 ValueKind = Literal["boolean", "number", "date", "time"]
 
 
-def _readers(cells: pa.ChunkedArray, dialect: Dialect) -> dict[ValueKind, Callable[[str], float | None]]:
+def _readers(
+    cells: pa.ChunkedArray, dialect: Dialect, unit: str | None
+) -> dict[ValueKind, Callable[[str], float | None]]:
     """Returns the functions that read a cell, in the order in which a column's kind is tried."""
     return {
         "boolean": truth,
-        "number": reader_of(cells, dialect),
+        "number": reader_of(cells, dialect, unit),
         "date": day_reader(dialect.dates, dialect.months),
         "time": hours,
     }
@@ -232,6 +235,7 @@ def _valued(
         high=scale.high,
         decimal=found.decimals.get(name) if kind == "number" else None,
         dates=found.dates.get(name) if kind == "date" else None,
+        unit=found.units.get(name) if kind == "number" else None,
     )
     told = (_absent(missing), _far_nines(there) if kind == "number" else "")
     return column, Entry(name, kind, "; ".join(filter(None, told)))

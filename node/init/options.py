@@ -15,6 +15,7 @@ from node.errors import ConfigError, shown
 from node.init.asked import NONE, Asked
 from node.options import reachable_path, whole_number
 from node.task.dialect import (
+    BELOW,
     DATE_ORDERS,
     DECIMALS,
     ENCODINGS,
@@ -23,6 +24,7 @@ from node.task.dialect import (
     MOST_WORDS,
     SEPARATORS,
     THOUSANDS,
+    WORDS,
 )
 from node.task.shared_noise import DISTRIBUTED
 from protocol.wire.limits import MAX_MEMBERS
@@ -161,6 +163,8 @@ def _add_dialect(add: Callable[..., object]) -> None:
         default=[],
         help="a word or number for no value, such as k.A. or 9999 (negative: --missing=-9); repeatable",
     )
+    add("--below", choices=(*BELOW, NONE), help="what <0.6 is among numbers: half of it, 0.6, or no value")
+    add("--words", choices=(*WORDS, NONE), help="what a word without a digit is among numbers")
     add("--encoding", metavar="NAME", help="of text that is not Unicode. Default: cp1252")
     add("--separator", choices=tuple(SEPARATORS), help="between cells")
     add("--sheet", metavar="NAME", help="of a workbook. Default: the first one")
@@ -196,6 +200,8 @@ def _asked_dialect(given: argparse.Namespace) -> Asked:
         encoding=encoding,
         separator=given.separator,
         sheet=given.sheet,
+        below=given.below,
+        words=given.words,
     )
 
 

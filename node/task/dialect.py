@@ -18,6 +18,7 @@ Decimal = Literal["point", "comma"]
 Thousands = Literal["point", "comma", "space", "apostrophe"]
 DateOrder = Literal["day-first", "month-first"]
 Months = Literal["english", "french", "german", "italian", "spanish"]
+Below = Literal["half", "value", "missing"]
 Separator = Literal["comma", "semicolon", "tab", "bar"]
 
 DECIMALS: Mapping[str, str] = MappingProxyType({"point": ".", "comma": ","})
@@ -30,6 +31,8 @@ A_MARK: Mapping[str, str] = MappingProxyType(
 )
 DATE_ORDERS = ("day-first", "month-first")
 MONTHS: tuple[Months, ...] = ("english", "french", "german", "italian", "spanish")
+BELOW: tuple[Below, ...] = ("half", "value", "missing")
+WORDS: tuple[Literal["missing"], ...] = ("missing",)
 SEPARATORS: Mapping[str, str] = MappingProxyType({"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"})
 ENCODINGS = (
     *("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1257", "cp437", "cp850", "mac-roman", "koi8-r"),
@@ -65,6 +68,10 @@ class Dialect:
     """The sheet of a workbook; None: the first one."""
     months: Literal["english", "french", "german", "italian", "spanish"] | None = key(choice(*MONTHS), None)
     """The language of the names in 25 Jul 2023, July 25, 2023, 25-JUL-23; None: months are numbers."""
+    below: Literal["half", "value", "missing"] | None = key(choice(*BELOW), None)
+    """What <0.6 is among numbers: half of it, 0.6, or no value; >200 is 200, or no value. None: refused."""
+    words: Literal["missing"] | None = key(choice(*WORDS), None)
+    """What a word without a digit is among numbers: no value. None: refused, unless `missing` lists it."""
 
     def of_column(self, decimal: Decimal | None, dates: DateOrder | None) -> Dialect:
         """Returns the dialect of a column that differs from the others in its decimal mark or its dates."""
@@ -75,6 +82,11 @@ class Dialect:
 
 
 PLAIN = Dialect()
+
+
+def of_target(dialect: Dialect) -> Dialect:
+    """Returns the dialect of a target: half of a limit is nothing to learn to predict, nor is a word."""
+    return replace(dialect, below=None, words=None)
 
 
 def check_dialect(where: str, dialect: Dialect) -> None:
@@ -94,5 +106,16 @@ def described(dialect: Dialect) -> str:
         f"dates {dialect.dates.replace('-', ' ')}" if dialect.dates else "",
         f"names of months in {dialect.months.capitalize()}" if dialect.months else "",
         f"no value: {', '.join(map(shown, dialect.missing))}" if dialect.missing else "",
+        below_text(dialect.below) if dialect.below else "",
+        "no value: any word without a digit among numbers" if dialect.words else "",
     )
     return "; ".join(filter(None, parts))
+
+
+def below_text(below: str) -> str:
+    """Returns in words what a limit such as <0.6 is among numbers."""
+    return {
+        "half": "a limit such as <0.6 is half of it, and one such as >200 is 200",
+        "value": "a limit such as <0.6 is 0.6",
+        "missing": "a limit such as <0.6 is no value",
+    }[below]

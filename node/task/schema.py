@@ -21,6 +21,7 @@ from node.task.dialect import (
     PLAIN,
     Dialect,
     check_dialect,
+    of_target,
 )
 from node.task.rules import Rule, boolean, choice, key, numbers, read_section, real, text, unique_texts
 
@@ -45,7 +46,8 @@ class NumberColumn:
     """One feature, (value - mean) / std: a number, a date as days since 1970-01-01, a time of day in hours.
 
     With `missing` a second feature is 1 for a missing value. `low` and `high`: a public range, to which
-    values are clipped. `decimal` and `dates`: where the column differs from the table's dialect.
+    values are clipped. `decimal` and `dates`: where the column differs from the table's dialect. `unit`: what
+    may stand after a number.
     """
 
     name: str = key(_name)
@@ -57,6 +59,7 @@ class NumberColumn:
     high: float | None = key(_edge, None)
     decimal: Literal["point", "comma"] | None = key(_decimal, None)
     dates: Literal["day-first", "month-first"] | None = key(choice(*DATE_ORDERS), None)
+    unit: str | None = key(text("a unit of at most 20 characters", r"\D.{0,19}"), None)
 
     @property
     def width(self) -> int:
@@ -141,8 +144,9 @@ class TableSchema:
 
     def written_in(self, column: NumberColumn | NumberTarget) -> Dialect:
         """How the cells of one column of numbers, dates or times are written."""
-        dates = column.dates if isinstance(column, NumberColumn) else None
-        return self.written.of_column(column.decimal, dates)
+        if isinstance(column, NumberTarget):
+            return of_target(self.written.of_column(column.decimal, None))
+        return self.written.of_column(column.decimal, column.dates)
 
 
 @dataclass(frozen=True)

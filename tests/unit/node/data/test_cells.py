@@ -49,8 +49,8 @@ NONE = [
     *("inf", "-inf", "+Infinity", "INF", "-nan", "NAN", "+NaN", "1e31", "-1e31", "1e400", "0x10", "1e", "e3"),
     *("--1", "1.2.3", ".", "+", "1j", "true", "12%", "seven"),
 ]
-TOLD = {"1 000", "1'000", ".", "NAN"}
-"""A mark for thousands, and words for no value, which node.init finds and writes into the schema."""
+TOLD = {"1 000", "1'000", ".", "NAN", "true", "seven"}
+"""A mark for thousands, and words for no value, which node.init finds and says so in the schema."""
 ABSENT = sorted(MISSING_WORDS)
 TABLE = {
     "kind": "table",

@@ -217,11 +217,11 @@ def test_9999_means_no_value_only_if_somebody_says_so(tmp_path):
     ("odd", "why"),
     [
         (
-            lambda row: ("<0,3", "neg")[row % 2] if row % 4 == 0 else f"{row},5",
-            "15 cells such as '<0,3' have a sign such as < before the number: write the value alone, or",
+            lambda row: "<0,3" if row % 4 == 0 else "0.1.2" if row == 1 else f"{row},5",
+            "15 cells such as '<0,3' have a sign such as < before the number and 1 cell such as '0.1.2' have",
         ),
         (
-            lambda row: f"{row},5 mg",
+            lambda row: f"{row},5 {('mg', 'g')[row % 2]}",
             "60 cells such as '0,5 mg' have a unit or a sign after the number: write the value alone, or",
         ),
         (
@@ -238,6 +238,7 @@ def test_what_looks_like_numbers_is_said_with_reasons_and_remedies(tmp_path, odd
         ": --missing WORD for a word that means no value; mend or empty the others; --decimal and --thousands"
     )
     assert (other in said) == ("'neg'" in why)
+    assert one.schema.dialect.below is None
 
 
 def test_a_category_of_few_numbers_with_marks_is_said_so_too(tmp_path):
