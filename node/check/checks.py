@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod, sqrt
 from pathlib import Path
 
@@ -104,19 +104,23 @@ def _data(options: NodeOptions) -> tuple[Dataset, Finding]:
 
 
 def _doubts(report: Report) -> tuple[Level, str]:
-    """Returns a warning if a column has no value or a class has no row."""
+    """Returns a problem if a column is lost, a warning if one has no value, or a class no row."""
+    if lost := [f"{entry.column}: {entry.lost}" for entry in report.entries if entry.lost]:
+        return "problem", _first(lost)
     empty = [entry.column for entry in report.entries if entry.remark.startswith("NO VALUE")]
     if empty:
         return "warning", f"; no value at all in {', '.join(empty)}: is the column named or filled otherwise?"
-    odd = [entry for entry in report.entries if entry.doubt]
-    if odd:
-        return "warning", (
-            f"; {', '.join(entry.column for entry in odd)}: {odd[0].doubt}; if it is "
-            "none, make the task anew with python -m node.init, which says how it reads the column"
-        )
+    if odd := [f"{entry.column}: {entry.doubt}" for entry in report.entries if entry.doubt]:
+        return "warning", _first(odd)
     if any("without a row" in entry.remark for entry in report.entries):
         return "warning", "; some classes have no row here: that is fine if other peers have them"
     return "ok", ""
+
+
+def _first(told: Sequence[str]) -> str:
+    """Returns the end of a line with what was found, at most three of it."""
+    more = f"; and {counted(len(told) - 3, 'more column')}" if len(told) > 3 else ""
+    return f"; {'; '.join(told[:3])}{more}"
 
 
 def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:

@@ -8,20 +8,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from node.data.cells import a_number, number, number_reader, without_sign
+from node.data.cells import a_number, is_word, number, number_reader, without_sign
 from node.data.columns import Bad, Floats, Words, days_of, hours_of, numbers_of, truths_of, words_of
 from node.data.csv_and_parquet import Frame, fail
 from node.data.remedies import other_class
 from node.data.report import Entry, counted
 from node.data.shapes import shapes_of
 from node.data.sides import Draws
+from node.data.swaps import Seen, swapped
 from node.errors import ConfigError, shown
 from node.task.dialect import Dialect
 from node.task.schema import (
@@ -37,6 +39,10 @@ from node.task.schema import (
 
 FARTHEST = 10.0
 """Standard deviations from the mean, to which values are clipped."""
+_MANY_CUT, _MANY_OTHER, _HALF = 0.05, 0.2, 0.5
+"""Shares of a column's values: so many that are cut, or are other values, are a warning, half a problem."""
+_FEWEST = 10  # values below which a share says little
+_ANEW = "if it is none, make the task anew with python -m node.init, which says how it reads the column"
 _FEW_NUMBERS = 20
 """Up to so many whole numbers may be names of categories."""
 MOST_ENCODED_BYTES = 32 << 30
@@ -70,12 +76,25 @@ def features(schema: TableSchema, frame: Frame) -> tuple[NDArray[np.float32], li
     """Returns (n, features) of all rows, with or without a target, and the report entry of each column."""
     check_size(frame.path, frame.rows, schema.shape)
     x = np.zeros((frame.rows, *schema.shape), np.float32)
-    entries, start = [], 0
+    entries: list[Entry] = []
+    held: list[Seen] = []
+    start = 0
     for column in schema.columns:
         part = x[:, start : start + column.width]
-        entries.append(_fill(part, column, schema, frame))
+        entry, seen = _fill(part, column, schema, frame)
+        entries.append(entry)
+        held.append(seen)
         start += column.width
-    return x, entries
+    pairs = swapped(schema.columns, held)
+    return x, [_named_swap(entry, pairs) for entry in entries]
+
+
+def _named_swap(entry: Entry, pairs: Mapping[str, str]) -> Entry:
+    """Returns `entry`, with the column that it looks swapped with."""
+    if entry.column not in pairs:
+        return entry
+    why = f"looks swapped with {shown(pairs[entry.column])}: each holds what the task expects in the other"
+    return replace(entry, remark="; ".join(filter(None, (why, entry.remark))), lost=f"{why}; swap them back")
 
 
 def check_size(path: object, rows: int, shape: tuple[int, ...]) -> None:
@@ -202,15 +221,32 @@ def _checked(values: Floats, bad: Bad | None, frame: Frame, name: str, wanted: s
     return values
 
 
-def _fill(part: NDArray[np.float32], column: Column, schema: TableSchema, frame: Frame) -> Entry:
-    """Writes the features of `column` into `part` (n, width), which is 0; returns the report entry."""
+def _fill(part: NDArray[np.float32], column: Column, schema: TableSchema, frame: Frame) -> tuple[Entry, Seen]:
+    """Writes the features of `column` into `part` (n, width), which is 0.
+
+    Returns the report entry, and what tells whether it is another column.
+    """
     match column:
         case NumberColumn():
-            return _fill_numbers(part, column, number_values(column, schema, frame))
+            values = number_values(column, schema, frame)
+            there = values[~np.isnan(values)]
+            words = _unread(column, schema, frame)
+            return _fill_numbers(part, column, values, words), float(there.mean()) if len(there) else None
         case BooleanColumn():
-            return _fill_truths(part, column, truth_values(column, schema, frame))
+            return _fill_truths(part, column, truth_values(column, schema, frame)), None
         case CategoryColumn():
-            return _fill_categories(part, column, category_words(column, schema, frame))
+            found = category_words(column, schema, frame)
+            held = dict(zip(found.words, found.counts().tolist(), strict=True))
+            return _fill_categories(part, column, found), held
+
+
+def _unread(column: NumberColumn, schema: TableSchema, frame: Frame) -> int:
+    """Returns how many cells of a column of numbers have a word that counts as no value."""
+    if schema.written.words is None or column.kind != "number":
+        return 0
+    words = words_of(frame.columns[column.name], schema.written)
+    counts = zip(words.words, words.counts().tolist(), strict=True)
+    return sum(count for word, count in counts if is_word(word))
 
 
 def number_values(column: NumberColumn, schema: TableSchema, frame: Frame) -> Floats:
@@ -250,7 +286,7 @@ def cut(values: Floats, low: float | None, high: float | None) -> Floats:
     return values if low is None else np.clip(values, low, high)
 
 
-def _fill_numbers(part: NDArray[np.float32], column: NumberColumn, values: Floats) -> Entry:
+def _fill_numbers(part: NDArray[np.float32], column: NumberColumn, values: Floats, words: int) -> Entry:
     inside = cut(values, column.low, column.high)
     outside = int((~np.isnan(values) & (inside != values)).sum())
     scaled = (inside - column.mean) / column.std
@@ -259,10 +295,38 @@ def _fill_numbers(part: NDArray[np.float32], column: NumberColumn, values: Float
     part[:, 0] = np.where(missing, 0.0, np.clip(scaled, -FARTHEST, FARTHEST))
     told = (
         _filled(part, missing, column.missing, "filled with the mean"),
+        f"of these {counted(words, 'word')}" if words else "",
         f"{outside} outside {column.low:g} to {column.high:g}, cut" if outside else "",
         f"{far} beyond {FARTHEST:g} std, cut" if far else "",
     )
-    return Entry(column.name, column.kind, "; ".join(filter(None, told)))
+    there = ~missing
+    cut_off = int((there & ((inside != values) | (np.abs(scaled) > FARTHEST))).sum())
+    entry = Entry(column.name, column.kind, "; ".join(filter(None, told)))
+    lost, most = cut_off + words, int(there.sum()) + words
+    if lost < max(_FEWEST, _MANY_CUT * most):
+        return entry
+    return _with_loss(entry, lost > _HALF * most, _cut_off(column, values[there], cut_off, words))
+
+
+def _cut_off(column: NumberColumn, there: Floats, cut_off: int, words: int) -> str:
+    """Returns what many values of a column are, beside what the task expects, and what to do."""
+    if words > cut_off:
+        return (
+            f"{counted(words, 'cell')} are words, which count as no value: write numbers, or have the column "
+            "made a category by all"
+        )
+    if column.kind != "number":
+        return f"{cut_off} of {counted(len(there), 'value')} lie far from the task's: look for another order of day and month"
+    return (
+        f"{cut_off} of {counted(len(there), 'value')} are cut; the middle one is {np.median(there):.4g}, and "
+        f"the task expects {column.mean:.4g} +- {column.std:.2g}: write them in the unit of the others, or "
+        "all run node.agree with ranges that hold for all"
+    )
+
+
+def _with_loss(entry: Entry, is_half: bool, why: str) -> Entry:
+    """Returns `entry` with a doubt, or a loss if it is more than half of the column."""
+    return replace(entry, lost=why) if is_half else replace(entry, doubt=why)
 
 
 def truth_values(column: BooleanColumn, schema: TableSchema, frame: Frame) -> Floats:
@@ -310,8 +374,20 @@ def _fill_categories(part: NDArray[np.float32], column: CategoryColumn, words: W
     if missing == len(chosen):
         absent = "NO VALUE in any row"
     kind = f"category of {len(places)} values"
-    doubt = _doubt(column, words)
-    return Entry(column.name, kind, "; ".join(filter(None, (doubt, told, absent))), doubt)
+    numeric = _doubt(column, words)
+    doubt = f"{numeric}; {_ANEW}" if numeric else ""
+    entry = Entry(column.name, kind, "; ".join(filter(None, (numeric, told, absent))), doubt)
+    if other < max(_FEWEST, _MANY_OTHER * len(there)):
+        return entry
+    why = (
+        f"{other} of {counted(len(there), 'value')} are none of the task's {_first(places)}, such as "
+        f"{shown(strange)}: write them as the others do, or have them added to the column's values by all"
+    )
+    return _with_loss(entry, other > _HALF * len(there), why)
+
+
+def _first(values: Sequence[str]) -> str:
+    return ", ".join(map(shown, values[:3])) + (f" and {len(values) - 3} more" if len(values) > 3 else "")
 
 
 def _doubt(column: CategoryColumn, words: Words) -> str:

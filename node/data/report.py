@@ -19,6 +19,8 @@ class Entry:
     remark: str
     doubt: str = ""
     """What may be wrong, for a warning of node.check."""
+    lost: str = ""
+    """Why more than half of the column is lost, or stands in another, for a problem of node.check."""
 
 
 @dataclass(frozen=True)

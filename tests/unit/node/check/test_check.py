@@ -20,14 +20,16 @@ from node.task.step_defaults import step_defaults
 from protocol.crypto.node_key import NodeKey
 from tests.e2e.processes import free_endpoint
 from tests.openings import after_opening
-from tests.own_data import IMAGES, TABLE, picture, ward
+from tests.own_data import COLUMNS, IMAGES, TABLE, picture, ward
 from tests.unit.node.cases import cases, toml_file
 
 HERE, THERE, YONDER = "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"
+WARD = {**TABLE, "columns": [*COLUMNS[:3], {**COLUMNS[3], "mean": 20468.0, "std": 8.0}]}
+"""Days in January 2026, as the ward's file has."""
 TASK = {
     "task": {"name": "ward"},
     "model": {"class": "node.models:Linear", "args": {"inputs": 7, "outputs": 2}},
-    "data": {"schema": TABLE},
+    "data": {"schema": WARD},
 }
 
 

@@ -238,7 +238,6 @@ def test_what_looks_like_numbers_is_said_with_reasons_and_remedies(tmp_path, odd
         ": --missing WORD for a word that means no value; mend or empty the others; --decimal and --thousands"
     )
     assert (other in said) == ("'neg'" in why)
-    assert one.schema.dialect.below is None
 
 
 def test_a_category_of_few_numbers_with_marks_is_said_so_too(tmp_path):
