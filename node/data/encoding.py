@@ -316,7 +316,10 @@ def _cut_off(column: NumberColumn, there: Floats, cut_off: int, words: int) -> s
             "made a category by all"
         )
     if column.kind != "number":
-        return f"{cut_off} of {counted(len(there), 'value')} lie far from the task's: look for another order of day and month"
+        return (
+            f"{cut_off} of {counted(len(there), 'value')} lie far from the task's: look for another order of "
+            "day and month"
+        )
     return (
         f"{cut_off} of {counted(len(there), 'value')} are cut; the middle one is {np.median(there):.4g}, and "
         f"the task expects {column.mean:.4g} +- {column.std:.2g}: write them in the unit of the others, or "
@@ -338,13 +341,12 @@ def truth_values(column: BooleanColumn, schema: TableSchema, frame: Frame) -> Fl
 
 def category_words(column: CategoryColumn, schema: TableSchema, frame: Frame) -> Words:
     """Returns the words of a text column; ConfigError if its type is not one for a feature."""
-    return words_of(_cells(frame, column.name, "a feature"), schema.written, column.values)
+    return words_of(_cells(frame, column.name, "a feature"), schema.written, column.written)
 
 
 def category_codes(column: CategoryColumn, words: Words) -> NDArray[np.int64]:
     """Returns (n,) positions in the column's list, its length for another word, -1 for a missing value."""
-    places = {value: place for place, value in enumerate(column.values)}
-    return np.array([places.get(word, len(places)) for word in words.words] + [-1])[words.codes]
+    return np.array([column.place(word) for word in words.words] + [-1])[words.codes]
 
 
 def _fill_truths(part: NDArray[np.float32], column: BooleanColumn, values: Floats) -> Entry:
@@ -368,7 +370,7 @@ def _fill_categories(part: NDArray[np.float32], column: CategoryColumn, words: W
     there = np.flatnonzero(chosen >= 0)
     part[there, chosen[there]] = 1.0
     other, missing = int((chosen == len(places)).sum()), int(words.missing.sum())
-    strange = next((word for word in words.words if word not in places), None)
+    strange = next((word for word in words.words if column.place(word) == len(places)), None)
     told = f"{other} of other values such as {shown(strange)}" if other else ""
     absent = f"{missing} missing, all features 0" if missing else ""
     if missing == len(chosen):

@@ -45,4 +45,4 @@ def _fits(column: Column, held: Seen) -> bool:
 
 
 def _listed(column: CategoryColumn, held: Mapping[str, int]) -> int:
-    return sum(rows for word, rows in held.items() if word in column.values)
+    return sum(rows for word, rows in held.items() if column.place(word) < len(column.values))

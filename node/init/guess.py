@@ -24,6 +24,7 @@ from node.data.shapes import OTHER_MARKS, odd_number, shapes_of
 from node.errors import ConfigError, shown
 from node.init.dialect import Found
 from node.init.scaling import Scale, Scaling
+from node.init.spellings import alike
 from node.task.dialect import PLAIN, Dialect, of_target
 from node.task.schema import (
     MOST_CLASSES,
@@ -341,15 +342,21 @@ def _category(name: str, words: Words, unread: _Unread | None) -> tuple[Column, 
 def _named(name: str, words: Words, unread: _Unread | None) -> tuple[Column, Entry] | Entry:
     counts, missing = words.counts(), int(words.missing.sum())
     looks = unread.remark if unread else ""
-    common = in_order([word for word, count in zip(words.words, counts, strict=True) if count >= LEAST_ROWS])
+    found = alike(dict(zip(words.words, counts.tolist(), strict=True)))
+    common = in_order([value for value, each in found.items() if each.rows >= LEAST_ROWS])
     if not common:
         return Entry(name, "left out", f"no value has {LEAST_ROWS} rows or more")
-    rare = len(words.words) - len(common)
+    rare = len(found) - len(common)
+    several = any(len(each.words) > 1 for each in found.values())
+    named = [value for value in common if several and (found[value].public or len(found[value].words) > 1)]
+    spellings = tuple(found[value].spelling(value) for value in named) or None
+    other = ((value, found[value].told(value)) for value in named)
+    also = "; ".join(f"{shown(value)} is also written {words}" for value, words in other if words)
     told = f"{rare} with fewer than {LEAST_ROWS} rows count as other" if rare else ""
     absent = f"{missing} missing: all its features are 0" if missing else ""
-    column = CategoryColumn(name, "category", common)
+    column = CategoryColumn(name, "category", common, spellings)
     return column, Entry(
-        name, f"category of {len(common)} values", "; ".join(filter(None, (looks, told, absent)))
+        name, f"category of {len(common)} values", "; ".join(filter(None, (looks, also, told, absent)))
     )
 
 

@@ -200,6 +200,17 @@ def unique_texts(least: int, most: int, longest: int) -> Rule:
     return Rule(f"{least} to {most} different texts of at most {longest} characters", accept)
 
 
+def lists(most: int, each: Rule) -> Rule:
+    """At most `most` lists that the rule `each` accepts, kept as a tuple."""
+
+    def accept(value: object) -> tuple[tuple[str, ...], ...]:
+        if not isinstance(value, list | tuple) or len(value) > most:
+            raise ValueError
+        return tuple(each.accept(item) for item in value)
+
+    return Rule(f"at most {most} lists of {each.allowed}", accept)
+
+
 def numbers(least: int, most: int, each: Rule) -> Rule:
     """A list of `least` to `most` numbers that the rule `each` accepts, kept as a tuple."""
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any, Literal
 
@@ -23,7 +24,7 @@ from node.task.dialect import (
     check_dialect,
     of_target,
 )
-from node.task.rules import Rule, boolean, choice, key, numbers, read_section, real, text, unique_texts
+from node.task.rules import Rule, boolean, choice, key, lists, numbers, read_section, real, text, unique_texts
 
 MOST_COLUMNS = 2000
 MOST_VALUES = 1000
@@ -83,16 +84,41 @@ class BooleanColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """One of `values`: one feature for each, in this order, and a last one for any other value."""
+    """One of `values`: one feature for each, in this order, and a last one for any other value.
+
+    `spellings`: lists of words that are one value, the first of them, in upper or lower case. A list whose
+    first word is none of the `values` has no effect.
+    """
 
     name: str = key(_name)
     kind: Literal["category"] = key(choice("category"))
     values: tuple[str, ...] = key(unique_texts(1, MOST_VALUES, LONGEST_NAME))
+    spellings: tuple[tuple[str, ...], ...] | None = key(
+        lists(MOST_VALUES, unique_texts(1, MOST_VALUES, LONGEST_NAME)), None
+    )
 
     @property
     def width(self) -> int:
         """The number of features."""
         return len(self.values) + 1
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """All words that stand for a value."""
+        return (*self.values, *(word for group in self.spellings or () for word in group))
+
+    def place(self, word: str) -> int:
+        """Returns the position of `word` in the list, its length for another value."""
+        exact, folded = _places(self)
+        return exact.get(word, folded.get(word.casefold(), len(self.values)))
+
+
+@lru_cache(maxsize=MOST_COLUMNS)
+def _places(column: CategoryColumn) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Returns the position of each value, as it is, and that of each word in `spellings`, in lower case."""
+    exact = {value: place for place, value in enumerate(column.values)}
+    groups = [group for group in column.spellings or () if group[0] in exact]
+    return exact, {word.casefold(): exact[group[0]] for group in groups for word in group}
 
 
 Column = NumberColumn | BooleanColumn | CategoryColumn

@@ -1,0 +1,60 @@
+"""Words of a category that are one value in several spellings: East and east; m, male and männlich."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from node.errors import shown
+
+_SEXES = tuple(
+    frozenset(words.split(" "))
+    for words in (
+        "m male man männlich maennlich mann masculin homme maschile masculino uomo hombre",
+        "f w female woman weiblich frau féminin feminin femme femminile femenino donna mujer",
+        "d x divers diverse other",
+    )
+)
+"""Public lists, in five languages: a peer's own spelling may be another one."""
+
+_LONG = 3  # letters: in shorter words case may mean something, as in the genes AA, Aa and aa
+
+
+@dataclass(frozen=True)
+class Spelt:
+    """One value: its words in a file, its rows, and a public list of words for it; empty without one."""
+
+    words: tuple[str, ...]
+    rows: int
+    public: frozenset[str]
+
+    def spelling(self, value: str) -> tuple[str, ...]:
+        """Returns `value` and all other words for it, in lower case and without frequencies: for a task."""
+        folded = {word.casefold() for word in self.words} | self.public
+        return (value, *sorted(folded - {value}))
+
+    def told(self, value: str) -> str:
+        """Returns the other words in the file, for its owner."""
+        return ", ".join(shown(word) for word in self.words if word != value)
+
+
+def alike(rows: Mapping[str, int]) -> Mapping[str, Spelt]:
+    """Returns the values among words with so many `rows`, by their most common word."""
+    folded = {word: word.casefold() for word in rows}
+    public = _public(frozenset(folded.values()))
+    groups: dict[object, list[str]] = {}
+    for word, lower in folded.items():
+        same = next((each for each in public if lower in each), lower if len(word) >= _LONG else word)
+        groups.setdefault(same, []).append(word)
+    found = {}
+    for group, words in groups.items():
+        value = max(words, key=lambda word: (rows[word], word))
+        known = group if isinstance(group, frozenset) else frozenset()
+        found[value] = Spelt(tuple(sorted(words)), sum(rows[word] for word in words), known)
+    return found
+
+
+def _public(words: frozenset[str]) -> tuple[frozenset[str], ...]:
+    """Returns the public lists if all of the words are in them, of two values or more."""
+    hit = [each for each in _SEXES if each & words]
+    return _SEXES if len(hit) > 1 and words <= frozenset().union(*_SEXES) else ()

@@ -1,0 +1,69 @@
+"""Words of a category that are one value: found in a file, written into the task, read at every peer."""
+
+import numpy as np
+import pytest
+
+from node.data.reading import read_with_schema
+from node.init.look import look
+from node.init.scaling import by_rows
+from node.init.spellings import alike
+from node.init.task_file import plain, toml
+from node.task.schema import CategoryColumn
+from tests.own_data import schema
+from tests.unit.node.cases import toml_file
+
+
+def site(tmp_path, *words, name="ward.csv"):
+    """Writes 60 rows; column a has these words in turn."""
+    rows = (f"{words[row % len(words)]},{row % 7},{('well', 'ill')[row % 3 == 0]}" for row in range(60))
+    path = tmp_path / name
+    path.write_text("\n".join(["a,b,y", *rows]) + "\n")
+    return path
+
+
+def looked(path):
+    return look(path, "y", "classes", (), by_rows)
+
+
+def test_spellings_of_a_sex_are_one_value_here_and_at_peers_that_write_it_otherwise(tmp_path):
+    """Before, each was a value of its own, and one of another site counted as other."""
+    found = looked(site(tmp_path, "m", "male", "w", "M", "m", "w", "M\u00e4nnlich"))
+    column = found.schema.columns[0]
+    assert column.values == ("m", "w")
+    assert [(group[0], "m\u00e4nnlich" in group, "female" in group) for group in column.spellings] == [
+        ("m", True, False),
+        ("w", False, True),
+    ]
+    entry = next(entry for entry in found.report.entries if entry.column == "a")
+    assert entry.remark == "'m' is also written 'M', 'M\u00e4nnlich', 'male'"
+    other = site(tmp_path, "MALE", "m\u00e4nnlich", "Female", "x", name="other.csv")
+    x = read_with_schema(other, found.schema).x
+    assert np.argmax(x[:4, :3], axis=1).tolist() == [0, 0, 1, 2]
+    once = looked(site(tmp_path, "m", "w", name="once.csv")).schema.columns[0]
+    assert (once.values, once.spellings) == (("m", "w"), None), "as before, where nothing is written twice"
+    wards = looked(site(tmp_path, "East", "EAST", "West", name="wards.csv")).schema.columns[0]
+    assert (wards.values, wards.spellings) == (("East", "West"), (("East", "east"),))
+
+
+@pytest.mark.parametrize(
+    ("rows", "values"),
+    [
+        ({"East": 9, "east": 3, "west": 5}, {"East": 12, "west": 5}),
+        ({"AA": 9, "Aa": 3, "aa": 5}, {"AA": 9, "Aa": 3, "aa": 5}),
+        ({"m": 9, "f": 8, "w": 7, "divers": 1}, {"m": 9, "f": 15, "divers": 1}),
+        ({"m": 9, "s": 8, "male": 7}, {"m": 9, "s": 8, "male": 7}),
+        ({"m": 9, "male": 7}, {"m": 9, "male": 7}),
+    ],
+)
+def test_what_is_one_value_and_what_is_not(rows, values):
+    assert {value: each.rows for value, each in alike(rows).items()} == values
+
+
+def test_a_task_holds_them_and_one_of_before_is_the_same(tmp_path):
+    column = CategoryColumn("a", "category", ("East", "west"), (("East", "east"), ("gone", "away")))
+    table = {"kind": "table", "target": {"name": "y", "kind": "classes", "values": ["ill", "well"]}}
+    read = schema({**table, "columns": [plain(column)]})
+    assert read.columns[0] == column
+    assert [column.place(word) for word in ("East", "EAST", "west", "WEST", "away")] == [0, 0, 1, 2, 2]
+    assert "spellings" not in toml(plain(CategoryColumn("a", "category", ("east", "west"))))
+    assert toml_file({"data": {"schema": {"columns": [plain(column)]}}})
