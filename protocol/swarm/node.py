@@ -188,6 +188,7 @@ class Node:
     def open(self, now: float) -> list[Action]:
         """Start: greet the configured endpoints."""
         self._coordination.announce(self._state.announce(self._settings), now)
+        self._seeker.ended(now)
         return self._after(self._discovery.open(now), now)
 
     def offer(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
@@ -482,6 +483,7 @@ class Node:
         if announce.key == self._settings.key.public or not self._discovery.accepts(announce):
             return actions
         self._coordination.announce(announce, now)
+        self._coordination.heard(announce.key, now)
         reminded = self._charges.met(announce, asks=hello.wants_reply)
         running = self._machine.participant.sid if self._machine is not None else None
         return [*reminded, *actions, *self._late.give(announce, running, now)]
@@ -769,7 +771,7 @@ class Node:
 
     def _end(self, now: float) -> None:
         self._course.step(Event.ENDED)
-        self._count()
+        self._count(now)
         self._suspicion.ended(now)
         self._machine = None
         if self._runs.between is None:
@@ -777,15 +779,16 @@ class Node:
         else:
             self._members.skipped(1)  # nobody announces a step of a run: it makes no peer silent
 
-    def _count(self) -> None:
+    def _count(self, now: float) -> None:
         """Another round of this node's has ended."""
         self._state.round += 1
+        self._seeker.ended(now)
         self._lateness.ended()
         self._follower.ended()
 
     def _alone(self, reason: Reason, now: float) -> list[Action]:
         """End the round with this node's own update: no group came, or none will."""
-        self._count()
+        self._count(now)
         if reason is Reason.GROUP_TIMEOUT:  # otherwise others made sums meanwhile, and those are counted
             self._suspicion.ended(now)
         self._patience.failed(now)
@@ -815,7 +818,7 @@ class Node:
         if reason is None:
             return []
         self._course.step(Event.FOLLOWED)
-        self._count()
+        self._count(now)
         return [Failed(reason, self.round, (), None), *self._broadcast(now)]
 
     def _ban(self, evidence: Evidence) -> list[Action]:

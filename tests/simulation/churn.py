@@ -106,15 +106,17 @@ def strong_lost(network: Network) -> int:
 def is_stuck(network: Network) -> bool:
     """Returns whether a quorum of the newest anchor's free electors could talk, but its rounds failed.
 
-    Only peers that ended count, and their last rounds after the last start and the last partition.
+    Only peers that ended count, those that offer, and their last rounds after the last start and the last
+    partition. Where messages are lost to the end, nobody could talk: a sum of shares needs every one of them.
     """
     ended = [peer for peer in network.peers if peer.done]
-    if not ended:
+    if not ended or network.plan.conditions.loss:
         return False
     newest = max((peer.base for peer in ended), key=lambda base: base.rank)
     holder = next(peer for peer in ended if peer.base == newest)
     electorate = _electorate_of(network, holder)
-    free = [peer for peer in ended if not peer.disk.votes and _has_failed(network, peer)]
+    offering = [peer for peer in ended if not peer.disk.state.following]
+    free = [peer for peer in offering if not peer.disk.votes and _has_failed(network, peer)]
     voters = {electorate.elector_at(peer.key.public, peer.endpoint) for peer in free} - {None}
     return len(free) >= network.plan.min_participants and electorate.is_quorum(
         {voter for voter in voters if voter is not None}

@@ -177,6 +177,13 @@ def test_who_could_go_on_and_does_not_is_seen_to_be_stuck():
     assert is_stuck(run(slow, 1))
 
 
+@pytest.mark.parametrize("seed", [111, 159], ids=["two of four offer", "messages are lost to the end"])
+def test_who_cannot_go_on_is_not_stuck(seed):
+    network = run(random_plan(seed), seed)
+    assert all(peer.gave_up for peer in network.peers)
+    assert not is_stuck(network)
+
+
 def test_two_strong_bases_beside_each_other_are_seen():
     rules = Rules(Plan(4, 1), 5)
     first = Base(0, b"0" * 32, 0, b"0" * 32, 0)

@@ -208,12 +208,12 @@ def check_alike(seed: int) -> None:
     assert (len(ends), found.ends) == (1, 1), f"seed {seed}"
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(5), 32])
 def test_the_real_machines_come_to_the_same(seed):
     check_alike(seed)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(6, 200))
+@pytest.mark.parametrize("seed", range(5, 200))
 def test_the_real_machines_come_to_the_same_over_and_over(seed):
     check_alike(seed)

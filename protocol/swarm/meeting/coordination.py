@@ -6,9 +6,12 @@ READYs. Neither does a follower.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from protocol.actions import Action, Note, Notice, Send
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import Ballot, Electorate, of_message
+from protocol.swarm.meeting import presence
 from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.group_seeker import GroupSeeker
 from protocol.swarm.meeting.matchmaker import Matchmaker
@@ -47,6 +50,7 @@ class Coordination:
         self._state = state
         self._discovery = discovery
         self._members = discovery.members
+        self._patience = patience
         self._suspicion = suspicion
         self._me = settings.key.public
         self._matchmaker: Matchmaker | None = None
@@ -332,6 +336,32 @@ class Coordination:
             return False
         self.drop(self._me)
         return True
+
+    def heard(self, key: Key, now: float) -> None:
+        """End this node's wait with that of a peer, if no group can come before that one is back.
+
+        So they train at the same time, and wait at the same time: none misses the others again and again.
+        """
+        since = self.seeker.waits_in_vain(self._members.alone_at(key))
+        if since is None:
+            return
+        here = self._members.candidates(self._state.round)
+        waiting = tuple(each for each in here if self._members.alone_at(each) < since)
+        if self._may_group(here, now) and not self._may_group(waiting, now):
+            self.seeker.cut_short(now)
+
+    def _may_group(self, others: Collection[Key], now: float) -> bool:
+        """Whether this node and these may be a group, as far as it knows."""
+        electorate, count = self._state.electorate(self._settings), 1 + len(others)
+        known = 1 + len(self._members.offering(self._state.round))
+        if count < self._settings.min_participants:
+            return False
+        if electorate is None or (self._patience.is_willing(now) and 2 * count > known):
+            return 2 * count > known
+        here = presence.announced(self._members, others)
+        voters = presence.voters(self._settings, self._state, electorate, here)
+        without = presence.resigned(self._state, electorate, self._members) | {*self._patience.gone(now)}
+        return electorate.is_quorum(voters, without - voters)
 
     def adopted(self) -> None:
         """This node has another base; its READY for the one before is not void yet."""

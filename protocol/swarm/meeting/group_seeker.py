@@ -6,6 +6,7 @@ the coordinator may not know the electors that this node counts with, the node s
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -32,6 +33,8 @@ STALLED_S = 8.0
 A coordinator that could close a group waits LINGER_CAP_S for others, or APART_S to keep two apart.
 """
 _MOST_DOUBLINGS = 6
+TRAINS_LONGER = 2.0
+"""For how many times as long as this node others may train, and meet it for certain."""
 MAX_TRIES = 64
 MAX_REGROUPED = 2
 
@@ -133,6 +136,10 @@ class GroupSeeker:
         self._group_pace = Pace(GROUP_FLOOR_S, settings.group_timeout_s)
         self._ack_pace = Pace(ACK_FLOOR_S, ACK_CAP_S)
         self._course = Course(STEPS, Phase.IDLE)
+        self._ended_at = math.inf
+        """When this node's last round ended, or it started (s)."""
+        self._others_train_s = 0.0
+        """How long the others may train for a round, as this node's own training took."""
         self.offer: Offer | None = None
         self._in_session: Offer | None = None
         """The running session's offer until it is spent; if the session never begins, it waits again."""
@@ -140,13 +147,28 @@ class GroupSeeker:
     def begin(self, vector: Floats, rand: bytes, others_need_s: float, now: float) -> None:
         """Begin a new offer; its T_group runs from now.
 
-        `others_need_s`: how long the others may still be in a session that this node has ended; T_group is at
-        least that long, within its cap.
+        `others_need_s`: how long the others may still be in a session that this node has ended. T_group is at
+        least that long, and as long as the others may train, within its cap.
         """
         self._course.step(Event.OFFER)
-        least_s = min(others_need_s, self._settings.group_timeout_s)
+        self._others_train_s = TRAINS_LONGER * (now - self._ended_at)
+        least_s = min(max(others_need_s, self._others_train_s), self._settings.group_timeout_s)
         deadline = now + max(least_s, self._group_pace.allowed_s)
         self.offer = Offer(vector, rand, now, deadline, max(deadline, self._patience.offered(now)))
+
+    def ended(self, now: float) -> None:
+        """A round of this node's is over, or it starts: it trains for the next one."""
+        self._ended_at = now
+
+    def waits_in_vain(self, others_since: float) -> float | None:
+        """When this T_group began, if others that ended a round then, in it, may come back too late for it.
+
+        None if they come in time, or its owner has this node wait longer.
+        """
+        offer = self.offer
+        if offer is None or others_since < offer.started or offer.deadline < offer.until:
+            return None
+        return offer.started if offer.deadline < others_since + self._others_train_s else None
 
     def ask(self, coordinator: Key, now: float, left_out: tuple[Key, ...] = ()) -> Ready:
         """A new READY for this coordinator; it voids the one before. `left_out`: as in `Try`."""
@@ -329,6 +351,11 @@ class GroupSeeker:
             return False
         self.give_up()
         return True
+
+    def cut_short(self, now: float) -> None:
+        """Others come back too late for this T_group: it is over now."""
+        offer = self._current_offer()
+        offer.deadline = offer.until = now
 
     def give_up(self) -> None:
         """No group will come: drop the offer."""

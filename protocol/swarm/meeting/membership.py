@@ -13,6 +13,7 @@ one is. Only a message from the peer itself, on a link on which it proved its ke
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,6 +49,8 @@ class Member:
     """Whether this node cannot reach it, and nobody has had news of it for a while."""
     is_hearsay: bool = False
     """Whether only others named it, and that too long ago for it to count."""
+    alone_at: float = -math.inf
+    """When it last showed that it had ended a round on the base that it shows (s, this node's clock)."""
     parting: Parting | None = None
     """Why it left, as it said in its GOODBYE."""
 
@@ -59,6 +62,14 @@ class Member:
     def is_known(self, round: int) -> bool:
         """Whether it counts in this round of the node's: it was heard lately, or named, and has not left."""
         return self.heard_round >= round - REMEMBERED_ROUNDS and not self.counts_no_more
+
+
+def _alone_at(member: Member, announce: Announce, now: float) -> float:
+    """`Member.alone_at` with this later announcement."""
+    before = member.announce
+    if (before.instance, before.base) != (announce.instance, announce.base):
+        return -math.inf
+    return now if announce.round > before.round else member.alone_at
 
 
 T = TypeVar("T")
@@ -102,6 +113,7 @@ class Members:
             member.is_silent = False
         later = announce.order > member.announce.order
         if later:
+            member.alone_at = _alone_at(member, announce, now)
             member.announce, member.learned_at, member.is_hearsay = announce, now, False
             member.is_lost = False
             member.parting = member.parting if announce.leaving else None
@@ -177,6 +189,11 @@ class Members:
         """The latest announcement of a peer."""
         member = self._members.get(key)
         return member.announce if member else None
+
+    def alone_at(self, key: Key) -> float:
+        """When a peer last ended a round without a sum, on the base that it shows; -inf: not here."""
+        member = self._members.get(key)
+        return member.alone_at if member else -math.inf
 
     def counts(self, key: Key) -> bool:
         """Whether a peer offers, and is reached from here or has shown itself to others of late."""

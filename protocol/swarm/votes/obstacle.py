@@ -13,6 +13,7 @@ from enum import Enum
 
 from protocol.actions import Action, Note, Notice
 from protocol.quorum.electorate import Electorate
+from protocol.swarm.meeting import presence
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.patience import PATIENT_ROUNDS, PATIENT_S, Patience
 from protocol.swarm.node_state import NodeState, Settings
@@ -157,11 +158,13 @@ class _Look:
         self._electorate = electorate
         self._me = electorate.elector_at(settings.key.public, settings.endpoint)
         keys = members.candidates(state.round)
-        self._live = [announce for key in keys if (announce := members.get(key)) is not None]
+        self._live = presence.announced(members, keys)
 
     def found(self, now: float) -> Obstacle | None:
-        electorate, voters = self._electorate, self._voters()
-        resigned, gone = self._resigned() - voters, frozenset(self._patience.gone(now)) - voters
+        electorate = self._electorate
+        voters = presence.voters(self._settings, self._state, electorate, self._live)
+        resigned = presence.resigned(self._state, electorate, self._members) - voters
+        gone = frozenset(self._patience.gone(now)) - voters
         if electorate.is_quorum(voters, resigned):
             return self._too_few_for_a_group(voters, resigned | gone, now)
         if electorate.is_quorum(voters, resigned | gone):
@@ -210,18 +213,6 @@ class _Look:
         names = tuple(self._named(one) for one in self._electorate.members if one in gone)
         then = "a model is made without them once all nodes of a group count them so"
         return Obstacle(0, names, self._whose, Stage.SAID, then)
-
-    def _voters(self) -> frozenset[bytes]:
-        """The present electors with free votes, this node included."""
-        electors = {self._electorate.elector(announce) for announce in self._live if not announce.open}
-        mine = set() if self._state.votes else {self._me}
-        return frozenset(one for one in electors | mine if one is not None)
-
-    def _resigned(self) -> frozenset[bytes]:
-        anchor, live = self._state.base.anchor, self._members.live(self._state.round)
-        shown = (self._members.get(key) for key in live)
-        here = (each for each in shown if each is not None and each.base.anchor == anchor)
-        return self._electorate.resigned(here)
 
     @property
     def _here(self) -> int:

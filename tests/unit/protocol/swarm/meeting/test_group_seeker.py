@@ -86,6 +86,19 @@ def test_an_offer_waits_for_others_that_may_still_be_in_a_session_within_the_cap
     assert deadlines == [10.0, 15.0, 20.0]
 
 
+@pytest.mark.parametrize(("trained_s", "waits_s"), [(2.0, 10.0), (8.0, 16.0), (15.0, 20.0)])
+def test_an_offer_waits_for_others_that_train_for_twice_as_long_within_the_cap(trained_s, waits_s):
+    found = seeking(group_timeout_s=20.0)
+    for _ in range(3):
+        found.begin(vector(0), rand(0), 0.0, NOW)
+        found.ask(COORDINATOR, NOW)
+        found.found(NOW)
+    found.ended(NOW)
+    found.begin(vector(0), rand(0), 0.0, NOW + trained_s)
+
+    assert found.deadline == NOW + trained_s + waits_s
+
+
 @pytest.mark.parametrize("is_accepted", [False, True])
 def test_a_void_try_waits_for_another_and_one_that_expires_is_over(is_accepted):
     found = seeker()
