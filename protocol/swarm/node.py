@@ -335,8 +335,7 @@ class Node:
             self._coordination.adopted()
             self._patience.adopted(was_anchored, now)
             freed = self._watch.adopted(base, now)
-            if is_opened(state.line):
-                self._suspicion.healed(base.sid)
+            self._suspicion.healed(base.sid, is_opened(state.line), now)
             if self._seeker.offer is not None:
                 self._suspicion.ended(now, sums_between(state.previous, base))
         elif self._result_of is not None:
@@ -714,7 +713,7 @@ class Node:
                     self._runs.completed(self._machine)
                     machine, self._completed = self._machine, action.sid
                     self._end(now)
-                    self._suspicion.completed(action.contributors)
+                    self._suspicion.completed(action.contributors, now)
                     others, cost_s = len(machine.participant.others), now - machine.sums_since
                     self._suspicion.delayed(action.withheld, others, cost_s, now)
                     self._storing = True

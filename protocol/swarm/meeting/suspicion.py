@@ -6,6 +6,9 @@ comes back must not be missed for long. The second one leaves it out for `Settin
 COSTS_BACK times the seconds that it cost, whichever is longer; each further one for twice as long as the one
 before. So who is back again and again takes no more than a ninth of the others' time. FORGIVEN_AFTER sums
 with it to their end take one strike back, and a sum that it was in ends the time for which it is left out.
+Where the session has its result after all, no charge was lost, but time alone: then the strike is taken back
+by the first sum with it to its end after COSTS_BACK times the seconds that it cost, without another strike.
+So a slow or broken link is forgotten, and a liar that uses this takes a ninth of the time, too.
 
 Strikes are not only counted in a row: else a member could withhold every other time for ever. If a node has
 taken part in T sums since its start, one member has at most
@@ -26,6 +29,7 @@ half of the others is probably cut off itself, and gives no strikes.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -73,8 +77,10 @@ class Suspicion:
         """The members with which each one has contradicted itself, before third ones."""
         self._left: dict[Key, Left] = {}
         """The members that are left out. Replaced, never changed in place."""
-        self._last: tuple[Sid, tuple[Key, ...]] = NO_SID, ()
-        """The last failed session, and who got a strike for it."""
+        self._clean_at: dict[Key, float] = {}
+        """From when (s) a sum with a member takes back its last strike, for a session that has a result."""
+        self._last: tuple[Sid, tuple[Key, ...], float] = NO_SID, (), 0.0
+        """The last failed session, who got a strike for it, and since when it cost time (s)."""
         self._told: list[Action] = []
         self._is_out = False
         """Whether this node knows that others leave it out; a sum with it ends that."""
@@ -104,13 +110,16 @@ class Suspicion:
         text = f"is left out of sums for a while: its messages came late or not at all, say {names}"
         self._told.append(Notice(Note.WITHHOLDS, THIS_MACHINE, f"{text}; is its network slow or cut?"))
 
-    def completed(self, contributors: Collection[Key]) -> None:
+    def completed(self, contributors: Collection[Key], now: float) -> None:
         """A sum with these members has a result."""
         self._is_out = self._is_out and self._settings.key.public not in contributors
         for key in contributors:
             if key in self._left:
                 self._take_in(key)
                 self._tell(key, "is no longer left out: it has taken part in a sum to its end")
+            if now >= self._clean_at.get(key, math.inf):
+                del self._clean_at[key]
+                self._strikes[key] -= 1
             self._good[key] += self._strikes[key] > 0 or key in self._contradicts
             if self._good[key] >= FORGIVEN_AFTER:
                 self._take_back(key)
@@ -118,11 +127,11 @@ class Suspicion:
     def failed(self, withheld: Withheld | None, others: int, cost_s: float, now: float) -> None:
         """A session with so many others failed here after `cost_s`: a strike for who withheld something."""
         struck = self._struck(withheld, others, "failed", cost_s, now)
-        self._last = (withheld.sid, struck) if withheld is not None and struck else (NO_SID, ())
+        self._last = (NO_SID if withheld is None else withheld.sid), struck, now - cost_s
 
     def delayed(self, withheld: Withheld | None, others: int, cost_s: float, now: float) -> None:
         """A session had a result, but waited `cost_s` for what these withheld: a strike for each."""
-        self._struck(withheld, others, "waited for it", cost_s, now)
+        self._on_trial(self._struck(withheld, others, "waited for it", cost_s, now), cost_s, now)
 
     def in_two(self, keys: Collection[Key], now: float) -> None:
         """These are in two groups at once that might make two bases of one: a strike for each."""
@@ -151,6 +160,7 @@ class Suspicion:
     def _strike(self, key: Key, why: str, cost_s: float, now: float) -> None:
         self._strikes[key] += 1
         self._good[key] = 0
+        self._clean_at.pop(key, None)
         first = self._settings.leave_out
         doublings = min(self._strikes[key] - LEFT_OUT_FROM, MOST_DOUBLINGS)
         if doublings >= 0:
@@ -162,23 +172,35 @@ class Suspicion:
         self._left = {**self._left, key: left}
         self._tell(key, f"{why}: {then}")
 
-    def healed(self, sid: Sid) -> None:
-        """A masked session that failed here has a result after all: others opened it without what was due.
+    def healed(self, sid: Sid, is_opened: bool, now: float) -> None:
+        """A session that failed here has a result after all.
 
-        An additive one has a result with each member's sum alone: who held back its own may show it later.
+        `is_opened`: others opened it without what was due, so nothing is held against anybody. An additive
+        one has a result with each member's sum alone: who held back its own may show it later.
         """
-        if sid != self._last[0]:
+        failed, struck, since = self._last
+        if sid != failed:
             return
-        for key in self._last[1]:
+        self._last = NO_SID, (), 0.0
+        if not is_opened:
+            self._on_trial(struck, now - since, now)
+            return
+        for key in struck:
             self._take_in(key)
             self._take_back(key)
-        self._last = NO_SID, ()
+
+    def _on_trial(self, struck: Collection[Key], cost_s: float, now: float) -> None:
+        """These got a strike for a session that has a result, and cost so much time."""
+        for key in struck:
+            until = self._left[key].until if key in self._left else now
+            self._clean_at[key] = max(now, until) + COSTS_BACK * cost_s
 
     def _take_in(self, key: Key) -> None:
         self._left = {other: left for other, left in self._left.items() if other != key}
 
     def _take_back(self, key: Key) -> None:
         self._good[key] = 0
+        self._clean_at.pop(key, None)
         self._strikes[key] = max(0, self._strikes[key] - 1)
         self._contradicts.pop(key, None)
 

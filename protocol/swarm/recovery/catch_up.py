@@ -8,7 +8,8 @@ adopt the base if
 - or, if the links lead from no known electors, more than half of the known members' signed announcements show
   it (Members.majority); then the node reports whom it trusted (protocol, Healing).
 
-A node asks a peer ever more rarely if the peer keeps showing a base without delivering its line.
+What failed is tried again ever more rarely: the same base from the same peer in the same way, and a peer that
+keeps showing bases without delivering their lines.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from protocol.quorum.lineage import Line, follow, included_in, passed_in
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.node_state import NodeState, Settings
+from protocol.swarm.recovery.backoff import RETRY_S, Backoff
 from protocol.swarm.recovery.fetch import BaseFetch, CertificateFetch, Fetched, Past, ResultFetch
 from protocol.swarm.requests import Answered
 from protocol.transitions import Course, Step, Table
@@ -36,12 +38,6 @@ from protocol.wire.masked_messages import ResultCertificate
 from protocol.wire.messages import NO_SID, Announce, Base, Key, Link, Message, PieceRequest, Request, Sid, Sum
 
 REMEMBERED_SESSIONS = 8
-RETRY_S = 2.0
-MAX_DOUBLINGS = 8
-"""After repeated failures of a peer, a node asks it for a line after 4 s, 8 s, ..., 512 s; for the same base
-in the same way again after 2 s, 4 s, ..., 512 s."""
-FORGOTTEN_AFTER_S = 600.0
-"""So long after it could be tried again a failure is forgotten."""
 
 
 class Phase(Enum):
@@ -89,11 +85,11 @@ class CatchUp:
         self._members = members
         self._patience = patience
         self._fetch: CertificateFetch | ResultFetch | BaseFetch | None = None
-        self._tried: dict[_Try, tuple[int, float]] = {}
-        """How often each has failed, and until when it is not tried again."""
+        self._tries: Backoff[_Try] = Backoff()
+        """So that all sources and both ways have a turn for one base."""
         self._trying: _Try | None = None
-        self._failures: dict[Key, tuple[int, float]] = {}
-        """For peers that did not deliver: the failures in a row, and until when not to ask them."""
+        self._sources: Backoff[Key] = Backoff(free=1)
+        """Those that did not deliver a line: with ever new bases they must not occupy the one fetch."""
         self._retry_at: float | None = None
         self._course = Course(STEPS, Phase.IDLE)
         self._answered: dict[Key, Answered] = {}
@@ -154,7 +150,7 @@ class CatchUp:
     def _fresh(self, base: Base, source: Key, certified: bool, now: float) -> bool:
         """Whether this source may be tried for this base, and so: the others are given a turn meanwhile."""
         attempt = (base.digest, source, certified)
-        if now < self._tried.get(attempt, (0, now))[1]:
+        if self._tries.waits(attempt, now):
             self._retry_at = now + RETRY_S
             return False
         self._trying = attempt
@@ -184,8 +180,8 @@ class CatchUp:
             is_same = base.sid == mine.sid and base.sid != NO_SID  # a session has one result
             shown = 2 * len(self._members.who_shows(base)) > base.members
             enough = shown or self._patience.is_trusting or self._majority(base)
-            _, shunned_until = self._failures.get(source, (0, now))
-            if enough and not is_same and now >= shunned_until and self._fresh(base, source, False, now):
+            is_shunned = self._sources.waits(source, now)
+            if enough and not is_same and not is_shunned and self._fresh(base, source, False, now):
                 judge = partial(self._judged, base, source)
                 return BaseFetch(base, source, self._settings, judge)
         return None
@@ -265,9 +261,9 @@ class CatchUp:
                 self._stop(Event.FAILED, now)
         if self._retry_at is not None and now >= self._retry_at:
             self._retry_at = None
-        self._tried = {key: each for key, each in self._tried.items() if now < each[1] + FORGOTTEN_AFTER_S}
+        self._tries.forget(now)
+        self._sources.forget(now)
         self._answered = {key: each for key, each in self._answered.items() if self._members.get(key)}
-        self._failures = {key: each for key, each in self._failures.items() if self._members.get(key)}
 
     def abandon(self, now: float) -> None:
         """A session starts on this node's base: stop the fetch, and look for the base again afterwards."""
@@ -276,22 +272,14 @@ class CatchUp:
 
     def _stop(self, why: Event, now: float) -> None:
         self._course.step(why)
-        if isinstance(self._fetch, BaseFetch):
-            self._count(self._fetch.source, why, now)
+        if isinstance(self._fetch, BaseFetch) and why is Event.FETCHED:
+            self._sources.succeeded(self._fetch.source)
+        if isinstance(self._fetch, BaseFetch) and why is Event.FAILED:
+            self._sources.failed(self._fetch.source, now)
         if self._trying is not None and why is Event.FAILED:
-            times, _ = self._tried.get(self._trying, (0, now))
-            self._tried[self._trying] = times + 1, now + RETRY_S * 2 ** min(times, MAX_DOUBLINGS)
+            self._tries.failed(self._trying, now)
         self._fetch = self._trying = None
         self._retry_at = now + RETRY_S
-
-    def _count(self, source: Key, why: Event, now: float) -> None:
-        """Count a source's failures: a peer that does not deliver must not occupy the one fetch for long."""
-        if why is Event.FETCHED:
-            self._failures.pop(source, None)
-        elif why is Event.FAILED:
-            times = min(self._failures.get(source, (0, now))[0] + 1, MAX_DOUBLINGS + 1)
-            wait_s = RETRY_S * 2 ** (times - 1) if times > 1 else 0.0  # the first failure costs no wait
-            self._failures[source] = times, now + wait_s
 
     @property
     def deadline(self) -> float | None:

@@ -10,7 +10,7 @@ from protocol.quorum.electorate import of_names
 from protocol.swarm.last_rounds import LINGER_S, Closing
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node import Node
-from protocol.swarm.recovery.catch_up import RETRY_S
+from protocol.swarm.recovery.backoff import RETRY_S
 from protocol.swarm.recovery.fetch import PATIENCE_S
 from protocol.wire import signing
 from protocol.wire.messages import Accepted, BasePiece, Certificate, Group, Hello, PieceRequest, Ready

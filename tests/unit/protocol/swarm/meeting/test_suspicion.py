@@ -32,7 +32,7 @@ def fails(one: Suspicion, *keys: bytes, cost_s: float = 0.0, at: float = NOW, **
 
 def works(one: Suspicion, *keys: bytes, at: float = NOW) -> Suspicion:
     one.ended(at)
-    one.completed(keys)
+    one.completed(keys, at)
     return one
 
 
@@ -86,7 +86,7 @@ def test_a_sum_that_waited_counts_like_one_that_failed_and_its_result_takes_noth
     for _ in range(2):
         works(one, ME, OTHER)
         one.delayed(withheld(SILENT), OTHERS, 3.0, NOW)
-    one.healed(b"s" * 32)
+    one.healed(b"s" * 32, True, NOW)
     assert one.left_out == (SILENT,)
     assert told(one)[0].endswith(
         "and the sum waited for it: left out of the next sum, and the next time for 4 rounds"
@@ -166,12 +166,82 @@ def test_with_a_task_that_leaves_nobody_out_nothing_counts():
 
 def test_a_session_that_has_a_result_after_all_takes_its_strike_back():
     one = fails(fails(suspicion(), SILENT), SILENT, sid=b"2" * 32)
-    one.healed(b"s" * 32)
+    one.healed(b"s" * 32, True, NOW)
     assert one.left_out == (SILENT,), "an earlier session is no longer remembered"
-    one.healed(b"2" * 32)
-    one.healed(b"2" * 32)
+    one.healed(b"2" * 32, True, NOW)
+    one.healed(b"2" * 32, True, NOW)
     assert one.left_out == ()
     assert one.strikes(SILENT) == 1
+
+
+COST_S = 5.0
+
+
+def sent_late(one: Suspicion, at: float) -> None:
+    """An additive session fails at COST_S, and has its result as long again after that."""
+    fails(one, SILENT, cost_s=COST_S, at=at + COST_S)
+    one.healed(b"s" * 32, False, at + 2 * COST_S)
+
+
+def made_others_wait(one: Suspicion, at: float) -> None:
+    works(one, ME, SILENT, at=at + COST_S)
+    one.delayed(withheld(SILENT), OTHERS, COST_S, at + COST_S)
+
+
+TRIALS = [(sent_late, 2 * COST_S), (made_others_wait, COST_S)]
+"""What a member does whose session has a result, and the seconds that it costs."""
+
+
+@pytest.mark.parametrize(("acts", "costs_s"), TRIALS)
+def test_where_nothing_but_time_was_lost_a_strike_is_taken_back_after_eight_times_as_long(acts, costs_s):
+    one = suspicion()
+    acts(one, NOW)
+    assert (one.strikes(SILENT), one.left_out) == (1, (SILENT,))
+    clean_at = NOW + 9 * costs_s
+    works(one, SILENT, at=clean_at - 0.1)
+    works(one, OTHER, at=clean_at)
+    assert one.strikes(SILENT) == 1, "it takes a sum with it to its end"
+    works(one, SILENT, at=clean_at)
+    assert one.strikes(SILENT) == 0
+    works(one, SILENT, at=clean_at)
+    assert one.strikes(SILENT) == 0
+
+
+@pytest.mark.parametrize(("acts", "costs_s"), TRIALS)
+def test_the_time_begins_when_it_is_back_and_another_strike_ends_it(acts, costs_s):
+    one = suspicion()
+    for at in (NOW, NOW + 20):
+        acts(one, at)
+    back_at = NOW + 20 + COST_S * (1 + 8)
+    works(one, SILENT, at=back_at + 8 * costs_s - 0.1)
+    assert one.strikes(SILENT) == 2
+    fails(one, SILENT, at=NOW + 2000)
+    works(one, SILENT, at=NOW + 10_000)
+    assert one.strikes(SILENT) == 3, "a charge was lost: only many sums take this back"
+
+
+@pytest.mark.parametrize(("acts", "costs_s"), TRIALS)
+@pytest.mark.parametrize("strikes", [1, 2, 3])
+def test_who_uses_this_takes_a_ninth_of_the_time(acts, costs_s, strikes):
+    """It does it again whenever it has fewer strikes than that. A sum takes 2 s: 50 of them are no sooner."""
+    one, at, lost_s = suspicion(), NOW, 0.0
+    while at < NOW + 20_000:
+        if SILENT not in one.left_out and one.strikes(SILENT) < strikes:
+            acts(one, at)
+            lost_s, at = lost_s + costs_s, at + costs_s
+        else:
+            works(one, ME, OTHER, *(() if SILENT in one.left_out else (SILENT,)), at=at)
+            at += 2.0
+    assert lost_s <= (at - NOW) / 9 + 2 * costs_s
+
+
+def test_a_link_that_breaks_now_and_then_collects_no_strikes():
+    one = suspicion()
+    for number in range(100):
+        works(one, ME, OTHER, SILENT, at=NOW + 60 * number)
+        if number % 10 == 0:
+            made_others_wait(one, NOW + 60 * number)
+            assert one.strikes(SILENT) == 1
 
 
 def test_people_are_told_of_each_step_with_the_name_and_in_rounds():

@@ -14,7 +14,8 @@ from protocol.quorum.lineage import Line
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.patience import TRUSTING_ROUNDS
 from protocol.swarm.node_state import NodeState
-from protocol.swarm.recovery.catch_up import REMEMBERED_SESSIONS, RETRY_S, CatchUp
+from protocol.swarm.recovery.backoff import RETRY_S
+from protocol.swarm.recovery.catch_up import REMEMBERED_SESSIONS, CatchUp
 from protocol.swarm.recovery.fetch import PATIENCE_S, Past
 from protocol.vectors.pieces import raw
 from protocol.wire import signing
@@ -444,14 +445,17 @@ def test_a_weak_base_that_is_shown_as_a_strong_one_is_not_proved():
         assert not Shown(wanted, shown, MORE[1], failed=TRUSTING_ROUNDS).judged()
 
 
-def test_who_shows_what_it_does_not_give_is_asked_ever_more_rarely():
+@pytest.mark.parametrize("is_ever_new", [False, True])
+def test_who_shows_what_it_does_not_give_is_asked_ever_more_rarely(is_ever_new):
     """Otherwise a liar with a base above all others would be asked all the time, and nobody else."""
     above = Base(1, bytes(32), 1, b"x" * 32, anchor=10**6)
     wanted, links = strong(MORE[1:4])
     shown = Shown(wanted, links, *MORE[1:4])
-    shown.catch_up._members.learn(announce(MORE[7], base=above, counter=COUNTER + 1), 0, NOW, live=True)
     now, asked = NOW, []
-    for _ in range(12):
+    for number in range(12):
+        news = replace(above, digest=bytes([number]) * 32) if is_ever_new else above
+        liar = announce(MORE[7], base=news, counter=COUNTER + 1 + number)
+        shown.catch_up._members.learn(liar, 0, now, live=True)
         actions = shown.catch_up.look(now)
         ((to, _),) = requests(actions) or [(None, None)]
         asked.append(to)
@@ -476,7 +480,8 @@ def test_who_failed_often_is_believed_again_once_it_gives_what_it_shows():
         shown.catch_up.receive(LineagePiece(wanted.digest, index, len(links), (each,)), now)
     assert shown.adopted()
     shown.catch_up.unreachable(MORE[1].public, now)
-    assert shown.catch_up._failures == {}
+    shown.catch_up._sources.failed(MORE[1].public, now)
+    assert not shown.catch_up._sources.waits(MORE[1].public, now), "as if for the first time"
 
 
 def test_until_two_rounds_failed_fewer_than_half_of_those_it_holds_are_not_enough():
@@ -506,7 +511,7 @@ def opening(**changes) -> tuple[CatchUp, ResultCertificate]:
 def test_without_a_source_that_did_not_just_fail_no_total_is_fetched():
     held, certificate = opening()
     assert held.finish(certificate, (), NOW) == []
-    held._tried[base().digest, TWO, True] = 1, NOW + 1
+    held._tries.failed((base().digest, TWO, True), NOW)
 
     assert held.finish(certificate, (TWO,), NOW) == []
     assert held.deadline == NOW + RETRY_S
