@@ -10,13 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms.accounting.ledger import Ledger, event_from_text, spent
 from node.init import __main__ as init
 from node.init.scaling import rounded_scale
 from tests.e2e.processes import Nursery, Process, free_endpoint
 from tests.e2e.swarm import one_digest, settings
 from tests.own_data import ward
-from tests.run_folders import rows
 
 EPSILON, DELTA, SHARE = 8.0, 1e-5, 0.25
 PRIVATE = (f"privacy.epsilon={EPSILON}", f"privacy.delta={DELTA}", f"agreement.share={SHARE}")
@@ -81,35 +79,6 @@ def test_all_write_the_same_task_from_the_rows_of_all_and_learn_with_it(owners: 
     ends = [node.ends_well() for node in [owners.learn(number) for number in numbers]]
     one_digest(ends)
     assert [end["rounds"] for end in ends] == [2, 2, 2]
-
-
-def test_they_learn_with_shared_noise_from_what_is_left_of_the_budget(
-    nursery: Nursery, tmp_path: Path
-) -> None:
-    owners = Owners(nursery, tmp_path, "--peers", "3")
-    numbers = range(3)
-    one_digest([peer.ends_well() for peer in [owners.agree(number, *PRIVATE) for number in numbers]])
-    task = owners.written()
-    assert task["privacy"]["epsilon"] == pytest.approx(EPSILON * (1 - SHARE))
-    assert (task["privacy"]["mechanism"], task["privacy"]["honest"]) == ("distributed-dp-sgd", 1)
-    for own in owners.folders:
-        assert charged(own / "out")[-1] <= EPSILON * SHARE * (1 + 1e-9), "each peer's sums have its own noise"
-
-    ends = [node.ends_well() for node in [owners.learn(number) for number in numbers]]
-    one_digest(ends)
-    for end in ends:
-        assert end["rounds"] == 2
-        assert end["privacy"]["honest"] == 1
-        assert end["privacy"]["epsilon_spent"] <= EPSILON * (1 - SHARE) * (1 + 1e-9)
-
-
-def charged(out: Path) -> list[float]:
-    """Recomputes the total epsilon after each release in a node's ledger."""
-    ledger, totals = Ledger(()), []
-    for (events,) in rows(out, "select events from ledger order by round"):
-        ledger = ledger.adding(map(event_from_text, events.splitlines()))
-        totals.append(spent(ledger, DELTA * SHARE).epsilon)
-    return totals
 
 
 def without_column(text: str, name: str) -> str:

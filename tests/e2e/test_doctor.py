@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.e2e.dying_peer import Orders, WrongClock
-from tests.e2e.processes import Nursery, Process, free_endpoint
+from tests.e2e.processes import Nursery, Process
 
 
 def told(doctor: Process, status: int) -> dict[str, dict]:
@@ -36,16 +36,3 @@ def test_nodes_that_run_one_with_a_wrong_clock_one_that_is_missing(make_swarm, n
 
     found = told(nursery.module("node.doctor.__main__", "--peers", wrong, "--tls", tls, "--json"), 1)
     assert "correct --peers, or find out who listens there" in found[swarm.endpoints[2]]["text"]
-
-
-def test_a_tracker_under_tls(nursery: Nursery) -> None:
-    where = free_endpoint()
-    said = nursery.tracker("--listen", where, "--tls", "on").line("nodes come with: --tracker ")
-    option = said.rpartition(" ")[2]
-
-    doctor = nursery.module("node.doctor.__main__", "--tracker", option, "--tls", "on", "--json")
-    found = told(doctor, 0)[where]
-    assert (found["level"], found["text"]) == ("ok", "nothing to do")
-    assert found["steps"]["TLS"] == "1.3"
-    assert found["steps"]["state"] == "ready"
-    assert found["steps"]["throughput"].startswith(">= ")

@@ -69,7 +69,8 @@ def test_real_nodes_learn_as_engine_inline_does(place: Place, tmp_path: Path) ->
         attackers=Attackers(0.6, LabelFlip(2), SignFlip(0.5)),
     )
     scaffold = replace(PLAIN, arm="drift", mechanism=MechanismChoice("scaffold", {"clients_per_round": 3}))
-    cells, told = [REMEMBERING, mixed, scaffold], Told()
+    noised = replace(NOISED, clients=Clients("iid", 3)).lasting(20)
+    cells, told = [REMEMBERING, mixed, scaffold, noised], Told()
     ProcessesEngine(1).run(cells, place, told)
 
     assert children() == []
@@ -92,43 +93,28 @@ def test_real_nodes_learn_as_engine_inline_does(place: Place, tmp_path: Path) ->
     honest = inline(replace(mixed, arm="honest", attackers=PLAIN.attackers), tmp_path)
     gaps = zip(honest.figures, told.ended["mixed"].figures, strict=True)
     assert max(fair - forged for fair, forged in gaps) > 5 * TOLERANCE
-
-
-def test_noise_of_a_live_node_is_new_each_time_and_costs_what_a_replay_says(
-    place: Place, tmp_path: Path
-) -> None:
-    noised, told = replace(NOISED, clients=Clients("iid", 3)), Told()
-    ProcessesEngine(1).run([noised.lasting(20)], place, told)
-    expected = inline(noised.lasting(20), tmp_path)
-
-    found = told.ended["noised"]
-    assert found.facts["model sha256"] != expected.facts["model sha256"]
+    found, expected = told.ended["noised"], inline(noised, tmp_path)
+    assert found.facts["model sha256"] != expected.facts["model sha256"], "noise of its own"
     assert abs(sum(found.figures[-8:]) - sum(expected.figures[-8:])) / 8 < NOISY_TOLERANCE
     same = {name for name in replayed(expected) if "accuracy" not in name}
     assert {name: found.facts[name] for name in same} == {name: expected.facts[name] for name in same}
 
 
-def test_a_client_node_that_is_killed_inside_a_round_is_missed(place: Place, tmp_path: Path) -> None:
-    told = Told()
-    ProcessesEngine(1).run([deadly("upload", 3, tmp_path / "scar")], place, told)
-
-    outcome = told.ended["deadly"]
-    assert (tmp_path / "scar").exists()
-    assert outcome.facts["missing uploads"] == 6  # rounds 3 to 8
-    assert outcome.final > 0.9
-    log = (place.folder / "nodes" / "deadly-0" / "server.log").read_text()
-    assert log.count(" lost: ") == 1
-    assert children() == []
-
-
-def test_a_server_that_is_killed_ends_the_run_with_one_line_and_the_same_folder_goes_on(
+def test_a_killed_client_node_is_missed_and_a_killed_server_ends_the_run_and_the_same_folder_goes_on(
     place: Place, tmp_path: Path
 ) -> None:
-    cells = [PLAIN.lasting(1), deadly("combine", 3, tmp_path / "scar")]
+    missed = deadly("upload", 3, tmp_path / "a client's", arm="missed")
+    cells = [missed, deadly("combine", 3, tmp_path / "scar")]
     told = Told()
     with pytest.raises(UserError) as caught:
         ProcessesEngine(1).run(cells, place, told)
 
+    outcome = told.ended["missed"]
+    assert (tmp_path / "a client's").exists()
+    assert outcome.facts["missing uploads"] == 6  # rounds 3 to 8
+    assert outcome.final > 0.9
+    log = (place.folder / "nodes" / "missed-0" / "server.log").read_text()
+    assert log.count(" lost: ") == 1
     assert str(caught.value).startswith("deadly, seed 0: server node ended with signal SIGKILL: ")
     assert "\n" not in str(caught.value)
     assert children() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,11 +16,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.walk.hospitals import SITES, TARGET, make_rows, write
+from mechanisms.accounting.ledger import Ledger, event_from_text, spent
 from node.check import __main__ as check
 from node.init import __main__ as init
 from node.task.sections import AgreementSection
 from tests.e2e.processes import Event, Nursery, free_endpoint
 from tests.e2e.swarm import one_digest, settings
+from tests.run_folders import rows
 
 ROWS = 4000
 LEARNING = settings("train.learning_rate=0.02", "train.batch_size=64", "train.momentum=0.9")
@@ -126,12 +129,26 @@ def test_from_exports_to_predictions_with_privacy_by_defaults_alone(
     asked = ("--agree", "--peers", "3", "--epsilon", f"{EPSILON:g}", "--rounds", "6", "--out", "task.toml")
     assert init.main(["--data", "nord.csv", "--target", TARGET, *asked]) == 0
     sites.agree()
+    share = AgreementSection().share
+    privacy = tomllib.loads((tmp_path / "nord.toml").read_text())["privacy"]
+    assert privacy["epsilon"] == pytest.approx(EPSILON * (1 - share))
+    for name in sites.names:
+        agreed = charged(tmp_path / f"{name}-agreed", privacy["delta"] * share / (1 - share))
+        assert agreed <= EPSILON * share * (1 + 1e-9), "each peer's sums have its own noise"
     for end in sites.learn():
+        assert (end["rounds"], end["privacy"]["honest"]) == (6, 1)
         assert end["privacy"]["mechanism"] == "distributed-dp-sgd"
-        assert end["privacy"]["epsilon_spent"] <= EPSILON * (1 - AgreementSection().share)
+        assert end["privacy"]["epsilon_spent"] <= EPSILON * (1 - share) * (1 + 1e-9)
     reached = sites.predicted_auc()
     print(f"AUC {reached:.4f} with epsilon {EPSILON:g} in all")
     assert reached > GUESSING + FAR
+
+
+def charged(out: Path, delta: float) -> float:
+    """Recomputes the epsilon of all releases in a node's ledger."""
+    texts = rows(out, "select events from ledger")
+    events = (event_from_text(line) for (text,) in texts for line in text.splitlines())
+    return spent(Ledger.of(events), delta).epsilon
 
 
 def chances(path: Path) -> list[float]:

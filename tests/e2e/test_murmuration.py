@@ -41,7 +41,9 @@ def ended(words: tuple[str | Path, ...], cwd: Path, packages: Path = ROOT) -> tu
     return done.returncode, done.stdout, done.stderr
 
 
-def test_both_doors_are_there(script: Path, tmp_path: Path) -> None:
+def test_both_doors_are_there_and_one_line_says_that_the_repository_is_not(
+    script: Path, tmp_path: Path
+) -> None:
     """tests/unit/node/cli/test_murmuration.py compares what lies behind them."""
     for words in ((script, "key"), ("-m", "node.key")):
         status, out, err = ended((*words, "--help"), tmp_path)
@@ -49,10 +51,7 @@ def test_both_doors_are_there(script: Path, tmp_path: Path) -> None:
         assert out.startswith("usage: ")
     assert ended(("-m", "node.key", "--nope"), tmp_path)[:2] == (2, "")
 
-
-def test_where_the_repository_is_not_one_line_says_so_of_the_benchmarks(script: Path, tmp_path: Path) -> None:
-    """Python's path has nothing that a developers' environment adds to it."""
-    for name in SHIPPED:
+    for name in SHIPPED:  # Python's path has nothing that a developers' environment adds to it
         (tmp_path / name).symlink_to(ROOT / name)
 
     status, out, err = ended(("-S", script, "bench", "list"), tmp_path, packages=tmp_path)

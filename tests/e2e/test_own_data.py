@@ -1,4 +1,4 @@
-"""From users' own files to a model: three owners, a task that one of them made, three real nodes."""
+"""From users' own files to a model: three owners of images, a task that one of them made, three nodes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from node.check import __main__ as check
 from node.init import __main__ as init
 from tests.e2e.processes import Nursery, Process, free_endpoint
 from tests.e2e.swarm import one_digest
-from tests.own_data import ward
-from tests.run_folders import history, summary
+from tests.run_folders import summary
 
 
 def started(nursery: Nursery, folder: Path, files: list[str], *more: str) -> list[Process]:
@@ -33,32 +31,6 @@ def started(nursery: Nursery, folder: Path, files: list[str], *more: str) -> lis
         )
         for number, (endpoint, own) in enumerate(zip(endpoints, files, strict=True))
     ]
-
-
-def test_three_owners_share_the_noise_that_init_proposes(
-    nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    names = [f"{number}.csv" for number in range(3)]
-    for number, name in enumerate(names):
-        Path(name).write_text(ward(400, number))
-    argv = ["--data", "0.csv", "--target", "outcome", "--peers", "3", "--rounds", "3", "--epsilon", "3"]
-    assert init.main(argv) == 0
-    capsys.readouterr()
-    peers = ("--peers", ",".join(free_endpoint() for _ in names))
-    assert check.main(["task.toml", "--data", "1.csv", *peers]) == 0
-    said = capsys.readouterr().out
-    assert "ok       steps: 30 of them, a round is 10; each has 1000 of about 1000 rows of all peers" in said
-    assert "protected with epsilon 3 as long as at least 1 of the other members is honest" in said
-    waiting = ("--wait", "forever", "--set", "aggregation.min_participants=3")
-    one_digest([node.ends_well() for node in started(nursery, tmp_path, names, *waiting)])
-    for number in range(3):
-        lines, end = history(tmp_path / f"out{number}"), summary(tmp_path / f"out{number}")
-        assert [line["participants"] for line in lines] == [3, 3, 3]
-        assert [line["steps"] for line in lines] == [10, 10, 10]
-        assert end["privacy"]["honest"] == 1
-        assert end["privacy"]["epsilon_spent"] <= 3 < end["privacy"]["epsilon_alone"]
-        assert (end["accuracy_of"], end["accuracy"] > 0.75) == ("validation", True)
 
 
 @pytest.fixture

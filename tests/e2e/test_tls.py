@@ -9,6 +9,7 @@ from node.addresses import split_endpoint
 from node.net.tls import vouched_for
 from tests.e2e.processes import Nursery, free_endpoint
 from tests.e2e.swarm import one_digest
+from tests.e2e.test_doctor import told
 from tests.run_folders import history
 
 ON, OFF = ("--tls", "on"), ("--tls", "off")
@@ -42,10 +43,16 @@ def test_a_pinned_swarm_under_tls_and_one_that_comes_without(make_swarm) -> None
     assert plain.events("round") == []
 
 
-def test_a_tracker_under_tls_introduces_nodes_under_tls(make_swarm, nursery: Nursery) -> None:
+def test_a_tracker_under_tls_introduces_nodes_under_tls_and_is_examined(make_swarm, nursery: Nursery) -> None:
     where = free_endpoint()
     tracker = nursery.tracker("--listen", where, *ON)
     tracker.line(f"at https://{where}")
+    option = tracker.line("nodes come with: --tracker ").rpartition(" ")[2]
+    doctor = nursery.module("node.doctor.__main__", "--tracker", option, *ON, "--json")
+    found = told(doctor, 0)[where]
+    assert (found["level"], found["text"]) == ("ok", "nothing to do")
+    assert (found["steps"]["TLS"], found["steps"]["state"]) == ("1.3", "ready")
+    assert found["steps"]["throughput"].startswith(">= ")
     swarm = make_swarm(4, 3, tracker=where)
     plain = swarm.start(3, *OFF)
     plain.line(f"{where} cannot be reached (the program there does not answer without TLS")

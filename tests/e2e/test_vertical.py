@@ -37,26 +37,21 @@ def deadly(place: Place, arm: str, nth: int) -> VerticalCell:
     return replace(SMALL, arm=arm, labels=choice)
 
 
-def test_real_nodes_learn_as_parties_in_one_process_do(place: Place, tmp_path: Path) -> None:
+def test_real_nodes_learn_as_parties_in_one_process_do_but_flip_anew(place: Place, tmp_path: Path) -> None:
     """Bit for bit: the batches are equal, and gradients and outputs travel unchanged."""
     cell, told, expected = replace(SMALL, outputs=EmbeddingChoice(None)), Told(), Told()
-    ProcessesEngine(1).run([cell], place, told)
-    InlineEngine(1, 1).run([cell], Place(tmp_path / "inline", place.data_dir), expected)
+    flipping = replace(SMALL, arm="flips", labels=LabelChoice(LABEL_DP, {"epsilon": 1.0}, True))
+    ProcessesEngine(2).run([cell, flipping], place, told)
+    InlineEngine(1, 1).run([cell, flipping], Place(tmp_path / "inline", place.data_dir), expected)
 
     assert children() == {}
+    facts = [one.ended["flips"].facts for one in (told, expected)]
+    assert [(one["epsilon"], one["draws of a label"]) for one in facts] == [(3.0, 3), (3.0, 3)]
+    assert len({one["predictions sha256"] for one in facts}) == 2, "a live leader draws its own"
     found, other = told.ended[cell.arm], expected.ended[cell.arm]
     assert (found.figures, found.facts, found.series) == (other.figures, other.facts, other.series)
-    assert [number for _, number in told.rounds] == [1, 2, 3]
+    assert [number for arm, number in told.rounds if arm == cell.arm] == [1, 2, 3]
     assert place.shelf.get(cell) == found
-
-
-def test_flips_of_a_live_leader_are_new_each_time_and_cost_what_a_replay_says(place: Place) -> None:
-    labels, told = LabelChoice(LABEL_DP, {"epsilon": 1.0}, True), Told()
-    cells = [replace(SMALL, arm=arm, labels=labels) for arm in ("once", "again")]
-    ProcessesEngine(2).run(cells, place, told)
-    facts = [told.ended[cell.arm].facts for cell in cells]
-    assert [(one["epsilon"], one["draws of a label"]) for one in facts] == [(3.0, 3), (3.0, 3)]
-    assert len({one["predictions sha256"] for one in facts}) == 2
 
 
 def test_a_follower_that_is_killed_inside_an_epoch_ends_the_run_and_what_is_finished_stays(

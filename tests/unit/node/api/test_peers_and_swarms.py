@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import tempfile
 import threading
 from contextlib import nullcontext, suppress
@@ -132,16 +131,6 @@ def test_a_peer_that_can_not_begin_ends_the_others(tmp_path):
     with pytest.raises(ConfigError, match=r"^model node\.models:Linear does not take rows of 3 features"):
         swarm.run()
     assert sockets() == before
-
-
-def test_ctrl_c_ends_a_swarm_cleanly(nursery, tmp_path):
-    process = nursery.module("tests.e2e.interrupted_swarm", str(tmp_path / "temporary"))
-    process.line("a round is over")
-
-    process.send(signal.SIGINT)
-
-    assert process.line("interrupted") == "interrupted, True, left: []"
-    assert process.status() == 130
 
 
 # -- a peer ----------------------------------------------------------------------------------------
