@@ -12,32 +12,17 @@ from node.errors import UserError
 from scenarios.engines.choice import RaySection
 from scenarios.engines.engine import Place
 from tests.e2e.processes import free_endpoint
-from tests.own_studies import PLAIN, Told, own
-from tests.ray_sessions import only_session
+from tests.own_studies import PLAIN, Told
 
 pytest.importorskip("ray")
 from scenarios.engines.ray import RayEngine
 from scenarios.engines.ray_cluster import reach
 
 HERE = RaySection()
-BREAKING = own("tests.own_mechanisms:Breaking", {"clients_per_round": 3})
 
 
 def place(folder: Path) -> Place:
     return Place(folder, folder / "no data")
-
-
-@pytest.mark.slow  # Ray starts its processes, and each worker imports torch
-def test_a_cell_that_fails_is_one_line_and_what_is_finished_stays(tmp_path: Path) -> None:
-    here, plain = place(tmp_path), PLAIN.lasting(1)
-    stuck = r"^own, seed 0: the scales are stuck \(log: "
-    with only_session(), pytest.raises(UserError, match=stuck) as raised:
-        RayEngine(1, HERE).run([plain, BREAKING, plain.seeded(1)], here, Told())
-    assert raised.value.status == 1
-    assert here.shelf.holds(plain)
-    assert not here.shelf.holds(BREAKING)
-    assert not here.shelf.holds(plain.seeded(1))
-    assert "ray::train_alone" in here.shelf.log(BREAKING).read_text()
 
 
 @contextmanager

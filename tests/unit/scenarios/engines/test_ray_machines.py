@@ -22,7 +22,7 @@ from scenarios.swarms.progress import PeerProgress
 from scenarios.systems.attacks.claims import STUDY as ATTACKS
 from tests import dealt_cells
 from tests.criteo_rows import SMALL, written
-from tests.own_studies import NOISED, REMEMBERING, Told
+from tests.own_studies import NOISED, REMEMBERING, Told, own
 from tests.ray_sessions import only_session
 
 pytest.importorskip("ray")
@@ -42,6 +42,7 @@ STORE_BYTES = 80 * 1024 * 1024
 DIGITS = changed_task(load_task("digits", ()), {"train": {"rounds": 2, "epochs": 1}})
 SWARM = SwarmCell("swarm", changed_task(DIGITS, {"privacy": {"mechanism": "ldp", "epsilon": 100}}), 5)
 ONCE = SwarmCell("lied", DIGITS, 5)
+BREAKING = own("tests.own_mechanisms:Breaking", {"clients_per_round": 3})
 MEMBERSHIP = replace(
     next(arm.cell for arm in ATTACKS.arms if arm.arm == "membership-none"), rows=40, victims=1, shadows=2
 )
@@ -84,11 +85,19 @@ TIMED = ("gradient s a peer and step",)
 
 
 @pytest.mark.slow  # two nodes of a cluster start, and each worker imports torch
-def test_both_machines_run_cells_of_every_kind_and_give_inline_s_bits(two_machines, tmp_path):
+def test_both_machines_give_inline_s_bits_for_all_kinds_and_end_at_a_cell_that_fails(two_machines, tmp_path):
     data, told = written(tmp_path / "data"), Told()
     inline, there = (Place(tmp_path / name, data) for name in ("inline", "ray"))
     cells = [*(Located(cell) for cell in KINDS), NOISED.lasting(2), REMEMBERING.lasting(3)]
-    RayEngine(None, RaySection(address=two_machines.address)).run(cells, there, told)
+    engine = RayEngine(None, RaySection(address=two_machines.address))
+    with pytest.raises(UserError, match=r"^own, seed 0: the scales are stuck \(log: ") as raised:
+        engine.run([*cells, BREAKING], there, told)
+    assert raised.value.status == 1
+    assert "ray::train_alone" in there.shelf.log(BREAKING).read_text()
+    assert not there.shelf.holds(BREAKING)
+    if left := [cell for cell in cells if not there.shelf.holds(cell)]:
+        assert len(left) == 1, "what is finished stays; one more may have been under way"
+        engine.run(left, there, told)
     InlineEngine(1, 1).run(cells, inline, Told())
     outcomes = {cell.arm: there.shelf.get(cell) for cell in cells}
     assert len({outcomes[cell.arm].facts[NODE] for cell in KINDS}) == 2, "both machines ran cells"
@@ -129,6 +138,10 @@ def test_real_nodes_and_their_baselines_run_in_the_cluster_and_what_they_wrote_c
         peers = there.run_swarm(plan, display)
         baselines = run_baselines(plan, display, there.work)
         again = there.run_swarm(plan, Quiet())
+        bare = Replay(DIGITS, 3, 1, tmp_path / "none.json")
+        with pytest.raises(UserError, match=r"^none: none gives no guarantee: there is nothing to compare$"):
+            there.work([bare], Quiet())
+    assert not bare.path.exists()
     assert [(peer.summary.rounds, peer.summary.aggregated) for peer in peers] == [(2, 2)] * 3
     assert again == peers
     assert {path.name for path in (tmp_path / "peers").rglob("*") if path.is_file()} == set(RETURNED)
@@ -139,15 +152,6 @@ def test_real_nodes_and_their_baselines_run_in_the_cluster_and_what_they_wrote_c
         curve = train_curve(own)
     assert baselines.alone[1].values == curve.values
     assert not (tmp_path / "baselines" / "alone-1.log").exists()
-
-
-@pytest.mark.slow  # as above
-def test_work_that_fails_in_the_cluster_is_one_line_with_its_name(two_machines, tmp_path):
-    bare = Replay(DIGITS, 3, 1, tmp_path / "none.json")
-    with ray_swarms(RaySection(address=two_machines.address)) as there, pytest.raises(UserError) as raised:
-        there.work([bare], Quiet())
-    assert str(raised.value) == "none: none gives no guarantee: there is nothing to compare"
-    assert not bare.path.exists()
 
 
 def test_progress_is_taken_once_and_a_cell_with_a_server_leaves_its_core_to_its_blocks():
