@@ -44,8 +44,7 @@ flakes: $(STAMP) ## every test 5 times, and those with real processes 10 times, 
 
 check: $(STAMP) ## style, types, and the arrows between the packages
 	@$(PY) -m ruff check .
-	@$(PY) -m mypy
-	@$(VENV)/bin/lint-imports
+	@$(PY) -m mypy & types=$$!; $(VENV)/bin/lint-imports; arrows=$$?; wait $$types && exit $$arrows
 
 docs: $(STAMP) ## the documentation site, into site/index.html; a broken link or a stale table is an error
 	@$(PY) -m website.scenario_tables --check
@@ -91,6 +90,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo '$(OLD_PYTHON)' >&2; exit 1; }
 	@echo 'Installing into $(VENV) (torch is large: the first time takes a few minutes) ...'
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
-	@# Modules are compiled here: where Python may not write caches, every process would compile torch again.
-	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[dev]'
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --editable '.[dev]'
+	@# Modules are compiled here, on all cores: where Python may not write caches, every process would compile
+	@# torch again. Some packages hold files that are no Python of today.
+	@$(PY) -m compileall -qq -j 0 $(VENV)/lib || :
 	@touch $@
