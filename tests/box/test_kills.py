@@ -19,7 +19,7 @@ from tests.box.box import Box, BoxNode
 from tests.box.ledgers import booked_once
 from tests.box.moments import Moment
 
-PEERS, ROUNDS = 5, 10
+PEERS = 5
 COORDINATOR, MEMBER = 0, 3
 ADDITIVE, MASKED = ("aggregation.protocol=additive",), ("aggregation.protocol=masked",)
 WIDE = (*MASKED, "model.args.sizes=[64,256,10]")  # 77 kB: each chunk is added up by one member
@@ -36,6 +36,8 @@ class Kill:
     `ends`: how the others' round ended: the participants or the reason; SKIPPED if a node did not receive the
     GROUP with the dead node, so that this round of its own was the next one of the others.
 
+    `rounds`: of the run: the killed node has to be in the last one.
+
     `binds`: by their sums the others have voted for a result that needs the dead node's sum, which nobody
     else has. Only that node may know the result, so the others wait for it.
     """
@@ -47,6 +49,7 @@ class Kill:
     ends: set[int | str]
     protocol: tuple[str, ...] = ADDITIVE
     binds: bool = False
+    rounds: int = 5
 
 
 KILLS = [
@@ -58,7 +61,7 @@ KILLS = [
     Kill("all-shares-sent", MEMBER, Moment(Share, 4, after=True), False, {SHARES, SUMS}),
     Kill("spent-and-no-sum-sent", MEMBER, Moment(Sum), True, {SUMS}, binds=True),
     Kill("some-sums-sent", MEMBER, Moment(Sum, 3), True, {5, SUMS}),
-    Kill("all-sums-sent", MEMBER, Moment(Sum, 4, after=True), True, {5}),
+    Kill("all-sums-sent", MEMBER, Moment(Sum, 4, after=True), True, {5}, rounds=10),
     Kill("coordinator-training", COORDINATOR, None, False, {4}),
     Kill("coordinator-took-readys", COORDINATOR, Moment(Accepted, 3), False, {4}),
     Kill("coordinator-sent-half-of-the-groups", COORDINATOR, Moment(Group, 3), False, {SHARES, SKIPPED}),
@@ -82,7 +85,7 @@ KILLS = [
 
 @pytest.mark.parametrize("kill", KILLS, ids=lambda kill: kill.name)
 def test_one_of_five_killed(make_box, kill: Kill) -> None:
-    box: Box = make_box(PEERS, ROUNDS, *kill.protocol)
+    box: Box = make_box(PEERS, kill.rounds, *kill.protocol)
     victim, others = box.nodes[kill.who], [node for node in box.nodes if node.number != kill.who]
     if kill.moment:
         kill.moment.arrange(victim, victim.kill)
@@ -103,7 +106,7 @@ def test_one_of_five_killed(make_box, kill: Kill) -> None:
     assert set().union(*(ends_of(node, 2) for node in others)) - elsewhere == kill.ends - {SKIPPED}
     for node in others:
         went_on(node, kill)
-    caught_up(victim)
+    caught_up(victim, kill)
     for node in box.nodes:
         booked_once(node)
 
@@ -130,15 +133,15 @@ def went_on(node: BoxNode, kill: Kill) -> None:
     assert [line["own"] for line in lines] == [*range(1, len(lines) + 1)]
     made = [line["round"] for line in lines if not line["reason"]]
     assert made == sorted(set(made))
-    assert (made[-1], lines[-1]["participants"]) == (ROUNDS, PEERS)
+    assert (made[-1], lines[-1]["participants"]) == (kill.rounds, PEERS)
     longest_s = AWAY_S + 1.0 if kill.binds else 1.5  # a round waits a second for one that is not READY
     assert max(line["aggregate_s"] for line in lines) < longest_s
     failed = [line for line in lines if line["reason"] and line["own"] != 2]
     assert len(failed) <= (kill.who == COORDINATOR or kill.moment is None), failed
 
 
-def caught_up(node: BoxNode) -> None:
+def caught_up(node: BoxNode, kill: Kill) -> None:
     lines = node.history
     own = [line["own"] for line in lines]
     assert own == sorted(set(own))
-    assert (lines[-1]["round"], lines[-1]["participants"]) == (ROUNDS, PEERS)
+    assert (lines[-1]["round"], lines[-1]["participants"]) == (kill.rounds, PEERS)

@@ -389,11 +389,6 @@ class Swarm:
         return [member for member in self.survivors if isinstance(member.end, Completed)]
 
     @property
-    def all_or_nothing(self) -> bool:
-        """Whether all survivors completed, or nobody released anything."""
-        return len(self.completed) == len(self.survivors) or not self.releases
-
-    @property
     def reasons(self) -> Counter[Reason | None]:
         ends = [member.end for member in self.survivors]
         return Counter(end.reason if isinstance(end, Failed) else None for end in ends)

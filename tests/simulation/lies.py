@@ -336,10 +336,3 @@ def replays(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
     if isinstance(message, Finished | GaveUp):
         return (message,)
     return (*member.heard[-20:], message, message)
-
-
-def two_totals_unshown(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
-    """Names its totals in no check, so that only the others' checks reveal them."""
-    if isinstance(message, Check):
-        return (replace(message, heads=()),)
-    return tuple(two_totals(member, to, message))

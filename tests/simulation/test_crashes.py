@@ -67,7 +67,7 @@ def crash_everywhere(peers: int, seed: int, which: str, tracker: bool = False) -
     return runs
 
 
-@pytest.mark.parametrize(("peers", "seed"), [(4, 1), (5, 2)])
+@pytest.mark.parametrize(("peers", "seed"), [(4, 1), pytest.param(5, 2, marks=pytest.mark.soak)])
 def test_every_peer_killed_at_every_send(peers, seed):
     """Includes the coordinating peer: among peers it is the one with the lowest key."""
     assert crash_everywhere(peers, seed, "one each") > 30 * peers

@@ -9,7 +9,7 @@ from scenarios.simulator.plans import Conditions, Crash, Hang, Plan, random_plan
 from scenarios.simulator.rules import Violation
 from tests.simulation.runs import run
 
-IN_CI = 100
+IN_CI = 60
 IN_SOAK = 5000
 FIRST_OF_SOAK = 100_000
 

@@ -36,8 +36,19 @@ def usual(peers: int, masked: MaskedSettings | None) -> int:
     return sums(network_of(peers, masked, {}), 0)
 
 
-@pytest.mark.parametrize("slow_s", [(4.0, 12.0), (20.0, 25.0)], ids=["20 times", "as T_group"])
-@pytest.mark.parametrize(("peers", "masked", "place"), [(5, MASKED, 0), (8, None, 5)], ids=["5", "8"])
+FAR, AS_GROUP_S = (4.0, 12.0), (20.0, 25.0)
+"""20 times as long as usual, and as long as the group's timeout."""
+
+
+@pytest.mark.parametrize(
+    ("peers", "masked", "place", "slow_s"),
+    [
+        (5, MASKED, 0, AS_GROUP_S),
+        (8, None, 5, FAR),
+        pytest.param(5, MASKED, 0, FAR, marks=pytest.mark.soak),
+        pytest.param(8, None, 5, AS_GROUP_S, marks=pytest.mark.soak),
+    ],
+)
 def test_one_that_is_far_slower_costs_the_others_little(peers, masked, place, slow_s):
     network = network_of(peers, masked, {place: slow_s})
     others = [index for index in range(peers) if index != place]
