@@ -28,7 +28,7 @@ from tests.simulation.churn import (
 )
 from tests.simulation.runs import outcomes, run
 
-IN_CI = 8
+IN_CI = 12
 AT_ONCE = 4
 IN_SOAK = 50_000
 SOAK_AT_ONCE = 125
