@@ -70,7 +70,7 @@ def all_rounds_ended(box: Box) -> None:
     assert outcomes["aggregated"] > outcomes.total() / 2, outcomes
 
 
-@pytest.mark.parametrize(("protocol", "power"), CASES)
+@pytest.mark.parametrize(("protocol", "power"), [("additive", True), ("masked", False)])
 def test_five_peers_four_kills(make_box, protocol: str, power: bool) -> None:
     box = make_box(5, 20, f"aggregation.protocol={protocol}", *DEADLINES.overrides, seed=1)
     ends_in_one_base(box, Chaos(box, 1, power), kills=4, until_round=10)

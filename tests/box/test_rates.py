@@ -20,7 +20,7 @@ def _says(node: BoxNode, text: str) -> bool:
     return any(text in line for line in node.lines)
 
 
-@pytest.mark.parametrize("protocol", ["masked", "additive"])
+@pytest.mark.parametrize("protocol", ["masked", pytest.param("additive", marks=pytest.mark.soak)])
 def test_a_site_at_2_mbit_per_second_takes_part_in_every_sum(make_box, protocol: str) -> None:
     """Its sums once failed by fixed times of 15 s: the others said that it withholds its part."""
     box = make_box(4, 3, *LARGE, f"aggregation.protocol={protocol}")
@@ -31,7 +31,7 @@ def test_a_site_at_2_mbit_per_second_takes_part_in_every_sum(make_box, protocol:
     assert not any("left out" in line for node in box.nodes for line in node.lines)
 
 
-@pytest.mark.parametrize("protocol", ["masked", "additive"])
+@pytest.mark.parametrize("protocol", ["additive", pytest.param("masked", marks=pytest.mark.soak)])
 def test_a_site_whose_line_becomes_slow_takes_part_still(make_box, protocol: str) -> None:
     """The times of all have adapted to fast sums by then."""
     box = make_box(4, 6, *LARGE, f"aggregation.protocol={protocol}")

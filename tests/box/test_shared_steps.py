@@ -68,7 +68,8 @@ def steps_box(make_box, *overrides: str, peers: int = PEERS, least: int = PEERS)
 
 
 DEATHS = [
-    *(pytest.param(kill, False, id=kill.name) for kill in KILLS),
+    *(pytest.param(kill, False, id=kill.name) for kill in KILLS if kill not in KILLS[2:-1:2]),
+    *(pytest.param(kill, False, id=kill.name, marks=pytest.mark.soak) for kill in KILLS[2:-1:2]),
     *(pytest.param(kill, True, id=f"{kill.name}-and-power-lost") for kill in KILLS[2:-1:2]),
 ]
 

@@ -30,7 +30,10 @@ def sums(box: Box, without: int | None = None) -> list[int]:
     return [sum(one.reason is None for one in node.records) for node in box.nodes if node.number != without]
 
 
-@pytest.mark.parametrize(("usual_s", "slow_s", "place"), [(1.0, 20.0, 0), (0.5, 6.0, 3)])
+@pytest.mark.parametrize(
+    ("usual_s", "slow_s", "place"),
+    [(1.0, 20.0, 0), pytest.param(0.5, 6.0, 3, marks=pytest.mark.soak)],
+)
 def test_one_that_is_far_slower_costs_the_others_little(make_box, usual_s, slow_s, place):
     alone = sums(swarm(make_box, 4, usual_s, {}))
     box = swarm(make_box, 5, usual_s, {place: slow_s})
