@@ -20,7 +20,7 @@ from protocol.actions import Spend
 from protocol.wire.messages import Announce
 from tests.box.seeds import run_seed
 
-SEEDS = 30
+SEEDS = 15
 """The next ones run without pytest, in less time: see .ci/run."""
 MOST_SEEDS = 60
 """Within so many a planted fault is found."""

@@ -95,12 +95,12 @@ def check(
 
 @LINKS
 @pytest.mark.parametrize("masked", [TOLERANT, ALL_OR_NONE, None], ids=["tolerant", "all or none", "shares"])
-@pytest.mark.parametrize("peers", [4, 5])
+@pytest.mark.parametrize("peers", [pytest.param(4, marks=pytest.mark.soak), 5])
 def test_all_others_and_one_of_the_two_are_in_all_sums_but_the_first(peers, masked, link):
     check(peers, masked, link)
 
 
-@LINKS
+@pytest.mark.parametrize("link", [COORDINATES, pytest.param(OTHERS, marks=pytest.mark.soak)])
 def test_among_eight_too(link):
     check(8, TOLERANT, link)
 
