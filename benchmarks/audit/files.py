@@ -35,7 +35,7 @@ from mechanisms.noise.randomness import SystemWords
 from mechanisms.record_sums import record_sums
 from mechanisms.updates.distributed import DistributedDP
 from mechanisms.updates.record import ONE_RECORD
-from node.agree.survey import norm, survey
+from node.agree.survey import survey
 from node.data import partition
 from node.data.dataset import load_dataset
 from node.data.sides import RowDraws, Split, held_back
@@ -44,6 +44,7 @@ from node.runtime.learning import Learning, make_learning, make_swarm_metric
 from node.runtime.noised_metric import RingWords
 from node.runtime.privacy_budget import make_mechanism, noise_of_counts
 from node.system.system import System
+from node.task.agreed_sums import norm
 from node.task.load import load_task
 from node.task.sections import Task
 from node.training.build import build_model

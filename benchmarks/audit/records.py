@@ -21,7 +21,8 @@ from mechanisms.noise.randomness import Words
 from mechanisms.noised_counts import CountGrid, CountNoise, count_noise
 from mechanisms.record_sums import RecordSums, record_sums
 from mechanisms.updates.record import ONE_RECORD
-from node.agree.survey import Sums, norm, survey
+from node.agree.survey import Sums, survey
+from node.task.agreed_sums import norm
 from node.task.schema import CategoryColumn, ClassTarget, NumberColumn, TableSchema
 from node.training.noised_tallies import noised
 from node.training.tallies import Errors

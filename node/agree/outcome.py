@@ -19,13 +19,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from node.agree.precision import give_or_take, is_drowned
-from node.agree.survey import Part, absence_part, array_ranges, class_part, parts, range_of
 from node.agree.width import fitted
 from node.data.report import Entry, counted
 from node.errors import UserError
 from node.init.loss_choice import ChosenLoss, loss_for_classes, loss_for_numbers
-from node.init.scaling import Range, rounded_scale
+from node.task.agreed_sums import Part, absence_part, array_ranges, class_part, parts, range_of
+from node.task.agreement_noise import give_or_take, is_drowned
+from node.task.scaling import Range, rounded_scale
 from node.task.schema import (
     ArraySchema,
     BooleanColumn,

@@ -27,8 +27,7 @@ from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SystemWords
 from mechanisms.record_sums import FINEST, RecordSums
 from node.agree.outcome import Agreed, agreed, totals
-from node.agree.precision import is_drowned, noise_in_sum, noise_of
-from node.agree.survey import Sums, absent_columns, parts, survey
+from node.agree.survey import Sums, absent_columns, survey
 from node.agree.task_file import agreed_text
 from node.agree.width import check_narrowing, with_classes
 from node.app import Prepared, allowed, check_others, named_members, nicknames, run_as
@@ -49,6 +48,8 @@ from node.signals import until_done_or_told
 from node.storage.vector_files import Floats
 from node.storage.whole_files import ANYBODYS, replace_file
 from node.system.system import SYSTEM, Entropy, System
+from node.task.agreed_sums import parts
+from node.task.agreement_noise import is_drowned, noise_in_sum, noise_of
 from node.task.load import read_task
 from node.task.parameters import canonical_parameters
 from node.task.rules import shared_values

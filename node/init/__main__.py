@@ -36,7 +36,7 @@ def _main(argv: Sequence[str]) -> int:
 
 def _looked(options: InitOptions) -> Look:
     from node.init.look import look  # noqa: PLC0415 - loads pyarrow: only once the arguments are checked
-    from node.init.scaling import by_range, by_rows  # noqa: PLC0415 - loads numpy
+    from node.task.scaling import by_range, by_rows  # noqa: PLC0415 - loads numpy
 
     kind, scaling = cast("TargetKind", options.target_kind), by_range if options.agree else by_rows
     return look(options.data, options.target, kind, options.leave_out, scaling, options.asked)

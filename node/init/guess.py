@@ -23,9 +23,9 @@ from node.data.report import Entry, counted
 from node.data.shapes import OTHER_MARKS, odd_number, shapes_of
 from node.errors import ConfigError, shown
 from node.init.dialect import Found
-from node.init.scaling import Scale, Scaling
 from node.init.spellings import alike
 from node.task.dialect import PLAIN, Dialect, of_target
+from node.task.scaling import Scale, Scaling
 from node.task.schema import (
     MOST_CLASSES,
     BooleanColumn,

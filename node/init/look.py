@@ -18,7 +18,7 @@ from node.errors import ConfigError, shown
 from node.init.asked import NOTHING_ASKED, Asked
 from node.init.dialect import find_dialect
 from node.init.guess import TargetKind, array_scales, in_order, understand
-from node.init.scaling import Scale, Scaling
+from node.task.scaling import Scale, Scaling
 from node.task.schema import ArraySchema, ClassTarget, NumberTarget, Schema, Target
 
 LARGEST_SIDE = 64

@@ -9,7 +9,6 @@ from typing import cast
 
 import torch
 
-from node.agree.precision import give_or_take, is_drowned, noise_in_sum, noise_of
 from node.cli.sigint import begun
 from node.data.dataset import Dataset, own_rows
 from node.data.sources import read_source
@@ -34,6 +33,7 @@ from node.init.proposal import (
 from node.init.rate_search import searched_rate
 from node.init.task_file import MARK, Proposal, task_text
 from node.runtime.privacy_budget import make_mechanism
+from node.task.agreement_noise import give_or_take, is_drowned, noise_in_sum, noise_of
 from node.task.load import read_task
 from node.task.sections import Task
 from node.task.shared_noise import DISTRIBUTED

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from node.init import __main__ as init
-from node.init.scaling import rounded_scale
+from node.task.scaling import rounded_scale
 from tests.e2e.processes import Nursery, Process, free_endpoint
 from tests.e2e.swarm import one_digest, settings
 from tests.own_data import ward

@@ -11,8 +11,8 @@ from node.agree.survey import survey
 from node.agree.task_file import agreed_text
 from node.agree.width import with_classes
 from node.errors import UserError
-from node.init.scaling import Range, by_range, by_rows, rounded_scale
 from node.task.load import read_task
+from node.task.scaling import Range, by_range, by_rows, rounded_scale
 from node.task.sections import AgreementSection
 from protocol.wire.messages import Base
 from tests.own_data import schema

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from node.agree.survey import absence_part, absent_columns, class_part, norm, parts, survey
+from node.agree.survey import absent_columns, survey
+from node.task.agreed_sums import absence_part, class_part, norm, parts
 from node.task.sections import AgreementSection
 from tests.own_data import schema, told
 

@@ -14,9 +14,9 @@ from node.data.cells import LARGEST, MISSING_WORDS, all_numbers, is_value, no_nu
 from node.data.sources import read_source
 from node.errors import ConfigError
 from node.init.look import look
-from node.init.scaling import by_rows
 from node.predict import rows
 from node.task.load import read_task
+from node.task.scaling import by_rows
 from tests.own_data import told
 from tests.unit.node.cases import toml_file
 

@@ -11,8 +11,8 @@ from node.data.csv_and_parquet import Limits, read_frame
 from node.data.reading import read_with_schema
 from node.init.asked import Asked
 from node.init.look import look
-from node.init.scaling import by_rows
 from node.task.dialect import Dialect
+from node.task.scaling import by_rows
 from tests.own_data import told
 
 

@@ -13,9 +13,9 @@ import pytest
 from node.data import npz
 from node.data.sources import read_source
 from node.init.look import look
-from node.init.scaling import by_rows
 from node.predict import rows
 from node.task.load import read_task
+from node.task.scaling import by_rows
 from tests.own_data import told
 
 LIE = (10**10, 4)  # of float64: 320 GB

@@ -20,10 +20,10 @@ from node.data.reading import read_with_schema
 from node.errors import UserError
 from node.init import __main__ as init
 from node.init.look import look
-from node.init.scaling import by_rows
 from node.options import parse_arguments
 from node.predict import __main__ as predict
 from node.predict.model import SavedModel, answer
+from node.task.scaling import by_rows
 from node.task.schema import NumberTarget
 from node.training.model_file import write_model
 from tests.own_data import IMAGES, frame, picture, schema, task, told

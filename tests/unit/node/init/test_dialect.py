@@ -6,8 +6,8 @@ from node.data.reading import read_with_schema
 from node.init.asked import NOTHING_ASKED, Asked
 from node.init.dialect import find_dialect
 from node.init.look import look
-from node.init.scaling import by_rows
 from node.task.dialect import PLAIN, Dialect
+from node.task.scaling import by_rows
 from tests.own_data import frame, told
 from tests.unit.node.cases import cases
 

@@ -5,9 +5,9 @@ import pytest
 
 from node.data.reading import read_with_schema
 from node.init.look import look
-from node.init.scaling import by_rows
 from node.init.spellings import alike
 from node.init.task_file import plain, toml
+from node.task.scaling import by_rows
 from node.task.schema import CategoryColumn
 from tests.own_data import schema
 from tests.unit.node.cases import toml_file

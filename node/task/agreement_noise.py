@@ -6,8 +6,8 @@ import math
 
 from mechanisms.mechanism import Mechanism, Unprotected
 from mechanisms.record_sums import RecordSums, record_sums
-from node.agree.survey import norm
 from node.errors import ConfigError, shown
+from node.task.agreed_sums import norm
 from node.task.schema import Schema
 from node.task.sections import Task
 from node.task.shared_noise import DISTRIBUTED
