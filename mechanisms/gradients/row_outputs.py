@@ -19,7 +19,7 @@ from mechanisms.gradients.blocks import ARRANGED, Layout
 from mechanisms.gradients.side_effects import NotByRow, in_eval_mode, named, without_side_effects
 from mechanisms.gradients.stand_ins import Draw, accepted, far_off, stand_ins
 
-_BLOCK, _AT_ONCE, _COMPARED = 64, 1024, 3
+_BLOCK, _AT_ONCE, _COMPARED = 32, 1024, 3
 # Outputs of a batch and of single rows differ by rounding alone, relatively, or absolutely if they are small.
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-4
 

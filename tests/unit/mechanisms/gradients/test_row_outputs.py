@@ -74,13 +74,13 @@ def test_a_row_has_the_same_bits_whatever_rows_there_are_and_wherever_it_stands(
     order = torch.randperm(len(x))
     assert torch.equal(found(x[order]), whole[order])
     assert torch.allclose(whole, module.eval()(x), atol=1e-3)
-    assert outputs.layout.rows == (1 if isinstance(module, Leaking) else 64)
+    assert outputs.layout.rows == (1 if isinstance(module, Leaking) else 32)
 
 
 def test_blocks_by_places_are_caught():
     """Planted: without lanes, where places matter, the first row moves the bits of all others."""
     outputs = RowOutputs(Rounded(), torch.ones(1, 3))
-    outputs.layout = Layout(rows=64, lanes=1, one_thread=False)
+    outputs.layout = Layout(rows=32, lanes=1, one_thread=False)
     x = torch.rand(20, 3, generator=torch.Generator().manual_seed(0))
     assert not torch.equal(torch.cat([*outputs(x[1:])]), torch.cat([*outputs(x)])[1:])
 
@@ -107,7 +107,13 @@ def test_layers_keep_their_modes_and_what_answers_pairs_is_not_blamed():
     assert not any(layer._forward_hooks for layer in model.modules())
 
 
-def test_few_rows_are_tried(monkeypatch):
+def test_a_layer_that_refuses_a_single_row_mixes_rows():
+    body = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3, track_running_stats=False))
+    with pytest.raises(NotByRow, match=r"layer '1' \(BatchNorm1d\) mixes rows"):
+        RowOutputs(body, torch.ones(1, 3))
+
+
+def test_few_rows_are_tried():
     """A trial at each start: three rows alone, and five blocks."""
     passed = []
 
@@ -117,5 +123,4 @@ def test_few_rows_are_tried(monkeypatch):
             return x
 
     RowOutputs(Noted(), torch.ones(1, 3))
-    assert passed == [64, 1, 1, 1, 64, 64, 64, 64]
-    assert row_outputs._BLOCK == 64
+    assert passed == [32, 1, 1, 1, 32, 32, 32, 32]

@@ -58,7 +58,7 @@ def model(seed=0):
     return Model()
 
 
-BLOCK = 64
+BLOCK = 32
 SECTION = TrainSection(rounds=2, epochs=1, batch_size=8, learning_rate=0.1, parameters="head.*")
 
 
@@ -100,7 +100,7 @@ def test_the_body_sees_each_row_once_and_never_again_after_a_restart(tmp_path):
     for number in (1, 2, 3):
         vector = subject.train(vector, number, threading.Event()).vector
         subject.evaluate(vector)
-    assert whole.body.seen - before == 4 * BLOCK  # each part, and a few rows of it for its digest, padded
+    assert whole.body.seen - before == (2 + 1 + 1 + 1) * BLOCK  # both parts, and rows of each for its digest
     again = model()
     restarted = trainer(whole=again)
     restarted.keep_features(tmp_path / "features")
