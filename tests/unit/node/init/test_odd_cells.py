@@ -126,8 +126,13 @@ def test_rare_words_are_no_value_and_are_not_written_into_the_task(tmp_path):
 def test_few_codes_and_groups_of_ages_stay_categories(tmp_path):
     codes = looked(lab(tmp_path, lambda row: ("1", "2", "3", "4", "A")[row % 5]))
     assert column(codes).values == ("1", "2", "3", "4", "A")
-    ages = looked(lab(tmp_path, lambda row: ("<18", "18-65", ">65")[row % 3]))
-    assert column(ages).values == ("18-65", "<18", ">65")
+    for made, groups in (
+        (("<18", "18-65", ">65"), ("18-65", "<18", ">65")),
+        (("<18", ">65"), ("<18", ">65")),
+    ):
+        path = lab(tmp_path, lambda row, made=made: made[row % len(made)])
+        ages = looked(path, Asked(below="half", words="missing"))
+        assert column(ages).values == groups
     doses = looked(lab(tmp_path, lambda row: ("5 mg", "10 mg", "20 mg")[row % 3]))
     assert column(doses).values == ("10 mg", "20 mg", "5 mg")
 
