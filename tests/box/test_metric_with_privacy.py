@@ -13,7 +13,7 @@ from tests.box.ledgers import charges
 from tests.box.moments import Moment, dies
 from tests.box.test_privacy import participants, to_one_model
 
-PEERS, ROUNDS, EVERY, DEAD = 5, 3, 5, 3
+PEERS, ROUNDS, EVERY, DEAD = 5, 2, 5, 3
 COUNTED = (
     "aggregation.swarm_metric=sums",
     "aggregation.swarm_metric_every=1",
