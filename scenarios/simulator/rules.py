@@ -14,9 +14,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import NoReturn
 
 import numpy as np
@@ -187,30 +188,28 @@ class Rules:
             self.violated(f"peer {peer} goes from generation {before.generation} to a base of lower rank")
         if peer in self._liars or (self._liars and self._plan.two_faced is None):
             return
-        if base.is_strong:
-            self._strong.setdefault(base, []).append(peer)
-        others = [other for other in self._strong if other != base]
-        if any(not self._in_line(base, other) for other in others) and base.is_strong:
+        if not base.is_strong:
+            return
+        holders = self._strong.setdefault(base, [])
+        holders.append(peer)
+        if len(holders) > 1:
+            return
+        line = set(self._line(base))
+        if any(base not in self._line(other) for other in self._strong if other not in line):
             self.violated(f"peer {peer} stores a strong base beside another: a fork")
 
-    def _in_line(self, one: Base, other: Base) -> bool:
-        """Whether one of two strong bases descends from the other."""
-        return self._descends(one, other) or self._descends(other, one)
-
-    def _descends(self, base: Base, ancestor: Base) -> bool:
+    def _line(self, base: Base) -> Iterator[Base]:
+        """Yields a base and all that led to it, the last one first."""
         step: Base | None = base
-        while step is not None and step != ancestor:
+        while step is not None:
+            yield step
             step = self.parents.get(step)
-        return step is not None
 
     def lost(self, ends: Iterable[Base]) -> tuple[list[Base], list[Base]]:
         """The strong and the weak bases without a descendant among the bases `ends` of the peers."""
         kept = set[Base]()
         for base in ends:
-            step: Base | None = base
-            while step is not None and step not in kept:
-                kept.add(step)
-                step = self.parents.get(step)
+            kept.update(takewhile(lambda step: step not in kept, self._line(base)))
         lost = [base for base in self.parents if base not in kept]
         return [base for base in lost if base.is_strong], [base for base in lost if not base.is_strong]
 
