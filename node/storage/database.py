@@ -170,13 +170,9 @@ class Database:
         for name, value in facts.items():
             self._connection.execute("insert or replace into fact values (?, ?)", (name, value))
 
-    def rows(self, query: str) -> list[tuple[object, ...]]:
-        """Returns all rows of a query."""
-        return self._connection.execute(query).fetchall()
-
-    def rows_with(self, query: str, value: bytes) -> list[tuple[object, ...]]:
-        """Returns all rows of a query with one parameter."""
-        return self._connection.execute(query, (value,)).fetchall()
+    def rows(self, query: str, *values: bytes) -> list[tuple[object, ...]]:
+        """Returns all rows of a query, with values in the place of its question marks."""
+        return self._connection.execute(query, values).fetchall()
 
     def close(self) -> None:
         """Closes the database; nothing more is written."""

@@ -337,10 +337,11 @@ class State:
         """
         stored, there = self._charges(), {} if self._spending is None else self._spending.charges()
         here = [self._known_by(charge, there.get(charge.sid)) for charge in stored]
+        if self._spending is not None:
+            lacking = [one for one in here if one.events and _says_more(one, there.get(one.sid))]
+            there |= self._spending.add(lacking)  # what others add meanwhile counts, too
         known = {charge.sid for charge in here}
         missing = [self._of_others(charge) for sid, charge in there.items() if sid not in known]
-        if self._spending is not None:
-            self._spending.add(one for one in here if one.events and _says_more(one, there.get(one.sid)))
         changed = [new for old, new in zip(stored, here, strict=True) if new != old]
         if missing or changed:
             with self._database.step() as connection:
@@ -375,7 +376,7 @@ class State:
 
     def _news(self, found: Mapping[Sid, Charge]) -> list[Charge]:
         """Returns the charges of the spend file that the ledger lacks."""
-        known = {sid for sid in found if self._database.rows_with("select 1 from ledger where sid = ?", sid)}
+        known = {sid for sid in found if self._database.rows("select 1 from ledger where sid = ?", sid)}
         return [self._of_others(charge) for sid, charge in found.items() if sid not in known]
 
     def _number(self, name: str) -> int:
