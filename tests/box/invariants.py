@@ -121,7 +121,10 @@ def _digest(steps: Steps) -> bytes:
 
 
 class CountedFirst(Watcher):
-    """No count of charges leaves a node that its disk does not have, and no offer before the count of it."""
+    """No count of charges leaves a node that its disk does not have, and no offer before the count of it.
+
+    Without a guarantee there is no budget, and nobody is told of the mark that an offer without noise leaves.
+    """
 
     def __init__(self) -> None:
         self.told: dict[int, ChargeCount] = {}
@@ -129,7 +132,7 @@ class CountedFirst(Watcher):
         self._offered: set[tuple[int, bytes]] = set()
 
     def saw(self, box: Box, node: BoxNode, way: str, message: Message) -> None:
-        if way != "out" or node.engine is None:
+        if way != "out" or node.engine is None or node.engine.inspector.mechanism.guarantee is None:
             return
         told = self.told.get(node.number, ChargeCount())
         if isinstance(message, Charged) and message.count.exceeds(told):

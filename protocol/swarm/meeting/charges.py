@@ -46,7 +46,7 @@ class Charges:
 
     def rose(self, count: ChargeCount) -> list[Action]:
         """The ledger on disk has this count now: tell it to the live members, if it is higher."""
-        if not count.exceeds(self._state.charged):
+        if not self._settings.budget or not count.exceeds(self._state.charged):
             return []
         self._state.charged = count
         own = self._own()

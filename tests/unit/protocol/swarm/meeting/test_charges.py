@@ -96,6 +96,7 @@ def test_without_a_budget_nobody_says_anything_of_charges():
     wires.dropped = lambda _from, _to, message: said.append(type(message)) or False
     wires.open().offer()
     assert len(wires.ends(Completed)) == 3
+    charge(wires, TWO, 0, 1)  # the mark of an offer without noise
     assert not {Charged, Reminder} & set(said)
     wires.hand(endpoint(ONE), of(TWO, 1, budget=""), endpoint(TWO))
     assert "another budget" in str(wires.errors.pop())
