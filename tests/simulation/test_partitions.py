@@ -3,7 +3,7 @@
 import pytest
 
 from scenarios.simulator.network import START_S, Network
-from scenarios.simulator.plans import Conditions, Plan, split
+from scenarios.simulator.plans import Conditions, Plan, Timeouts, split
 from tests.simulation.runs import FOREVER_S, reasons, run
 
 
@@ -40,6 +40,14 @@ def test_the_lone_side_comes_back_when_the_partition_heals(seed, notices):
     network = run(Plan(5, 12, conditions, train_s=(3.0, 4.0)), seed=seed)
     assert reasons(network, 0)[-2:] == [None, None], f"seed {seed}"
     assert len(network.digests()) == 1, f"seed {seed}"
+
+
+def test_two_sides_that_forgot_each_other_meet_again_though_nobody_noticed_the_cut():
+    """Each side has ended more rounds than it remembers the others for, and no link broke."""
+    until_s = 62.0
+    cut = Conditions(partitions=(split([0, 1], [2, 3, 4], 2.0, until_s),), notices_loss=False)
+    network = Network(Plan(5, 1000, cut, timeouts=Timeouts(5.0, 5.0, 5.0), train_s=(3.0, 4.0)), seed=1).run_for(until_s + 25.0)
+    assert set(range(5)) in groups_during(network, until_s, until_s + 25.0)
 
 
 def test_of_two_sides_that_are_both_large_enough_one_goes_on():

@@ -521,9 +521,19 @@ class Discovery:
         """Retry greetings, end joining, and forget what has expired."""
         self.members.expire(now)
         self._forget(now)
-        due = [end for end, g in self._greetings.items() if g.retry_at is not None and now >= g.retry_at]
+        due = [end for end, greeting in self._greetings.items() if self._is_due(end, greeting, now)]
         actions = [action for endpoint in due for action in self.greet(endpoint, now)]
         return [*actions, *self.settle(now)]
+
+    def _is_due(self, endpoint: str, greeting: Greeting, now: float) -> bool:
+        """Whether to greet an endpoint, again or for its silence: a link may be cut though nobody noticed it.
+
+        Two that have forgotten each other announce themselves to each other no more.
+        """
+        if greeting.retry_at is not None:
+            return now >= greeting.retry_at
+        is_silent = greeting.answered and now - greeting.since >= ANNOUNCE_LIFETIME_S
+        return is_silent and endpoint != self._settings.tracker and not self._has_left(endpoint)
 
     def _forget(self, now: float) -> None:
         """Forget endpoints that are not configured, not a member's, and silent for GREETED_FOR_S."""

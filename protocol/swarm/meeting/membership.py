@@ -191,9 +191,8 @@ class Members:
         return member.announce if member else None
 
     def alone_at(self, key: Key) -> float:
-        """When a peer last ended a round without a sum, on the base that it shows; -inf: not here."""
-        member = self._members.get(key)
-        return member.alone_at if member else -math.inf
+        """When a known peer last ended a round without a sum, on the base that it shows; -inf: never."""
+        return self._members[key].alone_at
 
     def counts(self, key: Key) -> bool:
         """Whether a peer offers, and is reached from here or has shown itself to others of late."""

@@ -8,6 +8,7 @@ from protocol.actions import Fatal, Note, Notice, RaiseEpoch, Reply, Send, Track
 from protocol.errors import RemoteProtocolError
 from protocol.swarm.meeting import discovery
 from protocol.swarm.meeting.discovery import ANNOUNCE_EVERY_S, GREETED_FOR_S, JOIN_S, OTHER_SWARM, Discovery
+from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S
 from protocol.wire.messages import Announce, Hello, Refused, Roster
 from tests.parts import (
     COUNTER,
@@ -131,7 +132,23 @@ def test_an_answer_ends_the_retries():
     found = introduced(seeds=(TWO,))
     say(found, hello(KEYS[1], nonce=greeted(found, TWO)), NOW)
 
-    assert outbox(found.tick(NOW + 60), TWO) == []
+    assert outbox(found.tick(NOW + ANNOUNCE_LIFETIME_S - 1), TWO) == []
+
+
+def test_who_is_silent_is_greeted_again_though_no_link_broke_but_not_who_left_nor_a_tracker():
+    found = introduced(tracker=TRACKER)
+    for key in KEYS[1:3]:
+        found.greet(endpoint(key), NOW)
+        say(found, hello(key), NOW + 1)
+    silent_at = NOW + 1 + ANNOUNCE_LIFETIME_S
+    say(found, hello(KEYS[2], leaving=True, counter=COUNTER + 1), NOW + 2)
+    greeting = found.greetings[TRACKER]
+    greeting.answered, greeting.retry_at, greeting.since = True, None, NOW + 1
+    assert outbox(found.tick(silent_at - 0.1), TWO) == []
+    actions = found.tick(silent_at + 2)
+    assert [action.to for action in actions if isinstance(action, Send)] == [TWO]
+    say(found, hello(KEYS[1], counter=COUNTER + 1), silent_at + 3)
+    assert outbox(found.tick(silent_at + 10), TWO) == []
 
 
 def test_an_unreachable_endpoint_is_told_once_and_not_while_joining():
