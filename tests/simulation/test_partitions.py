@@ -46,7 +46,9 @@ def test_two_sides_that_forgot_each_other_meet_again_though_nobody_noticed_the_c
     """Each side has ended more rounds than it remembers the others for, and no link broke."""
     until_s = 62.0
     cut = Conditions(partitions=(split([0, 1], [2, 3, 4], 2.0, until_s),), notices_loss=False)
-    network = Network(Plan(5, 1000, cut, timeouts=Timeouts(5.0, 5.0, 5.0), train_s=(3.0, 4.0)), seed=1).run_for(until_s + 25.0)
+    network = Network(
+        Plan(5, 1000, cut, timeouts=Timeouts(5.0, 5.0, 5.0), train_s=(3.0, 4.0)), seed=1
+    ).run_for(until_s + 25.0)
     assert set(range(5)) in groups_during(network, until_s, until_s + 25.0)
 
 
