@@ -432,8 +432,9 @@ def _opened_in(
         with reporting(options.reports, name, key.public.hex(), warn) as reporters:
             observers = Observers((owner, RoundFigures(registry), *reporters))
             observers.handle(Started({**_introduction(prepared, plan, endpoint, out, state), PAGE: shown}))
-            if warning is not None:
-                observers.handle(Warned(warning))
+            for text in (warning, _list_warning(prepared, key)):
+                if text is not None:
+                    observers.handle(Warned(text))
             watched = Watched(observers=observers, journal=journal, access=access, registry=registry)
             yield partial(_live, prepared, plan, key, endpoint, state, out, listener, watched)
     finally:
@@ -468,6 +469,17 @@ def _take_word(prepared: Prepared, state: State) -> str | None:
     if count is None:
         return None
     return count_as_spent(state, prepared.mechanism, count, int(clock.wall() * 1000))
+
+
+def _list_warning(prepared: Prepared, key: NodeKey) -> str | None:
+    """Returns the warning that this node's own key is not on its own list: others may have the same list."""
+    where, allow = prepared.options.allow, prepared.allow
+    if where is None or allow is None or key.public in allow:
+        return None
+    return (
+        f"this node's own key {key.public.hex()} is not in {where}: if the others have the same list, they "
+        "refuse this node; add it at all of them"
+    )
 
 
 def _introduction(prepared: Prepared, plan: Plan, endpoint: str, out: Path, state: State) -> dict[str, str]:

@@ -42,6 +42,7 @@ examples:
   python -m node.init --data ward.parquet --leave-out name --leave-out address --epsilon 2"""
 LEAST_SHARING = 3
 """Of fewer peers none can share noise with others: a round needs as many."""
+_OUT = "task.toml"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 
@@ -82,7 +83,7 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
     if written is None and asking:
         written = _asked("how many peers will learn, you among them (empty: not known)") or None
     peers = None if written is None else whole_number(written, "--peers", 1, MAX_MEMBERS)
-    name = given.name or _task_name(data)
+    name = given.name or _task_name(data if given.out == _OUT else Path(given.out))
     if not re.fullmatch(_NAME, name):
         raise ConfigError(f"--name {shown(name)} is refused; allowed: 64 letters, digits, '.', '_' and '-'")
     out = reachable_path(given.out, "--out")
@@ -207,8 +208,12 @@ def _asked_dialect(given: argparse.Namespace) -> Asked:
 
 def _add_task(add: Callable[..., object]) -> None:
     """Adds the options about the task that is written."""
-    add("--out", metavar="FILE", default="task.toml", help="the task file. Default: task.toml")
-    add("--name", metavar="NAME", help="the task's name. Default: that of the data")
+    add("--out", metavar="FILE", default=_OUT, help=f"the task file. Default: {_OUT}")
+    add(
+        "--name",
+        metavar="NAME",
+        help="the task's name. Default: that of --out, or without it that of the data",
+    )
     add(
         "--model",
         choices=("auto", "linear", "mlp", "cnn", "scattering"),
@@ -256,9 +261,9 @@ def _asked(what: str) -> str:
         return ""
 
 
-def _task_name(data: Path) -> str:
-    """Returns a task name made from the data's file name."""
-    bare = data.absolute().name.split(".")[0]
+def _task_name(path: Path) -> str:
+    """Returns a task name made from a file's name."""
+    bare = path.absolute().name.split(".")[0]
     return re.sub(r"[^A-Za-z0-9._-]+", "-", bare).strip("-._")[:64] or "task"
 
 

@@ -179,3 +179,15 @@ def test_what_is_left_in_the_folder(make_box) -> None:
     assert not any(isinstance(event, RoundStarted) for event in node.events[events:])
     for name in ("model.safetensors", "node.key", "history.jsonl"):
         assert (out / name).read_bytes() == before[name]
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_node_that_is_not_on_its_own_list_says_so(make_box, tmp_path, listed: bool):
+    """Owners send one list around: whoever is not on it is refused by the others, who do not say so here."""
+    box = make_box(3, 1)
+    keys = [node.key.public.hex() for node in box.nodes[not listed :]]
+    (tmp_path / "peers.txt").write_text("\n".join(keys) + "\n")
+    node = box.nodes[0]
+    node.start("--allow", str(tmp_path / "peers.txt"))
+    box.run_for(1.0)
+    assert node.has_said("is not in ") != listed
