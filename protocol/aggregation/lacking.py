@@ -17,6 +17,8 @@ GRACE_S = 2.0
 
 With masked sums it is also the time for votes after that for JOINs.
 """
+INDEPENDENT = (Due.JOIN, Due.SHARE, Due.VECTOR, Due.VOTE)
+"""What a member can send without hearing from anybody else: it is due of who lacks others' messages, too."""
 Complaints = Mapping[Key, Lacking]
 """What each member has said of the messages that it lacks."""
 
@@ -60,3 +62,22 @@ def withheld(
     )
     disputes = tuple((key, other) for key, other in pairs if other not in keys)
     return Withheld(participant.sid, due, tuple(keys), disputes) if keys or disputes else None
+
+
+def owed(found: Withheld | None, complaints: Complaints, participant: Participant) -> Withheld | None:
+    """What is due of all that did not arrive here: who cannot go on owes nothing, but is in dispute.
+
+    It is in none with who cannot go on itself, unless each of the two says so of the other: if one member
+    waits for another that waits for a third, only the last two are in dispute.
+    """
+    if found is None or found.due in INDEPENDENT:
+        return found
+    believed = excused({key: complaints[key] for key in found.keys if key in complaints}, participant)
+    keys = tuple(key for key in found.keys if key not in believed)
+    disputes = tuple(
+        (key, other)
+        for key, whose in believed.items()
+        for other in whose
+        if other not in keys and key in believed.get(other, (key,))
+    )
+    return Withheld(found.sid, found.due, keys, disputes) if keys or disputes else None

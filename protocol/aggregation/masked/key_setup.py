@@ -282,6 +282,10 @@ class KeySetup:
         self._complaints[self._participant.me] = mine
         return mine
 
+    def has_all(self, key: Key) -> bool:
+        """Whether a member holds all JOINs, as its vote says."""
+        return key in self._votes
+
     @property
     def has_complained(self) -> bool:
         """Whether this member has said whose JOINs it lacks."""

@@ -34,7 +34,14 @@ from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.transitions import Course, Step, Table
 from protocol.vectors.pieces import Vector
 from protocol.wire.ids import NOBODY, Key
-from protocol.wire.masked_messages import Joined, MaskedMessage, SetupMessage, sender_of, session_of
+from protocol.wire.masked_messages import (
+    Joined,
+    Lacking,
+    MaskedMessage,
+    SetupMessage,
+    sender_of,
+    session_of,
+)
 from protocol.wire.messages import Message, Sum
 
 
@@ -242,6 +249,8 @@ class DoubleMasked:
         sender = sender_of(message)
         if sender is not None and sender not in self.participant.others:
             raise RemoteProtocolError(f"{type(message).__name__} of somebody who is not in this session")
+        if isinstance(message, Lacking) and (rounds is not None or self._joining.has_all(message.sender)):
+            return self._take_masked(message, rounds, now)  # its sender has all JOINs: it lacks other things
         if isinstance(message, SetupMessage):
             return self._take_key_setup(message, now)
         return self._take_masked(message, rounds, now)

@@ -132,6 +132,14 @@ class SecretRelease:
         acks = self._alike.get(choice)
         return (next(iter(acks.values())).digests, tuple(acks)) if acks else None
 
+    @property
+    def answered(self) -> frozenset[Key]:
+        """Whose Release for what t have acknowledged is here; before that, whose Ack for what most have."""
+        choice = self.quorum()
+        if choice is None:
+            return frozenset(max(self._alike.values(), key=len, default=()))
+        return frozenset(key for key, release in self._releases.items() if _choice(release) == choice)
+
     # -- releases ----------------------------------------------------------------------------------
 
     @property

@@ -26,6 +26,7 @@ from protocol.actions import (
     Withheld,
 )
 from protocol.aggregation.encoding import Encoding
+from protocol.aggregation.lacking import check_lacking, complaint, owed
 from protocol.aggregation.masked.bodies import Bodies
 from protocol.aggregation.masked.chunks import MaskedVector
 from protocol.aggregation.masked.fetching import Result
@@ -47,6 +48,7 @@ from protocol.wire.masked_messages import (
     Ack,
     Check,
     Dispute,
+    Lacking,
     Masked,
     MaskedMessage,
     Proof,
@@ -61,7 +63,7 @@ from protocol.wire.member_sets import members_in
 from protocol.wire.messages import Message
 
 MaskedReply = TotalPiece | ResultCertificate
-SummedMessage = Masked | Total | Check | Dispute | Ack | Release | ViewChange | Propose
+SummedMessage = Masked | Total | Check | Dispute | Ack | Release | Lacking | ViewChange | Propose
 """The messages after all members have joined."""
 
 
@@ -120,7 +122,9 @@ class MaskedRounds:
         self._proofs: tuple[Proof, ...] = ()
         self._kept = b""
         self._waited_for: Withheld | None = None
-        """Who owed what, by the votes for the first view that came because the time of another was over."""
+        """Who had not sent what when the first view came for which this member's time was over."""
+        self._complaints: dict[Key, Lacking] = {}
+        """What each member, this one too, has said last of the messages without which it cannot go on."""
         self._is_late = False
         self._end_at = now + participant.sums_timeout_s
         self._bodies = Bodies(transfer_s(layout.sent_bytes, participant.least_rate))
@@ -165,13 +169,8 @@ class MaskedRounds:
         late = self._reduction.waiting_for()
         if late or self._result.certificate is not None:
             return late
-        return tuple(key for key in others if key not in self._answered)
-
-    @property
-    def _answered(self) -> frozenset[Key]:
-        """The members that have released, or, before t have acknowledged, those that have acknowledged."""
-        release = self._secret_release
-        return release.released if release.quorum() else release.acknowledged
+        answered = self._secret_release.answered
+        return tuple(key for key in others if key not in answered)
 
     def awaits_only(self, message: Message) -> bool:
         """Whether this is the last total, or the last release that opening the secrets needs."""
@@ -203,6 +202,10 @@ class MaskedRounds:
                 return _listed(evidence) or self._reduction.compare_inputs(message.inputs)
             case Release():
                 return _listed(self._secret_release.take_release(message))
+            case Lacking():
+                check_lacking(message, self._participant)
+                self._complaints[message.sender] = message
+                return []
             case ViewChange():
                 return self._take_vote(message, now)
             case _:
@@ -307,7 +310,7 @@ class MaskedRounds:
                 result,
                 contributors,
                 certificate,
-                withheld=self._waited_for,
+                withheld=owed(self._waited_for, self._complaints, participant),
             ),
         ]
 
@@ -332,8 +335,8 @@ class MaskedRounds:
     def _change_view(self, number: int, now: float) -> list[Action]:
         """Vote for a later view."""
         if not self._views.changing and number > self._views.number:
-            owed = self._withheld(self._participant.others)
-            self._bodies.left(self._views.number, () if owed is None else owed.keys, now)
+            found = self._withheld(self._participant.others)
+            self._bodies.left(self._views.number, () if found is None else found.keys, now)
         lock = self._secret_release.lock
         locks = () if lock is None else (lock.vote,)
         votes = self._views.change(number, self._reduction.chunks.holds, locks, self._proofs, now)
@@ -387,8 +390,17 @@ class MaskedRounds:
         actions = [*self._lead(now), *self._result.tick(now)]
         if now >= self._views.until and not self._takes_longer():
             self._is_late = True
-            actions += self._change_view(self._views.number + 1, now)
+            actions += [*self._complain(), *self._change_view(self._views.number + 1, now)]
         return [*actions, *self._advance(now)]
+
+    def _complain(self) -> list[Action]:
+        """Tell all, once, without whose messages this member cannot go on; one that has released need not."""
+        part = self._participant
+        due = owed(self._withheld(part.others), self._complaints, part)
+        if due is None or not due.keys or part.me in self._complaints or not self._secret_release.may_release:
+            return []
+        self._complaints[part.me] = mine = complaint(part, due.keys)
+        return self._to_all(mine)
 
     def _takes_longer(self) -> bool:
         """Whether this view goes on, once, for bulk that is on its way."""
@@ -439,11 +451,13 @@ class MaskedRounds:
         """Fail. `among`: the members that may have withheld something."""
         self._course.step(Event.ENDED)
         part = self._participant
-        return [Failed(reason, part.round, missing, part.sid, self._withheld(among) if among else None)]
+        found = owed(self._withheld(among) if among else None, self._complaints, part)
+        return [Failed(reason, part.round, missing, part.sid, found)]
 
     def _withheld(self, among: tuple[Key, ...]) -> Withheld | None:
         """What did not arrive here from these members."""
-        return withheld(self._participant, self._views, self._reduction, self._answered, among)
+        answered = self._secret_release.answered
+        return withheld(self._participant, self._views, self._reduction, answered, among)
 
 
 def _listed(evidence: Evidence | None) -> list[Action]:

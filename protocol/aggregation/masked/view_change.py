@@ -147,7 +147,7 @@ class ViewChanges:
     def deadline(self) -> float:
         """When this view is over, or its leader must propose with the votes that it has."""
         lead_at = self._lead_at if self._lead_at > -math.inf else math.inf
-        return min(self.until if self.number < self.last else math.inf, lead_at)
+        return min(self.until, lead_at)
 
     # -- votes -------------------------------------------------------------------------------------
 
@@ -159,6 +159,8 @@ class ViewChanges:
         `holds`: returns whether this member has a chunk.
         """
         votes: list[ViewChange] = []
+        if number > self.last:
+            self.until = math.inf
         while self.number < number <= self.last:
             self._course.step(Event.VOTE)
             self.number = number
