@@ -333,14 +333,16 @@ class MaskedRounds:
     # -- views -------------------------------------------------------------------------------------
 
     def _change_view(self, number: int, now: float) -> list[Action]:
-        """Vote for a later view."""
+        """Vote for a later view; say first what was missing in this one, if half of its time is over."""
+        said: list[Action] = []
         if not self._views.changing and number > self._views.number:
             found = self._withheld(self._participant.others)
             self._bodies.left(self._views.number, () if found is None else found.keys, now)
+            said = self._complain(found) if now >= self._views.half else []
         lock = self._secret_release.lock
         locks = () if lock is None else (lock.vote,)
         votes = self._views.change(number, self._reduction.chunks.holds, locks, self._proofs, now)
-        return [*(send for vote in votes for send in self._to_all(vote)), *self._lead(now)]
+        return [*said, *(send for vote in votes for send in self._to_all(vote)), *self._lead(now)]
 
     def _take_vote(self, change: ViewChange, now: float) -> list[Action]:
         evidence = self._views.take_vote(change)
@@ -390,13 +392,13 @@ class MaskedRounds:
         actions = [*self._lead(now), *self._result.tick(now)]
         if now >= self._views.until and not self._takes_longer():
             self._is_late = True
-            actions += [*self._complain(), *self._change_view(self._views.number + 1, now)]
+            actions += self._change_view(self._views.number + 1, now)
         return [*actions, *self._advance(now)]
 
-    def _complain(self) -> list[Action]:
+    def _complain(self, found: Withheld | None) -> list[Action]:
         """Tell all, once, without whose messages this member cannot go on; one that has released need not."""
         part = self._participant
-        due = owed(self._withheld(part.others), self._complaints, part)
+        due = owed(found, self._complaints, part)
         if due is None or not due.keys or part.me in self._complaints or not self._secret_release.may_release:
             return []
         self._complaints[part.me] = mine = complaint(part, due.keys)

@@ -115,7 +115,8 @@ class ViewChanges:
         self._course = Course(STEPS, Phase.IN_VIEW)
         self.number = 0
         """The view that this member is in, or votes for."""
-        self.until = self._lead_at = math.inf
+        self.until = self.half = self._lead_at = math.inf
+        """When the time of a view is over; and when half of it is, in the view that was entered last."""
 
     @property
     def changing(self) -> bool:
@@ -135,13 +136,14 @@ class ViewChanges:
     def begin(self, now: float, seconds: float) -> View:
         """Begin view 0, which includes all members. All views together may take `seconds`."""
         self._view_s = seconds * (1 - FIRST_VIEW) / (self.last + 1)
-        self.until = now + seconds * FIRST_VIEW
+        self.until, self.half = now + seconds * FIRST_VIEW, now + seconds * FIRST_VIEW / 2
         return View(0, everybody(len(self._participant.members)), self._layout.reducers, ())
 
     def entered(self, number: int, now: float) -> None:
         """Enter a view whose proposal was accepted."""
         self._course.step(Event.PROPOSAL)
-        self.number, self.until, self._lead_at = number, now + self._view_s, math.inf
+        self.number, self._lead_at = number, math.inf
+        self.until, self.half = now + self._view_s, now + self._view_s / 2
 
     @property
     def deadline(self) -> float:
