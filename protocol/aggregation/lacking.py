@@ -72,12 +72,10 @@ def owed(found: Withheld | None, complaints: Complaints, participant: Participan
     """
     if found is None or found.due in INDEPENDENT:
         return found
-    believed = excused({key: complaints[key] for key in found.keys if key in complaints}, participant)
+    lacks, believed = lacked(complaints, participant), excused(complaints, participant)
     keys = tuple(key for key in found.keys if key not in believed)
+    pairs = ((key, other) for key in found.keys for other in believed.get(key, ()))
     disputes = tuple(
-        (key, other)
-        for key, whose in believed.items()
-        for other in whose
-        if other not in keys and key in believed.get(other, (key,))
+        (key, other) for key, other in pairs if other not in keys and key in lacks.get(other, (key,))
     )
     return Withheld(found.sid, found.due, keys, disputes) if keys or disputes else None
