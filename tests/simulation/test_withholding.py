@@ -15,7 +15,6 @@ from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
 from protocol.aggregation.masked.rounds import SummedMessage
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.swarm.meeting.suspicion import FORGIVEN_AFTER, LEFT_OUT_FROM
-from protocol.wire.masked_messages import Lacking
 from scenarios.simulator.network import Network
 from scenarios.simulator.plans import ENDS, MASKS, VIEWS, Conditions, Crash, Late, Plan
 from scenarios.simulator.spoilers import withholds
@@ -24,7 +23,7 @@ from tests.simulation.test_runs import random_run
 
 PEERS, ROUNDS, LEAVE_OUT = 5, 24, 4
 UNSPENT = {Reason.JOINS_TIMEOUT, Reason.GROUP_TIMEOUT, Reason.SWARM_FINISHED}
-SILENT = withholds(Lacking, *get_args(SummedMessage))
+SILENT = withholds(*get_args(SummedMessage))
 """Joins, and sends nothing that comes after."""
 BOUND = LEFT_OUT_FROM + math.log2(1 + ROUNDS / LEAVE_OUT) + ROUNDS / FORGIVEN_AFTER
 
