@@ -58,7 +58,10 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """1', signed: `missing` is the set of members whose JOINs have not reached `sender` in time."""
+    """1', signed: `missing` is the set of members without whose messages `sender` cannot go on.
+
+    They are JOINs (shares) until it has voted for the joins; after that TOTALs, CHECKs or ACKs.
+    """
 
     sid: Sid
     sender: Key
