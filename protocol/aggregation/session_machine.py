@@ -17,6 +17,7 @@ from protocol.wire.masked_messages import (
     Lacking,
     Masked,
     Release,
+    ReleaseHead,
     Total,
     ViewChange,
 )
@@ -45,8 +46,8 @@ class SessionMachine(Protocol):
     deadline: float | None
 
     @property
-    def headers(self) -> Mapping[Key, Sum]:
-        """The signed headers of the sums seen so far; none in a masked session."""
+    def headers(self) -> Mapping[Key, Sum | ReleaseHead]:
+        """What each other member has signed last, if it is here: the header of a sum, the head of a release."""
 
     @property
     def stage(self) -> str:

@@ -513,8 +513,11 @@ class Node:
                 raise RemoteProtocolError(f"{kind} of this session, from somebody who is not in it")
             self._check_reminded(message)
             return self._of_machine(machine.receive(message, now), now)
-        if isinstance(message, Release) and (late := self._late.get(message.head.sid)):
-            return late.take_release(message)
+        if isinstance(message, Release):
+            if evidence := self._catch_up.equivocation(message):
+                return [evidence, *self._ban(evidence)]
+            if late := self._late.get(message.head.sid):
+                return late.take_release(message)
         if isinstance(message, MaskedMessage) and session_of(message) in self._catch_up.past:
             return self._past_news(message, by, now)
         if self._runs.is_ahead(by, machine):

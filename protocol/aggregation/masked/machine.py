@@ -38,11 +38,12 @@ from protocol.wire.masked_messages import (
     Joined,
     Lacking,
     MaskedMessage,
+    ReleaseHead,
     SetupMessage,
     sender_of,
     session_of,
 )
-from protocol.wire.messages import Message, Sum
+from protocol.wire.messages import Message
 
 
 class Phase(Enum):
@@ -103,6 +104,7 @@ class DoubleMasked:
         self._layout = layout
         self._early = ReorderBuffer(early_bytes(layout) // layout.members)
         self._gone: set[Key] = set()
+        self._heads: dict[Key, ReleaseHead] = {}
         self._offer: tuple[Vector, bytes] | None = None
         self._clipped = 0
         self._fails_at = math.inf
@@ -133,9 +135,9 @@ class DoubleMasked:
         )
 
     @property
-    def headers(self) -> Mapping[Key, Sum]:
-        """Empty: a masked session has no signed sums."""
-        return {}
+    def headers(self) -> Mapping[Key, ReleaseHead]:
+        """The signed head of the first release of each other member."""
+        return self._heads
 
     @property
     def stage(self) -> str:
@@ -218,6 +220,7 @@ class DoubleMasked:
             encoding=self._encoding,
             keys=keys,
             vector=self._masked(keys),
+            heads=self._heads,
             goes_on=self.steps_left > 0,
             now=now,
         )

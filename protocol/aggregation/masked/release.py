@@ -64,8 +64,14 @@ class SecretRelease:
     """The acknowledgements and releases of one session."""
 
     def __init__(
-        self, participant: Participant, tolerance: Tolerance, layout: Layout, keys: StepKeys
+        self,
+        participant: Participant,
+        tolerance: Tolerance,
+        layout: Layout,
+        keys: StepKeys,
+        heads: dict[Key, ReleaseHead],
     ) -> None:
+        """`heads`: filled with the signed head of the first release of each other member."""
         self._participant = participant
         self._tolerance = tolerance
         self._layout = layout
@@ -74,6 +80,7 @@ class SecretRelease:
         self._alike: dict[Choice, dict[Key, Ack]] = {}
         """The same acknowledgements, by what they are for."""
         self._releases: dict[Key, Release] = {}
+        self._heads = heads
         self._course = Course(STEPS, Phase.SILENT)
 
     # -- acknowledgements --------------------------------------------------------------------------
@@ -187,11 +194,12 @@ class SecretRelease:
             or release_digest(release.shares) != head.shares
         ):
             raise RemoteProtocolError("a release of other shares than its head names")
-        known = self._releases.get(head.sender)
-        if known is not None and known.head != head:
-            return caught(known.head, head)
+        known = self._heads.get(head.sender)
+        if known is not None:
+            return caught(known, head) if known != head else None
         if head.joins != self._keys.joins:
             raise RemoteProtocolError("a release for other joins")
+        self._heads[head.sender] = head
         if not self._is_dealt(release):
             return Evidence(head.sender, WRONG_SHARE, (head,))
         self._releases[head.sender] = release

@@ -54,6 +54,7 @@ from protocol.wire.masked_messages import (
     Proof,
     Propose,
     Release,
+    ReleaseHead,
     ResultCertificate,
     Total,
     TotalPiece,
@@ -95,7 +96,10 @@ STEPS: Table[Phase, Event] = {
 
 
 class MaskedRounds:
-    """One member's part. `encoding` decodes the sum. `goes_on`: another step of its run may follow it."""
+    """One member's part. `encoding` decodes the sum. `goes_on`: another step of its run may follow it.
+
+    `heads`: filled with the signed heads of the others' releases.
+    """
 
     def __init__(
         self,
@@ -105,6 +109,7 @@ class MaskedRounds:
         encoding: Encoding,
         keys: StepKeys,
         vector: MaskedVector,
+        heads: dict[Key, ReleaseHead],
         goes_on: bool,
         now: float,
     ) -> None:
@@ -117,7 +122,7 @@ class MaskedRounds:
         self._reduction = Reduction(
             participant, layout, vector, self._views.begin(now, participant.sums_timeout_s)
         )
-        self._secret_release = SecretRelease(participant, tolerance, layout, keys)
+        self._secret_release = SecretRelease(participant, tolerance, layout, keys, heads)
         self._result = Result(participant, tolerance, layout)
         self._proofs: tuple[Proof, ...] = ()
         self._kept = b""
@@ -201,7 +206,7 @@ class MaskedRounds:
                 evidence = self._secret_release.take_ack(message)
                 return _listed(evidence) or self._reduction.compare_inputs(message.inputs)
             case Release():
-                return _listed(self._secret_release.take_release(message))
+                return self._take_release(message)
             case Lacking():
                 check_lacking(message, self._participant)
                 self._complaints[message.sender] = message
@@ -210,6 +215,14 @@ class MaskedRounds:
                 return self._take_vote(message, now)
             case _:
                 return self._take_proposal(message, now)
+
+    def _take_release(self, release: Release) -> list[Action]:
+        """Take a release. One of shares that were not dealt is passed on: others may have a different one."""
+        evidence = self._secret_release.take_release(release)
+        if evidence is None or len(evidence.records) > 1:
+            return _listed(evidence)
+        others = (key for key in self._participant.others if key != evidence.sender)
+        return [evidence, *(Send(key, (release,)) for key in others)]
 
     def _came(self, sender: Key, actions: list[Action]) -> list[Action]:
         """Note that bulk of a member was taken in; returns the actions that follow."""

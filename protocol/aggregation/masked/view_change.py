@@ -83,8 +83,8 @@ class Event(Enum):
 STEPS: Table[Phase, Event] = {
     (Phase.IN_VIEW, Event.VOTE): Step(
         Phase.VOTED,
-        "Lacking to all, once, of what is due after half of the view; ViewChange to all, with what is here and, "
-        "as a lock, what was acknowledged",
+        "Lacking to all, once, after half of the view; ViewChange to all, with what is here and, as a lock, "
+        "what was acknowledged",
     ),
     (Phase.IN_VIEW, Event.PROPOSAL): Step(Phase.IN_VIEW, "a proposal that overtook its votes: as below"),
     (Phase.VOTED, Event.VOTE): Step(Phase.VOTED, "ViewChange to all, for the view after that"),

@@ -34,7 +34,7 @@ from protocol.swarm.requests import Answered
 from protocol.transitions import Course, Step, Table
 from protocol.wire import signing
 from protocol.wire.ids import LINEAGE
-from protocol.wire.masked_messages import ResultCertificate
+from protocol.wire.masked_messages import Release, ResultCertificate
 from protocol.wire.messages import NO_SID, Announce, Base, Key, Link, Message, PieceRequest, Request, Sid, Sum
 
 REMEMBERED_SESSIONS = 8
@@ -286,14 +286,15 @@ class CatchUp:
         """When tick, and then look, should be called at the latest."""
         return self._fetch.deadline if self._fetch else self._retry_at
 
-    def equivocation(self, late: Sum) -> Evidence | None:
-        """Evidence if a SUM that arrives after its session contradicts an earlier one; else None."""
-        past = self.past.get(late.sid)
-        seen = past.seen.get(late.sender) if past else None
-        if seen is None or seen == late.header:
+    def equivocation(self, late: Sum | Release) -> Evidence | None:
+        """Evidence if what arrives after its session contradicts an earlier one of its sender; else None."""
+        record = late.header if isinstance(late, Sum) else late.head
+        past = self.past.get(record.sid)
+        seen = past.seen.get(record.sender) if past else None
+        if seen is None or seen == record:
             return None
-        signing.verify(late, late.sender)
-        return caught(seen, late.header)
+        signing.verify(record, record.sender)
+        return caught(seen, record)
 
     def serve(self, request: Message, by: Key | None, accepts: Callable[[Announce], bool]) -> list[Action]:
         """Answer a request of a member of this swarm; certificates only for members of their session.

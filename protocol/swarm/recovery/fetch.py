@@ -32,7 +32,7 @@ from protocol.swarm.node_state import Settings
 from protocol.vectors.pieces import WORD_BYTES, base_digest, piece, piece_bytes, piece_count
 from protocol.wire import signing
 from protocol.wire.ids import LINEAGE, NOBODY
-from protocol.wire.masked_messages import ResultCertificate, TotalPiece
+from protocol.wire.masked_messages import ReleaseHead, ResultCertificate, TotalPiece
 from protocol.wire.member_sets import members_in
 from protocol.wire.messages import (
     Base,
@@ -63,7 +63,7 @@ class Past:
 
     group: Group
     base: Base
-    seen: Mapping[Key, Sum]
+    seen: Mapping[Key, Sum | ReleaseHead]
     ballot: Ballot | None = None
 
     @property

@@ -213,8 +213,13 @@ def test_a_share_that_is_no_number_of_the_field_was_not_dealt():
     release = first(Release)
     shares = (b"\xff" * 32, *release.shares[1:])
     head = signed(release.head, shares=release_digest(shares))
-    evidence = at_masks().receive(Release(head, shares), NOW)[0]
+    here = at_masks()
+    evidence, *shown = here.receive(Release(head, shares), NOW)
     assert evidence.what == "a share that was not dealt to it"
+    assert [each.to for each in shown] == [key for key in here.participant.others if key != head.sender]
+    assert here.receive(Release(head, shares), NOW) == [], "it is passed on once"
+    (evidence,) = here.receive(release, NOW)
+    assert evidence.what == "two different releases in one session", "nobody can prove the first one alone"
 
 
 def certificate() -> ResultCertificate:

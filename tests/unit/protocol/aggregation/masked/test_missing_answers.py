@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from protocol.actions import Completed, Due, Failed
+from protocol.actions import Completed, Due, Evidence, Failed
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.aggregation.masked.unmasking import totals_digest
 from protocol.wire import signing
@@ -166,3 +166,44 @@ def test_a_lacking_with_a_bad_signature_is_refused():
     wires.offer()
     wires.hand(ONE, Lacking(wires.sid, KEYS[1].public, set_of((KEYS[0].public,), tuple(MEMBERS))), VICTIM)
     assert [str(error) for error in wires.errors] == ["bad lacking signature in the name of 7422b988"]
+
+
+# -- another release to one of them ------------------------------------------------------------------
+
+
+def other(release: Release) -> Release:
+    """Returns the liar's release of shares that were not dealt to it for that."""
+    head = replace(release.head, included=release.head.included ^ 1)
+    return replace(release, head=signing.sign(head, KEYS[0]))
+
+
+def banning(wires: Wires) -> set[str]:
+    return {where for where, _ in wires.ends(Evidence)}
+
+
+def test_all_ban_who_sends_another_release_to_one_alone():
+    def lost(here: str, to: str, message: Any) -> bool:
+        is_other = isinstance(message, Release) and (here, to) == (LIAR, VICTIM)
+        if is_other:
+            wires.hand(to, other(message), here)
+        return is_other
+
+    wires = Withholding(ALL_ADD, lost)
+    wires.offer()
+    assert banning(wires) == {VICTIM, ONE, OTHER}
+    assert not wires.errors
+
+
+def test_a_release_that_comes_after_its_session_is_compared_with_the_one_of_the_session():
+    releases: list[Release] = []
+    wires = Withholding(
+        ALL_ADD, lambda here, to, message: isinstance(message, Release) and releases.append(message)
+    )
+    wires.offer()
+    assert len(wires.ends(Completed)) == 4
+    (sent, *_) = (each for each in releases if each.head.sender == KEYS[0].public)
+    wires.hand(ONE, sent, VICTIM)
+    assert not banning(wires)
+    wires.hand(ONE, other(sent), VICTIM)
+    wires.quiet()
+    assert banning(wires) == {VICTIM, ONE, OTHER}
