@@ -47,7 +47,7 @@ class SessionMachine(Protocol):
 
     @property
     def headers(self) -> Mapping[Key, Sum | ReleaseHead]:
-        """What each other member has signed last, if it is here: the header of a sum, the head of a release."""
+        """Of each other member the signed header of its sum, or head of its release, if it is here."""
 
     @property
     def stage(self) -> str:
