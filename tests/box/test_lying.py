@@ -51,7 +51,7 @@ def what_is_forged_counts(monkeypatch) -> None:
     ("plant", "first", "rule"),
     [
         (nobody_is_left_out, 9, "not within"),
-        (what_is_forged_counts, 38, "has banned one that does not lie"),
+        (what_is_forged_counts, 440, "has banned one that does not lie"),
     ],
 )
 def test_a_planted_fault_is_found(
