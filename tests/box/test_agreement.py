@@ -133,7 +133,7 @@ def test_what_an_agreement_cost_is_kept_beside_the_key(owners: Box) -> None:
     node = owners.nodes[0]
     before, key = totals(node.folder), node.folder.parent / "key"
     lines = (node.folder / "node.key.spent").read_text().splitlines()
-    assert [json.loads(line.partition(" ")[2])["task"] for line in lines] == ["agreement on 0"]
+    assert [json.loads(line.partition(" ")[2])["task"] for line in lines] == ["agreement on ward"]
     for name in ("node.key", "node.key.spent"):
         shutil.move(node.folder / name, key.parent / name.replace("node.key", "key"))
     shutil.rmtree(node.folder)

@@ -72,7 +72,7 @@ def all_rounds_ended(box: Box) -> None:
 
 @pytest.mark.parametrize(("protocol", "power"), [("additive", True), ("masked", False)])
 def test_five_peers_four_kills(make_box, protocol: str, power: bool) -> None:
-    box = make_box(5, 12, f"aggregation.protocol={protocol}", *DEADLINES.overrides, seed=1)
+    box = make_box(5, 20, f"aggregation.protocol={protocol}", *DEADLINES.overrides, seed=1)
     ends_in_one_base(box, Chaos(box, 1, power), kills=4, until_round=10)
     if not power:
         all_rounds_ended(box)
