@@ -161,6 +161,18 @@ def test_with_privacy_no_share_of_a_class_gets_into_the_file(data, made, privacy
     assert ('loss = "auto"    # node.agree replaces it if a class is rare' in texts.pop()) == bool(agree)
 
 
+@pytest.mark.parametrize(
+    ("argv", "name"),
+    [
+        ((), "ward-7"),
+        (("--out", "north.toml"), "north"),
+        (("--out", "north.toml", "--name", "mine"), "mine"),
+    ],
+)
+def test_a_task_has_the_name_of_its_file_or_else_of_the_data(data, argv, name):
+    assert parse_init(["--data", str(data), *argv], asking=False).name == name
+
+
 def test_an_agreement_that_the_noise_would_drown_is_not_proposed(data, made):
     rng = random.Random(1)
     names = [f"m{number}" for number in range(60)]
