@@ -49,8 +49,7 @@ class Lock:
         self.folder = folder
         try:
             self._may_undo = not folder.exists()
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            folder.mkdir(mode=OWNERS_FOLDER, exist_ok=True)
+            folder.mkdir(mode=OWNERS_FOLDER, parents=True, exist_ok=True)
             self._file = own_file(folder / "lock", "ab")
         except OSError as error:
             raise ConfigError(f"--out {folder} cannot be used: {reason(error)}") from error

@@ -88,7 +88,7 @@ def write_model(path: Path, tensors: Tensors, about: Mapping[str, object]) -> No
     try:
         with whole(path) as temporary:
             save_file(arrays, temporary, metadata={KEY: written})
-    except SafetensorError as error:
+    except (FileNotFoundError, SafetensorError) as error:
         raise UserError(f"{path} cannot be written: {reason(error)}; make room there") from error
 
 
@@ -98,7 +98,7 @@ def read_tensors(path: Path) -> dict[str, NDArray[np.generic]]:
         check_regular(path)
         with safe_open(path, "np") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dictionary
-    except (OSError, SafetensorError) as error:
+    except (FileNotFoundError, SafetensorError) as error:
         raise UserError(f"{path} cannot be read: {reason(error)}; start with another --out") from error
 
 

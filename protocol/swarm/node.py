@@ -886,9 +886,10 @@ class Node:
     def _closed(self, now: float) -> list[Action]:
         """Closed, once: every live peer has this node's base, or the time to linger is over.
 
-        A node that comes back with the last base first hears who is there: somebody may lack it.
+        A node that comes back with the last base first hears who is there, if anybody is: one may lack it.
         """
-        greets = self._discovery.joining and self._settings.is_last(self._state.base)
+        is_back = self._discovery.joining and self._settings.is_last(self._state.base)
+        greets = is_back and not self.swarm_end.is_deserted
         busy = self._catch_up.busy or self._storing or greets
         if self._course.phase is not Phase.CLOSING or not self._closing.is_over(busy, now):
             return []

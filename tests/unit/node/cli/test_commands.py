@@ -51,7 +51,7 @@ def test_what_may_follow_is_read_off_the_parsers():
     assert "murmuration node --open" not in words
     assert words["murmuration check -"] == words["murmuration node -"]
     assert set(words["murmuration agree -"]) - set(words["murmuration node -"]) == {
-        *("--write", "--force", "--leave-out-missing", "--also-class")
+        *("--write", "--force", "--without", "--leave-out-missing", "--also-class")
     }
 
 

@@ -22,7 +22,7 @@ LOOKED_UP = [
     ("murmuration scenarios run swarm --quick --pe", {"--peers"}),
     ("murmuration init --target-kind c", {"classes"}),
     ("murmuration init --data ward.csv --for", {"--force"}),
-    ("murmuration agree ward.toml --w", {"--wait", "--write"}),
+    ("murmuration agree ward.toml --w", {"--wait", "--without", "--write"}),
     ("murmuration bench t", {"tls", "training"}),
     ("murmuration bench tls --r", {"--rounds"}),
     ("murmuration completion ", {"bash", "zsh", "fish"}),

@@ -204,10 +204,11 @@ def test_a_bad_dialect(said, line):
 
 def test_a_check_warns_of_a_category_that_looks_like_numbers(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    columns = [{"name": "crp", "kind": "category", "values": ["5,3", "6,1"]}]
+    values = [*(f"{row},5" for row in range(36)), *"0123"]
+    columns = [{"name": "crp", "kind": "category", "values": values}]
     about = {
         "task": {"name": "t"},
-        "model": {"class": "node.models:Linear", "args": {"inputs": 3, "outputs": 2}},
+        "model": {"class": "node.models:Linear", "args": {"inputs": 41, "outputs": 2}},
         "data": {"schema": {"kind": "table", "target": TARGET, "columns": columns}},
     }
     (tmp_path / "task.toml").write_text(toml_file(about))
