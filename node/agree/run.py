@@ -49,7 +49,7 @@ from node.storage.vector_files import Floats
 from node.storage.whole_files import ANYBODYS, replace_file
 from node.system.system import SYSTEM, Entropy, System
 from node.task.agreed_sums import parts
-from node.task.agreement_noise import is_drowned, noise_in_sum, noise_of
+from node.task.agreement_noise import in_rows, is_drowned, noise_in_sum, noise_of
 from node.task.load import read_task
 from node.task.parameters import canonical_parameters
 from node.task.rules import shared_values
@@ -283,7 +283,7 @@ def _precision(mechanism: Mechanism, peers: int, rows: int) -> dict[str, str]:
     doubt = noise_in_sum(mechanism, peers)
     if not doubt:
         return {}
-    text = f"each sum is off by about {doubt:,.2g} rows"
+    text = f"each sum is off by about {in_rows(doubt)} rows"
     if is_drowned(doubt, rows * peers):
         text += (
             f", which drowns {peers} peers of {rows:,} rows: ranges and lists will stay as they are, and the "

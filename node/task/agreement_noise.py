@@ -49,6 +49,11 @@ def is_drowned(doubt: float, rows: float) -> bool:
     return doubt > _MOST_DOUBT * max(rows, 1.0)
 
 
+def in_rows(doubt: float) -> str:
+    """Returns a standard error in rows, to two digits; at least one row."""
+    return f"{float(f'{max(1.0, doubt):.2g}'):,.0f}"
+
+
 def give_or_take(rows: float, doubt: float) -> str:
     """Returns a count of rows and its standard error in words."""
-    return f"about {max(0.0, rows):,.0f}, give or take {float(f'{max(1.0, doubt):.2g}'):,.0f}"
+    return f"about {max(0.0, rows):,.0f}, give or take {in_rows(doubt)}"

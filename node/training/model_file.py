@@ -98,7 +98,7 @@ def read_tensors(path: Path) -> dict[str, NDArray[np.generic]]:
         check_regular(path)
         with safe_open(path, "np") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dictionary
-    except (FileNotFoundError, SafetensorError) as error:
+    except (OSError, SafetensorError) as error:
         raise UserError(f"{path} cannot be read: {reason(error)}; start with another --out") from error
 
 

@@ -1,6 +1,7 @@
 """An agreement's node before it meets others: what it sums, when it ends, what it refuses."""
 
 import json
+import re
 import threading
 import tomllib
 from functools import partial
@@ -145,6 +146,16 @@ def test_the_command_writes_what_it_says_into_the_task(owner, monkeypatch):
     task = parse_arguments(seen[0]).task
     assert task.agreement.leave_out_missing
     assert task.agreement.classes == ("moved", 'say "x"')
+
+
+def test_how_precise_the_sums_will_be_is_said_before_anything_is_spent(owner):
+    said = {
+        epsilon: prepare_agreement(options("--set", f"privacy.epsilon={epsilon}")).notes["precision"]
+        for epsilon in (1, 200)
+    }
+    assert re.fullmatch(r"each sum is off by about \d+ rows, which drowns 3 peers of 400 rows: .*", said[1])
+    assert re.fullmatch(r"each sum is off by about \d rows", said[200])
+    assert "precision" not in prepare_agreement(options("--set", "privacy.mechanism=none")).notes
 
 
 def test_all_named_peers_are_waited_for_but_those_that_all_leave_out(owner):

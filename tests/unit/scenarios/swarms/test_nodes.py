@@ -12,7 +12,7 @@ def test_a_peer_is_started_as_the_command_line_would_start_it(tmp_path: Path) ->
     swarm = SwarmPlan(plan(Request(seed=2)).task, 3, 7, tmp_path)
     line = (
         f"--peers {','.join(ENDPOINTS)} --listen 127.0.0.1:4002 --shard 1/3 --rounds 7 --seed 7 "
-        f"--out {tmp_path / 'peers' / '1'} --set task.seed=2"
+        f"--out {tmp_path / 'peers' / '1'} --set task.seed=2 --wait 0"
     )
     assert node_options(swarm, 1, ENDPOINTS) == parse_arguments(line.split())
 
