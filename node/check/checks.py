@@ -99,7 +99,7 @@ def _data(options: NodeOptions) -> tuple[Dataset, Finding]:
     source = read_source(path, options.task)
     dataset = own_rows(source, options.task, split)
     level, hint = _doubts(source.report)
-    level = level if dataset.validates else "warning"
+    level = "warning" if level == "ok" and not dataset.validates else level
     return dataset, Finding(level, "data", dataset.description + hint, source.report.lines()[1:])
 
 

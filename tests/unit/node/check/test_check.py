@@ -94,6 +94,14 @@ def test_everything_is_fine(task, run):
     )
 
 
+def test_a_lost_column_is_a_problem_though_too_few_rows_are_held_back_as_well(task, tmp_path, finds):
+    none, other = ("--set", "data.test_fraction=1e-9"), ward(300).replace("west", "W").replace("east", "E")
+    finds("data", 0, "warning", "0 held back for validation: too few rows to validate", task(), *none)
+    (tmp_path / "ward.csv").write_text(other)
+    words = "ward: 300 of 300 values are none of the task's 'east', 'west'"
+    finds("data", 2, "problem", words, task(), *none)
+
+
 def test_a_built_in_task(finds):
     finds("task", 0, "ok", "task: digits, 3 rounds", "digits", "--shard", "0/5", "--rounds", "3")
     finds("data", 2, "problem", "give --shard I/N", "digits")
