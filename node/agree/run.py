@@ -201,7 +201,7 @@ def conclude(prepared: Prepared, task: Task, base: Base, mean: Floats, written: 
     """
     if base.generation == 0:
         raise UserError(NO_AGREEMENT)
-    noise_std = prepared.mechanism.noise_std if isinstance(prepared.mechanism, RecordSums) else 0.0
+    noise_std = noise_in_sum(prepared.mechanism, 1)
     bound = offer_bound(prepared.options.task, prepared.mechanism)
     found = agreed(task, totals(mean, base.members, task.agreement, noise_std, bound))
     save(written, agreed_text(task, found, base, written))
@@ -320,9 +320,9 @@ def _least(options: NodeOptions, without: Sequence[str]) -> int:
 def _check_marks(options: NodeOptions, mechanism: Mechanism) -> None:
     """Raises ConfigError if the noise might hide which columns a peer lacks, at `_SURE` standard errors."""
     section = options.task.agreement
-    if not section.leave_out_missing or not isinstance(mechanism, RecordSums):
+    if not section.leave_out_missing:
         return
-    least = math.ceil(2 * _SURE * mechanism.noise_std * math.sqrt(len(options.peers) or MAX_MEMBERS))
+    least = math.ceil(2 * _SURE * noise_in_sum(mechanism, len(options.peers) or MAX_MEMBERS))
     if section.records < least:
         raise ConfigError(
             f"agreement.records = {section.records} is refused with agreement.leave_out_missing: noise could "

@@ -16,7 +16,7 @@ import torch
 from node.data import partition
 from node.data.in_memory import Rows
 from node.data.report import Report
-from node.data.sides import RowDraws, Split, held_back
+from node.data.sides import NOT_DRAWN, Split, held_back
 from node.data.sources import Source, read_source, source_of
 from node.errors import ConfigError, one_line, shown
 from node.task.schema import ClassTarget, NumberTarget, Schema
@@ -87,19 +87,18 @@ def load_dataset(
 
 def _read(source: str, task: Task) -> Source:
     """Reads the rows of a task's own source."""
-    return _digits(task) if source == "digits" else read_source(Path(source), task)
+    return _digits() if source == "digits" else read_source(Path(source), task)
 
 
-def _digits(task: Task) -> Source:
-    """Scikit-learn's handwritten digits, shipped with it: pixels (1797, 64) from 0 to 1."""
+def _digits() -> Source:
+    """Scikit-learn's handwritten digits: pixels (1797, 64) from 0 to 1. Nobody asks for their draws."""
     from sklearn.datasets import load_digits  # noqa: PLC0415  seconds to import, needed here only
 
     bunch = load_digits()
     pixels = (bunch.data / 16).astype(np.float32)
     content = "images of 8 x 8 pixels, 10 classes"
     report = Report(f"digits: {len(pixels)} rows, {content}", (), ())
-    draws = RowDraws(task.task.seed).of_arrays(pixels, bunch.target)
-    return Source(pixels, bunch.target.astype(np.int64), 10, "digits", content, report, draws)
+    return Source(pixels, bunch.target.astype(np.int64), 10, "digits", content, report, NOT_DRAWN)
 
 
 def _rng(task: Task, stream: int) -> np.random.Generator:

@@ -57,8 +57,9 @@ def write_task(options: InitOptions, found: Look) -> list[str]:
     dataset = own_rows(read_source(options.data, task), task)
     if options.privacy == "none":
         proposal = _with_rows(proposal, dataset, options)
-    _try_out(_task(proposal), dataset)
-    proposal = replace(proposal, drowned=_drowned(_task(proposal), options, found))
+    task = _task(proposal)
+    _try_out(task, dataset)
+    proposal = replace(proposal, drowned=_drowned(task, options, found))
     text = task_text(proposal)
     save(options.out, text)
     marked = sum(MARK in line for line in text.splitlines()) - 1

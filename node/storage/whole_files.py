@@ -32,13 +32,19 @@ def own_file(path: Path, mode: str) -> IO[bytes]:
     return os.fdopen(os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, OWNERS), mode)
 
 
+def _temporary(path: Path, mode: int) -> Path:
+    """Makes an empty file beside `path`, in the place of one that a kill of this process's number left."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+    return temporary
+
+
 @contextmanager
 def whole(path: Path, mode: int = OWNERS) -> Iterator[Path]:
     """Yields the path of an empty file that becomes `path` at the end; after an error it is deleted."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.unlink(missing_ok=True)
+    temporary = _temporary(path, mode)
     try:
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
         yield temporary
         temporary.replace(path)
     except BaseException:
@@ -66,11 +72,9 @@ def replace_file(
 
 def new_file(path: Path, content: bytes, disk: Disk = DISK) -> None:
     """Writes a file that only its owner can read, durably. Raises FileExistsError if it exists."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNERS)
+    temporary = _temporary(path, OWNERS)
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with temporary.open("wb") as file:
             file.write(content)
             file.flush()
             disk.sync(file.fileno())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
+from mechanisms.gradients.side_effects import in_eval_mode
 from node.data.dataset import Dataset
 from node.errors import ConfigError, shown
 from node.task import import_path
@@ -127,16 +126,5 @@ def _check_outputs(outputs: object, section: ModelSection, classes: int | None, 
 
 def _answer(model: nn.Module, rows: torch.Tensor) -> object:
     """Returns the outputs of `model` in eval mode, and restores its mode."""
-    with evaluating(model), torch.inference_mode():
+    with in_eval_mode(model), torch.inference_mode():
         return model(rows)
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Puts `model` into eval mode, and restores its mode."""
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)

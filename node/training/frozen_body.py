@@ -16,10 +16,9 @@ import torch
 from torch import nn
 
 from mechanisms.gradients.row_outputs import RowOutputs
-from mechanisms.gradients.side_effects import NotByRow
+from mechanisms.gradients.side_effects import NotByRow, in_eval_mode
 from node.errors import ConfigError, shown
 from node.storage.whole_files import replace_file
-from node.training.build import evaluating
 from node.training.parameter_scope import digest_of, plain_tensors
 
 _ROWS, _PROBED = 256, 8  # rows in a batch; rows whose features are part of the digest
@@ -53,7 +52,7 @@ class FrozenBody:
 
     def _check(self, rows: torch.Tensor) -> None:
         """Compares the model's outputs with those of the rest of it on features; leaves the body skipped."""
-        with evaluating(self._model), torch.no_grad():
+        with in_eval_mode(self._model), torch.no_grad():
             expected = self._model(rows)
             try:
                 self._outputs = RowOutputs(self._body, rows[:1])

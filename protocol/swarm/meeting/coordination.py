@@ -356,8 +356,9 @@ class Coordination:
         known = 1 + len(self._members.offering(self._state.round))
         if count < self._settings.min_participants:
             return False
-        if electorate is None or (self._patience.is_willing(now) and 2 * count > known):
-            return 2 * count > known
+        is_most = 2 * count > known
+        if electorate is None or (self._patience.is_willing(now) and is_most):
+            return is_most
         here = presence.announced(self._members, others)
         voters = presence.voters(self._settings, self._state, electorate, here)
         without = presence.resigned(self._state, electorate, self._members) | {*self._patience.gone(now)}
