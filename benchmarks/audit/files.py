@@ -26,18 +26,20 @@ from typing import Literal
 
 import numpy as np
 import torch
+from torch import nn
 
 from benchmarks.audit.case import DELTA, Case, Claim
 from benchmarks.audit.offers import EXACT, TOGETHER
 from mechanisms.accounting.ledger import Ledger, spent
 from mechanisms.audits.audit import Array, Pair, Release
+from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SystemWords
 from mechanisms.record_sums import record_sums
 from mechanisms.updates.distributed import DistributedDP
 from mechanisms.updates.record import ONE_RECORD
 from node.agree.survey import survey
 from node.data import partition
-from node.data.dataset import load_dataset
+from node.data.dataset import Dataset, load_dataset
 from node.data.sides import RowDraws, Split, held_back
 from node.init.__main__ import main as init
 from node.runtime.learning import Learning, make_learning, make_swarm_metric
@@ -132,14 +134,18 @@ def _written(*asked: str) -> Path:
 # -- what a node makes of a file ---------------------------------------------------------------------------
 
 
-def _learning(task: Task, path: Path, split: Split, seed: int) -> tuple[Learning, int]:
-    """Prepares a node's learning as a node does, with random words by `seed`; returns its rows, too."""
+def _prepared(task: Task, path: Path, split: Split) -> tuple[Dataset, nn.Module, Mechanism]:
+    """Returns a node's rows, model and mechanism, made as a node does."""
     dataset = load_dataset(task, path, None, split)
     model = build_model(task, dataset)
-    rows = len(dataset.train_y)
-    mechanism = make_mechanism(task, shapes(model, task.train.parameters), rows)
-    entropy = np.random.default_rng(seed).bytes
-    return make_learning(task, model, dataset, seed, mechanism, System(entropy=entropy)), rows
+    return dataset, model, make_mechanism(task, shapes(model, task.train.parameters), len(dataset.train_y))
+
+
+def _learning(task: Task, path: Path, split: Split, seed: int) -> tuple[Learning, int]:
+    """Prepares a node's learning as a node does, with random words by `seed`; returns its rows, too."""
+    dataset, model, mechanism = _prepared(task, path, split)
+    system = System(entropy=np.random.default_rng(seed).bytes)
+    return make_learning(task, model, dataset, seed, mechanism, system), len(dataset.train_y)
 
 
 def _cases(
@@ -213,7 +219,7 @@ def _shared_cases(epsilon: float) -> list[Case]:
         files = (path, *(_files("train")[:1] * _HONEST))
         members = [_learning(task, file, split, 10 * seed + place)[0] for place, file in enumerate(files)]
         trainers = [learning.trainer for learning in members]
-        mechanism = _mechanism(task, path, split)
+        _, _, mechanism = _prepared(task, path, split)
         assert isinstance(mechanism, DistributedDP)
         rule, base = mechanism.shared, trainers[0].vector()
 
@@ -228,12 +234,6 @@ def _shared_cases(epsilon: float) -> list[Case]:
     return _cases(_SHARED, epsilon, "train", _SLOWER, claim, runs_of)
 
 
-def _mechanism(task: Task, path: Path, split: Split) -> object:
-    dataset = load_dataset(task, path, None, split)
-    model = build_model(task, dataset)
-    return make_mechanism(task, shapes(model, task.train.parameters), len(dataset.train_y))
-
-
 def _count_cases(epsilon: float) -> list[Case]:
     """Counts for a metric of all rows, of a model that answers by the group; the node adds all noise."""
     more = (
@@ -245,9 +245,7 @@ def _count_cases(epsilon: float) -> list[Case]:
 
     def runs_of(asked: float, path: Path, split: Split, seed: int) -> Runs:
         task = _with_dp_sgd(min(_NO_NOISE, 2 * asked), *more)
-        dataset = load_dataset(task, path, None, split)
-        model = build_model(task, dataset)
-        mechanism = make_mechanism(task, shapes(model, task.train.parameters), len(dataset.train_y))
+        dataset, _, mechanism = _prepared(task, path, split)
         learning, _ = _learning(task, path, split, seed)
         entropy = np.random.default_rng(seed).bytes
         metric = make_swarm_metric(task, learning.trainer, dataset, mechanism, None, entropy)
