@@ -66,9 +66,11 @@ class Setting:
     """The parameters of a mechanism: the keys of `[privacy]`, and the work that they cover.
 
     `epsilon` and `delta` are totals over `rounds` offers. `sizes` are the numbers of parameters of each
-    tensor. `rows` is the number of this node's training rows; it counts as public. `shared`: what
-    members with shared noise agree on; None: each adds its own. `counts`: what is released beside
-    training; None: nothing. `epochs`: the passes over the rows in a round; None: as many as its time allows.
+    tensor. `rows` is the number of this node's training rows, or persons; it counts as public.
+    `rows_per_person`: the most rows of a person, where a person is the unit of privacy; None: a row is.
+    `shared`: what members with shared noise agree on; None: each adds its own. `counts`: what is released
+    beside training; None: nothing. `epochs`: the passes over the rows in a round; None: as many as its time
+    allows.
     """
 
     epsilon: float
@@ -84,6 +86,7 @@ class Setting:
     epochs: int | None
     shared: SharedSetting | None = None
     counts: CountPlan | None = None
+    rows_per_person: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "clipping_radius"):

@@ -6,10 +6,11 @@ honest, s = z Delta / sqrt(H + 1), as in `mechanisms.gradients.distributed`: onl
 the whole noise, and the theorem there covers the rounding. With H = 0 each member adds all of it, and its own
 counts are as private as the sum.
 
-Unit of privacy: one record (row) among those that a node counts; neighbours: add or remove it; norm: L2 of
-how far it moves the counts, at most Delta. One release costs a Gaussian event with multiplier z, not sampled
-(Balle & Wang 2018, Theorem 8). All rows are charged for it, also those that a node trains on and does not
-count, so a ledger that has both is an upper bound for each of them.
+Unit of privacy: one record (row) among those that a node counts, or one person, who counts with the mean of
+all rows; neighbours: add or remove it; norm: L2 of how far it moves the counts, at most Delta. One release
+costs a Gaussian event with multiplier z, not sampled (Balle & Wang 2018, Theorem 8). All rows are charged for
+it, also those that a node trains on and does not count, so a ledger that has both is an upper bound for each
+of them.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from mechanisms.gradients.distributed import RING_BITS
 from mechanisms.mechanism import CountPlan
 from mechanisms.noise.noise import add_units
 from mechanisms.noise.randomness import Words
+from mechanisms.person_means import person_means
 
 COARSEST = 2.0**-6
 """The coarsest grid, in rows: rounding a sum to it moves two neighbouring sums apart by no more than that."""
@@ -116,6 +118,20 @@ class CountGrid:
         units = np.clip(np.rint(counts / self.unit), -self.most, self.most)
         add_units(units, self.share_std, self.unit, words)
         return units
+
+    def by_person(
+        self,
+        places: NDArray[np.int64],
+        amounts: NDArray[np.float64],
+        persons: NDArray[np.int64],
+        size: int,
+    ) -> NDArray[np.float64]:
+        """Returns counts (size,) in rows, in which each person counts once (`mechanisms.person_means`).
+
+        A row adds `amounts` (n, k) at `places` (n, k), at most `sensitivity` in L2; `persons` (n,) from 0.
+        """
+        units = person_means(places, amounts, persons, size, unit=self.unit, longest=self.sensitivity)
+        return units * self.unit
 
     def sum_std(self, members: int) -> float:
         """The std in rows of the noise in each number of a sum of `members`."""

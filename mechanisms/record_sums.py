@@ -8,8 +8,8 @@ any other use the sums get Gaussian noise on the same grid. So
 is the Gaussian mechanism, rounded (mechanisms.noise.noise), and its delta is that of Balle & Wang 2018,
 Theorem 8.
 
-Unit of privacy: one record; neighbours: add or remove it; norm: L2. The number of records is not public: it
-is one of the sums.
+Unit of privacy: one record, or one person, who adds one vector for all rows together; neighbours: add or
+remove it; norm: L2. The number of records is not public: it is one of the sums.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.ledger import Event, Gaussian, Relation, Unit, releases_noise_multiplier
+from mechanisms.accounting.ledger import Event, Gaussian, Unit, releases_noise_multiplier
 from mechanisms.arguments import count, positive
 from mechanisms.mechanism import Guarantee, Quiet
 from mechanisms.noise.noise import add_units
 from mechanisms.noise.randomness import Words
+from mechanisms.units import RECORD_AGREED, short
 
-ONE_RECORD = Unit("one record (row) of a node's data, over the agreement", Relation.ADD_REMOVE, "L2")
 FINEST, COARSEST = 2.0**-20, 1.0
 """The range of units, as fractions of 1; no record's number exceeds 1."""
 _UNITS_A_STD = 2.0**20
@@ -52,7 +52,7 @@ class RecordSums(Quiet):
         """What the mechanism protects, in one sentence."""
         return (
             "your counts and sums are noised before they leave: what they can tell anybody about whether "
-            "any one record (one patient) is in your data is bounded by epsilon"
+            f"any one {short(self.guarantee.unit)} is in your data is bounded by epsilon"
         )
 
     @property
@@ -82,13 +82,16 @@ class RecordSums(Quiet):
         return noised * self.unit
 
 
-def record_sums(epsilon: float, delta: float, releases: int, record_norm: float, records: int) -> RecordSums:
+def record_sums(
+    epsilon: float, delta: float, releases: int, record_norm: float, records: int, unit: Unit = RECORD_AGREED
+) -> RecordSums:
     """Builds it for `releases` that together cost (epsilon, delta) (Dong, Roth & Su 2022, Corollary 3.3).
 
-    `record_norm`: the largest L2 norm of a record's vector. Raises ValueError or TypeError for bad values.
+    `record_norm`: the largest L2 norm of a record's vector; `unit`: whose it is, a record's or a person's.
+    Raises ValueError or TypeError for bad values.
     """
     positive("record_norm", record_norm)
     count("records", records)
     noise_multiplier = releases_noise_multiplier(epsilon, delta, releases)
-    guarantee = Guarantee(ONE_RECORD, epsilon, delta, epsilon)
+    guarantee = Guarantee(unit, epsilon, delta, epsilon)
     return RecordSums(noise_multiplier, record_norm, records, guarantee)

@@ -20,11 +20,11 @@ from mechanisms.mechanism import CountPlan
 from mechanisms.noise.randomness import Words
 from mechanisms.noised_counts import CountGrid, CountNoise, count_noise
 from mechanisms.record_sums import RecordSums, record_sums
-from mechanisms.updates.record import ONE_RECORD
+from mechanisms.units import ONE_RECORD
 from node.agree.survey import Sums, survey
 from node.task.agreed_sums import norm
 from node.task.schema import CategoryColumn, ClassTarget, NumberColumn, TableSchema
-from node.training.noised_tallies import noised
+from node.training.noised_tallies import noised, of_rows
 from node.training.tallies import Errors
 from protocol.wire.limits import MAX_MEMBERS
 
@@ -242,7 +242,7 @@ def _grid(noise: CountNoise) -> CountGrid:
 def rows_apart(noise: CountNoise) -> Pair:
     """The sums without a row and with the LOUDEST one, as numbers of rows."""
     tally, nobody = noised(Errors(1.0)), (torch.empty(0), torch.empty(0))
-    without, joined = (tally.counted(*rows) for rows in (nobody, LOUDEST))
+    without, joined = (of_rows(tally, *rows) for rows in (nobody, LOUDEST))
     return Pair(without, joined, without, joined)
 
 

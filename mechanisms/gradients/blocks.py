@@ -29,6 +29,8 @@ ARRANGED = (1, False), (LANES, False), (LANES, True)
 """Lanes, and whether one thread computes: the fastest first."""
 Rows = tuple[torch.Tensor, ...]
 """Tensors (K, ...) whose row k belongs to row k of a block."""
+Gradients = Callable[..., tuple[Mapping[str, RowGradients], torch.Tensor]]
+"""Computes gradients by parameter name, and losses (K, ...), from the tensors of a block."""
 Numbers = Callable[..., Iterable[torch.Tensor]]
 """Returns what is computed from the tensors of a block: (K, ...) each, of the same rows."""
 
@@ -45,10 +47,9 @@ class Method(Protocol):
 
 @dataclass(frozen=True)
 class Block:
-    """`x` (K, ...), `y` (K, ...), and which places are `taken` (K,) by rows; the others hold zeros."""
+    """The tensors (K, ...) of a block, and which places are `taken` (K,) by rows; the others hold zeros."""
 
-    x: torch.Tensor
-    y: torch.Tensor
+    rows: Rows
     taken: torch.Tensor
 
 
@@ -126,19 +127,19 @@ class Layout:
 class Way(Layout):
     """A method in such blocks."""
 
-    method: Method
+    method: Gradients
 
     def gradients(self, block: Block) -> tuple[Mapping[str, RowGradients], torch.Tensor]:
-        """See Method."""
+        """See Gradients."""
         with self.threads():
-            return self.method(block.x, block.y)
+            return self.method(*block.rows)
 
-    def blocks(self, x: torch.Tensor, y: torch.Tensor) -> Iterator[Block]:
-        """Yields the blocks for x (n, ...) and y (n, ...)."""
+    def blocks(self, x: torch.Tensor, *others: torch.Tensor) -> Iterator[Block]:
+        """Yields the blocks for x (n, ...), which decides where a row stands, and `others` (n, ...)."""
         for inside, places in self.spread(x):
             taken = torch.zeros(self.rows, dtype=torch.bool, device=x.device)
             taken[places] = True
-            yield Block(self.filled(x[inside], places), self.filled(y[inside], places), taken)
+            yield Block(tuple(self.filled(own[inside], places) for own in (x, *others)), taken)
 
 
 def _copied(numbers: Iterable[torch.Tensor]) -> list[torch.Tensor]:

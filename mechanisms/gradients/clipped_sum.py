@@ -1,6 +1,8 @@
 """Sums of gradients of single rows, each clipped to an L2 norm: how far a row moves what is really computed.
 
-Unit of privacy: one record (row). Neighbours: add or remove it. Norm: L2 over all parameters together.
+Unit of privacy: one record (row), or one person: all rows of a person, whose gradients are added and clipped
+together. Neighbours: add or remove it. Norm: L2 over all parameters together. What follows is said of rows;
+for persons read "person" (`persons` has their blocks: for each width its own, tested on its own).
 
 What is computed. Rows are taken in blocks of always K rows, empty places filled up with zeros. For each row
 i, layers give numbers a_i, e_i (`layers`) or the gradient itself; g_i is the exact gradient that these
@@ -21,10 +23,10 @@ So a pass that changes a tensor of the model or draws from torch's generator is 
 
 3. An element of S is a sum of at most K t products from each block, t the positions of a layer. However a
 conventional algorithm orders them, its error is at most gamma_N times the sum of the terms' absolute values,
-N = K t + 8 + the number of blocks (Higham 2002, section 3.1). By Minkowski's inequality the error of all
-elements has an L2 norm of at most gamma_N sum_i c_i m_i, where m_i is the sum of the norms of row i's terms.
-It is at most rho n_i: rho = 1 for single products, and `Positions` and `Lookup` count a row as at least m_i /
-rho long. Both batches have this error: 2 gamma_N B rho C' in all.
+N = K t + 8 + the number of blocks, with the largest K t of any width (Higham 2002, section 3.1). By
+Minkowski's inequality the error of all elements has an L2 norm of at most gamma_N sum_i c_i m_i, where m_i is
+the sum of the norms of row i's terms. It is at most rho n_i: rho = 1 for single products, and `Positions` and
+`Lookup` count a row as at least m_i / rho long. Both batches have this error: 2 gamma_N B rho C' in all.
 
 So S moves by at most C' (1 + nu + 2 gamma_N B rho), and C' is what makes this C. In float32 the last term
 would exceed C at 30,000 rows; in float64 it is below 1e-6 for a million.
@@ -41,9 +43,10 @@ import torch
 from numpy.typing import NDArray
 
 from mechanisms.arguments import count, positive
-from mechanisms.gradients.blocks import Block
+from mechanisms.gradients.blocks import Block, Way
 from mechanisms.gradients.layers import RowGradients, add_all, gamma, norms_of
 from mechanisms.gradients.objective import Objective
+from mechanisms.gradients.persons import by_width, widths
 from mechanisms.gradients.trial import Trial
 from mechanisms.noise.clipping import NotFinite
 
@@ -56,8 +59,8 @@ _SLACK = 2.0**-40  # above the rounding of a norm's last steps and of a weight
 class Batch:
     """What is not private and stays with the rows' owner: the mean loss, and how many rows counted as zero.
 
-    The mean is over the rows whose loss is finite, 0 for none. A row counts as zero if its gradient is not
-    finite.
+    The mean is over the rows whose loss is finite, 0 for none. A row, or person, counts as zero if its
+    gradient is not finite.
     """
 
     mean_loss: float
@@ -81,48 +84,64 @@ class ClippedSum:
     is.
     """
 
-    def __init__(self, objective: Objective, radius: float, most_rows: int, expected_rows: float) -> None:
-        """`radius`: C. `most_rows`: no batch is longer; `expected_rows`: its mean. Both are public.
+    def __init__(
+        self,
+        objective: Objective,
+        radius: float,
+        most_rows: int,
+        expected_rows: float,
+        rows_per_person: int | None = None,
+    ) -> None:
+        """`radius`: C. `most_rows`: no batch is longer; `expected_rows`: its mean. All are public.
 
-        Raises ValueError for a layer that mixes rows or keeps something of them (NotByRow), TypeError for
-        parameters that are not float32.
+        With `rows_per_person`, the most that any has, both count persons. Raises ValueError for a layer that
+        mixes rows or keeps something of them (NotByRow), TypeError for parameters that are not float32.
         """
         objective.check()
         self._objective = objective
         self._radius = positive("radius", radius)
-        self._most_rows = count("most_rows", most_rows)
+        self._most = count("most_rows", most_rows)
         self._expected = min(positive("expected_rows", expected_rows), most_rows)
+        self._by_person = rows_per_person is not None
+        self._widths = widths(count("rows_per_person", rows_per_person or 1))
         self._choose()
 
     def _choose(self) -> None:
         """Tries the model as it is now. Raises NotByRow if no way is right."""
-        trial = Trial(self._objective, self._expected)
-        self._way, self.method = trial.chosen()
-        self._clip = self._clip_for(self._radius, trial.found)
+        trial = Trial(self._objective, self._expected / len(self._widths))
+        way, self.method = trial.chosen()
+        self._ways = {1: way}
+        found = {1: trial.found}
+        for width in self._widths[1:]:
+            self._ways[width], found[width] = trial.of_persons(way, width)
+        self._clip = self._clip_for(self._radius, found)
         self._left = TRIED_EVERY
 
     @property
     def block_rows(self) -> int:
-        """K."""
-        return self._way.rows
+        """K, of rows."""
+        return self._ways[1].rows
 
-    def _clip_for(self, radius: float, found: Iterable[RowGradients]) -> float:
+    def _clip_for(self, radius: float, found: Mapping[int, Iterable[RowGradients]]) -> float:
         """C': see the module."""
-        gradients = list(found)
-        nu = _SLACK + max(part.norm_error() for part in gradients)
-        blocks = self._way.most_blocks(self._most_rows)
-        terms = self.block_rows * max(part.terms for part in gradients) + blocks + 8
-        ratio = max(part.ratio for part in gradients)
-        return radius / (1 + nu + 2 * gamma(terms) * self._most_rows * ratio)
+        gradients = {width: list(parts) for width, parts in found.items()}
+        every = [part for parts in gradients.values() for part in parts]
+        nu = _SLACK + max(part.norm_error() for part in every)
+        blocks = sum(way.most_blocks(self._most) for way in self._ways.values())
+        longest = max(
+            self._ways[width].rows * part.terms for width, parts in gradients.items() for part in parts
+        )
+        ratio = max(part.ratio for part in every)
+        return radius / (1 + nu + 2 * gamma(longest + blocks + 8) * self._most * ratio)
 
-    def __call__(self, x: torch.Tensor, y: torch.Tensor) -> RowSum:
-        """Returns the sum for x (n, ...) and y (n, ...), n from 0 to `most_rows`.
+    def __call__(self, x: torch.Tensor, y: torch.Tensor, persons: torch.Tensor | None = None) -> RowSum:
+        """Returns the sum for x (n, ...) and y (n, ...); `persons` (n,): whose rows they are, as numbers.
 
-        Raises NotFinite if a parameter is not finite, which no single row is to blame for, and NotByRow if
-        the model takes rows together by now, which random rows show.
+        There are from 0 to `most_rows` of them. Raises NotFinite if a parameter is not finite, which no
+        single row is to blame for, and NotByRow if the model takes rows together by now, which random rows
+        show.
         """
-        if len(x) > self._most_rows:
-            raise ValueError(f"x has {len(x)} rows; allowed: at most most_rows = {self._most_rows}")
+        groups = self._groups(x, y, persons)
         if not all(_is_finite(parameter) for parameter in self._objective.parameters.values()):
             raise NotFinite("a parameter of the model is NaN or infinite")
         if not self._left:
@@ -130,14 +149,37 @@ class ClippedSum:
         self._left -= 1
         vector, total = self._objective.zeros()
         losses, lost = 0.0, 0
-        for block in self._way.blocks(x, y):
-            loss, dropped = self._add(total, block)
-            losses, lost = losses + loss, lost + dropped
+        for width, tensors in groups:
+            way = self._ways[width]
+            for block in way.blocks(*tensors):
+                loss, dropped = self._add(total, way, block)
+                losses, lost = losses + loss, lost + dropped
         return RowSum(vector.cpu().numpy(), Batch(losses / max(1, len(x)), lost))
 
-    def _add(self, total: Mapping[str, torch.Tensor], block: Block) -> tuple[float, int]:
+    def _groups(
+        self, x: torch.Tensor, y: torch.Tensor, persons: torch.Tensor | None
+    ) -> list[tuple[int, tuple[torch.Tensor, ...]]]:
+        """Returns the tensors of each width; raises ValueError for more than were said to come."""
+        if (persons is not None) is not self._by_person:
+            raise ValueError("persons must be given where rows_per_person is, and nowhere else")
+        if persons is None:
+            _at_most("x", "rows", len(x), "most_rows", self._most)
+            return [(1, (x, y))]
+        found = list(by_width(x, y, persons))
+        _at_most("persons", "persons", sum(len(group.x) for group in found), "most_rows", self._most)
+        widest, most = max((group.width for group in found), default=1), self._widths[-1]
+        _at_most("a person", "places", widest, "rows_per_person", most)
+        return [
+            (
+                group.width,
+                (group.x[:, 0], group.y[:, 0]) if group.width == 1 else (group.x, group.y, group.own),
+            )
+            for group in found
+        ]
+
+    def _add(self, total: Mapping[str, torch.Tensor], way: Way, block: Block) -> tuple[float, int]:
         """Adds a block to `total`; returns the sum of its finite losses and the number of rows left out."""
-        gradients, losses = self._way.gradients(block)
+        gradients, losses = way.gradients(block)
         norms = norms_of(gradients)
         taken, finite = block.taken.to(norms.device), torch.isfinite(norms)
         weights = torch.where(taken & finite, (self._clip / norms).clamp_(max=1.0), 0.0)
@@ -146,6 +188,11 @@ class ClippedSum:
         add_all(gradients, total, weights)
         own = losses[block.taken].double().nan_to_num(0.0, 0.0, 0.0)
         return float(own.sum()), int((taken & ~finite).sum())
+
+
+def _at_most(whose: str, what: str, number: int, name: str, most: int) -> None:
+    if number > most:
+        raise ValueError(f"{whose} has {number} {what}; allowed: at most {name} = {most}")
 
 
 def _is_finite(values: torch.Tensor) -> bool:

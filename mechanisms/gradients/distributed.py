@@ -6,7 +6,8 @@ is what a trusted server would have released (Kairouz et al. 2021 for the idea, 
 sees a member's own numbers, so members can share the noise: N(0, s^2) each, s = z C / sqrt(H + 1), if H other
 members are honest.
 
-Unit of privacy: one record (row) of a member; neighbours: add or remove it; norm: L2 of its gradient. The
+Unit of privacy: one record (row) of a member; neighbours: add or remove it; norm: L2 of its gradient. Where
+members sample persons (`dp_sgd`), it is one person of a member, and all counts of rows are of persons. The
 guarantee is against all others together, as long as at least H of the other members in the sum are honest:
 they add their noise and tell nobody. With h of them it is that of a multiplier z sqrt((h + 1) / (H + 1)):
 `mechanisms.accounting.terms`. A member that adds no noise counts as one that is not honest, and nobody can
@@ -121,7 +122,9 @@ class SharedNoise:
 class SharedGradient:
     """One member's words for the secure sum of a step."""
 
-    def __init__(self, objective: Objective, rule: SharedNoise, most_rows: int) -> None:
+    def __init__(
+        self, objective: Objective, rule: SharedNoise, most_rows: int, rows_per_person: int | None = None
+    ) -> None:
         """`most_rows`: all rows of this member, which count as public. See ClippedSum for the rest.
 
         Raises ValueError if the parameters are not `rule.size` in number, or so many rows are not exact.
@@ -136,6 +139,7 @@ class SharedGradient:
             noise_std=rule.share_std,
             most_rows=most_rows,
             expected_rows=rule.gradient.sampling_probability * most_rows,
+            rows_per_person=rows_per_person,
         )
 
     @property
@@ -143,13 +147,15 @@ class SharedGradient:
         """How gradients of single rows are computed: BOOK_KEEPING, or a slower way and why."""
         return self._sum.clipped.method
 
-    def offer(self, x: torch.Tensor, y: torch.Tensor, words: Words) -> tuple[NDArray[np.uint32], Batch]:
+    def offer(
+        self, x: torch.Tensor, y: torch.Tensor, words: Words, persons: torch.Tensor | None = None
+    ) -> tuple[NDArray[np.uint32], Batch]:
         """Returns this member's words (d,) for a Poisson batch x (n, ...), y (n, ...), and what stays here.
 
-        n may be 0. Each call needs a new batch and draws new noise from `words`. Raises NotFinite if training
-        has diverged.
+        `persons` (n,): see ClippedSum. n may be 0. Each call needs a new batch and draws new noise from
+        `words`. Raises NotFinite if training has diverged.
         """
-        units, batch = self._sum(x, y, words)
+        units, batch = self._sum(x, y, words, persons)
         return in_ring(units), batch
 
 

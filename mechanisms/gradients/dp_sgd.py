@@ -5,8 +5,10 @@ gradient over all parameters to L2 norm C, adds noise N(0, (z C)^2) to each coor
 the sum by the expected number of rows in a batch.
 
 Unit of privacy: one record (row). Neighbours: add or remove it; norm: L2 of its gradient over all
-parameters. The number of rows of the data set counts as public (q and the divisor follow from it); the number
-of rows in a batch does not, and nothing depends on it. Only the gradient is private; the loss is not.
+parameters. Where a batch has persons (`clipped_sum`) read "person" for "row": each person is in it with
+probability q, with all rows that are used of the person. The number of rows of the data set counts as public
+(q and the divisor follow from it); the number of rows in a batch does not, and nothing depends on it. Only
+the gradient is private; the loss is not.
 """
 
 from __future__ import annotations
@@ -70,7 +72,12 @@ class PrivateGradient:
     """
 
     def __init__(
-        self, objective: Objective, rule: GradientRule, most_rows: int, expected_rows: float
+        self,
+        objective: Objective,
+        rule: GradientRule,
+        most_rows: int,
+        expected_rows: float,
+        rows_per_person: int | None = None,
     ) -> None:
         """`most_rows`: all rows there are; `expected_rows`: q times them, the divisor. See ClippedSum."""
         self._parameters = objective.parameters
@@ -88,6 +95,7 @@ class PrivateGradient:
             noise_std=rule.noise_std,
             most_rows=most_rows,
             expected_rows=expected_rows,
+            rows_per_person=rows_per_person,
         )
 
     @property
@@ -95,12 +103,14 @@ class PrivateGradient:
         """How gradients of single rows are computed: BOOK_KEEPING, or a slower way and why."""
         return self._sum.clipped.method
 
-    def __call__(self, x: torch.Tensor, y: torch.Tensor, words: Words) -> Batch:
+    def __call__(
+        self, x: torch.Tensor, y: torch.Tensor, words: Words, persons: torch.Tensor | None = None
+    ) -> Batch:
         """Sets each parameter's `.grad` to a private gradient on the Poisson batch x (n, ...), y (n, ...).
 
-        n may be 0. Raises NotFinite if training has diverged.
+        `persons` (n,): see ClippedSum. n may be 0. Raises NotFinite if training has diverged.
         """
-        units, batch = self._sum(x, y, words)
+        units, batch = self._sum(x, y, words, persons)
         units *= self._sum.unit / self._divisor
         whole = torch.from_numpy(units.astype(np.float32))
         parts = torch.split(whole, [parameter.numel() for parameter in self._parameters.values()])

@@ -50,6 +50,9 @@ class RowGradients(Protocol):
     def without(self, rows: torch.Tensor) -> Self:
         """The same with zeros for `rows` (K,) bool, whatever they hold."""
 
+    def together(self, rows: int) -> RowGradients:
+        """The sums of the gradients of each `rows` rows that follow on each other: those of K / `rows`."""
+
     def add_to(self, total: torch.Tensor, weights: torch.Tensor) -> None:
         """Adds the sum over rows of `weights` (K,) times the gradient to `total` (p,), both float64."""
 
@@ -87,6 +90,10 @@ class Rows:
         """See RowGradients."""
         return replace(self, values=_zeroed(self.values, rows))
 
+    def together(self, rows: int) -> RowGradients:
+        """See RowGradients: by definition what the rows give together."""
+        return Rows(grouped(self.values, rows).sum(1))
+
     def add_to(self, total: torch.Tensor, weights: torch.Tensor) -> None:
         """See RowGradients."""
         total.addmv_(self.values.T, weights)
@@ -117,6 +124,10 @@ class Outer:
     def without(self, rows: torch.Tensor) -> Self:
         """See RowGradients."""
         return replace(self, outputs=_zeroed(self.outputs, rows), inputs=_zeroed(self.inputs, rows))
+
+    def together(self, rows: int) -> RowGradients:
+        """See RowGradients: rows are positions of one sequence."""
+        return _sequences(grouped(self.outputs, rows), grouped(self.inputs, rows))
 
     def add_to(self, total: torch.Tensor, weights: torch.Tensor) -> None:
         """See RowGradients."""
@@ -163,6 +174,10 @@ class Positions:
         """See RowGradients."""
         return replace(self, outputs=_zeroed(self.outputs, rows), inputs=_zeroed(self.inputs, rows))
 
+    def together(self, rows: int) -> RowGradients:
+        """See RowGradients: sequences become one longer sequence."""
+        return _sequences(_joined(self.outputs, rows), _joined(self.inputs, rows))
+
     def add_to(self, total: torch.Tensor, weights: torch.Tensor) -> None:
         """See RowGradients."""
         e = self.outputs * weights[:, None, None]
@@ -205,10 +220,36 @@ class Lookup:
         """See RowGradients."""
         return replace(self, outputs=_zeroed(self.outputs, rows))
 
+    def together(self, rows: int) -> RowGradients:
+        """See RowGradients: sequences become one longer sequence."""
+        return replace(self, places=_joined(self.places, rows), outputs=_joined(self.outputs, rows))
+
     def add_to(self, total: torch.Tensor, weights: torch.Tensor) -> None:
         """See RowGradients."""
         e = self.outputs * weights[:, None, None]
         total.view(self.height, e.shape[2]).index_add_(0, self.places.flatten(), e.flatten(0, 1))
+
+
+def _sequences(e: torch.Tensor, a: torch.Tensor) -> RowGradients:
+    """The gradients of e (K, T, p) and a (K, T, k), float64: in full where that is the smaller form."""
+    if _are_long(e.shape[1], e.shape[2], a.shape[2]):
+        return Rows(torch.bmm(e.transpose(1, 2), a).flatten(1))
+    return Positions(e, a)
+
+
+def _are_long(t: int, p: int, k: int) -> bool:
+    """Whether t positions have more inner products than an eighth of a gradient's p k numbers."""
+    return 8 * t * t > p * k
+
+
+def grouped(values: torch.Tensor, rows: int) -> torch.Tensor:
+    """(K / rows, rows, ...) of `values` (K, ...)."""
+    return values.reshape(-1, rows, *values.shape[1:])
+
+
+def _joined(values: torch.Tensor, rows: int) -> torch.Tensor:
+    """(K / rows, rows T, ...) of `values` (K, T, ...)."""
+    return grouped(values, rows).flatten(1, 2)
 
 
 def norms_of(found: Mapping[str, RowGradients]) -> torch.Tensor:
@@ -298,11 +339,10 @@ def _(layer: nn.Linear, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> B
 
 def _summed(a: torch.Tensor, e: torch.Tensor, convert: Float64) -> ByParameter:
     """For a (K, T, k) and e (K, T, p): by inner products if these are smaller than the gradients."""
-    (_, t, p), k = e.shape, a.shape[2]
-    if 8 * t * t <= p * k:
-        yield "weight", Positions(convert(e), convert(a))
-    else:
+    if _are_long(e.shape[1], e.shape[2], a.shape[2]):
         yield "weight", Rows(convert(torch.bmm(e.transpose(1, 2), a).flatten(1)))
+    else:
+        yield "weight", Positions(convert(e), convert(a))
     yield "bias", Rows(convert(e).sum(1))
 
 

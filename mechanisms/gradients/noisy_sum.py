@@ -34,6 +34,7 @@ class NoisySum:
         noise_std: float,
         most_rows: int,
         expected_rows: float,
+        rows_per_person: int | None = None,
     ) -> None:
         """`radius`: C; `noise_std`: as C in units of the gradient, not of the grid. See ClippedSum.
 
@@ -43,14 +44,16 @@ class NoisySum:
             raise ValueError(f"most_rows = {most_rows} is not allowed: sums of so many rows are not exact")
         self.unit, self._noise_std = unit, noise_std
         clip = radius - math.sqrt(sum(objective.sizes)) * unit
-        self.clipped = ClippedSum(objective, clip, most_rows, expected_rows)
+        self.clipped = ClippedSum(objective, clip, most_rows, expected_rows, rows_per_person)
 
-    def __call__(self, x: torch.Tensor, y: torch.Tensor, words: Words) -> tuple[NDArray[np.float64], Batch]:
+    def __call__(
+        self, x: torch.Tensor, y: torch.Tensor, words: Words, persons: torch.Tensor | None = None
+    ) -> tuple[NDArray[np.float64], Batch]:
         """Returns (d,) whole units for the batch x (n, ...), y (n, ...), and what stays with its owner.
 
-        n may be 0. Raises NotFinite if training has diverged.
+        `persons` (n,): see ClippedSum. n may be 0. Raises NotFinite if training has diverged.
         """
-        total = self.clipped(x, y)
+        total = self.clipped(x, y, persons)
         units = np.rint(total.vector / self.unit)
         add_units(units, self._noise_std, self.unit, words)
         return units, total.stays

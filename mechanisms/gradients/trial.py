@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from mechanisms.gradients.blocks import ARRANGED, Method, Way, block_rows
+from mechanisms.gradients.blocks import ARRANGED, Gradients, Method, Way, block_rows
 from mechanisms.gradients.book_keeping import BookKeeping
-from mechanisms.gradients.layers import RowGradients, add_all, norms_of
+from mechanisms.gradients.layers import RowGradients, add_all, grouped, norms_of
 from mechanisms.gradients.objective import Objective
 from mechanisms.gradients.per_example import OneByOne, PerExample
+from mechanisms.gradients.persons import Together
 from mechanisms.gradients.side_effects import NotByRow, in_eval_mode, without_side_effects
 from mechanisms.gradients.stand_ins import Draw, accepted, far_off, stand_ins
 
@@ -64,15 +65,35 @@ class Trial:
             small = self._gradients(method, _COMPARED)
             if not self._agree(small, exact):
                 return None, "it disagrees with the gradients of single rows"
-            elements = sum(_elements(part) for part in small.values()) / _COMPARED
-            for lanes, one_thread in ARRANGED:
-                rows = block_rows(self._expected, elements, lanes)
-                way = Way(method=method, rows=rows, lanes=lanes, one_thread=one_thread)
-                if self._is_independent(way):
-                    return way, ""
+            way = self._in_blocks(method, _elements(small, _COMPARED), 1)
+            if way is not None:
+                return way, ""
         except _FAILURES as error:
             return None, _first_line(error)
         return None, "rows of a block are not independent"
+
+    def of_persons(self, way: Way, width: int) -> tuple[Way, list[RowGradients]]:
+        """Returns how the gradients of persons of a width are computed, and some of them, for their shapes.
+
+        `way`: what was chosen for single rows. Where no block of several persons is right, each person has
+        its own.
+        """
+        together = Together(way.method, width)
+        small, _ = together(*self._persons(_COMPARED, width, seed=1))
+        found = None if way.rows == 1 else self._in_blocks(together, _elements(small, _COMPARED), width)
+        if found is None:
+            alone = Way(method=together, rows=1, lanes=1, one_thread=True)
+            return alone, list(together(*self._persons(1, width, seed=1))[0].values())
+        return found, self.found
+
+    def _in_blocks(self, method: Gradients, elements: float, width: int) -> Way | None:
+        """Returns the fastest way in blocks whose rows, or persons, are independent; None: no way is."""
+        for lanes, one_thread in ARRANGED:
+            rows = block_rows(self._expected, elements, lanes)
+            way = Way(method=method, rows=rows, lanes=lanes, one_thread=one_thread)
+            if self._is_independent(way, width):
+                return way
+        return None
 
     def _first_gradients(self, alone: Method) -> Found:
         """Computes rows one by one, twice: what a row gives depends on no other row, and not on its turn."""
@@ -116,16 +137,31 @@ class Trial:
         add_all(found, total, chosen.to(vector.device))
         return vector.cpu()
 
-    def _is_independent(self, way: Way) -> bool:
-        """Whether a row's numbers keep their bits, whatever other rows are in its block."""
+    def _is_independent(self, way: Way, width: int) -> bool:
+        """Whether the numbers of a row, or person, keep their bits, whatever others are in its block."""
 
-        def numbers(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+        def numbers(*rows: torch.Tensor) -> list[torch.Tensor]:
             with way.threads():
-                found = way.method(x, y)[0]
+                found = way.method(*rows)[0]
             self.found = list(found.values())
             return [*(number for part in self.found for number in part.parts), norms_of(found)]
 
-        return way.keeps_bits(numbers, self._stand_ins(way.rows, 2), self._stand_ins(way.rows, 5, far_off))
+        first, other = self._persons(way.rows, width, 2), self._persons(way.rows, width, 5, far_off)
+        return way.keeps_bits(numbers, first, other)
+
+    def _persons(
+        self, persons: int, width: int, seed: int, make: Callable[..., torch.Tensor] = stand_ins
+    ) -> tuple[torch.Tensor, ...]:
+        """Random persons of one width with any number of rows: x and y (persons, width, ...), and which are.
+
+        With a width of 1 just x and y (persons, ...).
+        """
+        x, y = self._stand_ins(persons * width, seed, make)
+        if width == 1:
+            return x, y
+        own = torch.rand((persons, width), generator=torch.Generator().manual_seed(seed)) < 0.5
+        own[:, 0] = True
+        return grouped(x, width), grouped(y, width), own.to(x.device)
 
     def _stand_ins(
         self, rows: int, seed: int, make: Callable[..., torch.Tensor] = stand_ins
@@ -140,5 +176,7 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def _elements(part: RowGradients) -> int:
-    return sum(tensor.numel() for tensor in part.parts) + part.terms**2 * len(part.parts[0])
+def _elements(found: Found, rows: int) -> float:
+    """Returns how many numbers the gradients of a row, or person, take, of `rows` that were found."""
+    parts = found.values()
+    return sum(sum(one.numel() for one in part.parts) / rows + part.terms**2 for part in parts)

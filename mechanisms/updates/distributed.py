@@ -16,7 +16,8 @@ from mechanisms.gradients.distributed import SharedNoise
 from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.mechanism import Guarantee, Quiet, Setting
 from mechanisms.noised_counts import CountNoise, beside, count_noise
-from mechanisms.updates.record import ONE_RECORD
+from mechanisms.units import short
+from mechanisms.updates.record import unit_of
 
 _RESERVED, _RESERVED_SHARE = 2, 25
 
@@ -42,7 +43,7 @@ class DistributedDP(Quiet):
         """What the mechanism protects, in one sentence."""
         return (
             "every step has the noise of all members together: epsilon bounds what all others together learn "
-            "about whether any one record is in your data, as long as at least "
+            f"about whether any one {short(self.guarantee.unit)} is in your data, as long as at least "
             f"{self.shared.honest} of them are honest"
         )
 
@@ -55,9 +56,10 @@ class DistributedDP(Quiet):
 def distributed_dp(setting: Setting) -> DistributedDP:
     """Builds the mechanism for `setting`, which says what the members share.
 
-    Unit of privacy: one record; neighbours: add or remove it; norm: L2 of one record's gradient, clipped to
-    `clipping_radius`. `epsilon` is the total over all steps and those that fail (`charged_steps`),
-    and over counts beside them. The multiplier is rounded up, so that all members compute the same one.
+    Unit of privacy: one record, or person (`unit_of`); neighbours: add or remove it; norm: L2 of its
+    gradient, clipped to `clipping_radius`. `epsilon` is the total over all steps and those that fail
+    (`charged_steps`), and over counts beside them. The multiplier is rounded up, so that all members compute
+    the same one.
     """
     of = setting.shared
     if of is None:
@@ -78,7 +80,9 @@ def distributed_dp(setting: Setting) -> DistributedDP:
         size=sum(setting.sizes),
         steps=charged,
     )
-    return DistributedDP(shared, Guarantee(ONE_RECORD, epsilon, delta, epsilon, honest=of.honest), counts)
+    return DistributedDP(
+        shared, Guarantee(unit_of(setting), epsilon, delta, epsilon, honest=of.honest), counts
+    )
 
 
 def charged_steps(steps: int) -> int:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mechanisms.accounting.ledger import Event, Relation, Unit, sampled_noise_multiplier
+from mechanisms.accounting.ledger import Event, Unit, sampled_noise_multiplier
 from mechanisms.gradients.dp_sgd import GradientRule, record_events
 from mechanisms.mechanism import Guarantee, Quiet, Setting
 from mechanisms.noised_counts import CountNoise, beside, count_noise
+from mechanisms.units import ONE_PERSON, ONE_RECORD, short
 
-ONE_RECORD = Unit("one record (row) of a node's data, over the run", Relation.ADD_REMOVE, "L2")
+
+def unit_of(setting: Setting) -> Unit:
+    """Returns whose gradients are clipped together: those of a person, or of each row."""
+    return ONE_RECORD if setting.rows_per_person is None else ONE_PERSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +40,11 @@ class RecordDP(Quiet):
     @property
     def protects(self) -> str:
         """What the mechanism protects, in one sentence."""
+        whose = short(self.guarantee.unit)
         return (
-            "every gradient step is clipped for each record and noised: what your offers can tell anybody "
-            "about whether any one record (one patient) is in your data is bounded by epsilon; what records "
-            "have in common is learned"
+            f"every gradient step is clipped for each {whose} and noised: what your offers can tell anybody "
+            f"about whether any one {whose} is in your data is bounded by epsilon; what records have in "
+            "common is learned"
         )
 
     @property
@@ -56,9 +61,9 @@ class RecordDP(Quiet):
 def dp_sgd(setting: Setting) -> RecordDP:
     """Builds the mechanism for `setting`: a step samples each row with probability `batch_size` / `rows`.
 
-    Unit of privacy: one record; neighbours: add or remove it; norm: L2 of one record's gradient, clipped to
-    `clipping_radius`. The number of rows counts as public. `epsilon` is the total over all steps, and over
-    counts beside them.
+    Unit of privacy: one record, or person (`unit_of`); neighbours: add or remove it; norm: L2 of its
+    gradient, clipped to `clipping_radius`. The number of rows counts as public. `epsilon` is the total over
+    all steps, and over counts beside them.
     """
     sampling = min(1.0, setting.batch_size / setting.rows)
     steps = setting.steps * setting.rounds
@@ -66,4 +71,4 @@ def dp_sgd(setting: Setting) -> RecordDP:
     counts = None if setting.counts is None else count_noise(setting.counts, epsilon, delta, honest=0)
     noise_multiplier = sampled_noise_multiplier(epsilon, delta, sampling, steps, beside(counts))
     rule = GradientRule(setting.clipping_radius, noise_multiplier, sampling)
-    return RecordDP(rule, setting.steps, Guarantee(ONE_RECORD, epsilon, delta, epsilon), counts)
+    return RecordDP(rule, setting.steps, Guarantee(unit_of(setting), epsilon, delta, epsilon), counts)

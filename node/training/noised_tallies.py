@@ -6,7 +6,9 @@
     sums        of classes: 1 among the right or wrong ones of its class   1
                 of numbers: (1, y/4, y^2/16, e^2/16, |e|/4), each in +-1   sqrt(5) (1 + 2^-6)
 
-Delta is the largest L2 norm of a row's part, for a row added or removed. Counts are exact. Sums of numbers
+Delta is the largest L2 norm of a row's part, for a row added or removed. Where a person is the unit, a person
+adds the mean of the parts of all own rows, which is no longer, on the grid; what rounding makes longer is
+shortened (`mechanisms.noised_counts`). Counts are exact. Sums of numbers
 are rounded to a grid g of at most 2^-6 (mechanisms.noised_counts). It moves two neighbouring sums apart by at
 most g more in each number: the difference of the rounded sums is a whole number of units below 1 / g + 1 and
 the sums' own rounding in float64, far below one unit; as 1 / g is a whole number, it is at most 1 / g + 1.
@@ -30,6 +32,7 @@ import torch
 from numpy.typing import NDArray
 
 from node.training.headline import Headline, headline_of_classes, headline_of_numbers
+from node.training.metrics import chosen_labels
 from node.training.tallies import BINS, Confusion, Errors, Recalls, Scores, Tally
 
 Sums = NDArray[np.float64]
@@ -60,6 +63,14 @@ class NoisedMeasure:
     error: float | None
 
 
+@dataclass(frozen=True)
+class Added:
+    """What rows add: `amounts` (n, k) at `places` (n, k) of the counts."""
+
+    places: NDArray[np.int64]
+    amounts: Sums
+
+
 class NoisedTally(Protocol):
     """Counts of which the noise is known."""
 
@@ -71,8 +82,8 @@ class NoisedTally(Protocol):
     def sensitivity(self) -> float:
         """Delta: the largest L2 norm of one row's part, rounding included."""
 
-    def counted(self, outputs: torch.Tensor, targets: torch.Tensor) -> Sums:
-        """Returns the numbers (size,) of outputs (n, ...) for targets (n,)."""
+    def added(self, outputs: torch.Tensor, targets: torch.Tensor) -> Added:
+        """Returns what each row adds, for outputs (n, ...) and targets (n,)."""
 
     def estimated(self, totals: Sums, std: float) -> Estimated | None:
         """Returns the metrics of a sum (size,) with noise of `std` in each number; None for no clear row."""
@@ -91,9 +102,9 @@ class NoisedConfusion:
         """The cells of the matrix."""
         return self.exact.size
 
-    def counted(self, outputs: torch.Tensor, targets: torch.Tensor) -> Sums:
-        """Returns the matrix, row by row."""
-        return self.exact.counted(outputs, targets).astype(np.float64)
+    def added(self, outputs: torch.Tensor, targets: torch.Tensor) -> Added:
+        """Returns one in a cell of the matrix for each row."""
+        return _ones(self.exact.places(outputs, targets))
 
     def estimated(self, totals: Sums, std: float) -> Estimated | None:
         """Sums each row of the matrix: the noise of k cells."""
@@ -115,10 +126,10 @@ class NoisedRecalls:
         """Two numbers for each class."""
         return self.exact.size
 
-    def counted(self, outputs: torch.Tensor, targets: torch.Tensor) -> Sums:
-        """Returns the wrong ones of each class, then the right ones."""
-        rows, right = self.exact.counted(outputs, targets).reshape(2, -1)
-        return np.concatenate([rows - right, right]).astype(np.float64)
+    def added(self, outputs: torch.Tensor, targets: torch.Tensor) -> Added:
+        """Returns one among the wrong ones of a class, or among the right ones, which follow."""
+        right = chosen_labels(outputs) == targets
+        return _ones((targets + self.exact.classes * right).numpy())
 
     def estimated(self, totals: Sums, std: float) -> Estimated | None:
         """Adds wrong and right ones: the noise of two numbers for each class."""
@@ -135,10 +146,9 @@ class NoisedScores:
     sensitivity = 1.0
     size = 2 * COARSER_BINS
 
-    def counted(self, outputs: torch.Tensor, targets: torch.Tensor) -> Sums:
-        """Returns the histogram of class 0, then that of class 1."""
-        fine = self.exact.counted(outputs, targets).reshape(self.size, BINS // COARSER_BINS)
-        return fine.sum(1).astype(np.float64)
+    def added(self, outputs: torch.Tensor, targets: torch.Tensor) -> Added:
+        """Returns one in the histogram of class 0, or in that of class 1, which follows."""
+        return _ones(self.exact.places(outputs, targets) // (BINS // COARSER_BINS))
 
     def estimated(self, totals: Sums, std: float) -> Estimated | None:
         """The noise of both histograms is independent: the area has no bias by it."""
@@ -162,13 +172,14 @@ class NoisedErrors:
     sensitivity = math.sqrt(5) * (1 + 2.0**-6)
     size = 5
 
-    def counted(self, outputs: torch.Tensor, targets: torch.Tensor) -> Sums:
-        """Returns the five sums; an output that is not finite has the largest error."""
+    def added(self, outputs: torch.Tensor, targets: torch.Tensor) -> Added:
+        """Returns what a row adds to the five sums; an output that is not finite has the largest error."""
         wanted = targets.double().numpy()
         answers = outputs.reshape(targets.shape).double().numpy()
         y = np.clip(np.nan_to_num(wanted), -_LIMIT, _LIMIT) / _LIMIT
         e = np.clip(np.nan_to_num(answers - wanted, nan=_LIMIT), -_LIMIT, _LIMIT) / _LIMIT
-        return np.array([float(len(y)), y.sum(), (y * y).sum(), (e * e).sum(), np.abs(e).sum()])
+        amounts = np.stack([np.ones_like(y), y, y * y, e * e, np.abs(e)], axis=1)
+        return Added(np.broadcast_to(np.arange(self.size), amounts.shape), amounts)
 
     def estimated(self, totals: Sums, std: float) -> Estimated | None:
         """Returns R2, and the error in the target's own unit."""
@@ -179,6 +190,17 @@ class NoisedErrors:
         r2 = 1 - max(0.0, error) / spread if spread > _CLEAR * std else None
         mae = self.exact.unit * _LIMIT * max(0.0, distance) / rows
         return Estimated(rows, {"r2": r2, "mae": mae}, None)
+
+
+def _ones(places: NDArray[np.int64]) -> Added:
+    """Returns one at one place (n,) for each row."""
+    return Added(places[:, None], np.ones((len(places), 1)))
+
+
+def of_rows(tally: NoisedTally, outputs: torch.Tensor, targets: torch.Tensor) -> Sums:
+    """Returns the numbers (size,) of outputs (n, ...) for targets (n,)."""
+    added = tally.added(outputs, targets)
+    return np.bincount(added.places.ravel(), added.amounts.ravel(), tally.size).astype(np.float64)
 
 
 def _of_classes(rows: Sums, right: Sums, std: float, more: Metrics) -> Estimated | None:

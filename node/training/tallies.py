@@ -77,10 +77,14 @@ class Confusion:
 
     def counted(self, outputs: torch.Tensor, targets: torch.Tensor) -> Counts:
         """Returns the matrix, row by row."""
+        return np.bincount(self.places(outputs, targets), minlength=self.size)
+
+    def places(self, outputs: torch.Tensor, targets: torch.Tensor) -> Counts:
+        """Returns the cell (n,) in which each row counts."""
         chosen = chosen_labels(outputs)
         beyond = chosen >= self.classes  # a model may have more logits; such a row counts as a wrong one
         chosen = torch.where(beyond, (targets + 1) % self.classes, chosen)
-        return np.bincount((targets * self.classes + chosen).numpy(), minlength=self.size)
+        return (targets * self.classes + chosen).numpy()
 
     def measured(self, totals: Counts) -> Measured | None:
         """Returns the metrics for a sum of matrices."""
@@ -99,8 +103,11 @@ class Scores:
 
     def counted(self, outputs: torch.Tensor, targets: torch.Tensor) -> Counts:
         """Returns the histogram of class 0, then that of class 1."""
-        places = torch.from_numpy(_places(_logits(outputs)))
-        return np.bincount((targets * BINS + places).numpy(), minlength=self.size)
+        return np.bincount(self.places(outputs, targets), minlength=self.size)
+
+    def places(self, outputs: torch.Tensor, targets: torch.Tensor) -> Counts:
+        """Returns the bin (n,) in which each row counts."""
+        return targets.numpy() * BINS + _places(_logits(outputs))
 
     def measured(self, totals: Counts) -> Measured | None:
         """Returns the metrics for a sum of histograms."""

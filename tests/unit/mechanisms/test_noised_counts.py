@@ -20,8 +20,9 @@ from mechanisms.accounting.terms import at_honest, with_terms
 from mechanisms.gradients.distributed import rounding_ratio
 from mechanisms.mechanism import CountPlan, SharedSetting
 from mechanisms.noised_counts import COARSEST, CountGrid, CountNoise, beside, count_noise
+from mechanisms.units import ONE_RECORD
 from mechanisms.updates.distributed import distributed_dp
-from mechanisms.updates.record import ONE_RECORD, dp_sgd
+from mechanisms.updates.record import dp_sgd
 from tests.unit.mechanisms.settings import refused, setting, words
 
 DELTA, MEMBERS, CELLS = 1e-5, 64, 20_000
@@ -147,3 +148,11 @@ def test_what_can_not_be_is_refused():
     for q in (0.1, 1.0):
         with pytest.raises(ValueError, match="which is the whole budget"):
             sampled_noise_multiplier(3.0, DELTA, q, 50, whole)
+
+
+def test_a_person_counts_once_in_whole_units():
+    """Two rows in one cell, two in two cells, and a row alone: three persons in all."""
+    grid = CountGrid(CountNoise(4.0, 5, 2), 1.0, 8)
+    places, persons = np.array([[0], [0], [1], [2], [2]]), np.array([0, 0, 1, 1, 2])
+    found = grid.by_person(places, np.ones((5, 1)), persons, 3)
+    assert found.tolist() == [1.0, 0.5, 1.5]

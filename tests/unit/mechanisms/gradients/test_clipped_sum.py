@@ -59,8 +59,8 @@ def shift(total, x, y, row):
 
 def allowed(total, x, y):
     """Twice the error of a sum, as in the module's proof, for B = 150, in units of C."""
-    found = total._way.method(x[:1], y[:1])[0].values()
-    terms = total.block_rows * max(part.terms for part in found) + total._way.most_blocks(MOST) + 8
+    found = total._ways[1].method(x[:1], y[:1])[0].values()
+    terms = total.block_rows * max(part.terms for part in found) + total._ways[1].most_blocks(MOST) + 8
     return 2 * gamma(terms) * 150 * max(part.ratio for part in found)
 
 
@@ -81,9 +81,9 @@ def test_blocks_without_lanes_are_caught(kind):
     """Planted: on a machine where places matter, a row that moves the others along moves their gradients."""
     model, x, y = built(kind, 40)
     total = summed(model, x, y)
-    if total._way.lanes == 1:
+    if total._ways[1].lanes == 1:
         pytest.skip("on this machine places do not matter for this model")
-    total._way = replace(total._way, lanes=1)
+    total._ways[1] = replace(total._ways[1], lanes=1)
     assert max(shift(total, x, y, row)[1] for row in range(3)) > allowed(total, x, y)
 
 
@@ -106,7 +106,7 @@ def test_a_norm_that_is_too_small_is_caught():
     x *= 0.01
     total = summed(model, x, y)
     assert max(shift(total, x, y, row)[0] for row in range(3)) <= 1
-    method = total._way.method
+    method = total._ways[1].method
 
     class Unmeasured:
         def __init__(self, part) -> None:
@@ -119,7 +119,7 @@ def test_a_norm_that_is_too_small_is_caught():
         found, losses = method(x, y)
         return {name: Unmeasured(part) if "bias" in name else part for name, part in found.items()}, losses
 
-    total._way = replace(total._way, method=forgetful)
+    total._ways[1] = replace(total._ways[1], method=forgetful)
     assert max(shift(total, x, y, row)[0] for row in range(3)) > 1
 
 
@@ -130,9 +130,9 @@ def test_the_clip_is_shrunk_by_what_rounding_may_add():
         few, many = (summed(model, x, y, most=most) for most in (100, 10**6))
         assert RADIUS * (1 - 2**-12) < few._clip < RADIUS
         assert many._clip < few._clip
-        found = many._way.method(x, y)[0]
+        found = many._ways[1].method(x, y)[0]
         nu = 2.0**-40 + max(part.norm_error() for part in found.values())
-        added = gamma(many.block_rows * terms + many._way.most_blocks(10**6) + 8)
+        added = gamma(many.block_rows * terms + many._ways[1].most_blocks(10**6) + 8)
         assert many._clip == pytest.approx(RADIUS / (1 + nu + 2 * added * 10**6 * ratio), rel=1e-12)
 
 
@@ -322,20 +322,20 @@ def test_one_thread_is_the_last_resort_and_is_not_for_others(monkeypatch):
     """Where threads cut tensors at places that depend on nothing but their number."""
     model, x, y = built("linear", 9)
     used, original = [], trial.Trial._is_independent
-    only_alone = lambda self, way: way.one_thread and original(self, way)  # noqa: E731
+    only_alone = lambda self, way, width: way.one_thread and original(self, way, width)  # noqa: E731
     monkeypatch.setattr(trial.Trial, "_is_independent", only_alone)
     torch.set_num_threads(3)  # the fixture of this folder takes it back
     total = summed(model, x, y)
-    method = total._way.method
+    method = total._ways[1].method
 
     def noting(x, y):
         used.append(torch.get_num_threads())
         return method(x, y)
 
-    total._way = replace(total._way, method=noting)
+    total._ways[1] = replace(total._ways[1], method=noting)
     total(x, y)
     assert torch.get_num_threads() == 3
-    assert (total.method, total._way.lanes, set(used)) == ("book-keeping", 16, {1})
+    assert (total.method, total._ways[1].lanes, set(used)) == ("book-keeping", 16, {1})
 
 
 @pytest.mark.parametrize(("width", "made"), [(7, torch.randn), (8, torch.rand), (11, torch.rand)])
@@ -366,11 +366,11 @@ def test_lanes_are_those_of_the_hash_in_plain_numbers_and_places_are_in_order_an
 def test_blocks_hold_each_row_once_and_zeros_elsewhere(lanes):
     x = torch.randn(70, 3, generator=torch.Generator().manual_seed(1))
     way = Way(method=lambda x, y: ({}, x), rows=32, lanes=lanes, one_thread=False)
-    found = list(way.blocks(x, torch.arange(70)))
-    assert all(block.x.shape == (32, 3) for block in found)
-    assert sorted(int(y) for block in found for y in block.y[block.taken]) == list(range(70))
-    assert all(torch.equal(block.x[block.taken], x[block.y[block.taken]]) for block in found)
-    assert not any(block.x[~block.taken].any() for block in found)
+    found = [(*block.rows, block.taken) for block in way.blocks(x, torch.arange(70))]
+    assert all(placed.shape == (32, 3) for placed, _, _ in found)
+    assert sorted(int(y) for _, numbers, taken in found for y in numbers[taken]) == list(range(70))
+    assert all(torch.equal(placed[taken], x[numbers[taken]]) for placed, numbers, taken in found)
+    assert not any(placed[~taken].any() for placed, _, taken in found)
     assert len(found) <= way.most_blocks(70)
     assert list(way.blocks(x[:0], torch.arange(0))) == []
 

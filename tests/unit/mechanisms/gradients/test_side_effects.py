@@ -140,7 +140,7 @@ def test_a_model_is_tried_again_for_what_it_does_later(monkeypatch):
     total, x, y = summed(Counting(150))
     assert total.method == "book-keeping"
     x[0] *= 100
-    total._way.method._objective.model[0].calls = 1000
+    total._ways[1].method._objective.model[0].calls = 1000
     assert moved(total, x, y) > 5
     monkeypatch.setattr(total, "_left", 0)
     assert moved(total, x, y) <= 1

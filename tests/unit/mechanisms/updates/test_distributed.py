@@ -10,8 +10,9 @@ from mechanisms.accounting.ledger import Ledger, SampledGaussian, Terms, rounded
 from mechanisms.accounting.terms import at_honest, with_terms
 from mechanisms.mechanism import SharedSetting
 from mechanisms.registry import MECHANISMS
+from mechanisms.units import ONE_PERSON, ONE_RECORD
 from mechanisms.updates.distributed import charged_steps, distributed_dp
-from mechanisms.updates.record import ONE_RECORD
+from mechanisms.updates.record import dp_sgd
 from tests.unit.mechanisms.settings import refused, setting
 
 SHARED = SharedSetting(honest=6, sampling_probability=0.07, expected_batch=4096.0, steps=200, members=64)
@@ -68,3 +69,15 @@ def test_what_cannot_be_is_refused(shared, said):
         MECHANISMS["distributed-dp-sgd"](setting(shared=SHARED, calibration="linear-classic"))
     refused(partial(replace, SHARED), honest=0, sampling_probability=0.0, expected_batch=0.0, steps=0)
     refused(partial(replace, SHARED), sampling_probability=1.5, expected_batch=math.inf)
+
+
+@pytest.mark.parametrize(
+    ("each", "unit", "words"), [(None, ONE_RECORD, "record (row)"), (8, ONE_PERSON, "person")]
+)
+def test_the_unit_is_a_person_where_rows_of_a_person_are_clipped_together(each, unit, words):
+    found = made(rows_per_person=each)
+    alone = dp_sgd(setting(rows_per_person=each))
+    assert (found.guarantee.unit, alone.guarantee.unit) == (unit, unit)
+    assert f"about whether any one {words} is in your data" in found.protects
+    assert f"clipped for each {words} and noised" in alone.protects
+    assert found.shared == made().shared, "the noise is the same"

@@ -7,10 +7,10 @@ import pytest
 import torch
 from sklearn import metrics as reference
 
-from mechanisms.noised_counts import COARSEST
+from mechanisms.noised_counts import COARSEST, CountGrid, CountNoise
 from node.data.dataset import Dataset
 from node.training.metrics import measured
-from node.training.noised_tallies import noised, noised_measure
+from node.training.noised_tallies import noised, noised_measure, of_rows
 from node.training.tallies import BINS, Confusion, Errors, Recalls, Scores, make_tally
 from tests.own_data import told
 
@@ -184,7 +184,7 @@ def rows(tally, seed, count=60, steep=2.0):
 
 
 def on_grid(tally, outputs, targets, unit):
-    return np.rint(tally.counted(outputs, targets) / unit)
+    return np.rint(of_rows(tally, outputs, targets) / unit)
 
 
 @each_tally
@@ -204,6 +204,32 @@ def test_a_row_moves_the_counts_by_at_most_the_sensitivity(exact, unit):
     assert max(moved) > 0.97 * tally.sensitivity
 
 
+@each_tally
+def test_a_person_moves_the_counts_by_at_most_the_sensitivity_and_counts_once(exact):
+    """Persons with one row to seven are taken out; the sums are of whole units, so differences are exact."""
+    tally, moved = noised(exact), []
+    grid = CountGrid(CountNoise(4.0, 5, 2), tally.sensitivity, 64)
+    for seed in range(8):
+        outputs, targets = rows(exact, seed)
+        persons = np.sort(np.random.default_rng(seed).integers(0, 17, len(targets)))
+
+        def counted(kept, outputs=outputs, targets=targets, persons=persons):
+            added, (_, own) = (
+                tally.added(outputs[kept], targets[kept]),
+                np.unique(persons[kept], return_inverse=True),
+            )
+            return grid.by_person(added.places, added.amounts, own, tally.size)
+
+        whole = counted(np.arange(len(targets)))
+        assert np.array_equal(whole, np.rint(whole / grid.unit) * grid.unit)
+        others = (counted(np.flatnonzero(persons != person)) for person in np.unique(persons))
+        moved.extend(float(np.linalg.norm(whole - without)) for without in others)
+        if not isinstance(exact, Errors):
+            assert whole.sum() == pytest.approx(len(np.unique(persons)), abs=0.5)
+    assert max(moved) <= tally.sensitivity
+    assert max(moved) > 0.9 * tally.sensitivity
+
+
 def test_the_sensitivities_are_those_that_are_stated():
     assert [noised(tally).sensitivity for tally in TALLIES[:3]] == [1.0, 1.0, 1.0]
     assert noised(TALLIES[3]).sensitivity == pytest.approx(math.sqrt(5) * (1 + 1 / 64))
@@ -216,7 +242,7 @@ def test_without_noise_to_speak_of_the_estimates_are_those_of_all_rows(exact):
         kept = targets.abs() < 4
         outputs, targets = outputs[kept], targets[kept]
         outputs = outputs.clamp(targets - 4, targets + 4)
-    found = noised(exact).estimated(noised(exact).counted(outputs, targets), 1e-9)
+    found = noised(exact).estimated(of_rows(noised(exact), outputs, targets), 1e-9)
     wanted = exact.measured(exact.counted(outputs, targets))
     assert round(found.rows) == wanted.rows
     for name, value in wanted.metrics.items():
@@ -228,7 +254,7 @@ def test_the_error_is_what_the_noise_makes(exact):
     """Of 60 noised sums, the values spread as their stated errors, around the true value."""
     tally = noised(exact)
     outputs, targets = rows(exact, 2, 6000)
-    counts, std = tally.counted(outputs, targets), 12.0
+    counts, std = of_rows(tally, outputs, targets), 12.0
     true = tally.estimated(counts, 1e-9)
     rng = np.random.default_rng(3)
     found = [noised_measure(tally, counts + rng.normal(0, std, tally.size), std) for _ in range(60)]
@@ -244,7 +270,7 @@ def test_the_error_is_what_the_noise_makes(exact):
 @each_tally
 def test_noise_that_drowns_the_rows_leaves_no_figure(exact):
     tally = noised(exact)
-    counts = tally.counted(*rows(exact, 5, 30))
+    counts = of_rows(tally, *rows(exact, 5, 30))
     assert noised_measure(tally, counts, 1000.0) is None
     assert noised_measure(tally, np.zeros(tally.size), 1.0) is None
     assert noised_measure(tally, np.full(tally.size, -50.0), 1.0) is None
@@ -257,7 +283,7 @@ def test_a_value_that_may_be_anything_is_not_shown():
     assert (found.rows, found.headline.metric, found.headline.value) == (1000, "r2", None)
     assert found.error is None
     same = torch.full((5000,), 0.5)
-    equal = tally.estimated(tally.counted(same + 0.25, same), 2.0)
+    equal = tally.estimated(of_rows(tally, same + 0.25, same), 2.0)
     assert equal.metrics == {"r2": None, "mae": pytest.approx(0.5)}
 
 
