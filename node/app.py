@@ -226,7 +226,7 @@ def prepared_on(
     torch.set_num_threads(thread_count(task.train.threads, options.listen, endpoints, options.tracker))
     model = build_model(task, dataset)
     named = shapes(model, task.train.parameters)
-    mechanism = make_mechanism(task, named, len(dataset.train_y))
+    mechanism = make_mechanism(task, named, dataset.units)
     check_loss_gate(task, mechanism)
     learning = make_learning(task, model, dataset, options.seed, mechanism, system)
     trainer, plan = learning.trainer, task.step_plan

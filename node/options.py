@@ -14,6 +14,7 @@ from pathlib import Path
 from node.addresses import PeerAddress, is_loopback, parse_endpoint, parse_key, parse_peer
 from node.cli.commands import program
 from node.cli.layers import Place, add_config, layered
+from node.cli.overrides import Override
 from node.cli.parser import NodeParser, Options
 from node.data.in_memory import Rows
 from node.distribution import NAME
@@ -21,7 +22,7 @@ from node.errors import ConfigError, reason, shown
 from node.logs import LogOptions, add_log_options, log_options
 from node.net.tls import add_tls
 from node.task.load import built_in_tasks, load_changed_task
-from node.task.sections import Task
+from node.task.sections import BLANK_PERSON, Task
 from protocol.wire.limits import MAX_CHARGES, MAX_MEMBERS
 from protocol.wire.messages import ChargeCount
 
@@ -123,7 +124,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
     """Reads the options as `parse_arguments` does, with the environment `environ`."""
     asked = layered(command_line(), argv, environ, ENVIRONMENT)
     given, place = asked.values, asked.place
-    loaded = load_changed_task(given.task, asked.overrides)
+    loaded = load_changed_task(given.task, (*asked.overrides, *_of_blanks(given, place)))
     tracker = tracker_of(given.tracker, place("tracker"))
     options = NodeOptions(
         peers=peers_of(given.peers, place("peers")),
@@ -156,6 +157,13 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
     _check_trust(options, place)
     _check_tracker(options, place)
     return options
+
+
+def _of_blanks(given: argparse.Namespace, place: Place) -> tuple[Override, ...]:
+    """Returns what --blank-person changes in the task."""
+    if given.blank_person is None:
+        return ()
+    return (Override(("data", "blank_person"), given.blank_person, place("blank_person")),)
 
 
 def command_line() -> NodeParser:
@@ -235,6 +243,11 @@ def _add_learning(group: Options) -> None:
         help="this node's own data: CSV with a header line (.gz too), Parquet, npz with arrays x and y, or a "
         "folder of images by class; values other than numbers need a task made by python -m node.init. "
         "Default: the task's own",
+    )
+    group.add_argument(
+        "--blank-person",
+        choices=BLANK_PERSON,
+        help="what a row is whose data.person is blank: refused, or a person of its own. Default: refuse",
     )
     group.add_argument(
         "--shard",

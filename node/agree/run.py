@@ -33,6 +33,7 @@ from node.agree.width import check_narrowing, with_classes
 from node.app import Prepared, allowed, check_others, named_members, nicknames, run_as
 from node.cli.sigint import INTERRUPTED
 from node.data.report import Report
+from node.data.sources import drawing_of
 from node.errors import ConfigError, UserError, reason, shown
 from node.observe.lines import JsonOutput, TextOutput, event_texts, missing_text
 from node.options import NodeOptions
@@ -245,14 +246,17 @@ def prepare_agreement(options: NodeOptions, system: System = SYSTEM, without: Se
     _check_marks(options, mechanism)
     private = mechanism if isinstance(mechanism, RecordSums) else None
     unit = FINEST if private is None else private.unit
-    sums = survey(path, schema, unit, section.records, absent_columns(path, schema, section))
+    by_person = None if task.rows_per_person is None else drawing_of(task)
+    sums = survey(
+        path, schema, unit, section.records, absent_columns(path, schema, section), drawing=by_person
+    )
     plain = replace(task.aggregation, clip=1.0, weighting="uniform", sample_cap=None, loss_gate=None)
     plain = replace(plain, swarm_metric="none", dropouts=0, min_participants=_least(options, without))
     bound = offer_bound(replace(task, aggregation=plain), mechanism)
     surveyor = Surveyor(sums, section.records, private, system.entropy)
     return Prepared(
         options=replace(options, task=replace(_without_steps(task), aggregation=plain)),
-        data=f"{path.name}: {int(sums[0] * unit)} rows",
+        data=f"{path.name}: {int(sums[0] * unit)} {'rows' if by_person is None else 'persons'}",
         accuracy_of="agreement",
         what=f"agreement on {len(sums)} sums",
         notes={

@@ -2,18 +2,20 @@
 
 Every row adds a vector of numbers from -1 to 1 (node.task.agreed_sums), each rounded to a public unit before
 the addition: so the sums of two data sets that differ in one row differ by exactly that row's vector, whose
-L2 norm is at most `norm`.
+L2 norm is at most `norm`. Where a person is the unit of privacy, every person adds one such vector, part by
+part the mean of the own rows' (mechanisms.person_means): all sums are then of persons.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.person_means import person_means
 from node.data.columns import Floats
 from node.data.csv_and_parquet import fail
 from node.data.encoding import (
@@ -24,8 +26,10 @@ from node.data.encoding import (
     targets,
     truth_values,
 )
-from node.data.npz import finite
+from node.data.npz import finite, persons_of_array
+from node.data.persons import Persons, renumbered
 from node.data.reading import Y, column_names, read_npz, read_table, read_with_schema
+from node.data.sides import RowDraws
 from node.errors import ConfigError, shown
 from node.task.agreed_sums import array_ranges, class_part, range_of, sums_of
 from node.task.scaling import Range
@@ -43,26 +47,35 @@ from node.task.sections import AgreementSection
 Sums = NDArray[np.int64]
 
 
-def survey(path: Path, schema: Schema, unit: float, most: int, absent: Collection[str] | None = None) -> Sums:
+def survey(
+    path: Path,
+    schema: Schema,
+    unit: float,
+    most: int,
+    absent: Collection[str] | None = None,
+    drawing: RowDraws | None = None,
+) -> Sums:
     """Returns (d,) sums over a file's rows that have a target, in `unit`, a power of two up to 1.
 
+    `drawing` asks whose rows they are, where a person is the unit of privacy; None: each row counts.
     `absent`: the columns that the file lacks, to be marked (absent_columns); None: it must have them all.
     Raises ConfigError for a file that does not fit the schema or has more than `most` rows.
     """
     there = schema
     if isinstance(schema, TableSchema):
-        there, sums = _having(schema, absent or ()), _table(path, schema, unit, absent or ())
+        there, sums = _having(schema, absent or ()), _table(path, schema, unit, absent or (), drawing)
     else:
-        sums = _array(path, schema, unit)
+        sums = _array(path, schema, unit, drawing)
     classes = class_part(schema)
     if classes is not None:
-        labels = read_with_schema(path, there).y
-        counts = np.bincount(labels, minlength=classes.width) * round(1 / unit)
-        sums = np.concatenate([sums, counts.astype(np.int64)])
+        found = read_with_schema(path, there, drawing)
+        counts = _Adding.of(unit, found.persons).counts(found.y.astype(np.int64), classes.width)
+        sums = np.concatenate([sums, counts])
     rows = int(sums[0] * unit)
     if rows > most:
+        what = "rows" if drawing is None else "persons"
         raise ConfigError(
-            f"data {shown(str(path))} has {rows} rows; allowed by agreement.records: at most {most}; raise "
+            f"data {shown(str(path))} has {rows} {what}; allowed by agreement.records: at most {most}; raise "
             "it at all peers"
         )
     if isinstance(schema, TableSchema) and absent is not None:
@@ -89,59 +102,85 @@ def _having(schema: TableSchema, absent: Collection[str]) -> TableSchema:
     return replace(schema, columns=tuple(column for column in schema.columns if column.name not in absent))
 
 
-def _table(path: Path, schema: TableSchema, unit: float, absent: Collection[str]) -> Sums:
-    frame = read_table(path, _having(schema, absent))
+@dataclass(frozen=True)
+class _Adding:
+    """Adds up what rows, or persons, add, in whole units; `persons` (n,): numbers from 0, None: each row."""
+
+    unit: float
+    persons: NDArray[np.int64] | None
+
+    @classmethod
+    def of(cls, unit: float, persons: Persons | None, rows: NDArray[np.int64] | None = None) -> _Adding:
+        """Returns it for all rows, or for some."""
+        if persons is None:
+            return cls(unit, None)
+        return cls(unit, renumbered(persons.numbers if rows is None else persons.numbers[rows]))
+
+    def numbers(self, values: Floats) -> int:
+        """Returns the sum of (n,) numbers from -1 to 1, each rounded to a whole number of units."""
+        if self.persons is None:
+            return int(np.rint(values / self.unit).astype(np.int64).sum())
+        nowhere = np.zeros((len(values), 1), np.int64)
+        return int(self._means(nowhere, values[:, None], 1)[0])
+
+    def counts(self, codes: NDArray[np.int64], size: int) -> Sums:
+        """Returns how many have each of the codes (n,) below `size`; a negative one is no value."""
+        there = (codes >= 0) & (codes < size)
+        if self.persons is None:
+            return np.bincount(codes[there], minlength=size) * round(1 / self.unit)
+        places = np.where(there, codes, 0)[:, None]
+        return self._means(places, there.astype(np.float64)[:, None], size).astype(np.int64)
+
+    def moments(self, scaled: Floats) -> Sums:
+        """Returns (3,) for (n,) numbers: how many are not NaN, their sum, and the sum of their squares."""
+        there = ~np.isnan(scaled)
+        values = np.where(there, scaled, 0.0)
+        return np.array([self.numbers(part) for part in (there.astype(np.float64), values, values * values)])
+
+    def _means(self, places: NDArray[np.int64], amounts: Floats, size: int) -> Floats:
+        if self.persons is None:
+            raise ValueError("rows have no means")
+        return person_means(places, amounts, self.persons, size, unit=self.unit, longest=1.0)
+
+
+def _table(
+    path: Path, schema: TableSchema, unit: float, absent: Collection[str], drawing: RowDraws | None
+) -> Sums:
+    frame = read_table(path, _having(schema, absent), drawing)
     _, kept, _ = targets(schema, frame)
-    one = round(1 / unit)
-    found = [np.array([len(kept) * one])]
+    add = _Adding.of(unit, frame.persons, kept)
+    found = [np.array([add.numbers(np.ones(len(kept)))])]
     if isinstance(schema.target, NumberTarget):
         values = target_values(schema.target, schema, frame)
-        found.append(_moments(range_of(schema.target).scaled(values[kept]), unit))
+        found.append(add.moments(range_of(schema.target).scaled(values[kept])))
     for column in schema.columns:
         if column.name in absent:
             found.append(np.zeros(sums_of(column)[0]))
             continue
         match column:
             case NumberColumn():
-                found.append(
-                    _moments(range_of(column).scaled(number_values(column, schema, frame)[kept]), unit)
-                )
+                found.append(add.moments(range_of(column).scaled(number_values(column, schema, frame)[kept])))
             case BooleanColumn():
-                found.append(np.array([np.sum(~np.isnan(truth_values(column, schema, frame)[kept]))]) * one)
+                truths = truth_values(column, schema, frame)[kept]
+                found.append(np.array([add.numbers((~np.isnan(truths)).astype(np.float64))]))
             case CategoryColumn():
-                found.append(
-                    _counts(category_codes(column, category_words(column, schema, frame))[kept], column) * one
-                )
+                codes = category_codes(column, category_words(column, schema, frame))[kept]
+                found.append(add.counts(codes, len(column.values)))
     return np.concatenate(found).astype(np.int64)
 
 
-def _moments(scaled: Floats, unit: float) -> Sums:
-    """Returns (3,): the number of values, their sum and the sum of squares, each rounded row by row."""
-    there = scaled[~np.isnan(scaled)]
-    return np.array([len(there) * round(1 / unit), _added(there, unit), _added(there * there, unit)])
-
-
-def _added(values: Floats, unit: float) -> int:
-    """Returns the sum of (n,) numbers from -1 to 1, each rounded to a whole number of units."""
-    return int(np.rint(values / unit).astype(np.int64).sum())
-
-
-def _counts(codes: NDArray[np.int64], column: CategoryColumn) -> Sums:
-    size = len(column.values)
-    return np.bincount(codes[codes >= 0], minlength=size + 1)[:size]
-
-
-def _array(path: Path, schema: ArraySchema, unit: float) -> Sums:
+def _array(path: Path, schema: ArraySchema, unit: float, drawing: RowDraws | None) -> Sums:
     x, y = read_npz(schema, path)
-    found = [np.array([len(x) * round(1 / unit)])]
+    add = _Adding.of(unit, persons_of_array(path, len(x), drawing))
+    found = [np.array([add.numbers(np.ones(len(x)))])]
     if isinstance(schema.target, NumberTarget):
         values = finite(path, schema.target.name or Y, y).astype(np.float64)
-        found.append(_moments(range_of(schema.target).scaled(values), unit))
+        found.append(add.moments(range_of(schema.target).scaled(values)))
     own = len(schema.mean) > 1
     for place, extent in enumerate(array_ranges(schema)):
         rows = (x[:, place] if own else x).reshape(len(x), -1)
         means, squares = _row_means(rows, extent)
-        found.append(np.array([_added(means, unit), _added(squares, unit)]))
+        found.append(np.array([add.numbers(means), add.numbers(squares)]))
     return np.concatenate(found).astype(np.int64)
 
 

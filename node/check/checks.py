@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from math import prod, sqrt
 from pathlib import Path
 
+import numpy as np
 from torch import nn
 
 from mechanisms.accounting.ledger import Ledger, spent
@@ -16,8 +17,9 @@ from node.check.finding import Finding, Level
 from node.check.probe import Meeting, meet_all
 from node.check.trial import tried
 from node.data.dataset import Dataset, load_dataset, own_rows
+from node.data.persons import nearly_equal, renumbered
 from node.data.report import Report, counted
-from node.data.sources import read_source
+from node.data.sources import Source, read_source
 from node.errors import UserError, shown
 from node.free_memory import free_bytes
 from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
@@ -66,8 +68,8 @@ def check_all(options: NodeOptions, met: bool) -> Iterator[Finding]:
         yield Finding("warning", "noise", options.privacy_note)
     dataset = None
     try:
-        dataset, finding = _data(options)
-        yield finding
+        dataset, findings = _data(options)
+        yield from findings
     except UserError as error:
         yield Finding("problem", "data", str(error))
     if dataset is not None:
@@ -87,20 +89,41 @@ def _rounds(options: NodeOptions) -> int:
 # -- data, model, privacy, memory --------------------------------------------------------------------------
 
 
-def _data(options: NodeOptions) -> tuple[Dataset, Finding]:
+def _data(options: NodeOptions) -> tuple[Dataset, list[Finding]]:
     """Loads the rows as the node would."""
     path = options.data or (Path(options.task.data.source or "") if options.shard is None else None)
     split = kept_split(options)
     if not isinstance(path, Path) or options.task.data.source == "digits":
         dataset = load_dataset(options.task, options.data, options.shard, split)
-        return dataset, Finding("ok", "data", dataset.description)
+        return dataset, [Finding("ok", "data", dataset.description)]
     if options.data is None and options.task.data.source is None:
         load_dataset(options.task, None, None)  # its error says what is missing
     source = read_source(path, options.task)
     dataset = own_rows(source, options.task, split)
     level, hint = _doubts(source.report)
     level = "warning" if level == "ok" and not dataset.validates else level
-    return dataset, Finding(level, "data", dataset.description + hint, source.report.lines()[1:])
+    found = Finding(level, "data", dataset.description + hint, source.report.lines()[1:])
+    return dataset, [found, *_persons(source, dataset)]
+
+
+def _persons(source: Source, dataset: Dataset) -> Iterator[Finding]:
+    """Says whose the rows are, and warns about names that may be one person's."""
+    whose, of = source.persons, dataset.persons
+    if whose is None or of is None:
+        return
+    counts = np.bincount(renumbered(whose.numbers))
+    text = (
+        f"{counted(len(counts), 'person')} by column {shown(whose.column)}, of {counts.min()} to "
+        f"{counted(int(counts.max()), 'row')}; {of.count} to train on"
+    )
+    blank = len(counts) - len(whose.names)
+    if alike := nearly_equal(whose.names):
+        one, other = alike[0]
+        more = f", as {counted(len(alike) - 1, 'other pair')} are" if len(alike) > 1 else ""
+        text += f"; {shown(one)} and {shown(other)} are two persons{more}: write each person in one way"
+    elif blank > 0:
+        text += f"; {counted(blank, 'row')} without a name, each a person of its own"
+    yield Finding("warning" if alike or blank > 0 else "ok", "persons", text)
 
 
 def _doubts(report: Report) -> tuple[Level, str]:
@@ -129,7 +152,7 @@ def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:
     try:
         model = build_model(task, dataset)
         named = shapes(model, task.train.parameters)
-        mechanism = make_mechanism(task, named, len(dataset.train_y))
+        mechanism = make_mechanism(task, named, dataset.units)
     except UserError as error:
         yield Finding("problem", "model", str(error))
         return
@@ -200,7 +223,7 @@ def _budget(options: NodeOptions, mechanism: Mechanism) -> Finding:
         return Finding("ok", "budget", "no privacy mechanism, nothing is counted")
     budget = f"epsilon {guarantee.stated:g} at delta {guarantee.delta:g}"
     if isinstance(mechanism, DistributedDP):
-        return Finding("ok", "budget", trust_text(planned_by_honest(mechanism)))
+        return Finding("ok", "budget", trust_text(planned_by_honest(mechanism), guarantee.unit))
     lasts = rounds_within(mechanism, rounds)
     if lasts < rounds:
         return Finding(
@@ -237,14 +260,14 @@ def _counts(options: NodeOptions, mechanism: Mechanism, rows: int) -> Iterator[F
 
 def _steps(options: NodeOptions, mechanism: DistributedDP) -> Finding:
     """Says what was chosen for the steps of all members, and warns if their noise is large."""
-    train, rule = options.task.train, mechanism.shared
+    train, rule, unit = options.task.train, mechanism.shared, options.task.unit
     members = _members(options)
     noise = rule.share_std / rule.gradient.clipping_radius * sqrt(members * rule.size) / rule.expected_batch
     text = (
         f"{train.steps} of them, a round is {train.report_every}; each has {rule.expected_batch:g} of about "
-        f"{train.expected_rows} rows of all peers, in the mean; {train.optimizer}, learning rate "
+        f"{train.expected_rows} {unit}s of all peers, in the mean; {train.optimizer}, learning rate "
         f"{train.learning_rate:g}, gradients clipped to {rule.gradient.clipping_radius:g}; with {members} "
-        f"members the noise is {noise:.2g} times what one row can move a step"
+        f"members the noise is {noise:.2g} times what one {unit} can move a step"
     )
     if noise > LOUD_SHARED_NOISE:
         advice = "so little will be learned; take a larger privacy.epsilon, a smaller model, or more rows"
@@ -274,11 +297,12 @@ def _noise(task: Task, named: Shapes, mechanism: Mechanism) -> Iterator[Finding]
         yield Finding(
             "warning",
             "noise",
-            f"a step's noise is {noise:.2g} times what one row can move it, so little will be learned; take "
-            "a larger privacy.epsilon or train.batch_size, a smaller model, or more rows",
+            f"a step's noise is {noise:.2g} times what one {task.unit} can move it, so little will be "
+            "learned; take a larger privacy.epsilon or train.batch_size, a smaller model, or more "
+            f"{task.unit}s",
         )
     else:
-        yield Finding("ok", "noise", f"a step's noise is {noise:.2g} times what one row can move it")
+        yield Finding("ok", "noise", f"a step's noise is {noise:.2g} times what one {task.unit} can move it")
 
 
 def _memory(options: NodeOptions, named: Shapes, dataset: Dataset, mechanism: Mechanism) -> Finding:

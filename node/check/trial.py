@@ -96,7 +96,7 @@ def _sample(task: Task, dataset: Dataset) -> Dataset:
     if rows <= most:
         return dataset
     chosen = np.sort(np.random.default_rng([_SAMPLE, task.task.seed]).permutation(rows)[:most])
-    return replace(dataset, train_x=dataset.train_x[chosen], train_y=dataset.train_y[chosen])
+    return dataset.having(torch.from_numpy(chosen))
 
 
 def _trial(task: Task, sample: Dataset, seed: int, mechanism: Mechanism, members: int) -> Trial:
@@ -136,12 +136,12 @@ _Run = tuple[str, Trainer, Callable[[Vector], Vector]]
 def _epochs(task: Task, sample: Dataset, seed: int, mechanism: Mechanism) -> _Run:
     """Returns local training on the sample: private steps have the noise that they have on all rows."""
     short = replace(task, train=replace(task.train, epochs=_EPOCHS, seconds=None))
-    rule, rows = mechanism.gradient, len(sample.train_y)
+    rule, rows = mechanism.gradient, sample.units
     if rule is not None:
         rule = replace(rule, sampling_probability=min(1.0, task.train.batch_size / rows))
     trainer = make_trainer(short, build_model(short, sample), sample, seed, rule)
     noised = "" if rule is None else " with noise"
-    how = f"{_EPOCHS} epochs on {rows} rows{noised}"
+    how = f"{_EPOCHS} epochs on {len(sample.train_y)} rows{noised}"
     return how, trainer, lambda start: trainer.train(start, 1, Event()).vector
 
 
@@ -153,7 +153,7 @@ def _shared_steps(task: Task, sample: Dataset, seed: int, mechanism: Distributed
     plan, shared = task.step_plan, mechanism.shared
     if plan is None:
         raise ValueError("a task with shared noise has a plan of its steps")
-    gradient, rows = shared.gradient, len(sample.train_y)
+    gradient, rows = shared.gradient, sample.units
     batch = gradient.sampling_probability * rows
     multiplier = gradient.noise_multiplier * math.sqrt(members) * batch / shared.expected_batch
     rule = replace(shared, gradient=replace(gradient, noise_multiplier=multiplier), expected_batch=batch)
@@ -165,7 +165,7 @@ def _shared_steps(task: Task, sample: Dataset, seed: int, mechanism: Distributed
             base = trainer.following(base, step, trainer.contribution(base).words)
         return base
 
-    return f"{steps} steps with noise on {rows} rows", trainer, train
+    return f"{steps} steps with noise on {len(sample.train_y)} rows", trainer, train
 
 
 def _only_class(task: Task, outputs: torch.Tensor) -> str | None:

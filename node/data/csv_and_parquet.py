@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from node.data.columns import raw_words
+from node.data.columns import raw_words, words_of
 from node.data.csv_head import Head, header_of, read_head
 from node.data.formats import kind_of
+from node.data.persons import Persons, persons_of
 from node.data.remedies import without_columns
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
 from node.errors import ConfigError, one_line, reason, shown
@@ -66,6 +67,8 @@ class Frame:
     """The character between the cells of a text file."""
     draws: Draws = field(default_factory=lambda: NOT_DRAWN)
     """The draw of each row by all columns of the file, if they were asked for: (n,)."""
+    persons: Persons | None = None
+    """The person of each row, if that was asked for."""
 
 
 def read_frame(
@@ -77,13 +80,14 @@ def read_frame(
 ) -> Frame:
     """Reads the table in `path`: .csv, .tsv, .txt, each also .gz, .xlsx, or .parquet.
 
-    `wanted` are the columns to return, None for all; `drawing` draws each row, by all columns of the file.
+    `wanted` are the columns to return, None for all; `drawing` draws each row, by all columns of the file,
+    and asks whose it is.
     Raises a one-line ConfigError if the file is unreadable or too large, or lacks a column.
     """
     try:
         match kind_of(path):
             case "parquet":
-                return _read_parquet(path, wanted, limits, drawing)
+                return _read_parquet(path, wanted, dialect, limits, drawing)
             case "workbook":
                 return _read_workbook(path, wanted, dialect, limits, drawing)
         return _read_text(path, wanted, dialect, limits, drawing)
@@ -118,15 +122,21 @@ def _read_text(
 ) -> Frame:
     """Reads text; only a file that turns out not to be Unicode is read again, in the dialect's encoding."""
     try:
-        return _read_lines(path, read_head(path, None, dialect), wanted, limits, drawing)
+        return _read_lines(path, read_head(path, None, dialect), wanted, dialect, limits, drawing)
     except (UnicodeDecodeError, pa.ArrowInvalid) as error:
         if dialect.encoding is None or not _is_no_text(error):
             raise
-    return _read_lines(path, read_head(path, dialect.encoding, dialect), wanted, limits, drawing)
+    head = read_head(path, dialect.encoding, dialect)
+    return _read_lines(path, head, wanted, dialect, limits, drawing)
 
 
 def _read_lines(
-    path: Path, head: Head, wanted: Sequence[str] | None, limits: Limits, drawing: RowDraws | None
+    path: Path,
+    head: Head,
+    wanted: Sequence[str] | None,
+    dialect: Dialect,
+    limits: Limits,
+    drawing: RowDraws | None,
 ) -> Frame:
     lines = csv.reader(io.StringIO(head.text, newline=""), delimiter=head.separator)
     header = header_of(path, next(lines, []))
@@ -150,9 +160,10 @@ def _read_lines(
         ),
     )
     with reader:
-        drawn = _Drawn(drawing, head.encoding)
+        drawn = _Drawn(path, drawing, dialect, head.encoding)
+        drawn.check(header)
         found = _frame(path, chosen, map(drawn.seen, reader), limits, {})
-    return replace(found, encoding=head.encoding, separator=head.separator, draws=drawn.all)
+    return replace(drawn.told(found), encoding=head.encoding, separator=head.separator)
 
 
 def _blank_is_skipped(row: pa_csv.InvalidRow) -> str:
@@ -187,13 +198,13 @@ def _read_workbook(
             pa.record_batch([pa.array(cells, _TEXT) for cells in zip(*rows, strict=True)], names=header)
             for rows in sheet.batches(_BATCH_ROWS)
         )
-        drawn = _Drawn(drawing)
-        found = _frame(path, chosen, map(drawn.seen, batches), limits, {})
-        return replace(found, draws=drawn.all)
+        drawn = _Drawn(path, drawing, dialect)
+        drawn.check(header)
+        return drawn.told(_frame(path, chosen, map(drawn.seen, batches), limits, {}))
 
 
 def _read_parquet(
-    path: Path, wanted: Sequence[str] | None, limits: Limits, drawing: RowDraws | None
+    path: Path, wanted: Sequence[str] | None, dialect: Dialect, limits: Limits, drawing: RowDraws | None
 ) -> Frame:
     check_regular(path)
     with pq.ParquetFile(path) as file:
@@ -211,18 +222,33 @@ def _read_parquet(
     text = [name for name in read if _is_text(kinds[name])]
     with pq.ParquetFile(path, read_dictionary=text) as file:
         batches = file.iter_batches(_BATCH_ROWS, columns=read, use_threads=False)
-        drawn = _Drawn(drawing)
-        found = _frame(path, plain, map(drawn.seen, batches), limits, left_out)
-        return replace(found, draws=drawn.all)
+        drawn = _Drawn(path, drawing, dialect)
+        drawn.check(read)
+        return drawn.told(_frame(path, plain, map(drawn.seen, batches), limits, left_out))
 
 
 class _Drawn:
-    """The draws of a file's rows, as its batches come."""
+    """The draws of a file's rows, as its batches come, and whose they are."""
 
-    def __init__(self, drawing: RowDraws | None, encoding: str = "utf-8") -> None:
+    def __init__(
+        self, path: Path, drawing: RowDraws | None, dialect: Dialect, encoding: str = "utf-8"
+    ) -> None:
+        self._path = path
         self._drawing = drawing
+        self._dialect = dialect
         self._encoding = "utf-8" if encoding.startswith("utf") else encoding
         self._parts: list[Draws] = []
+        self._names: list[pa.Array] = []
+
+    def check(self, header: Sequence[str]) -> None:
+        """Raises ConfigError if the column of persons, which data.person names, is none of these."""
+        person = None if self._drawing is None else self._drawing.person
+        if person is not None and person not in header:
+            fail(
+                self._path,
+                f" has no column {shown(person)} of single values, which data.person names; it has "
+                f"{shown(', '.join(header))}; rename a column, or leave data.person out at all peers",
+            )
 
     def seen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Draws the rows of a batch, which has all columns, if they were asked for; returns the batch."""
@@ -230,12 +256,23 @@ class _Drawn:
             words = (raw_words(pa.chunked_array([batch.column(name)])) for name in sorted(batch.schema.names))
             columns = [(one.words, one.codes) for one in words]
             self._parts.append(self._drawing.of_columns(columns, self._encoding))
+            if self._drawing.person is not None:
+                self._names.append(batch.column(self._drawing.person))
         return batch
 
-    @property
-    def all(self) -> Draws:
-        """The draws of all rows so far."""
-        return np.concatenate([NOT_DRAWN, *self._parts])
+    def told(self, frame: Frame) -> Frame:
+        """Returns the frame of all batches with what was asked of its rows."""
+        return replace(frame, draws=np.concatenate([NOT_DRAWN, *self._parts]), persons=self._persons())
+
+    def _persons(self) -> Persons | None:
+        drawing = self._drawing
+        if drawing is None or drawing.person is None:
+            return None
+        cells = pa.table({"": pa.chunked_array(self._names)}).unify_dictionaries()[0]
+        words = words_of(cells, self._dialect)
+        return persons_of(
+            self._path, drawing.person, words.words, words.codes, blank_is_own=drawing.blank_is_own
+        )
 
 
 def _is_text(kind: pa.DataType) -> bool:

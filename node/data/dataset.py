@@ -1,7 +1,7 @@
 """A node's rows: its part of a common data set, or its own data.
 
-Of its own data each row alone is trained on or held back (node.data.sides). Parts of a common data set share
-test rows, so that all peers measure alike; these are public rows, which no promise covers.
+Of its own data each row, or person, alone is trained on or held back (node.data.sides). Parts of a common
+data set share test rows, so that all peers measure alike; these are public rows, which no promise covers.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import torch
 
 from node.data import partition
 from node.data.in_memory import Rows
-from node.data.report import Report
+from node.data.persons import chosen_rows, renumbered
+from node.data.report import Report, counted
 from node.data.sides import NOT_DRAWN, Split, held_back
-from node.data.sources import Source, read_source, source_of
+from node.data.sources import Source, drawing_of, read_source, source_of
 from node.errors import ConfigError, one_line, shown
 from node.task.schema import ClassTarget, NumberTarget, Schema
 from node.task.sections import BUILT_IN_SOURCES, Task
@@ -30,6 +31,23 @@ _SPLIT, _PARTITION = 1, 2  # streams of random numbers under task.seed
 
 
 @dataclass(frozen=True)
+class OfPersons:
+    """Whose rows they are: `train` (n,) and `test` (m,) int64, numbers from 0; at most `most` rows of each.
+
+    `most` is None where rows of a person are not taken together.
+    """
+
+    train: torch.Tensor
+    test: torch.Tensor
+    most: int | None
+
+    @property
+    def count(self) -> int:
+        """How many persons have rows to train on."""
+        return int(self.train.max()) + 1
+
+
+@dataclass(frozen=True)
 class Dataset:
     """The rows of one node, as tensors on the CPU.
 
@@ -37,7 +55,8 @@ class Dataset:
     otherwise float32 (n,) for regression. `accuracy_name` says what the test rows are: the swarm's common
     "test" rows, or a "validation" part of the node's own. `description` describes the data in one line.
     `validates` says whether the test rows are enough for a figure. `class_names` are those of a schema,
-    `unit` is the standard deviation by which it scales numeric targets.
+    `unit` is the standard deviation by which it scales numeric targets. `persons` says whose rows they are,
+    where a task names a column for that.
     """
 
     train_x: torch.Tensor
@@ -50,6 +69,21 @@ class Dataset:
     class_names: tuple[str, ...] = ()
     unit: float = 1.0
     validates: bool = True
+    persons: OfPersons | None = None
+
+    def having(self, rows: torch.Tensor) -> Dataset:
+        """Returns the data set with some of its rows (k,) to train on."""
+        of = self.persons
+        if of is not None:
+            of = replace(of, train=torch.from_numpy(renumbered(of.train[rows].numpy())))
+        return replace(self, train_x=self.train_x[rows], train_y=self.train_y[rows], persons=of)
+
+    @property
+    def units(self) -> int:
+        """How many rows there are to train on, or persons, where their rows are taken together."""
+        if self.persons is None or self.persons.most is None:
+            return len(self.train_y)
+        return self.persons.count
 
 
 def load_dataset(
@@ -61,6 +95,11 @@ def load_dataset(
     both, data.source is the node's own file. `split` is how own rows are split. Raises ConfigError, status 2.
     """
     source = task.data.source
+    if shard is not None and task.data.person is not None:
+        raise ConfigError(
+            f"--shard {shard[0]}/{shard[1]} is refused with data.person = {shown(task.data.person)}: parts "
+            "divide rows, and a person's would be at several peers; give --data FILE"
+        )
     match data, shard, source:
         case Rows(), None, _:
             return own_rows(source_of(data, task), task, split)
@@ -139,26 +178,63 @@ def own_rows(source: Source, task: Task, split: Split = Split.ROW) -> Dataset:
 
     Raises ConfigError if there are none to train on.
     """
-    kept, held_out = _sides(source, task, split)
+    sides = _sides(source, task, split)
+    held_out = sides.test
+    kept = _used(source, sides.train, task.rows_per_person)
     if not len(kept):
         raise ConfigError(
             f"{source.label}: all {len(source.y)} rows are held back for validation, none is to train on; "
             f"add rows, or lower data.test_fraction = {task.data.test_fraction:g} with all peers"
         )
     validates = _validates(source, held_out)
+    unused = len(sides.train) - len(kept)
     line = (
-        f"{source.label}: {len(source.y)} rows, {source.content}; {len(kept)} to train on, "
-        f"{len(held_out)} held back for validation" + ("" if validates else f": {TOO_FEW}")
+        f"{source.label}: {len(source.y)} rows{_of_persons(source)}, {source.content}; {len(kept)} to train "
+        f"on, {len(held_out)} held back for validation"
+        + ("" if validates else f": {TOO_FEW}")
+        + (f"; {unused} beyond {task.rows_per_person} of a person not trained on" if unused else "")
     )
-    return replace(_dataset(source, task, kept, held_out, "validation", line), validates=validates)
+    found = _dataset(source, task, kept, held_out, "validation", line)
+    return replace(found, validates=validates, persons=_persons(source, kept, held_out, task))
 
 
-def _sides(source: Source, task: Task, split: Split) -> tuple[partition.Rows, partition.Rows]:
-    """Returns the numbers of the rows to train on, and of those held back."""
+@dataclass(frozen=True)
+class _Sides:
+    """The numbers of the rows to train on, and of those held back."""
+
+    train: partition.Rows
+    test: partition.Rows
+
+
+def _sides(source: Source, task: Task, split: Split) -> _Sides:
     if split is Split.BEFORE:
-        return partition.hold_out(source.y, task.data.test_fraction, _rng(task, _SPLIT))
-    held = held_back(source.draws, task.data.test_fraction)
-    return np.flatnonzero(~held), np.flatnonzero(held)
+        return _Sides(*partition.hold_out(source.y, task.data.test_fraction, _rng(task, _SPLIT)))
+    draws = source.draws
+    if source.persons is not None:
+        draws = source.persons.draws(drawing_of(task), draws)
+    held = held_back(draws, task.data.test_fraction)
+    return _Sides(np.flatnonzero(~held), np.flatnonzero(held))
+
+
+def _used(source: Source, rows: partition.Rows, most: int | None) -> partition.Rows:
+    """Returns which of the `rows` to train on are used: at most so many of each person."""
+    if source.persons is None or most is None:
+        return rows
+    return rows[chosen_rows(source.persons.numbers[rows], source.draws[rows], most)]
+
+
+def _persons(source: Source, train: partition.Rows, test: partition.Rows, task: Task) -> OfPersons | None:
+    if source.persons is None:
+        return None
+    own, held_out = (torch.from_numpy(renumbered(source.persons.numbers[rows])) for rows in (train, test))
+    return OfPersons(own, held_out, task.rows_per_person)
+
+
+def _of_persons(source: Source) -> str:
+    """Returns ` of 120 persons`; "" if nobody asks whose the rows are."""
+    if source.persons is None:
+        return ""
+    return f" of {counted(len(np.unique(source.persons.numbers)), 'person')}"
 
 
 def _validates(source: Source, held_out: partition.Rows) -> bool:

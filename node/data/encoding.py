@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from node.data.cells import a_number, is_word, number, number_reader, without_sign
 from node.data.columns import Bad, Floats, Words, days_of, hours_of, numbers_of, truths_of, words_of
 from node.data.csv_and_parquet import Frame, fail
+from node.data.persons import Persons
 from node.data.remedies import other_class
 from node.data.report import Entry, counted
 from node.data.shapes import shapes_of
@@ -60,6 +61,8 @@ class Encoded:
     remarks: tuple[str, ...]
     draws: Draws
     """The draw of each row, if they were asked for: (n,)."""
+    persons: Persons | None = None
+    """The person of each row, if that was asked for."""
 
 
 def encode(schema: TableSchema, frame: Frame) -> Encoded:
@@ -69,7 +72,10 @@ def encode(schema: TableSchema, frame: Frame) -> Encoded:
     without = frame.rows - len(kept)
     remarks = (f"{counted(without, 'row')} left out: no value in {shown(schema.target.name)}",)
     draws = frame.draws[kept] if len(frame.draws) else frame.draws
-    return Encoded(x[kept] if without else x, y, (entry, *entries), remarks if without else (), draws)
+    persons = None if frame.persons is None else frame.persons.of(kept)
+    return Encoded(
+        x[kept] if without else x, y, (entry, *entries), remarks if without else (), draws, persons
+    )
 
 
 def features(schema: TableSchema, frame: Frame) -> tuple[NDArray[np.float32], list[Entry]]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from node.data.encoding import Encoded, check_size, class_counts, standardise
+from node.data.persons import refuse_persons
 from node.data.remedies import other_class
 from node.data.report import Entry, counted
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
@@ -76,6 +77,8 @@ def read_images(schema: ArraySchema, path: Path, drawing: RowDraws | None = None
 
     Raises ConfigError for a class that the schema does not have, and for too many images.
     """
+    if drawing is not None:
+        refuse_persons(drawing, "images, which have no columns")
     folder, target = list_folder(path), schema.target
     if not isinstance(target, ClassTarget):
         raise ConfigError("data.schema.target.kind = 'number' is refused for images; allowed: 'classes'")

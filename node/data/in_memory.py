@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from node.data.cells import FINITE, no_numbers
 from node.data.numeric_tables import Table
+from node.data.persons import refuse_persons
 from node.data.sides import RowDraws
 from node.errors import ConfigError, reason, shown
 
@@ -24,6 +25,7 @@ class Rows:
 
     def table(self, drawing: RowDraws) -> Table:
         """Returns the table that an npz file with the same rows would give."""
+        refuse_persons(drawing, "rows in memory")
         return Table(self.x, self.y, ("x",), "y", drawing.of_arrays(self.x, self.y))
 
 

@@ -6,6 +6,7 @@ member, with the largest size to which that can decompress, and with the free me
 
 from __future__ import annotations
 
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -17,7 +18,9 @@ from typing import IO, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from node.data.cells import FINITE, all_numbers, no_numbers
+from node.data.cells import FINITE, MISSING_WORDS, all_numbers, no_numbers, number_text
+from node.data.persons import Persons, persons_of
+from node.data.sides import RowDraws
 from node.errors import ConfigError, reason, shown
 from node.free_memory import free_bytes
 from node.storage.regular_files import check_regular
@@ -149,6 +152,28 @@ def finite(path: Path, name: str, array: NDArray) -> NDArray:
         place = tuple(int(index) for index in np.argwhere(no_numbers(array))[0])
         _fail(path, f": {name}{list(place)} = {array[place]:g} is not {FINITE}")
     return array
+
+
+def persons_of_array(path: Path, rows: int, drawing: RowDraws | None) -> Persons | None:
+    """Returns whose rows they are, by the array that data.person names; None if nobody asks."""
+    name = None if drawing is None else drawing.person
+    if drawing is None or name is None:
+        return None
+    found = read_arrays(path, (name,))[name]
+    if found.shape != (rows,):
+        _fail(path, f": {name} is {found.shape}; allowed for data.person: a text or number for each row")
+    names = [_name(value) for value in labels(path, name, found).tolist()]
+    words, codes = np.unique(names, return_inverse=True)
+    blank = int(words[0] == "")  # the empty one is first
+    return persons_of(path, name, words[blank:].tolist(), codes - blank, blank_is_own=drawing.blank_is_own)
+
+
+def _name(value: object) -> str:
+    if isinstance(value, float):
+        return number_text(value)
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    bare = unicodedata.normalize("NFC", text).strip()
+    return "" if bare in MISSING_WORDS else bare
 
 
 def labels(path: Path, name: str, array: NDArray) -> NDArray:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from node.data.cells import A_NUMBER, FINITE, no_numbers
 from node.data.formats import kind_of
-from node.data.npz import finite, read_arrays
+from node.data.npz import finite, persons_of_array, read_arrays
+from node.data.persons import Persons
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
 from node.errors import ConfigError, reason, shown
 
@@ -35,6 +36,8 @@ class Table:
     target: str
     draws: Draws
     """The draw of each row, if they were asked for: (n,)."""
+    persons: Persons | None = None
+    """The person of each row, if that was asked for."""
 
 
 def read_table(
@@ -43,8 +46,9 @@ def read_table(
     """Reads the table in `path`: text with a separator, Parquet, or npz.
 
     CSV, Parquet: `target` is a column (default the last), `features` are columns (default all others).
-    npz: they are names of arrays (default "y", "x"). `drawing` draws each row. Raises
-    ConfigError if the file is unreadable or empty, a value is no finite number, or a name is not there.
+    npz: they are names of arrays (default "y", "x"). `drawing` draws each row, and asks
+    whose it is; its column is no feature. Raises ConfigError if the file is unreadable or empty, a value is
+    no finite number, or a name is not there.
     """
     if kind_of(path) != "npz":
         return _read_columns(path, features, target, drawing)
@@ -66,7 +70,8 @@ def _read_columns(
     from node.data.csv_and_parquet import read_frame  # noqa: PLC0415
 
     frame = read_frame(path, None, drawing=drawing)
-    header = list(frame.columns)
+    person = None if drawing is None else drawing.person
+    header = [name for name in frame.columns if name != person]
     wanted = _name_in(path, header, target or header[-1], "data.target")
     chosen = features or tuple(name for name in header if name != wanted)
     if wanted in chosen:
@@ -80,7 +85,8 @@ def _read_columns(
         if bad is not None:
             word = f"{shown(bad.word)} is not {A_NUMBER}{_HINT}"
             _fail(path, f", row {bad.row}, column {shown(name)}: {word}")
-    return _finished(path, values, chosen, wanted, frame.draws)
+    table = _finished(path, values, chosen, wanted, frame.draws)
+    return replace(table, persons=frame.persons)
 
 
 def _name_in(path: Path, header: Sequence[str], name: str, key: str) -> str:
@@ -117,4 +123,5 @@ def _read_npz(
     if len(x) < 2:
         _fail(path, f" has {len(x)} rows; at least 2 are needed, to train and to validate")
     draws = NOT_DRAWN if drawing is None else drawing.of_arrays(x, y)
-    return Table(x.astype(np.float32), y.astype(np.float64), (x_name,), y_name, draws)
+    persons = persons_of_array(path, len(x), drawing)
+    return Table(x.astype(np.float32), y.astype(np.float64), (x_name,), y_name, draws, persons)

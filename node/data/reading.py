@@ -25,7 +25,7 @@ from node.data.encoding import (
 )
 from node.data.formats import TABLES, kind_of
 from node.data.images import read_images
-from node.data.npz import array_names, finite, labels, read_arrays
+from node.data.npz import array_names, finite, labels, persons_of_array, read_arrays
 from node.data.remedies import other_class
 from node.data.report import Entry
 from node.data.sides import NOT_DRAWN, RowDraws
@@ -38,7 +38,7 @@ X, Y = "x", "y"
 def read_with_schema(path: Path, schema: Schema, drawing: RowDraws | None = None) -> Encoded:
     """Returns the encoded rows of `path`; raises a one-line ConfigError for data that do not fit.
 
-    `drawing` draws each row; None: nobody asked.
+    `drawing` draws each row, and asks whose it is; None: nobody asked.
     """
     match schema:
         case TableSchema():
@@ -133,7 +133,8 @@ def _encoded_npz(schema: ArraySchema, path: Path, drawing: RowDraws | None) -> E
     standardise(rows, schema)
     labels, remark = _labels(schema, path, name, y)
     entries = (Entry(name, f"target, {schema.target.kind}", remark), Entry(X, str(x.dtype), "mean and std"))
-    return Encoded(rows, labels, entries, (), NOT_DRAWN if drawing is None else drawing.of_arrays(x, y))
+    draws = NOT_DRAWN if drawing is None else drawing.of_arrays(x, y)
+    return Encoded(rows, labels, entries, (), draws, persons_of_array(path, len(x), drawing))
 
 
 def _fitting(schema: ArraySchema, path: Path, x: NDArray) -> NDArray:

@@ -1,4 +1,4 @@
-"""Decides for each row alone on which side it is: trained on, or held back for validation.
+"""Decides for each row, or person, alone on which side it is: trained on, or held back for validation.
 
 A row's draw is the first 64 bits, big-endian, of an HMAC-SHA256. Its key is the task's seed in decimal
 digits, its message what the file says of the row, before anything is converted:
@@ -12,6 +12,12 @@ digits, its message what the file says of the row, before anything is converted:
                           cell, times without zeros at the end of their fraction
     npz, rows in memory   x in float32, big-endian, number by number; y as text (a number as in Parquet)
     images                the bytes of the image's file
+
+Where data.person names a column, all rows of a person have one draw, of the message
+
+    "person" | cell          the person's name as UTF-8
+
+and the rows' own draws rank a person's rows (node.data.persons).
 
 The row is held back if its draw is below test_fraction * 2^64. So neither the number nor the order of the
 rows matters, nor any other row: a file that grows keeps its rows where they were, and equal rows are on one
@@ -37,7 +43,7 @@ Draws = NDArray[np.uint64]
 NOT_DRAWN: Draws = np.empty(0, np.uint64)
 """The draws of rows for which nobody asked."""
 
-_TAG = b"row"
+_TAG, _PERSON_TAG = b"row", b"person"
 _NO_CELL = b"\xff" * 8
 _BLOCK_ROWS = 4096
 _PIECE_BYTES = 1 << 20
@@ -63,10 +69,13 @@ def cell(content: bytes) -> bytes:
 
 
 class RowDraws:
-    """Draws rows under a task's seed."""
+    """Draws rows under a task's seed; `person`: the column that says whose they are; None: nobody asks."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, person: str | None = None, *, blank_is_own: bool = False) -> None:
+        """`blank_is_own`: whether a row without a person is a person of its own."""
         self._key = str(seed).encode()
+        self.person = person
+        self.blank_is_own = blank_is_own
 
     def of_columns(self, columns: Sequence[tuple[Sequence[str], NDArray[np.int64]]], encoding: str) -> Draws:
         """Draws the rows of a table.
@@ -83,12 +92,16 @@ class RowDraws:
             for numbers, target in zip(_float32(x), _texts(y), strict=True)
         )
 
+    def of_persons(self, names: Sequence[str]) -> Draws:
+        """Draws persons by their names."""
+        return self._of((cell(name.encode("utf-8", "surrogatepass")) for name in names), _PERSON_TAG)
+
     def of_files(self, paths: Iterable[Path]) -> Draws:
         """Draws files, a row each. Raises OSError."""
         return np.fromiter(map(self._of_file, paths), np.uint64)
 
-    def _of(self, messages: Iterable[bytes]) -> Draws:
-        digests = (hmac.digest(self._key, _TAG + message, "sha256") for message in messages)
+    def _of(self, messages: Iterable[bytes], tag: bytes = _TAG) -> Draws:
+        digests = (hmac.digest(self._key, tag + message, "sha256") for message in messages)
         return np.fromiter((int.from_bytes(digest[:8], "big") for digest in digests), np.uint64)
 
     def _of_file(self, path: Path) -> int:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from node.data.in_memory import Rows
 from node.data.numeric_tables import Table, read_table
+from node.data.persons import Persons
 from node.data.report import Entry, Report, counted
 from node.data.sides import Draws, RowDraws
 from node.errors import ConfigError, shown
@@ -34,13 +35,15 @@ class Source:
     report: Report
     draws: Draws
     """The draw of each row under the task's seed: (n,)."""
+    persons: Persons | None = None
+    """The person of each row, where data.person names a column."""
 
 
 def read_source(path: Path, task: Task) -> Source:
     """Reads the rows in `path`, a file or a folder; raises ConfigError."""
     schema = task.data.schema
     if schema is not None:
-        return _with_schema(path, schema, RowDraws(task.task.seed))
+        return _with_schema(path, schema, drawing_of(task))
     if path.is_dir() and not path.suffix:
         raise ConfigError(
             f"data folder {shown(str(path))} needs a task that says which classes there are and how large "
@@ -51,13 +54,18 @@ def read_source(path: Path, task: Task) -> Source:
 
 def _plain(path: Path, task: Task) -> Source:
     """Reads the rows of a file of numbers; targets that are all whole numbers are class labels."""
-    table = read_table(path, task.data.features, task.data.target, RowDraws(task.task.seed))
+    table = read_table(path, task.data.features, task.data.target, drawing_of(task))
     return _understood(f"data file {shown(str(path))}", path.name, table)
 
 
 def source_of(rows: Rows, task: Task) -> Source:
     """Returns rows in memory as a source, by the rules for a file with the same rows."""
-    return _understood("data", "rows in memory", rows.table(RowDraws(task.task.seed)))
+    return _understood("data", "rows in memory", rows.table(drawing_of(task)))
+
+
+def drawing_of(task: Task) -> RowDraws:
+    """Returns what the task asks of each row: its draw, and whose it is."""
+    return RowDraws(task.task.seed, task.data.person, blank_is_own=task.data.blank_person == "own")
 
 
 def _understood(what: str, label: str, table: Table) -> Source:
@@ -68,7 +76,7 @@ def _understood(what: str, label: str, table: Table) -> Source:
     headline = f"{label}: {counted(len(y), 'row')}, numbers as they are (the task has no schema)"
     entries = [Entry(name, _shape_of(table), "") for name in table.features]
     report = Report(headline, (Entry(table.target, "target", kind), *entries), ())
-    return Source(table.x, y, classes, label, content, report, table.draws)
+    return Source(table.x, y, classes, label, content, report, table.draws, table.persons)
 
 
 def _shape_of(table: Table) -> str:
@@ -109,7 +117,7 @@ def _with_schema(path: Path, schema: Schema, drawing: RowDraws) -> Source:
     content = f"{_encoded(schema)}, {_target_words(schema)} ({kind})"
     headline = f"{path.name}: {counted(len(encoded.y), 'row')}, {content}"
     report = Report(headline, encoded.entries, (*_written(schema), *encoded.remarks))
-    return Source(encoded.x, encoded.y, classes, path.name, content, report, encoded.draws)
+    return Source(encoded.x, encoded.y, classes, path.name, content, report, encoded.draws, encoded.persons)
 
 
 def _written(schema: Schema) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def _looked(options: InitOptions) -> Look:
     from node.task.scaling import by_range, by_rows  # noqa: PLC0415 - loads numpy
 
     kind, scaling = cast("TargetKind", options.target_kind), by_range if options.agree else by_rows
-    return look(options.data, options.target, kind, options.leave_out, scaling, options.asked)
+    return look(options.data, options.target, kind, options.leave_out, scaling, options.asked, options.person)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from node.errors import ConfigError, shown
 from node.init.asked import NOTHING_ASKED, Asked
 from node.init.dialect import find_dialect
 from node.init.guess import TargetKind, array_scales, in_order, understand
+from node.init.person import PersonColumn, person_column, unnamed
 from node.task.scaling import Scale, Scaling
 from node.task.schema import ArraySchema, ClassTarget, NumberTarget, Schema, Target
 
@@ -35,6 +36,14 @@ class Look:
     rows: int
     left_out: tuple[Entry, ...]
     report: Report
+    person: PersonColumn | None = None
+    """The column that says whose a row is."""
+    warning: str = ""
+
+    @property
+    def units(self) -> int:
+        """How many rows there are, or persons, where a column says whose they are."""
+        return self.rows if self.person is None else self.person.persons
 
 
 def look(
@@ -44,18 +53,22 @@ def look(
     unwanted: Sequence[str],
     scaling: Scaling,
     asked: Asked = NOTHING_ASKED,
+    person: str | None = None,
 ) -> Look:
     """Inspects a file or folder; `target` is a column or array, None for the last column or "y".
 
-    `asked` is what is known about how a table's cells are written.
+    `asked` is what is known about how a table's cells are written; `person` is the column that says whose a
+    row is, NONE for none, None to be found out.
     """
     if path.is_dir():
         _refuse("--target", target, "the classes are the names of the folders")
         _refuse("--leave-out", next(iter(unwanted), None), "images have no columns")
+        _refuse("--person", person, "images have no columns")
         _refuse_dialect(asked, "images have no cells")
         return _images(path)
     if kind_of(path) == "npz":
         _refuse("--leave-out", next(iter(unwanted), None), "an npz has arrays, not columns")
+        _refuse("--person", person, "write data.person, the name of an array, into the task")
         _refuse_dialect(asked, "an npz has numbers, not text")
         return _npz(path, target or Y, kind, scaling)
     frame = read_frame(path, None, dialect=asked.first)
@@ -65,14 +78,32 @@ def look(
             f"--leave-out {shown(aim)} is refused: it is the target; name another column with --target"
         )
     written = find_dialect(frame, asked)
-    found = understand(frame, aim, kind, unwanted, scaling, written)
+    whose = person_column(frame, person, aim, written.dialect)
+    apart = () if whose is None else (whose.name,)
+    found = understand(frame, aim, kind, (*unwanted, *apart), scaling, written)
     columns, width = counted(len(found.schema.columns), "column"), found.schema.shape[0]
     headline = (
         f"{path.name}: {counted(found.rows, 'row')}, {columns} as {counted(width, 'feature')}, "
         f"target {shown(aim)}, {counted(len(found.left_out), 'column')} left out"
     )
-    report = Report(headline, (*found.kept, *found.left_out), written.remarks)
-    return Look(found.schema, found.rows, found.left_out, report)
+    left_out = tuple(
+        replace(entry, remark="says whose a row is, and stays here") if entry.column in apart else entry
+        for entry in found.left_out
+    )
+    report = Report(headline, (*found.kept, *left_out), (*written.remarks, *_of_persons(whose, found.rows)))
+    warning = unnamed(frame, aim, written.dialect) if whose is None and person is None else ""
+    return Look(found.schema, found.rows, left_out, report, whose, warning)
+
+
+def _of_persons(whose: PersonColumn | None, rows: int) -> tuple[str, ...]:
+    if whose is None:
+        return ()
+    told = (
+        f"persons: the {rows} rows are of {whose.persons} persons by column {shown(whose.name)}, at most "
+        f"{whose.most} rows each; all rows of a person are on one side, and epsilon is for one person "
+        "(--person none takes that back)"
+    )
+    return (told,)
 
 
 def _refuse(option: str, value: str | None, why: str) -> None:

@@ -54,6 +54,8 @@ class InitOptions:
     target: str | None
     target_kind: str
     leave_out: tuple[str, ...]
+    person: str | None
+    """The column that says whose a row is, NONE for none; None: to be found out."""
     asked: Asked
     """How cells are written, as far as it is said."""
     name: str
@@ -100,6 +102,7 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
         target=target,
         target_kind=given.target_kind,
         leave_out=tuple(given.leave_out),
+        person=given.person,
         asked=_asked_dialect(given),
         name=name,
         model=given.model,
@@ -148,6 +151,12 @@ def _add_data(add: Callable[..., object]) -> None:
         action="append",
         default=[],
         help="a column not to learn from; repeatable",
+    )
+    add(
+        "--person",
+        metavar="NAME",
+        help="the column that says whose a row is: it is not learned from, and epsilon is for a person. With "
+        f"{NONE}, epsilon is for a row. Default: a column whose name and cells say so",
     )
 
 

@@ -6,6 +6,8 @@ import math
 from dataclasses import replace
 from threading import Event
 
+import torch
+
 from node.data.dataset import Dataset
 from node.task.sections import Task
 from node.training.build import build_model
@@ -23,7 +25,7 @@ def searched_rate(task: Task, dataset: Dataset) -> float:
     Each is tried over five short rounds on at most 5,000 rows. With too few rows held back for a figure,
     it is the task's. Raises ConfigError as a node does.
     """
-    rows = replace(dataset, train_x=dataset.train_x[:_MOST_ROWS], train_y=dataset.train_y[:_MOST_ROWS])
+    rows = dataset.having(torch.arange(min(_MOST_ROWS, len(dataset.train_y))))
     if not dataset.validates:
         return task.train.learning_rate
     losses = {rate: _loss(task, rows, rate) for rate in candidates(task.train.learning_rate)}

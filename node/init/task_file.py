@@ -22,7 +22,7 @@ from node.task.schema import (
     TableSchema,
     Target,
 )
-from node.task.sections import EVERY, MOST_CONFUSED, AgreementSection, TrainSection
+from node.task.sections import EVERY, MOST_CONFUSED, ROWS_PER_PERSON, AgreementSection, TrainSection
 
 MARK = "# FROM YOUR DATA"
 _COMMENT_WIDTH = 100
@@ -49,6 +49,13 @@ class Proposal:
     """The loss that the inspected rows ask for; None: the plain one."""
     drowned: str = ""
     """Why an agreement would say too little; empty: it would not."""
+    person: str | None = None
+    """The column that says whose a row is: then `rows`, with privacy, are persons."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of privacy in a word."""
+        return "row" if self.person is None else "person"
 
     @property
     def is_to_be_agreed(self) -> bool:
@@ -127,7 +134,7 @@ def _model(model: Model) -> Iterator[str]:
 def _train(proposal: Proposal) -> Iterator[str]:
     training, target = proposal.training, proposal.schema.target
     yield "[train]"
-    yield from _passes(training) if isinstance(training, Training) else _steps(training)
+    yield from _passes(training) if isinstance(training, Training) else _steps(training, proposal.unit)
     known = {key_name(entry) for entry in fields(TrainSection)}
     judging = _judging(target)
     if proposal.loss is not None:
@@ -159,10 +166,10 @@ def _chosen_loss(loss: ChosenLoss) -> Iterator[str]:
         yield f"loss_args = {toml(loss.args)}    {MARK}: the shares of the classes"
 
 
-def _steps(training: SharedTraining) -> Iterator[str]:
-    found = training.found
-    yield "# All peers take the same steps, on the rows of all. Their number counts as public; if wrong, a"
-    yield f"# step is shorter or longer. Here: {training.peers} peers with as many as you.    {MARK}: rows"
+def _steps(training: SharedTraining, unit: str) -> Iterator[str]:
+    found, peers = training.found, training.peers
+    yield f"# All peers take the same steps, on the {unit}s of all. Their number counts as public; if wrong,"
+    yield f"# a step is shorter or longer. Here: {peers} peers with as many as you.    {MARK}: {unit}s"
     yield f"expected_rows = {training.expected_rows}"
     if training.steps is not None:
         yield f"steps = {training.steps}"
@@ -191,29 +198,33 @@ def _judging(target: Target) -> dict[str, tuple[object, str]]:
 
 
 def _privacy(proposal: Proposal) -> Iterator[str]:
-    privacy = proposal.privacy
+    privacy, unit = proposal.privacy, proposal.unit
     yield "[privacy]"
     if privacy is None:
         yield 'mechanism = "none"        # sums hide single updates; nothing bounds what the model remembers'
     elif isinstance(proposal.training, SharedTraining):
-        yield from _shared_privacy(privacy, proposal.training)
+        yield from _shared_privacy(privacy, proposal.training, unit)
     else:
-        yield 'mechanism = "dp-sgd"      # bounds what anybody can tell about any one row; "none" is without'
+        what = f'bounds what anybody can tell about any one {unit}; "none" is without'
+        yield f'mechanism = "dp-sgd"      # {what}'
         yield f"epsilon = {toml(privacy.epsilon)}             # for all rounds; smaller is more private"
         yield f"delta = {toml(privacy.delta)}"
         yield f"clipping_radius = {toml(privacy.clipping_radius)}"
-        yield f"# With {_count(proposal.rows)} rows a step's noise is {privacy.noise:.2g} times what one row"
-        yield f"# can move it; a peer with fewer rows adds more noise, for the same epsilon.    {MARK}: rows"
+        yield f"# With {_count(proposal.rows)} {unit}s a step's noise is {privacy.noise:.2g} times what one"
+        yield f"# can move it; a peer with fewer adds more noise, for the same epsilon.    {MARK}: {unit}s"
+    if privacy is not None and proposal.person is not None:
+        yield f"rows_per_person = {ROWS_PER_PERSON}       # at most so many rows of a person are trained on"
     yield ""
 
 
-def _shared_privacy(privacy: Privacy, training: SharedTraining) -> Iterator[str]:
-    yield 'mechanism = "distributed-dp-sgd"    # all peers together add the noise of a step, for every row'
+def _shared_privacy(privacy: Privacy, training: SharedTraining, unit: str) -> Iterator[str]:
+    what = f"all peers together add the noise of a step, for every {unit}"
+    yield f'mechanism = "distributed-dp-sgd"    # {what}'
     yield f"epsilon = {toml(privacy.epsilon)}             # for all steps; smaller is more private"
     yield f"delta = {toml(privacy.delta)}"
     yield f"honest = {training.honest}                # of a peer's others: they add noise and tell nobody"
     yield "# With fewer honest peers epsilon is larger: python -m node.check has figures."
-    yield f"# A step's noise is {privacy.noise:.2g} times what one row can move it.    {MARK}: rows"
+    yield f"# A step's noise is {privacy.noise:.2g} times what one {unit} can move it.    {MARK}: {unit}s"
 
 
 def _aggregation(proposal: Proposal) -> Iterator[str]:
@@ -257,7 +268,10 @@ def _count(rows: int) -> str:
 def _data(proposal: Proposal) -> Iterator[str]:
     schema = proposal.schema
     yield "[data]"
-    yield f"test_fraction = {TEST_FRACTION}       # of one's own rows, held back for validation"
+    yield f"test_fraction = {TEST_FRACTION}       # of one's own {proposal.unit}s, held back for validation"
+    if proposal.person is not None:
+        yield "# The column that says whose a row is, at every peer. It stays there, and is not learned from:"
+        yield f"person = {toml(proposal.person)}    {MARK}"
     yield ""
     yield "# What a row is, and how it becomes numbers, alike at every peer (docs/data.md). A file that does"
     yield "# not fit is refused; other columns than these are ignored."

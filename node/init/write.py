@@ -63,7 +63,7 @@ def write_task(options: InitOptions, found: Look) -> list[str]:
     text = task_text(proposal)
     save(options.out, text)
     marked = sum(MARK in line for line in text.splitlines()) - 1
-    return [*found.report.lines(), "", *_summary(options, proposal, marked)]
+    return [*found.report.lines(), "", *_summary(options, proposal, marked, found.warning)]
 
 
 def _drowned(task: Task, options: InitOptions, found: Look) -> str:
@@ -74,15 +74,15 @@ def _drowned(task: Task, options: InitOptions, found: Look) -> str:
     if not options.agree or task.data.schema is None:
         return ""
     peers = max(options.peers or 0, task.aggregation.min_participants)
-    doubt, rows = noise_in_sum(noise_of(task, task.data.schema), peers), found.rows * peers
+    doubt, rows = noise_in_sum(noise_of(task, task.data.schema), peers), found.units * peers
     if not is_drowned(doubt, rows):
         return ""
     return f"an agreement of {peers} peers with as many rows as you would count {give_or_take(rows, doubt)}"
 
 
 def _proposal(options: InitOptions, found: Look) -> Proposal:
-    rows = max(1, round(found.rows * (1 - TEST_FRACTION)))
     shared, private = options.privacy == DISTRIBUTED, options.privacy != "none"
+    rows = max(1, round((found.units if private else found.rows) * (1 - TEST_FRACTION)))
     learned = rows * options.peers if shared and options.peers is not None else rows
     model = propose_model(found.schema, learned, cast("ModelKind", options.model), private)
     training, privacy = _learning(options, rows, model, found)
@@ -95,6 +95,7 @@ def _proposal(options: InitOptions, found: Look) -> Proposal:
         training=training,
         privacy=privacy,
         agreement=propose_agreement(found.rows) if options.agree else None,
+        person=None if found.person is None else found.person.name,
     )
 
 
@@ -131,10 +132,10 @@ def _learning(
 def _try_out(task: Task, dataset: Dataset) -> None:
     """Runs a node's steps before the first round; raises ConfigError if the task does not suit the data."""
     model = build_model(task, dataset)
-    make_mechanism(task, shapes(model, task.train.parameters), len(dataset.train_y))
+    make_mechanism(task, shapes(model, task.train.parameters), dataset.units)
 
 
-def _summary(options: InitOptions, proposal: Proposal, marked: int) -> list[str]:
+def _summary(options: InitOptions, proposal: Proposal, marked: int, warning: str) -> list[str]:
     model, privacy = proposal.model, proposal.privacy
     budget = "none"
     if privacy is not None:
@@ -146,6 +147,7 @@ def _summary(options: InitOptions, proposal: Proposal, marked: int) -> list[str]
         f"model: {model.cls}, {model.size} parameters ({model.why}); privacy: {budget}",
         f"{options.out} is written; {marked} lines are marked {MARK[2:]}: read them before you share it",
         *([_LOUD] if loud else []),
+        *([warning] if warning else []),
         *([f"warning: {proposal.drowned}: {_KEPT}"] if proposal.drowned else []),
         _next(options, proposal),
     ]

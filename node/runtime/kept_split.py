@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mechanisms.mechanism import Protection
-from mechanisms.updates.record import ONE_RECORD
+from mechanisms.units import ONE_PERSON, ONE_RECORD
 from node.data.sides import Split
 from node.options import NodeOptions
 from node.storage.key_file import read_key
@@ -39,6 +39,6 @@ def split_words(split: Split, mechanism: Protection) -> dict[str, str]:
     if split is Split.ROW:
         return {}
     guarantee = mechanism.guarantee
-    uncovered = guarantee is not None and guarantee.unit == ONE_RECORD
+    uncovered = guarantee is not None and guarantee.unit in (ONE_RECORD, ONE_PERSON)
     why = ": the bound for a row does not cover it" if uncovered else ", as this folder began"
     return {SPLIT: f"{_OF_BEFORE}{why}; {_A_NEW_ONE}"}

@@ -102,7 +102,7 @@ def make_swarm_metric(
         grid = CountGrid(noise, tally.sensitivity, MAX_MEMBERS)
     except ValueError as error:
         raise ConfigError(f"aggregation.swarm_metric = {section.swarm_metric!r}: {error}") from None
-    plan = task.step_plan
+    plan, of = task.step_plan, dataset.persons
     return NoisedCounts(
         exact=exact,
         tally=tally,
@@ -112,6 +112,7 @@ def make_swarm_metric(
         outputs=trainer.outputs_by_row,
         noise=SystemWords(entropy),
         shows_own=dataset.validates,
+        persons=None if of is None or of.most is None else of.test.numpy(),
     )
 
 
@@ -142,7 +143,7 @@ def _steps(
         },
         words={
             "steps": f"{plan.steps}, a round is {plan.report_every} of them; each has, in the mean, "
-            f"{plan.expected_batch:.6g} rows of all members",
+            f"{plan.expected_batch:.6g} {task.unit}s of all members",
             **swarm_metric_words(task, mechanism),
         },
     )

@@ -22,10 +22,11 @@ def swarm_metric_words(task: Task, mechanism: Mechanism) -> dict[str, str]:
         return {}
     return {
         "metric of all": f"every {section.swarm_metric_every} rounds, {_COUNTED[section.swarm_metric]} go "
-        f"into the sum; {cost_of_counts(mechanism) or _NO_NOISE}"
+        f"into the sum{_ONCE if task.rows_per_person else ''}; {cost_of_counts(mechanism) or _NO_NOISE}"
     }
 
 
+_ONCE = ", in which each person counts once"
 _NO_NOISE = "nobody sees those of one node alone, and no noise covers the total"
 
 
@@ -36,6 +37,6 @@ def cost_of_counts(mechanism: Mechanism) -> str:
         return ""
     alone = spent(Ledger(((noise.event, noise.releases),)), guarantee.delta).epsilon
     return (
-        f"noise covers them ({noise.noise_multiplier:.3g} times what a row moves them), within the same "
+        f"noise covers them ({noise.noise_multiplier:.3g} times what one moves them), within the same "
         f"budget: {counted(noise.releases, 'such offer')} would by themselves cost epsilon {alone:.2g}"
     )

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Event
@@ -37,7 +38,7 @@ from node.runtime.swarm_metric import (
 from node.runtime.weighting import largest_word
 from node.storage.records import SwarmFigure
 from node.storage.vector_files import Floats
-from node.training.noised_tallies import NoisedTally, noised_measure
+from node.training.noised_tallies import NoisedTally, Sums, noised_measure, of_rows
 from node.training.tallies import Tally
 from protocol.vectors.pieces import Vector
 from protocol.wire.messages import Base
@@ -146,10 +147,12 @@ class NoisedCounts:
         outputs: Outputs,
         noise: Words,
         shows_own: bool = True,
+        persons: NDArray[np.int64] | None = None,
     ) -> None:
         """`exact` and `tally` are of the same kind; `outputs`: of one row at a time; `noise`: secret.
 
-        `shows_own`: whether this node's rows are enough for a figure of their own.
+        `shows_own`: whether this node's rows are enough for a figure of their own. `persons` (n,): whose test
+        rows they are, where a person is the unit of privacy and counts once; None: each row does.
         """
         self._exact = exact
         self._tally = tally
@@ -159,6 +162,7 @@ class NoisedCounts:
         self._outputs = outputs
         self._noise = noise
         self._shows_own = shows_own
+        self._persons = persons
         self._own: Own | None = None
         self.slots = carrier.slots
 
@@ -180,8 +184,14 @@ class NoisedCounts:
         outputs, targets = self._outputs(vector)
         mine = Own(base.generation, self._exact.counted(outputs, targets))
         self._own = mine if self._shows_own else None
-        units = self._grid.noised(self._tally.counted(outputs, targets), self._noise)
+        units = self._grid.noised(self._counts(outputs, targets), self._noise)
         return self._carrier.words(base.generation + 1, units)
+
+    def _counts(self, outputs: torch.Tensor, targets: torch.Tensor) -> Sums:
+        if self._persons is None:
+            return of_rows(self._tally, outputs, targets)
+        added = self._tally.added(outputs, targets)
+        return self._grid.by_person(added.places, added.amounts, self._persons, self._tally.size)
 
     def read(self, before: Base, words: Vector, members: int) -> SwarmFigure | None:
         """Returns the figure in a sum with noise, with its standard error, and this node's own without."""
@@ -195,4 +205,5 @@ class NoisedCounts:
         own, metric = self._own, found.headline.metric
         mine = None if own is None else own.value(self._exact, before.generation, metric)
         figure = figure_of(found.headline, found.rows, mine, before, members)
-        return replace(figure, noised=True, error=found.error)
+        unit = "row" if self._persons is None else "person"
+        return replace(figure, noised=True, error=found.error, unit=unit)

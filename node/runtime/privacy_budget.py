@@ -36,6 +36,7 @@ from mechanisms.accounting.terms import (
     with_terms,
 )
 from mechanisms.mechanism import CountPlan, Guarantee, Mechanism, Memory, Setting, SharedSetting
+from mechanisms.units import short
 from node.errors import ConfigError, reason, shown
 from node.storage.records import Receipt
 from node.task.import_path import import_object
@@ -58,7 +59,7 @@ _PARTS = tuple(name for name in dir(Mechanism) if not name.startswith("_"))
 
 
 def make_mechanism(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], rows: int) -> Mechanism:
-    """Makes the mechanism that `privacy.mechanism` names, for this node's work.
+    """Makes the mechanism that `privacy.mechanism` names, for this node's work: `rows`, or persons.
 
     An import path `package.module:Class` is called with a `mechanisms.mechanism.Setting`, like the built-in
     mechanisms. Raises ConfigError if the mechanism cannot be made, lacks a part, or does not cover the task.
@@ -82,6 +83,7 @@ def make_mechanism(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], ro
         epochs=task.train.epochs if task.train.seconds is None else None,
         shared=_shared_setting(task),
         counts=_count_plan(task),
+        rows_per_person=task.rows_per_person,
     )
     try:
         mechanism = make(setting)
@@ -298,13 +300,14 @@ def planned_ledger(mechanism: DistributedDP) -> Ledger:
     return Ledger.of((steps, *_events_of_counts(noise, noise.releases if noise else 0)))
 
 
-def trust_text(by_honest: Mapping[int, float]) -> str:
+def trust_text(by_honest: Mapping[int, float], unit: Unit) -> str:
     """Returns in words what an epsilon rests on."""
     honest, epsilon = next(iter(by_honest.items()))
     they = "they add their noise and tell nobody" if honest > 1 else "it adds its noise and tells nobody"
     some = _with_fewer(by_honest)
     return (
-        f"your records are protected with epsilon {epsilon:.3g} as long as {_whom(honest)} honest: {they}. "
+        f"each {short(unit)} in your data is protected with epsilon {epsilon:.3g} as long as "
+        f"{_whom(honest)} honest: {they}. "
         f"{some[:1].upper() + some[1:] + '. ' if some else ''}If all others work together, only your own "
         f"noise is left: epsilon {by_honest[0]:.2g}. A member that adds no noise counts as dishonest, and "
         "nobody can tell"
@@ -334,7 +337,7 @@ def introduction(mechanism: Mechanism, ledger: Ledger = _EMPTY) -> dict[str, str
     by_honest = planned_by_honest(mechanism)
     return {
         "privacy": f"{mechanism.name}, {budget}{proved}",
-        **({"trust": trust_text(by_honest)} if by_honest else {}),
+        **({"trust": trust_text(by_honest, guarantee.unit)} if by_honest else {}),
         "protects": mechanism.protects,
         "unit": guarantee.unit.words,
         "not covered": guarantee.outside or "nothing that leaves this node",

@@ -28,6 +28,9 @@ class Traffic:
         )
 
 
+_LATER = {"noised", "error", "unit"}
+
+
 @dataclass(frozen=True)
 class SwarmFigure:
     """A metric of all members' rows together (node.training.headline), for the base that a round began with.
@@ -48,15 +51,17 @@ class SwarmFigure:
     """Whether noise covers it: then `value` and `rows` are estimates."""
     error: float | None = None
     """The standard error of `value` by the noise; None without noise, or without a value."""
+    unit: str = "row"
+    """What counts once, and what `rows` are: a row, or a person."""
 
     @classmethod
     def from_json(cls, values: object) -> SwarmFigure | None:
         """Reads the figure of a line of history; None if it has none, or a damaged one.
 
-        Lines of before there was noise lack the last two values.
+        Lines of before there was noise, or persons, lack some of the last three values.
         """
         names = {field.name for field in fields(cls)}
-        if not isinstance(values, dict) or not names - {"noised", "error"} <= values.keys() <= names:
+        if not isinstance(values, dict) or not names - _LATER <= values.keys() <= names:
             return None
         return cls(**values)
 

@@ -6,6 +6,7 @@ import math
 
 from mechanisms.mechanism import Mechanism, Unprotected
 from mechanisms.record_sums import RecordSums, record_sums
+from mechanisms.units import PERSON_AGREED, RECORD_AGREED
 from node.errors import ConfigError, shown
 from node.task.agreed_sums import norm
 from node.task.schema import Schema
@@ -20,7 +21,7 @@ A mean is then off by .05 of half of its range, and a category of a tenth of all
 
 
 def noise_of(task: Task, schema: Schema) -> Mechanism:
-    """Returns the noise for a share of the task's budget; ConfigError unless its unit is one row."""
+    """Returns the noise for a share of the task's budget; ConfigError unless that is a row or person."""
     section, privacy = task.agreement, task.privacy
     if privacy.mechanism == "none":
         return Unprotected()
@@ -36,6 +37,7 @@ def noise_of(task: Task, schema: Schema) -> Mechanism:
         releases=section.tries,
         record_norm=norm(schema),
         records=section.records,
+        unit=RECORD_AGREED if task.rows_per_person is None else PERSON_AGREED,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from node.errors import ConfigError, shown
 from node.task.round_length import check_length
+from node.task.schema import TableSchema
 from node.task.sections import COUNTED_WITH_NOISE, EVERY, METRIC_SHARE
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 def check_combinations(task: Task, table: Mapping[str, object]) -> None:
     """Raises ConfigError for contradictory values; `table` is the TOML from which `task` was read."""
     _check_schema(task.data)
+    _check_person(task)
     if task.data.target is not None and task.data.target in (task.data.features or ()):
         raise ConfigError(
             f"data.target = {shown(task.data.target)} stands in data.features too; "
@@ -66,6 +68,29 @@ def _check_schema(section: DataSection) -> None:
                 f"data.{name} = {shown(value)} is refused beside data.schema, which says what target and "
                 "features are; leave it out"
             )
+
+
+def _check_person(task: Task) -> None:
+    """Refuses a column of persons that is learned from, and keys that have no effect without one."""
+    section, most = task.data, task.privacy.rows_per_person
+    if section.person is None and section.blank_person != "refuse":
+        raise ConfigError(
+            f"data.blank_person = {shown(section.blank_person)} has no effect without data.person; set that "
+            "or leave it out"
+        )
+    if most is not None and task.rows_per_person is None:
+        raise ConfigError(
+            f"privacy.rows_per_person = {most} has no effect without data.person and a privacy.mechanism "
+            "that clips gradients of rows, such as 'dp-sgd'; set both or leave it out"
+        )
+    learned = {section.target, *(section.features or ())}
+    if isinstance(section.schema, TableSchema):
+        learned |= {section.schema.target.name, *(column.name for column in section.schema.columns)}
+    if section.person is not None and section.person in learned:
+        raise ConfigError(
+            f"data.person = {shown(section.person)} is refused: it is learned from as well, which would tell "
+            "whose rows they are; allowed: a column that is neither target nor feature"
+        )
 
 
 def _check_privacy(privacy: object) -> None:

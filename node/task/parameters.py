@@ -17,6 +17,13 @@ from node.task.shared_noise import SHARED_NOISE_KEYS, is_distributed
 
 NOTHING_FIXED: Mapping[str, Any] = MappingProxyType({})
 SWARM_METRIC_KEYS = ("swarm_metric", "swarm_metric_every")
+_UNSET = (
+    ("train", "proximal", 0.0),
+    ("aggregation", "least_rate", LEAST_RATE),
+    ("aggregation", "liars", None),
+    ("data", "person", None),
+    ("privacy", "rows_per_person", None),
+)
 _SOURCE = '"window_source":'
 _MOST_DIFFERENCES = 3
 _LISTS = ("shapes", "data.schema.columns")  # lists that are compared item by item
@@ -52,16 +59,13 @@ def canonical_parameters(
     if not is_distributed(task):  # as before there were such keys: nodes continue with their folders
         for section, name in SHARED_NOISE_KEYS:
             del agreed[section][name]
-    if not task.train.proximal:  # likewise
-        del agreed["train"]["proximal"]
     del agreed["train"][replaced_length(task.train)]  # likewise, and it has no effect
     if task.aggregation.swarm_metric == "none":  # likewise
         for name in SWARM_METRIC_KEYS:
             del agreed["aggregation"][name]
-    if task.aggregation.least_rate == LEAST_RATE:  # likewise
-        del agreed["aggregation"]["least_rate"]
-    if task.aggregation.liars is None:  # likewise
-        del agreed["aggregation"]["liars"]
+    for section, name, unset in _UNSET:  # likewise
+        if agreed[section][name] == unset:
+            del agreed[section][name]
     if not task.counts_with_noise:  # likewise
         del agreed["privacy"]["metric_share"]
     agreed["shapes"] = [[name, list(shape)] for name, shape in shapes]

@@ -20,6 +20,10 @@ METRIC_SHARE = 0.2
 """The share of epsilon that counts may cost: the noise of training grows by about 2 % for it."""
 COUNTED_WITH_NOISE = ("dp-sgd", "distributed-dp-sgd")
 """The mechanisms with which members may count rows: the unit of privacy is a row."""
+BLANK_PERSON = ("refuse", "own")
+ROWS_PER_PERSON = 8
+"""The most training rows of a person that are used, unless a task says otherwise."""
+_COVER_ALL_ROWS = ("none", "ldp", "aldp")
 _MOST_ADDED = 100  # classes, in one agreement
 _LARGEST_SEED = 2**32 - 1
 _TASK_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"  # it becomes part of a folder's name
@@ -61,7 +65,10 @@ class ModelSection:
 class DataSection:
     """The source of the rows: a built-in set, a file or a folder; without a `source`, --data is required.
 
-    A `schema` says what a row is and how it is encoded; without one all values are plain numbers.
+    A `schema` says what a row is and how it is encoded; without one all values are plain numbers. `person`
+    names the column that says whose a row is: it stays on the node, is no feature, and is read as text. With
+    it a person is on one side of the split, and is the unit of privacy. Each node chooses whether a row
+    without a name is refused, or a person of its own (`blank_person`).
     """
 
     source: str | None = key(text("'digits', or a file or folder of data"), None, shared=False)
@@ -69,6 +76,8 @@ class DataSection:
     features: tuple[str, ...] | None = key(names("a list of different column names"), None, shared=False)
     test_fraction: float = key(real(above=0, below=1), 0.2)
     schema: Schema | None = key(schema_rule(), None)  # noqa: RUF009 - a field, as all calls of `key`
+    person: str | None = key(text("the name of a column, or of an array of an npz"), None)
+    blank_person: str = key(choice(*BLANK_PERSON), "refuse", shared=False)
 
 
 @dataclass(frozen=True)
@@ -134,7 +143,8 @@ class PrivacySection:
     `window_source`: what the clipping radius of `aldp` follows. "raw", the norms of a node's own updates, is
     a release that no epsilon covers: `public_radius` declares the radius public. Where members share noise,
     `honest` of a node's others are taken to be honest, and a step has each row with `sampling_probability`.
-    `metric_share`: the share of epsilon that counts for `aggregation.swarm_metric` cost.
+    `metric_share`: the share of epsilon that counts for `aggregation.swarm_metric` cost. `rows_per_person`:
+    the most training rows of a person that are used, where data.person makes a person the unit; None: 8.
     """
 
     mechanism: str = key(
@@ -151,6 +161,7 @@ class PrivacySection:
     honest: int | None = key(whole(1, MAX_MEMBERS - 1), None)
     sampling_probability: float | None = key(real(above=0, at_most=1), None)
     metric_share: float = key(real(at_least=0.001, at_most=0.9), METRIC_SHARE)
+    rows_per_person: int | None = key(whole(1, 1024), None)
 
     @property
     def radius_follows(self) -> str:
@@ -258,6 +269,21 @@ class Task:
     privacy: PrivacySection
     aggregation: AggregationSection
     agreement: AgreementSection
+
+    @property
+    def rows_per_person(self) -> int | None:
+        """The most training rows of a person, where a person is the unit of privacy; None where a row is.
+
+        Mechanisms that noise a node's whole offer cover all persons, however many rows they have.
+        """
+        if self.data.person is None or self.privacy.mechanism in _COVER_ALL_ROWS:
+            return None
+        return self.privacy.rows_per_person or ROWS_PER_PERSON
+
+    @property
+    def unit(self) -> str:
+        """What a step samples and clips, in a word."""
+        return "row" if self.rows_per_person is None else "person"
 
     @property
     def counts_with_noise(self) -> bool:

@@ -93,8 +93,35 @@ class PlainSteps:
         return ""
 
 
+class Sampled:
+    """The rows of a Poisson sample: of rows, or of persons, each with all rows that are used."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        of = dataset.persons
+        self._rows = dataset.units
+        self.most = None if of is None else of.most
+        """The most rows of a person; None where each row is sampled by itself."""
+        self._persons = None if of is None or of.most is None else of.train
+        self._by_person = self._ends = np.empty(0, np.int64)
+        if self._persons is not None:
+            self._by_person = torch.argsort(self._persons, stable=True).numpy()
+            self._ends = np.bincount(self._persons.numpy(), minlength=self._rows).cumsum()
+
+    def rows(self, probability: float, words: Words) -> torch.Tensor:
+        """Returns the numbers of the rows (n,) of a new sample."""
+        drawn = poisson_rows(self._rows, probability, words)
+        if self._persons is None:
+            return torch.from_numpy(drawn)
+        parts = [self._by_person[self._ends[one - 1] if one else 0 : self._ends[one]] for one in drawn]
+        return torch.from_numpy(np.concatenate([self._by_person[:0], *parts]))
+
+    def persons(self, rows: torch.Tensor) -> torch.Tensor | None:
+        """Returns whose rows (n,) these are; None where each row is sampled by itself."""
+        return None if self._persons is None else self._persons[rows]
+
+
 class PrivateSteps:
-    """As many steps per epoch, each by `rule` on a Poisson sample of `batch_size` rows on average.
+    """As many steps per epoch, each by `rule` on a Poisson sample of `batch_size` rows (persons) in the mean.
 
     All trainable parameters get noise, even those that are not shared: what they learn of one row would
     affect the others' gradients. `words`: secret, for samples and noise, independent of the run's seed.
@@ -113,8 +140,9 @@ class PrivateSteps:
         self._dataset = dataset
         self._rule = rule
         self._words = words
-        rows = len(dataset.train_y)
+        rows = dataset.units
         self._steps = math.ceil(rows / batch_size)
+        self._sampled = Sampled(dataset)
         self._not_finite = 0
         self._gradient = _made(
             lambda: PrivateGradient(
@@ -122,6 +150,7 @@ class PrivateSteps:
                 rule=rule,
                 most_rows=rows,
                 expected_rows=rule.sampling_probability * rows,
+                rows_per_person=self._sampled.most,
             ),
             "dp-sgd",
         )
@@ -133,14 +162,18 @@ class PrivateSteps:
 
     def batches(self, rng: np.random.Generator) -> Iterator[torch.Tensor]:
         """Yields independent samples; a row may be in none of them, or in several."""
-        rows, probability = len(self._dataset.train_y), self._rule.sampling_probability
         for _ in range(self._steps):
-            yield torch.from_numpy(poisson_rows(rows, probability, self._words))
+            yield self._sampled.rows(self._rule.sampling_probability, self._words)
 
     def backward(self, rows: torch.Tensor) -> float:
         """Sets clipped and noised gradients; returns the mean loss."""
         with _by_row("dp-sgd"):
-            batch = self._gradient(self._dataset.train_x[rows], self._dataset.train_y[rows], self._words)
+            batch = self._gradient(
+                self._dataset.train_x[rows],
+                self._dataset.train_y[rows],
+                self._words,
+                self._sampled.persons(rows),
+            )
         self._not_finite += batch.not_finite
         return batch.mean_loss
 
@@ -164,17 +197,20 @@ class SharedSteps:
         self._dataset = dataset
         self._rule = rule
         self._words = words
-        rows, batch = len(dataset.train_y), rule.expected_batch
+        self._sampled = Sampled(dataset)
+        rows, batch = dataset.units, rule.expected_batch
         q = rule.gradient.sampling_probability
         if q * rows > batch:
+            what = "rows" if self._sampled.most is None else "persons"
             raise ConfigError(
-                f"train.expected_batch = {batch:g} is refused with the {rows} rows of this node alone, of "
-                f"which a step has {q * rows:.6g}: the sum has no room for more; allowed: at least the rows "
-                "of all members in a step"
+                f"train.expected_batch = {batch:g} is refused with the {rows} {what} of this node alone, of "
+                f"which a step has {q * rows:.6g}: the sum has no room for more; allowed: at least the "
+                f"{what} of all members in a step"
             )
         _check_independent(model, dataset.train_x[:1])
         self._gradient = _made(
-            lambda: SharedGradient(_objective(model, loss, dataset), rule, rows), DISTRIBUTED
+            lambda: SharedGradient(_objective(model, loss, dataset), rule, rows, self._sampled.most),
+            DISTRIBUTED,
         )
 
     @property
@@ -188,10 +224,14 @@ class SharedSteps:
 
     def offer(self) -> tuple[NDArray[np.uint32], Batch]:
         """Returns the words (d,) of a new sample, and what stays on this node."""
-        q = self._rule.gradient.sampling_probability
-        rows = torch.from_numpy(poisson_rows(len(self._dataset.train_y), q, self._words))
+        rows = self._sampled.rows(self._rule.gradient.sampling_probability, self._words)
         with _by_row(DISTRIBUTED):
-            return self._gradient.offer(self._dataset.train_x[rows], self._dataset.train_y[rows], self._words)
+            return self._gradient.offer(
+                self._dataset.train_x[rows],
+                self._dataset.train_y[rows],
+                self._words,
+                self._sampled.persons(rows),
+            )
 
 
 def _check_independent(model: nn.Module, row: torch.Tensor) -> None:

@@ -50,7 +50,7 @@ def swarm_text(found: SwarmFigure) -> str:
     headline = Headline(found.metric, found.value, found.baseline, found.only_class)
     mine = "" if found.mine is None else f", mine {value_text(found.metric, found.mine)}"
     about, off = ("about ", error_text(found)) if found.noised else ("", "")
-    where = f"all {about}{found.rows} rows of {found.peers} peers (generation {found.generation})"
+    where = f"all {about}{found.rows} {found.unit}s of {found.peers} peers (generation {found.generation})"
     return f"{where}: {about}{headline_text(headline, {})}{off}{mine}"
 
 

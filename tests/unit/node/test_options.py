@@ -72,14 +72,27 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
     options = told.partition("examples:")[0].split("\n  --")[1:]
     names = " ".join(entry.split()[0] for entry in options)
     assert names == (
-        "peers tracker listen allow names open tls task set data shard rounds wait require-aggregation out "
-        "key spent-before seed json log log-level drain-timeout linger report config debug"
+        "peers tracker listen allow names open tls task set data blank-person shard rounds wait "
+        "require-aggregation out key spent-before seed json log log-level drain-timeout linger "
+        "report config debug"
     )
     assert [entry for entry in options[2:] if "Default:" not in entry] == []
 
 
+def test_blank_persons_are_a_key_of_the_task(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.toml").write_text(
+        '[task]\nname = "t"\n[model]\nclass = "node.models:Linear"\n[data]\nperson = "who"\n'
+    )
+    argv = ["--peers", PEERS, "--task", "t.toml"]
+    assert parse_arguments(argv).task.data.blank_person == "refuse"
+    assert parse_arguments([*argv, "--blank-person", "own"]).task.data.blank_person == "own"
+
+
 @cases("""
     argv => line
+    --peers PEERS --blank-person own => --blank-person: data.blank_person = 'own' has no effect without
+    --peers PEERS --blank-person some => --blank-person
     => neither is given: --peers HOST:PORT,... or --tracker KEY@URL; give exactly one of them
     --peers PEERS --tracker 127.0.0.1:1 => both are given: --peers
     --bogus => unrecognized arguments: --bogus; python -m node --help shows what is allowed

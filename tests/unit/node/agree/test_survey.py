@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node.agree.survey import absent_columns, survey
+from node.data.sides import RowDraws
 from node.task.agreed_sums import absence_part, class_part, norm, parts
 from node.task.sections import AgreementSection
 from tests.own_data import schema, told
@@ -228,3 +229,52 @@ def test_a_file_with_all_columns_marks_none_and_one_with_none_is_refused(tmp_pat
     path.write_text("age,id\n1,1\n2,2\n")
     lacking = frozenset({"ward", "smoker", "seen"})
     assert "has no column 'outcome'" in told(survey, path, read, UNIT, 100, lacking)
+
+
+BY_PERSON = RowDraws(0, "who", blank_is_own=True)
+
+
+def of_persons(folder, rows, table=TABLE, unit=UNIT, most=100):
+    """The sums over persons, who are named in front of each row."""
+    path = folder / "persons.csv"
+    path.write_text("\n".join([f"who,{HEADER}", *(f"{who},{row}" for who, row in rows)]) + "\n")
+    return survey(path, schema(table), unit, most, drawing=BY_PERSON) * unit
+
+
+def test_a_person_adds_the_mean_of_the_own_rows(tmp_path):
+    one, two = "25,east,yes,1970-01-06,ill", "?,south,,,well"
+    rows = [("a", one), ("b", two), ("a", "75,west,no,,well"), ("a", "50,east,,,"), ("", one)]
+    assert of_persons(tmp_path, rows).tolist() == [
+        *(3, 2, -0.5, 0.25 + 0.25),  # persons; those of ages 25 and 75, and 25: the mean of a is 0
+        *(1.5, 0.5, 0),  # half of a is of east, and all of the one without a name
+        *(2, 1.5, 0.75, 0.375),  # yes or no; days 5 of half of a, and of the other
+        *(1.5, 1.5),
+    ]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), ROW), min_size=3, max_size=12), st.sampled_from([UNIT, 2.0**-3]))
+@settings(max_examples=25)
+def test_a_person_moves_the_sums_by_at_most_the_norm(tmp_path_factory, rows, unit):
+    folder = tmp_path_factory.getbasetemp()
+    rows = [*rows, (8, row_text(50, "east", True, 1)), (9, row_text(50, "west", True, 1))]
+    whole = of_persons(folder, [(f"p{who}", row) for who, row in rows], unit=unit)
+    for person in {who for who, _ in rows if who < 8}:
+        others = of_persons(folder, [(f"p{who}", row) for who, row in rows if who != person], unit=unit)
+        assert np.linalg.norm(whole - others) <= norm(schema(TABLE))
+
+
+def test_arrays_of_persons(tmp_path):
+    x = np.array([[2.0, 4.0], [0.0, 0.0], [1.0, 1.0]])
+    np.savez(tmp_path / "rows.npz", x=x, outcome=["ill", "well", "well"], who=["a", "a", "b"])
+    table = {**ARRAY, "shape": [2], "low": [-4.0], "high": [4.0]}
+    found = survey(tmp_path / "rows.npz", schema(table), UNIT, 100, drawing=BY_PERSON) * UNIT
+    u = x / 4
+    rows = [u.mean(1), (u * u).mean(1)]
+    assert found.tolist() == [2, *((part[:2].mean() + part[2]).item() for part in rows), 0.5, 1.5]
+
+
+def test_too_many_persons_for_what_the_task_says(tmp_path):
+    rows = [(f"p{number}", "25,east,yes,1970-01-06,ill") for number in range(5)]
+    assert "has 5 persons; allowed by agreement.records: at most 4" in told(
+        lambda: of_persons(tmp_path, rows, most=4)
+    )

@@ -489,3 +489,22 @@ def test_a_tracker_without_tls_that_was_met_before(task, finds, run, node, tmp_p
 def test_a_file_of_trackers_that_is_none(task, finds, tmp_path):
     (tmp_path / "tracker.pub").write_text("what\n")
     finds("tracker", 2, "problem", "", task(), "--tracker", HERE, "--out", str(tmp_path))
+
+
+def visits(of=lambda number: f"p{number // 3}"):
+    """The ward's file with the person of each row in front."""
+    header, *rows = ward(300).splitlines()
+    return "\n".join([f"who,{header}", *(f"{of(number)},{row}" for number, row in enumerate(rows))]) + "\n"
+
+
+def test_whose_the_rows_are(task, finds, tmp_path):
+    written = task(data={"schema": WARD, "person": "who"}, privacy={"mechanism": "dp-sgd"})
+    (tmp_path / "ward.csv").write_text(visits())
+    found = finds("persons", 0, "ok", "100 persons by column 'who', of 3 to 3 rows; ", written)
+    assert "times what one person can move it" in found["noise"][1]
+    (tmp_path / "ward.csv").write_text(visits(lambda number: f"{'P' if number < 8 else 'p'}-{number // 3}"))
+    finds("persons", 0, "warning", "'P-2' and 'p-2' are two persons: write each", written)
+    (tmp_path / "ward.csv").write_text(visits(lambda number: "" if number in (4, 9) else f"p{number // 3}"))
+    finds("data", 2, "problem", "column 'who': no person in row 5, 10; write whose they are", written)
+    argv = (written, "--blank-person", "own")
+    finds("persons", 0, "warning", "2 rows without a name, each a person of its own", *argv)

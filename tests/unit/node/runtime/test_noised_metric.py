@@ -58,6 +58,23 @@ def test_rows_that_are_too_few_for_a_figure_count_with_the_others():
     assert found.mine is None
 
 
+def test_each_person_counts_once():
+    """Rows 0 to 2999 are of one person each, the other thousand of one person, all of them wrong."""
+    grid, carrier = CountGrid(CountNoise(4.0, 5, 2), 1.0, MAX_MEMBERS), RingWords(EXACT.size)
+    outputs, labels = rows(0, 4000, weight=2)
+    outputs[3000:] = 1.0 * torch.nn.functional.one_hot((labels[3000:] + 1) % 3, 3)
+    persons = np.minimum(np.arange(4000), 3000)
+    one = NoisedCounts(
+        EXACT, noised(EXACT), grid, 5, carrier, lambda _: (outputs, labels), noise_words(0), persons=persons
+    )
+    found = one.read(BASE, one.words(BASE, NOWHERE), 1)
+    right = (outputs.argmax(1) == labels).double()
+    assert found.rows == pytest.approx(3001, abs=60)
+    assert found.value == pytest.approx(float(right[:3000].mean()), abs=5 * found.error)
+    assert found.mine == pytest.approx(float(right.mean())), "what stays here is of all rows"
+    assert f"about {found.rows} persons of 1 peers" in swarm_text(found)
+
+
 def summed(offers, bound):
     """Returns the result of a group's session: words modulo 2^32 if `bound` is None, else their mean."""
     if bound is None:
@@ -327,6 +344,6 @@ def test_a_figure_with_noise_says_about_and_how_far_off_and_one_of_before_can_be
     )
     assert "noise" not in swarm_text(replace(found, value=None, error=None))
     found = SwarmFigure("auc", 0.7, 0.5, None, None, 30, 3, 4)
-    former = {name: value for name, value in vars(found).items() if name not in ("noised", "error")}
+    former = {name: value for name, value in vars(found).items() if name not in ("noised", "error", "unit")}
     assert SwarmFigure.from_json(former) == SwarmFigure.from_json(vars(found)) == found
     assert SwarmFigure.from_json({**former, "more": 1}) is SwarmFigure.from_json({"metric": "auc"}) is None

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting.ledger import Ledger
+from mechanisms.units import ONE_PERSON, ONE_RECORD
 from mechanisms.updates.distributed import charged_steps
 from node.errors import UserError
 from node.runtime.privacy_budget import (
@@ -163,14 +164,13 @@ async def test_epsilon_is_told_by_the_number_of_honest_members(alone):
     assert list(by_honest.values()) == sorted(by_honest.values())
     assert by_honest[6] <= 3.0 < by_honest[4]
     told = introduction(mechanism)["trust"]
-    assert told == trust_text(by_honest)
-    assert told.startswith(
-        "your records are protected with epsilon 3 as long as at least 6 of the other members"
-    )
+    assert told == trust_text(by_honest, ONE_RECORD)
+    assert told.startswith("each record (row) in your data is protected with epsilon 3 as long as at least 6")
     for words in ("With 4 it is", "only your own noise is left: epsilon", "nobody can tell"):
         assert words in told
-    one = trust_text({1: 3.0, 0: 5.0})
-    assert "at least 1 of the other members is honest: it adds its noise and tells nobody. If all" in one
+    one = trust_text({1: 3.0, 0: 5.0}, ONE_PERSON)
+    assert one.startswith("each person in your data is protected with epsilon 3 as long as at least 1 of")
+    assert "the other members is honest: it adds its noise and tells nobody. If all" in one
     ledger = Ledger.of(mechanism.per_offer * 5)
     found = facts(mechanism, ledger)
     assert found["honest"] == 6

@@ -12,11 +12,11 @@ from torch import nn
 from mechanisms.gradients import clipped_sum
 from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.randomness import SeededWords, SystemWords
-from node.data.dataset import Dataset, load_dataset
+from node.data.dataset import Dataset, OfPersons, load_dataset
 from node.models import MLP
 from node.task.load import load_task
 from node.training.build import build_model
-from node.training.gradient_steps import PlainSteps, PrivateSteps
+from node.training.gradient_steps import PlainSteps, PrivateSteps, Sampled
 from node.training.trainer import Trainer, read_vector
 from tests.own_data import told
 
@@ -228,3 +228,47 @@ def test_a_round_in_which_no_row_was_sampled_is_trained_all_the_same(dataset):
     trained = subject.train(start, 1, NEVER)
     assert trained.loss == 0.0
     assert np.isfinite(trained.vector).all()
+
+
+def of_persons(counts) -> Dataset:
+    """The rows of persons with so many rows each, in a mixed order; at most 8 of each are used."""
+    rows = rows_of(sum(counts))
+    persons = np.random.default_rng(1).permutation(np.repeat(np.arange(len(counts)), counts))
+    return replace(rows, persons=OfPersons(torch.from_numpy(persons), torch.zeros(0, dtype=torch.int64), 8))
+
+
+def test_a_sample_has_all_rows_of_a_person_or_none_and_persons_are_independent():
+    counts = np.array([1, 8, 3, 2, 5] * 20)
+    dataset = of_persons(counts)
+    steps = PrivateSteps(MLP([2, 3, 2]), loss, dataset, 20, RULE, words(1))
+    batches = [batch for _ in range(200) for batch in steps.batches(np.random.default_rng(0))]
+    assert len(batches) == 1000, "an epoch has 100 persons, 20 of them a step in the mean"
+    sampled = np.zeros(100)
+    for batch in batches:
+        of = np.bincount(dataset.persons.train[batch].numpy(), minlength=100)
+        assert set(of - counts * (of > 0)) == {0}
+        sampled += of > 0
+    assert np.abs(sampled - 100).max() < 5 * np.sqrt(1000 * 0.1 * 0.9)
+    shared = Sampled(dataset)
+    assert [len(shared.rows(q, words(1))) for q in (1.0, 1e-12)] == [counts.sum(), 0]
+
+
+def test_one_person_moves_the_gradient_by_at_most_the_radius_over_the_expected_batch():
+    """Planted: with persons forgotten, the rows of one move it by several times as much."""
+    rule, moved = GradientRule(0.5, 1e-4, 0.1), {}
+    for name, dataset in (
+        ("persons", of_persons([8] * 10)),
+        ("rows", replace(of_persons([8] * 10), persons=None)),
+    ):
+        own = of_persons([8] * 10).persons.train == 3
+        dataset.train_x[own], dataset.train_y[own] = torch.tensor([3.0, -1.0]), 0
+        model = MLP([2, 3, 2])
+        gradients = []
+        for rows in (torch.arange(80), torch.nonzero(~own)[:, 0]):
+            steps = PrivateSteps(model, loss, dataset, 10, rule, words(1))
+            steps.backward(rows)
+            gradients.append(torch.cat([value.grad.ravel() for value in model.parameters()]))
+        expected = 0.1 * dataset.units
+        moved[name] = float((gradients[0] - gradients[1]).norm()) * expected / 0.5
+    assert 0.9 < moved["persons"] <= 1.001
+    assert moved["rows"] > 4
