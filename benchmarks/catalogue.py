@@ -86,6 +86,11 @@ _ENTRIES = (
         "benchmarks.page.benchmark:PAGE",
     ),
     Entry(
+        "persons",
+        "AUC and time of steps that promise epsilon to a person, beside a row and beside composition",
+        "benchmarks.persons.benchmark:PERSONS",
+    ),
+    Entry(
         "rates",
         "shared private steps on public data: the defaults' origin, on held-out training rows",
         "benchmarks.rates.benchmark:RATES",

@@ -1,9 +1,10 @@
-"""Audits of whole files: a node's file with and without a row, read by a task that node.init wrote.
+"""Audits of whole files: a node's file with and without a row, or person, read by a task of node.init.
 
 Everything from the file to what leaves is a node's own: reading, the split, the trainer and its noise, counts
 and sums. Neighbours differ in one line of the file, and the others are the worst for the planted fault, a
 split that depends on all rows (node.data.partition.hold_out): each row that this one line would move to the
 other side pulls the same way. The line itself is as loud as the clip allows, on the side that is released.
+Where a person is the unit, six such lines are one person's, and the planted fault takes each row by itself.
 
 The number of rows is public (docs/privacy.md), so a mean over the rows is multiplied by their number. All
 rows are in every step: with `dp-sgd` and smaller batches each is sampled by their number, and one row more
@@ -15,11 +16,11 @@ from __future__ import annotations
 import csv
 import io
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from threading import Event
 from typing import Literal
@@ -30,17 +31,18 @@ from torch import nn
 
 from benchmarks.audit.case import DELTA, Case, Claim
 from benchmarks.audit.offers import EXACT, TOGETHER
-from mechanisms.accounting.ledger import Ledger, spent
+from mechanisms.accounting.ledger import Ledger, Unit, spent
 from mechanisms.audits.audit import Array, Pair, Release
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SystemWords
 from mechanisms.record_sums import record_sums
+from mechanisms.units import ONE_PERSON, ONE_RECORD
 from mechanisms.updates.distributed import DistributedDP
-from mechanisms.updates.record import ONE_RECORD
 from node.agree.survey import survey
 from node.data import partition
 from node.data.dataset import Dataset, load_dataset
-from node.data.sides import RowDraws, Split, held_back
+from node.data.sides import Draws, RowDraws, Split, held_back
+from node.data.sources import drawing_of
 from node.init.__main__ import main as init
 from node.runtime.learning import Learning, make_learning, make_swarm_metric
 from node.runtime.noised_metric import RingWords
@@ -56,8 +58,9 @@ from protocol.wire.ids import NO_SID
 from protocol.wire.messages import Base
 
 EPSILONS = (1.0, 3.0)
-SPLIT_OF_BEFORE = "the split of before"
+SPLIT_OF_BEFORE, EACH_ROW = "the split of before", "each row by itself"
 _ROWS, _FRACTION, _HONEST = 120, 0.2, 2
+_ROWS_OF_ONE = 6
 _RADIUS = 0.5
 """Below the norm of every row's first gradient, so that each is clipped to it."""
 _FAST, _SLOW, _SLOWER, _QUICK, _QUIET_RUNS = 20_000, 2_000, 400, 300, 20
@@ -66,24 +69,59 @@ _NO_NOISE = 1e6
 
 _DP_SGD, _SHARED = "file, dp-sgd", "file, distributed-dp-sgd"
 _COUNTS, _AGREEMENT = "file, counts", "file, sums of node.agree"
+_OF_PERSONS = ", persons"
 
 Side = Literal["train", "test"]
-Row = tuple[str, str, str]
+Row = tuple[str, ...]
 Runs = Callable[[], Array]
 """Runs a node's release once: (k,)."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """How a node reads its file: by which split, and whether as rows of persons."""
+
+    split: Split = Split.ROW
+    by_person: bool = False
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What that changes in the task."""
+        return ("data.person=who",) if self.by_person else ()
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What is promised of a file: its unit, how a node reads it, and how one with a planted fault does."""
+
+    unit: Unit
+    persons: bool
+    sound: Read
+    fault: str
+    faulty: Read
+
+
+OF_ROWS = Promise(ONE_RECORD, False, Read(), SPLIT_OF_BEFORE, Read(Split.BEFORE))
+OF_PERSONS = Promise(ONE_PERSON, True, Read(by_person=True), EACH_ROW, Read())
 
 
 # -- two files that differ in a line -----------------------------------------------------------------------
 
 
 @cache
-def _files(side: Side) -> tuple[Path, Path]:
-    """Makes a file without the line, and one with it; the line is on `side`."""
+def _files(side: Side, persons: bool) -> tuple[Path, Path]:
+    """Makes a file without the line, or the person's lines, and one with them; they are on `side`."""
     folder = Path(tempfile.mkdtemp(prefix="audit-"))
     found = folder / "without.csv", folder / "with.csv"
-    for path, more in zip(found, ([], [_loud_row(side)]), strict=True):
+    header: Row = ("group", "note", "outcome")
+    others, loud = _other_rows(), [_loud_row(side)]
+    if persons:
+        header = (*header, "who")
+        others = [(*row, f"p{number // 2}") for number, row in enumerate(others)]
+        loud = _loud_person(side)
+    for path, more in zip(found, ([], loud), strict=True):
         with path.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([("group", "note", "outcome"), *_other_rows(), *more])
+            csv.writer(file).writerows([header, *others, *more])
     return found
 
 
@@ -103,18 +141,33 @@ def _other_rows() -> list[Row]:
 
 def _loud_row(side: Side) -> Row:
     """Returns a row of the group of its label, on one side under the seed of the task."""
+    return next(_loud_rows(side, ()))
+
+
+def _loud_person(side: Side) -> list[Row]:
+    """Returns rows of one person who is on that side, on which each row would be by itself, too."""
+    drawn = ((f"loud{number}", RowDraws(0).of_persons([f"loud{number}"])) for number in count())
+    name = next(name for name, draws in drawn if _is_on(side, draws))
+    return list(islice(_loud_rows(side, (name,)), _ROWS_OF_ONE))
+
+
+def _loud_rows(side: Side, more: Row) -> Iterator[Row]:
     for number in count():
-        row = "a", f"loud{number}", "no"
-        draws = RowDraws(0).of_columns([([cell], np.zeros(1, np.int64)) for cell in row], "utf-8")
-        if bool(held_back(draws, _FRACTION)[0]) is (side == "test"):
-            return row
-    raise AssertionError
+        row = ("a", f"loud{number}", "no", *more)
+        cells = dict(zip(("group", "note", "outcome", "who"), row, strict=False))
+        in_order = [([cells[name]], np.zeros(1, np.int64)) for name in sorted(cells)]
+        if _is_on(side, RowDraws(0).of_columns(in_order, "utf-8")):
+            yield row
+
+
+def _is_on(side: Side, draws: Draws) -> bool:
+    return bool(held_back(draws, _FRACTION)[0]) is (side == "test")
 
 
 @cache
 def _written(*asked: str) -> Path:
     """Returns the task that node.init writes for the file without the line."""
-    data, _ = _files("train")
+    data, _ = _files("train", False)
     path = data.with_name(f"{'-'.join(asked).replace('-', '')}.toml")
     argv = [
         f"--data={data}",
@@ -134,18 +187,18 @@ def _written(*asked: str) -> Path:
 # -- what a node makes of a file ---------------------------------------------------------------------------
 
 
-def _prepared(task: Task, path: Path, split: Split) -> tuple[Dataset, nn.Module, Mechanism]:
+def _prepared(task: Task, path: Path, read: Read) -> tuple[Dataset, nn.Module, Mechanism]:
     """Returns a node's rows, model and mechanism, made as a node does."""
-    dataset = load_dataset(task, path, None, split)
+    dataset = load_dataset(task, path, None, read.split)
     model = build_model(task, dataset)
-    return dataset, model, make_mechanism(task, shapes(model, task.train.parameters), len(dataset.train_y))
+    return dataset, model, make_mechanism(task, shapes(model, task.train.parameters), dataset.units)
 
 
-def _learning(task: Task, path: Path, split: Split, seed: int) -> tuple[Learning, int]:
-    """Prepares a node's learning as a node does, with random words by `seed`; returns its rows, too."""
-    dataset, model, mechanism = _prepared(task, path, split)
+def _learning(task: Task, path: Path, read: Read, seed: int) -> tuple[Learning, int]:
+    """Prepares a node's learning as a node does, with random words by `seed`; returns its units, too."""
+    dataset, model, mechanism = _prepared(task, path, read)
     system = System(entropy=np.random.default_rng(seed).bytes)
-    return make_learning(task, model, dataset, seed, mechanism, system), len(dataset.train_y)
+    return make_learning(task, model, dataset, seed, mechanism, system), dataset.units
 
 
 def _cases(
@@ -154,19 +207,21 @@ def _cases(
     side: Side,
     trials: int,
     claim: Claim,
-    runs_of: Callable[[float, Path, Split, int], Runs],
+    promise: Promise,
+    runs_of: Callable[[float, Path, Read, int], Runs],
 ) -> list[Case]:
-    """Returns the audit of each row's own split, and of the one before it, which must be refuted.
+    """Returns the audit of what is promised, and of the planted fault, which must be refuted.
 
-    `runs_of` prepares a node with an epsilon, on a file, by a split, with a seed.
+    `runs_of` prepares a node with an epsilon, on a file, which it reads in a way, with a seed.
     """
+    files = _files(side, promise.persons)
 
-    def case(split: Split, fault: str) -> Case:
-        loud = [runs_of(epsilon, path, split, 1 + place) for place, path in enumerate(_files(side))]
-        clear = [runs_of(_NO_NOISE, path, split, 3) for path in _files(side)]
+    def case(read: Read, fault: str) -> Case:
+        loud = [runs_of(epsilon, path, read, 1 + place) for place, path in enumerate(files)]
+        clear = [runs_of(_NO_NOISE, path, read, 3) for path in files]
         means = [np.mean([runs() for _ in range(_QUIET_RUNS)], axis=0) for runs in clear]
         return Case(
-            mechanism=f"{name}, epsilon {epsilon:g}",
+            mechanism=f"{_named(name, promise)}, epsilon {epsilon:g}",
             fault=fault,
             release=_released(loud),
             pair=Pair(np.zeros(1), np.ones(1), means[0], means[1]),
@@ -175,7 +230,11 @@ def _cases(
             quick_trials=_QUICK,
         )
 
-    return [case(Split.ROW, ""), replace(case(Split.BEFORE, SPLIT_OF_BEFORE), trials=_QUICK)]
+    return [case(promise.sound, ""), replace(case(promise.faulty, promise.fault), trials=_QUICK)]
+
+
+def _named(name: str, promise: Promise) -> str:
+    return f"{name}{_OF_PERSONS if promise.persons else ''}"
 
 
 def _released(runs: Sequence[Runs]) -> Release:
@@ -183,17 +242,18 @@ def _released(runs: Sequence[Runs]) -> Release:
     return lambda inputs, _: np.stack([runs[int(one)]() for one in inputs[:, 0]])
 
 
-def _gradient_cases(epsilon: float) -> list[Case]:
+def _gradient_cases(promise: Promise, epsilon: float) -> list[Case]:
     """`dp-sgd`: the model after a round of one step on all rows."""
 
-    def runs_of(asked: float, path: Path, split: Split, seed: int) -> Runs:
-        task = _with_dp_sgd(asked)
-        learning, rows = _learning(task, path, split, seed)
+    def runs_of(asked: float, path: Path, read: Read, seed: int) -> Runs:
+        task = _with_dp_sgd(asked, *read.settings)
+        learning, rows = _learning(task, path, read, seed)
         trainer, start = learning.trainer, learning.trainer.vector()
         return lambda: (start - trainer.train(start, 1, Event()).vector).astype(np.float64) * rows
 
-    claim = Claim(epsilon, DELTA, ONE_RECORD.words, "the model after a round of one step, all rows", EXACT)
-    return _cases(_DP_SGD, epsilon, "train", _SLOW, claim, runs_of)
+    released = "the model after a round of one step, all rows"
+    claim = Claim(epsilon, DELTA, promise.unit.words, released, EXACT)
+    return _cases(_DP_SGD, epsilon, "train", _SLOW, claim, promise, runs_of)
 
 
 def _with_dp_sgd(epsilon: float, *more: str) -> Task:
@@ -205,21 +265,23 @@ def _with_dp_sgd(epsilon: float, *more: str) -> Task:
     return load_task(str(_written("--privacy=dp-sgd")), [*settings, *more])
 
 
-def _shared_cases(epsilon: float) -> list[Case]:
+def _shared_cases(promise: Promise, epsilon: float) -> list[Case]:
     """`distributed-dp-sgd`: the sums of a step and of all attempts in its budget, of honest members."""
+    others = _files("train", promise.persons)[0]
 
-    def runs_of(asked: float, path: Path, split: Split, seed: int) -> Runs:
+    def runs_of(asked: float, path: Path, read: Read, seed: int) -> Runs:
         settings = (
+            *read.settings,
             *(f"privacy.epsilon={asked}", f"privacy.delta={DELTA}", f"privacy.clipping_radius={_RADIUS}"),
             *(f"privacy.honest={_HONEST}", "privacy.sampling_probability=1.0", "train.steps=1"),
             *(f"train.expected_batch={4.0 * _ROWS}", f"train.expected_rows={4 * _ROWS}"),
             *("train.report_every=1", "train.momentum=0.0", "aggregation.min_participants=3"),
         )
         task = load_task(str(_written("--privacy=distributed-dp-sgd", "--peers=3")), settings)
-        files = (path, *(_files("train")[:1] * _HONEST))
-        members = [_learning(task, file, split, 10 * seed + place)[0] for place, file in enumerate(files)]
+        files = (path, *[others] * _HONEST)
+        members = [_learning(task, file, read, 10 * seed + place)[0] for place, file in enumerate(files)]
         trainers = [learning.trainer for learning in members]
-        _, _, mechanism = _prepared(task, path, split)
+        _, _, mechanism = _prepared(task, path, read)
         assert isinstance(mechanism, DistributedDP)
         rule, base = mechanism.shared, trainers[0].vector()
 
@@ -230,11 +292,11 @@ def _shared_cases(epsilon: float) -> list[Case]:
         return lambda: np.concatenate([step() for _ in range(rule.steps)])
 
     released = f"the sums of a step and of what may fail, if {_HONEST} others are honest"
-    claim = Claim(epsilon, DELTA, ONE_RECORD.words, released, TOGETHER)
-    return _cases(_SHARED, epsilon, "train", _SLOWER, claim, runs_of)
+    claim = Claim(epsilon, DELTA, promise.unit.words, released, TOGETHER)
+    return _cases(_SHARED, epsilon, "train", _SLOWER, claim, promise, runs_of)
 
 
-def _count_cases(epsilon: float) -> list[Case]:
+def _count_cases(promise: Promise, epsilon: float) -> list[Case]:
     """Counts for a metric of all rows, of a model that answers by the group; the node adds all noise."""
     more = (
         "aggregation.swarm_metric=confusion",
@@ -243,10 +305,10 @@ def _count_cases(epsilon: float) -> list[Case]:
     )
     base = Base(0, bytes(32), 0, NO_SID)
 
-    def runs_of(asked: float, path: Path, split: Split, seed: int) -> Runs:
-        task = _with_dp_sgd(min(_NO_NOISE, 2 * asked), *more)
-        dataset, _, mechanism = _prepared(task, path, split)
-        learning, _ = _learning(task, path, split, seed)
+    def runs_of(asked: float, path: Path, read: Read, seed: int) -> Runs:
+        task = _with_dp_sgd(min(_NO_NOISE, 2 * asked), *more, *read.settings)
+        dataset, _, mechanism = _prepared(task, path, read)
+        learning, _ = _learning(task, path, read, seed)
         entropy = np.random.default_rng(seed).bytes
         metric = make_swarm_metric(task, learning.trainer, dataset, mechanism, None, entropy)
         by_group = torch.zeros(2, dataset.train_x.shape[1])
@@ -264,39 +326,50 @@ def _count_cases(epsilon: float) -> list[Case]:
     noise = noise_of_counts(make_mechanism(_with_dp_sgd(2 * epsilon, *more), [("w", (1,))], _ROWS))
     assert noise is not None
     cost = spent(Ledger.of((noise.event,)), DELTA).epsilon
-    claim = Claim(cost, DELTA, ONE_RECORD.words, "the counts of one offer", EXACT)
-    return _cases(_COUNTS, epsilon, "test", _SLOW, claim, runs_of)
+    claim = Claim(cost, DELTA, promise.unit.words, "the counts of one offer", EXACT)
+    return _cases(_COUNTS, epsilon, "test", _SLOW, claim, promise, runs_of)
 
 
-def _agreement_cases(epsilon: float) -> list[Case]:
+def _agreement_cases(promise: Promise, epsilon: float) -> list[Case]:
     """The sums of `node.agree`, which has no split: all rows count."""
-    task = load_task(str(_written("--privacy=dp-sgd", "--agree")), [])
+    task = load_task(str(_written("--privacy=dp-sgd", "--agree")), promise.sound.settings)
     schema = task.data.schema
     assert schema is not None
     mechanism = record_sums(
         epsilon, DELTA, releases=1, record_norm=norm(schema), records=task.agreement.records
     )
-    sums = [survey(path, schema, mechanism.unit, task.agreement.records) for path in _files("train")]
     words = SystemWords(np.random.default_rng(1).bytes)
-    runs = [partial(mechanism.released, of, words) for of in sums]
-    means = [np.multiply(of, mechanism.unit, dtype=np.float64) for of in sums]
-    return [
-        Case(
-            mechanism=f"{_AGREEMENT}, epsilon {epsilon:g}",
-            fault="",
-            release=_released(runs),
+    released = "all counts and sums of an agreement, once"
+
+    def case(drawing: RowDraws | None, fault: str) -> Case:
+        sums = [
+            survey(path, schema, mechanism.unit, task.agreement.records, drawing=drawing)
+            for path in _files("train", promise.persons)
+        ]
+        means = [np.multiply(of, mechanism.unit, dtype=np.float64) for of in sums]
+        return Case(
+            mechanism=f"{_named(_AGREEMENT, promise)}, epsilon {epsilon:g}",
+            fault=fault,
+            release=_released([partial(mechanism.released, of, words) for of in sums]),
             pair=Pair(np.zeros(1), np.ones(1), means[0], means[1]),
-            claim=Claim(epsilon, DELTA, ONE_RECORD.words, "all counts and sums of an agreement, once", EXACT),
-            trials=_FAST,
+            claim=Claim(epsilon, DELTA, promise.unit.words, released, EXACT),
+            trials=_QUICK if fault else _FAST,
             quick_trials=_QUICK,
         )
-    ]
+
+    if not promise.persons:
+        return [case(None, "")]
+    return [case(drawing_of(task), ""), case(None, promise.fault)]
 
 
 FILE_AUDITS: Mapping[str, Callable[[float], list[Case]]] = {
-    _DP_SGD: _gradient_cases,
-    _SHARED: _shared_cases,
-    _COUNTS: _count_cases,
-    _AGREEMENT: _agreement_cases,
+    _named(name, promise): partial(cases, promise)
+    for promise in (OF_ROWS, OF_PERSONS)
+    for name, cases in (
+        (_DP_SGD, _gradient_cases),
+        (_SHARED, _shared_cases),
+        (_COUNTS, _count_cases),
+        (_AGREEMENT, _agreement_cases),
+    )
 }
 """By the name of the mechanism: its audits at an epsilon, one of them sound."""

@@ -195,10 +195,10 @@ def step_view(ended: int = 7) -> NodeView:
         for one in rounds(ended)
     )
     trust = (
-        "your records are protected with epsilon 3 as long as at least 6 of the other members are honest: "
-        "they add their noise and tell nobody. With 4 it is 3.9, with 2 it is 6. If all others work "
-        "together, only your own noise is left: epsilon 20. A member that adds no noise counts as "
-        "dishonest, and nobody can tell"
+        "each record (row) in your data is protected with epsilon 3 as long as at least 6 of the other "
+        "members are honest: they add their noise and tell nobody. With 4 it is 3.9, with 2 it is 6. If "
+        "all others work together, only your own noise is left: epsilon 20. A member that adds no noise "
+        "counts as dishonest, and nobody can tell"
     )
     view = node_view(9, ended)
     return replace(

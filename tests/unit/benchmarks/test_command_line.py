@@ -17,7 +17,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
     names = (
         "aggregators allocation audit calibration clients defaults floor gradients memory messages noise page"
     )
-    names += " rates rounds secagg shares siege spoilers starting steps tls training walk"
+    names += " persons rates rounds secagg shares siege spoilers starting steps tls training walk"
     assert set(BENCHMARKS) == {*names.split()}
     assert all(name in helped and name in listed for name in BENCHMARKS)
 

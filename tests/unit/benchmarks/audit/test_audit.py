@@ -16,7 +16,7 @@ import pytest
 import mechanisms
 from benchmarks.__main__ import main
 from benchmarks.audit.case import Case, Claim, Standing, proved
-from benchmarks.audit.files import EPSILONS, FILE_AUDITS, SPLIT_OF_BEFORE
+from benchmarks.audit.files import EACH_ROW, EPSILONS, FILE_AUDITS, SPLIT_OF_BEFORE
 from benchmarks.audit.one_run import OneRun
 from benchmarks.audit.table import FAMILY_ERROR, audits, judged, row, row_level
 from mechanisms.audits.audit import level
@@ -180,11 +180,14 @@ def test_every_mechanism_with_a_clip_or_noise_of_its_own_has_a_planted_fault() -
     assert LabelDP in faulty
 
 
-def test_a_file_with_and_without_a_row():
-    """Each row alone is not refuted, and the split of before is; few runs of the cheapest mechanism do."""
-    sound, before = FILE_AUDITS["file, counts"](3.0)
+@pytest.mark.parametrize(
+    ("name", "fault"), [("file, counts", SPLIT_OF_BEFORE), ("file, counts, persons", EACH_ROW)]
+)
+def test_a_file_with_and_without_a_row_or_a_person(name, fault):
+    """What is promised is not refuted, and the planted fault is; few runs of the cheapest mechanism do."""
+    sound, faulty = FILE_AUDITS[name](3.0)
     error = level(FAMILY_ERROR, len(FILE_AUDITS) * len(EPSILONS))
-    assert (sound.fault, before.fault) == ("", SPLIT_OF_BEFORE)
+    assert (sound.fault, faulty.fault) == ("", fault)
     assert judged(replace(sound, quick_trials=100), error, quick=True).standing is Standing.NOT_REFUTED
-    assert judged(replace(before, quick_trials=100), error, quick=True).standing is Standing.REFUTED
+    assert judged(replace(faulty, quick_trials=100), error, quick=True).standing is Standing.REFUTED
     assert np.linalg.norm(sound.pair.y1 - sound.pair.y0) > 0.9, "the row is released"

@@ -1,0 +1,1 @@
+"""What a promise to persons costs, beside one to rows."""

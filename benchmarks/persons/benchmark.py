@@ -1,0 +1,28 @@
+"""Persons: what it costs to promise epsilon to a person with 1 to 40 rows beside a row, and its time."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from benchmarks.spec import Benchmark, Figure
+from node.errors import ConfigError
+
+ALL, QUICK, SEEDS = 2000, 200, 3
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"splits and noises (default {SEEDS})")
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Figure]:
+    """Train each arm with each seed; yield AUC on the persons held back, and the time of a step."""
+    if arguments.seeds < 1:
+        raise ConfigError(f"--seeds {arguments.seeds}: allowed are 1 and more")
+    from benchmarks.persons.arms import figures  # noqa: PLC0415 - loads torch: after the options
+
+    return figures(QUICK, 1) if arguments.quick else figures(ALL, arguments.seeds)
+
+
+PERSONS = Benchmark(add_options, run)
