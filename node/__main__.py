@@ -30,7 +30,10 @@ def _main(argv: Sequence[str]) -> int:
 def _run(options: NodeOptions) -> int:
     if not options.json:
         print(f"starting: a node with the task {options.task.task.name}", flush=True)
-    from node.app import run  # noqa: PLC0415 - loads torch, seconds: only once the arguments are checked
+    from node.places import check_places  # noqa: PLC0415 - loads numpy, and the next line torch, seconds:
+
+    check_places(options)
+    from node.app import run  # noqa: PLC0415 - only once what the arguments name is checked
 
     return run(options)
 

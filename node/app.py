@@ -25,10 +25,10 @@ from node.data.report import counted
 from node.data.sides import Split
 from node.errors import ConfigError
 from node.logs import Log
-from node.net.listening import check_names, endpoint_of, listen, listen_where_possible
+from node.net.listening import endpoint_of, listen, listen_where_possible
 from node.net.routes import answers
 from node.net.tls import make_tls, protection, url
-from node.nicknames import Nicknames, read_nicknames
+from node.nicknames import Nicknames
 from node.observe.access import Access, access_of, kept_token
 from node.observe.choose import choose_output
 from node.observe.health import health, missing_of
@@ -43,6 +43,7 @@ from node.observe.run_folder import MODEL
 from node.observe.sd_notify import READY, notify
 from node.observe.view_sources import NodeViewSource
 from node.options import NodeOptions
+from node.places import allowed, check_others, existing_key, key_file_exists, named_members, nicknames
 from node.rejoin.electors import elector_name, endpoints_of
 from node.runtime.artifacts import Folder
 from node.runtime.contribution import Contribution
@@ -50,7 +51,7 @@ from node.runtime.ending import exit_status
 from node.runtime.engine import Engine
 from node.runtime.events import Finished, Lingering, Observer, Observers, Started, Warned
 from node.runtime.group_guarantees import check_length, liars_of, masked_settings, withstands
-from node.runtime.kept_split import folder_of, kept_split, split_words
+from node.runtime.kept_split import kept_split, split_words
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.learning import make_learning
 from node.runtime.loss_gate import check_loss_gate, loss_gate_words, make_loss_gate
@@ -58,9 +59,8 @@ from node.runtime.plan import Plan, last_step
 from node.runtime.privacy_budget import introduction, make_mechanism, terms_of
 from node.runtime.spent_before import count_as_spent
 from node.signals import until_done_or_told, until_told
-from node.storage.allow_list import read_allow_list
 from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, TRACKER, VIEW, Lock, check_folder, tidy_folder
-from node.storage.key_file import held, new_seed, read_key, write_key
+from node.storage.key_file import held, new_seed, write_key
 from node.storage.locks import InUse
 from node.storage.spend_file import SpendFile
 from node.storage.state import State
@@ -180,9 +180,9 @@ Life = Callable[[Live, float], Coroutine[Any, Any, int]]
 def opened(prepared: Prepared, listener: BoundAddress | None, observer: Observer) -> Iterator[Life]:
     """Opens a node's address, key, folder and state, yields its life, and closes them. Raises UserError."""
     options, system = prepared.options, prepared.system
-    seed = None if _key_file_exists(options) else new_seed(system.entropy)
-    key = NodeKey(seed) if seed is not None else _existing_key(options)
-    out = folder_of(options, key.public)
+    seed = None if key_file_exists(options) else new_seed(system.entropy)
+    key = NodeKey(seed) if seed is not None else existing_key(options)
+    out = options.folder(key.public)
     key_file = options.key or out / KEY
     listening = listener or _listen(options, key)
     try:
@@ -266,67 +266,6 @@ def prepared_on(
         tries=sums,
         system=system,
     )
-
-
-def check_others(options: NodeOptions) -> None:
-    """Raises ConfigError if the host name of a peer or tracker does not resolve, or if peers are too few."""
-    check_names("--peers", (peer.endpoint for peer in options.peers))
-    _check_enough(options)
-    check_names("--tracker", [options.tracker] if options.tracker else [])
-
-
-def _check_enough(options: NodeOptions) -> None:
-    """Raises ConfigError if --peers names fewer than share the noise; a tracker may introduce any number."""
-    plan = options.task.step_plan
-    if plan is None or options.tracker is not None:
-        return
-    named, members = len(options.peers), len(named_members(options))
-    if members < plan.honest + 1:
-        raise ConfigError(
-            f"--peers names {named} peers, {members} with this node, and privacy.honest = {plan.honest} "
-            f"needs at least {plan.honest + 1}; name more peers, or lower privacy.honest"
-        )
-
-
-def named_members(options: NodeOptions) -> frozenset[str]:
-    """Returns the addresses of all peers that --peers names, and of this node, which it may name, too."""
-    mine = () if options.listen is None else (options.listen,)
-    return frozenset((*mine, *(peer.endpoint for peer in options.peers)))
-
-
-def allowed(options: NodeOptions) -> frozenset[bytes] | None:
-    """Returns the keys that may take part: the allow-list and pinned keys; None if anyone may."""
-    pinned = frozenset(peer.key for peer in options.peers if peer.key is not None)
-    if options.allow is not None:
-        return read_allow_list(options.allow) | pinned
-    return pinned if pinned and len(pinned) == len(options.peers) else None
-
-
-def nicknames(options: NodeOptions) -> Nicknames:
-    """Returns the owner's names of keys. Raises ConfigError if the file cannot be read."""
-    return Nicknames() if options.names is None else read_nicknames(options.names)
-
-
-def _key_path(options: NodeOptions) -> Path | None:
-    if options.key is not None:
-        return options.key
-    return options.out / KEY if options.out is not None else None
-
-
-def _key_file_exists(options: NodeOptions) -> bool:
-    path = _key_path(options)
-    try:
-        return path is not None and path.exists()
-    except OSError:  # read_key reports the reason
-        return True
-
-
-def _existing_key(options: NodeOptions) -> NodeKey:
-    path = _key_path(options)
-    key = read_key(path) if path is not None else None
-    if key is None:
-        raise ConfigError(f"the key file {path} is gone; start again")
-    return key
 
 
 def _listen(options: NodeOptions, key: NodeKey) -> socket.socket:

@@ -111,6 +111,10 @@ class NodeOptions:
     spent_before: ChargeCount | None = None
     """The owner's word on what the key has charged, its ledger being lost (node.runtime.spent_before)."""
 
+    def folder(self, key: bytes) -> Path:
+        """Returns the folder of the run of a node with this public key."""
+        return self.out or Path("runs") / f"{self.task.task.name}-{key.hex()[:8]}"
+
 
 def parse_arguments(argv: Sequence[str]) -> NodeOptions:
     """Reads the options from `argv` (without the program's name), the environment and the --config file.

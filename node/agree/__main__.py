@@ -76,6 +76,9 @@ def command_line() -> NodeParser:
 def _agree(options: NodeOptions, written: Path, without: Sequence[str]) -> int:
     if not options.json:
         print(f"starting: an agreement for {one_line(str(written))}", flush=True)
+    from node.places import check_places  # noqa: PLC0415 - loads numpy, and what follows torch
+
+    check_places(options)
     from node.agree.run import agree  # noqa: PLC0415 - loads torch: only once the arguments are checked
 
     return agree(options, written, without)

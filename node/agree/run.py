@@ -30,13 +30,14 @@ from node.agree.outcome import Agreed, agreed, totals
 from node.agree.survey import Sums, absent_columns, survey
 from node.agree.task_file import agreed_text
 from node.agree.width import check_narrowing, with_classes
-from node.app import Prepared, allowed, check_others, named_members, nicknames, run_as
+from node.app import Prepared, run_as
 from node.cli.sigint import INTERRUPTED
 from node.data.report import Report
 from node.data.sources import drawing_of
 from node.errors import ConfigError, UserError, reason, shown
 from node.observe.lines import JsonOutput, TextOutput, event_texts, missing_text
 from node.options import NodeOptions
+from node.places import allowed, check_others, named_members, nicknames
 from node.runtime.artifacts import Folder, Record
 from node.runtime.ending import Alone, End
 from node.runtime.engine import Engine

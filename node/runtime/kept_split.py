@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from mechanisms.mechanism import Protection
 from mechanisms.units import ONE_PERSON, ONE_RECORD
 from node.data.sides import Split
 from node.options import NodeOptions
 from node.storage.key_file import read_key
 from node.storage.state import splits_as_before
-from protocol.wire.ids import Key
 
 SPLIT = "split"
 _OF_BEFORE = "split of before"
 _A_NEW_ONE = "another --out begins with one that decides each row alone"
-
-
-def folder_of(options: NodeOptions, key: Key) -> Path:
-    """Returns the folder of the run of a node with this key."""
-    return options.out or Path("runs") / f"{options.task.task.name}-{key.hex()[:8]}"
 
 
 def kept_split(options: NodeOptions) -> Split:
@@ -27,7 +19,7 @@ def kept_split(options: NodeOptions) -> Split:
     if options.shard is not None:
         return Split.ROW
     key = read_key(options.key) if options.out is None and options.key is not None else None
-    folder = folder_of(options, b"" if key is None else key.public)
+    folder = options.folder(b"" if key is None else key.public)
     return Split.BEFORE if splits_as_before(folder) else Split.ROW
 
 

@@ -27,13 +27,14 @@ KEY = "node.key"
 HISTORY = "history.jsonl"
 STATE = "state.db"
 MODELS = ("model.safetensors", "private.safetensors")
+LOCK = "lock"
 SUMMARY = "summary.json"
 VIEW = "view.json"
 TRACKER = "tracker.pub"
 PAGE_TOKEN = "page.token"  # noqa: S105 - the name of a file
 _NEEDS_STATE = (HISTORY, *MODELS, SUMMARY, "vectors", "certificates", f"{STATE}-wal", KEY + SUFFIX)
 """Files that a node writes only beside a `state.db`. A key, a token and foreign files do not need one."""
-_OWN = ("lock", STATE, f"{STATE}-wal", HISTORY, *MODELS, SUMMARY, VIEW, TRACKER)
+_OWN = (LOCK, STATE, f"{STATE}-wal", HISTORY, *MODELS, SUMMARY, VIEW, TRACKER)
 _FOLDERS = ("vectors", "certificates")
 _WRITTEN_WHOLE = (KEY, PAGE_TOKEN, STATE, *MODELS, SUMMARY, VIEW, TRACKER)
 
@@ -50,7 +51,7 @@ class Lock:
         try:
             self._may_undo = not folder.exists()
             folder.mkdir(mode=OWNERS_FOLDER, parents=True, exist_ok=True)
-            self._file = own_file(folder / "lock", "ab")
+            self._file = own_file(folder / LOCK, "ab")
         except OSError as error:
             raise ConfigError(f"--out {folder} cannot be used: {reason(error)}") from error
         try:

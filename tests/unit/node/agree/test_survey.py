@@ -253,7 +253,7 @@ def test_a_person_adds_the_mean_of_the_own_rows(tmp_path):
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), ROW), min_size=3, max_size=12), st.sampled_from([UNIT, 2.0**-3]))
-@settings(max_examples=25)
+@settings(deadline=None, max_examples=25)
 def test_a_person_moves_the_sums_by_at_most_the_norm(tmp_path_factory, rows, unit):
     folder = tmp_path_factory.getbasetemp()
     rows = [*rows, (8, row_text(50, "east", True, 1)), (9, row_text(50, "west", True, 1))]

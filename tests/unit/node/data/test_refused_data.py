@@ -13,7 +13,6 @@ import torch
 from torch import nn
 
 from node import key
-from node.app import _existing_key
 from node.data import csv_and_parquet, numeric_tables
 from node.data.images import read_images
 from node.data.reading import read_with_schema
@@ -21,6 +20,7 @@ from node.errors import UserError
 from node.init import __main__ as init
 from node.init.look import look
 from node.options import parse_arguments
+from node.places import existing_key
 from node.predict import __main__ as predict
 from node.predict.model import SavedModel, answer
 from node.task.scaling import by_rows
@@ -142,7 +142,7 @@ def test_a_model_that_there_is_no_room_for(here):
 
 def test_a_key_that_goes_while_a_node_starts(here):
     options = parse_arguments(["--peers", "127.0.0.1:1", "--shard", "0/3", "--key", "node.key"])
-    assert told(_existing_key, options) == "the key file node.key is gone; start again"
+    assert told(existing_key, options) == "the key file node.key is gone; start again"
 
 
 def test_a_choice_in_a_file_that_is_none(here):

@@ -1,0 +1,96 @@
+"""What a node's options name beside its data: addresses, lists of keys, its own key and its folder.
+
+Nothing here loads torch: `check_places` says what is wrong with them before a start takes seconds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from node.errors import ConfigError
+from node.net.listening import check_names, listen
+from node.nicknames import Nicknames, read_nicknames
+from node.options import NodeOptions
+from node.storage.allow_list import read_allow_list
+from node.storage.folder_lock import KEY, LOCK, Lock, check_folder
+from node.storage.key_file import read_key
+from protocol.crypto.node_key import NodeKey
+
+
+def check_places(options: NodeOptions) -> None:
+    """Raises ConfigError, or InUse, for what a node would refuse once it has read its data."""
+    check_others(options)
+    allowed(options)
+    nicknames(options)
+    if options.listen is not None:
+        listen(options.listen).close()
+    key = existing_key(options) if key_file_exists(options) else None
+    out = options.folder(key.public) if key is not None else options.out
+    if out is None:
+        return
+    check_folder(out, options.key or out / KEY, has_key=key is not None)
+    if (out / LOCK).exists():
+        Lock(out).release()
+
+
+def check_others(options: NodeOptions) -> None:
+    """Raises ConfigError if the host name of a peer or tracker does not resolve, or if peers are too few."""
+    check_names("--peers", (peer.endpoint for peer in options.peers))
+    _check_enough(options)
+    check_names("--tracker", [options.tracker] if options.tracker else [])
+
+
+def _check_enough(options: NodeOptions) -> None:
+    """Raises ConfigError if --peers names fewer than share the noise; a tracker may introduce any number."""
+    plan = options.task.step_plan
+    if plan is None or options.tracker is not None:
+        return
+    named, members = len(options.peers), len(named_members(options))
+    if members < plan.honest + 1:
+        raise ConfigError(
+            f"--peers names {named} peers, {members} with this node, and privacy.honest = {plan.honest} "
+            f"needs at least {plan.honest + 1}; name more peers, or lower privacy.honest"
+        )
+
+
+def named_members(options: NodeOptions) -> frozenset[str]:
+    """Returns the addresses of all peers that --peers names, and of this node, which it may name, too."""
+    mine = () if options.listen is None else (options.listen,)
+    return frozenset((*mine, *(peer.endpoint for peer in options.peers)))
+
+
+def allowed(options: NodeOptions) -> frozenset[bytes] | None:
+    """Returns the keys that may take part: the allow-list and pinned keys; None if anyone may."""
+    pinned = frozenset(peer.key for peer in options.peers if peer.key is not None)
+    if options.allow is not None:
+        return read_allow_list(options.allow) | pinned
+    return pinned if pinned and len(pinned) == len(options.peers) else None
+
+
+def nicknames(options: NodeOptions) -> Nicknames:
+    """Returns the owner's names of keys. Raises ConfigError if the file cannot be read."""
+    return Nicknames() if options.names is None else read_nicknames(options.names)
+
+
+def _key_path(options: NodeOptions) -> Path | None:
+    if options.key is not None:
+        return options.key
+    return options.out / KEY if options.out is not None else None
+
+
+def key_file_exists(options: NodeOptions) -> bool:
+    """Whether the key file is there, or cannot be looked for."""
+    path = _key_path(options)
+    try:
+        return path is not None and path.exists()
+    except OSError:  # read_key reports the reason
+        return True
+
+
+def existing_key(options: NodeOptions) -> NodeKey:
+    """Returns the key in the key file; raises ConfigError."""
+    path = _key_path(options)
+    key = read_key(path) if path is not None else None
+    if key is None:
+        raise ConfigError(f"the key file {path} is gone; start again")
+    return key
