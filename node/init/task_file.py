@@ -22,10 +22,16 @@ from node.task.schema import (
     TableSchema,
     Target,
 )
-from node.task.sections import EVERY, MOST_CONFUSED, AgreementSection, TrainSection
+from node.task.sections import COUNTS, EVERY, MOST_CONFUSED, AgreementSection, TrainSection
 
 MARK = "# FROM YOUR DATA"
 _COMMENT_WIDTH = 100
+_REVEALED = {
+    "balanced-softmax": "the share of each class, to two digits",
+    "huber": "how far off the farthest targets are",
+    COUNTS: "that the target counts something",
+}
+"""What a chosen loss says of the rows that asked for it."""
 _MOST_AREAS = 100  # classes: the AUC sorts all rows once for each class
 
 
@@ -101,8 +107,7 @@ def _told(proposal: Proposal) -> Iterator[str]:
     else:
         yield f"{scales} of the target, {digits}"
     if proposal.loss is not None:
-        classes = isinstance(schema.target, ClassTarget)
-        yield "the share of each class, to two digits" if classes else "how far off the farthest targets are"
+        yield _REVEALED[proposal.loss.name]
     if isinstance(proposal.training, Training) and proposal.training.searched:
         yield "which learning rate suits your rows"
     yield "how many rows there are, to one digit"
@@ -129,7 +134,7 @@ def _train(proposal: Proposal) -> Iterator[str]:
     yield "[train]"
     yield from _passes(training) if isinstance(training, Training) else _steps(training)
     known = {key_name(entry) for entry in fields(TrainSection)}
-    judging = _judging(target)
+    judging = _judging(target, proposal.loss)
     if proposal.loss is not None:
         yield from _chosen_loss(proposal.loss)
         del judging["loss"]
@@ -175,13 +180,12 @@ def _steps(training: SharedTraining) -> Iterator[str]:
     yield f"# privacy.clipping_radius = {toml(found.clipping_radius)}"
 
 
-def _judging(target: Target) -> dict[str, tuple[object, str]]:
+def _judging(target: Target, loss: ChosenLoss | None) -> dict[str, tuple[object, str]]:
     """Returns loss and metrics, each with a comment, by the kind of target."""
     if isinstance(target, NumberTarget):
-        return {
-            "loss": ("auto", "mean squared error"),
-            "metrics": (("r2", "mae"), "on this node's own validation rows; mae in the target's own unit"),
-        }
+        more = ("deviance",) if loss is not None and loss.name == COUNTS else ()
+        where = "on this node's own validation rows; mae in the target's own unit"
+        return {"loss": ("auto", "mean squared error"), "metrics": (("r2", "mae", *more), where)}
     named = ("accuracy", "balanced-accuracy", "auc")
     kept = named if len(target.values) <= _MOST_AREAS else named[:2]
     return {

@@ -87,7 +87,7 @@ def test_a_logit_a_row_is_enough_for_two_classes():
     loss=mse => 3 => train.loss = 'mse' is refused: the targets are classes 0 to 2; allowed: 'auto',
         'cross-entropy', 'balanced-softmax', 'bce' or 'package.module:Name'
     loss=bce => 0 => train.loss = 'bce' is refused: the targets are numbers; allowed: 'auto', 'mse', 'mae',
-        'huber' or 'package.module:Name'
+        'huber', 'poisson' or 'package.module:Name'
     loss=bce => 3 => train.loss = 'bce' is refused: the targets have 3 classes; allowed: 2, or
         train.loss='cross-entropy' with a logit for each
     loss=huber loss_args.reduction="sum" => 0 => train.loss_args.reduction = 'sum' is refused: every loss is a

@@ -1,0 +1,75 @@
+"""What is wrong with a model on some rows, in a few words, for the last line of a run and for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from node.data.report import counted
+from node.errors import shown
+from node.training.headline import SMALL_IS_GOOD, Headline
+from node.training.metrics import chosen_labels, class_name
+
+_MOST_NAMED = 3
+_ROUNDING = 1e-9
+_CONSTANTS = {
+    "accuracy": "always saying the most frequent class",
+    "balanced-accuracy": "always saying one class",
+    "auc": "guessing",
+    "r2": "always the mean",
+    "mae": "always the median",
+    "deviance": "always the mean",
+}
+
+
+def flaws_of(
+    headline: Headline,
+    outputs: torch.Tensor,
+    targets: torch.Tensor,
+    names: Sequence[str],
+    loss: float,
+    uniform: float | None,
+) -> tuple[str, ...]:
+    """Returns what is wrong with outputs (n, ...) for targets (n,), which have this headline and `loss`.
+
+    `names`: those of the classes, as far as they have any; `uniform`: the loss of a uniform answer, None if
+    there is none. That a model says one class to every row is in the headline.
+    """
+    found = []
+    if not targets.is_floating_point() and headline.only_class is None:
+        found.append(_never_said(outputs, targets, names))
+    if _is_below(headline):
+        found.append(f"worse than {_CONSTANTS[headline.metric]}")
+    if uniform is not None and loss > uniform * (1 + _ROUNDING):
+        found.append(f"the loss {loss:.3g} is above the {uniform:.3g} of a uniform answer")
+    return tuple(filter(None, found))
+
+
+def _never_said(outputs: torch.Tensor, targets: torch.Tensor, names: Sequence[str]) -> str:
+    """Returns which classes no row is given though some have them."""
+    rows = np.bincount(targets.numpy())
+    rows[np.unique(chosen_labels(outputs).numpy()).clip(max=len(rows) - 1)] = 0
+    return _listed(rows, names)
+
+
+def _listed(rows: np.ndarray, names: Sequence[str]) -> str:
+    labels = np.flatnonzero(rows).tolist()
+    if not labels:
+        return ""
+    told = ", ".join(
+        f"{shown(class_name(names, label))} ({counted(int(rows[label]), 'row')})"
+        for label in labels[:_MOST_NAMED]
+    )
+    more = f" and {counted(len(labels) - _MOST_NAMED, 'more class')}" if len(labels) > _MOST_NAMED else ""
+    return f"it never says {told}{more}"
+
+
+def _is_below(headline: Headline) -> bool:
+    """Whether a constant answer does better."""
+    value, baseline = headline.value, headline.baseline
+    if value is None or baseline is None:
+        return False
+    worse_by = value - baseline if headline.metric in SMALL_IS_GOOD else baseline - value
+    return worse_by > _ROUNDING * max(1.0, abs(baseline))
