@@ -77,9 +77,10 @@ _WEIGHTED = {"balanced-softmax": "prior", "cross-entropy": "weight", "bce": "pos
 
 def _weights(given: object, name: str) -> list[float] | None:
     """Returns by how much each class counts more than its rows; None unless all are numbers above 0."""
-    listed = given if isinstance(given, list | tuple) else [given]
-    numbers = [float(each) for each in listed if isinstance(each, int | float) and each > 0]
-    if len(numbers) < len(listed):
+    if not isinstance(given, list | tuple):
+        return None
+    numbers = [float(each) for each in given if isinstance(each, int | float) and each > 0]
+    if len(numbers) < len(given):
         return None
     if name == "prior":
         return [sum(numbers) / share for share in numbers]
