@@ -20,7 +20,7 @@ LOOKED_UP = [
     ("murmuration scenarios run label", {"label-dp"}),
     ("murmuration scenarios run swarm --engine ", {"inline", "processes", "ray"}),
     ("murmuration scenarios run swarm --quick --pe", {"--peers"}),
-    ("murmuration init --target-kind c", {"classes"}),
+    ("murmuration init --target-kind c", {"classes", "count"}),
     ("murmuration init --data ward.csv --for", {"--force"}),
     ("murmuration agree ward.toml --w", {"--wait", "--without", "--write"}),
     ("murmuration bench t", {"tls", "training"}),
