@@ -101,8 +101,8 @@ def test_counts_begin_at_0():
     assert read_task(of(0.0)).train.counts
     assert not read_task(of(2.5, "huber")).train.counts
     assert told(read_task, of(2.5)) == (
-        "data.schema.target.mean = 2.5 is refused with train.loss = 'poisson': counts begin at 0; allowed: 0, "
-        "with std as their size, as node.init --target-kind count writes it"
+        "data.schema.target.mean = 2.5 is refused with train.loss = 'poisson': counts begin at 0; allowed: "
+        "0, with std as their size, as node.init --target-kind count writes it"
     )
 
 
