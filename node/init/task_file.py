@@ -9,7 +9,7 @@ from typing import Any
 
 from node.errors import one_line
 from node.init.guess import LEAST_ROWS
-from node.init.loss_choice import ChosenLoss
+from node.init.loss_choice import BALANCED, ChosenLoss
 from node.init.proposal import TEST_FRACTION, Model, Privacy, SharedTraining, Training
 from node.task.rules import key_name, toml_name
 from node.task.schema import (
@@ -27,7 +27,7 @@ from node.task.sections import COUNTS, EVERY, MOST_CONFUSED, AgreementSection, T
 MARK = "# FROM YOUR DATA"
 _COMMENT_WIDTH = 100
 _REVEALED = {
-    "balanced-softmax": "the share of each class, to two digits",
+    BALANCED: "the share of each class, to two digits",
     "huber": "how far off the farthest targets are",
     COUNTS: "that the target counts something",
 }
@@ -132,7 +132,7 @@ def _model(model: Model) -> Iterator[str]:
 def _train(proposal: Proposal) -> Iterator[str]:
     training, target = proposal.training, proposal.schema.target
     yield "[train]"
-    yield from _passes(training) if isinstance(training, Training) else _steps(training)
+    yield from _passes(training, proposal.loss) if isinstance(training, Training) else _steps(training)
     known = {key_name(entry) for entry in fields(TrainSection)}
     judging = _judging(target, proposal.loss)
     if proposal.loss is not None:
@@ -146,11 +146,12 @@ def _train(proposal: Proposal) -> Iterator[str]:
     yield ""
 
 
-def _passes(training: Training) -> Iterator[str]:
+def _passes(training: Training, loss: ChosenLoss | None) -> Iterator[str]:
     yield f"rounds = {training.rounds}"
     yield f"epochs = {training.epochs}                # over one's own rows, in a round"
     yield f"batch_size = {training.batch_size}"
-    yield f"optimizer = {toml(training.optimizer)}"
+    rare = loss is not None and loss.name == BALANCED and training.optimizer == "sgd"
+    yield f"optimizer = {toml(training.optimizer)}{f'    {MARK}: a class is rare' if rare else ''}"
     found = f"    {MARK}: the best of three on rows held back" if training.searched else ""
     yield f"learning_rate = {toml(training.learning_rate)}{found}"
     yield f"momentum = {toml(training.momentum)}"

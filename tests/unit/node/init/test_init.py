@@ -143,8 +143,11 @@ def test_a_rare_class_gets_a_balanced_loss_that_is_marked(data, made):
     table, text, _ = made("--privacy", "none", "--peers", "3")
     assert table["train"]["loss"] == "balanced-softmax"
     assert table["train"]["loss_args"] == {"prior": [0.08, 0.92]}
+    assert table["train"]["optimizer"] == "sgd", "of Adam a site without such rows steps as far as others"
     lines = text.splitlines()
-    assert all("# FROM YOUR DATA" in line for line in lines if "prior" in line or "92%" in line)
+    revealing = [line for line in lines if any(word in line for word in ("prior", "92%", "sgd"))]
+    assert len(revealing) == 3
+    assert all("# FROM YOUR DATA" in line for line in revealing)
     assert "# - the share of each class, to two digits" in lines
     loaded(data)
 
