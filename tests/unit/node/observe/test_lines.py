@@ -96,7 +96,7 @@ def test_a_skewed_task_is_told_by_auc_a_constant_model_by_name_and_numbers_are_n
 
 
 def test_what_is_wrong_with_a_model_stands_in_the_last_line_alone():
-    flaws = ("it never says 'dead' (3 rows)", "worse than guessing")
+    flaws = ("it never says 'dead', which some rows have", "worse than guessing")
     told = summary_text(replace(SUMMARY, flaws=flaws))
     assert told == summary_text(SUMMARY).replace("; base", f"; {'; '.join(flaws)}; base")
     assert "never" not in told_of(flaws=flaws)

@@ -26,9 +26,9 @@ def said(labels, sure=0.5, classes=5):
 @cases("""
     chosen => true => line
     0 1 2 => 0 1 2 =>
-    0 1 0 1 => 0 1 2 1 => it never says 'dead' (1 row)
-    1 1 0 0 0 => 1 1 0 2 2 => it never says 'dead' (2 rows)
-    4 4 4 4 0 0 => 4 4 0 1 2 3 => it never says 'well' (1 row), 'dead' (1 row), 'lost' (1 row)
+    0 1 0 1 => 0 1 2 1 => it never says 'dead', which some rows have
+    1 1 0 0 0 => 1 1 0 2 2 => it never says 'dead', which some rows have
+    4 4 4 4 0 0 => 4 4 0 1 2 3 => it never says 'well', 'dead', 'lost', which some rows have
 """)
 def test_a_class_that_is_never_said_though_rows_have_it(chosen, true, line):
     outputs, labels = said(list(map(int, chosen.split()))), torch.tensor(list(map(int, true.split())))
@@ -38,7 +38,7 @@ def test_a_class_that_is_never_said_though_rows_have_it(chosen, true, line):
 def test_many_classes_are_not_all_named_and_one_class_for_all_is_said_elsewhere():
     labels = torch.arange(6)
     (line,) = flaws(said([5, 5, 5, 5, 4, 5], classes=6), labels)
-    assert line == "it never says 'ill' (1 row), 'well' (1 row), 'dead' (1 row) and 1 more class"
+    assert line == "it never says 'ill', 'well', 'dead' and 1 more, which some rows have"
     assert flaws(said([0, 0, 0]), torch.tensor([0, 1, 2])) == ()
 
 
