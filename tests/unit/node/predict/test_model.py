@@ -146,6 +146,8 @@ def test_a_prediction_of_a_count_is_its_mean_and_a_target_below_0_is_refused(run
     assert status == 0
     means = np.exp(node.trainer.module(node.vector)(node.dataset.test_x).numpy()[:, 0])
     assert np.array([line[1] for line in written[1:]], float) == pytest.approx(means, rel=1e-5)
+    for outputs, _ in (node.trainer.outputs(node.vector), node.trainer.outputs_by_row(node.vector)):
+        assert outputs.numpy().reshape(-1) == pytest.approx(means, rel=1e-5), "what members count"
     found = node.trainer.evaluate(node.vector).metrics
     y = node.dataset.test_y.numpy()
     assert found["deviance"] == pytest.approx(mean_poisson_deviance(y, means), rel=1e-5)
