@@ -23,7 +23,7 @@ LOOKED_UP = [
     ("murmuration init --target-kind c", {"classes", "count"}),
     ("murmuration init --data ward.csv --for", {"--force"}),
     ("murmuration agree ward.toml --w", {"--wait", "--without", "--write"}),
-    ("murmuration bench t", {"tls", "training"}),
+    ("murmuration bench t", {"targets", "tls", "training"}),
     ("murmuration bench tls --r", {"--rounds"}),
     ("murmuration completion ", {"bash", "zsh", "fish"}),
     ("murmuration init --data wa", set()),
