@@ -201,6 +201,28 @@ def test_heavy_tails_get_a_robust_loss_unless_node_agree_is_to_choose(data, made
     assert made("--privacy", "none", "--agree")[0]["train"]["loss"] == "auto"
 
 
+@pytest.mark.parametrize(
+    "argv", ["--privacy none", "--privacy none --agree", "--privacy dp-sgd", "--peers 3 --agree --epsilon 50"]
+)
+def test_a_count_gets_its_loss_whatever_the_privacy_and_no_number_says_why(data, made, argv):
+    rng = np.random.default_rng(2)
+    visits = rng.poisson(rng.gamma(0.5, 20.0, 600))
+    data.write_text("x,visits\n" + "".join(f"{row % 7},{value}\n" for row, value in enumerate(visits)))
+    table, text, lines = made(*argv.split())
+    assert (table["train"]["loss"], table["train"]["metrics"]) == ("poisson", ["r2", "mae", "deviance"])
+    assert table["data"]["schema"]["target"]["mean"] == 0.0
+    assert "# - that the target counts something" in text
+    (why, loss) = (
+        line for line in text.splitlines() if "counts something   " in line or line.startswith("loss")
+    )
+    assert why.startswith(
+        "# The target is whole numbers from 0 on, most of them small: it counts something    # FROM"
+    )
+    assert loss == 'loss = "poisson"    # FROM YOUR DATA'
+    assert any(line.startswith("  visits  target, a count ") for line in lines)
+    loaded(data)
+
+
 def test_a_search_for_the_rate_is_marked_and_needs_no_privacy(data, made, capsys):
     table, text, _ = made("--privacy", "none", "--search")
     (line,) = (line for line in text.splitlines() if line.startswith("learning_rate"))
