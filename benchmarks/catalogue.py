@@ -131,6 +131,11 @@ _ENTRIES = (
         "benchmarks.steps:STEPS",
     ),
     Entry(
+        "targets",
+        "counts, a rare class's probabilities, and odd cells, learned by three sites, beside all rows",
+        "benchmarks.targets.benchmark:TARGETS",
+    ),
+    Entry(
         "tls",
         "what TLS adds to a masked round, with real peers on this machine",
         "benchmarks.tls:TLS",

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from benchmarks.defaults.tables import Table
 
-Kind = Literal["linear", "boosting"]
+Kind = Literal["linear", "boosting", "poisson", "poisson boosting"]
+"""The last two learn the means of counts."""
 NAMES = {
     ("linear", True): "LogisticRegression",
     ("linear", False): "Ridge",
@@ -50,19 +51,21 @@ def _matrix(table: Table) -> NDArray[Any]:
 def _model(kind: Kind, table: Table, weights: str | None) -> Any:
     words = [place for place, cells in enumerate(table.columns.values()) if cells.dtype.kind == "U"]
     numbers = [place for place in range(_matrix(table.at(np.arange(1))).shape[1]) if place not in words]
-    if kind == "linear":
+    if kind in ("linear", "poisson"):
         scaled = make_pipeline(SimpleImputer(), StandardScaler())
         coded = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=5)
         last = (
             LogisticRegression(max_iter=_MOST_PASSES, class_weight=weights) if table.is_classes else Ridge()
         )
+        last = PoissonRegressor(alpha=0.0, max_iter=_MOST_PASSES) if kind == "poisson" else last
         return make_pipeline(ColumnTransformer([("n", scaled, numbers), ("w", coded, words)]), last)
     codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
     named = ColumnTransformer([("w", codes, words), ("n", "passthrough", numbers)])
     categories = list(range(len(words)))
+    loss = "poisson" if kind == "poisson boosting" else "squared_error"
     last = (
         HistGradientBoostingClassifier(categorical_features=categories, class_weight=weights, random_state=0)
         if table.is_classes
-        else HistGradientBoostingRegressor(categorical_features=categories, random_state=0)
+        else HistGradientBoostingRegressor(loss=loss, categorical_features=categories, random_state=0)
     )
     return make_pipeline(named, last)

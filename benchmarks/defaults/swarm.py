@@ -56,14 +56,21 @@ def answers(task: Task, datasets: Sequence[Dataset]) -> NDArray[np.float64]:
     These are probabilities (n, k), or numbers (n,) as the task scales them. If training diverges, the answers
     are the same for each row.
     """
-    swarm, classes = Swarm(task, datasets, salt=0), datasets[0].classes
+    classes = datasets[0].classes
     try:
-        for number in range(1, task.train.rounds + 1):
-            swarm.round(number)
+        swarm = learned(task, datasets)
     except Diverged:
         rows = len(datasets[0].test_y)
         return np.zeros(rows if classes is None else (rows, classes))
     return answered(swarm.trainers[0].module(swarm.base), datasets[0])
+
+
+def learned(task: Task, datasets: Sequence[Dataset]) -> Swarm:
+    """Return a swarm after all rounds of the task. Raises Diverged."""
+    swarm = Swarm(task, datasets, salt=0)
+    for number in range(1, task.train.rounds + 1):
+        swarm.round(number)
+    return swarm
 
 
 def answered(model: nn.Module, dataset: Dataset) -> NDArray[np.float64]:

@@ -25,7 +25,7 @@ from node.errors import UserError
 from node.init.loss_choice import ChosenLoss, loss_for_classes, loss_for_numbers
 from node.task.agreed_sums import Part, absence_part, array_ranges, class_part, parts, range_of
 from node.task.agreement_noise import give_or_take, is_drowned
-from node.task.scaling import Range, rounded_scale
+from node.task.scaling import Range, from_zero, rounded_scale
 from node.task.schema import (
     ArraySchema,
     BooleanColumn,
@@ -88,10 +88,12 @@ def agreed(task: Task, found: Totals) -> Agreed:
     """
     schema, drowned = schema_of(task), is_drowned(found.doubt, found.sums[0])
     chosen, entries = _as_it_was(schema) if drowned else _schema(schema, found, task.agreement, wider=True)
+    chosen = _from_zero(chosen) if task.train.counts else chosen
     chosen, entries = _without_absent(task, chosen, entries, found)
     arguments = fitted(task, schema, chosen)
     if arguments is None:
         chosen, entries = _schema(schema, found, task.agreement, wider=False)
+        chosen = _from_zero(chosen) if task.train.counts else chosen
         arguments = task.model.args
     share = task.agreement.share if task.privacy.mechanism != "none" else 0.0
     is_free = task.train.loss == "auto" and not drowned
@@ -108,6 +110,15 @@ def agreed(task: Task, found: Totals) -> Agreed:
     )
     told = () if loss is None else (Entry("", f"loss {loss.name}", loss.why),)
     return Agreed(left, (_rows(found, drowned), *_added_classes(task, chosen, found), *entries, *told))
+
+
+def _from_zero(schema: Schema) -> Schema:
+    """Returns the schema with the scale of counts, which begin at 0."""
+    target = schema.target
+    if not isinstance(target, NumberTarget):
+        return schema
+    mean, std = from_zero(target.mean, target.std)
+    return replace(schema, target=replace(target, mean=mean, std=std))
 
 
 def _as_it_was(schema: Schema) -> tuple[Schema, tuple[Entry, ...]]:

@@ -90,8 +90,10 @@ export class NodePage {
     this.loss.show(rounds, across);
     const of = `${view.accuracy_of} rows`;
     picture("accuracy", summary(this.metric.name, rounds, valueOf, this.metric.text, across), `Of the common model on the ${of}. ${rounds.some((round) => round.swarm) ? "Others see your rows only inside the sum of all peers." : "It stays on this node."} ${constant(last)}`);
-    say(byId("only-class"), last?.only_class == null ? "" : `The model says “${last.only_class}” to every row: it does not tell the classes apart.`);
-    byId("only-class").hidden = last?.only_class == null;
+    const only = last?.only_class == null ? [] : [`the model says “${last.only_class}” to every row: it does not tell the classes apart`];
+    const flaws = [...only, ...(last?.flaws ?? [])];
+    say(byId("only-class"), flaws.length ? `${capital(flaws.join("; "))}.` : "");
+    byId("only-class").hidden = !flaws.length;
     picture("loss", summary("Loss", rounds, loss, short, across), `Of the common model on the ${of}, and of this node's own training.`);
     this.table.show(rounds, view.privacy != null, bySteps(view));
     const { aggregated, rest } = view.whole ?? outcomes(rounds);

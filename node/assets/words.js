@@ -11,9 +11,10 @@ const number = { axis: (value, step) => fixed(value, decimals(step)), text: (val
 const METRICS = {
   accuracy: { ...share, name: "Accuracy", constant: "Always the largest class" },
   "balanced-accuracy": { ...share, name: "Balanced accuracy", constant: "Guessing" },
-  auc: { ...number, name: "AUC", constant: "Guessing", beside: "balanced-accuracy" },
-  r2: { ...number, name: "R²", constant: "Always the mean", beside: "mae" },
+  auc: { ...number, name: "AUC", constant: "Guessing" },
+  r2: { ...number, name: "R²", constant: "Always the mean" },
   mae: { ...number, name: "MAE", constant: "Always the median", text: (value) => figure(value) },
+  deviance: { ...number, name: "Poisson deviance", constant: "Always the mean", text: (value) => figure(value) },
 };
 
 // What stands in place of a figure where no rows, or none of a class, are held back.
@@ -36,7 +37,7 @@ export const inSentence = (metric) => (metric.isShare ? metric.name.toLowerCase(
 
 // The metric beside the headline, such as the balanced accuracy beside an AUC; "" if there is none.
 export const besideText = (round) => {
-  const beside = METRICS[metricOf(round).beside];
+  const beside = METRICS[round.beside_metric];
   return beside && round.beside != null ? `${inSentence(beside)} ${beside.text(round.beside)}` : "";
 };
 

@@ -16,7 +16,9 @@ from mechanisms.updates.distributed import DistributedDP
 from node.check.finding import Finding, Level
 from node.check.probe import Meeting, meet_all
 from node.check.trial import tried
+from node.data.csv_and_parquet import read_frame
 from node.data.dataset import Dataset, load_dataset, own_rows
+from node.data.free_text import lost_texts
 from node.data.persons import nearly_equal, renumbered
 from node.data.report import Report, counted
 from node.data.sources import Source, read_source
@@ -41,6 +43,7 @@ from node.storage.allow_list import read_allow_list
 from node.storage.folder_lock import KEY, TRACKER
 from node.storage.key_file import read_key
 from node.task.parameters import canonical_parameters
+from node.task.schema import TableSchema
 from node.task.sections import Task
 from node.training.build import build_model
 from node.training.trainer import Shapes, shapes
@@ -102,8 +105,18 @@ def _data(options: NodeOptions) -> tuple[Dataset, list[Finding]]:
     dataset = own_rows(source, options.task, split)
     level, hint = _doubts(source.report)
     level = "warning" if level == "ok" and not dataset.validates else level
-    found = Finding(level, "data", dataset.description + hint, source.report.lines()[1:])
+    told = [*source.report.lines()[1:], *_lost_texts(path, options.task)]
+    found = Finding(level, "data", dataset.description + hint, told)
     return dataset, [found, *_persons(source, dataset)]
+
+
+def _lost_texts(path: Path, task: Task) -> tuple[str, ...]:
+    """Returns a line about columns of free text that the task does not read."""
+    schema = task.data.schema
+    if not isinstance(schema, TableSchema):
+        return ()
+    read = (schema.target.name or "", *(column.name for column in schema.columns))
+    return lost_texts(read_frame(path, None, dialect=schema.written), read)
 
 
 def _persons(source: Source, dataset: Dataset) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ from node.errors import shown
 from node.task.schema import ClassTarget
 from node.task.sections import Task, TrainSection
 from node.training.build import build_model
-from node.training.losses import make_loss
+from node.training.losses import constant_outputs, make_loss
 from node.training.metrics import chosen_labels
 from node.training.step_trainer import StepTrainer
 from node.training.trainer import Diverged, Trainer, Vector, make_trainer
@@ -192,4 +192,4 @@ def _constant_loss(section: TrainSection, sample: Dataset) -> float | None:
         shares = torch.bincount(y).double() / len(y)
         return float(-(shares * torch.log(shares.clamp_min(1e-12))).sum())
     loss = make_loss(section, None, torch.device("cpu"))
-    return min(float(loss(middle.expand(len(y)), y)) for middle in (y.mean(), y.median()))
+    return min(float(loss(middle.expand(len(y)), y)) for middle in constant_outputs(section, y))

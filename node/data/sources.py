@@ -53,14 +53,14 @@ def read_source(path: Path, task: Task) -> Source:
 
 
 def _plain(path: Path, task: Task) -> Source:
-    """Reads the rows of a file of numbers; targets that are all whole numbers are class labels."""
+    """Reads the rows of a file of numbers; whole targets are class labels, unless the loss is for counts."""
     table = read_table(path, task.data.features, task.data.target, drawing_of(task))
-    return _understood(f"data file {shown(str(path))}", path.name, table)
+    return _understood(f"data file {shown(str(path))}", path.name, table, task.train.counts)
 
 
 def source_of(rows: Rows, task: Task) -> Source:
     """Returns rows in memory as a source, by the rules for a file with the same rows."""
-    return _understood("data", "rows in memory", rows.table(drawing_of(task)))
+    return _understood("data", "rows in memory", rows.table(drawing_of(task)), task.train.counts)
 
 
 def drawing_of(task: Task) -> RowDraws:
@@ -68,9 +68,12 @@ def drawing_of(task: Task) -> RowDraws:
     return RowDraws(task.task.seed, task.data.person, blank_is_own=task.data.blank_person == "own")
 
 
-def _understood(what: str, label: str, table: Table) -> Source:
-    """Returns a table's rows as a source; `what` names it in errors, `label` in its description."""
-    y, classes = _targets(what, table)
+def _understood(what: str, label: str, table: Table, counts: bool) -> Source:
+    """Returns a table's rows as a source; `what` names it in errors, `label` in its description.
+
+    `counts`: whether whole numbers are counts, and no labels of classes.
+    """
+    y, classes = (table.y.astype(np.float32), None) if counts else _targets(what, table)
     kind = f"classes 0 to {classes - 1}" if classes else "any number"
     content = f"{_features(table)}, target {shown(table.target)} ({kind})"
     headline = f"{label}: {counted(len(y), 'row')}, numbers as they are (the task has no schema)"

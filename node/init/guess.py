@@ -22,6 +22,7 @@ from node.data.dates import day_reader, hours
 from node.data.report import Entry, counted
 from node.data.shapes import OTHER_MARKS, odd_number, shapes_of
 from node.errors import ConfigError, shown
+from node.init.counts import COUNT_REMARK, are_whole, count_scale, is_count
 from node.init.dialect import Found
 from node.init.spellings import alike
 from node.task.dialect import PLAIN, Dialect, of_target
@@ -58,7 +59,7 @@ _REMEDIES = {
     OTHER_MARKS: "--decimal and --thousands name the marks",
 }
 
-TargetKind = Literal["auto", "classes", "number"]
+TargetKind = Literal["auto", "classes", "number", "count"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class Understood:
     kept: tuple[Entry, ...]
     left_out: tuple[Entry, ...]
     rows: int
+    counts: bool = False
+    """Whether the target counts something."""
 
 
 def understand(
@@ -84,7 +87,7 @@ def understand(
                 f"data file {shown(str(frame.path))} has no column {shown(name)}; it has "
                 f"{shown(', '.join(frame.columns))}"
             )
-    aim, aim_entry = _target(frame, target, kind, scaling, found)
+    aim, aim_entry, counts = _target(frame, target, kind, scaling, found)
     columns: list[Column] = []
     kept, left_out = (
         [aim_entry],
@@ -108,13 +111,13 @@ def understand(
         )
     dialect = None if found.dialect == PLAIN else found.dialect
     schema = TableSchema("table", aim, tuple(columns), dialect)
-    return Understood(schema, tuple(kept), tuple(left_out), frame.rows)
+    return Understood(schema, tuple(kept), tuple(left_out), frame.rows, counts)
 
 
 def _target(
     frame: Frame, name: str, kind: TargetKind, scaling: Scaling, found: Found
-) -> tuple[Target, Entry]:
-    """Returns the target's schema and its report entry."""
+) -> tuple[Target, Entry, bool]:
+    """Returns the target's schema, its report entry, and whether it counts something."""
     if name not in frame.columns:
         raise ConfigError(f"the target {shown(name)} is of type {frame.left_out[name]}; name another column")
     cells, dialect = frame.columns[name], of_target(found.of_column(name))
@@ -123,22 +126,33 @@ def _target(
     values = with_value(values, dialect)
     whole = bad is None and bool(np.all(np.isnan(values) | (values == np.floor(values))))
     few = len(words.words) <= _FEW_CLASSES and len(words.words) * 5 <= len(words.codes)
-    missing = int(words.missing.sum())
+    missing, there = int(words.missing.sum()), values[~np.isnan(values)]
     remark = f"; {counted(missing, 'row')} without it left out" if missing else ""
     if kind == "classes" or (kind == "auto" and (bad is not None or (whole and few))):
         classes = _classes(name, words)
-        return classes, Entry(
-            name, f"target, {len(classes.values)} classes", _listed(classes.values) + remark
-        )
+        if kind == "auto" and bad is None and is_count(name, there):
+            remark += "; if it counts something: --target-kind count"
+        told = _listed(classes.values) + remark
+        return classes, Entry(name, f"target, {len(classes.values)} classes", told), False
     if bad is not None:
         raise ConfigError(
             f"the target {shown(name)}, row {bad.row}: {shown(bad.word)} is not {a_number(dialect)}; mend "
             "it, or use --target-kind classes"
         )
+    if kind == "count" and not are_whole(there):
+        odd = there[(there < 0) | (there != np.floor(there))]
+        raise ConfigError(
+            f"the target {shown(name)} has {odd[0]:g}, which is no count; allowed with --target-kind count: "
+            "whole numbers from 0 on; mend it, or use --target-kind number"
+        )
+    counts = kind == "count" or (kind == "auto" and is_count(name, there))
     scale = _scale(values, name, scaling)
+    scale = count_scale(scale) if counts else scale
     mark = found.decimals.get(name)
     aim = NumberTarget("number", scale.mean, scale.std, name, scale.low, scale.high, mark)
-    return aim, Entry(name, "target, a number", remark.lstrip("; "))
+    if counts:
+        return aim, Entry(name, "target, a count", COUNT_REMARK + remark), True
+    return aim, Entry(name, "target, a number", remark.lstrip("; ")), False
 
 
 def _classes(name: str, words: Words) -> ClassTarget:

@@ -10,15 +10,18 @@ import numpy as np
 
 from node.data.csv_and_parquet import fail, read_frame
 from node.data.formats import kind_of
+from node.data.free_text import lost_texts
 from node.data.images import list_folder, size_of
 from node.data.npz import finite, labels, read_arrays
 from node.data.reading import X, Y, label_word
 from node.data.report import Entry, Report, counted
 from node.errors import ConfigError, shown
 from node.init.asked import NOTHING_ASKED, Asked
+from node.init.counts import COUNT_REMARK, are_whole, count_scale, is_count
 from node.init.dialect import find_dialect
 from node.init.guess import TargetKind, array_scales, in_order, understand
 from node.init.person import PersonColumn, person_column, unnamed
+from node.init.survival import survival_remark
 from node.task.scaling import Scale, Scaling
 from node.task.schema import ArraySchema, ClassTarget, NumberTarget, Schema, Target
 
@@ -39,6 +42,8 @@ class Look:
     person: PersonColumn | None = None
     """The column that says whose a row is."""
     warning: str = ""
+    counts: bool = False
+    """Whether the target counts something."""
 
     @property
     def units(self) -> int:
@@ -90,9 +95,11 @@ def look(
         replace(entry, remark="says whose a row is, and stays here") if entry.column in apart else entry
         for entry in found.left_out
     )
-    report = Report(headline, (*found.kept, *left_out), (*written.remarks, *_of_persons(whose, found.rows)))
+    read = (aim, *(column.name for column in found.schema.columns), *unwanted, *apart)
+    remarks = (*written.remarks, *survival_remark(frame, written), *lost_texts(frame, read))
+    report = Report(headline, (*found.kept, *left_out), (*remarks, *_of_persons(whose, found.rows)))
     warning = unnamed(frame, aim, written.dialect) if whose is None and person is None else ""
-    return Look(found.schema, found.rows, left_out, report, whose, warning)
+    return Look(found.schema, found.rows, left_out, report, whose, warning, counts=found.counts)
 
 
 def _of_persons(whose: PersonColumn | None, rows: int) -> tuple[str, ...]:
@@ -158,14 +165,14 @@ def _npz(path: Path, name: str, kind: TargetKind, scaling: Scaling) -> Look:
             path,
             f": {X} is {x.shape} and {name} is {y.shape}; allowed: shapes (n, ...) and (n,), n 2 or more",
         )
-    target = _npz_target(path, name, y, kind, scaling)
+    target, counts = _npz_target(path, name, y, kind, scaling)
     schema = _array_schema(target, tuple(x.shape[1:]), array_scales(x, scaling))
-    what = f"{len(target.values)} classes" if isinstance(target, ClassTarget) else "a number"
+    number, remark = ("a count", COUNT_REMARK) if counts else ("a number", "")
+    what = f"{len(target.values)} classes" if isinstance(target, ClassTarget) else number
     shape = " x ".join(map(str, schema.shape))
     headline = f"{path.name}: {counted(len(x), 'row')}, {shape} numbers each, target {shown(name)} ({what})"
-    return Look(
-        schema, len(x), (), Report(headline, (Entry(name, f"target, {what}", ""), Entry(X, shape, "")), ())
-    )
+    entries = (Entry(name, f"target, {what}", remark), Entry(X, shape, ""))
+    return Look(schema, len(x), (), Report(headline, entries, ()), counts=counts)
 
 
 def _array_schema(target: Target, shape: tuple[int, ...], scales: Sequence[Scale]) -> ArraySchema:
@@ -184,16 +191,22 @@ def _array_schema(target: Target, shape: tuple[int, ...], scales: Sequence[Scale
     )
 
 
-def _npz_target(path: Path, name: str, y: np.ndarray, kind: TargetKind, scaling: Scaling) -> Target:
+def _npz_target(
+    path: Path, name: str, y: np.ndarray, kind: TargetKind, scaling: Scaling
+) -> tuple[Target, bool]:
+    """Returns the target's schema, and whether it counts something."""
     words = np.unique(labels(path, name, y))
     numeric = y.dtype.kind in "biuf"
     few = len(words) <= _FEW_CLASSES and (not numeric or bool(np.all(words == np.floor(words))))
     if kind == "classes" or (kind == "auto" and (few or not numeric)):
         if not 2 <= len(words) <= 1000:
             fail(path, f": {name} has {len(words)} different values; allowed: 2 to 1000 classes")
-        return ClassTarget("classes", in_order([label_word(word) for word in words]), name)
+        return ClassTarget("classes", in_order([label_word(word) for word in words]), name), False
     values = finite(path, name, y).astype(np.float64)
     if float(values.std()) == 0.0:
         fail(path, f": {name} is the same in every row; name another array with --target")
-    scale = scaling(values)
-    return NumberTarget("number", scale.mean, scale.std, name, scale.low, scale.high)
+    if kind == "count" and not are_whole(values):
+        fail(path, f": {name} does not count; allowed with --target-kind count: whole numbers from 0 on")
+    counts = kind == "count" or (kind == "auto" and is_count(name, values))
+    scale = count_scale(scaling(values)) if counts else scaling(values)
+    return NumberTarget("number", scale.mean, scale.std, name, scale.low, scale.high), counts

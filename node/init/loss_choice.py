@@ -17,6 +17,7 @@ from node.task.schema import ClassTarget, NumberTarget, Target
 
 RARE = 0.8
 """The share of the largest class from which the most probable class would hardly ever be another."""
+BALANCED = "balanced-softmax"
 FAR = 6.0
 """Standard deviations: a normal target is farther from its mean once in half a billion rows."""
 
@@ -47,7 +48,7 @@ def loss_for_classes(names: tuple[str, ...], counts: NDArray[np.generic]) -> Cho
     prior = [float(f"{share:.2g}") for share in shares]
     largest = shown(names[int(shares.argmax())])
     return ChosenLoss(
-        "balanced-softmax",
+        BALANCED,
         {"prior": prior},
         f"{largest} has {shares.max():.0%} of the rows, so a plain loss would hardly choose another",
     )

@@ -144,7 +144,7 @@ def _add_data(add: Callable[..., object]) -> None:
         metavar="NAME",
         help="the column to predict. Default: the last one; of an npz, the array y",
     )
-    add("--target-kind", choices=("auto", "classes", "number"), default="auto", help="Default: auto")
+    add("--target-kind", choices=("auto", "classes", "number", "count"), default="auto", help="Default: auto")
     add(
         "--leave-out",
         metavar="NAME",

@@ -9,7 +9,7 @@ from typing import Any
 
 from node.errors import one_line
 from node.init.guess import LEAST_ROWS
-from node.init.loss_choice import ChosenLoss
+from node.init.loss_choice import BALANCED, ChosenLoss
 from node.init.proposal import TEST_FRACTION, Model, Privacy, SharedTraining, Training
 from node.task.rules import key_name, toml_name
 from node.task.schema import (
@@ -22,10 +22,23 @@ from node.task.schema import (
     TableSchema,
     Target,
 )
-from node.task.sections import EVERY, MOST_CONFUSED, ROWS_PER_PERSON, AgreementSection, TrainSection
+from node.task.sections import (
+    COUNTS,
+    EVERY,
+    MOST_CONFUSED,
+    ROWS_PER_PERSON,
+    AgreementSection,
+    TrainSection,
+)
 
 MARK = "# FROM YOUR DATA"
 _COMMENT_WIDTH = 100
+_REVEALED = {
+    BALANCED: "the share of each class, to two digits",
+    "huber": "how far off the farthest targets are",
+    COUNTS: "that the target counts something",
+}
+"""What a chosen loss says of the rows that asked for it."""
 _MOST_AREAS = 100  # classes: the AUC sorts all rows once for each class
 
 
@@ -108,8 +121,7 @@ def _told(proposal: Proposal) -> Iterator[str]:
     else:
         yield f"{scales} of the target, {digits}"
     if proposal.loss is not None:
-        classes = isinstance(schema.target, ClassTarget)
-        yield "the share of each class, to two digits" if classes else "how far off the farthest targets are"
+        yield _REVEALED[proposal.loss.name]
     if isinstance(proposal.training, Training) and proposal.training.searched:
         yield "which learning rate suits your rows"
     yield "how many rows there are, to one digit"
@@ -134,9 +146,12 @@ def _model(model: Model) -> Iterator[str]:
 def _train(proposal: Proposal) -> Iterator[str]:
     training, target = proposal.training, proposal.schema.target
     yield "[train]"
-    yield from _passes(training) if isinstance(training, Training) else _steps(training, proposal.unit)
+    if isinstance(training, Training):
+        yield from _passes(training, proposal.loss)
+    else:
+        yield from _steps(training, proposal.unit)
     known = {key_name(entry) for entry in fields(TrainSection)}
-    judging = _judging(target)
+    judging = _judging(target, proposal.loss)
     if proposal.loss is not None:
         yield from _chosen_loss(proposal.loss)
         del judging["loss"]
@@ -148,11 +163,12 @@ def _train(proposal: Proposal) -> Iterator[str]:
     yield ""
 
 
-def _passes(training: Training) -> Iterator[str]:
+def _passes(training: Training, loss: ChosenLoss | None) -> Iterator[str]:
     yield f"rounds = {training.rounds}"
     yield f"epochs = {training.epochs}                # over one's own rows, in a round"
     yield f"batch_size = {training.batch_size}"
-    yield f"optimizer = {toml(training.optimizer)}"
+    rare = loss is not None and loss.name == BALANCED and training.optimizer == "sgd"
+    yield f"optimizer = {toml(training.optimizer)}{f'    {MARK}: a class is rare' if rare else ''}"
     found = f"    {MARK}: the best of three on rows held back" if training.searched else ""
     yield f"learning_rate = {toml(training.learning_rate)}{found}"
     yield f"momentum = {toml(training.momentum)}"
@@ -182,13 +198,12 @@ def _steps(training: SharedTraining, unit: str) -> Iterator[str]:
     yield f"# privacy.clipping_radius = {toml(found.clipping_radius)}"
 
 
-def _judging(target: Target) -> dict[str, tuple[object, str]]:
+def _judging(target: Target, loss: ChosenLoss | None) -> dict[str, tuple[object, str]]:
     """Returns loss and metrics, each with a comment, by the kind of target."""
     if isinstance(target, NumberTarget):
-        return {
-            "loss": ("auto", "mean squared error"),
-            "metrics": (("r2", "mae"), "on this node's own validation rows; mae in the target's own unit"),
-        }
+        more = ("deviance",) if loss is not None and loss.name == COUNTS else ()
+        where = "on this node's own validation rows; mae in the target's own unit"
+        return {"loss": ("auto", "mean squared error"), "metrics": (("r2", "mae", *more), where)}
     named = ("accuracy", "balanced-accuracy", "auc")
     kept = named if len(target.values) <= _MOST_AREAS else named[:2]
     return {

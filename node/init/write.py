@@ -13,8 +13,9 @@ from node.cli.sigint import begun
 from node.data.dataset import Dataset, own_rows
 from node.data.sources import read_source
 from node.errors import ConfigError, reason, shown
+from node.init.counts import WHY
 from node.init.look import Look
-from node.init.loss_choice import loss_for_rows
+from node.init.loss_choice import BALANCED, ChosenLoss, loss_for_rows
 from node.init.options import InitOptions
 from node.init.proposal import (
     TEST_FRACTION,
@@ -35,7 +36,8 @@ from node.init.task_file import MARK, Proposal, task_text
 from node.runtime.privacy_budget import make_mechanism
 from node.task.agreement_noise import give_or_take, is_drowned, noise_in_sum, noise_of
 from node.task.load import read_task
-from node.task.sections import Task
+from node.task.plain_defaults import optimizer_of_a_rare_class
+from node.task.sections import COUNTS, Task
 from node.task.shared_noise import DISTRIBUTED
 from node.training.build import build_model
 from node.training.trainer import shapes
@@ -96,6 +98,7 @@ def _proposal(options: InitOptions, found: Look) -> Proposal:
         privacy=privacy,
         agreement=propose_agreement(found.rows) if options.agree else None,
         person=None if found.person is None else found.person.name,
+        loss=ChosenLoss(COUNTS, {}, WHY) if found.counts else None,
     )
 
 
@@ -108,13 +111,22 @@ def _with_rows(proposal: Proposal, dataset: Dataset, options: InitOptions) -> Pr
 
     With an agreement the loss follows from the rows of all.
     """
-    if proposal.agreement is None:
+    if proposal.agreement is None and proposal.loss is None:
         y = torch.cat([dataset.train_y, dataset.test_y]).numpy()
-        proposal = replace(proposal, loss=loss_for_rows(proposal.schema.target, y))
+        proposal = _with_loss(proposal, loss_for_rows(proposal.schema.target, y))
     if options.search and isinstance(proposal.training, Training):
         rate = searched_rate(_task(proposal), dataset)
         proposal = replace(proposal, training=replace(proposal.training, learning_rate=rate, searched=True))
     return proposal
+
+
+def _with_loss(proposal: Proposal, loss: ChosenLoss | None) -> Proposal:
+    """Returns the proposal with this loss, and the optimiser that goes with it."""
+    training = proposal.training
+    if loss is not None and loss.name == BALANCED and isinstance(training, Training):
+        chosen = optimizer_of_a_rare_class(proposal.model.cls, training.optimizer)
+        training = replace(training, optimizer=chosen)
+    return replace(proposal, loss=loss, training=training)
 
 
 def _learning(

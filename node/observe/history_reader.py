@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from node.storage.records import SwarmFigure
-from node.training.headline import COMPANION
+from node.training.headline import companion
 
 MAX_ROUNDS = 5000
 _LINE_BYTES = 1600
@@ -44,8 +44,10 @@ class Round:
     baseline: float | None = None
     """The headline metric of a model that has learned nothing."""
     only_class: str | None = None
+    flaws: tuple[str, ...] = ()
     beside: float | None = None
-    """The value of the metric that is shown beside the headline (node.training.headline.COMPANION)."""
+    """The value of the metric that is shown beside the headline (node.training.headline.companion)."""
+    beside_metric: str | None = None
     swarm: SwarmFigure | None = None
     names: Mapping[str, str] = field(default_factory=dict)
     alone: int | None = None
@@ -113,7 +115,9 @@ def _parsed(line: bytes) -> Round | None:
 
 
 def _round(values: Mapping[str, object]) -> Round:
-    reason = values.get("reason")
+    reason, found = values.get("reason"), values.get("metrics")
+    metrics = found if isinstance(found, dict) else {}
+    beside = companion(str(values.get("metric")), metrics)
     return Round(
         round=_whole(values, "round") or 0,
         outcome=str(values.get("outcome")),
@@ -137,7 +141,9 @@ def _round(values: Mapping[str, object]) -> Round:
         value=_number(values, "value"),
         baseline=_number(values, "baseline"),
         only_class=_text(values, "only_class"),
-        beside=_beside(values),
+        flaws=_words(values, "flaws"),
+        beside=None if beside is None else _number(metrics, beside),
+        beside_metric=beside,
         swarm=SwarmFigure.from_json(values.get("swarm")),
         names=_texts(values, "names"),
         alone=_whole(values, "alone"),
@@ -147,11 +153,6 @@ def _round(values: Mapping[str, object]) -> Round:
 def _text(values: Mapping[str, object], name: str) -> str | None:
     value = values.get(name)
     return value if isinstance(value, str) else None
-
-
-def _beside(values: Mapping[str, object]) -> float | None:
-    metric, metrics = COMPANION.get(str(values.get("metric"))), values.get("metrics")
-    return _number(metrics, metric) if metric is not None and isinstance(metrics, dict) else None
 
 
 def _words(values: Mapping[str, object], name: str) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ def _steps_text(record: Record) -> str:
 
 def summary_text(summary: Summary) -> str:
     """Returns a run in one line, and its privacy ledger, if there is one, in another."""
-    good = summary.figures
+    good = "; ".join((summary.figures, *summary.flaws))
     together = "" if summary.swarm is None else f"{swarm_text(summary.swarm)}; "
     ledger = f"\n{ledger_text(summary.privacy)}" if summary.privacy else ""
     return (

@@ -67,7 +67,13 @@ def _main(argv: Sequence[str]) -> int:
     if not given.json:
         told = f"predictions for {given.data} with the model in {given.model}"
         print(f"starting: {one_line(told)}", flush=True)
-    from node.predict.model import answer, figures, open_model, written  # noqa: PLC0415 - loads torch, seconds
+    from node.predict.model import (  # noqa: PLC0415 - loads torch, seconds
+        answer,
+        calibration,
+        figures,
+        open_model,
+        written,
+    )
     from node.predict.rows import read_rows  # noqa: PLC0415
 
     saved = open_model(model)
@@ -75,7 +81,8 @@ def _main(argv: Sequence[str]) -> int:
     outputs = answer(saved, rows)
     found = None if rows.y is None else figures(saved, outputs, rows.y)
     say = _as_json if given.json else _as_text
-    text = say(len(outputs), given.out, found, saved.about)
+    corrected = calibration(saved)
+    text = say(len(outputs), given.out, found, saved.about, "" if corrected is None else corrected.says)
     begun()
     _write(out, written(saved, outputs))
     print(text)
@@ -106,11 +113,13 @@ def _write(path: Path, content: bytes) -> None:
         raise ConfigError(f"--out {shown(str(path))} cannot be written: {reason(error)}") from error
 
 
-def _as_json(rows: int, out: str, found: Evaluation | None, about: Mapping[str, object]) -> str:
+def _as_json(rows: int, out: str, found: Evaluation | None, about: Mapping[str, object], chances: str) -> str:
     model = {key: about.get(key) for key in ("base_digest", "generation", "participants", "privacy")}
     said = {"event": "predicted", "rows": rows, "out": out, "metrics": None, "model": model}
+    said["probabilities"] = chances or None
     if found is not None:
-        said |= {"metrics": {**_metrics(found), "loss": found.loss}, **asdict(found.headline)}
+        measured = {**_metrics(found), "loss": found.loss}
+        said |= {"metrics": measured, **asdict(found.headline), "flaws": found.flaws}
     return json.dumps(said)
 
 
@@ -119,7 +128,7 @@ def _metrics(found: Evaluation) -> Mapping[str, float | None]:
     return found.metrics if found.accuracy is None else {**found.metrics, "accuracy": found.accuracy}
 
 
-def _as_text(rows: int, out: str, found: Evaluation | None, about: Mapping[str, object]) -> str:
+def _as_text(rows: int, out: str, found: Evaluation | None, about: Mapping[str, object], chances: str) -> str:
     privacy = about.get("privacy")
     told_of = ("base_digest", "generation", "participants")
     base, generation, updates = (one_line(str(about.get(key)))[:16] for key in told_of)
@@ -127,6 +136,7 @@ def _as_text(rows: int, out: str, found: Evaluation | None, about: Mapping[str, 
     if isinstance(privacy, dict):
         lines.append(_spent(privacy))
     lines.append(f"predictions: {rows} rows in {out}")
+    lines.extend([f"probabilities: {chances}"] if chances else [])
     lines.extend(["metrics: none, as the data has no target"] if found is None else _measured(found))
     return "\n".join(lines)
 
@@ -136,7 +146,7 @@ def _measured(found: Evaluation) -> list[str]:
 
     told = (metric_text(name, value) for name, value in _metrics(found).items())
     return [
-        f"result: {headline_text(found.headline, found.metrics)}",
+        f"result: {'; '.join((headline_text(found.headline, found.metrics), *found.flaws))}",
         f"metrics: {', '.join(told)}, loss {found.loss:.4f}",
     ]
 

@@ -22,20 +22,18 @@ from node.task.load import read_kept_task
 from node.task.schema import NumberTarget
 from node.task.sections import Task
 from node.training.build import make
+from node.training.calibration import Calibration, calibration_of
 from node.training.initial_weights import load_weights
-from node.training.losses import make_loss
+from node.training.losses import answers, check_counts, make_loss
 from node.training.metrics import (
-    accuracy_of,
     chosen_labels,
     chosen_metrics,
     class_name,
-    headline_of,
-    measured,
     probabilities,
 )
 from node.training.model_file import read_about
 from node.training.parameter_scope import plain_tensors
-from node.training.trainer import Evaluation
+from node.training.trainer import Evaluation, evaluated
 
 MODEL = "model.safetensors"
 _AT_ONCE = 4096
@@ -115,9 +113,15 @@ def figures(saved: SavedModel, outputs: torch.Tensor, targets: torch.Tensor) -> 
     section = saved.task.train
     loss = make_loss(section, saved.classes, torch.device("cpu"))
     names, unit = target_words(saved.task.data.schema)
-    found = measured(chosen_metrics(section.metrics, saved.classes), outputs, targets, unit)
-    headline = headline_of(found, outputs, targets, names, unit)
-    return Evaluation(accuracy_of(outputs, targets), float(loss(outputs, targets)), found, headline)
+    check_counts(section, targets, unit)
+    metrics = chosen_metrics(section, saved.classes)
+    return evaluated(section, loss, metrics, outputs, targets, names, unit)
+
+
+def calibration(saved: SavedModel) -> Calibration | None:
+    """Returns what makes the model's probabilities those of the rows; None for numbers."""
+    section = saved.task.train
+    return None if saved.classes is None else calibration_of(section.loss, section.loss_args, saved.classes)
 
 
 def class_names(saved: SavedModel, count: int) -> list[str]:
@@ -135,19 +139,24 @@ def in_own_units(saved: SavedModel, values: NDArray[np.float32]) -> NDArray[np.f
 
 
 def written(saved: SavedModel, outputs: torch.Tensor) -> bytes:
-    """Returns a CSV of predictions: row number from 1, prediction, and for classes all probabilities."""
+    """Returns a CSV of predictions: row number from 1, prediction, and for classes all probabilities.
+
+    A number is in the unit of the data, that of a count its mean. Probabilities are corrected
+    (node.training.calibration), the predicted class is the model's.
+    """
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(_lines(saved, outputs))
     return text.getvalue().encode()
 
 
 def _lines(saved: SavedModel, outputs: torch.Tensor) -> Iterator[list[object]]:
-    if saved.classes is None:
+    corrected = calibration(saved)
+    if corrected is None:
         yield ["row", "prediction"]
-        values = in_own_units(saved, outputs.reshape(-1).numpy())
+        values = in_own_units(saved, answers(saved.task.train, outputs).reshape(-1).numpy())
         yield from ([number, f"{value:.9g}"] for number, value in enumerate(values, 1))
         return
-    chances, labels = probabilities(outputs), chosen_labels(outputs).tolist()
+    chances, labels = probabilities(corrected.applied(outputs)), chosen_labels(outputs).tolist()
     names = class_names(saved, chances.shape[1])
     yield ["row", "prediction", *(f"p({name})" for name in names)]
     for number, (label, row) in enumerate(zip(labels, chances, strict=True), 1):

@@ -52,6 +52,8 @@ class Record:
     """What the best constant answer reaches on these rows."""
     only_class: str | None = None
     """The class that the base gives every row, though they have several."""
+    flaws: tuple[str, ...] = ()
+    """What is wrong with the base on these rows, in words (node.training.flaws)."""
     rolled_back: tuple[float | None, float | None] | None = None
     """If the loss gate refused a base: the lowest loss on the owner's rows so far, and the base's loss."""
     without: tuple[str, ...] = ()
@@ -128,6 +130,8 @@ class Summary:
     value: float | None
     baseline: float | None
     only_class: str | None = None
+    flaws: tuple[str, ...] = ()
+    """As in history.jsonl, for the last base."""
     epsilon_alone: float | None = None
     """As in history.jsonl."""
     swarm: SwarmFigure | None = None

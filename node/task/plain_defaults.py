@@ -51,6 +51,16 @@ def plain_defaults(model: str, width: int, rows: int, rounds: int) -> PlainDefau
     return PlainDefaults(epochs, batch, float(f"{rate:.1g}"))
 
 
+def optimizer_of_a_rare_class(model: str, optimizer: str) -> str:
+    """Returns the optimiser for a model where a class is rare, in place of the table's `optimizer`.
+
+    Adam's steps are as long for a site that has hardly a row of the class, whose gradients are small and say
+    little, as for one that has many: the mean of the sites then has that site's noise. A step of SGD is as
+    long as its gradient. `python -m benchmarks targets --part lab` has figures, of a single layer.
+    """
+    return "sgd" if model == _LINEAR else optimizer
+
+
 def power_of_two(wanted: float, low: int, high: int) -> int:
     """Returns the largest power of two up to `wanted`, from `low` to `high`, which are such powers."""
     return min(high, max(low, 2 ** int(math.log2(max(1.0, wanted)))))

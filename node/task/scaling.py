@@ -70,6 +70,11 @@ def by_range(values: NDArray[np.generic]) -> Scale:
     return Scale(mean, std, around.low, around.high)
 
 
+def from_zero(mean: float, std: float) -> tuple[float, float]:
+    """Returns (mean, standard deviation) of a count: it begins at 0, and its size is the root mean square."""
+    return 0.0, float(f"{math.hypot(mean, std):.2g}")
+
+
 def _plain(value: float) -> float:
     """Returns `value` without its last digits, which are rounding errors."""
     return float(f"{value:.12g}") + 0.0

@@ -11,7 +11,9 @@ from node.task.schema import LONGEST_NAME, Schema, schema_rule
 from protocol.wire.limits import MAX_MEMBERS
 
 BUILT_IN_SOURCES = ("digits",)
-METRICS = ("accuracy", "balanced-accuracy", "auc", "r2", "mae")
+METRICS = ("accuracy", "balanced-accuracy", "auc", "r2", "mae", "deviance")
+COUNTS = "poisson"
+"""The loss of counts: what the model answers is the logarithm of a count's mean."""
 EVERY = 5
 """The rounds between two metrics of all members' rows, unless a task says otherwise."""
 MOST_CONFUSED = 32
@@ -113,8 +115,9 @@ class TrainSection:
     schedule_args: Mapping[str, Any] = key(_arguments, factory=dict)
     loss: str = key(
         text(
-            f"'auto', 'cross-entropy', 'balanced-softmax', 'bce', 'mse', 'mae', 'huber' {_OR_PATH}",
-            rf"auto|cross-entropy|balanced-softmax|bce|mse|mae|huber|{_PATH}",
+            f"'auto', 'cross-entropy', 'balanced-softmax', 'bce', 'mse', 'mae', 'huber', "
+            f"'poisson' {_OR_PATH}",
+            rf"auto|cross-entropy|balanced-softmax|bce|mse|mae|huber|poisson|{_PATH}",
         ),
         "auto",
     )
@@ -126,6 +129,11 @@ class TrainSection:
     expected_rows: int | None = key(whole(1, 1_000_000_000), None)
     device: str = key(text("'cpu', 'cuda', 'cuda:N', 'mps' or 'auto'", _DEVICE), "cpu", shared=False)
     threads: int | None = key(whole(1, 1024), None, shared=False)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the targets are counts, and what the model answers is the logarithm of their mean."""
+        return self.loss == COUNTS
 
     @property
     def plain(self) -> bool:

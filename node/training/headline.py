@@ -1,6 +1,6 @@
 """The headline: the one metric that says how good a model is, chosen by the rows that it is measured on.
 
-    numbers                                  r2, else mae
+    numbers                                  r2, else mae, else (of counts) deviance
     classes, the largest has over 80 %       auc, else balanced-accuracy, else accuracy
     classes otherwise                        accuracy, else balanced-accuracy, else auc
 
@@ -10,7 +10,7 @@ half. The baseline is what the best constant answer reaches on the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,9 +21,9 @@ SKEWED = 0.8
 
 _BALANCED = ("accuracy", "balanced-accuracy", "auc")
 _UNBALANCED = ("auc", "balanced-accuracy", "accuracy")
-_NUMBERS = ("r2", "mae")
-COMPANION = {"auc": "balanced-accuracy", "r2": "mae"}
-"""The metric that is shown beside a headline, if it is measured."""
+_NUMBERS = ("r2", "mae", "deviance")
+SMALL_IS_GOOD = ("mae", "deviance")
+_COMPANIONS = {"auc": ("balanced-accuracy",), "r2": ("deviance", "mae")}
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,11 @@ class Headline:
     only_class: str | None = None
 
 
+def companion(metric: str, measured: Container[str]) -> str | None:
+    """Returns the metric among `measured` that is shown beside the headline `metric`, if there is one."""
+    return next((name for name in _COMPANIONS.get(metric, ()) if name in measured), None)
+
+
 def headline_of_classes(
     metrics: Mapping[str, float | None], rows: NDArray[np.int64], only_class: str | None
 ) -> Headline:
@@ -50,10 +55,9 @@ def headline_of_classes(
     return Headline(metric, metrics[metric], baseline, only_class if there > 1 else None)
 
 
-def headline_of_numbers(metrics: Mapping[str, float | None], deviation: float | None) -> Headline:
-    """Returns the headline among `metrics`. `deviation`: the targets' mean distance from their median.
-
-    The best constant answer has that mean absolute error; None if it is not known.
-    """
+def headline_of_numbers(
+    metrics: Mapping[str, float | None], constants: Mapping[str, float | None]
+) -> Headline:
+    """Returns the headline among `metrics`. `constants`: what the best constant answer has, if known."""
     metric = next(name for name in _NUMBERS if name in metrics)
-    return Headline(metric, metrics[metric], 0.0 if metric == "r2" else deviation)
+    return Headline(metric, metrics[metric], 0.0 if metric == "r2" else constants.get(metric))

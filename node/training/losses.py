@@ -1,10 +1,14 @@
 """The losses of training: torch's by their names in a task file, or a user's own by import path.
 
 Every loss is a mean over the rows of a batch. Under `dp-sgd` training calls it with batches of one row.
+
+A loss also says what outputs mean: numbers are answers as they are, but with "poisson" the logarithms of
+counts' means (`answers`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -15,7 +19,7 @@ from torch.nn import functional
 
 from node.errors import ConfigError, shown
 from node.task.import_path import import_object, told
-from node.task.sections import TrainSection
+from node.task.sections import COUNTS, TrainSection
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """Maps outputs (n, ...) and targets (n,) to a scalar."""
@@ -44,6 +48,34 @@ class BalancedSoftmax(nn.Module):
         return -shares.gather(1, targets.unsqueeze(1)).mean()
 
 
+_FARTHEST = 20.0
+"""The output beyond which a count's mean grows as a straight line: a gradient has no overflow there.
+
+exp(20) is half a billion. With a schema, whose std is the root of the mean square of n counts, no count
+is more than the root of n of these units.
+"""
+
+
+def _mean_of(outputs: torch.Tensor) -> torch.Tensor:
+    """Returns the means of counts whose logarithms are `outputs`."""
+    beyond = functional.relu(outputs - _FARTHEST)
+    return torch.exp(outputs.clamp(max=_FARTHEST)) + math.exp(_FARTHEST) * beyond
+
+
+class Poisson(nn.Module):
+    """Half the Poisson deviance of counts y (n,) whose means have the logarithms o (n,).
+
+    exp(o) - y o + (y log y - y): the negative log-likelihood, less that of the best answer for the row, so
+    that it is 0 for a perfect answer (McCullagh & Nelder 1989, "Generalized Linear Models", section 2.3).
+    Its gradient is exp(o) - y. Counts that are divided by s have 1 / s of it, with log s added to o: so the
+    std of a schema's target may scale them, and no logarithm begins far away.
+    """
+
+    def forward(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Returns the mean loss."""
+        return (_mean_of(outputs) - targets * outputs + torch.xlogy(targets, targets) - targets).mean()
+
+
 _FOR_CLASSES: Mapping[str, type[nn.Module]] = {
     "cross-entropy": nn.CrossEntropyLoss,
     "balanced-softmax": BalancedSoftmax,
@@ -53,6 +85,7 @@ _FOR_NUMBERS: Mapping[str, type[nn.Module]] = {
     "mse": nn.MSELoss,
     "mae": nn.L1Loss,
     "huber": nn.HuberLoss,
+    COUNTS: Poisson,
 }
 
 
@@ -74,6 +107,44 @@ def make_loss(section: TrainSection, classes: int | None, device: torch.device) 
             f"train.loss_args.prior has {len(made.shift)} shares; allowed: {classes}, one for each class"
         )
     return made if section.loss in ("cross-entropy", "balanced-softmax") else partial(_shaped, made)
+
+
+def answers(section: TrainSection, outputs: torch.Tensor) -> torch.Tensor:
+    """Returns what outputs (n, ...) answer, in the targets' scale: logits, numbers, or means of counts."""
+    return _mean_of(outputs) if section.counts else outputs
+
+
+def constant_outputs(section: TrainSection, targets: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Returns the outputs among which is the best one that is the same for all numeric targets (n,)."""
+    mean = targets.mean()
+    return (mean.clamp_min(1e-9).log(),) if section.counts else (mean, targets.median())
+
+
+def uniform_loss(
+    section: TrainSection, loss: Loss, outputs: torch.Tensor, targets: torch.Tensor
+) -> float | None:
+    """Returns the loss of an answer that has no class more probable than another; None if it says nothing.
+
+    `outputs` (n, ...): any answers for the targets (n,), for their shape.
+    """
+    if targets.is_floating_point() or ":" in section.loss:
+        return None
+    return float(loss(torch.zeros_like(outputs), targets))
+
+
+def check_counts(section: TrainSection, targets: torch.Tensor, unit: float) -> None:
+    """Raises ConfigError if the loss is for counts, and one of the targets (n,) in `unit` is none."""
+    if not section.counts or not targets.is_floating_point():
+        return
+    values = targets.double() * unit
+    rounding = 1e-6 * values.abs().clamp_min(1.0)  # float32 has 2^-24
+    wrong = values[(values < 0) | ((values - values.round()).abs() > rounding)]
+    if len(wrong):
+        raise ConfigError(
+            f"train.loss = {COUNTS!r} is refused: the target has {float(wrong[0]):g}; allowed: whole numbers "
+            "from 0 on; mend it, or take train.loss = 'mse' or 'huber', for which python -m node.init "
+            "--target-kind number makes a task"
+        )
 
 
 def _shaped(loss: Loss, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from node.data.dataset import TOO_FEW
 from node.storage.records import SwarmFigure
-from node.training.headline import COMPANION, Headline
+from node.training.headline import SMALL_IS_GOOD, Headline, companion
 
 METRIC_NAMES = {
     "accuracy": "accuracy",
@@ -14,6 +14,7 @@ METRIC_NAMES = {
     "auc": "AUC",
     "r2": "R2",
     "mae": "MAE",
+    "deviance": "Poisson deviance",
 }
 SHARES = ("accuracy", "balanced-accuracy")
 _BASELINES = {
@@ -22,6 +23,7 @@ _BASELINES = {
     "auc": "guessing {}",
     "r2": "the mean {}",
     "mae": "the median {}",
+    "deviance": "the mean {}",
 }
 """What reaches the baseline of a metric."""
 
@@ -32,7 +34,7 @@ def value_text(metric: str, value: float | None) -> str:
         return "not defined"
     if metric in SHARES:
         return f"{100 * value:.1f} %"
-    if metric == "mae":
+    if metric in SMALL_IS_GOOD:
         return f"{value:.4g}" if value < 10_000 else f"{value:,.0f}"
     return f"{value:.3f}"
 
@@ -69,7 +71,7 @@ def headline_text(found: Headline, metrics: Mapping[str, float | None]) -> str:
     metric, only = found.metric, found.only_class
     base = found.baseline
     than = "" if base is None else f" ({_BASELINES[metric].format(value_text(metric, base))})"
-    beside = COMPANION.get(metric)
-    more = "" if beside is None or beside not in metrics else f", {metric_text(beside, metrics[beside])}"
+    beside = companion(metric, metrics)
+    more = "" if beside is None else f", {metric_text(beside, metrics[beside])}"
     says = "" if only is None else f"; the model says {only!r} to every row"
     return f"{metric_text(metric, found.value)}{than}{more}{says}"

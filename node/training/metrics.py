@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from node.errors import ConfigError
+from node.task.sections import TrainSection
 from node.training.headline import Headline, headline_of_classes, headline_of_numbers
 
 Array = NDArray[np.float64]
@@ -21,16 +22,19 @@ _MOST_CLASSES = 100  # up to which AUC is a default metric: it sorts all rows on
 
 _FOR_CLASSES = ("accuracy", "balanced-accuracy", "auc")
 _FOR_NUMBERS = ("r2", "mae")
+_FOR_COUNTS = (*_FOR_NUMBERS, "deviance")
 
 
-def chosen_metrics(asked: Sequence[str] | None, classes: int | None) -> tuple[str, ...]:
+def chosen_metrics(section: TrainSection, classes: int | None) -> tuple[str, ...]:
     """Returns the metrics in train.metrics, or all for this kind of target; ConfigError for others."""
+    asked, kind = section.metrics, "numbers" if classes is None else "classes"
     fitting = _FOR_NUMBERS if classes is None else _FOR_CLASSES
+    if classes is None and section.counts:
+        fitting, kind = _FOR_COUNTS, "counts"
     if asked is None:
         return fitting if classes is None or classes <= _MOST_CLASSES else fitting[:2]
     for name in asked:
         if name not in fitting:
-            kind = "numbers" if classes is None else "classes"
             raise ConfigError(
                 f"train.metrics = {list(asked)} is refused: the targets are {kind}, and {name!r} is not for "
                 f"them; allowed: {', '.join(fitting)}"
@@ -41,7 +45,9 @@ def chosen_metrics(asked: Sequence[str] | None, classes: int | None) -> tuple[st
 def measured(
     names: Sequence[str], outputs: torch.Tensor, targets: torch.Tensor, unit: float = 1.0
 ) -> Mapping[str, float | None]:
-    """Returns the metrics of outputs (n, ...) for targets (n,), labels or floats; None if undefined.
+    """Returns the metrics of answers (n, ...) for targets (n,), labels or floats; None if undefined.
+
+    Answers are logits, or numbers in the targets' scale (node.training.losses.answers).
 
     `unit`: the size of one unit of numeric targets in the unit that the owner's data has.
     """
@@ -74,7 +80,11 @@ def headline_of(
     """
     if targets.is_floating_point():
         wanted = targets.double().numpy() * unit
-        return headline_of_numbers(metrics, mean_absolute_error(np.median(wanted), wanted))
+        constants = {
+            "mae": mean_absolute_error(np.median(wanted), wanted),
+            "deviance": poisson_deviance(np.full_like(wanted, wanted.mean()), wanted),
+        }
+        return headline_of_numbers(metrics, constants)
     chosen = chosen_labels(outputs)
     first = int(chosen[0])
     only = class_name(names, first) if bool((chosen == first).all()) else None
@@ -150,6 +160,18 @@ def mean_absolute_error(answers: Array | np.float64, wanted: Array) -> float:
     return float(np.abs(answers - wanted).mean())
 
 
+def poisson_deviance(answers: Array, wanted: Array) -> float | None:
+    """The mean deviance of counts from their means, 2 (y log(y / mu) - (y - mu)); 0 is perfect.
+
+    McCullagh & Nelder 1989, "Generalized Linear Models", section 2.3. None if a number is below 0.
+    """
+    if answers.min() < 0 or wanted.min() < 0:
+        return None
+    means = np.maximum(answers, np.finfo(np.float64).tiny)
+    logs = np.log(np.where(wanted > 0, wanted, means) / means)
+    return float(2 * (wanted * logs - (wanted - answers)).mean())
+
+
 _OF_CLASSES: Mapping[str, Callable[[Array, Labels], float | None]] = {
     "accuracy": accuracy,
     "balanced-accuracy": balanced_accuracy,
@@ -158,4 +180,5 @@ _OF_CLASSES: Mapping[str, Callable[[Array, Labels], float | None]] = {
 _OF_NUMBERS: Mapping[str, Callable[[Array, Array], float | None]] = {
     "r2": r_squared,
     "mae": mean_absolute_error,
+    "deviance": poisson_deviance,
 }

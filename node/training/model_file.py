@@ -23,6 +23,7 @@ from node.storage.whole_files import whole
 from node.task.rules import toml_name
 from node.task.sections import Task
 from node.task.shared_noise import readable
+from node.training.calibration import calibration_of
 from protocol.wire.messages import Base
 
 Tensors = Mapping[str, NDArray[np.generic]]
@@ -61,7 +62,15 @@ class Card:
             "classes": self.classes,
             "row": list(self.row),
             "own": sorted(self.own),
+            "calibration": self._calibration(),
         }
+
+    def _calibration(self) -> dict[str, object] | None:
+        """What makes a classifier's probabilities those of the rows, or that nothing does."""
+        train = self.task.get("train")
+        if self.classes is None or train is None:
+            return None
+        return calibration_of(train["loss"], train["loss_args"], self.classes).as_json()
 
 
 def task_table(task: Task) -> dict[str, Any]:

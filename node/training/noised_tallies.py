@@ -31,7 +31,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from node.training.headline import Headline, headline_of_classes, headline_of_numbers
+from node.training.headline import SMALL_IS_GOOD, Headline, headline_of_classes, headline_of_numbers
 from node.training.metrics import chosen_labels
 from node.training.tallies import BINS, Confusion, Errors, Recalls, Scores, Tally
 
@@ -233,7 +233,7 @@ def noised_measure(tally: NoisedTally, totals: Sums, std: float) -> NoisedMeasur
     errors = {name: _spread([one.metrics[name] for one in draws if one is not None]) for name in metrics}
     clear = {name: value if _says(name, value, errors[name]) else None for name, value in metrics.items()}
     headline = (
-        headline_of_numbers(clear, None)
+        headline_of_numbers(clear, {})
         if found.by_class is None
         else headline_of_classes(clear, found.by_class, None)
     )
@@ -251,7 +251,7 @@ def _says(metric: str, value: float | None, error: float | None) -> bool:
     """Whether a value is not drowned by its error."""
     if value is None or error is None:
         return False
-    return error < (value if metric == "mae" else _LARGEST_ERROR)
+    return error < (value if metric in SMALL_IS_GOOD else _LARGEST_ERROR)
 
 
 def noised(tally: Tally) -> NoisedTally:

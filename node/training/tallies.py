@@ -177,7 +177,7 @@ class Errors:
         spread = squares - y * y / rows
         r2 = 1 - error / spread if spread > rows * _UNIT else None
         metrics = {"r2": r2, "mae": self.unit * distance / rows}
-        return Measured(round(rows), headline_of_numbers(metrics, None), metrics)
+        return Measured(round(rows), headline_of_numbers(metrics, {}), metrics)
 
 
 def _of_classes(

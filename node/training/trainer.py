@@ -28,11 +28,12 @@ from node.system.system import SYSTEM, System
 from node.task.sections import Task, TrainSection
 from node.training.batch_norm import BatchNorms
 from node.training.devices import find_device, within_memory
+from node.training.flaws import flaws_of
 from node.training.frozen_body import FrozenBody
 from node.training.gradient_steps import GradientSteps, PlainSteps, PrivateSteps
 from node.training.headline import Headline
 from node.training.local_tensors import Array, LocalTensors, whole_model
-from node.training.losses import check_loss, make_loss
+from node.training.losses import Loss, answers, check_counts, check_loss, make_loss, uniform_loss
 from node.training.metrics import accuracy_of, chosen_metrics, headline_of, measured
 from node.training.optimizers import Stepping, check_optimizer, make_optimizer
 from node.training.parameter_scope import choose_trained, digest_of, fixed_parameters, matching
@@ -83,6 +84,8 @@ class Evaluation:
     loss: float | None
     metrics: Mapping[str, float | None]
     headline: Headline
+    flaws: tuple[str, ...] = ()
+    """What is wrong with the model on these rows, in words."""
 
     @property
     def score(self) -> float:
@@ -93,6 +96,27 @@ class Evaluation:
 def no_evaluation(names: Sequence[str]) -> Evaluation:
     """Returns what is known of a model on rows that are too few to say anything; `names`: of the metrics."""
     return Evaluation(None, None, {}, Headline(names[0], None, None))
+
+
+def evaluated(
+    section: TrainSection,
+    loss: Loss,
+    metrics: Sequence[str],
+    outputs: torch.Tensor,
+    targets: torch.Tensor,
+    names: Sequence[str],
+    unit: float,
+) -> Evaluation:
+    """Returns what `loss` and `metrics` say of outputs (n, ...) for targets (n,).
+
+    `names` are those of the classes; `unit` is the size of one unit of numeric targets.
+    """
+    own, uniform = float(loss(outputs, targets)), uniform_loss(section, loss, outputs, targets)
+    said, wanted = answers(section, outputs).cpu(), targets.cpu()
+    found = measured(metrics, said, wanted, unit)
+    headline = headline_of(found, said, wanted, names, unit)
+    flaws = flaws_of(headline, said, wanted, names, own, uniform)
+    return Evaluation(accuracy_of(said, wanted), own, found, headline, flaws)
 
 
 class Learner(Protocol):
@@ -207,7 +231,8 @@ class Trainer:
         self._schedule = make_schedule(section)
         check_optimizer(section)
         self._loss = make_loss(section, dataset.classes, device)
-        self._metrics = chosen_metrics(section.metrics, dataset.classes)
+        check_counts(section, torch.cat([dataset.train_y, dataset.test_y]), dataset.unit)
+        self._metrics = chosen_metrics(section, dataset.classes)
         self._busy = threading.Lock()
         self._body = None if body is None else FrozenBody(model, body, self._dataset.train_x)
         self._features: Path | None = None
@@ -306,25 +331,24 @@ class Trainer:
             self._put(vector)
             targets = self._dataset.test_y
             outputs = self._outputs(self._dataset.test_x)
-            loss = float(self._loss(outputs, targets))
-        answers, wanted = outputs.cpu(), targets.cpu()
-        found = measured(self._metrics, answers, wanted, self._dataset.unit)
-        headline = headline_of(found, answers, wanted, self._dataset.class_names, self._dataset.unit)
-        return Evaluation(accuracy_of(answers, wanted), loss, found, headline)
+        names, unit = self._dataset.class_names, self._dataset.unit
+        return evaluated(self._section, self._loss, self._metrics, outputs, targets, names, unit)
 
     def outputs(self, vector: Vector) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns the outputs (n, ...) of `vector` (d,) for the test rows, and their targets (n,)."""
-        with self._busy, self._within_memory():
-            self._load_features()
-            self._put(vector)
-            return self._outputs(self._dataset.test_x).cpu(), self._dataset.test_y.cpu()
+        """Returns the answers (n, ...) of `vector` (d,) for the test rows, and their targets (n,)."""
+        return self._answers(vector, _EVALUATED_ROWS)
 
     def outputs_by_row(self, vector: Vector) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the same, computed row by row, so that no row's output depends on another row."""
+        return self._answers(vector, 1)
+
+    def _answers(self, vector: Vector, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns answers and targets, computed in batches of `rows`."""
         with self._busy, self._within_memory():
             self._load_features()
             self._put(vector)
-            return self._outputs(self._dataset.test_x, rows=1).cpu(), self._dataset.test_y.cpu()
+            found = answers(self._section, self._outputs(self._dataset.test_x, rows))
+            return found.cpu(), self._dataset.test_y.cpu()
 
     def own_loss(self, vector: Vector) -> float:
         """Returns the mean loss of `vector` (d,) on the training rows, which all belong to this node."""

@@ -30,7 +30,9 @@ def of_rare_events() -> NodeView:
             value=0.5 + one.round / 400,
             baseline=0.5,
             beside=0.5,
+            beside_metric="balanced-accuracy",
             only_class="no",
+            flaws=("worse than guessing",),
             swarm=of_all if one.round % 5 == 0 else None,
         )
         for one in NODE.history
@@ -129,7 +131,9 @@ def test_a_model_of_rare_events_is_shown_by_its_auc_beside_that_of_all(window: W
         expect(page.locator("#accuracy-caption")).to_contain_text(
             "only inside the sum of all peers. Guessing: 0.500."
         )
-        expect(page.locator("#only-class")).to_contain_text("The model says “no” to every row")
+        expect(page.locator("#only-class")).to_have_text(
+            "The model says “no” to every row: it does not tell the classes apart; worse than guessing."
+        )
         figures = page.locator("#figures")
         expect(figures).to_contain_text("on the validation rows; balanced accuracy 50.0 %")
         expect(figures).to_contain_text("0.610")
@@ -152,7 +156,15 @@ def test_a_metric_of_all_rows_with_noise_says_about_and_how_far_off(window: Wind
 
 def test_numbers_have_no_accuracy(window: Window):
     rounds = tuple(
-        replace(one, accuracy=None, metric="r2", value=-0.5 + one.round / 40, baseline=0.0, beside=1234.5)
+        replace(
+            one,
+            accuracy=None,
+            metric="r2",
+            value=-0.5 + one.round / 40,
+            baseline=0.0,
+            beside=1234.5,
+            beside_metric="mae",
+        )
         for one in NODE.history
     )
     with Served(replace(NODE, history=rounds)) as served:

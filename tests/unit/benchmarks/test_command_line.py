@@ -17,7 +17,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
     names = (
         "aggregators allocation audit calibration clients defaults floor gradients memory messages noise page"
     )
-    names += " persons rates rounds secagg shares siege spoilers starting steps tls training walk"
+    names += " persons rates rounds secagg shares siege spoilers starting steps targets tls training walk"
     assert set(BENCHMARKS) == {*names.split()}
     assert all(name in helped and name in listed for name in BENCHMARKS)
 
@@ -41,6 +41,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
         ("allocation --cases 0", "--cases 0: allowed are 1 and more"),
         ("rates --cases digits,letters", "--cases letters: allowed are digits, adult, adult-few, mnist-mlp"),
         ("defaults --sets wine,beer", "--sets beer: allowed are digits, breast-cancer, diabetes, wine,"),
+        ("targets --splits 0", "--splits 0: allowed are 1 and more"),
         ("defaults --splits 0", "--splits 0: allowed are 1 and more"),
         ("defaults --factors 2", "--factors 2 has no effect without --choose; leave it out"),
         (

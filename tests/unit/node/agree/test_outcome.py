@@ -220,6 +220,18 @@ def test_a_loss_for_heavy_tails_follows_from_range_and_spread():
     assert chosen_loss(agreed(task, even)) == ("auto", {})
 
 
+def test_the_scale_of_counts_begins_at_0():
+    """And stays what it was where the noise drowns the sums."""
+    target = {**NUMBER, "mean": 0.0, "std": 58.0, "low": 0.0, "high": 100.0}
+    task = draft({**of_column(2, 3), "target": target}, train={"loss": "poisson"})
+    found = agreed(task, totals_of([1000, 1000, -900, 850, 1000])).task
+    mean, std = rounded_scale(50 - 45, 50 * (0.85 - 0.81) ** 0.5)
+    counts, size = found.data.schema.target, float(f"{np.hypot(mean, std):.2g}")
+    assert (counts.mean, counts.std, found.train.loss) == (0.0, size, "poisson")
+    drowned = agreed(task, totals_of([1000, 1000, -900, 850, 1000], 500.0)).task
+    assert drowned.data.schema.target == task.data.schema.target
+
+
 PRIVATE = {"privacy": {"mechanism": "dp-sgd", "epsilon": 4.0, "delta": 1e-5}, "agreement": {"share": 0.25}}
 
 

@@ -75,6 +75,18 @@ def finds(run):
     return finds
 
 
+def test_free_text_that_the_task_does_not_read_is_told(task, run, tmp_path):
+    task()
+    header, *rows = ward(300).splitlines()
+    noted = (f"{row},seen on day {place} and was well" for place, row in enumerate(rows))
+    (tmp_path / "noted.csv").write_text("\n".join([f"{header},note", *noted]))
+    _, _, lines, _ = run("task.toml", "--data", "noted.csv", "--out", "out")
+    assert (
+        sum(line.startswith("  free text is left out: 'note'; what it says is lost: ") for line in lines) == 1
+    )
+    assert not any("free text" in line for line in run("task.toml", "--out", "out")[2])
+
+
 def test_everything_is_fine(task, run):
     status, found, lines, errors = run(task(), "--out", "out")
     assert (status, errors, lines[-1]) == (0, [], "nothing found that would fail")

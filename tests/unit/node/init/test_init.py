@@ -143,8 +143,11 @@ def test_a_rare_class_gets_a_balanced_loss_that_is_marked(data, made):
     table, text, _ = made("--privacy", "none", "--peers", "3")
     assert table["train"]["loss"] == "balanced-softmax"
     assert table["train"]["loss_args"] == {"prior": [0.08, 0.92]}
+    assert table["train"]["optimizer"] == "sgd", "of Adam a site without such rows steps as far as others"
     lines = text.splitlines()
-    assert all("# FROM YOUR DATA" in line for line in lines if "prior" in line or "92%" in line)
+    revealing = [line for line in lines if any(word in line for word in ("prior", "92%", "sgd"))]
+    assert len(revealing) == 3
+    assert all("# FROM YOUR DATA" in line for line in revealing)
     assert "# - the share of each class, to two digits" in lines
     loaded(data)
 
@@ -196,6 +199,28 @@ def test_heavy_tails_get_a_robust_loss_unless_node_agree_is_to_choose(data, made
     assert table["train"]["loss"] == "huber"
     assert "# - how far off the farthest targets are" in text
     assert made("--privacy", "none", "--agree")[0]["train"]["loss"] == "auto"
+
+
+@pytest.mark.parametrize(
+    "argv", ["--privacy none", "--privacy none --agree", "--privacy dp-sgd", "--peers 3 --agree --epsilon 50"]
+)
+def test_a_count_gets_its_loss_whatever_the_privacy_and_no_number_says_why(data, made, argv):
+    rng = np.random.default_rng(2)
+    visits = rng.poisson(rng.gamma(0.5, 20.0, 600))
+    data.write_text("x,visits\n" + "".join(f"{row % 7},{value}\n" for row, value in enumerate(visits)))
+    table, text, lines = made(*argv.split())
+    assert (table["train"]["loss"], table["train"]["metrics"]) == ("poisson", ["r2", "mae", "deviance"])
+    assert table["data"]["schema"]["target"]["mean"] == 0.0
+    assert "# - that the target counts something" in text
+    (why, loss) = (
+        line for line in text.splitlines() if "counts something   " in line or line.startswith("loss")
+    )
+    assert why.startswith(
+        "# The target is whole numbers from 0 on, most of them small: it counts something    # FROM"
+    )
+    assert loss == 'loss = "poisson"    # FROM YOUR DATA'
+    assert any(line.startswith("  visits  target, a count ") for line in lines)
+    loaded(data)
 
 
 def test_a_search_for_the_rate_is_marked_and_needs_no_privacy(data, made, capsys):

@@ -95,6 +95,14 @@ def test_a_skewed_task_is_told_by_auc_a_constant_model_by_name_and_numbers_are_n
     assert json.loads(json.dumps(record.as_json()))["accuracy"] is None
 
 
+def test_what_is_wrong_with_a_model_stands_in_the_last_line_alone():
+    flaws = ("it never says 'dead', which some rows have", "worse than guessing")
+    told = summary_text(replace(SUMMARY, flaws=flaws))
+    assert told == summary_text(SUMMARY).replace("; base", f"; {'; '.join(flaws)}; base")
+    assert "never" not in told_of(flaws=flaws)
+    assert json.loads(json.dumps(replace(RECORD, flaws=flaws).as_json()))["flaws"] == list(flaws)
+
+
 def test_a_round_with_a_metric_of_all_shows_it_beside_mine():
     shown = replace(RECORD, swarm=OF_ALL)
     told = "all 540 rows of 3 peers (generation 4): accuracy 85.0 % (largest class 60.0 %), mine 80.0 %"

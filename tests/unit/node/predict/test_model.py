@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
+from sklearn.metrics import mean_poisson_deviance
 
 from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import load_dataset
@@ -16,6 +17,7 @@ from node.predict.model import open_model
 from node.runtime.artifacts import Folder
 from node.task.load import load_task, read_task
 from node.training.build import build_model
+from node.training.metrics import probabilities
 from node.training.model_file import Card, task_table
 from node.training.trainer import Trainer
 from protocol.wire.messages import Base
@@ -46,13 +48,13 @@ def write(path, header, *lines):
 class Run:
     """A node's folder after a round, made from its parts; tests run the command on it."""
 
-    def __init__(self, folder, capsys, classes, *overrides):
+    def __init__(self, folder, capsys, classes, *overrides, counts=False):
         self.folder, self.capsys = folder, capsys
         outputs = 1 if classes is None else classes
         model = ("model.class=node.models:Linear", f"model.args={{inputs=3, outputs={outputs}}}")
         self.task = load_task("digits", [*model, "train.learning_rate=0.05", *overrides])
         self.task = replace(self.task, data=replace(self.task.data, source=None))
-        self.data = write(folder / "train.csv", (*HEADER, "ill"), *rows(classes))
+        self.data = write(folder / "train.csv", (*HEADER, "ill"), *rows(30 if counts else classes))
         self.dataset = load_dataset(self.task, self.data, None)
         self.trainer = Trainer(
             build_model(self.task, self.dataset), self.task.train, self.dataset, 0, None, SystemWords()
@@ -82,7 +84,7 @@ class Run:
 
 @pytest.fixture
 def run(tmp_path, capsys):
-    return lambda classes, *overrides: Run(tmp_path, capsys, classes, *overrides)
+    return lambda classes, *overrides, **more: Run(tmp_path, capsys, classes, *overrides, **more)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -107,6 +109,54 @@ def test_predictions_and_metrics_of_classes_are_those_of_the_run(run, classes):
     assert np.mean(np.array(chosen) == node.dataset.test_y.numpy()) == pytest.approx(found.accuracy)
 
 
+def test_probabilities_of_a_balanced_model_are_corrected_and_its_choice_stays(run):
+    """As the task's shares of the classes say; the model's file has the correction."""
+    node = run(2, "train.loss=balanced-softmax", "train.loss_args={prior=[0.9, 0.1]}")
+    status, out, _, written = node.predict(node.test_rows())
+    assert status == 0
+    outputs, _ = node.trainer.outputs(node.vector)
+    second = (outputs[:, 1] - outputs[:, 0]).double().numpy()
+    assert [int(line[1]) for line in written[1:]] == (second > 0).astype(int).tolist()
+    corrected = 1 / (1 + 9 * np.exp(-second))
+    assert np.array([line[3] for line in written[1:]], float) == pytest.approx(corrected, rel=1e-4)
+    says = "corrected for the weights of the classes (train.loss_args.prior); the prediction is the class"
+    assert f"probabilities: {says} that the weighted model chooses" in out
+    with safe_open(node.folder / "model.safetensors", "np") as file:
+        kept = json.loads(file.metadata()["murmuration"])["calibration"]
+    assert kept["shift"] == pytest.approx(np.log([0.9, 0.1]))
+    assert kept["says"].startswith(says)
+    said = json.loads(node.predict(node.test_rows(), "--json")[1])
+    assert said["probabilities"] == kept["says"]
+
+
+def test_probabilities_of_a_loss_that_weighs_in_an_unknown_way_are_not_calibrated(run):
+    node = run(2, "train.loss=torch.nn:MultiMarginLoss")
+    said = json.loads(node.predict(node.test_rows(), "--json")[1])
+    assert said["probabilities"].startswith("not calibrated: nothing says how much train.loss = 'torch.nn:")
+    own = probabilities(node.trainer.outputs(node.vector)[0])
+    written = node.predict(node.test_rows())[3]
+    assert np.array([line[2:] for line in written[1:]], float) == pytest.approx(own, rel=1e-4)
+
+
+def test_a_prediction_of_a_count_is_its_mean_and_a_target_below_0_is_refused(run, tmp_path):
+    """Without a schema, too: whole numbers are no classes then."""
+    node = run(None, "train.loss=poisson", counts=True)
+    assert node.dataset.classes is None
+    status, out, _, written = node.predict(node.test_rows())
+    assert status == 0
+    means = np.exp(node.trainer.module(node.vector)(node.dataset.test_x).numpy()[:, 0])
+    assert np.array([line[1] for line in written[1:]], float) == pytest.approx(means, rel=1e-5)
+    for outputs, _ in (node.trainer.outputs(node.vector), node.trainer.outputs_by_row(node.vector)):
+        assert outputs.numpy().reshape(-1) == pytest.approx(means, rel=1e-5), "what members count"
+    found = node.trainer.evaluate(node.vector).metrics
+    y = node.dataset.test_y.numpy()
+    assert found["deviance"] == pytest.approx(mean_poisson_deviance(y, means), rel=1e-5)
+    assert f"Poisson deviance {found['deviance']:.4g}" in out
+    assert "probabilities" not in out
+    bad = write(tmp_path / "bad.csv", (*HEADER, "ill"), [1, 2, 3, 4], [1, 2, 3, -2])
+    assert "train.loss = 'poisson' is refused: the target has -2; allowed" in node.refused(bad)
+
+
 def test_predictions_of_numbers(run):
     node = run(None)
     found = node.trainer.evaluate(node.vector)
@@ -117,7 +167,7 @@ def test_predictions_of_numbers(run):
     assert lines[1].startswith("privacy spent: epsilon 1.5 of 8 at delta 1e-05 (6.5 remain), for one record")
     assert lines[2] == f"predictions: {len(node.dataset.test_y)} rows in {node.folder / 'predictions.csv'}"
     both = f"R2 {found.metrics['r2']:.3f}{{}}, MAE {found.metrics['mae']:.4g}"
-    assert lines[3] == "result: " + both.format(" (the mean 0.000)")
+    assert lines[3] == "result: " + both.format(" (the mean 0.000)") + "; worse than always the mean"
     assert lines[4] == "metrics: " + both.format("") + f", loss {found.loss:.4f}"
     assert written[0] == ["row", "prediction"]
     errors = np.array([line[1] for line in written[1:]], float) - node.dataset.test_y.numpy()

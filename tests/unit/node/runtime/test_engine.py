@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting.ledger import Ledger
+from node.net.traffic import Counts
 from node.storage.records import NOTHING, Receipt
 from protocol.actions import Adopted, Spend
 from protocol.quorum.lineage import FIRST
@@ -168,3 +169,16 @@ async def test_a_group_of_another_size_is_told_once(alone):
     node.peer._tell_of(ended(node, words(node, 0.0), members=5).group)
     assert node.said.getvalue().count('"event": "sums"') == 1
     assert '"members": 5' in node.said.getvalue()
+
+
+async def test_what_is_wrong_with_the_base_stands_in_the_history_and_the_summary(alone):
+    """An untrained model, of which nobody would say that it tells ten digits apart."""
+    node = alone("none")
+    node.peer._train(1)
+    mean = np.zeros(node.prepared.offered, np.float32)
+    await node.peer._perform(ended(node, mean))
+    await node.peer._history.catch_up()
+    flaws = node.prepared.trainer.evaluate(node.state.base_vector).flaws
+    assert any(flaw.startswith("it never says ") for flaw in flaws)
+    assert node.prepared.folder(node.folder).history()[-1]["flaws"] == list(flaws)
+    assert (await node.peer._history.summarise(Counts(), {}, finished=True)).flaws == flaws

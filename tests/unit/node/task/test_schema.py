@@ -92,6 +92,20 @@ def test_a_schema_alone_says_what_target_and_features_are(name, value):
     )
 
 
+def test_counts_begin_at_0():
+    def of(mean, loss="poisson"):
+        target = {"kind": "number", "name": "visits", "mean": mean, "std": 4.0}
+        data, model = {"schema": {**TABLE, "target": target}}, {"class": "a:B"}
+        return {"task": {"name": "t"}, "model": model, "data": data, "train": {"loss": loss}}
+
+    assert read_task(of(0.0)).train.counts
+    assert not read_task(of(2.5, "huber")).train.counts
+    assert told(read_task, of(2.5)) == (
+        "data.schema.target.mean = 2.5 is refused with train.loss = 'poisson': counts begin at 0; allowed: "
+        "0, with std as their size, as node.init --target-kind count writes it"
+    )
+
+
 def test_the_schema_is_part_of_what_a_swarm_shares():
     mine = canonical_parameters(task(TABLE), [], 4.0)
     assert json.loads(mine)["data"]["schema"]["columns"][1]["values"] == ["east", "west"]

@@ -110,10 +110,10 @@ def test_a_task_file_with_something_else_than_keys_of_sections(task_file, text, 
     train.momentum=1 => train.momentum = 1 is refused; allowed: a number at least 0 and below 1
     train.optimizer=lion => train.optimizer = 'lion' is refused; allowed: 'sgd', 'adam', 'adamw' or
     train.loss=hinge => train.loss = 'hinge' is refused; allowed: 'auto', 'cross-entropy', 'balanced-softmax',
-        'bce', 'mse', 'mae', 'huber' or 'package.module:Name'
+        'bce', 'mse', 'mae', 'huber', 'poisson' or 'package.module:Name'
     train.schedule=cyclic => allowed: 'constant', 'linear', 'cosine', 'step' or 'package.module:Name'
     train.metrics=["auc", "auc"] => train.metrics = ['auc', 'auc'] is refused; allowed: a list of one or more
-        of accuracy, balanced-accuracy, auc, r2, mae, each once
+        of accuracy, balanced-accuracy, auc, r2, mae, deviance, each once
     train.metrics=["f1"] => train.metrics = ['f1'] is refused; allowed: a list of one or more of accuracy
     train.metrics=[] => train.metrics = [] is refused; allowed: a list of one or more of accuracy
     train.metrics=[1] => train.metrics = [1] is refused; allowed: a list of one or more of accuracy

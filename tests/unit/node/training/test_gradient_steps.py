@@ -13,10 +13,12 @@ from mechanisms.gradients import clipped_sum
 from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.randomness import SeededWords, SystemWords
 from node.data.dataset import Dataset, OfPersons, load_dataset
-from node.models import MLP
+from node.models import MLP, Linear
 from node.task.load import load_task
+from node.task.sections import TrainSection
 from node.training.build import build_model
 from node.training.gradient_steps import PlainSteps, PrivateSteps, Sampled
+from node.training.losses import make_loss
 from node.training.trainer import Trainer, read_vector
 from tests.own_data import told
 
@@ -58,6 +60,22 @@ def test_the_loss_of_a_row_is_torchs_to_the_bit():
         found.append([mean, *(value.grad for value in model.parameters())])
     assert found[0][0] == found[1][0]
     assert all(torch.equal(one, other) for one, other in zip(found[0][1:], found[1][1:], strict=True))
+
+
+def test_the_gradient_of_a_row_of_counts_is_its_error_times_its_features():
+    """Clipped row by row, against the closed form (exp(o) - y) x."""
+    generator = torch.Generator().manual_seed(3)
+    x, y = torch.randn(30, 4, generator=generator), torch.poisson(torch.full((30,), 3.0), generator=generator)
+    rule, model = GradientRule(1.5, 1e-6, 1.0), Linear(4, 1)
+    of_counts = make_loss(TrainSection(loss="poisson"), None, torch.device("cpu"))
+    steps = PrivateSteps(model, of_counts, Dataset(x, y, x, y, "validation", None, ""), 30, rule, words(1))
+    steps.backward(torch.arange(30))
+    errors = torch.exp(model(x).detach()) - y[:, None]
+    rows = errors * torch.cat([x, torch.ones(30, 1)], 1)  # (30, 5): weights, then the bias
+    clipped = rows * (1.5 / rows.norm(dim=1, keepdim=True)).clamp(max=1)
+    assert (rows.norm(dim=1) > 1.5).any()
+    found = torch.cat([value.grad.ravel() for value in model.parameters()])
+    assert torch.allclose(found, clipped.mean(0), atol=1e-5)
 
 
 @pytest.mark.parametrize(

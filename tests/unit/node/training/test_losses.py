@@ -2,14 +2,16 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
+from sklearn.metrics import mean_poisson_deviance
 from torch import nn
 from torch.nn import functional
 
 from node.errors import UserError
 from node.task.load import load_task
-from node.training.losses import check_loss, make_loss
+from node.training.losses import answers, check_counts, check_loss, constant_outputs, make_loss, uniform_loss
 from node.training.optimizers import GradientDescent, check_optimizer, make_optimizer
 from node.training.schedules import make_schedule
 from tests import own_training
@@ -76,6 +78,64 @@ def test_a_balanced_loss_adds_the_shares_of_the_classes_in_training_alone():
     assert one.mean() == pytest.approx(float(by_hand), rel=1e-6), "a mean over single rows, as privacy needs"
 
 
+def test_the_loss_of_counts_is_half_their_deviance_and_its_gradient_the_error():
+    loss, y = make_loss(section("loss=poisson"), None, CPU), torch.tensor([0.0, 1.0, 7.0, 30.0])
+    outputs = torch.tensor([[-1.0], [0.5], [2.5], [3.0]], requires_grad=True)
+    value = loss(outputs, y)
+    mean = outputs.detach().exp()[:, 0]
+    assert value.item() == pytest.approx(mean_poisson_deviance(y, mean) / 2, rel=1e-5)
+    value.backward()
+    assert outputs.grad[:, 0].tolist() == pytest.approx(((mean - y) / 4).tolist(), rel=1e-5)
+    assert loss(torch.log(y[1:]), y[1:]).item() == pytest.approx(0, abs=1e-5)
+    scaled = loss(outputs - math.log(8.0), y / 8)
+    assert scaled.item() == pytest.approx(value.item() / 8, rel=1e-5), "a scale is an offset of the logarithm"
+
+
+@pytest.mark.parametrize("output", [60.0, 1e4, 1e25, -1e4, -1e30])
+def test_no_output_makes_the_loss_of_counts_or_its_gradient_overflow(output):
+    loss, outputs = make_loss(section("loss=poisson"), None, CPU), torch.tensor([output], requires_grad=True)
+    value = loss(outputs, torch.tensor([3.0]))
+    value.backward()
+    assert math.isfinite(value.item())
+    assert math.isfinite(outputs.grad.item())
+    assert (outputs.grad.item() > 0) == (output > 0), "it leads back"
+    assert math.isfinite(answers(section("loss=poisson"), outputs).item())
+
+
+def test_what_outputs_answer_and_the_best_constant_one():
+    counts, numbers = section("loss=poisson"), section("loss=huber")
+    outputs, y = torch.tensor([0.0, 2.0]), torch.tensor([1.0, 2.0, 6.0])
+    assert answers(counts, outputs).tolist() == pytest.approx([1, math.exp(2)])
+    assert answers(numbers, outputs) is outputs
+    assert [out.item() for out in constant_outputs(counts, y)] == pytest.approx([math.log(3)])
+    assert [out.item() for out in constant_outputs(numbers, y)] == [3.0, 2.0]
+    assert math.isfinite(constant_outputs(counts, torch.zeros(3))[0].item())
+
+
+def test_the_loss_of_an_answer_that_prefers_no_class():
+    def uniform(sets, outputs, targets):
+        train = section(sets)
+        return uniform_loss(train, make_loss(train, 3, CPU), outputs, targets)
+
+    assert uniform("", LOGITS, LABELS) == pytest.approx(math.log(3))
+    prior = "loss=balanced-softmax loss_args.prior=[0.5,0.3,0.2]"
+    assert uniform(prior, LOGITS, LABELS) == pytest.approx(-(math.log(0.2) + math.log(0.3)) / 2)
+    assert uniform("loss=tests.own_training:focal loss_args.gamma=0.5", LOGITS, LABELS) is None
+    assert uniform_loss(section("loss=mse"), nn.MSELoss(), NUMBERS, WANTED) is None
+
+
+@pytest.mark.parametrize("wrong", [-1.0, 2.5, 1000.01])
+def test_what_is_no_count_is_one_line(wrong):
+    y = torch.tensor([0.0, 3.0, wrong]) / 8.3
+    check_counts(section("loss=huber"), y, 8.3)
+    check_counts(section("loss=poisson"), torch.tensor(np.arange(20_000.0) / 8.3, dtype=torch.float32), 8.3)
+    assert told(check_counts, section("loss=poisson"), y, 8.3) == (
+        f"train.loss = 'poisson' is refused: the target has {wrong:g}; allowed: whole numbers from 0 on; "
+        "mend it, or take train.loss = 'mse' or 'huber', for which python -m node.init --target-kind number "
+        "makes a task"
+    )
+
+
 def test_a_logit_a_row_is_enough_for_two_classes():
     expected = -(math.log(1 / (1 + math.exp(-1))) + math.log(1 - 1 / (1 + math.exp(-4)))) / 2
     loss = make_loss(section("loss=bce"), 2, CPU)
@@ -87,7 +147,7 @@ def test_a_logit_a_row_is_enough_for_two_classes():
     loss=mse => 3 => train.loss = 'mse' is refused: the targets are classes 0 to 2; allowed: 'auto',
         'cross-entropy', 'balanced-softmax', 'bce' or 'package.module:Name'
     loss=bce => 0 => train.loss = 'bce' is refused: the targets are numbers; allowed: 'auto', 'mse', 'mae',
-        'huber' or 'package.module:Name'
+        'huber', 'poisson' or 'package.module:Name'
     loss=bce => 3 => train.loss = 'bce' is refused: the targets have 3 classes; allowed: 2, or
         train.loss='cross-entropy' with a logit for each
     loss=huber loss_args.reduction="sum" => 0 => train.loss_args.reduction = 'sum' is refused: every loss is a
@@ -96,6 +156,8 @@ def test_a_logit_a_row_is_enough_for_two_classes():
         TypeError:
     loss=balanced-softmax loss_args.prior=[0.5,0.5] => 3 => train.loss_args.prior has 2 shares; allowed: 3,
         one for each class
+    loss=poisson loss_args.log_input=false => 0 => train.loss_args = {'log_input': False} do not suit
+        train.loss = 'poisson': TypeError
     loss=balanced-softmax loss_args.prior=[0.5,0.5,0.0] => 3 => train.loss_args = {'prior': [0.5, 0.5, 0.0]}
         do not suit train.loss = 'balanced-softmax':
     loss=balanced-softmax => 3 => train.loss_args = {} do not suit train.loss = 'balanced-softmax': TypeError

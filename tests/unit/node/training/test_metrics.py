@@ -8,6 +8,7 @@ import torch
 from sklearn import metrics as reference
 from sklearn.dummy import DummyRegressor
 
+from node.task.sections import TrainSection
 from node.training.headline import Headline, headline_of_classes
 from node.training.metric_words import headline_text, metric_text
 from node.training.metrics import (
@@ -88,15 +89,20 @@ def test_one_logit_a_row_is_for_the_second_of_two_classes():
 
 
 def test_which_metrics_there_are():
-    assert chosen_metrics(None, 2) == ALL
-    assert chosen_metrics(None, 101) == ALL[:2]
-    assert chosen_metrics(("auc",), 101) == ("auc",)
-    assert chosen_metrics(None, None) == NUMBERS
-    assert told(chosen_metrics, ("accuracy", "r2"), 3) == (
+    def chosen(classes, metrics=None, loss="auto"):
+        return chosen_metrics(TrainSection(metrics=metrics, loss=loss), classes)
+
+    assert chosen(2) == ALL
+    assert chosen(101) == ALL[:2]
+    assert chosen(101, ("auc",)) == ("auc",)
+    assert chosen(None) == NUMBERS
+    assert chosen(None, loss="poisson") == (*NUMBERS, "deviance")
+    assert told(chosen, 3, ("accuracy", "r2")) == (
         "train.metrics = ['accuracy', 'r2'] is refused: the targets are classes, and 'r2' is not for them; "
         "allowed: accuracy, balanced-accuracy, auc"
     )
-    line = told(chosen_metrics, ("auc",), None)
+    assert told(chosen, None, ("deviance",), "mse").endswith("not for them; allowed: r2, mae")
+    line = told(chosen, None, ("auc",))
     assert line.endswith("the targets are numbers, and 'auc' is not for them; allowed: r2, mae")
 
 

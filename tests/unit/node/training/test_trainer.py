@@ -72,6 +72,17 @@ def test_a_pattern_chooses_parameters_and_frozen_ones_are_left_out():
     assert np.array_equal(read_vector(model, "layers.2.*"), before)
 
 
+@pytest.mark.parametrize("side", ["train_y", "test_y"])
+def test_numbers_that_count_nothing_are_refused_before_training(dataset, side):
+    numbers = {name: getattr(dataset, name).float() for name in ("train_y", "test_y")}
+    counts = replace(dataset, classes=None, **numbers)
+    sets = ("train.loss=poisson", "model.args.sizes=[64,1]")
+    assert trainer(counts, *sets)[0].evaluate(trainer(counts, *sets)[1]).metrics["deviance"] > 0
+    numbers[side][1] = 2.5
+    line = told(trainer, replace(counts, **numbers), *sets)
+    assert line.startswith("train.loss = 'poisson' is refused: the target has 2.5; allowed: whole numbers")
+
+
 def test_a_pattern_that_matches_nothing():
     assert told(shapes, Linear(2, 3), "head.*") == (
         "train.parameters = 'head.*' matches none of the model's parameters; it has: "

@@ -1,0 +1,1 @@
+"""Benchmark: targets that ask for a treatment of their own."""

@@ -1,0 +1,91 @@
+"""Whether counts, rare classes and hospitals' odd cells are learned as well as on all rows in one place.
+
+    counts        a swarm with the loss of counts, with Huber's as before, and Poisson regression on all rows
+    calibration   the mean probability of a class of 3 %, as the balanced model gives it, and corrected
+    lab           exports with limits, decimal commas and spellings, beside logistic regression on all rows
+
+node.init makes the task of the first site's file; three sites learn in one process with a node's own code and
+no privacy; test rows belong to nobody.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import sqrt
+from pathlib import Path
+from statistics import mean, stdev
+
+from benchmarks.spec import Benchmark, Row
+from node.errors import ConfigError
+
+PARTS = ("counts", "calibration", "lab")
+COUNTS = ("visits", "open-accounts", "inquiries")
+SPLITS, QUICK_SPLITS = 5, 1
+CLOSE = 0.01
+"""How far below the model of all rows the swarm may stay, in R2 or AUC."""
+OFF = 0.005
+"""How far the mean of corrected probabilities may be from the share of the class."""
+
+Scores = Mapping[str, float]
+"""Figures by name."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    add = parser.add_argument
+    add("--part", nargs="+", choices=PARTS, default=PARTS, help="default: all")
+    add("--data-dir", type=Path, metavar="DIR", help="the data sets' folder (default: as for scenarios)")
+    add("--splits", type=int, help=f"of each set (default {SPLITS}; quick {QUICK_SPLITS}, of made-up sets)")
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Row]:
+    """Yield a row for each set and figure."""
+    if arguments.splits is not None and arguments.splits < 1:
+        raise ConfigError(f"--splits {arguments.splits}: allowed are 1 and more")
+    splits = range(arguments.splits or (QUICK_SPLITS if arguments.quick else SPLITS))
+    names = COUNTS[:1] if arguments.quick else COUNTS
+    return _rows(arguments.part, names, splits, arguments.data_dir)
+
+
+def _rows(
+    parts: Sequence[str], names: Sequence[str], splits: Sequence[int], data_dir: Path | None
+) -> Iterator[Row]:
+    from benchmarks.targets.counts import counted  # noqa: PLC0415 - loads torch
+    from benchmarks.targets.lab import lab_scores  # noqa: PLC0415
+    from benchmarks.targets.rare import rare_scores  # noqa: PLC0415
+    from scenarios.data.sources import data_folder  # noqa: PLC0415 - loads pyarrow
+
+    folder = data_folder(data_dir, os.environ)
+    if "counts" in parts:
+        for name in names:
+            found = [counted(name, folder, number) for number in splits]
+            yield from _judged(f"counts {name}", found, lambda one: one["r2"] - one["r2 pooled"], CLOSE)
+    if "calibration" in parts:
+        found = [rare_scores(number) for number in splits]
+        yield from _judged("calibration", found, lambda one: -abs(one["corrected"] - one["share"]), OFF)
+    if "lab" in parts:
+        found = [lab_scores(number) for number in splits]
+        yield from _judged("lab", found, lambda one: one["auc"] - one["auc pooled"], CLOSE)
+
+
+def _judged(
+    name: str, found: Sequence[Scores], difference: Callable[[Scores], float], close: float
+) -> Iterator[Row]:
+    """Yield the mean of each figure, and whether the mean difference is close enough."""
+    means = {figure: mean(one[figure] for one in found) for figure in found[0]}
+    told = ", ".join(f"{figure} {value:.4f}" for figure, value in means.items())
+    values = [difference(one) for one in found]
+    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
+    holds = mean(values) >= -close
+    text = (
+        f"{name:22} {told}; difference {mean(values):+.4f} ± {error:.4f}  "
+        f"{'✓' if holds else '✗'} at least {-close:g}"
+    )
+    record = {"set": name, "splits": len(found), "means": means, "values": [dict(one) for one in found]}
+    judged = {"difference": mean(values), "standard_error": error, "at_least": -close, "holds": holds}
+    yield Row(text, {**record, **judged})
+
+
+TARGETS = Benchmark(add_options, run)

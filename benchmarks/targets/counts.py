@@ -1,0 +1,94 @@
+"""Counts: the answers of swarms with the loss of counts and with Huber's, and of models of all rows."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import mean_poisson_deviance, r2_score
+
+from benchmarks.defaults.reference import Kind, fitted_answers
+from benchmarks.defaults.sites import Split, split_of
+from benchmarks.defaults.swarm import learned, made_task, rows_of
+from benchmarks.defaults.tables import DataSet, Table
+from benchmarks.targets.benchmark import Scores
+from node.task.schema import NumberTarget
+from scenarios.data.tabular import LOAN_FILE
+from scenarios.study.threads import one_thread
+
+Numbers = NDArray[np.float64]
+
+_VISITS, _SEED = 4500, 23
+_WARDS = ("Chirurgie", "Innere", "Neurologie", "Notaufnahme")
+_NUMBERS = ("loan_amnt", "annual_inc", "delinq_2yrs", "inq_last_6mths", "open_acc", "pub_rec", "total_acc")
+_WORDS = ("term", "emp_length", "home_ownership", "verification_status")
+_TINY = 1e-9
+_POOLED: dict[str, Kind] = {" pooled": "poisson", " boosting": "poisson boosting"}
+
+
+def visits(_: Path) -> Table:
+    """Visits of patients in a year: most have few, some have very many, and most of it is chance."""
+    rng = np.random.default_rng(_SEED)
+    age, pain, sleep = rng.normal(size=(3, _VISITS))
+    chronic, ward = rng.random(_VISITS) < 0.3, rng.integers(0, 4, _VISITS)
+    logs = 0.9 + 0.2 * age + 0.2 * pain + 0.4 * chronic + np.array([0.0, 0.15, -0.2, 0.3])[ward]
+    logs += 0.6 * (np.abs(sleep) - 0.8)  # what no linear model sees
+    y = rng.poisson(np.exp(logs) * rng.gamma(1.2, 1 / 1.2, _VISITS)).astype(np.float64)
+    numbers = {"age": (55 + 15 * age).round(), "pain": pain.round(3), "sleep": sleep.round(3)}
+    return Table(y, {**numbers, "chronic": np.where(chronic, "yes", "no"), "ward": np.array(_WARDS)[ward]})
+
+
+def loan(target: str, folder: Path) -> Table:
+    """Borrowers, and one of their counts as the target."""
+    with gzip.open(folder / LOAN_FILE, "rt", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    numbers = {name: np.array([float(row[name]) for row in rows]) for name in _NUMBERS}
+    words = {name: np.array([row[name] for row in rows]) for name in _WORDS}
+    return Table(numbers.pop(target), {**numbers, **words})
+
+
+SETS = {
+    "visits": DataSet("visits", visits),
+    "open-accounts": DataSet("open-accounts", lambda path: loan("open_acc", path), train=9000, test=9000),
+    "inquiries": DataSet("inquiries", lambda path: loan("inq_last_6mths", path), train=9000, test=9000),
+}
+
+
+def counted(name: str, folder: Path, number: int) -> Scores:
+    """Return the figures of split `number`: R2, deviance, and the mean answer over the mean count."""
+    data = SETS[name]
+    split = split_of(data, data.read(folder), number)
+    kind = "auto" if name == "visits" else "count"  # of the borrowers' counts, one has few different values
+    with one_thread():
+        found = {"": _of_swarm(split, kind, None), " huber": _of_swarm(split, "number", "huber")}
+    found |= {arm: fitted_answers(model, split.pooled, split.test, False) for arm, model in _POOLED.items()}
+    wanted = split.test.y.astype(np.float64)
+    return {name: value for arm, answers in found.items() for name, value in _scores(arm, answers, wanted)}
+
+
+def _of_swarm(split: Split, kind: str, loss: str | None) -> Numbers:
+    """Return a swarm's answers for the test rows; `loss`: in place of the proposed one."""
+    with tempfile.TemporaryDirectory() as files:
+        options = ("--privacy", "none", "--target-kind", kind)
+        task, sites, test = made_task(Path(files), split, "csv", options)
+        task = replace(task, train=replace(task.train, loss=loss or task.train.loss))
+        swarm = learned(task, rows_of(task, sites, test))
+    target = None if task.data.schema is None else task.data.schema.target
+    if not isinstance(target, NumberTarget):
+        raise TypeError("the target is no number")
+    answers: Numbers = swarm.answers()[0].reshape(-1).double().numpy() * target.std + target.mean
+    return answers
+
+
+def _scores(arm: str, answers: Numbers, wanted: Numbers) -> Sequence[tuple[str, float]]:
+    return (
+        (f"r2{arm}", float(r2_score(wanted, answers))),
+        (f"deviance{arm}", float(mean_poisson_deviance(wanted, np.maximum(answers, _TINY)))),
+        (f"mean{arm}", float(answers.mean() / wanted.mean())),
+    )
