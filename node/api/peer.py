@@ -17,7 +17,7 @@ from node.api.thread_runner import Run
 from node.data.in_memory import Rows, rows_of
 from node.errors import ConfigError, UserError, shown
 from node.net.listening import endpoint_of
-from node.options import FIRST_WAIT, NodeOptions, parse_arguments
+from node.options import ALONE, FIRST_WAIT, NodeOptions, parse_arguments
 from node.runtime.artifacts import Record, Summary
 from node.task.load import load_task, read_task
 from node.task.sections import Task
@@ -59,6 +59,8 @@ class Peer:
         allow: a file of public keys; the node learns only with these.
         open: learn with anyone, even off this machine.
         seed: the seed of the order in which the node trains on its rows.
+        alone: when the run is over, how long the node may train a model of its own rows alone, to compare, in
+            whole seconds, or "no".
 
     Raises a `ConfigError` or a `UserError` of one line for every error that a user can correct. The messages
     are those of the command line: `--peers`, `--out` and so on mean the arguments of the same names.
@@ -84,6 +86,7 @@ class Peer:
         allow: str | Path | None = None,
         open: bool = False,  # noqa: A002 - the option has this name
         seed: int = 0,
+        alone: int | str = ALONE,
     ) -> None:
         """Checks the arguments. It reads only the task and data in memory, writes nothing and opens no port.
 
@@ -100,6 +103,7 @@ class Peer:
             "key": key,
             "allow": allow,
             "seed": seed,
+            "alone": alone,
         }
         argv = [f"--{name}={value}" for name, value in named.items() if value is not None]
         self._run = Run(

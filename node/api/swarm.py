@@ -21,7 +21,7 @@ from node.api.thread_runner import Run
 from node.data.in_memory import Rows
 from node.errors import ConfigError, UserError
 from node.net.listening import DEFAULT, endpoint_of, listen
-from node.options import NodeOptions, parse_arguments
+from node.options import ALONE, NodeOptions, parse_arguments
 from node.runtime.artifacts import Record, Summary
 from node.task.sections import Task
 from protocol.wire.limits import MAX_MEMBERS
@@ -91,6 +91,7 @@ class Swarm:
         rounds: int | None = None,
         out: str | Path | None = None,
         seed: int = 0,
+        alone: int | str = ALONE,
     ) -> Swarm:
         """Creates a swarm of `peers` nodes; it does not start them yet.
 
@@ -102,6 +103,8 @@ class Swarm:
             rounds: how many agreed sums the run has. None: the task's train.rounds.
             out: the folder of the peers' folders `0`, `1`, ... None: a temporary one, removed at the end.
             seed: peer i orders its rows with the seed `seed` + i.
+            alone: how long each peer may train a model of its own rows alone at the end, in whole seconds, or
+                "no".
 
         Raises:
             ConfigError: an argument is invalid.
@@ -113,12 +116,13 @@ class Swarm:
                 f"a swarm of {peers} peers is refused; allowed: {least} (aggregation.min_participants) to "
                 f"{MAX_MEMBERS}"
             )
-        last = [] if rounds is None else [f"--rounds={rounds}"]
+        last = [f"--peers={_ANY_PEER}", f"--alone={alone}"]
+        last += [] if rounds is None else [f"--rounds={rounds}"]
         return cls(
             [
                 replace(options, shard=part.shard, data=part.data, task=part.task)
                 for number, part in enumerate(_parts(read, data, peers))
-                for options in [parse_arguments([f"--peers={_ANY_PEER}", f"--seed={seed + number}", *last])]
+                for options in [parse_arguments([*last, f"--seed={seed + number}"])]
             ],
             None if out is None else Path(out),
         )

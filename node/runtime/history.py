@@ -24,6 +24,7 @@ from node.runtime.privacy_budget import facts, finite, spent_alone, spent_by
 from node.storage.records import Ending, SwarmFigure, Traffic
 from node.storage.state import State
 from node.system.clock import CLOCK, Clock
+from node.training.headline import Alone
 from node.training.trainer import Evaluation, Learner
 from protocol.actions import Completed, Failed
 from protocol.wire.messages import Base
@@ -89,6 +90,8 @@ class RoundHistory:
         self._refused: Refused | None = None
         self._evaluation: tuple[bytes, Evaluation] | None = None
         self._began = self._now()
+        self._ended: float | None = None
+        """When the node left: what it computes afterwards is no time of the run."""
         self._earlier = Traffic(0.0)
         self._written = self._written_own = 0
         """The last round with a line, and the last of this node's own rounds with one."""
@@ -167,6 +170,12 @@ class RoundHistory:
             self._evaluation = digest, await asyncio.to_thread(self._trainer.evaluate, vector)
         return self._evaluation[1]
 
+    async def end(self) -> None:
+        """Writes the line of a round that ended when nobody waited for it, and the models."""
+        self._ended = self._now()
+        await self.catch_up()
+        await self.save_models()
+
     async def save_models(self) -> None:
         """Writes the agreed base and the working model as they are now."""
         self._save_at = self._now() + SAVE_EVERY_S
@@ -178,16 +187,19 @@ class RoundHistory:
             privacy=await asyncio.to_thread(facts, self._mechanism, self._state.ledger),
         )
 
-    async def summarise(self, counts: Counts, sums: Mapping[str, object], finished: bool) -> Summary:
+    async def summarise(
+        self, counts: Counts, sums: Mapping[str, object], finished: bool, alone: Alone | None = None
+    ) -> Summary:
         """Returns the summary of the whole run, over restarts, and writes it to summary.json.
 
-        `sums` states what the last group's sums withstand. `finished`: whether the run is over.
+        `sums` states what the last group's sums withstand. `finished`: whether the run is over. `alone`: how
+        good a model of this node's rows alone is, unless that is secret.
         """
         evaluation = await self._evaluate()
         summary = run_summary(
             history=self._folder.history(),
             earlier=self._earlier,
-            seconds=self._now() - self._began,
+            seconds=(self._now() if self._ended is None else self._ended) - self._began,
             counts=counts,
             evaluation=evaluation,
             privacy=facts(self._mechanism, self._state.ledger),
@@ -195,6 +207,7 @@ class RoundHistory:
             state=self._state,
             sums=sums,
             finished=finished,
+            alone=alone,
         )
         self._folder.summary(summary)
         return summary
@@ -268,6 +281,7 @@ def run_summary(
     state: State,
     sums: Mapping[str, object],
     finished: bool,
+    alone: Alone | None = None,
 ) -> Summary:
     """Returns the summary of the whole run.
 
@@ -301,6 +315,7 @@ def run_summary(
         epsilon_alone=_number(privacy, "epsilon_alone"),
         swarm=_last_swarm(history),
         generation=state.base.generation,
+        alone=alone,
     )
 
 

@@ -39,6 +39,16 @@ class Headline:
     only_class: str | None = None
 
 
+@dataclass(frozen=True)
+class Alone:
+    """The headline metric of the owner's model alone, on the same rows as that of the common model."""
+
+    metric: str
+    value: float
+    trained: float
+    """How much of the run's training it had when the time was over: 1 is all of it."""
+
+
 def headline_of_classes(
     metrics: Mapping[str, float | None], rows: NDArray[np.int64], only_class: str | None
 ) -> Headline:

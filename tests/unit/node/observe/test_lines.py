@@ -9,15 +9,25 @@ import pytest
 from rich.console import Console
 
 from mechanisms.accounting.ledger import Ledger
-from node.observe.lines import JsonOutput, TextOutput, alone_text, round_text, summary_text
+from node.observe.lines import (
+    JsonOutput,
+    TextOutput,
+    alone_text,
+    event_texts,
+    event_values,
+    round_text,
+    summary_text,
+)
 from node.observe.live import LiveView
 from node.runtime import events
 from node.runtime.artifacts import Record, Summary
 from node.runtime.group_guarantees import withstands
+from node.runtime.own_figures import OwnFigures
 from node.runtime.privacy_budget import facts, make_mechanism
 from node.runtime.snapshot import Snapshot
 from node.storage.records import SwarmFigure
 from node.task.load import load_task
+from node.training.headline import Alone
 from protocol.actions import Note, Notice, Reason
 from tests.parts import base
 
@@ -93,6 +103,33 @@ def test_a_skewed_task_is_told_by_auc_a_constant_model_by_name_and_numbers_are_n
     assert "; test R2 0.400 (the mean 0.000), MAE 12.25; train" in round_text(record, 20)
     assert "accuracy" not in round_text(record, 20)
     assert json.loads(json.dumps(record.as_json()))["accuracy"] is None
+
+
+ALONE = Alone("accuracy", 0.81234, 1.0)
+
+
+def test_the_last_line_has_the_model_of_the_rows_alone_and_what_a_constant_reaches():
+    told = summary_text(replace(SUMMARY, alone=ALONE), OwnFigures(ALONE))
+    words = "90.0 % together, 81.2 % alone, 10.0 % by always saying the most frequent class"
+    assert f"; test accuracy {words}; base" in told
+    early = summary_text(replace(SUMMARY, alone=replace(ALONE, trained=0.254)))
+    assert "90.0 % together, 81.2 % alone after 25 % of the training, 10.0 % by" in early
+    numbers = {"metric": "r2", "value": 0.4, "baseline": 0.0, "metrics": {"r2": 0.4, "mae": 12.25}}
+    told = summary_text(replace(SUMMARY, **numbers, alone=Alone("r2", -0.1, 1.0)))
+    assert "; test R2 0.400 together, -0.100 alone, 0.000 by always saying the mean, MAE 12.25; base" in told
+
+
+def test_with_privacy_the_last_line_alone_has_it_with_a_mark():
+    ended = events.Finished(SUMMARY, OwnFigures(ALONE, secret=True))
+    words = "90.0 % together, 81.2 % alone, 10.0 % by always saying the most frequent class"
+    (told,) = event_texts(ended)
+    assert f"; test accuracy {words} (alone: not covered by epsilon: do not pass on); base" in told
+    assert "0.81" not in json.dumps(event_values(ended))
+    assert event_values(events.Finished(replace(SUMMARY, alone=ALONE)))["alone"] == {
+        "metric": "accuracy",
+        "value": 0.81234,
+        "trained": 1.0,
+    }
 
 
 def test_a_round_with_a_metric_of_all_shows_it_beside_mine():
