@@ -69,6 +69,7 @@ from node.system.clock import SteadyClock
 from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
 from node.task.parameters import canonical_parameters, former_parameters
+from node.task.schema import TableSchema
 from node.task.sections import Task
 from node.training.alone import LoneTraining
 from node.training.build import build_model
@@ -271,6 +272,15 @@ def prepared_on(
         system=system,
         lone=_lone(options, dataset, rounds, system),
     )
+
+
+def _left_out(options: NodeOptions) -> tuple[str, ...]:
+    """Returns the columns of the owner's file that the task does not use."""
+    if not isinstance(options.data, Path) or not isinstance(options.task.data.schema, TableSchema):
+        return ()
+    from node.data.left_out import left_out  # noqa: PLC0415 - pyarrow, which such a file has loaded
+
+    return left_out(options.data, options.task.data.schema)
 
 
 def _lone(options: NodeOptions, dataset: Dataset, rounds: int, system: System) -> LoneTraining | None:
@@ -603,7 +613,10 @@ async def _live(
         tracker=tracker,
         key=key,
         system=prepared.system,
-        own=OwnBook(secret=options.task.privacy.mechanism != "none"),
+        own=OwnBook(
+            secret=options.task.privacy.mechanism != "none",
+            left_out=_left_out(options),
+        ),
         lone=prepared.lone and replace(prepared.lone, features=out / FEATURES),
     )
     source = NodeViewSource(peer.inspector, watched.journal, Rounds(out / HISTORY))

@@ -42,7 +42,7 @@ FRONT = "page.html"
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 PARTS = (
     *("tokens.css", "page.css", "icon.svg"),
-    *("page.js", "node.js", "tracker.js", "comparison.js", "stream.js", "charts.js", "rounds.js"),
+    *("page.js", "node.js", "tracker.js", "comparison.js", "stream.js", "charts.js", "rounds.js", "own.js"),
     *("elements.js", "glossary.js", "words.js"),
     *("uPlot.iife.min.js", "uPlot.min.css"),
 )

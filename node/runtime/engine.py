@@ -152,6 +152,7 @@ class Engine:
             folder=folder,
             observer=observer,
             clock=system.clock,
+            own=self.own,
         )
         self._shell = Shell(node, self._send, self._perform, heavy, node.is_light, system.clock)
         self.transport = Transport(
@@ -278,7 +279,7 @@ class Engine:
         with ThreadPoolExecutor(1, "alone", yield_to_others) as thread:
             loop = asyncio.get_running_loop()
             try:
-                self.own.know(await loop.run_in_executor(thread, self._lone, self.stopping.training))
+                self.own.compared(await loop.run_in_executor(thread, self._lone, self.stopping.training))
             except Exception:
                 log.exception("no model of the rows alone")
 

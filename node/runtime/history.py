@@ -19,6 +19,7 @@ from node.runtime.contribution import Training
 from node.runtime.events import Observer, RolledBack, RoundEnded
 from node.runtime.loss_gate import NodeLossGate, Refused
 from node.runtime.meter import Meter
+from node.runtime.own_figures import OwnBook
 from node.runtime.plan import Plan
 from node.runtime.privacy_budget import facts, finite, spent_alone, spent_by
 from node.storage.records import Ending, SwarmFigure, Traffic
@@ -78,7 +79,9 @@ class RoundHistory:
         folder: Folder,
         observer: Observer,
         clock: Clock = CLOCK,
+        own: OwnBook | None = None,
     ) -> None:
+        self._own = own or OwnBook()
         self._now = clock.monotonic
         self._plan = plan
         self._state = state
@@ -168,6 +171,7 @@ class RoundHistory:
         digest, vector = self._state.base.digest, self._state.base_vector
         if self._evaluation is None or self._evaluation[0] != digest:
             self._evaluation = digest, await asyncio.to_thread(self._trainer.evaluate, vector)
+            self._own.measured(self._evaluation[1].classes)
         return self._evaluation[1]
 
     async def end(self) -> None:

@@ -27,6 +27,7 @@ from node.system.clock import CLOCK, Clock
 from node.system.system import SYSTEM, System
 from node.task.sections import Task, TrainSection
 from node.training.batch_norm import BatchNorms
+from node.training.class_figures import ClassFigures, class_figures
 from node.training.devices import find_device, within_memory
 from node.training.frozen_body import FrozenBody
 from node.training.gradient_steps import GradientSteps, PlainSteps, PrivateSteps
@@ -83,6 +84,8 @@ class Evaluation:
     loss: float | None
     metrics: Mapping[str, float | None]
     headline: Headline
+    classes: ClassFigures | None = None
+    """The same, class by class; None for numeric targets."""
 
     @property
     def score(self) -> float:
@@ -310,7 +313,9 @@ class Trainer:
         answers, wanted = outputs.cpu(), targets.cpu()
         found = measured(self._metrics, answers, wanted, self._dataset.unit)
         headline = headline_of(found, answers, wanted, self._dataset.class_names, self._dataset.unit)
-        return Evaluation(accuracy_of(answers, wanted), loss, found, headline)
+        data = self._dataset
+        classes = class_figures(answers, wanted, data.train_y, data.class_names)
+        return Evaluation(accuracy_of(answers, wanted), loss, found, headline, classes)
 
     def outputs(self, vector: Vector) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the outputs (n, ...) of `vector` (d,) for the test rows, and their targets (n,)."""
