@@ -15,6 +15,8 @@ from node.data.dataset import Dataset
 from node.logs import Log, LogOptions, logging_to
 from node.observe.lines import event_values
 from node.observe.log_observer import LogObserver
+from node.observe.prometheus import RoundFigures, new_registry, node_families
+from node.observe.run_folder import RunFolder
 from node.options import NodeOptions
 from node.report.write import write
 from node.runtime.events import Comparing, Finished
@@ -118,6 +120,9 @@ def test_with_privacy_no_file_no_log_and_no_program_has_it(make_box, overrides, 
         with logging_to(log, LogOptions("json", "debug")):
             for event in node.events:
                 LogObserver(Log("node")).handle(event)
+        registry = new_registry()
+        RoundFigures(registry).handle(node.events[-1])
+        metrics = [*node_families(RunFolder(node.folder).read()), *registry.collect()]
         programs = json.dumps([event_values(event) for event in node.events])
         assert [path.name for path in files if b"0.12345" in path.read_bytes()] == []
-        assert "0.12345" not in programs + log.getvalue()
+        assert "0.12345" not in programs + log.getvalue() + str(metrics)
