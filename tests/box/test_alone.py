@@ -77,6 +77,7 @@ def test_who_is_told_while_it_trains_alone_has_ended_its_run_all_the_same(make_b
     ended(box)
     assert node.status == 0
     assert node.summary["finished"]
+    assert not node.has_said("ending: a round that has begun")
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def view(folder: Path) -> dict:
         (("privacy.mechanism=ldp",), SMALL),
         (("privacy.mechanism=dp-sgd",), SMALL),
         (("train.steps=2", "train.report_every=2", "privacy.honest=2", "privacy.epsilon=3"), STEPS),
-        (("privacy.mechanism=tests.own_mechanisms:Counting",), SMALL),
+        (("privacy.mechanism=tests.own_mechanisms:Learning",), SMALL),
     ],
     ids=["ldp", "dp-sgd", "distributed", "noise without a guarantee"],
 )

@@ -104,4 +104,5 @@ def test_torchs_generator_stays_as_it_was_and_its_own_draws_are_the_same_each_ti
     first = lone(rows, *DROPS)(NEVER)
     assert torch.equal(torch.get_rng_state(), before)
     torch.manual_seed(12)
+    assert first is not None
     assert lone(rows, *DROPS)(NEVER) == first
