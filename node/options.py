@@ -15,7 +15,7 @@ from node.addresses import PeerAddress, is_loopback, parse_endpoint, parse_key, 
 from node.cli.commands import program
 from node.cli.layers import Place, add_config, layered
 from node.cli.parser import NodeParser, Options
-from node.data.in_memory import Rows
+from node.data.in_memory import InMemory
 from node.distribution import NAME
 from node.errors import ConfigError, reason, shown
 from node.logs import LogOptions, add_log_options, log_options
@@ -88,7 +88,7 @@ class NodeOptions:
     """The Ed25519 public key (32 bytes) that the tracker must have; None if none is pinned."""
     listen: str | None
     task: Task
-    data: Path | Rows | None
+    data: Path | InMemory | None
     shard: tuple[int, int] | None
     rounds: int | None
     wait_s: float

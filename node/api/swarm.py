@@ -15,10 +15,10 @@ from typing import Self
 from torch import nn
 
 from node.addresses import parse_peer
-from node.api.peer import TaskLike, close, data_of, finished, task_of
+from node.api.peer import TaskLike, close, data_of, finished, numbered, task_of
 from node.api.streams import Reading, Stream
 from node.api.thread_runner import Run
-from node.data.in_memory import Rows
+from node.data.in_memory import InMemory
 from node.errors import ConfigError, UserError
 from node.net.listening import DEFAULT, endpoint_of, listen
 from node.options import ALONE, NodeOptions, parse_arguments
@@ -98,8 +98,9 @@ class Swarm:
         Args:
             peers: the number of nodes, from the task's aggregation.min_participants to 64.
             task: as for a Peer.
-            data: None, a file, a pair (x, y) or a torch data set: the task's own data or these, divided among
-                the peers as `--shard` does. A list with one of these per peer: one for each.
+            data: None, a file, a data frame, a pair (x, y) or a torch data set: the task's own data or these,
+                divided among the peers as `--shard` does. A list with one of these per peer: one for each.
+                Labels may be text.
             rounds: how many agreed sums the run has. None: the task's train.rounds.
             out: the folder of the peers' folders `0`, `1`, ... None: a temporary one, removed at the end.
             seed: peer i orders its rows with the seed `seed` + i.
@@ -234,7 +235,7 @@ class _Part:
     """The task and data of one peer."""
 
     task: Task
-    data: Path | Rows | None
+    data: Path | InMemory | None
     shard: tuple[int, int] | None
 
 
@@ -246,8 +247,9 @@ def _parts(task: Task, data: object, peers: int) -> list[_Part]:
                 f"data is a list of {len(data)} for {peers} peers; allowed: one for each, or a single file, "
                 "pair (x, y) or data set, which is divided among them"
             )
-        return [_Part(task, data_of(own), None) for own in data]
-    common = data_of(data)
+        own = numbered([data_of(one) for one in data], task, together=True)
+        return [_Part(task, one, None) for one in own]
+    (common,) = numbered([data_of(data)], task, together=True)
     if isinstance(common, Path):
         task, common = replace(task, data=replace(task.data, source=str(common))), None
     return [_Part(task, common, (number, peers)) for number in range(peers)]

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from node.data.formats import kind_of
 from node.data.npz import finite, read_arrays
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
 from node.errors import ConfigError, reason, shown
+
+if TYPE_CHECKING:
+    from node.data.csv_and_parquet import Frame
 
 MOST_CELLS = 200_000_000
 """The most numbers in one CSV or Parquet file."""
@@ -62,12 +65,22 @@ def _read_columns(
     path: Path, features: tuple[str, ...] | None, target: str | None, drawing: RowDraws | None
 ) -> Table:
     """Reads the table in a CSV or Parquet file; only the columns in use need to be numbers."""
-    from node.data.columns import bare_numbers_of  # noqa: PLC0415 - pyarrow is large: loaded only if needed
-    from node.data.csv_and_parquet import read_frame  # noqa: PLC0415
+    from node.data.csv_and_parquet import read_frame  # noqa: PLC0415 - pyarrow: loaded only if needed
 
-    frame = read_frame(path, None, drawing=drawing)
+    return table_of(read_frame(path, None, drawing=drawing), features, target)
+
+
+def target_in(frame: Frame, target: str | None) -> str:
+    """Returns the name of the target's column: `target`, or the last one; raises ConfigError."""
     header = list(frame.columns)
-    wanted = _name_in(path, header, target or header[-1], "data.target")
+    return _name_in(frame.path, header, target or header[-1], "data.target")
+
+
+def table_of(frame: Frame, features: tuple[str, ...] | None, target: str | None) -> Table:
+    """Returns the columns in use of a frame; ConfigError unless they are numbers."""
+    from node.data.columns import bare_numbers_of  # noqa: PLC0415 - as above
+
+    path, header, wanted = frame.path, list(frame.columns), target_in(frame, target)
     chosen = features or tuple(name for name in header if name != wanted)
     if wanted in chosen:
         _fail(path, f": column {shown(wanted)} is the target, so data.features cannot name it too")
