@@ -93,7 +93,7 @@ def test_with_a_schema_words_beside_an_array_have_its_numbers():
         ([Frame({"x": [1.0, 2.0], "y": [1.0]})], "data: the data frame cannot be read ("),
         ([Frame({"x": ["a", "b"], "y": ["a", "b"]})], "data: the label 'a' is text"),
     ],
-    ids=str,
+    ids=["by itself", "with numbers", "a gap", "uneven", "no number either"],
 )
 def test_what_cannot_be_numbered_is_one_line(data, line):
     def read():
