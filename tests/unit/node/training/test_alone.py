@@ -1,6 +1,9 @@
 """A model of the owner's rows alone: its training, its limits, and what it leaves as it was."""
 
+import os
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -10,7 +13,7 @@ from node.data.dataset import load_dataset
 from node.system.clock import Clock
 from node.system.system import System
 from node.task.load import load_task
-from node.training.alone import LEAST_ROWS, LoneTraining
+from node.training.alone import LEAST_ROWS, LoneTraining, yield_to_others
 from node.training.build import build_model
 from node.training.trainer import make_trainer
 
@@ -96,6 +99,17 @@ def test_too_few_rows_say_nothing(rows):
     assert not with_rows(LEAST_ROWS - 1)
     assert not with_rows(LEAST_ROWS, validates=False)
     assert not with_rows(LEAST_ROWS, test_x=rows.test_x[:0], test_y=rows.test_y[:0])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread has no priority of its own")
+def test_its_thread_yields_to_all_others_and_no_other_thread_does():
+    def mine():
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    before = mine()
+    with ThreadPoolExecutor(1, initializer=yield_to_others) as thread:
+        assert thread.submit(mine).result() == 19
+    assert mine() == before
 
 
 def test_torchs_generator_stays_as_it_was_and_its_own_draws_are_the_same_each_time(rows):
