@@ -32,6 +32,8 @@ _ANSWERS = {
     "mae": "always saying the median",
 }
 """The same, as what somebody does."""
+CONSTANT = "a constant answer"
+"""The same for any other metric."""
 
 
 def value_text(metric: str, value: float | None) -> str:
@@ -78,7 +80,11 @@ def compared_text(
     """Returns how good the common model is, a model of the owner's rows alone, and a constant answer."""
     metric = found.metric
     whole = "" if alone.trained == 1 else f" after {100 * alone.trained:.0f} % of the training"
-    than = "" if found.baseline is None else f", {value_text(metric, found.baseline)} by {_ANSWERS[metric]}"
+    than = (
+        ""
+        if found.baseline is None
+        else f", {value_text(metric, found.baseline)} by {_ANSWERS.get(metric, CONSTANT)}"
+    )
     return (
         f"{measured_on} {metric_text(metric, found.value)} together, {value_text(metric, alone.value)} alone"
         f"{whole}{than}{_beside(metric, metrics)}{_says(found)}"
