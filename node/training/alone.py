@@ -131,6 +131,7 @@ def _own_draws(task: Task) -> Iterator[None]:
 
 
 def yield_to_others() -> None:
-    """Gives this thread the lowest priority, where a thread has one of its own."""
+    """Gives this thread the lowest priority, where threads have their own, and a service may."""
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _IDLE)
+        with suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _IDLE)

@@ -3,12 +3,14 @@
 import asyncio
 import io
 import json
+import os
 from dataclasses import asdict, replace
 
 import pytest
 from rich.console import Console
 
 from mechanisms.accounting.ledger import Ledger
+from node.observe.choose import is_journal, open_texts
 from node.observe.lines import (
     JsonOutput,
     TextOutput,
@@ -130,6 +132,19 @@ def test_with_privacy_the_last_line_alone_has_it_with_a_mark():
         "value": 0.81234,
         "trained": 1.0,
     }
+
+
+def test_the_journal_of_a_service_has_no_secret_figure(tmp_path):
+    secret = events.Finished(SUMMARY, OwnFigures(ALONE, secret=True))
+    assert "81.2 % alone" in event_texts(secret)[0]
+    assert open_texts(secret) == event_texts(events.Finished(SUMMARY))
+    assert open_texts(events.Warned("a")) == ("warning: a",)
+    with (tmp_path / "out").open("w") as file:
+        found = os.fstat(file.fileno())
+        assert is_journal(file, {"JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"})
+        assert not is_journal(file, {"JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino + 1}"})
+        assert not is_journal(file, {})
+        assert not is_journal(io.StringIO(), {})
 
 
 def test_a_round_with_a_metric_of_all_shows_it_beside_mine():
