@@ -88,6 +88,26 @@ class Known(LoneTraining):
         return Alone("accuracy", FIGURE, 1.0)
 
 
+@dataclass(frozen=True)
+class Broken(LoneTraining):
+    """One that a fault of the program ends."""
+
+    def __call__(self, told: Event) -> Alone:
+        raise RuntimeError("a fault")
+
+
+def test_a_fault_of_the_comparison_is_none_of_the_run(make_box, caplog) -> None:
+    def prepare(options: NodeOptions, system) -> object:
+        data = few_digits(options)
+        return replace(prepared_on(options, data, system), lone=Broken(options.task, data, 0, 1, 60.0))
+
+    box = ended(make_box(3, 1, prepare=prepare))
+    assert [(node.status, node.summary["finished"], node.summary["alone"]) for node in box.nodes] == [
+        (0, True, None)
+    ] * 3
+    assert "no model of the rows alone" in caplog.text
+
+
 def known(options: NodeOptions, system) -> object:
     data: Dataset = few_digits(options)
     prepared = prepared_on(options, data, system)
