@@ -7,7 +7,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import isinf, prod
 from pathlib import Path
@@ -55,6 +55,7 @@ from node.runtime.kept_split import kept_split, split_words
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.learning import make_learning
 from node.runtime.loss_gate import check_loss_gate, loss_gate_words, make_loss_gate
+from node.runtime.own_figures import OwnBook
 from node.runtime.plan import Plan, last_step
 from node.runtime.privacy_budget import introduction, make_mechanism, terms_of
 from node.runtime.spent_before import count_as_spent
@@ -68,7 +69,9 @@ from node.system.clock import SteadyClock
 from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
 from node.task.parameters import canonical_parameters, former_parameters
+from node.task.schema import TableSchema
 from node.task.sections import Task
+from node.training.alone import LoneTraining
 from node.training.build import build_model
 from node.training.devices import thread_count
 from node.training.frozen_body import FEATURES
@@ -123,6 +126,8 @@ class Prepared:
     """These three are as in `node.runtime.plan.Plan`."""
     system: System = SYSTEM
     """The computer on which the node runs."""
+    lone: LoneTraining | None = None
+    """Trains a model of this node's rows alone, to compare; None: nobody does."""
 
 
 @dataclass(frozen=True)
@@ -265,7 +270,23 @@ def prepared_on(
         sums=sums,
         tries=sums,
         system=system,
+        lone=_lone(options, dataset, rounds, system),
     )
+
+
+def _left_out(options: NodeOptions) -> tuple[str, ...]:
+    """Returns the columns of the owner's file that the task does not use."""
+    if not isinstance(options.data, Path) or not isinstance(options.task.data.schema, TableSchema):
+        return ()
+    from node.data.left_out import left_out  # noqa: PLC0415 - pyarrow, which such a file has loaded
+
+    return left_out(options.data, options.task.data.schema)
+
+
+def _lone(options: NodeOptions, dataset: Dataset, rounds: int, system: System) -> LoneTraining | None:
+    if not options.alone_s:
+        return None
+    return LoneTraining(options.task, dataset, options.seed, rounds, options.alone_s, system=system)
 
 
 def _listen(options: NodeOptions, key: NodeKey) -> socket.socket:
@@ -531,9 +552,14 @@ async def _live(
         tracker=tracker,
         key=key,
         system=prepared.system,
+        own=OwnBook(
+            secret=options.task.privacy.mechanism != "none",
+            left_out=_left_out(options),
+        ),
+        lone=prepared.lone and replace(prepared.lone, features=out / FEATURES),
     )
     source = NodeViewSource(peer.inspector, watched.journal, Rounds(out / HISTORY))
-    page, kept = Page(source, access, out / MODEL), KeptView(source, out / VIEW)
+    page, kept = Page(source, access, out / MODEL, peer.own), KeptView(source, out / VIEW)
     figures = Figures(watched.registry, source.view, node_families, access)
     inspector = peer.inspector
     healthy = health(
@@ -551,7 +577,7 @@ async def _live(
             page.tell_end()
             await peer.transport.leave()
         summary = await peer.summarise()
-        watched.observers.handle(Finished(summary))
+        watched.observers.handle(Finished(summary, peer.own.figures))
         if linger_s and peer.end.is_over:
             watched.observers.handle(Lingering(linger_s))
             await kept.write()

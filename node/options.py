@@ -16,7 +16,7 @@ from node.cli.commands import program
 from node.cli.layers import Place, add_config, layered
 from node.cli.overrides import Override
 from node.cli.parser import NodeParser, Options
-from node.data.in_memory import Rows
+from node.data.in_memory import InMemory
 from node.distribution import NAME
 from node.errors import ConfigError, reason, shown
 from node.logs import LogOptions, add_log_options, log_options
@@ -54,8 +54,12 @@ ENVIRONMENT = "MURMURATION_NODE"
 FOREVER = "forever"
 FIRST_WAIT = "600"
 """How long a node waits for its first group unless told otherwise (s)."""
+NOT_ALONE = "no"
+ALONE = "60"
+"""How long a node trains its own rows alone, to compare, unless told otherwise (s)."""
 _LONGEST_DRAIN_S = 3600
 _LONGEST_LINGER_S = 7 * 24 * 3600
+_LONGEST_ALONE_S = 24 * 3600
 _LONGEST_WAIT_S = 30 * 24 * 3600
 REPORTERS = {"tensorboard": "tensorboard", "mlflow": "mlflow"}
 """Maps the names of --report to the modules that they need; each is an extra of the same name."""
@@ -85,7 +89,7 @@ class NodeOptions:
     """The Ed25519 public key (32 bytes) that the tracker must have; None if none is pinned."""
     listen: str | None
     task: Task
-    data: Path | Rows | None
+    data: Path | InMemory | None
     shard: tuple[int, int] | None
     rounds: int | None
     wait_s: float
@@ -110,6 +114,8 @@ class NodeOptions:
     reports: tuple[ReportTo, ...] = ()
     spent_before: ChargeCount | None = None
     """The owner's word on what the key has charged, its ledger being lost (node.runtime.spent_before)."""
+    alone_s: float = 0.0
+    """How long the node may train its own rows alone when the run is over, to compare; 0: it does not."""
 
     def folder(self, key: bytes) -> Path:
         """Returns the folder of the run of a node with this public key."""
@@ -156,6 +162,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
         linger_s=float(whole_number(given.linger, place("linger"), 0, _LONGEST_LINGER_S)),
         reports=_reports(given.report, place("report")),
         spent_before=_charges(given.spent_before, place("spent_before")),
+        alone_s=_alone_s(given.alone, place("alone")),
     )
     _check_combinations(options, place)
     _check_trust(options, place)
@@ -304,6 +311,13 @@ def _add_running(group: Options) -> None:
         metavar="N",
         help="seeds the order in which this node trains on its rows; task.seed fixes the rest. Default: 0",
     )
+    group.add_argument(
+        "--alone",
+        default=ALONE,
+        metavar="SECONDS|no",
+        help="when the run is over, train the same model on this node's rows alone, with the lowest priority "
+        f"and for at most this long, and say how good it is beside the common one. Default: {ALONE}",
+    )
     group.add_argument("--json", action="store_true", help="print one JSON object per line. Default: no")
     add_log_options(group)
     group.add_argument(
@@ -427,6 +441,18 @@ def _wait_s(written: str, place: str) -> float:
         raise ConfigError(
             f"{place} {shown(written)} is refused; allowed: a whole number of seconds from 0 to "
             f"{_LONGEST_WAIT_S}, or {FOREVER}"
+        )
+    return float(written)
+
+
+def _alone_s(written: str, place: str) -> float:
+    """Returns how long a node may train alone (s); 0 for `no`."""
+    if written == NOT_ALONE:
+        return 0.0
+    if re.fullmatch(r"[0-9]{1,18}", written) is None or not 1 <= int(written) <= _LONGEST_ALONE_S:
+        raise ConfigError(
+            f"{place} {shown(written)} is refused; allowed: a whole number of seconds from 1 to "
+            f"{_LONGEST_ALONE_S}, or {NOT_ALONE}"
         )
     return float(written)
 

@@ -53,7 +53,10 @@ async def until_told(within_s: float) -> None:
 
 
 async def until_over(peer: Engine, show: Show | None = None) -> None:
-    """Runs the peer until it is done or told to end, then says goodbye. Raises the peer's error, if any."""
+    """Runs the peer until it is done or told to end, then says goodbye. Raises the peer's error, if any.
+
+    Afterwards the peer may train its rows alone, to compare.
+    """
     life = asyncio.create_task(peer.run(show))
     await asyncio.wait((life,))
     error = _first_error(life)
@@ -61,6 +64,7 @@ async def until_over(peer: Engine, show: Show | None = None) -> None:
         await peer.give_up(error)
         raise error
     await peer.leave()
+    await peer.compare()
 
 
 def _first_error(life: asyncio.Task[None]) -> BaseException | None:

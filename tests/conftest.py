@@ -6,5 +6,8 @@ import signal
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"  # numpy and torch read it when they are loaded
 
+# A node alone costs as much as its run: those that want one say so.
+os.environ.setdefault("MURMURATION_NODE_ALONE", "no")
+
 # A shell that starts the tests in the background makes them, and every command they start, deaf to Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -47,6 +47,17 @@ class Remembering(nn.Module):
         return self.layer((rows - self.centre) * self.used)
 
 
+class Dropping(nn.Module):
+    """Dropout, which draws from torch's own generator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Dropout(0.5), nn.Linear(64, 10))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.layers(rows.flatten(1))
+
+
 class Tied(nn.Module):
     """One matrix under two names."""
 

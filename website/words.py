@@ -169,6 +169,8 @@ SUMMARY = {
     "epsilon_alone": "Where members share noise: the epsilon spent if all others work together.",
     "swarm": "The last metric of all members' rows, as in the history.",
     "generation": "How many agreed models led to the last one; 0 if the node trained alone.",
+    "alone": "How good the same model is, trained on this node's rows without the others: `metric`, `value`, "
+    "and how much of the run's training it had (`trained`); null with privacy, and if there is none.",
 }
 REASONS = {
     "group-timeout": "No group formed in time.",

@@ -82,7 +82,7 @@ def answered(model: nn.Module, dataset: Dataset) -> NDArray[np.float64]:
 
 def answers_of_nodes(task: Task, files: Sequence[Path], dataset: Dataset) -> NDArray[np.float64]:
     """Do the same with real nodes on loopback, each with the file of a site. Raises UserError."""
-    results = NodeSwarm.local(len(files), task, list(files)).run()
+    results = NodeSwarm.local(len(files), task, list(files), alone="no").run()
     if not results.agreed:
         raise UserError("the nodes ended with different models")
     return answered(results.model, dataset)

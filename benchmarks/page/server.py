@@ -17,6 +17,7 @@ from node.observe.history_reader import Round
 from node.observe.journal import Remark
 from node.observe.page import Page
 from node.observe.views import NodeView, Peer, Swarm, TrackerView, View, Visitor
+from node.runtime.own_figures import OwnBook
 
 START = 1_790_000_000.0
 KEY = "5e" * 32
@@ -57,15 +58,21 @@ class MadeUp:
 class Served:
     """A page, served at `url` while the context is entered. `token`: None as on loopback.
 
-    `model`: the file that the owner may download; None: there is none.
+    `model`: the file that the owner may download; None: there is none. `own`: what the owner's rows show.
     """
 
-    def __init__(self, shown: View, token: str | None = None, model: Path | None = None) -> None:
+    def __init__(
+        self,
+        shown: View,
+        token: str | None = None,
+        model: Path | None = None,
+        own: OwnBook | None = None,
+    ) -> None:
         self.source = MadeUp(shown)
         self._listener = listen("127.0.0.1:0")
         self.endpoint = endpoint_of(self._listener, None)
         self.url = f"http://{self.endpoint}/"
-        self._page = Page(self.source, Access("127.0.0.1", token, self.url), model)
+        self._page = Page(self.source, Access("127.0.0.1", token, self.url), model, own)
         self._loop = asyncio.new_event_loop()
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -53,7 +53,7 @@ class Swarm:
         """Start a node; it resumes from its folder if it ran before."""
         argv = [sys.executable, "-m", "node", "--peers", ",".join(self.endpoints), "--listen"]
         argv += [self.endpoints[node], "--shard", f"{node}/{NODES}", "--rounds", str(ROUNDS)]
-        argv += ["--out", str(self.out(node)), "--seed", str(node)]
+        argv += ["--out", str(self.out(node)), "--seed", str(node), "--alone", "no"]
         argv += [part for setting in SETTINGS for part in ("--set", setting)]
         self.out(node).mkdir(parents=True, exist_ok=True)
         with (self.out(node) / "log.txt").open("ab") as log:

@@ -14,10 +14,10 @@ from torch import nn
 
 from node.api.streams import Reading
 from node.api.thread_runner import Run
-from node.data.in_memory import Rows, rows_of
+from node.data.in_memory import FrameRows, InMemory, Rows, is_frame, rows_of
 from node.errors import ConfigError, UserError, shown
 from node.net.listening import endpoint_of
-from node.options import FIRST_WAIT, NodeOptions, parse_arguments
+from node.options import ALONE, FIRST_WAIT, NodeOptions, parse_arguments
 from node.runtime.artifacts import Record, Summary
 from node.task.load import load_task, read_task
 from node.task.sections import Task
@@ -43,9 +43,10 @@ class Peer:
 
     Args:
         task: a built-in name, a FILE.toml, the table of such a file, or a Task.
-        data: this node's own rows: a file's path; a pair (x, y) of arrays, tensors or data frames, with
-            shapes (n, ...) and (n,); or a torch data set whose items are such pairs. None: the task's own
-            data.
+        data: this node's own rows: a file's path; a data frame (pandas, polars, Arrow), read as a file with
+            its columns; a pair (x, y) of arrays, tensors or data frames, with shapes (n, ...) and (n,); or a
+            torch data set whose items are such pairs. Labels may be text if the task has a schema. None: the
+            task's own data.
         peers: "HOST:PORT" or "KEY@HOST:PORT" of the other nodes; the list may include this node.
         tracker: "http://HOST:PORT", in place of `peers`.
         listen: "HOST:PORT" where others reach this node, or a socket that listens there already and
@@ -59,6 +60,8 @@ class Peer:
         allow: a file of public keys; the node learns only with these.
         open: learn with anyone, even off this machine.
         seed: the seed of the order in which the node trains on its rows.
+        alone: when the run is over, how long the node may train a model of its own rows alone, to compare, in
+            whole seconds, or "no".
 
     Raises a `ConfigError` or a `UserError` of one line for every error that a user can correct. The messages
     are those of the command line: `--peers`, `--out` and so on mean the arguments of the same names.
@@ -84,6 +87,7 @@ class Peer:
         allow: str | Path | None = None,
         open: bool = False,  # noqa: A002 - the option has this name
         seed: int = 0,
+        alone: int | str = ALONE,
     ) -> None:
         """Checks the arguments. It reads only the task and data in memory, writes nothing and opens no port.
 
@@ -100,6 +104,7 @@ class Peer:
             "key": key,
             "allow": allow,
             "seed": seed,
+            "alone": alone,
         }
         argv = [f"--{name}={value}" for name, value in named.items() if value is not None]
         self._run = Run(
@@ -200,18 +205,38 @@ def task_of(task: TaskLike) -> Task:
     raise ConfigError(f"task = {shown(task)} is refused; allowed: a name, a FILE.toml, a table, a Task")
 
 
-def data_of(data: object) -> Path | Rows | None:
+def data_of(data: object) -> Path | InMemory | None:
     """Returns a file's path, rows in memory, or None. Raises ConfigError for data that are no rows."""
-    return None if data is None else Path(data) if isinstance(data, str | Path) else rows_of(data)
+    if data is None or isinstance(data, str | Path):
+        return None if data is None else Path(data)
+    if not is_frame(data):
+        return rows_of(data)
+    from node.data.data_frames import frame_rows  # noqa: PLC0415 - pyarrow, which is large
+
+    return frame_rows(data)
+
+
+def numbered(
+    parts: Sequence[Path | InMemory | None], task: Task, *, together: bool
+) -> list[Path | InMemory | None]:
+    """Returns the same with numbers in place of labels that are text (node.data.data_frames.labelled)."""
+    rows = [part for part in parts if isinstance(part, Rows | FrameRows)]
+    if all(isinstance(part, Rows) and part.y.dtype.kind != "U" for part in rows):
+        return list(parts)
+    from node.data.data_frames import labelled  # noqa: PLC0415 - as above
+
+    found = iter(labelled(rows, task, together=together))
+    return [next(found) if isinstance(part, Rows | FrameRows) else part for part in parts]
 
 
 def _options(task: TaskLike, data: object, shard: tuple[int, int] | None, argv: Sequence[str]) -> NodeOptions:
     """Returns the options of `argv`, with the task and data, which a command line cannot name."""
     divided = [] if shard is None else [f"--shard={shard[0]}/{shard[1]}"]
-    rows = data_of(data)
+    read = task_of(task)
+    (rows,) = numbered([data_of(data)], read, together=False)
     if isinstance(rows, Path):
         divided.append(f"--data={rows}")
-    options = replace(parse_arguments([*argv, *divided]), task=task_of(task))
+    options = replace(parse_arguments([*argv, *divided]), task=read)
     return options if rows is None else replace(options, data=rows)
 
 

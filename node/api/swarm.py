@@ -15,13 +15,13 @@ from typing import Self
 from torch import nn
 
 from node.addresses import parse_peer
-from node.api.peer import TaskLike, close, data_of, finished, task_of
+from node.api.peer import TaskLike, close, data_of, finished, numbered, task_of
 from node.api.streams import Reading, Stream
 from node.api.thread_runner import Run
-from node.data.in_memory import Rows
+from node.data.in_memory import InMemory
 from node.errors import ConfigError, UserError
 from node.net.listening import DEFAULT, endpoint_of, listen
-from node.options import NodeOptions, parse_arguments
+from node.options import ALONE, NodeOptions, parse_arguments
 from node.runtime.artifacts import Record, Summary
 from node.task.sections import Task
 from protocol.wire.limits import MAX_MEMBERS
@@ -91,17 +91,21 @@ class Swarm:
         rounds: int | None = None,
         out: str | Path | None = None,
         seed: int = 0,
+        alone: int | str = ALONE,
     ) -> Swarm:
         """Creates a swarm of `peers` nodes; it does not start them yet.
 
         Args:
             peers: the number of nodes, from the task's aggregation.min_participants to 64.
             task: as for a Peer.
-            data: None, a file, a pair (x, y) or a torch data set: the task's own data or these, divided among
-                the peers as `--shard` does. A list with one of these per peer: one for each.
+            data: None, a file, a data frame, a pair (x, y) or a torch data set: the task's own data or these,
+                divided among the peers as `--shard` does. A list with one of these per peer: one for each.
+                Labels may be text.
             rounds: how many agreed sums the run has. None: the task's train.rounds.
             out: the folder of the peers' folders `0`, `1`, ... None: a temporary one, removed at the end.
             seed: peer i orders its rows with the seed `seed` + i.
+            alone: how long each peer may train a model of its own rows alone at the end, in whole seconds, or
+                "no".
 
         Raises:
             ConfigError: an argument is invalid.
@@ -113,12 +117,13 @@ class Swarm:
                 f"a swarm of {peers} peers is refused; allowed: {least} (aggregation.min_participants) to "
                 f"{MAX_MEMBERS}"
             )
-        last = [] if rounds is None else [f"--rounds={rounds}"]
+        last = [f"--peers={_ANY_PEER}", f"--alone={alone}"]
+        last += [] if rounds is None else [f"--rounds={rounds}"]
         return cls(
             [
                 replace(options, shard=part.shard, data=part.data, task=part.task)
                 for number, part in enumerate(_parts(read, data, peers))
-                for options in [parse_arguments([f"--peers={_ANY_PEER}", f"--seed={seed + number}", *last])]
+                for options in [parse_arguments([*last, f"--seed={seed + number}"])]
             ],
             None if out is None else Path(out),
         )
@@ -230,7 +235,7 @@ class _Part:
     """The task and data of one peer."""
 
     task: Task
-    data: Path | Rows | None
+    data: Path | InMemory | None
     shard: tuple[int, int] | None
 
 
@@ -242,8 +247,9 @@ def _parts(task: Task, data: object, peers: int) -> list[_Part]:
                 f"data is a list of {len(data)} for {peers} peers; allowed: one for each, or a single file, "
                 "pair (x, y) or data set, which is divided among them"
             )
-        return [_Part(task, data_of(own), None) for own in data]
-    common = data_of(data)
+        own = numbered([data_of(one) for one in data], task, together=True)
+        return [_Part(task, one, None) for one in own]
+    (common,) = numbered([data_of(data)], task, together=True)
     if isinstance(common, Path):
         task, common = replace(task, data=replace(task.data, source=str(common))), None
     return [_Part(task, common, (number, peers)) for number in range(peers)]

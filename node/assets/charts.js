@@ -2,14 +2,14 @@
 
 const HEIGHT = 220;
 
-// Where nobody points at a round, the legend tells of the last one.
+// Where nobody points at a round, the legend tells of the last one, or of the one that is named.
 const latest = (plot) => {
-  if (plot.cursor.idx == null && plot.data[0].length) plot.setLegend({ idx: plot.data[0].length - 1 });
+  if (plot.cursor.idx == null && plot.data[0].length) plot.setLegend({ idx: plot.rest ?? plot.data[0].length - 1 });
 };
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// What a chart goes over: the word for it, and where a round stands.
+// What a chart goes over: the word for it, where a round stands, and how that is written if it is no whole number.
 export const ROUNDS = { label: "Round", place: (round) => round.round };
 export const stepsOf = (every, last) => ({ label: "Step", place: (round) => Math.min(round.round * every, last) });
 
@@ -74,9 +74,9 @@ export class Chart {
     const options = {
       ...this.#size(),
       scales: { x: { time: false }, y: { range: this.range } },
-      series: [{ label: this.across.label, value: (_, value) => (value == null ? "–" : String(value)) }, ...this.series.map((one) => this.#line(one))],
+      series: [{ label: this.across.label, value: (_, value) => (value == null ? "–" : (this.across.mark ?? String)(value)) }, ...this.series.map((one) => this.#line(one))],
       axes: [
-        { ...axis, grid: { show: false }, values: whole, incrs: steps, size: 30 },
+        { ...axis, grid: { show: false }, size: 30, ...(this.across.mark ? { values: (_, splits) => splits.map(this.across.mark) } : { values: whole, incrs: steps }) },
         {
           ...axis,
           values: (plot, splits, _, space, step) => splits.map((split) => this.mark(split, step)),
@@ -89,6 +89,7 @@ export class Chart {
       hooks: { setCursor: [latest] },
     };
     this.plot = new uPlot(options, this.#data(), this.box);
+    this.plot.rest = this.across.rest;
     this.show(this.rounds);
   }
 

@@ -9,6 +9,8 @@ const TERMS = {
   "additive shares": "Each member splits its update into random parts that say nothing one by one, and sends each other member one of them. Everybody adds up what it received; only the total of these sums is the sum of the updates.",
   "masked sums": "Each member hides its update under random masks that cancel out in the sum. Such a sum survives members that fall silent.",
   epsilon: "A bound on what the models can tell about any one record (differential privacy). The smaller epsilon is, the less anybody learns. A run may spend its budget and no more; then the node offers nothing.",
+  "threshold curve (ROC)": "A model gives each row a probability of a class. The lower you set the threshold, the more rows of the class it finds, and the more others it takes for it. The curve has all thresholds; one that guesses is the diagonal.",
+  calibration: "Whether a probability means what it says: of the rows to which the model gives 30 %, three in ten should be so. A model trained with weighted classes is not calibrated.",
 };
 
 // Puts a button behind a term.

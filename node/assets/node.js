@@ -3,6 +3,7 @@
 import { Chart, ROUNDS, stepsOf, summary } from "./charts.js";
 import { byId, children, element, remarks, rows, say, terms } from "./elements.js";
 import { explain } from "./glossary.js";
+import { aloneTile, OwnRows } from "./own.js";
 import { RoundsTable } from "./rounds.js";
 import { Download } from "./stream.js";
 import { ACCOUNTANTS, besideText, bytes, count, counted, decimals, figure, fixed, inSentence, kindOf, list, metricOf, NONE, ofAll, ofAllText, ofDate, ofDay, outcome, outcomes, PHASES, seconds, STEPS, TOO_FEW, total, valueOf } from "./words.js";
@@ -38,13 +39,15 @@ export class NodePage {
     const lonely = (value) => ({ label: "Round on its own", colour: "--series-2", value: alone(value), points: true });
     this.accuracy = new Chart(byId("accuracy-plot"), [...lines[0], lonely(valueOf)], { mark: (value, step) => this.metric.axis(value, step), format: (value) => this.metric.text(value), range: (plot, low, high) => rangeOf(this.metric, low, high) });
     this.loss = new Chart(byId("loss-plot"), [...lines[1], lonely(loss)], { mark: (value, step) => fixed(value, decimals(step)), format: short });
+    this.own = new OwnRows(() => this.#own(this.view));
     this.table = new RoundsTable();
     this.download = new Download(byId("model-download"), byId("model-why"));
   }
 
   show(view, now) {
     if (this.drawn !== view.history) this.#history(view);
-    this.#figures(view);
+    this.view = view;
+    this.#own(view);
     this.#privacy(view);
     this.#peers(view);
     this.#traffic(view);
@@ -52,6 +55,11 @@ export class NodePage {
     this.download.offer(view.kept ? null : view.model_bytes, `${view.task}-model.safetensors`);
     const about = Object.entries(view.about).filter(([term]) => !IN_PRIVACY.has(term));
     terms(byId("about"), [...about.map(([term, text]) => ({ term, text })), { term: "model", text: model(view) }], explained);
+  }
+
+  #own(view) {
+    this.own.show(view);
+    this.#figures(view);
   }
 
   // What moves with the clock alone.
@@ -108,9 +116,11 @@ export class NodePage {
     const { aggregated, rest } = view.whole ?? outcomes(rounds);
     const told = rounds.findLast((round) => round.swarm);
     const spent = view.privacy;
+    const own = this.own.of(view);
     const measured = !last ? "measured when the first round is over" : last.loss == null ? TOO_FEW : `on the ${view.accuracy_of} rows`;
     terms(byId("figures"), [
       { term: this.metric.name, text: last ? this.metric.text(valueOf(last)) : NOT_YET, more: [measured, last ? besideText(last) : ""].filter(Boolean).join("; ") },
+      ...(own?.alone ? [aloneTile(own, this.metric)] : []),
       ...(told ? [{ term: "All peers", ...ofAllText(told) }] : []),
       { term: "Loss", text: last ? short(last.loss) : NOT_YET, more: measured },
       { term: "Rounds", text: count(aggregated), more: `aggregated, ${rest}` },
@@ -199,8 +209,8 @@ const company = (view) => {
     return { text: count(reachable), more: `reachable, of ${count(known)} known` };
   }
   const last = view.history.findLast((round) => round.participants > 1);
-  if (!last) return { text: "0", more: `took part, of ${count(known)} known: this node learned alone` };
-  return { text: count(last.participants - 1), more: `took part in the last common round (${count(last.round)})` };
+  if (!last) return { text: "0", more: `others took part, of ${count(known)} known: this node learned alone` };
+  return { text: count(last.participants - 1), more: `others took part in the last common round (${count(last.round)}): ${counted(last.participants, "member")} with this node` };
 };
 
 // Who is missing at this moment, as warnings above those that came before.

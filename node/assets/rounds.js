@@ -6,7 +6,7 @@ import { bytes, count, figure, fixed, kindOf, metricOf, NONE, outcome, seconds, 
 const A_PAGE = 12;
 const ALONE = "If all collude";
 const HEADLINE = ""; // the name of the metric
-const HEADINGS = ["Round", "Outcome", "Peers", HEADLINE, "Loss", "Own loss", "Train", "Aggregate", "Sent", "Received"];
+const HEADINGS = ["Round", "Outcome", "Members", HEADLINE, "Loss", "Own loss", "Train", "Aggregate", "Sent", "Received"];
 
 export class RoundsTable {
   constructor() {

@@ -48,7 +48,7 @@ export class Download {
   }
 }
 
-const authorization = () => {
+export const authorization = () => {
   const token = tokens.get();
   return token ? { Authorization: `Bearer ${token}` } : {};
 };

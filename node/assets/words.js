@@ -31,7 +31,7 @@ export const ofAllText = ({ swarm }) => {
   const metric = metricOf(swarm);
   const about = swarm.noised ? "about " : "";
   const off = swarm.error == null ? "" : `, noise ±${metric.text(swarm.error)}`;
-  return { text: about + metric.text(swarm.value), more: `${inSentence(metric)} on ${about}${counted(swarm.rows, swarm.unit ?? "row")} of ${counted(swarm.peers, "peer")}${off}; mine ${metric.text(swarm.mine)}` };
+  return { text: about + metric.text(swarm.value), more: `${inSentence(metric)} on ${about}${counted(swarm.rows, swarm.unit ?? "row")} of ${counted(swarm.peers, "member")}${off}; mine ${metric.text(swarm.mine)}` };
 };
 export const inSentence = (metric) => (metric.isShare ? metric.name.toLowerCase() : metric.name);
 

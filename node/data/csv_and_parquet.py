@@ -50,6 +50,8 @@ class Limits:
 
 
 LIMITS = Limits(MOST_ROWS, MOST_BYTES)
+DATA_FRAME = Path("(a data frame)")
+"""What stands in messages in place of a file."""
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,29 @@ def _read_parquet(
         drawn = _Drawn(path, drawing, dialect)
         drawn.check(read)
         return drawn.told(_frame(path, plain, map(drawn.seen, batches), limits, left_out))
+
+
+def frame_of(
+    table: pa.Table,
+    wanted: Sequence[str] | None,
+    drawing: RowDraws | None = None,
+    dialect: Dialect = PLAIN,
+) -> Frame:
+    """Returns a table in memory as `read_frame` returns a Parquet file with the same columns."""
+    header = header_of(DATA_FRAME, table.column_names)
+    for place, field_ in enumerate(table.schema):
+        if _is_text(field_.type):
+            text = table.column(place).cast(pa.string()).cast(_TEXT)
+            table = table.set_column(place, field_.name, text)
+    kinds = {name: table.schema.field(name).type for name in header}
+    chosen = _chosen(DATA_FRAME, header, wanted)
+    plain = [name for name in chosen if _is_plain(kinds[name])]
+    left_out = {name: one_line(str(kinds[name])) for name in chosen if name not in plain}
+    read = [name for name in header if _is_plain(kinds[name])]
+    drawn = _Drawn(DATA_FRAME, drawing, dialect)
+    drawn.check(read)
+    batches = table.select(read).to_batches(_BATCH_ROWS)
+    return drawn.told(_frame(DATA_FRAME, plain, map(drawn.seen, batches), LIMITS, left_out))
 
 
 class _Drawn:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from node.data import partition
-from node.data.in_memory import Rows
+from node.data.in_memory import FrameRows, InMemory, Rows
 from node.data.persons import chosen_rows, renumbered
 from node.data.report import Report, counted
 from node.data.sides import NOT_DRAWN, Split, held_back
@@ -87,7 +87,7 @@ class Dataset:
 
 
 def load_dataset(
-    task: Task, data: Path | Rows | None, shard: tuple[int, int] | None, split: Split = Split.ROW
+    task: Task, data: Path | InMemory | None, shard: tuple[int, int] | None, split: Split = Split.ROW
 ) -> Dataset:
     """Loads the rows that this node trains on.
 
@@ -101,9 +101,9 @@ def load_dataset(
             "divide rows, and a person's would be at several peers; give --data FILE"
         )
     match data, shard, source:
-        case Rows(), None, _:
+        case Rows() | FrameRows(), None, _:
             return own_rows(source_of(data, task), task, split)
-        case Rows(), (part, parts), _:
+        case Rows() | FrameRows(), (part, parts), _:
             return _shard(source_of(data, task), task, part, parts)
         case Path(), None, _:
             return own_rows(read_source(data, task), task, split)
@@ -264,7 +264,7 @@ def _dataset(
         accuracy_name=accuracy_name,
         classes=source.classes,
         description=one_line(description),
-        class_names=names,
+        class_names=names or source.names,
         unit=unit,
     )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,20 +15,44 @@ from node.data.persons import refuse_persons
 from node.data.sides import RowDraws
 from node.errors import ConfigError, reason, shown
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _ALLOWED = "a pair (x, y) of arrays with shapes (n, ...) and (n,), or a data set whose items are such pairs"
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A node's own rows: features `x` (n, ...) float32 and targets `y` (n,) float64, all finite, n >= 2."""
+    """A node's own rows: features `x` (n, ...) float32 and targets `y` (n,) float64, all finite, n >= 2.
+
+    Targets may be text until they are numbered (node.data.data_frames); `names`: of the numbers then.
+    """
 
     x: NDArray[np.float32]
-    y: NDArray[np.float64]
+    y: NDArray[np.float64] | NDArray[np.str_]
+    names: tuple[str, ...] = ()
 
     def table(self, drawing: RowDraws) -> Table:
         """Returns the table that an npz file with the same rows would give."""
         refuse_persons(drawing, "rows in memory")
-        return Table(self.x, self.y, ("x",), "y", drawing.of_arrays(self.x, self.y))
+        numbers = self.y.astype(np.float64)
+        return Table(self.x, numbers, ("x",), "y", drawing.of_arrays(self.x, numbers))
+
+
+@dataclass(frozen=True, eq=False)
+class FrameRows:
+    """A node's own rows as an Arrow table; `names` are those of the classes if its labels were text."""
+
+    table: pa.Table
+    names: tuple[str, ...] = ()
+
+
+InMemory = Rows | FrameRows
+
+
+def is_frame(data: object) -> bool:
+    """Whether `data` is a data frame: it has columns, and is no pair."""
+    return hasattr(data, "columns") and hasattr(data, "__getitem__")
 
 
 def rows_of(data: object) -> Rows:
@@ -40,14 +66,24 @@ def rows_of(data: object) -> Rows:
     (2, 2)
     """
     x, y = data if isinstance(data, tuple) and len(data) == 2 else _items(data)
-    features, targets = _array("x", x), _array("y", y)
+    features, targets = _array("x", x), _targets(y)
     if features.ndim < 2 or targets.shape != features.shape[:1]:
         raise ConfigError(
             f"data: x is {features.shape} and y is {targets.shape}; allowed: shapes (n, ...) and (n,)"
         )
     if len(features) < 2:
         raise ConfigError(f"data has {len(features)} rows; at least 2 are needed, to train and to validate")
-    return Rows(features.astype(np.float32), targets.astype(np.float64))
+    numbers = targets.dtype.kind != "U"
+    return Rows(features.astype(np.float32), targets.astype(np.float64) if numbers else targets)
+
+
+def _targets(values: object) -> NDArray:
+    """Returns numbers or, of labels that are all text, text."""
+    with suppress(Exception):  # told of below
+        array = np.asarray(values)
+        if array.dtype.kind in "UO" and array.size and all(isinstance(one, str) for one in array.flat):
+            return array.astype(str)
+    return _array("y", values)
 
 
 def _items(data: object) -> tuple[object, object]:

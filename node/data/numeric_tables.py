@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from node.data.npz import finite, persons_of_array, read_arrays
 from node.data.persons import Persons
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
 from node.errors import ConfigError, reason, shown
+
+if TYPE_CHECKING:
+    from node.data.csv_and_parquet import Frame
 
 MOST_CELLS = 200_000_000
 """The most numbers in one CSV or Parquet file."""
@@ -66,13 +69,27 @@ def _read_columns(
     path: Path, features: tuple[str, ...] | None, target: str | None, drawing: RowDraws | None
 ) -> Table:
     """Reads the table in a CSV or Parquet file; only the columns in use need to be numbers."""
-    from node.data.columns import bare_numbers_of  # noqa: PLC0415 - pyarrow is large: loaded only if needed
-    from node.data.csv_and_parquet import read_frame  # noqa: PLC0415
+    from node.data.csv_and_parquet import read_frame  # noqa: PLC0415 - pyarrow: loaded only if needed
 
-    frame = read_frame(path, None, drawing=drawing)
-    person = None if drawing is None else drawing.person
-    header = [name for name in frame.columns if name != person]
-    wanted = _name_in(path, header, target or header[-1], "data.target")
+    return table_of(read_frame(path, None, drawing=drawing), features, target)
+
+
+def target_in(frame: Frame, target: str | None) -> str:
+    """Returns the name of the target's column: `target`, or the last one; raises ConfigError."""
+    header = _header(frame)
+    return _name_in(frame.path, header, target or header[-1], "data.target")
+
+
+def _header(frame: Frame) -> list[str]:
+    """Returns the names of the columns, without the one that says whose a row is."""
+    return [name for name in frame.columns if frame.persons is None or name != frame.persons.column]
+
+
+def table_of(frame: Frame, features: tuple[str, ...] | None, target: str | None) -> Table:
+    """Returns the columns in use of a frame; ConfigError unless they are numbers."""
+    from node.data.columns import bare_numbers_of  # noqa: PLC0415 - as above
+
+    path, header, wanted = frame.path, _header(frame), target_in(frame, target)
     chosen = features or tuple(name for name in header if name != wanted)
     if wanted in chosen:
         _fail(path, f": column {shown(wanted)} is the target, so data.features cannot name it too")

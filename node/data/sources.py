@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from node.data.in_memory import Rows
+from node.data.in_memory import InMemory, Rows
 from node.data.numeric_tables import Table, read_table
 from node.data.persons import Persons
 from node.data.report import Entry, Report, counted
@@ -17,6 +18,9 @@ from node.errors import ConfigError, shown
 from node.task.dialect import described
 from node.task.schema import ArraySchema, ClassTarget, Schema, TableSchema
 from node.task.sections import Task
+
+if TYPE_CHECKING:
+    from node.data.encoding import Encoded
 
 _MOST_CLASSES = 1_000_000
 
@@ -37,6 +41,8 @@ class Source:
     """The draw of each row under the task's seed: (n,)."""
     persons: Persons | None = None
     """The person of each row, where data.person names a column."""
+    names: tuple[str, ...] = ()
+    """Those of the classes, if no schema has them."""
 
 
 def read_source(path: Path, task: Task) -> Source:
@@ -58,9 +64,20 @@ def _plain(path: Path, task: Task) -> Source:
     return _understood(f"data file {shown(str(path))}", path.name, table, task.train.counts)
 
 
-def source_of(rows: Rows, task: Task) -> Source:
+def source_of(rows: InMemory, task: Task) -> Source:
     """Returns rows in memory as a source, by the rules for a file with the same rows."""
-    return _understood("data", "rows in memory", rows.table(drawing_of(task)), task.train.counts)
+    drawing = drawing_of(task)
+    if isinstance(rows, Rows):
+        table = rows.table(drawing)
+    else:
+        from node.data.data_frames import encoded_frame, plain_frame  # noqa: PLC0415 - pyarrow
+
+        if isinstance(task.data.schema, TableSchema):
+            encoded = encoded_frame(rows, task.data.schema, drawing)
+            return _encoded_source("a data frame", task.data.schema, encoded)
+        table = plain_frame(rows, task, drawing)
+    found = _understood("data", "rows in memory", table, task.train.counts)
+    return replace(found, names=rows.names, classes=len(rows.names) or found.classes)
 
 
 def drawing_of(task: Task) -> RowDraws:
@@ -113,14 +130,17 @@ def _with_schema(path: Path, schema: Schema, drawing: RowDraws) -> Source:
     """Reads the rows of a file or folder by the schema; imports only the libraries that this needs."""
     from node.data.reading import read_with_schema  # noqa: PLC0415 - pyarrow and Pillow, only where needed
 
-    encoded = read_with_schema(path, schema, drawing)
+    return _encoded_source(path.name, schema, read_with_schema(path, schema, drawing))
+
+
+def _encoded_source(label: str, schema: Schema, encoded: Encoded) -> Source:
     target = schema.target
     classes = len(target.values) if isinstance(target, ClassTarget) else None
     kind = f"{classes} classes" if classes else "any number"
     content = f"{_encoded(schema)}, {_target_words(schema)} ({kind})"
-    headline = f"{path.name}: {counted(len(encoded.y), 'row')}, {content}"
+    headline = f"{label}: {counted(len(encoded.y), 'row')}, {content}"
     report = Report(headline, encoded.entries, (*_written(schema), *encoded.remarks))
-    return Source(encoded.x, encoded.y, classes, path.name, content, report, encoded.draws, encoded.persons)
+    return Source(encoded.x, encoded.y, classes, label, content, report, encoded.draws, encoded.persons)
 
 
 def _written(schema: Schema) -> tuple[str, ...]:

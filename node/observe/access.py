@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from node.addresses import is_loopback, parse_key, split_endpoint
 from node.errors import ConfigError
@@ -22,6 +22,8 @@ from node.system.system import SYSTEM, System
 TOKEN_BYTES = 32
 _SAME = {"same-origin", "none"}
 _SCHEME = "Bearer "
+_PROXIES = {"forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"}
+"""Headers that tell of somebody else behind a request, beside x-forwarded-for and its like."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,19 @@ class Access:
             raise web.HTTPForbidden(text="asked by the page of another site\n")
         if self.token is not None and not _equal(_bearer(request), self.token):
             raise web.HTTPUnauthorized(text="the token is needed\n", headers={"WWW-Authenticate": "Bearer"})
+
+    def check_here(self, request: web.BaseRequest) -> None:
+        """Raises 403, or as `check` does, unless the owner asks on this machine, through nobody else.
+
+        A proxy on this machine comes from loopback, too. Most say so in a header, name this node as its
+        caller did, or speak HTTP/1.0; whatever is in doubt is refused.
+        """
+        self.check(request)
+        host, remote = _host(request.headers.get("Host", "")), request.remote or ""
+        is_here = all(name and is_loopback(f"{_bracketed(name)}:1") for name in (host, remote))
+        is_direct = request.version >= HttpVersion11 and not any(map(_is_of_a_proxy, request.headers))
+        if not (is_here and is_direct):
+            raise web.HTTPForbidden(text="shown to the owner on this machine alone\n")
 
     def shown(self, token_file: Path | None, *, on_terminal: bool) -> str:
         """Returns the page's address for the owner, with the token only `on_terminal`: others read logs.
@@ -97,6 +112,15 @@ def _host(header: str) -> str:
     if header.startswith("["):
         return header[1:].partition("]")[0].lower()
     return header.partition(":")[0].lower()
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _is_of_a_proxy(header: str) -> bool:
+    name = header.lower()
+    return name in _PROXIES or name.startswith("x-forwarded")
 
 
 def _bearer(request: web.BaseRequest) -> str:

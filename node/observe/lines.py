@@ -11,6 +11,7 @@ from node.nicknames import DIGITS
 from node.runtime import events
 from node.runtime.artifacts import Record, Summary
 from node.runtime.events import NodeEvent
+from node.runtime.own_figures import NONE_KNOWN, NOT_COVERED, OwnFigures
 from node.runtime.privacy_budget import ledger_text
 from node.training.metric_words import swarm_text
 from protocol.actions import Reason
@@ -60,9 +61,11 @@ def _steps_text(record: Record) -> str:
     return f", {counted(record.steps, 'step')}{failed}"
 
 
-def summary_text(summary: Summary) -> str:
+def summary_text(summary: Summary, own: OwnFigures = NONE_KNOWN) -> str:
     """Returns a run in one line, and its privacy ledger, if there is one, in another."""
-    good = "; ".join((summary.figures, *summary.flaws))
+    secret = own.alone if own.secret else None
+    said = summary.figures if secret is None else f"{summary.beside(secret)} (alone: {NOT_COVERED})"
+    good = "; ".join((said, *summary.flaws))
     together = "" if summary.swarm is None else f"{swarm_text(summary.swarm)}; "
     ledger = f"\n{ledger_text(summary.privacy)}" if summary.privacy else ""
     return (
@@ -99,13 +102,13 @@ def event_texts(event: NodeEvent) -> tuple[str, ...]:
             return (round_text(record, rounds),)
         case events.Noticed() | events.CaughtUp() | events.Outpaced():
             return (event.text,)
-        case events.Draining() | events.Lingering():
+        case events.Draining() | events.Comparing() | events.Lingering():
             return (event.text,)
         case events.Warned(text) | events.RolledBack(text):
             return (f"warning: {text}",)
-        case events.Finished(summary):
+        case events.Finished(summary, own):
             alone = alone_text(summary)
-            return (summary_text(summary), *([f"warning: {alone}"] if alone else []))
+            return (summary_text(summary, own), *([f"warning: {alone}"] if alone else []))
 
 
 def event_values(event: NodeEvent) -> dict[str, object]:
@@ -128,8 +131,8 @@ def event_values(event: NodeEvent) -> dict[str, object]:
             return {"event": "notice", "text": text}
         case events.Warned(text) | events.RolledBack(text):
             return {"event": "warning", "text": text}
-        case events.Draining(within_s):
-            return {"event": "draining", "within_s": within_s}
+        case events.Draining(within_s) | events.Comparing(within_s):
+            return {"event": type(event).__name__.lower(), "within_s": within_s}
         case events.Finished(summary):
             return {"event": "finished", **summary.as_json()}
         case events.Lingering(for_s):

@@ -56,12 +56,12 @@ class LiveView:
                 self._console.print(Text(event.text, style="green"))
             case events.Noticed() | events.Outpaced():
                 self._console.print(Text(event.text, style="dim"))
-            case events.Draining() | events.Lingering():
+            case events.Draining() | events.Comparing() | events.Lingering():
                 self._console.print(Text(event.text, style="yellow"))
             case events.Warned(text) | events.RolledBack(text):
                 self._console.print(Text(f"warning: {text}", style="yellow"))
-            case events.Finished(summary):
-                self._console.print(Text(summary_text(summary), style="bold"))
+            case events.Finished(summary, own):
+                self._console.print(Text(summary_text(summary, own), style="bold"))
                 if alone := alone_text(summary):
                     self._console.print(Text(f"warning: {alone}", style="bold yellow"))
 

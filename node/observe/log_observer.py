@@ -1,7 +1,8 @@
 """A node's events in its log, with stable field names.
 
 The log contains no loss, row, update, share or private key, because other people may collect logs. It does
-contain the headline metric, because the log is the owner's own; a public key is cut to its first digits.
+contain the headline metric, because the log is the owner's own; a public key is cut to its first digits. What
+the owner's rows show alone (node.runtime.own_figures) is in none of its lines, with privacy or without.
 """
 
 from __future__ import annotations
@@ -74,7 +75,13 @@ class LogObserver:
                 log.debug("training", round=number)
             case events.RoundEnded(record, rounds):
                 log.info("round", **_round_fields(record, rounds))
-            case events.CaughtUp() | events.Outpaced() | events.Draining() | events.Lingering():
+            case (
+                events.CaughtUp()
+                | events.Outpaced()
+                | events.Draining()
+                | events.Comparing()
+                | events.Lingering()
+            ):
                 fields = event_values(event)
                 log.info(str(fields.pop("event")), **fields)
             case events.Noticed(notice, text):

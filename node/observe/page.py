@@ -4,6 +4,7 @@
 /page/NAME   its parts
 /v1/status   the contents of the page as JSON: for the owner (node.observe.access)
 /v1/events   the same, followed by changes, as server-sent events: for the owner
+/v1/own      what the owner's rows show, where that is secret: for the owner on this machine alone
 /v1/model    the common model as a safetensors file: for the owner
 """
 
@@ -22,6 +23,7 @@ from node.observe.access import Access
 from node.observe.download import send_file
 from node.observe.sse import Feed
 from node.observe.views import NodeView, View, as_json, document
+from node.runtime.own_figures import OwnBook
 from node.runtime.snapshot import left_s
 
 POLICY = (
@@ -40,7 +42,7 @@ FRONT = "page.html"
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 PARTS = (
     *("tokens.css", "page.css", "icon.svg"),
-    *("page.js", "node.js", "tracker.js", "comparison.js", "stream.js", "charts.js", "rounds.js"),
+    *("page.js", "node.js", "tracker.js", "comparison.js", "stream.js", "charts.js", "rounds.js", "own.js"),
     *("elements.js", "glossary.js", "words.js"),
     *("uPlot.iife.min.js", "uPlot.min.css"),
 )
@@ -62,8 +64,14 @@ class ViewSource(Protocol):
 class Page:
     """One node's page: its routes, and the feed behind them."""
 
-    def __init__(self, source: ViewSource, access: Access, model: Path | None = None) -> None:
-        """`model` is the file of the common model, which need not exist yet; None: there is none to serve."""
+    def __init__(
+        self, source: ViewSource, access: Access, model: Path | None = None, own: OwnBook | None = None
+    ) -> None:
+        """`model` is the file of the common model, which need not exist yet; None: there is none to serve.
+
+        `own`: keeps what the owner's rows show; None: nobody does.
+        """
+        self._secret = own
         self._source = source
         self._access = access
         self._model = model
@@ -78,6 +86,7 @@ class Page:
             web.get("/page/{name}", self._part),
             web.get("/v1/status", self._status),
             web.get("/v1/events", self._events),
+            web.get("/v1/own", self._own),
             web.get("/v1/model", self._download),
         ]
 
@@ -106,6 +115,15 @@ class Page:
         headers = {**HEADERS, "Cache-Control": "no-store"}
         body = await self._described.get()
         return web.Response(body=body, content_type="application/json", charset="utf-8", headers=headers)
+
+    async def _own(self, request: web.Request) -> web.Response:
+        """Tells the owner, on this machine alone, what no view holds."""
+        self._access.check_here(request)
+        if self._secret is None:
+            raise web.HTTPNotFound
+        body = as_json(document(self._secret.figures))
+        headers = {**HEADERS, "Cache-Control": "no-store"}
+        return web.Response(text=body, content_type="application/json", headers=headers)
 
     async def _describe(self) -> bytes:
         """Returns the status, which all requests within a moment share."""

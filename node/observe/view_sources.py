@@ -102,6 +102,8 @@ class NodeViewSource:
             report_every=parts.plan.report_every,
             steps=None if parts.plan.report_every is None else parts.plan.sums,
             model_bytes=self._model_bytes,
+            own=parts.own.figures.open,
+            own_here=parts.own.figures.secret,
         )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass
 
 from node.observe.history_reader import Round
 from node.observe.journal import Remark
+from node.runtime.own_figures import OwnFigures
 
 MORE_HISTORY = "history_more"
 
@@ -77,6 +78,10 @@ class NodeView:
     """The folder that the view was read from; empty for a node that shows itself."""
     silent_since: float | None = None
     """Where the view was read from a folder that nobody writes any more, although the run is not over."""
+    own: OwnFigures | None = None
+    """What the owner's rows show; None if that is secret, and in views of earlier versions."""
+    own_here: bool = False
+    """Whether it is secret: then the page asks for it, which works on this machine alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +174,8 @@ class ComparisonView:
 View = NodeView | TrackerView | ComparisonView
 
 
-def document(view: View) -> dict[str, object]:
-    """Returns the whole view as plain values."""
+def document(view: View | OwnFigures) -> dict[str, object]:
+    """Returns the whole view, or what the owner's rows show, as plain values."""
     return {field.name: _plain(getattr(view, field.name)) for field in fields(view)}
 
 

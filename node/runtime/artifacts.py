@@ -12,8 +12,8 @@ from node.storage.records import SwarmFigure, Traffic
 from node.storage.vector_files import Floats
 from node.storage.whole_files import own_file, replace_file
 from node.system.disk import DISK, Disk
-from node.training.headline import Headline
-from node.training.metric_words import figures_text
+from node.training.headline import Alone, Headline
+from node.training.metric_words import compared_text, figures_text
 from node.training.model_file import Card, Tensors, read_tensors, write_model
 from protocol.wire.messages import Base
 
@@ -138,6 +138,8 @@ class Summary:
     """The last metric of all members' rows, as in history.jsonl."""
     generation: int = 0
     """How many agreed models led to the last one; 0: this is no agreed model."""
+    alone: Alone | None = None
+    """How good a model of this node's rows alone is; None if there is none, or if it is secret."""
 
     @property
     def headline(self) -> Headline:
@@ -147,12 +149,20 @@ class Summary:
     @property
     def figures(self) -> str:
         """How good the base is, in words, such as `test accuracy 95.8 % (largest class 10.2 %)`."""
-        return figures_text(self.accuracy_of, self.headline, self.metrics)
+        return self.beside(self.alone)
+
+    def beside(self, alone: Alone | None) -> str:
+        """The same, beside a model of the owner's rows alone, if there is one."""
+        if alone is None:
+            return figures_text(self.accuracy_of, self.headline, self.metrics)
+        return compared_text(self.accuracy_of, self.headline, self.metrics, alone)
 
     def as_json(self) -> dict[str, object]:
         """Returns plain values for JSON, floats rounded to six digits."""
         swarm = None if self.swarm is None else _rounded(asdict(self.swarm))
-        return _rounded({**asdict(self), "metrics": _rounded(dict(self.metrics)), "swarm": swarm})
+        alone = None if self.alone is None else _rounded(asdict(self.alone))
+        metrics = _rounded(dict(self.metrics))
+        return _rounded({**asdict(self), "metrics": metrics, "swarm": swarm, "alone": alone})
 
 
 class Folder:

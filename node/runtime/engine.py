@@ -10,7 +10,9 @@ If the owner has a loss gate (node.runtime.loss_gate), it judges a new base befo
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -27,6 +29,7 @@ from node.runtime.contribution import NO_TRAINING, Contribution, Training
 from node.runtime.ending import End, Stopping, given_up, others_count_on
 from node.runtime.events import (
     CaughtUp,
+    Comparing,
     Draining,
     GroupResized,
     Noticed,
@@ -41,6 +44,7 @@ from node.runtime.known_tracker import KnownTracker
 from node.runtime.loss_gate import NodeLossGate
 from node.runtime.meter import Meter
 from node.runtime.notices import fatal_text, notice_text
+from node.runtime.own_figures import OwnBook
 from node.runtime.plan import Plan
 from node.runtime.serving import Serving, answer
 from node.runtime.shell import Shell, is_heavy
@@ -53,6 +57,7 @@ from node.storage.records import Ending, SwarmFigure
 from node.storage.state import Kept, State
 from node.storage.vector_files import Floats
 from node.system.system import SYSTEM, System
+from node.training.alone import LoneTraining, yield_to_others
 from node.training.trainer import Diverged, Interrupted, Learner
 from protocol.actions import (
     Action,
@@ -90,6 +95,9 @@ T = TypeVar("T")
 
 CUT_SHARE = 0.001
 
+log = logging.getLogger("murmuration.alone")
+log.addHandler(logging.NullHandler())
+
 
 async def _at_once(call: Callable[..., T], *arguments: object) -> T:
     """Replaces asyncio.to_thread for a small vector, for which a thread costs more than the work."""
@@ -114,8 +122,17 @@ class Engine:
         tracker: KnownTracker,
         key: NodeKey,
         system: System = SYSTEM,
+        own: OwnBook | None = None,
+        lone: LoneTraining | None = None,
     ) -> None:
-        """`key` is this node's own; the node shows it when it dials and when it accepts a link."""
+        """`key` is this node's own; the node shows it when it dials and when it accepts a link.
+
+        `own`: keeps what its rows show. `lone`: trains a model of these rows alone; None: none.
+        """
+        self.own = own or OwnBook()
+        self._lone = lone
+        self._left: End | None = None
+        """Why the node ended, once it has left."""
         self._system = system
         heavy = is_heavy(state.dimension)
         self._aside = asyncio.to_thread if heavy else _at_once
@@ -135,6 +152,7 @@ class Engine:
             folder=folder,
             observer=observer,
             clock=system.clock,
+            own=self.own,
         )
         self._shell = Shell(node, self._send, self._perform, heavy, node.is_light, system.clock)
         self.transport = Transport(
@@ -174,6 +192,7 @@ class Engine:
             meter=self._meter,
             counts=self.transport.counts,
             out=folder.path,
+            own=self.own,
         )
         self._training = NO_TRAINING
         self._number = 0
@@ -188,6 +207,8 @@ class Engine:
     @property
     def end(self) -> End:
         """Why the node ended; valid once it has left."""
+        if self._left is not None:
+            return self._left
         if self._given_up is not None:
             return self._given_up  # even when it was told to end, too: its owner should know
         return End.TOLD if self.stopping.asked else End.DONE
@@ -244,8 +265,23 @@ class Engine:
         messages from others change nothing.
         """
         await self._shell.finish(partial(self._node.leave, why=self._parting))
-        await self._history.catch_up()
-        await self._history.save_models()
+        self._left = self.end
+        await self._history.end()
+
+    async def compare(self) -> None:
+        """Trains a model of this node's rows alone, once the run is over; a signal ends only that.
+
+        By then nobody waits for this node. An error of a comparison is no error of the node.
+        """
+        if self._lone is None or not self.end.is_over or not self._lone.has_rows:
+            return
+        self._observer.handle(Comparing(self._lone.within_s))
+        with ThreadPoolExecutor(1, "alone", yield_to_others) as thread:
+            loop = asyncio.get_running_loop()
+            try:
+                self.own.compared(await loop.run_in_executor(thread, self._lone, self.stopping.training))
+            except Exception:
+                log.exception("no model of the rows alone")
 
     @property
     def _parting(self) -> Parting:
@@ -262,6 +298,9 @@ class Engine:
 
     async def drain(self, within_s: float) -> None:
         """Ends the node soon: a session or closing that has begun may still finish within `within_s` s."""
+        if self._left is not None:
+            self.stopping.ask()
+            return
         self._observer.handle(Draining(within_s))
         self.stopping.ask()
         asyncio.get_running_loop().call_later(within_s, self.stopping.at_once)
@@ -549,4 +588,6 @@ class Engine:
     async def summarise(self) -> Summary:
         """Returns the summary of the whole run, over restarts, and writes it to summary.json."""
         finished = self.end is End.SPENT or self._plan.over(self._state.base)
-        return await self._history.summarise(self.transport.counts, self._sums.facts, finished)
+        own = self.own.figures.open
+        alone = None if own is None else own.alone
+        return await self._history.summarise(self.transport.counts, self._sums.facts, finished, alone)

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from node.runtime.artifacts import Record, Summary
 from node.runtime.group_guarantees import Withstands
+from node.runtime.own_figures import NONE_KNOWN, OwnFigures
 from protocol.actions import Notice
 from protocol.wire.messages import Base
 
@@ -124,10 +125,24 @@ class Lingering:
 
 
 @dataclass(frozen=True, slots=True)
+class Comparing:
+    """The run is over, and the node trains its own rows alone for at most `within_s` seconds."""
+
+    within_s: float
+
+    @property
+    def text(self) -> str:
+        """The event in one line, with how to leave it out."""
+        return f"training on your rows alone, to compare: at most {self.within_s:.0f} s; interrupt to end it"
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The run is over, after its last round or earlier."""
 
     summary: Summary
+    own: OwnFigures = NONE_KNOWN
+    """What the owner's rows show; with privacy it is for the owner's eyes on this machine alone."""
 
 
 NodeEvent = (
@@ -141,6 +156,7 @@ NodeEvent = (
     | RolledBack
     | Warned
     | Draining
+    | Comparing
     | Finished
     | Lingering
 )

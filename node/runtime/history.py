@@ -19,11 +19,13 @@ from node.runtime.contribution import Training
 from node.runtime.events import Observer, RolledBack, RoundEnded
 from node.runtime.loss_gate import NodeLossGate, Refused
 from node.runtime.meter import Meter
+from node.runtime.own_figures import OwnBook
 from node.runtime.plan import Plan
 from node.runtime.privacy_budget import facts, finite, spent_alone, spent_by
 from node.storage.records import Ending, SwarmFigure, Traffic
 from node.storage.state import State
 from node.system.clock import CLOCK, Clock
+from node.training.headline import Alone
 from node.training.trainer import Evaluation, Learner
 from protocol.actions import Completed, Failed
 from protocol.wire.messages import Base
@@ -77,7 +79,9 @@ class RoundHistory:
         folder: Folder,
         observer: Observer,
         clock: Clock = CLOCK,
+        own: OwnBook | None = None,
     ) -> None:
+        self._own = own or OwnBook()
         self._now = clock.monotonic
         self._plan = plan
         self._state = state
@@ -89,6 +93,8 @@ class RoundHistory:
         self._refused: Refused | None = None
         self._evaluation: tuple[bytes, Evaluation] | None = None
         self._began = self._now()
+        self._ended: float | None = None
+        """When the node left: what it computes afterwards is no time of the run."""
         self._earlier = Traffic(0.0)
         self._written = self._written_own = 0
         """The last round with a line, and the last of this node's own rounds with one."""
@@ -165,7 +171,14 @@ class RoundHistory:
         digest, vector = self._state.base.digest, self._state.base_vector
         if self._evaluation is None or self._evaluation[0] != digest:
             self._evaluation = digest, await asyncio.to_thread(self._trainer.evaluate, vector)
+            self._own.measured(self._evaluation[1].classes)
         return self._evaluation[1]
+
+    async def end(self) -> None:
+        """Writes the line of a round that ended when nobody waited for it, and the models."""
+        self._ended = self._now()
+        await self.catch_up()
+        await self.save_models()
 
     async def save_models(self) -> None:
         """Writes the agreed base and the working model as they are now."""
@@ -178,16 +191,19 @@ class RoundHistory:
             privacy=await asyncio.to_thread(facts, self._mechanism, self._state.ledger),
         )
 
-    async def summarise(self, counts: Counts, sums: Mapping[str, object], finished: bool) -> Summary:
+    async def summarise(
+        self, counts: Counts, sums: Mapping[str, object], finished: bool, alone: Alone | None = None
+    ) -> Summary:
         """Returns the summary of the whole run, over restarts, and writes it to summary.json.
 
-        `sums` states what the last group's sums withstand. `finished`: whether the run is over.
+        `sums` states what the last group's sums withstand. `finished`: whether the run is over. `alone`: how
+        good a model of this node's rows alone is, unless that is secret.
         """
         evaluation = await self._evaluate()
         summary = run_summary(
             history=self._folder.history(),
             earlier=self._earlier,
-            seconds=self._now() - self._began,
+            seconds=(self._now() if self._ended is None else self._ended) - self._began,
             counts=counts,
             evaluation=evaluation,
             privacy=facts(self._mechanism, self._state.ledger),
@@ -195,6 +211,7 @@ class RoundHistory:
             state=self._state,
             sums=sums,
             finished=finished,
+            alone=alone,
         )
         self._folder.summary(summary)
         return summary
@@ -269,6 +286,7 @@ def run_summary(
     state: State,
     sums: Mapping[str, object],
     finished: bool,
+    alone: Alone | None = None,
 ) -> Summary:
     """Returns the summary of the whole run.
 
@@ -303,6 +321,7 @@ def run_summary(
         epsilon_alone=_number(privacy, "epsilon_alone"),
         swarm=_last_swarm(history),
         generation=state.base.generation,
+        alone=alone,
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mechanisms.mechanism import Mechanism
 from node.net.traffic import Counts
 from node.runtime.meter import Meter
+from node.runtime.own_figures import OwnBook
 from node.runtime.plan import Plan
 from node.runtime.shell import Shell
 from node.runtime.waiting import waiting_text
@@ -52,6 +53,8 @@ class Inspector:
     counts: Counts
     out: Path
     """The node's folder."""
+    own: OwnBook = field(default_factory=OwnBook)
+    """What the node's own rows show."""
 
     @property
     def waiting(self) -> str:

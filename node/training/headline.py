@@ -39,6 +39,16 @@ class Headline:
     only_class: str | None = None
 
 
+@dataclass(frozen=True)
+class Alone:
+    """The headline metric of the owner's model alone, on the same rows as that of the common model."""
+
+    metric: str
+    value: float
+    trained: float
+    """How much of the run's training it had when the time was over: 1 is all of it."""
+
+
 def companion(metric: str, measured: Container[str]) -> str | None:
     """Returns the metric among `measured` that is shown beside the headline `metric`, if there is one."""
     return next((name for name in _COMPANIONS.get(metric, ()) if name in measured), None)

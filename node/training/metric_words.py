@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from node.data.dataset import TOO_FEW
 from node.storage.records import SwarmFigure
-from node.training.headline import SMALL_IS_GOOD, Headline, companion
+from node.training.headline import SMALL_IS_GOOD, Alone, Headline, companion
 
 METRIC_NAMES = {
     "accuracy": "accuracy",
@@ -26,6 +26,17 @@ _BASELINES = {
     "deviance": "the mean {}",
 }
 """What reaches the baseline of a metric."""
+_ANSWERS = {
+    "accuracy": "always saying the most frequent class",
+    "balanced-accuracy": "guessing",
+    "auc": "guessing",
+    "r2": "always saying the mean",
+    "mae": "always saying the median",
+    "deviance": "always saying the mean",
+}
+"""The same, as what somebody does."""
+CONSTANT = "a constant answer"
+"""The same for any other metric."""
 
 
 def value_text(metric: str, value: float | None) -> str:
@@ -66,12 +77,36 @@ def figures_text(measured_on: str, found: Headline, metrics: Mapping[str, float 
     return f"{measured_on} {headline_text(found, metrics)}" if metrics or found.value is not None else TOO_FEW
 
 
+def compared_text(
+    measured_on: str, found: Headline, metrics: Mapping[str, float | None], alone: Alone
+) -> str:
+    """Returns how good the common model is, a model of the owner's rows alone, and a constant answer."""
+    metric = found.metric
+    whole = "" if alone.trained == 1 else f" after {100 * alone.trained:.0f} % of the training"
+    than = (
+        ""
+        if found.baseline is None
+        else f", {value_text(metric, found.baseline)} by {_ANSWERS.get(metric, CONSTANT)}"
+    )
+    return (
+        f"{measured_on} {metric_text(metric, found.value)} together, {value_text(metric, alone.value)} alone"
+        f"{whole}{than}{_beside(metric, metrics)}{_says(found)}"
+    )
+
+
 def headline_text(found: Headline, metrics: Mapping[str, float | None]) -> str:
     """Returns how good a model is: the headline, its baseline, the metric beside it, and a warning."""
-    metric, only = found.metric, found.only_class
-    base = found.baseline
+    metric, base = found.metric, found.baseline
     than = "" if base is None else f" ({_BASELINES[metric].format(value_text(metric, base))})"
+    return f"{metric_text(metric, found.value)}{than}{_beside(metric, metrics)}{_says(found)}"
+
+
+def _beside(metric: str, metrics: Mapping[str, float | None]) -> str:
+    """Returns the metric that is shown beside a headline; "" if there is none."""
     beside = companion(metric, metrics)
-    more = "" if beside is None else f", {metric_text(beside, metrics[beside])}"
-    says = "" if only is None else f"; the model says {only!r} to every row"
-    return f"{metric_text(metric, found.value)}{than}{more}{says}"
+    return "" if beside is None else f", {metric_text(beside, metrics[beside])}"
+
+
+def _says(found: Headline) -> str:
+    """Returns the warning that a model gives every row one class; "" if it does not."""
+    return "" if found.only_class is None else f"; the model says {found.only_class!r} to every row"

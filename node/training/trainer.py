@@ -27,6 +27,7 @@ from node.system.clock import CLOCK, Clock
 from node.system.system import SYSTEM, System
 from node.task.sections import Task, TrainSection
 from node.training.batch_norm import BatchNorms
+from node.training.class_figures import ClassFigures, class_figures
 from node.training.devices import find_device, within_memory
 from node.training.flaws import flaws_of
 from node.training.frozen_body import FrozenBody
@@ -86,6 +87,8 @@ class Evaluation:
     headline: Headline
     flaws: tuple[str, ...] = ()
     """What is wrong with the model on these rows, in words."""
+    classes: ClassFigures | None = None
+    """The same, class by class; None for numeric targets."""
 
     @property
     def score(self) -> float:
@@ -331,8 +334,13 @@ class Trainer:
             self._put(vector)
             targets = self._dataset.test_y
             outputs = self._outputs(self._dataset.test_x)
-        names, unit = self._dataset.class_names, self._dataset.unit
-        return evaluated(self._section, self._loss, self._metrics, outputs, targets, names, unit)
+        data = self._dataset
+        found = evaluated(
+            self._section, self._loss, self._metrics, outputs, targets, data.class_names, data.unit
+        )
+        said = answers(self._section, outputs).cpu()
+        classes = class_figures(said, targets.cpu(), data.train_y, data.class_names)
+        return replace(found, classes=classes)
 
     def outputs(self, vector: Vector) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the answers (n, ...) of `vector` (d,) for the test rows, and their targets (n,)."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mechanisms.servers.server import ServerMechanism
 from scenarios.clients.work import ClientWork
-from scenarios.study.cells import Fact, Outcome
+from scenarios.study.cells import METRIC, Fact, Outcome
 from scenarios.study.client_accuracy import accuracy_facts, by_label
 from scenarios.study.costs import DOWN, MEASURED, TRAFFIC, UP, event_facts
 from scenarios.study.skew import Counts, label_counts, skew_facts
@@ -83,7 +83,7 @@ def server_facts(mechanism: ServerMechanism, rounds: int, dimension: int) -> dic
     """The facts about what a client sends and receives in a round, and what the mechanism spends."""
     spends = {} if mechanism.guarantee is None else event_facts(mechanism.events, rounds)
     vector = FLOAT_BYTES * dimension
-    return {UP: vector, DOWN: vector, MEASURED: False, **spends}
+    return {METRIC: "accuracy", UP: vector, DOWN: vector, MEASURED: False, **spends}
 
 
 def server_series(

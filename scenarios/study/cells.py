@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 Fact = float | str | bool | None
 
+METRIC = "metric"
+"""The fact that names what a cell's figures are: one of node.training.metric_words.METRIC_NAMES."""
+
 _REMEDY = "remove it, and the same command runs that cell again"
 
 

@@ -51,15 +51,18 @@ def series(
         "name": name,
         "x": [points[arm] for arm in arms],
         "y": [sweep.mean(arm, fact) for arm in arms],
-        "error_y": {
-            "type": "data",
-            "array": [sweep.margin(arm, fact) for arm in arms],
-            "color": colour(position),
-            "thickness": 1.5,
-        },
+        "error_y": {**bars(sweep, arms, fact), "color": colour(position), "thickness": 1.5},
         "line": {"color": colour(position), "width": 2.5, "dash": dash},
         "marker": {"color": colour(position), "size": 7},
     }
+
+
+def bars(sweep: Sweep, arms: Sequence[str], fact: str = FINAL) -> Json:
+    """The error bars of arms: 95 % intervals, which end where the metric does."""
+    up, down = zip(*(sweep.ends(arm, fact) for arm in arms), strict=True) if arms else ((), ())
+    if up == down:
+        return {"type": "data", "array": list(up)}
+    return {"type": "data", "symmetric": False, "array": list(up), "arrayminus": list(down)}
 
 
 def level(name: str, value: float, between: Sequence[float | str]) -> Json:

@@ -19,10 +19,23 @@ from typing import Any, Protocol
 
 from scenarios.frame.spec import Chart, Json, Table
 from scenarios.study.arms import Factors, Where, in_words, is_number, level_text
-from scenarios.study.charts import BARS, SERIES, amount, axes, by_round, colour, drawn, marked, series
+from scenarios.study.charts import (
+    BARS,
+    SERIES,
+    amount,
+    axes,
+    bars,
+    by_round,
+    colour,
+    drawn,
+    marked,
+    metric_axis,
+    series,
+)
 from scenarios.study.charts import level as level_line
 from scenarios.study.sweep import FINAL, Sweep
 
+_AFTER = " after the last round"
 _LOG_FROM = 20.0
 """An axis is logarithmic if its greatest value is this many times the least."""
 
@@ -173,7 +186,9 @@ class Lines:
 
     def chart(self, sweep: Sweep) -> Chart:
         """See Plot."""
-        traces = [trace for curve, place in self._curves() for trace in self._traces(sweep, curve, place)]
+        traces = [
+            trace for curve, place in self._curves(sweep) for trace in self._traces(sweep, curve, place)
+        ]
         places = _in_order([place for trace in traces for place in trace["x"]])
         key = self.key or _key("over", self.over, self.fact)
         if not any(len(trace["x"]) >= self.least for trace in traces):
@@ -181,14 +196,15 @@ class Lines:
         found = (one.trace(sweep, places, self.fact) for one in self._references(sweep))
         return Chart(
             key,
-            _told(self.title, sweep) or f"{_name(self.fact, capital=True)} over {self.over}",
-            _told(self.caption, sweep),
+            _told(self.title, sweep) or f"{_name(sweep, self.fact, capital=True)} over {self.over}",
+            _barred(self.caption, sweep),
             (*traces, *(trace for trace in found if trace is not None)),
-            merged(self._layout(places), _look(self.look, sweep)),
+            merged(self._layout(sweep, places), _look(self.look, sweep)),
         )
 
-    def _curves(self) -> Sequence[tuple[Curve, int]]:
-        curves = self.curves or (Curve(lambda others: in_words(others) or _name(self.fact), self.where),)
+    def _curves(self, sweep: Sweep) -> Sequence[tuple[Curve, int]]:
+        name = _name(sweep, self.fact)
+        curves = self.curves or (Curve(lambda others: in_words(others) or name, self.where),)
         return [(curve, place if curve.ink is None else curve.ink) for place, curve in enumerate(curves)]
 
     def _traces(self, sweep: Sweep, curve: Curve, first: int) -> Iterator[Json]:
@@ -217,8 +233,8 @@ class Lines:
         meant = [arm for arm in bare if _may_stand_beside(sweep.factors[arm], where)]
         return [Level(arm, sweep.mean(arm, self.fact)) for arm in meant[:SERIES]]
 
-    def _layout(self, places: Sequence[Any]) -> Json:
-        x, y = self.x_title or self.over, self.y or {"title": {"text": _name(self.fact)}}
+    def _layout(self, sweep: Sweep, places: Sequence[Any]) -> Json:
+        x, y = self.x_title or self.over, self.y or _axis(sweep, self.fact)
         match self.scale or _scale(places):
             case "marked":
                 return marked(x, self.ticks or places, y)
@@ -287,6 +303,10 @@ def _named(sweep: Sweep, curve: Curve) -> list[tuple[str, str]]:
 # -- rounds ------------------------------------------------------------------------------------------------
 
 
+def _by_rounds(sweep: Sweep) -> str:
+    return f"{sweep.figure[:1].upper()}{sweep.figure[1:]} by round"
+
+
 @dataclass(frozen=True)
 class Rounds:
     """Figures by round, as means over the seeds, of the first eight arms of a selection.
@@ -296,13 +316,13 @@ class Rounds:
     """
 
     where: Where = field(default_factory=dict)
-    title: Text = "Figure by round"
+    title: Text = _by_rounds
     key: str = "rounds"
     caption: Text = "The mean over the seeds."
     curves: tuple[Curve, ...] = ()
     levels: tuple[Reference, ...] = ()
     x_title: str = "round"
-    y: Json = field(default_factory=lambda: {"title": {"text": "figure"}})
+    y: Json | None = None
     look: Look = field(default_factory=dict)
 
     def chart(self, sweep: Sweep) -> Chart:
@@ -314,7 +334,9 @@ class Rounds:
         if not self.curves and len(there) > SERIES:
             caption += f" The first {SERIES} of {len(there)} arms."
         found = [one.trace(sweep, [1, last], FINAL) for one in self.levels] if traces else []
-        layout = merged(by_round(last, self.y), {"xaxis": {"title": {"text": self.x_title}}})
+        layout = merged(
+            by_round(last, self.y or _axis(sweep, FINAL, "")), {"xaxis": {"title": {"text": self.x_title}}}
+        )
         return Chart(
             self.key,
             _told(self.title, sweep),
@@ -370,7 +392,7 @@ class Bars:
 
     def chart(self, sweep: Sweep) -> Chart:
         """See Plot."""
-        curves = self.curves or (Curve(_name(self.fact), self.where),)
+        curves = self.curves or (Curve(_name(sweep, self.fact), self.where),)
         traces = [
             self._bars(sweep, curve, name, arms, position if curve.ink is None else curve.ink)
             for place, curve in enumerate(curves)
@@ -380,13 +402,13 @@ class Bars:
         if self.curves and sum(len(trace["x"]) for trace in traces) < 2:
             return Chart(self.key, "", "", (), {})
         found = [one.trace(sweep, places, self.fact) for one in self.levels] if traces else []
-        layout = axes("arm", self.y or {"title": {"text": _name(self.fact)}})
+        layout = axes("arm", self.y or _axis(sweep, self.fact))
         if self.label is not None:
             layout = {"barmode": "group", "yaxis": layout["yaxis"]}
         return Chart(
             self.key or _key("bars", self.fact),
-            _told(self.title, sweep) or f"{_name(self.fact, capital=True)} of each arm",
-            _told(self.caption, sweep),
+            _told(self.title, sweep) or f"{_name(sweep, self.fact, capital=True)} of each arm",
+            _barred(self.caption, sweep),
             (*traces, *(trace for trace in found if trace is not None)),
             merged(layout, _look(self.look, sweep)),
         )
@@ -402,22 +424,36 @@ class Bars:
 
     def _bars(self, sweep: Sweep, curve: Curve, name: str, arms: Sequence[str], ink: int) -> Json:
         fact, label = curve.fact or self.fact, self.label
-        bars: Json = {
+        found: Json = {
             "type": "bar",
             "name": name,
             "x": [arm if label is None else label(sweep.factors[arm]) for arm in arms],
             "y": [sweep.mean(arm, fact) - self.base for arm in arms],
-            "error_y": {"type": "data", "array": [sweep.margin(arm, fact) for arm in arms]},
+            "error_y": bars(sweep, arms, fact),
             "marker": {"color": colour(ink)},
             **({"base": self.base} if self.base else {}),
         }
-        return merged(bars, _style(curve.style, sweep, arms))
+        return merged(found, _style(curve.style, sweep, arms))
 
 
-def _name(fact: str, capital: bool = False) -> str:
+def _name(sweep: Sweep, fact: str, capital: bool = False) -> str:
     """A figure or fact on an axis, or at the beginning of a title."""
-    words = "figure after the last round" if fact == FINAL else fact
+    words = f"{sweep.figure}{_AFTER}" if fact == FINAL else fact
     return words[:1].upper() + words[1:] if capital else words
+
+
+def _axis(sweep: Sweep, fact: str, after: str = _AFTER) -> Json:
+    """The y axis of a figure or fact."""
+    if fact != FINAL:
+        return {"title": {"text": fact}}
+    known = metric_axis(sweep.metric) if sweep.metric else {}
+    return {**known, "title": {"text": f"{sweep.figure}{after}"}}
+
+
+def _barred(caption: Text, sweep: Sweep) -> str:
+    """The caption of a plot with error bars."""
+    words = _told(caption, sweep)
+    return f"{words}{sweep.few_seeds}" if BARS in words else words
 
 
 def _key(*parts: str) -> str:
@@ -443,7 +479,7 @@ def _is_numeric(sweep: Sweep, name: str) -> bool:
 def usual_tables(sweep: Sweep) -> tuple[Table, ...]:
     """One table, with a row for each arm: its factors, its figure with the margin, and its epsilon."""
     names = tuple(dict.fromkeys(name for own in sweep.factors.values() for name in own))
-    headings = ("arm", *names, "figure", "± margin", "epsilon spent", "seconds")
+    headings = ("arm", *names, sweep.figure, "± margin", "epsilon spent", "seconds")
     return (Table("Arms", headings, tuple(_row(sweep, arm, names) for arm in sweep.outcomes)),)
 
 
@@ -464,7 +500,8 @@ def usual_headline(sweep: Sweep) -> str:
     """The best and the worst arm, in a sentence."""
     ordered = sorted(sweep.outcomes, key=sweep.mean)
     best, worst = ordered[-1], ordered[0]
-    said = f"{sweep.mean(best):.4g} with {best}"
+    name = f"{sweep.figure[:1].upper()}{sweep.figure[1:]} " if sweep.metric else ""
+    said = f"{name}{sweep.mean(best):.4g} with {best}"
     if len(ordered) > 1:
         said += f", the best of {len(ordered)} arms; {sweep.mean(worst):.4g} with {worst}, the worst"
-    return f"{said}. Means of {len(sweep.seeds)} seeds."
+    return f"{said}. Means of {len(sweep.seeds)} seeds{', which are few' if sweep.few_seeds else ''}."

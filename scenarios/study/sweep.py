@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 from node.errors import ConfigError, shown
 from scenarios.frame.spec import Chart, Claim, Json, Table
 from scenarios.study.arms import Arm, Factors, Line, Where, as_arm, is_number, lines, longest, pairs, selected
-from scenarios.study.cells import Cell, Fact, Outcome
+from scenarios.study.cells import METRIC, Cell, Fact, Outcome
 from scenarios.study.estimates import estimate
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+WITHIN_ONE = ("accuracy", "balanced-accuracy", "auc")
+"""The metrics from 0 to 1."""
 FINAL = "figure"
 """The name that selects an outcome's figures instead of a fact or series."""
 
@@ -168,6 +170,38 @@ class Sweep:
     def fact(self, arm: str, name: str) -> Fact:
         """A fact of an arm for its first seed; None if there is no such fact."""
         return self.outcomes[arm][0].facts.get(name)
+
+    @cached_property
+    def metric(self) -> str:
+        """What the figures of all arms are (node.training.metrics); "" if they differ, or say nothing."""
+        from node.training.metric_words import METRIC_NAMES  # noqa: PLC0415  loads torch
+
+        found = {outcome.facts.get(METRIC) for outcomes in self.outcomes.values() for outcome in outcomes}
+        (name, *others) = found or {None}
+        return name if isinstance(name, str) and name in METRIC_NAMES and not others else ""
+
+    @cached_property
+    def figure(self) -> str:
+        """The name of the figures in words."""
+        from node.training.metric_words import METRIC_NAMES  # noqa: PLC0415  as above
+
+        return f"test {METRIC_NAMES[self.metric]}" if self.metric else FINAL
+
+    @property
+    def few_seeds(self) -> str:
+        """What there is to say of two seeds; "" if there are more."""
+        return (
+            ""
+            if len(self.seeds) > 2
+            else " Two seeds are few: such an interval reaches 13 standard errors to each side."
+        )
+
+    def ends(self, arm: str, fact: str = FINAL) -> tuple[float, float]:
+        """How far an error bar goes up and down from the mean: within 0 and 1 where the metric does."""
+        margin, mean = self.margin(arm, fact), self.mean(arm, fact)
+        if fact != FINAL or self.metric not in WITHIN_ONE:
+            return margin, margin
+        return min(margin, 1 - mean), min(margin, mean)
 
     def number(self, arm: str, name: str) -> float:
         """A numeric fact of an arm for its first seed; NaN if it is no number."""

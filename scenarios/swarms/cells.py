@@ -27,7 +27,7 @@ from node.training.build import build_model
 from node.training.trainer import shapes
 from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json
-from scenarios.study.cells import Fact, Outcome, Room
+from scenarios.study.cells import METRIC, Fact, Outcome, Room
 from scenarios.study.threads import one_thread
 from scenarios.swarms.history import Round, amount, most_spent
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
@@ -117,6 +117,7 @@ class SwarmCell:
             **last,
             "model sha256": digest_of(swarm.base),
             **common,
+            METRIC: _metric(self.task, common),
         }
         return Outcome(tuple(figures), facts, time.perf_counter() - begun, series)
 
@@ -214,7 +215,8 @@ def run_nodes(cell: SwarmCell, folder: Path, say: Say) -> Outcome:
     peers = run_swarm(plan, Teller(say))
     ledger = most_spent([peer.summary.privacy for peer in peers])
     common, series = common_facts(plan, peers)
-    facts = {**privacy_facts(ledger, first_mechanism(cell).protects), **common}
+    protects = first_mechanism(cell).protects
+    facts = {**privacy_facts(ledger, protects), **common, METRIC: _metric(cell.task, common)}
     return Outcome(lowest_figures(peers, cell.rounds), facts, time.perf_counter() - begun, series)
 
 
@@ -226,6 +228,12 @@ def common_facts(plan: SwarmPlan, peers: Sequence[PeerRun]) -> tuple[dict[str, F
     datasets = datasets_of(plan.task, plan.peers)
     series = {**measured_series(peers, plan.rounds), **model_series(plan.peer_folder(0), datasets[0])}
     return {**measured_facts(peers), **peer_facts(datasets, series)}, series
+
+
+def _metric(task: Task, common: Mapping[str, Fact]) -> Fact:
+    """The metric of the figures: of numbers the mean absolute error if the task asks for it alone."""
+    wanted, usual = task.train.metrics, common[METRIC]
+    return "mae" if usual == "r2" and wanted is not None and "r2" not in wanted else usual
 
 
 def lowest_figures(peers: Sequence[PeerRun], rounds: int) -> tuple[float, ...]:

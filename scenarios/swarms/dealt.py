@@ -31,7 +31,7 @@ from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import iid
 from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json
-from scenarios.study.cells import Fact, Outcome, Room
+from scenarios.study.cells import METRIC, Fact, Outcome, Room
 from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import privacy_facts
 from scenarios.swarms.features import with_features
@@ -178,6 +178,7 @@ class Dealt(ABC):
             **(self._step_facts(swarm) if isinstance(swarm, StepSwarm) else {}),
             "model sha256": digest_of(swarm.base),
             **common,
+            METRIC: self.measure,
         }
         return Outcome(tuple(figures), facts, time.perf_counter() - begun, series)
 

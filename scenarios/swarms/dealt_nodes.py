@@ -11,7 +11,7 @@ import numpy as np
 
 from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
-from scenarios.study.cells import Fact, Outcome, Room
+from scenarios.study.cells import METRIC, Fact, Outcome, Room
 from scenarios.swarms.cells import Say, Teller, privacy_facts
 from scenarios.swarms.dealt import (
     ACCURACY,
@@ -49,6 +49,7 @@ def run_dealt(cell: PeersCell, room: Room, folder: Path, say: Say) -> Outcome:
         "base digests": len({peer.summary.base_digest for peer in peers}),
         **measured_facts(peers),
         **peer_facts(datasets, series),
+        METRIC: cell.measure,
     }
     return Outcome(lowest_measured(peers, cell), facts, time.perf_counter() - begun, series)
 

@@ -14,7 +14,7 @@ from node.data.dataset import Dataset
 from node.predict.model import open_model
 from node.task.sections import Task
 from node.task.shared_noise import is_distributed
-from scenarios.study.cells import Fact
+from scenarios.study.cells import METRIC, Fact
 from scenarios.study.client_accuracy import accuracy_facts, by_label
 from scenarios.study.costs import DOWN, MEASURED, TRAFFIC, UP, epsilon_series
 from scenarios.study.skew import Counts, label_counts, size_facts, skew_facts
@@ -107,9 +107,9 @@ def peer_facts(
     """The facts about peers with these rows; `series`: with those of `by_label`, or {}."""
     counts = counts_of(datasets)
     if counts is None:
-        return size_facts([len(dataset.train_y) for dataset in datasets])
+        return {METRIC: "r2", **size_facts([len(dataset.train_y) for dataset in datasets])}
     honest = [peer for peer in range(len(counts)) if peer not in liars]
-    return {**skew_facts(counts), **accuracy_facts(series, counts[honest])}
+    return {METRIC: "accuracy", **skew_facts(counts), **accuracy_facts(series, counts[honest])}
 
 
 def counts_of(datasets: Sequence[Dataset]) -> Counts | None:

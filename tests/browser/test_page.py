@@ -13,7 +13,10 @@ from playwright.sync_api import Page, expect
 from benchmarks.page.server import Served, node_view, rounds, step_view, tracker_view
 from node.observe.journal import Remark
 from node.observe.views import NodeView
+from node.runtime.own_figures import OwnBook, OwnFigures
 from node.storage.records import SwarmFigure
+from node.training.class_figures import Calibration, ClassFigure, ClassFigures
+from node.training.headline import Alone
 from tests.browser.pages import PHONE, Window
 
 TOKEN = "fe" * 32
@@ -78,6 +81,20 @@ def connection(page: Page):
     return page.locator("#connection")
 
 
+OWN = OwnFigures(
+    Alone("accuracy", 0.7123, 0.5),
+    ClassFigures(
+        (
+            ClassFigure("no", 90, 20, 0.95, 21, ()),
+            ClassFigure("yes", 10, 4, None, 3, tuple(place / 50 for place in range(51))),
+        ),
+        (Calibration(0.1, 0.05, 12), Calibration(0.7, 0.6, 12)),
+        "yes",
+    ),
+    ("comment", "ward"),
+)
+
+
 # -- what it shows -------------------------------------------------------------------------------------
 
 
@@ -137,7 +154,7 @@ def test_a_model_of_rare_events_is_shown_by_its_auc_beside_that_of_all(window: W
         figures = page.locator("#figures")
         expect(figures).to_contain_text("on the validation rows; balanced accuracy 50.0 %")
         expect(figures).to_contain_text("0.610")
-        expect(figures).to_contain_text("AUC on 540 rows of 3 peers; mine 0.580")
+        expect(figures).to_contain_text("AUC on 540 rows of 3 members; mine 0.580")
         expect(page.locator("#rounds-head th").nth(3)).to_have_text("AUC")
         expect(page.locator("#rounds tr").first).to_contain_text("0.600")
         legend = page.locator("#accuracy-plot .u-legend")
@@ -151,7 +168,7 @@ def test_a_metric_of_all_rows_with_noise_says_about_and_how_far_off(window: Wind
     with Served(replace(NODE, history=(*NODE.history[:-1], last))) as served:
         figures = window.open(served.url).locator("#figures")
         expect(figures).to_contain_text("about 61.0 %")
-        expect(figures).to_contain_text("accuracy on about 540 rows of 3 peers, noise ±2.1 %; mine 58.0 %")
+        expect(figures).to_contain_text("accuracy on about 540 rows of 3 members, noise ±2.1 %; mine 58.0 %")
 
 
 def test_numbers_have_no_accuracy(window: Window):
@@ -333,20 +350,65 @@ def test_a_missing_peer_is_among_the_warnings_at_once_and_until_it_is_back(windo
         expect(page.locator("#remarks")).to_have_text("Nothing so far.")
 
 
+def shows_own_rows(page: Page) -> None:
+    own = page.locator("#own")
+    expect(own.locator("#own-alone")).to_contain_text(
+        "Accuracy: 81.8 % together, 71.2 % alone after 50 % of the training, 10.0 % by a constant answer."
+    )
+    expect(own.locator("tbody#own-classes tr")).to_have_count(2)
+    expect(own.locator("tbody#own-classes tr").nth(0)).to_have_text("no902095.0 %21")
+    expect(own.locator("tbody#own-classes tr").nth(1)).to_contain_text("yes104")
+    expect(own.locator("#roc-plot")).to_have_attribute("aria-label", re.compile("false alarms: yes 10 %"))
+    expect(own.locator("#calibration-plot")).to_have_attribute(
+        "aria-label", "Said, and so: 10 %, 5 %; 70 %, 60 %."
+    )
+    expect(own.locator("#own-left-out")).to_contain_text("2 columns of your file: comment, ward.")
+    expect(page.locator("#figures")).to_contain_text("Alone71.2 %")
+
+
+def test_what_the_own_rows_show_stands_above_peers_and_traffic(window: Window):
+    with Served(replace(NODE, own=OWN)) as served:
+        page = window.open(served.url)
+        shows_own_rows(page)
+        expect(page.locator("#own-mark")).to_be_hidden()
+        titles = page.locator("section h2").all_inner_texts()
+        order = ["Your own rows", "Rounds", "Privacy", "Peers", "Traffic since the start", "About this node"]
+        told = [title.replace("?", "").strip() for title in titles]
+        assert [title for title in told if title in order] == order
+        assert grave(page) == []
+
+
+def test_with_privacy_this_machine_asks_for_it_and_marks_it(window: Window):
+    book = OwnBook(secret=True, left_out=OWN.left_out)
+    with Served(replace(NODE, own_here=True, history=rounds(39)), own=book) as served:
+        page = window.open(served.url)
+        expect(page.locator("#own-left-out")).to_contain_text("comment, ward")
+        book.compared(OWN.alone)
+        book.measured(OWN.classes)
+        served.show(replace(NODE, own_here=True))
+        shows_own_rows(page)
+        expect(page.locator("#own-mark")).to_contain_text("Not covered by epsilon: do not pass on.")
+        expect(page.locator("#figures")).to_contain_text("not covered by epsilon: do not pass on")
+
+
 def test_the_last_word_of_a_run_is_who_took_part_and_not_who_is_left(window: Window):
     window.may_lose_the_node = True
     left = tuple(replace(peer, contact="left") for peer in NODE.peers)
     over = replace(NODE, peers=left, round=NODE.rounds, history=rounds(40))
     with Served(over) as served:
         page = window.open(served.url)
-        expect(page.locator("#figures")).to_contain_text("4took part in the last common round (40)")
-        expect(page.locator("#peers-sum")).to_have_text("4 took part in the last common round (40)")
+        expect(page.locator("#figures")).to_contain_text("4others took part in the last common round (40)")
+        expect(page.locator("#peers-sum")).to_have_text(
+            "4 others took part in the last common round (40): 5 members with this node"
+        )
         assert "reachable" not in page.locator("#figures").inner_text()
         expect(page.locator("#remarks .warning")).to_have_count(1)
     alone = tuple(replace(one, participants=0) for one in over.history)
     with Served(replace(over, history=alone)) as served:
         page = window.open(served.url)
-        expect(page.locator("#peers-sum")).to_have_text("0 took part, of 8 known: this node learned alone")
+        expect(page.locator("#peers-sum")).to_have_text(
+            "0 others took part, of 8 known: this node learned alone"
+        )
 
 
 @pytest.mark.parametrize("token", [None, TOKEN])

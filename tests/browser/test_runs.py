@@ -70,6 +70,18 @@ def test_runs_with_another_headline_say_which(window: Window):
         assert "monday/a: 0.540" in page.locator("#value-plot").get_attribute("aria-label")
 
 
+def test_no_column_is_cut_off_on_a_small_screen(window: Window):
+    lines = tuple(replace(one, metric="balanced-accuracy", value=one.value) for one in rounds(4))
+    long = [
+        replace(RUNS[place], history=lines, folder=f"runs/ward-of-the-clinic-{place}/a-long-name-of-a-folder")
+        for place in (0, 1, 2)
+    ]
+    with Served(compared(long)) as served:
+        page = compare(window, served.url, size={"width": 1280, "height": 800})
+        expect(page.locator("#runs-table tr").first).to_contain_text("Balanced accuracy")
+        assert page.evaluate(SIDEWAYS) == []
+
+
 def test_a_run_before_its_first_round_leaves_nothing_blank(window: Window):
     with Served(compared([WITHOUT, RUNS[0]])) as served:
         page = compare(window, served.url)

@@ -18,6 +18,8 @@ from node.observe.log_observer import LogObserver
 from node.options import read_options
 from node.runtime import events
 from node.runtime.events import NodeEvent, Observers
+from node.runtime.own_figures import OwnFigures
+from node.training.headline import Alone
 from protocol.actions import Note, Notice
 from protocol.wire.messages import Base
 from tests.unit.node.observe.test_lines import RECORD, SUMMARY, SUMS
@@ -123,7 +125,8 @@ EVERYTHING = (
     events.RolledBack(f"rolled back: loss on own rows {LOSS} -> {LOSS}"),
     events.Warned("2 of 3 coordinates were cut"),
     events.Draining(30.0),
-    events.Finished(SUMMARY),
+    events.Comparing(60.0),
+    events.Finished(SUMMARY, OwnFigures(Alone("accuracy", LOSS, 1.0))),
     events.Finished(replace(SUMMARY, finished=False)),
     events.Lingering(60.0),
     events.Finished(replace(SUMMARY, aggregated=0, fallbacks=2)),
@@ -173,6 +176,7 @@ FIELDS = {
     **{name: {"text"} for name in ("waiting", "alone", "weak", "quorum", "warning")},
     "rolled-back": set(),
     "draining": {"within_s"},
+    "comparing": {"within_s"},
     "lingering": {"for_s"},
     "finished": {
         *("rounds", "aggregated", "fallbacks", "accuracy", "accuracy_of", "epsilon", "delta"),
@@ -222,7 +226,9 @@ def test_each_observer_is_told_everything_in_the_same_order():
 
 
 def test_a_program_reads_every_event_by_its_name():
-    names = "started sums training round caught-up outpaced notice warning draining finished lingering"
+    names = (
+        "started sums training round caught-up outpaced notice warning draining comparing finished lingering"
+    )
     assert list(dict.fromkeys(event_values(event)["event"] for event in EVERYTHING)) == names.split()
 
 

@@ -73,7 +73,7 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
     names = " ".join(entry.split()[0] for entry in options)
     assert names == (
         "peers tracker listen allow names open tls task set data blank-person shard rounds wait "
-        "require-aggregation out key spent-before seed json log log-level drain-timeout linger "
+        "require-aggregation out key spent-before seed alone json log log-level drain-timeout linger "
         "report config debug"
     )
     assert [entry for entry in options[2:] if "Default:" not in entry] == []
@@ -113,6 +113,8 @@ def test_blank_persons_are_a_key_of_the_task(tmp_path, monkeypatch):
     --peers PEERS --wait long => --wait 'long' is refused; allowed: a whole number of seconds
     --peers PEERS --wait 2592001 => seconds from 0 to 2592000, or forever
     --peers PEERS --wait -1 => --wait '-1' is refused; allowed
+    --peers PEERS --alone maybe => --alone 'maybe' is refused; allowed: a whole number of seconds from 1
+    --peers PEERS --alone 0 => or no
     --peers PEERS --out= => --out '' is refused; allowed: a path
     --peers PEERS --linger x => --linger 'x' is refused; allowed: a whole number from 0
     --peers PEERS --spent-before 12 => --spent-before '12' is refused; allowed: the two numbers

@@ -9,6 +9,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -74,6 +75,16 @@ def hospitals(tmp_path, task=PAIRS, **options):
 
 
 # -- a swarm ---------------------------------------------------------------------------------------
+
+
+def test_a_local_swarm_learns_from_a_data_frame_with_labels_in_words():
+    x, side = rows(0)
+    frame = pa.table({"left": x[:, 0], "right": x[:, 1], "side": np.where(side, "above", "below")})
+    results = Swarm.local(3, PAIRS, frame, rounds=2, alone=60).run()
+    assert results.agreed
+    assert results.accuracy is not None
+    assert results.accuracy > 0.5
+    assert all(summary.alone is not None for summary in results.summaries)
 
 
 def test_a_local_swarm_learns_one_model_that_is_as_good_as_it_says():

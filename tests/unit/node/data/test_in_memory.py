@@ -45,7 +45,7 @@ def test_a_torch_data_set_is_read_item_by_item(data):
         ((X, Y[:5]), "data: x is (6, 2) and y is (5,); allowed: shapes (n, ...) and (n,)"),
         ((X[:, 0], Y), "data: x is (6,) and y is (6,); allowed: shapes (n, ...) and (n,)"),
         ((X[:1], Y[:1]), "data has 1 rows; at least 2 are needed, to train and to validate"),
-        ((X, Y.astype(str)), "data: y holds <U21, not numbers; allowed: a pair (x, y) of arrays"),
+        ((X.astype(str), Y), "data: x holds <U32, not numbers; allowed: a pair (x, y) of arrays"),
         (([[1.0, 2.0], [3.0]], [0, 1]), "data: x is no array (setting an array element with a sequence"),
         ((np.full((2, 2), np.inf), [0, 1]), "data: x[0, 0] = inf is not a finite number of at most 1e30"),
         ((X, np.array([0, 1, np.nan, 0, 1, 2])), "data: y[2] = nan is not a finite number of at most 1e30"),

@@ -3,7 +3,7 @@
 import stat
 
 import pytest
-from aiohttp import web
+from aiohttp import HttpVersion, HttpVersion10, HttpVersion11, web
 from aiohttp.test_utils import make_mocked_request
 
 from node.errors import ConfigError
@@ -40,6 +40,49 @@ def test_the_page_of_another_site_is_refused_and_its_own_is_not():
             LOCAL.check(request(Sec_Fetch_Site=site))
     for site in ("same-origin", "none"):  # none: an address that was typed
         LOCAL.check(request(Sec_Fetch_Site=site))
+
+
+HERE = {"host": "127.0.0.1:9001", "remote": "127.0.0.1", "version": HttpVersion11}
+
+
+def asked(access: Access, host: str, remote: str, version: HttpVersion, **headers: str) -> None:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    made = make_mocked_request("GET", "/v1/own", headers={"Host": host, **named}, version=version)
+    access.check_here(made.clone(remote=remote))
+
+
+@pytest.mark.parametrize("at", ["127.0.0.1", "::1", "127.8.8.8"])
+def test_what_is_secret_is_shown_to_the_owner_on_this_machine(at):
+    asked(LOCAL, **{**HERE, "remote": at, "host": "localhost:9001"})
+    asked(FAR, **HERE, Authorization=f"Bearer {TOKEN}")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"remote": "10.0.0.9"},
+        {"remote": "::ffff:10.0.0.9"},
+        {"remote": ""},
+        {"version": HttpVersion10},
+        *(
+            {name: "10.0.0.9"}
+            for name in ("X_Forwarded_For", "x_forwarded_host", "Forwarded", "Via", "X_Real_IP")
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_secret_is_shown_to_nobody_else_and_to_no_proxy(other):
+    with pytest.raises(web.HTTPForbidden, match="Forbidden"):
+        asked(LOCAL, **{**HERE, **other})
+    with pytest.raises(web.HTTPForbidden, match="Forbidden"):
+        asked(FAR, **{**HERE, **other}, Authorization=f"Bearer {TOKEN}")
+
+
+def test_what_is_secret_needs_the_token_too_and_a_name_of_this_machine():
+    with pytest.raises(web.HTTPUnauthorized):
+        asked(FAR, **HERE)
+    with pytest.raises(web.HTTPForbidden):
+        asked(FAR, **{**HERE, "host": "ward.example:9001"}, Authorization=f"Bearer {TOKEN}")
 
 
 @pytest.mark.parametrize(

@@ -3,21 +3,33 @@
 import asyncio
 import io
 import json
+import os
 from dataclasses import asdict, replace
 
 import pytest
 from rich.console import Console
 
 from mechanisms.accounting.ledger import Ledger
-from node.observe.lines import JsonOutput, TextOutput, alone_text, round_text, summary_text
+from node.observe.choose import is_journal, open_texts
+from node.observe.lines import (
+    JsonOutput,
+    TextOutput,
+    alone_text,
+    event_texts,
+    event_values,
+    round_text,
+    summary_text,
+)
 from node.observe.live import LiveView
 from node.runtime import events
 from node.runtime.artifacts import Record, Summary
 from node.runtime.group_guarantees import withstands
+from node.runtime.own_figures import OwnFigures
 from node.runtime.privacy_budget import facts, make_mechanism
 from node.runtime.snapshot import Snapshot
 from node.storage.records import SwarmFigure
 from node.task.load import load_task
+from node.training.headline import Alone
 from protocol.actions import Note, Notice, Reason
 from tests.parts import base
 
@@ -101,6 +113,46 @@ def test_what_is_wrong_with_a_model_stands_in_the_last_line_alone():
     assert told == summary_text(SUMMARY).replace("; base", f"; {'; '.join(flaws)}; base")
     assert "never" not in told_of(flaws=flaws)
     assert json.loads(json.dumps(replace(RECORD, flaws=flaws).as_json()))["flaws"] == list(flaws)
+
+
+ALONE = Alone("accuracy", 0.81234, 1.0)
+
+
+def test_the_last_line_has_the_model_of_the_rows_alone_and_what_a_constant_reaches():
+    told = summary_text(replace(SUMMARY, alone=ALONE), OwnFigures(ALONE))
+    words = "90.0 % together, 81.2 % alone, 10.0 % by always saying the most frequent class"
+    assert f"; test accuracy {words}; base" in told
+    early = summary_text(replace(SUMMARY, alone=replace(ALONE, trained=0.254)))
+    assert "90.0 % together, 81.2 % alone after 25 % of the training, 10.0 % by" in early
+    numbers = {"metric": "r2", "value": 0.4, "baseline": 0.0, "metrics": {"r2": 0.4, "mae": 12.25}}
+    told = summary_text(replace(SUMMARY, **numbers, alone=Alone("r2", -0.1, 1.0)))
+    assert "; test R2 0.400 together, -0.100 alone, 0.000 by always saying the mean, MAE 12.25; base" in told
+
+
+def test_with_privacy_the_last_line_alone_has_it_with_a_mark():
+    ended = events.Finished(SUMMARY, OwnFigures(ALONE, secret=True))
+    words = "90.0 % together, 81.2 % alone, 10.0 % by always saying the most frequent class"
+    (told,) = event_texts(ended)
+    assert f"; test accuracy {words} (alone: not covered by epsilon: do not pass on); base" in told
+    assert "0.81" not in json.dumps(event_values(ended))
+    assert event_values(events.Finished(replace(SUMMARY, alone=ALONE)))["alone"] == {
+        "metric": "accuracy",
+        "value": 0.81234,
+        "trained": 1.0,
+    }
+
+
+def test_the_journal_of_a_service_has_no_secret_figure(tmp_path):
+    secret = events.Finished(SUMMARY, OwnFigures(ALONE, secret=True))
+    assert "81.2 % alone" in event_texts(secret)[0]
+    assert open_texts(secret) == event_texts(events.Finished(SUMMARY))
+    assert open_texts(events.Warned("a")) == ("warning: a",)
+    with (tmp_path / "out").open("w") as file:
+        found = os.fstat(file.fileno())
+        assert is_journal(file, {"JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"})
+        assert not is_journal(file, {"JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino + 1}"})
+        assert not is_journal(file, {})
+        assert not is_journal(io.StringIO(), {})
 
 
 def test_a_round_with_a_metric_of_all_shows_it_beside_mine():

@@ -19,6 +19,8 @@ from node.observe import sse
 from node.observe.page import FRONT, PARTS
 from node.observe.sse import MAX_WATCHERS
 from node.observe.views import MORE_HISTORY
+from node.runtime.own_figures import OwnBook
+from node.training.headline import Alone
 
 TOKEN = "fe" * 32
 VIEW = node_view(peers=3, ended=4)
@@ -81,6 +83,22 @@ def test_every_part_is_there_and_may_load_nothing_from_elsewhere(served, path):
     assert "unsafe" not in headers["Content-Security-Policy"]
     assert headers["Content-Type"].startswith(("text/", "image/svg+xml"))
     assert body
+
+
+def test_what_is_secret_stands_in_no_view_and_is_told_on_this_machine_alone():
+    book = OwnBook(secret=True)
+    book.compared(Alone("accuracy", 0.123454321, 1.0))
+    with Served(replace(VIEW, own_here=True), own=book) as server:
+        status, headers, body = ask(server, "/v1/own")
+        assert (status, headers["Cache-Control"]) == (200, "no-store")
+        assert json.loads(body)["alone"]["value"] == 0.123454321
+        assert ask(server, "/v1/own", **{"X-Forwarded-For": "10.0.0.9"})[0] == 403
+        assert ask(server, "/v1/own", Host="ward.example")[0] == 421
+        with watching(server) as watcher:
+            assert watcher.event()[1]["own"] is None
+        assert b"0.1234" not in ask(server, "/v1/status")[2]
+    with Served(VIEW) as server:
+        assert ask(server, "/v1/own")[0] == 404
 
 
 def test_all_that_the_page_names_is_served_and_nothing_else():

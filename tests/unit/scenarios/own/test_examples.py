@@ -84,6 +84,7 @@ def test_a_study_by_import_path_and_two_runs_compared(run: Run, capsys) -> None:
     few = ("--quick", "--set", "scenario.arms=ldp-epsilon1,no-noise")
     one = run("own_study:STUDY", *few, out="one")
     assert len(one["arms"]) == 2
+    assert one["headline"].startswith("Test accuracy ")
     assert one["command"].startswith("python -m scenarios run own_study:STUDY --quick")
     run("own_study:STUDY", *few, "--rounds", "3", out="other")
     capsys.readouterr()

@@ -165,6 +165,50 @@ def test_charts_without_arms_are_left_out_and_the_usual_are_lines_over_numeric_f
     assert [chart.key for chart in usual_charts(sweep({"ldp": 0.1, "sgd": 0.2}))] == ["bars-figure", "rounds"]
 
 
+def named(figures, metric, seeds=3):
+    """Returns made-up results whose figures are of a metric, with fewer seeds."""
+    whole = sweep(figures)
+    outcomes = {
+        arm: tuple(replace(one, facts={**one.facts, "metric": metric}) for one in found[:seeds])
+        for arm, found in whole.outcomes.items()
+    }
+    return replace(whole, seeds=whole.seeds[:seeds], outcomes=outcomes)
+
+
+def test_the_figures_have_the_name_of_their_metric():
+    made = named(TWO, "accuracy")
+    lines, by_round = usual_charts(made)
+    assert lines.title == "Test accuracy after the last round over epsilon"
+    assert lines.layout["yaxis"]["title"]["text"] == "test accuracy after the last round"
+    assert by_round.title == "Test accuracy by round"
+    assert by_round.layout["yaxis"] == {"title": {"text": "test accuracy"}, "tickformat": "~%"}
+    assert usual_tables(made)[0].headings[3] == "test accuracy"
+    assert usual_headline(made).startswith("Test accuracy 0.7 with none")
+    assert named(TWO, "r2").figure == "test R2"
+    assert named(TWO, "something").figure == sweep(TWO).figure == "figure"
+
+
+@pytest.mark.parametrize("plot", [Bars(), Lines("epsilon")], ids=["bars", "lines"])
+def test_error_bars_end_where_the_metric_does(plot):
+    found = {"ldp 1": 0.005, "ldp 8": 0.995}
+    bars = plot.chart(named(found, "accuracy")).traces[0]["error_y"]
+    assert bars["symmetric"] is False
+    assert bars["array"] == pytest.approx([0.0248, 0.005], rel=0.01)
+    assert bars["arrayminus"] == pytest.approx([0.005, 0.0248], rel=0.01)
+    free = plot.chart(named(found, "r2")).traces[0]["error_y"]
+    assert free["array"] == pytest.approx([0.0248] * 2, rel=0.01)
+    assert "arrayminus" not in free
+
+
+def test_two_seeds_are_said_to_be_few():
+    few = " Two seeds are few: such an interval reaches 13 standard errors to each side."
+    for plot in (Bars(), Lines("epsilon")):
+        assert plot.chart(named(TWO, "accuracy", 2)).caption.endswith(few)
+        assert few not in plot.chart(named(TWO, "accuracy")).caption
+    assert Bars(caption="No bars.").chart(named(TWO, "accuracy", 2)).caption == "No bars."
+    assert usual_headline(named(TWO, "accuracy", 2)).endswith("Means of 2 seeds, which are few.")
+
+
 def test_the_usual_table_has_margins_and_the_headline_the_best_and_the_worst():
     (table,) = usual_tables(sweep(TWO))
     assert table.headings[:3] == ("arm", "mechanism", "epsilon")

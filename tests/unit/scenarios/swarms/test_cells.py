@@ -202,6 +202,7 @@ def test_a_cell_says_each_round_and_what_it_does_not_promise() -> None:
     names = ("epsilon", "stated", "delta", "unit", "radius", "noise_std")
     assert [outcome.facts[name] for name in names] == [None] * 6
     assert "no noise" in str(outcome.facts["protects"])
+    assert outcome.facts["metric"] == "accuracy"
 
 
 def test_facts_are_those_of_the_ledger_and_of_the_last_offers() -> None:

@@ -1,0 +1,137 @@
+"""The owner's model alone: the task's model on the owner's rows, without a peer and without noise.
+
+It has the run's own training: for each round of the run one more, by the same loss, optimiser and schedule,
+each from where the last one ended. So it shows what the others' rows are worth to this owner. It is told of
+and not stored, and where the task has a mechanism, its figure leaves this machine by no way: it comes from
+the rows themselves, and no epsilon covers it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from node.data.dataset import Dataset
+from node.errors import UserError
+from node.system.clock import Clock
+from node.system.system import SYSTEM, System
+from node.task.sections import Task, TrainSection
+from node.training.build import build_model
+from node.training.devices import find_device
+from node.training.headline import Alone
+from node.training.trainer import Interrupted, Trainer, Vector, make_trainer
+
+LEAST_ROWS = 8
+"""A model of fewer rows is none to compare with."""
+_IDLE = 19
+
+
+@dataclass(frozen=True)
+class LoneTraining:
+    """Trains the model; a call may take `within_s` seconds, and runs in a thread of its own."""
+
+    task: Task
+    dataset: Dataset
+    seed: int
+    rounds: int
+    within_s: float
+    features: Path | None = None
+    """The folder of a frozen body's outputs."""
+    system: System = SYSTEM
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the rows are enough for such a model, and for a figure."""
+        data = self.dataset
+        return len(data.train_y) >= LEAST_ROWS and data.validates and len(data.test_y) > 0
+
+    def __call__(self, told: threading.Event) -> Alone | None:
+        """Returns the figure; None if there is none, or if the node is `told` to end."""
+        stop = _TimeIsOver(told, self.system.clock, self.within_s)
+        with suppress(Interrupted, UserError), _own_draws(self.task):
+            return self._trained(stop)
+        return None
+
+    def _trained(self, stop: _TimeIsOver) -> Alone | None:
+        section, lessons = self._lessons()
+        task = replace(self.task, train=section)
+        trainer = make_trainer(
+            task, build_model(task, self.dataset), self.dataset, self.seed, None, self.system
+        )
+        if self.features is not None:
+            trainer.keep_features(self.features)
+        vector, done = _through(trainer, lessons, stop)
+        found = trainer.evaluate(vector).headline
+        return None if found.value is None else Alone(found.metric, found.value, done / len(lessons))
+
+    def _lessons(self) -> tuple[TrainSection, Sequence[int]]:
+        """Returns the training of a lesson, and for each lesson the round of the run that it stands for.
+
+        Where members take steps together, a lesson is a pass over the rows: as many as this node's rows had,
+        in the mean, in batches of this node's part of a step's.
+        """
+        section, plan = replace(self.task.train, proximal=0.0), self.task.step_plan
+        if plan is None:
+            return section, range(1, self.rounds + 1)
+        per_round = plan.report_every * plan.sampling_probability
+        passes = max(1, round(per_round * self.rounds))
+        part = max(1, round(plan.sampling_probability * len(self.dataset.train_y)))
+        rounds = [1 + place * self.rounds // passes for place in range(passes)]
+        return replace(section, epochs=1, seconds=None, batch_size=part), rounds
+
+
+def _through(trainer: Trainer, lessons: Sequence[int], stop: _TimeIsOver) -> tuple[Vector, int]:
+    """Returns the model after the lessons that there is time for, and how many these are.
+
+    Raises Interrupted if there was time for none, or if the node is told to end.
+    """
+    vector, done = trainer.vector(), 0
+    with suppress(Interrupted):
+        for number, round_number in enumerate(lessons, 1):
+            vector = trainer.train(vector, round_number, stop, number).vector
+            done = number
+    if stop.is_told or not done:
+        raise Interrupted
+    return vector, done
+
+
+class _TimeIsOver(threading.Event):
+    """Ends a training when its time is over, or when the node is told to end."""
+
+    def __init__(self, told: threading.Event, clock: Clock, within_s: float) -> None:
+        super().__init__()
+        self._told, self._now = told, clock.monotonic
+        self._ends_at = clock.monotonic() + within_s
+
+    @property
+    def is_told(self) -> bool:
+        return self._told.is_set()
+
+    def is_set(self) -> bool:
+        return self.is_told or self._now() >= self._ends_at
+
+
+@contextmanager
+def _own_draws(task: Task) -> Iterator[None]:
+    """Has layers such as dropout draw by task.seed, and gives torch's generators back as they were."""
+    device = find_device(task.train.device)
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.default_generator.manual_seed(task.task.seed)
+        if device.type == "cuda":
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(task.task.seed)
+        yield
+
+
+def yield_to_others() -> None:
+    """Gives this thread the lowest priority, where threads have their own, and a service may."""
+    if sys.platform == "linux":
+        with suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _IDLE)
