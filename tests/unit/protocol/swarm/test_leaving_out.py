@@ -106,32 +106,6 @@ def others_of(*keys) -> list:
     return [key for key in KEYS if key not in keys]
 
 
-@pytest.mark.parametrize("layout", [REDUCERS, ALL_TO_ALL_BYTES])
-@pytest.mark.parametrize("number", [0, 2, 4])  # 0 has the lowest key: it coordinates
-def test_a_member_that_joins_and_withholds_spoils_few_steps_and_the_others_go_on(number, layout):
-    silent, others = KEYS[number], others_of(KEYS[number])
-    wires = Swarm(layout=layout)
-    wires.dropped = withholds(silent)
-    wires.steps(40)
-
-    spoiled = [len(wires.failed(key)) for key in others]
-    assert max(spoiled) <= 2 + 4, spoiled  # 2 + log2(1 + 40 / 4), of which it reaches 5
-    assert min(spoiled) >= 2
-    assert wires.generation() >= 40 - 6
-    steps = [end for where, end in wires.ends(Completed) if where == endpoint(others[0])]
-    assert {len(end.contributors) for end in steps} == {len(others)}
-    assert all(charges <= 40 for charges in wires.charges.values())
-
-
-def test_planted_fault_without_leaving_out_no_step_is_made_at_all():
-    wires = Swarm(leave_out=0)
-    wires.dropped = withholds(KEYS[2])
-    wires.steps(10)
-
-    assert wires.generation() == 0
-    assert len(wires.failed(KEYS[0])) == 10
-
-
 def test_a_member_that_dies_once_and_comes_back_misses_one_more_sum():
     wires = Swarm().steps(2)
     wires.dropped = withholds(KEYS[3])

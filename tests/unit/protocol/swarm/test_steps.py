@@ -1,6 +1,5 @@
 """Sums that are single steps: a generation ends the run, and an offer belongs to the base it was made for."""
 
-import pytest
 
 from protocol.actions import Completed, Failed, Reason
 from protocol.aggregation.additive.shares import ShareSettings
@@ -63,15 +62,4 @@ def test_who_comes_when_the_others_have_the_last_base_ends_with_it():
     assert wires[late].base == wires[KEYS[0]].base
     assert Reason.SWARM_FINISHED in {
         end.reason for where, end in wires.ends(Failed) if where == endpoint(late)
-    }
-
-
-@pytest.mark.parametrize("by_steps", [True, False])
-def test_where_all_budgets_are_spent_no_sum_can_come(by_steps):
-    wires = swarm() if by_steps else Wires(KEYS).open()
-    wires.follow(*KEYS)
-    wires.tick(2.0)
-
-    assert {where: end.reason for where, end in wires.ends(Failed)} == {
-        endpoint(key): Reason.ALL_SPENT for key in KEYS
     }

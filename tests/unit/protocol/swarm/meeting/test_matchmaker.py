@@ -23,8 +23,8 @@ from protocol.swarm.meeting.matchmaker import (
 from protocol.wire import signing
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from protocol.wire.limits import MAX_MEMBERS
-from protocol.wire.messages import Accepted, Group, LeftOut
-from tests.parts import COUNTER, NOW, announce, base, endpoint, members, outbox, ready, resigned, stranger
+from protocol.wire.messages import Group, LeftOut
+from tests.parts import COUNTER, NOW, announce, base, endpoint, members, ready, resigned, stranger
 
 KEYS = members(7)
 COORDINATOR = KEYS[0].public
@@ -58,12 +58,6 @@ def public(*places: int) -> tuple[bytes, ...]:
     return tuple(KEYS[place].public for place in places)
 
 
-def test_a_ready_is_answered_with_its_nonce():
-    actions = matchmaker().ready(ready(KEYS[1], COORDINATOR, nonce=7), NOW)
-
-    assert outbox(actions, KEYS[1].public) == [Accepted(bytes([7]) * 16)]
-
-
 def test_a_group_is_sent_to_its_members_at_once_when_all_announced_are_ready():
     held = holding(3)
     actions = held.close_groups(NOW + 2)
@@ -72,12 +66,7 @@ def test_a_group_is_sent_to_its_members_at_once_when_all_announced_are_ready():
     (group,) = {message for action in actions for message in action.messages}
     assert isinstance(group, Group)
     assert (tuple(one.key for one in group.readys), group.attempt) == (public(0, 1, 2), 0)
-
-
-def test_a_group_is_closed_once():
-    held = holding(3)
-    assert grouped(held, NOW + 2) == [public(0, 1, 2)]
-    assert grouped(held, NOW + 3) == []
+    assert grouped(held, NOW + 3) == [], "once"
 
 
 def test_each_group_of_a_room_has_another_attempt():
@@ -200,23 +189,43 @@ def test_linger_adapts_to_how_far_apart_readys_come():
     assert held.room(SWARM).pace.allowed_s < LINGER_CAP_S
 
 
-def test_who_can_not_be_reached_is_not_waited_for_until_heard_again():
+def later(held: Matchmaker, place: int, **changes) -> None:
+    held.announce(announce(KEYS[place], counter=COUNTER + 1, **changes), NOW)
+
+
+GONE = {
+    "it cannot be reached": lambda held, place: held.unreachable(KEYS[place].public),
+    "it follows": lambda held, place: later(held, place, following=True),
+    "it has left": lambda held, place: later(held, place, leaving=True),
+}
+gone = pytest.mark.parametrize("goes", GONE.values(), ids=GONE)
+
+
+@gone
+def test_who_is_gone_is_not_waited_for(goes):
     held = holding(3, announced=4)
-    held.unreachable(KEYS[3].public)
+    goes(held, 3)
     held.unreachable(stranger().public)
+
     assert grouped(held, NOW + 2) == [public(0, 1, 2)]
 
+
+@gone
+def test_the_ready_of_who_is_gone_does_not_count(goes):
+    held, more = holding(3), holding(4)
+    goes(held, 2)
+    goes(more, 3)
+
+    assert grouped(held, NOW + 20) == []
+    assert grouped(more, NOW + 3) == [public(0, 1, 2)]
+
+
+def test_who_can_not_be_reached_is_waited_for_once_it_is_heard_again():
     held = holding(3, announced=4)
     held.unreachable(KEYS[3].public)
-    held.announce(announce(KEYS[3], counter=COUNTER + 1), NOW)
+    later(held, 3)
+
     assert grouped(held, NOW + 2) == []
-
-
-def test_a_follower_is_not_waited_for():
-    held = holding(3, announced=4)
-    held.announce(announce(KEYS[3], counter=COUNTER + 1, following=True), NOW)
-
-    assert grouped(held, NOW + 2) == [public(0, 1, 2)]
 
 
 def test_a_follower_is_not_counted_among_those_that_a_group_exceeds_half_of():
@@ -242,20 +251,6 @@ def test_the_ready_of_a_follower_is_refused():
     held.announce(announce(KEYS[2], counter=COUNTER + 1, following=True), NOW)
     with pytest.raises(RemoteProtocolError, match="follows: it offers nothing"):
         held.ready(ready(KEYS[2], COORDINATOR), NOW)
-
-    assert grouped(held, NOW + 20) == []
-
-
-def test_the_ready_of_who_follows_since_does_not_count():
-    held = holding(4)
-    held.announce(announce(KEYS[3], counter=COUNTER + 1, following=True), NOW)
-
-    assert grouped(held, NOW + 3) == [public(0, 1, 2)]
-
-
-def test_the_ready_of_who_can_not_be_reached_does_not_count():
-    held = holding(3)
-    held.unreachable(KEYS[2].public)
 
     assert grouped(held, NOW + 20) == []
 
@@ -318,16 +313,6 @@ def test_two_swarms_never_share_a_group():
     assert grouped(held, NOW + 20) == []
     assert {one.key for one in held.of_task("digits")} == set(public(0, 1, 2, 3))
     assert held.of_task("other") == ()
-
-
-def test_a_leaving_peer_is_not_waited_for_and_its_ready_is_gone():
-    held = holding(3, announced=4)
-    assert held.announce(announce(KEYS[3], counter=COUNTER + 1, leaving=True), NOW)
-    assert grouped(held, NOW + 2) == [public(0, 1, 2)]
-
-    held = holding(3)
-    held.announce(announce(KEYS[2], counter=COUNTER + 1, leaving=True), NOW)
-    assert grouped(held, NOW + 20) == []
 
 
 def test_an_announcement_and_its_ready_run_out():
@@ -715,22 +700,21 @@ def at_odds(*wishes: tuple[int, int], count=5, announced=0, least=3, **changes) 
     return held
 
 
-def test_one_that_others_would_leave_out_waits_and_its_ready_is_kept():
-    held = at_odds((0, 3), (1, 3))
-    assert grouped(held, NOW + 4) == [public(0, 1, 2, 4)]
-    assert set(held.room(SWARM).readys) == {KEYS[3].public}
-
-
-def test_of_two_that_are_at_odds_the_one_waits_that_is_named():
-    assert grouped(at_odds((3, 1)), NOW + 4) == [public(0, 2, 3, 4)]
-
-
-def test_who_names_most_others_waits_itself():
-    assert grouped(at_odds((3, 0), (3, 1), (3, 2), (3, 4)), NOW + 4) == [public(0, 1, 2, 4)]
-
-
-def test_what_is_named_in_both_directions_is_one_pair():
-    assert grouped(at_odds((3, 1), (1, 3), (1, 2)), NOW + 4) == [public(0, 2, 3, 4)]
+@pytest.mark.parametrize(
+    ("wishes", "waits"),
+    [
+        pytest.param([(0, 3), (1, 3)], 3, id="whom others would leave out"),
+        pytest.param([(3, 1)], 1, id="of two that are at odds, the one that is named"),
+        pytest.param([(3, 0), (3, 1), (3, 2), (3, 4)], 3, id="who names most others"),
+        pytest.param([(3, 1), (1, 3), (1, 2)], 1, id="both directions are one pair"),
+    ],
+)
+def test_who_waits_of_those_that_are_at_odds_and_its_ready_is_kept(wishes, waits):
+    held = at_odds(*wishes)
+    assert grouped(held, NOW + 4) == [
+        tuple(key for key in public(0, 1, 2, 3, 4) if key != KEYS[waits].public)
+    ]
+    assert set(held.room(SWARM).readys) == {KEYS[waits].public}
 
 
 def test_nobody_waits_where_the_rest_is_too_small_and_others_are_waited_for_longer():

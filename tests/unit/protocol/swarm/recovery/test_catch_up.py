@@ -204,15 +204,6 @@ def test_a_source_of_a_certificate_that_failed_is_not_asked_at_once_again():
     assert held.look(NOW + 3)
 
 
-def test_a_base_with_a_wrong_digest_ends_the_fetch():
-    held = catch_up(two=BETTER, three=BETTER)
-    held.look(NOW)
-    held.receive(no_line(BETTER), NOW)
-
-    assert held.receive(BasePiece(BETTER.digest, 0, bytes(20)), NOW) == []
-    assert not held.busy
-
-
 def test_a_suspect_is_no_source():
     held = catch_up(two=BETTER, three=BETTER)
     held._members.suspect(TWO)
