@@ -1,6 +1,5 @@
 """Sums that are single steps: a generation ends the run, and an offer belongs to the base it was made for."""
 
-
 from protocol.actions import Completed, Failed, Reason
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.thresholds import MaskedSettings
