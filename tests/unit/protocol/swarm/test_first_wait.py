@@ -27,12 +27,6 @@ def reminders(wires: Wires) -> list[str]:
     return [a.text for _, a in wires.told if isinstance(a, Notice) and a.kind is Note.WAITING]
 
 
-def test_without_a_wait_a_round_ends_at_t_group():
-    wires = two_of_three(0.0).tick(T_GROUP_S)
-    assert [end.reason for _, end in wires.ends(Failed)] == [Reason.GROUP_TIMEOUT] * 2
-    assert {wires[key].round for key in wires.keys} == {1}
-
-
 @pytest.mark.parametrize("wait_s", [1000.0, math.inf])
 def test_while_the_owner_waits_no_round_ends_and_each_t_group_says_who_is_missing(wait_s):
     wires = two_of_three(wait_s)

@@ -739,16 +739,6 @@ def test_a_redirection_introduces_its_coordinator():
     assert isinstance(question, Hello)
 
 
-def test_a_member_behind_is_shown_who_is_ahead():
-    one = node(ONE, seeds=())
-    one.open(NOW)
-    ahead = announce(THREE, base=base(1, 1))
-    heard(one, Hello(ahead, bytes(16), False, PARAMETERS), NOW)
-    sent = outbox(heard(one, ready(TWO, ONE.public, base=INITIAL), NOW), endpoint(TWO))
-
-    assert [message.known for message in sent if isinstance(message, Hello)] == [(ahead,)]
-
-
 def test_readys_of_strangers_and_forged_ones_are_refused():
     one = node(ONE, seeds=(), allow=frozenset({TWO.public}))
     one.open(NOW)

@@ -1,6 +1,6 @@
 """Sums that are single steps: a generation ends the run, and an offer belongs to the base it was made for."""
 
-from protocol.actions import Completed, Failed, Reason
+from protocol.actions import Failed, Reason
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from tests.parts import NOW, base_of, endpoint, members, only, rand, vector
@@ -18,15 +18,6 @@ STEPS = {
 
 def swarm(**changes) -> Wires:
     return Wires(KEYS, **STEPS, **changes).open()
-
-
-def test_rounds_are_steps_and_the_last_base_ends_the_run():
-    wires = swarm()
-    for number in range(1, LAST + 1):
-        wires.offer()
-        assert {wires[key].base.generation for key in KEYS} == {number}
-    assert all(wires[key]._settings.is_last(wires[key].base) for key in KEYS)
-    assert len(wires.ends(Completed)) == LAST * len(KEYS)
 
 
 def test_an_offer_made_for_an_older_base_is_dropped_before_it_can_enter_a_sum():

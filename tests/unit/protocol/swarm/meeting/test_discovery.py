@@ -245,12 +245,6 @@ def test_a_broadcast_goes_to_every_live_peer_once():
     assert (news.announce.leaving, news.wants_reply, news.parameters) == (False, False, "")
 
 
-def test_a_tracker_is_told_too():
-    found = introduced(tracker=TRACKER)
-
-    assert [action.to for action in found.broadcast(NOW)] == [TRACKER]
-
-
 def test_it_is_time_to_announce_again_every_ten_seconds():
     found = introduced(seeds=())
     assert found.deadline == NOW + ANNOUNCE_EVERY_S
@@ -528,16 +522,6 @@ def test_what_others_remember_of_this_key_may_say_nothing(shown):
 
     assert not [action for action in actions if isinstance(action, RaiseEpoch)]
     assert found._state.epoch == 0
-
-
-def test_who_comes_back_with_an_earlier_epoch_is_shown_how_far_it_was():
-    found = introduced(seeds=(TWO,))
-    was = announce(KEYS[1], epoch=5, instance=b"5" * 16)
-    say(found, Hello(was, NONCE, False, PARAMETERS), NOW)
-    (answer,) = outbox(say(found, hello(KEYS[1], epoch=2), NOW), TWO)
-
-    assert answer.known[0] == was
-    assert found.members.get(KEYS[1].public) == was
 
 
 def test_a_goodbye_of_an_earlier_start_means_nothing():

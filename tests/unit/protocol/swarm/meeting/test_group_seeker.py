@@ -239,17 +239,6 @@ def test_a_void_ready_is_good_for_no_group():
         found.found(NOW)
 
 
-def test_a_group_uses_the_offer_up():
-    found, answer = asked()
-    found.check(answer, 3)
-    offer, key = found.found(NOW + 1)
-
-    assert offer.vector.tolist() == vector(0).tolist()
-    assert key.public == next(one.ephemeral for one in answer.readys if one.key == ME.public)
-    with pytest.raises(RemoteProtocolError, match="no offer"):
-        found.check(answer, 3)
-
-
 # -- what a GROUP must be ------------------------------------------------------------------------------
 
 
