@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from protocol.actions import Adopted, Closed, Completed, Failed, Healed, Reason, Serve
+from protocol.actions import Closed, Completed, Failed, Healed, Reason, Serve
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.quorum.electorate import of_names
 from protocol.swarm.last_rounds import LINGER_S, Closing
@@ -275,29 +275,6 @@ def test_no_round_without_an_offer_while_one_waits_or_runs_or_while_closing():
 
 
 # -- the others go on ------------------------------------------------------------------------------------
-
-
-def test_three_go_on_at_once_without_the_one_that_follows_and_it_gets_their_base():
-    wires = Wires(KEYS[:4]).open().follow(FOUR).offer(ONE, TWO, THREE)
-    ((where, adopted),) = wires.ends(Adopted)
-    assert {end for end, _ in wires.ends(Completed)} == {endpoint(key) for key in (ONE, TWO, THREE)}
-    assert where == endpoint(FOUR)
-    assert adopted.trusted == ()  # a quorum of the electors signed it, and two of three that it holds show it
-    assert {wires[key].base for key in KEYS[:4]} == {adopted.base}
-    assert wires.ends(Failed) == [(endpoint(FOUR), FIRST)]
-
-    wires.tick(RETRY_S).follow(FOUR).offer(ONE, TWO, THREE)
-    assert [wires[key].round for key in KEYS[:4]] == [2, 2, 2, 2]
-    assert {wires[key].base.generation for key in KEYS[:4]} == {2}
-
-
-def test_a_ready_that_waits_at_one_that_follows_now_goes_to_the_next():
-    wires = Wires(KEYS[:4]).open().offer(TWO, THREE)
-    assert wires[TWO]._seeker.coordinator == ONE.public
-    wires.follow(ONE)
-    assert {wires[key]._seeker.coordinator for key in (TWO, THREE)} == {TWO.public}
-
-    assert len(wires.offer(FOUR).ends(Completed)) == 3
 
 
 def test_one_that_follows_closes_no_group_of_the_readys_it_holds():
