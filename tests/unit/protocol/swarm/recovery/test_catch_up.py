@@ -50,7 +50,7 @@ from tests.parts import (
 )
 
 KEYS = members(4)
-ONE, TWO, THREE, FOUR = (key.public for key in KEYS)
+ONE, TWO, THREE, _ = (key.public for key in KEYS)
 HELD = vector(1)
 BETTER = base_of(HELD, 1, sid=b"S" * 32)
 PAST = Past(group(KEYS[:3]), base(), {})
@@ -84,6 +84,13 @@ def test_nothing_is_fetched_while_nobody_shows_a_better_base():
 
     assert held.look(NOW) == []
     assert (held.busy, held.deadline) == (False, None)
+
+    known = Members()
+    for key, held_there in ((KEYS[1], BETTER), (KEYS[2], base(5))):
+        known.learn(announce(key, base=held_there), 0, NOW, live=True)
+    there = healing(known, state(1, BETTER, previous=base()))
+    there.remember(BETTER.sid, PAST)
+    assert there.look(NOW) == [], "nor what is here, while one shows what nobody else has"
 
 
 def test_a_base_of_a_session_one_was_in_is_fetched_by_its_certificate():
