@@ -524,6 +524,16 @@ def test_what_others_remember_of_this_key_may_say_nothing(shown):
     assert found._state.epoch == 0
 
 
+def test_who_comes_back_with_an_earlier_epoch_is_shown_how_far_it_was():
+    found = introduced(seeds=(TWO,))
+    was = announce(KEYS[1], epoch=5, instance=b"5" * 16)
+    say(found, Hello(was, NONCE, False, PARAMETERS), NOW)
+    (answer,) = outbox(say(found, hello(KEYS[1], epoch=2), NOW), TWO)
+
+    assert answer.known[0] == was
+    assert found.members.get(KEYS[1].public) == was
+
+
 def test_a_goodbye_of_an_earlier_start_means_nothing():
     found = introduced(seeds=(TWO,))
     say(found, hello(KEYS[1], epoch=2, counter=1), NOW)
