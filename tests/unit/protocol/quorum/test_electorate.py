@@ -121,12 +121,6 @@ def test_so_many_liars_are_usual():
     assert of_keys(key.public for key in KEYS).needed((ONE,)) == 4
 
 
-def test_half_with_the_first_elector_is_no_quorum_where_one_may_lie():
-    assert of_keys((ONE, TWO, THREE, FOUR)).is_quorum((ONE, TWO))
-    assert not of_keys((ONE, TWO, THREE, FOUR), 1).is_quorum((ONE, TWO))
-    assert of_keys((ONE, TWO, THREE, FOUR), 1).is_quorum((ONE, TWO, THREE))
-
-
 def test_nobody_is_a_quorum_of_no_electors():
     assert not Electorate().is_quorum(())
     assert not Electorate((ONE,)).is_quorum((), without=(ONE,))
@@ -239,11 +233,6 @@ def test_two_nodes_at_one_name_have_one_vote():
 
 
 # -- strong groups, and weak ones ----------------------------------------------------------------------
-
-
-def test_a_group_with_a_quorum_has_a_ballot_and_one_without_has_none():
-    assert strong_ballot(group_of([said(place) for place in range(3)], KEYS[0]), NAMES) is not None
-    assert strong_ballot(group_of([said(place) for place in (0, 1, 5, 6)], KEYS[0]), NAMES) is None
 
 
 @pytest.mark.parametrize("bound", [(OPEN,), (RESIGNED,)])

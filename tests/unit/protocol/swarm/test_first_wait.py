@@ -27,12 +27,6 @@ def reminders(wires: Wires) -> list[str]:
     return [a.text for _, a in wires.told if isinstance(a, Notice) and a.kind is Note.WAITING]
 
 
-def test_without_a_wait_a_round_ends_at_t_group():
-    wires = two_of_three(0.0).tick(T_GROUP_S)
-    assert [end.reason for _, end in wires.ends(Failed)] == [Reason.GROUP_TIMEOUT] * 2
-    assert {wires[key].round for key in wires.keys} == {1}
-
-
 @pytest.mark.parametrize("wait_s", [1000.0, math.inf])
 def test_while_the_owner_waits_no_round_ends_and_each_t_group_says_who_is_missing(wait_s):
     wires = two_of_three(wait_s)
@@ -59,20 +53,6 @@ def test_the_wait_ends_on_time_and_its_round_is_the_first_that_fails():
     assert [end.round for _, end in wires.ends(Failed)] == [1, 1]
     wires.offer().tick(T_GROUP_S)
     assert [end.round for _, end in wires.ends(Failed)] == [1, 1, 2, 2], "later offers wait for T_group alone"
-
-
-def test_who_comes_late_is_in_the_first_group():
-    named = tuple(endpoint(key) for key in KEYS[:3])
-    wires = Wires(KEYS[:3], electorate=of_names(named), seeds=named, wait_s=math.inf)
-    wires.dropped = lambda here, to, _message: endpoint(KEYS[2]) in (here, to)
-    wires.open().tick(6.0).offer(*KEYS[:2])
-    for _ in range(3):
-        wires.tick(T_GROUP_S)
-    wires.dropped = lambda _from, _to, _message: False
-    wires.tick(5.0).offer(KEYS[2]).tick(5.0)
-    assert [len(end.contributors) for _, end in wires.ends(Completed)] == [3] * 3
-    assert {wires[key].round for key in wires.keys} == {1}
-    assert not wires.ends(Failed)
 
 
 def test_after_the_first_group_a_round_without_one_ends_at_t_group():

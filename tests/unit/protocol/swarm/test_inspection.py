@@ -58,15 +58,6 @@ def test_who_said_hello_is_reachable_and_has_told_its_sums():
     assert seen(node)[THREE] is Contact.NOT_MET
 
 
-def test_an_endpoint_where_nobody_can_be_reached_says_why():
-    node, _ = opened()
-    node.unreachable(TWO, "connection refused", NOW)
-
-    assert [(found.contact, found.why) for found in node.known_peers if found.endpoint == TWO] == [
-        (Contact.UNREACHABLE, "connection refused")
-    ]
-
-
 def test_who_can_not_be_reached_any_more_says_why_until_it_is_heard_again():
     node, _ = opened()
     heard(node, hello(KEYS[1]), NOW)
@@ -85,14 +76,6 @@ def test_a_member_that_nobody_greeted_has_no_reason():
     node._members.suspect(KEYS[3].public)
 
     assert [(found.contact, found.why) for found in node.known_peers] == [(Contact.UNREACHABLE, "")]
-
-
-def test_who_said_goodbye_has_left():
-    node, _ = opened()
-    heard(node, hello(KEYS[1]), NOW)
-    heard(node, hello(KEYS[1], counter=COUNTER + 1, leaving=True), NOW)
-
-    assert seen(node)[TWO] is Contact.LEFT
 
 
 def test_who_was_not_heard_for_long_is_silent():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from protocol.actions import Adopted, Closed, Completed, Failed, Healed, Reason, Serve
+from protocol.actions import Closed, Completed, Failed, Healed, Reason, Serve
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.quorum.electorate import of_names
 from protocol.swarm.last_rounds import LINGER_S, Closing
@@ -99,12 +99,6 @@ def test_a_node_that_followed_before_its_restart_follows_from_the_start():
     assert "Send" not in kinds(one.follow(NOW))
 
 
-def test_a_node_that_offers_does_not_say_that_it_follows():
-    (question,) = outbox(node(ONE, seeds=(endpoint(TWO),)).open(NOW), endpoint(TWO))
-
-    assert not question.announce.following
-
-
 def test_a_round_without_an_offer_ends_after_t_group():
     one = following()
     assert (one.status.phase, one.status.waiting_for, one.status.deadline) == (
@@ -139,12 +133,6 @@ def test_a_round_without_an_offer_ends_with_the_base_that_is_adopted():
     assert (one.base, one.round, one.status.phase) == (BETTER, 1, "idle")
 
 
-def test_a_base_that_is_the_same_ends_nothing():
-    one = following()
-
-    assert "Failed" not in kinds(one.adopted(INITIAL, NOW))
-
-
 @pytest.mark.parametrize("claimed", [0, 2, 10**9])
 def test_a_round_is_counted_by_this_node_alone_whatever_others_claim(claimed):
     one = hearing(hello(TWO), hello(THREE), hello(FOUR))
@@ -166,13 +154,6 @@ def test_a_base_that_was_adopted_between_two_rounds_ends_the_next_at_once():
 def test_a_later_round_on_the_base_that_one_has_is_not_waited_out_by_one_that_fell_back():
     """Three fell back alone; the others may still make a base in this round."""
     one = hearing(hello(TWO), hello(THREE), hello(FOUR, round=1))
-
-    assert "Failed" not in kinds(one.follow(NOW))
-
-
-def test_a_base_ends_one_round_only():
-    one = following()
-    adopt(one)
 
     assert "Failed" not in kinds(one.follow(NOW))
 
@@ -296,44 +277,6 @@ def test_no_round_without_an_offer_while_one_waits_or_runs_or_while_closing():
 # -- the others go on ------------------------------------------------------------------------------------
 
 
-def test_three_go_on_at_once_without_the_one_that_follows_and_it_gets_their_base():
-    wires = Wires(KEYS[:4]).open().follow(FOUR).offer(ONE, TWO, THREE)
-    ((where, adopted),) = wires.ends(Adopted)
-    assert {end for end, _ in wires.ends(Completed)} == {endpoint(key) for key in (ONE, TWO, THREE)}
-    assert where == endpoint(FOUR)
-    assert adopted.trusted == ()  # a quorum of the electors signed it, and two of three that it holds show it
-    assert {wires[key].base for key in KEYS[:4]} == {adopted.base}
-    assert wires.ends(Failed) == [(endpoint(FOUR), FIRST)]
-
-    wires.tick(RETRY_S).follow(FOUR).offer(ONE, TWO, THREE)
-    assert [wires[key].round for key in KEYS[:4]] == [2, 2, 2, 2]
-    assert {wires[key].base.generation for key in KEYS[:4]} == {2}
-
-
-def test_three_of_six_go_on_while_three_follow():
-    """Three of six electors are no quorum until the others have resigned."""
-    wires = Wires(KEYS).open().follow(FOUR, FIVE, SIX).offer(ONE, TWO, THREE)
-
-    assert len(wires.ends(Completed)) == len(wires.ends(Adopted)) == 3
-    assert len({wires[key].base for key in KEYS}) == 1
-
-
-def test_the_next_one_coordinates_when_the_first_one_follows():
-    wires = Wires(KEYS[:4]).open().follow(ONE).offer(TWO, THREE, FOUR)
-
-    assert {end.group.coordinator for _, end in wires.ends(Completed)} == {TWO.public}
-    assert wires[ONE].base == wires[TWO].base
-
-
-def test_a_ready_that_waits_at_one_that_follows_now_goes_to_the_next():
-    wires = Wires(KEYS[:4]).open().offer(TWO, THREE)
-    assert wires[TWO]._seeker.coordinator == ONE.public
-    wires.follow(ONE)
-    assert {wires[key]._seeker.coordinator for key in (TWO, THREE)} == {TWO.public}
-
-    assert len(wires.offer(FOUR).ends(Completed)) == 3
-
-
 def test_one_that_follows_closes_no_group_of_the_readys_it_holds():
     one = hearing(*(hello(key) for key in (TWO, THREE, FOUR)))
     for key in (TWO, THREE, FOUR):
@@ -361,13 +304,6 @@ def test_forged_readys_are_not_answered():
 
     with pytest.raises(RemoteProtocolError, match="bad ready signature"):
         heard(one, forged, NOW)
-
-
-def test_a_ready_that_says_that_its_sender_follows_is_refused():
-    one = hearing(hello(TWO), hello(THREE))
-
-    with pytest.raises(RemoteProtocolError, match="follows: it offers nothing"):
-        heard(one, ready(TWO, ONE.public, base=INITIAL, following=True, counter=COUNTER + 1), NOW)
 
 
 def test_a_member_joins_a_weak_group_of_more_than_half_of_those_that_offer():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol.actions import Completed, Due, Failed, Note, Notice, Send, Spend, Withheld
+from protocol.actions import Completed, Due, Failed, Notice, Send, Spend, Withheld
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
 from protocol.aggregation.masked.thresholds import MaskedSettings
@@ -104,63 +104,6 @@ def withholds(*keys, to=KEYS, kinds: tuple[type, ...] = (), setup: tuple[type, .
 
 def others_of(*keys) -> list:
     return [key for key in KEYS if key not in keys]
-
-
-@pytest.mark.parametrize("layout", [REDUCERS, ALL_TO_ALL_BYTES])
-@pytest.mark.parametrize("number", [0, 2, 4])  # 0 has the lowest key: it coordinates
-def test_a_member_that_joins_and_withholds_spoils_few_steps_and_the_others_go_on(number, layout):
-    silent, others = KEYS[number], others_of(KEYS[number])
-    wires = Swarm(layout=layout)
-    wires.dropped = withholds(silent)
-    wires.steps(40)
-
-    spoiled = [len(wires.failed(key)) for key in others]
-    assert max(spoiled) <= 2 + 4, spoiled  # 2 + log2(1 + 40 / 4), of which it reaches 5
-    assert min(spoiled) >= 2
-    assert wires.generation() >= 40 - 6
-    steps = [end for where, end in wires.ends(Completed) if where == endpoint(others[0])]
-    assert {len(end.contributors) for end in steps} == {len(others)}
-    assert all(charges <= 40 for charges in wires.charges.values())
-
-
-def test_planted_fault_without_leaving_out_no_step_is_made_at_all():
-    wires = Swarm(leave_out=0)
-    wires.dropped = withholds(KEYS[2])
-    wires.steps(10)
-
-    assert wires.generation() == 0
-    assert len(wires.failed(KEYS[0])) == 10
-
-
-def test_a_member_that_dies_once_and_comes_back_misses_one_more_sum():
-    wires = Swarm().steps(2)
-    wires.dropped = withholds(KEYS[3])
-    wires.steps(1)
-    wires.dropped = lambda *_: False
-    wires.steps(2)
-
-    assert wires.left_out(*KEYS) == [()] * 5
-    assert wires.sizes() == [5, 5, 4, 5]
-
-
-def test_a_member_that_withheld_twice_comes_back_when_its_time_is_over():
-    wires = Swarm()
-    wires.dropped = withholds(KEYS[3])
-    wires.steps(3)
-    assert len(wires.failed(KEYS[0])) == 2
-    assert wires.left_out(*others_of(KEYS[3])) == [(KEYS[3].public,)] * 4
-    wires.dropped = lambda *_: False
-    wires.tick(1000.0).steps(LEAVE_OUT + 1)
-
-    assert wires.sizes() == [4, *[4] * LEAVE_OUT, 5], "one sum after the first time"
-    assert wires.left_out(*KEYS) == [()] * 5
-    notices = [note for _, note in wires.told if isinstance(note, Notice) and note.kind is Note.WITHHOLDS]
-    failed = "and the sum failed"
-    assert {note.text.partition(", ")[2] for note in notices if note.who == endpoint(KEYS[3])} == {
-        f"{failed}: left out of the next sum, and the next time for 4 rounds",
-        f"{failed}: left out for 4 rounds",
-        "",  # it is no longer left out
-    }
 
 
 def suspects(wires: Swarm, who, whom) -> None:
@@ -435,18 +378,3 @@ def test_who_waits_for_a_group_asks_to_be_kept_apart_from_whom_it_cannot_reach_u
     wires.carry_out(endpoint(KEYS[3]), wires[KEYS[3]]._discovery.greet(endpoint(KEYS[who]), wires.now))
     wires.quiet()
     assert room.left_out[KEYS[who].public][1] == ()
-
-
-def test_two_that_cannot_reach_each_other_are_not_in_one_group_and_are_together_once_they_hear_each_other():
-    one, other = KEYS[1], KEYS[3]
-    ends = {endpoint(one), endpoint(other)}
-    wires = Swarm()
-    wires.dropped = lambda sender, to, _message: {sender, to} == ends
-    lose(wires, one, other)
-    lose(wires, other, one)
-    wires.steps(6)
-    assert wires.sizes() == [4] * 6
-    wires.dropped = lambda *_: False
-    wires.tick(11.0).steps(2)
-    assert wires.sizes()[-1] == 5
-    assert not any(wires[key]._suspicion.strikes(of.public) for key in KEYS for of in KEYS)

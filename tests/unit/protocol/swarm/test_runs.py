@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from protocol.actions import Completed, Failed, Healed, Reason, Spend, Vote
+from protocol.actions import Completed, Failed, Healed, Spend, Vote
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES, Layout
 from protocol.aggregation.masked.machine import DoubleMasked
@@ -19,8 +19,8 @@ from protocol.swarm.session_factory import steps_of
 from protocol.swarm.votes.voting import Voting
 from protocol.wire import codec
 from protocol.wire.ids import NO_SID
-from protocol.wire.masked_messages import Join, Joined, Masked, Release
-from protocol.wire.messages import Group, Hello, Ready
+from protocol.wire.masked_messages import Join, Masked, Release
+from protocol.wire.messages import Group, Hello
 from tests.parts import NOW, base, endpoint, group_of, members, ready, settings
 from tests.wires import Wires
 
@@ -59,21 +59,6 @@ def swarm(**changes: Any) -> Runs:
 
 def generations(wires: Wires, keys=KEYS) -> set[int]:
     return {wires[key].base.generation for key in keys}
-
-
-def test_one_group_and_one_join_of_each_member_make_a_whole_round_of_steps():
-    wires = swarm()
-    for number in range(1, ROUND + 1):
-        wires.offer()
-        assert generations(wires) == {number}
-    assert wires.sent[Join] == wires.sent[Joined] == len(KEYS) * (len(KEYS) - 1)
-    first = Counter(wires.sent)
-    wires.offer()
-
-    assert generations(wires) == {ROUND + 1}
-    assert wires.sent[Join] == 2 * first[Join]
-    assert wires.sent[Group] == 2 * first[Group]
-    assert wires.sent[Ready] == 2 * first[Ready]
 
 
 def test_nobody_announces_a_step_within_a_run():
@@ -142,27 +127,6 @@ def test_a_member_whose_link_breaks_between_two_steps_ends_the_run(step):
         wires.carry_out(endpoint(key), wires[key].unreachable(endpoint(gone), "gone", wires.now))
     wires.quiet().offer(*others)
 
-    assert generations(wires, others) == {step + 1}
-
-
-@pytest.mark.parametrize("step", range(1, ROUND))
-def test_a_member_that_dies_in_the_midst_of_a_step_costs_that_step(step):
-    """It sends nothing of its vector: the step has no result, and the others offer again."""
-    wires = swarm()
-    for _ in range(step):
-        wires.offer()
-    gone, others = KEYS[3], KEYS[:3]
-    wires.dropped = lambda sender, to, _message: endpoint(gone) in (sender, to)
-    wires.offer(*others)
-    for key in others:
-        wires.carry_out(endpoint(key), wires[key].unreachable(endpoint(gone), "gone", wires.now))
-    wires.quiet()
-    failed = [end for where, end in wires.ends(Failed)]
-
-    assert {end.reason for end in failed} == {Reason.MASKS_TIMEOUT}
-    assert len(failed) == len(others)
-    assert generations(wires, others) == {step}
-    wires.offer(*others)
     assert generations(wires, others) == {step + 1}
 
 

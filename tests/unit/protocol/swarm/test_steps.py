@@ -1,12 +1,10 @@
 """Sums that are single steps: a generation ends the run, and an offer belongs to the base it was made for."""
 
-import pytest
-
-from protocol.actions import Completed, Failed, Reason
+from protocol.actions import Failed, Reason
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.thresholds import MaskedSettings
-from tests.parts import NOW, base_of, endpoint, members, only, rand, vector
-from tests.wires import Wires, node
+from tests.parts import NOW, base_of, members, only, rand, vector
+from tests.wires import node
 
 KEYS = members(4)
 LAST = 3
@@ -16,19 +14,6 @@ STEPS = {
     "masked": MaskedSettings(None, None, 0, honest=1),
     "shares": ShareSettings("seed", None, 100.0),
 }
-
-
-def swarm(**changes) -> Wires:
-    return Wires(KEYS, **STEPS, **changes).open()
-
-
-def test_rounds_are_steps_and_the_last_base_ends_the_run():
-    wires = swarm()
-    for number in range(1, LAST + 1):
-        wires.offer()
-        assert {wires[key].base.generation for key in KEYS} == {number}
-    assert all(wires[key]._settings.is_last(wires[key].base) for key in KEYS)
-    assert len(wires.ends(Completed)) == LAST * len(KEYS)
 
 
 def test_an_offer_made_for_an_older_base_is_dropped_before_it_can_enter_a_sum():
@@ -44,34 +29,3 @@ def test_an_update_is_offered_to_whatever_base_comes():
     one = node(KEYS[0])
     one.offer(vector(1), rand(1), NOW)
     assert not [action for action in one.adopted(base_of(vector(7), 1), NOW) if isinstance(action, Failed)]
-
-
-def test_who_comes_when_the_others_have_the_last_base_ends_with_it():
-    wires = swarm()
-    late = KEYS[3]
-    wires.dropped = lambda sender, to, _message: endpoint(late) in (sender, to)
-    for _ in range(LAST):
-        wires.offer(*KEYS[:3])
-        wires.tick(10.0, *KEYS[:3])
-        wires.tick(2.0, *KEYS[:3])  # the late one does not say whether it is in a rival
-    assert {wires[key].base.generation for key in KEYS[:3]} == {LAST}
-    wires.dropped = lambda *_: False
-    for key in KEYS[:3]:
-        wires.carry_out(endpoint(late), wires[late].reconnected(endpoint(key), wires.now))
-    wires.quiet().offer(late)
-
-    assert wires[late].base == wires[KEYS[0]].base
-    assert Reason.SWARM_FINISHED in {
-        end.reason for where, end in wires.ends(Failed) if where == endpoint(late)
-    }
-
-
-@pytest.mark.parametrize("by_steps", [True, False])
-def test_where_all_budgets_are_spent_no_sum_can_come(by_steps):
-    wires = swarm() if by_steps else Wires(KEYS).open()
-    wires.follow(*KEYS)
-    wires.tick(2.0)
-
-    assert {where: end.reason for where, end in wires.ends(Failed)} == {
-        endpoint(key): Reason.ALL_SPENT for key in KEYS
-    }

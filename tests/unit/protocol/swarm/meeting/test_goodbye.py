@@ -34,10 +34,10 @@ def contact_of_two(wires: Wires):
     return found.contact, found.parting
 
 
-@pytest.mark.parametrize("why", list(Parting))
+@pytest.mark.parametrize("why", [*Parting, None])
 def test_who_leaves_is_told_once_with_the_reason_at_all_others(why):
     wires = swarm()
-    wires.carry_out(endpoint(TWO), wires[TWO].leave(NOW, why))
+    wires.carry_out(endpoint(TWO), wires[TWO].leave(NOW, *([] if why is None else [why])))
     wires.quiet()
     left = Notice(Note.LEFT, endpoint(TWO), TWO.public.hex()[:8], why)
     assert sorted(told(wires, Note.LEFT), key=lambda one: one[0]) == sorted(
@@ -45,14 +45,6 @@ def test_who_leaves_is_told_once_with_the_reason_at_all_others(why):
     )
     assert contact_of_two(wires) == ("left", why)
     assert not wires.errors
-
-
-def test_who_leaves_without_a_reason_only_leaves():
-    wires = swarm()
-    wires.carry_out(endpoint(TWO), wires[TWO].leave(NOW))
-    wires.quiet()
-    assert [notice.parting for _, notice in told(wires, Note.LEFT)] == [None, None]
-    assert contact_of_two(wires) == ("left", None)
 
 
 def test_the_goodbye_comes_before_the_leaving_hello_and_not_to_a_tracker():

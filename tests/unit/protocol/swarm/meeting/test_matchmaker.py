@@ -3,6 +3,7 @@
 import math
 import random
 from collections import Counter
+from collections.abc import Container, Iterable
 from dataclasses import replace
 
 import pytest
@@ -23,8 +24,8 @@ from protocol.swarm.meeting.matchmaker import (
 from protocol.wire import signing
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from protocol.wire.limits import MAX_MEMBERS
-from protocol.wire.messages import Accepted, Group, LeftOut
-from tests.parts import COUNTER, NOW, announce, base, endpoint, members, outbox, ready, resigned, stranger
+from protocol.wire.messages import Group, LeftOut
+from tests.parts import COUNTER, NOW, announce, base, endpoint, members, ready, resigned, stranger
 
 KEYS = members(7)
 COORDINATOR = KEYS[0].public
@@ -58,12 +59,6 @@ def public(*places: int) -> tuple[bytes, ...]:
     return tuple(KEYS[place].public for place in places)
 
 
-def test_a_ready_is_answered_with_its_nonce():
-    actions = matchmaker().ready(ready(KEYS[1], COORDINATOR, nonce=7), NOW)
-
-    assert outbox(actions, KEYS[1].public) == [Accepted(bytes([7]) * 16)]
-
-
 def test_a_group_is_sent_to_its_members_at_once_when_all_announced_are_ready():
     held = holding(3)
     actions = held.close_groups(NOW + 2)
@@ -72,12 +67,7 @@ def test_a_group_is_sent_to_its_members_at_once_when_all_announced_are_ready():
     (group,) = {message for action in actions for message in action.messages}
     assert isinstance(group, Group)
     assert (tuple(one.key for one in group.readys), group.attempt) == (public(0, 1, 2), 0)
-
-
-def test_a_group_is_closed_once():
-    held = holding(3)
-    assert grouped(held, NOW + 2) == [public(0, 1, 2)]
-    assert grouped(held, NOW + 3) == []
+    assert grouped(held, NOW + 3) == [], "once"
 
 
 def test_each_group_of_a_room_has_another_attempt():
@@ -88,12 +78,6 @@ def test_each_group_of_a_room_has_another_attempt():
     (group,) = {message for action in held.close_groups(NOW + 3) for message in action.messages}
 
     assert group.attempt == 1
-
-
-def test_too_few_readys_make_no_group_however_long_one_waits():
-    held = holding(2, announced=2)
-
-    assert grouped(held, NOW + 25) == []
 
 
 def test_a_group_waits_for_the_announced_until_linger_after_the_third_ready():
@@ -200,23 +184,43 @@ def test_linger_adapts_to_how_far_apart_readys_come():
     assert held.room(SWARM).pace.allowed_s < LINGER_CAP_S
 
 
-def test_who_can_not_be_reached_is_not_waited_for_until_heard_again():
+def later(held: Matchmaker, place: int, **changes) -> None:
+    held.announce(announce(KEYS[place], counter=COUNTER + 1, **changes), NOW)
+
+
+GONE = {
+    "it cannot be reached": lambda held, place: held.unreachable(KEYS[place].public),
+    "it follows": lambda held, place: later(held, place, following=True),
+    "it has left": lambda held, place: later(held, place, leaving=True),
+}
+gone = pytest.mark.parametrize("goes", GONE.values(), ids=GONE)
+
+
+@gone
+def test_who_is_gone_is_not_waited_for(goes):
     held = holding(3, announced=4)
-    held.unreachable(KEYS[3].public)
+    goes(held, 3)
     held.unreachable(stranger().public)
+
     assert grouped(held, NOW + 2) == [public(0, 1, 2)]
 
+
+@gone
+def test_the_ready_of_who_is_gone_does_not_count(goes):
+    held, more = holding(3), holding(4)
+    goes(held, 2)
+    goes(more, 3)
+
+    assert grouped(held, NOW + 20) == []
+    assert grouped(more, NOW + 3) == [public(0, 1, 2)]
+
+
+def test_who_can_not_be_reached_is_waited_for_once_it_is_heard_again():
     held = holding(3, announced=4)
     held.unreachable(KEYS[3].public)
-    held.announce(announce(KEYS[3], counter=COUNTER + 1), NOW)
+    later(held, 3)
+
     assert grouped(held, NOW + 2) == []
-
-
-def test_a_follower_is_not_waited_for():
-    held = holding(3, announced=4)
-    held.announce(announce(KEYS[3], counter=COUNTER + 1, following=True), NOW)
-
-    assert grouped(held, NOW + 2) == [public(0, 1, 2)]
 
 
 def test_a_follower_is_not_counted_among_those_that_a_group_exceeds_half_of():
@@ -246,20 +250,6 @@ def test_the_ready_of_a_follower_is_refused():
     assert grouped(held, NOW + 20) == []
 
 
-def test_the_ready_of_who_follows_since_does_not_count():
-    held = holding(4)
-    held.announce(announce(KEYS[3], counter=COUNTER + 1, following=True), NOW)
-
-    assert grouped(held, NOW + 3) == [public(0, 1, 2)]
-
-
-def test_the_ready_of_who_can_not_be_reached_does_not_count():
-    held = holding(3)
-    held.unreachable(KEYS[2].public)
-
-    assert grouped(held, NOW + 20) == []
-
-
 def test_the_larger_of_the_coordinators_and_the_tasks_floor_counts():
     held = matchmaker(min_participants=4)
     for key in KEYS[:3]:
@@ -278,11 +268,6 @@ def test_a_group_without_a_quorum_exceeds_half_of_the_announced():
 
     held.ready(ready(KEYS[3], COORDINATOR), NOW + 20)
     assert grouped(held, NOW + 26) == [public(0, 1, 2, 3)]
-
-
-def test_a_group_without_a_quorum_exceeds_half_of_the_members_that_the_coordinator_knows():
-    assert grouped(holding(3), NOW + 20, known=6) == []
-    assert grouped(holding(3), NOW + 20, known=5) == [public(0, 1, 2)]
 
 
 def test_readys_of_two_bases_make_a_group_of_the_larger_part():
@@ -318,16 +303,6 @@ def test_two_swarms_never_share_a_group():
     assert grouped(held, NOW + 20) == []
     assert {one.key for one in held.of_task("digits")} == set(public(0, 1, 2, 3))
     assert held.of_task("other") == ()
-
-
-def test_a_leaving_peer_is_not_waited_for_and_its_ready_is_gone():
-    held = holding(3, announced=4)
-    assert held.announce(announce(KEYS[3], counter=COUNTER + 1, leaving=True), NOW)
-    assert grouped(held, NOW + 2) == [public(0, 1, 2)]
-
-    held = holding(3)
-    held.announce(announce(KEYS[2], counter=COUNTER + 1, leaving=True), NOW)
-    assert grouped(held, NOW + 20) == []
 
 
 def test_an_announcement_and_its_ready_run_out():
@@ -715,22 +690,21 @@ def at_odds(*wishes: tuple[int, int], count=5, announced=0, least=3, **changes) 
     return held
 
 
-def test_one_that_others_would_leave_out_waits_and_its_ready_is_kept():
-    held = at_odds((0, 3), (1, 3))
-    assert grouped(held, NOW + 4) == [public(0, 1, 2, 4)]
-    assert set(held.room(SWARM).readys) == {KEYS[3].public}
-
-
-def test_of_two_that_are_at_odds_the_one_waits_that_is_named():
-    assert grouped(at_odds((3, 1)), NOW + 4) == [public(0, 2, 3, 4)]
-
-
-def test_who_names_most_others_waits_itself():
-    assert grouped(at_odds((3, 0), (3, 1), (3, 2), (3, 4)), NOW + 4) == [public(0, 1, 2, 4)]
-
-
-def test_what_is_named_in_both_directions_is_one_pair():
-    assert grouped(at_odds((3, 1), (1, 3), (1, 2)), NOW + 4) == [public(0, 2, 3, 4)]
+@pytest.mark.parametrize(
+    ("wishes", "waits"),
+    [
+        pytest.param([(0, 3), (1, 3)], 3, id="whom others would leave out"),
+        pytest.param([(3, 1)], 1, id="of two that are at odds, the one that is named"),
+        pytest.param([(3, 0), (3, 1), (3, 2), (3, 4)], 3, id="who names most others"),
+        pytest.param([(3, 1), (1, 3), (1, 2)], 1, id="both directions are one pair"),
+    ],
+)
+def test_who_waits_of_those_that_are_at_odds_and_its_ready_is_kept(wishes, waits):
+    held = at_odds(*wishes)
+    assert grouped(held, NOW + 4) == [
+        tuple(key for key in public(0, 1, 2, 3, 4) if key != KEYS[waits].public)
+    ]
+    assert set(held.room(SWARM).readys) == {KEYS[waits].public}
 
 
 def test_nobody_waits_where_the_rest_is_too_small_and_others_are_waited_for_longer():
@@ -806,20 +780,32 @@ def test_as_many_are_enough_as_are_the_first_that_may_be_a_group():
 # -- two whose link is cut -----------------------------------------------------------------------------
 
 
-def asides(*wishes: tuple[int, int], groups: int, absent: dict[int, int] | None = None) -> list[int | None]:
-    """Returns whom each of so many groups of five leaves out; `absent`: who is not READY, by group."""
+def again(held: Matchmaker, now: float, turn: int, places: Iterable[int], *wishes: tuple[int, int]) -> None:
+    """Announces these anew and takes a READY of each; each of `wishes` is (who, whom it would leave out)."""
+    for place in places:
+        one = ready(KEYS[place], COORDINATOR, counter=COUNTER + 1 + turn)
+        held.announce(one.announce, now)
+        whom = tuple(KEYS[other].public for who, other in wishes if who == place)
+        held.leave_out(SWARM, one.key, LeftOut(one.nonce, whom))
+        held.ready(one, now)
+
+
+def asides(
+    *wishes: tuple[int, int], groups: int, absent: dict[int, int] | None = None, at_peace: Container[int] = ()
+) -> list[int | None]:
+    """Returns whom each of so many groups of five leaves out.
+
+    `absent`: who is not READY, by group. `at_peace`: the groups in which nobody wishes anything.
+    """
     held, found = matchmaker(), list[int | None]()
     for key in KEYS[:5]:
         held.announce(announce(key), NOW)
     for number in range(groups):
-        now = NOW + 10 * number
-        for place, key in enumerate(KEYS[:5]):
-            one = ready(key, COORDINATOR, counter=COUNTER + 1 + number)
-            held.announce(one.announce, now)
-            if place != (absent or {}).get(number):
-                whom = tuple(KEYS[other].public for who, other in wishes if who == place)
-                held.leave_out(SWARM, key.public, LeftOut(one.nonce, whom))
-                held.ready(one, now)
+        now, away = NOW + 10 * number, (absent or {}).get(number)
+        here = [place for place in range(5) if place != away]
+        if away is not None:
+            held.announce(announce(KEYS[away], counter=COUNTER + 1 + number), now)
+        again(held, now, number, here, *(() if number in at_peace else wishes))
         groups_now = grouped(held, now) or grouped(held, now + LINGER_CAP_S)
         (rest,) = (set(public(0, 1, 2, 3, 4)).difference(chosen) for chosen in groups_now)
         found.append(next((place for place in range(5) if KEYS[place].public in rest), None))
@@ -832,34 +818,15 @@ def test_of_two_that_leave_out_each_other_always_the_same_waits_for_a_long_time_
 
 def test_of_two_that_were_in_one_group_since_the_one_waits_that_has_waited_less():
     """They are at odds again: perhaps it failed, as one of them withholds from the other alone."""
-    held = matchmaker()
-    for key in KEYS[:5]:
-        held.announce(announce(key), NOW)
-    found = list[set[bytes]]()
-    for number, wishes in enumerate([((1, 3), (3, 1)), (), ((1, 3), (3, 1)), (), ((1, 3), (3, 1))]):
-        now = NOW + 10 * number
-        for place, key in enumerate(KEYS[:5]):
-            one = ready(key, COORDINATOR, counter=COUNTER + 1 + number)
-            held.announce(one.announce, now)
-            whom = tuple(KEYS[other].public for who, other in wishes if who == place)
-            held.leave_out(SWARM, key.public, LeftOut(one.nonce, whom))
-            held.ready(one, now)
-        groups = grouped(held, now) or grouped(held, now + LINGER_CAP_S)
-        found += [set(public(0, 1, 2, 3, 4)).difference(chosen) for chosen in groups]
-    assert found == [{KEYS[1].public}, set(), {KEYS[3].public}, set(), {KEYS[1].public}]
+    assert asides((1, 3), (3, 1), groups=5, at_peace={1, 3}) == [1, None, 3, None, 1]
 
 
 def test_who_waits_already_goes_on_waiting_when_the_other_names_it_too():
     held = at_odds((1, 3))
     assert grouped(held, NOW + 4) == [public(0, 1, 2, 4)]
-    for place in (0, 1, 2, 4):
-        one = ready(KEYS[place], COORDINATOR, counter=COUNTER + 1, nonce=9)
-        if place == 1:
-            held.leave_out(SWARM, one.key, LeftOut(one.nonce, public(3)))
-        held.ready(one, NOW + 5)
-    held.leave_out(
-        SWARM, KEYS[3].public, LeftOut(held.room(SWARM).readys[KEYS[3].public][0].nonce, public(1))
-    )
+    again(held, NOW + 5, 0, (0, 1, 2, 4), (1, 3))
+    nonce = held.room(SWARM).readys[KEYS[3].public][0].nonce
+    held.leave_out(SWARM, KEYS[3].public, LeftOut(nonce, public(1)))
     assert grouped(held, NOW + 5) == [public(0, 1, 2, 4)]
 
 
@@ -875,13 +842,8 @@ def test_no_group_waits_for_one_that_it_would_only_set_aside_again():
     held = at_odds((1, 3), (3, 1))
     assert grouped(held, NOW + 4) == [public(0, 2, 3, 4)]
     held.void(KEYS[1].public)
-    for place in (0, 2, 3, 4):
-        one = ready(KEYS[place], COORDINATOR, counter=COUNTER + 1, nonce=9)
-        if place == 3:
-            held.leave_out(SWARM, one.key, LeftOut(one.nonce, public(1)))
-        held.ready(one, NOW + 5)
+    again(held, NOW + 5, 0, (0, 2, 3, 4), (3, 1))
     assert grouped(held, NOW + 5) == [public(0, 2, 3, 4)], "though it is announced, and not READY"
     assert held.room(SWARM).missed[KEYS[1].public] == 0, "it is not late: it was not waited for"
-    for place in (0, 2, 3, 4):
-        held.ready(ready(KEYS[place], COORDINATOR, counter=COUNTER + 2, nonce=10), NOW + 6)
+    again(held, NOW + 6, 1, (0, 2, 3, 4))
     assert grouped(held, NOW + 6) == [], "nobody leaves it out any more"

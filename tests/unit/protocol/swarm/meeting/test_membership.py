@@ -105,12 +105,6 @@ def test_hearing_of_a_peer_from_others_does_not_keep_it_known():
     assert found.known(9) == {ONE}
 
 
-def test_who_left_is_not_known():
-    found = knowing(announce(KEYS[0]), announce(KEYS[0], counter=COUNTER + 1, leaving=True))
-
-    assert found.known(0) == frozenset()
-
-
 def test_a_suspect_is_known_but_not_live_until_it_is_heard_again():
     found = knowing(announce(KEYS[0]), announce(KEYS[1]))
     found.suspect(ONE)

@@ -60,13 +60,6 @@ def test_a_hello_is_answered_with_the_others_of_its_task():
     assert held.peers == 3
 
 
-def test_news_is_not_answered():
-    held = tracker()
-    heard(held, hello(KEYS[0]), NOW)
-
-    assert heard(held, hello(KEYS[0], wants_reply=False, counter=COUNTER + 1), NOW) == []
-
-
 def test_a_key_that_is_not_on_the_list_is_refused():
     held = tracker(allow=frozenset({KEYS[0].public}))
     (refused,) = only(heard(held, hello(KEYS[1]), NOW), Reply).messages
@@ -77,16 +70,6 @@ def test_a_key_that_is_not_on_the_list_is_refused():
         heard(held, ask(KEYS[1]), NOW)
     assert heard(held, ask(KEYS[0]), NOW)
     assert heard(held, hello(KEYS[0]), NOW)
-
-
-def test_the_ready_are_grouped_where_they_listen():
-    held = tracker()
-    for key in KEYS[:2]:
-        assert outbox(heard(held, ask(key), NOW), endpoint(key)) == [Accepted(bytes(16))]
-    actions = heard(held, ask(KEYS[2]), NOW)
-    groups = [outbox(actions, endpoint(key))[-1] for key in KEYS[:3]]
-
-    assert all(isinstance(group, Group) and group == groups[0] for group in groups)
 
 
 def test_it_counts_with_the_electors_that_nodes_tell_it_of():
@@ -311,11 +294,3 @@ def test_who_is_here_and_what_a_group_waits_for_can_be_asked():
     assert digits.ready == {key.public for key in KEYS[:2]}
     assert digits.unreachable == {KEYS[2].public}
     assert other.ready == frozenset()
-
-
-def test_groups_that_were_closed_are_counted():
-    held = tracker()
-    for key in KEYS[:3]:
-        heard(held, ask(key), NOW)
-
-    assert [(room.groups, room.ready) for room in held.waiting] == [(1, frozenset())]

@@ -50,7 +50,7 @@ from tests.parts import (
 )
 
 KEYS = members(4)
-ONE, TWO, THREE, FOUR = (key.public for key in KEYS)
+ONE, TWO, THREE, _ = (key.public for key in KEYS)
 HELD = vector(1)
 BETTER = base_of(HELD, 1, sid=b"S" * 32)
 PAST = Past(group(KEYS[:3]), base(), {})
@@ -84,6 +84,13 @@ def test_nothing_is_fetched_while_nobody_shows_a_better_base():
 
     assert held.look(NOW) == []
     assert (held.busy, held.deadline) == (False, None)
+
+    known = Members()
+    for key, held_there in ((KEYS[1], BETTER), (KEYS[2], base(5))):
+        known.learn(announce(key, base=held_there), 0, NOW, live=True)
+    there = healing(known, state(1, BETTER, previous=base()))
+    there.remember(BETTER.sid, PAST)
+    assert there.look(NOW) == [], "nor what is here, while one shows what nobody else has"
 
 
 def test_a_base_of_a_session_one_was_in_is_fetched_by_its_certificate():
@@ -202,15 +209,6 @@ def test_a_source_of_a_certificate_that_failed_is_not_asked_at_once_again():
     assert held.look(NOW + 1) == []
     held.tick(NOW + 3)
     assert held.look(NOW + 3)
-
-
-def test_a_base_with_a_wrong_digest_ends_the_fetch():
-    held = catch_up(two=BETTER, three=BETTER)
-    held.look(NOW)
-    held.receive(no_line(BETTER), NOW)
-
-    assert held.receive(BasePiece(BETTER.digest, 0, bytes(20)), NOW) == []
-    assert not held.busy
 
 
 def test_a_suspect_is_no_source():

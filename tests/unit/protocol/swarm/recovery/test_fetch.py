@@ -28,7 +28,6 @@ from protocol.wire.masked_messages import ResultCertificate
 from protocol.wire.messages import (
     BasePiece,
     Certificate,
-    CertificateRequest,
     LineagePiece,
     Link,
     PieceRequest,
@@ -96,15 +95,6 @@ def refused(fetch, message, match: str) -> None:
 
 
 # -- certificates --------------------------------------------------------------------------------------
-
-
-def test_a_certificate_is_asked_for_by_name(finished):
-    past = Past(group(KEYS), base(), {})
-    fetch = CertificateFetch(past, finished.sid, SOURCE, settings(KEYS[0]))
-    (request,) = outbox(fetch.start(NOW), SOURCE)
-
-    assert isinstance(request, CertificateRequest)
-    assert (request.sid, request.sender, fetch.deadline) == (finished.sid, ONE, NOW + PATIENCE_S)
 
 
 def test_a_certificate_with_its_pieces_gives_the_mean_that_the_others_have(finished):

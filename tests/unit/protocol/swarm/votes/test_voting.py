@@ -58,13 +58,6 @@ def left(**changes: Any) -> dict[str, Any]:
 # -- bound ---------------------------------------------------------------------------------------------
 
 
-def test_a_vote_that_is_cast_is_said_and_stays():
-    voter = Voter()
-
-    assert voter.state.announce(voter.settings).open == (voter.sid,)
-    assert voter.voting.look(NOW + 10**9) == []
-
-
 def test_all_that_is_open_is_said_in_order():
     voter = Voter(bound=False)
     for mark in (b"b", b"a"):
