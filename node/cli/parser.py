@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
@@ -53,6 +54,10 @@ class NodeParser(argparse.ArgumentParser):
         action = super().add_subparsers(**how)
         self.declared.append(action)
         return action
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Writes help or usage; argparse would hide that nobody reads what is longer than a buffer."""
+        (file or sys.stderr).write(message)
 
     def error(self, message: str) -> NoReturn:
         """Raises ConfigError in one line that points to --help."""
