@@ -26,8 +26,8 @@ KEYS = {
     "data.features": "The inputs of the model. The default is all other columns, or `x`.",
     "data.schema": "Columns, categories and scaling that all peers share; `python -m node.init` writes it.",
     "data.test_fraction": "About the share of rows held back to measure accuracy: each row decides alone.",
-    "data.person": "The column, or array of an npz, that says whose a row is: not learned from, and then a person "
-    "is the unit of privacy.",
+    "data.person": "The column, or array of an npz, that says whose a row is: not learned from, and then a "
+    "person is the unit of privacy.",
     "data.blank_person": "What a row without a person is on this node: refused, or a person of its own.",
     "train.rounds": "How many rounds the swarm plans; a privacy budget is spread over them.",
     "train.epochs": "Passes over the node's own rows in a round.",
@@ -71,8 +71,8 @@ KEYS = {
     "privacy.sampling_probability": "The probability that a step has a certain row. Not set: the expected "
     "batch over the rows.",
     "privacy.metric_share": "The share of epsilon that the counts for `aggregation.swarm_metric` may cost.",
-    "privacy.rows_per_person": "The most rows of a person that are trained on, where `data.person` is set; not "
-    "set: 8.",
+    "privacy.rows_per_person": "The most rows of a person that are trained on, where `data.person` is set; "
+    "not set: 8.",
     "privacy.calibration": "How the noise is calibrated; `linear-classic` is for comparison only.",
     "aggregation.protocol": "Masked sums survive dropouts; additive shares do not. Groups of "
     "three always use additive shares.",
