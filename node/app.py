@@ -280,7 +280,7 @@ def _left_out(options: NodeOptions) -> tuple[str, ...]:
         return ()
     from node.data.left_out import left_out  # noqa: PLC0415 - pyarrow, which such a file has loaded
 
-    return left_out(options.data, options.task.data.schema)
+    return left_out(options.data, options.task.data.schema, options.task.data.person)
 
 
 def _lone(options: NodeOptions, dataset: Dataset, rounds: int, system: System) -> LoneTraining | None:

@@ -19,9 +19,12 @@ from node.task.schema import TableSchema
 _HEAD_BYTES = 1 << 30
 
 
-def left_out(path: Path, schema: TableSchema) -> tuple[str, ...]:
-    """Returns the names, from the file's header alone; none for what is no table, or cannot be read."""
-    used = {schema.target.name, *(column.name for column in schema.columns)}
+def left_out(path: Path, schema: TableSchema, person: str | None = None) -> tuple[str, ...]:
+    """Returns the names, from the file's header alone; none for what is no table, or cannot be read.
+
+    `person`: the column that says whose a row is, which is used for that.
+    """
+    used = {schema.target.name, person, *(column.name for column in schema.columns)}
     try:
         return tuple(name for name in _header(path, schema.written) if name not in used)
     except (ConfigError, OSError, ValueError, csv.Error):

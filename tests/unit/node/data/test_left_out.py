@@ -58,3 +58,9 @@ def test_what_is_no_table_and_what_cannot_be_read_has_none(tmp_path):
         assert left_out(tmp_path / name, schema(TABLE)) == ()
     (tmp_path / "used.csv").write_text(HEADER.removeprefix("id,") + "\n")
     assert left_out(tmp_path / "used.csv", schema(TABLE)) == ()
+
+
+def test_the_column_that_says_whose_a_row_is_is_used(tmp_path):
+    (tmp_path / "rows.csv").write_text("who,age,ward,smoker,seen,note,outcome\n")
+    assert left_out(tmp_path / "rows.csv", schema(TABLE), "who") == ("note",)
+    assert left_out(tmp_path / "rows.csv", schema(TABLE)) == ("who", "note")
