@@ -222,9 +222,9 @@ def test_a_node_whose_members_share_noise_says_whom_its_epsilon_rests_on(window:
         expect(said).to_contain_text("if at least 6 other members are honest.")
         trust = page.locator("#privacy-trust")
         expect(trust).to_contain_text(
-            "Your records are protected with epsilon 3 as long as at least 6 of the other members are honest"
-            ": they add their noise and tell nobody. With 4 it is 3.9, with 2 it is 6. If all others work "
-            "together, only your own noise is left: epsilon 20."
+            "Each record (row) in your data is protected with epsilon 3 as long as at least 6 of the other "
+            "members are honest: they add their noise and tell nobody. With 4 it is 3.9, with 2 it is 6. If "
+            "all others work together, only your own noise is left: epsilon 20."
         )
         expect(trust).to_contain_text("A member that adds no noise counts as dishonest, and nobody can tell.")
         levels = page.locator("#privacy-levels tr")
