@@ -50,8 +50,9 @@ export class OwnRows {
     this.asked = state;
     const told = async () => {
       const answer = await fetch("v1/own", { headers: authorization(), cache: "no-store" });
-      if (!answer.ok) return;
-      this.secret = await answer.json();
+      const secret = answer.ok ? await answer.json() : null;
+      if (!secret || this.asked !== state) return; // a later state has been asked for
+      this.secret = secret;
       this.heard();
     };
     told().catch(() => {});
