@@ -55,6 +55,7 @@ def canonical_parameters(
     if bound is not None:
         agreed["privacy"]["offer_bound"] = bound
     agreed["privacy"]["window_source"] = task.privacy.radius_follows
+    agreed["privacy"]["rows_per_person"] = task.rows_per_person  # what is meant, set or not
     del agreed["privacy"]["public_radius"]  # follows from the mechanism and its radius
     if not is_distributed(task):  # as before there were such keys: nodes continue with their folders
         for section, name in SHARED_NOISE_KEYS:

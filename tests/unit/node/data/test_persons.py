@@ -3,6 +3,7 @@
 import csv
 import hmac
 import io
+import json
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from node.data.persons import chosen_rows, nearly_equal, renumbered
 from node.data.sides import RowDraws
 from node.task.dialect import Dialect
 from node.task.load import read_task
+from node.task.parameters import canonical_parameters
 from tests.own_data import IMAGES, TABLE, picture, told
 
 MODEL = {"class": "node.models:Linear", "args": {"inputs": 7, "outputs": 2}}
@@ -225,3 +227,15 @@ def test_keys_about_persons_that_contradict_others(data, privacy, said):
 def test_a_person_is_the_unit_where_rows_are_clipped_alone():
     units = {name: task_of({"mechanism": name}).unit for name in ("none", "ldp", "dp-sgd")}
     assert units == {"none": "row", "ldp": "row", "dp-sgd": "person"}
+
+
+def test_members_agree_on_the_column_and_on_how_many_rows_of_a_person_are_used():
+    plain = json.loads(canonical_parameters(task_of(), [], None))
+    assert (plain["data"]["person"], plain["privacy"]["rows_per_person"]) == ("who", 8)
+    same = task_of({**DP_SGD, "rows_per_person": 8}, blank_person="own")
+    assert json.loads(canonical_parameters(same, [], None)) == plain
+    other = task_of({**DP_SGD, "rows_per_person": 4})
+    assert json.loads(canonical_parameters(other, [], None)) != plain
+    without = read_task({"task": {"name": "t"}, "model": MODEL, "privacy": DP_SGD})
+    rows = json.loads(canonical_parameters(without, [], None))
+    assert ("person" in rows["data"], "rows_per_person" in rows["privacy"]) == (False, False)
