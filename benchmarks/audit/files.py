@@ -14,10 +14,8 @@ samples all others more rarely, which the promise does not cover.
 from __future__ import annotations
 
 import csv
-import io
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count, islice
@@ -31,6 +29,7 @@ from torch import nn
 
 from benchmarks.audit.case import DELTA, Case, Claim
 from benchmarks.audit.offers import EXACT, TOGETHER
+from benchmarks.proposed import proposed
 from mechanisms.accounting.ledger import Ledger, Unit, spent
 from mechanisms.audits.audit import Array, Pair, Release
 from mechanisms.mechanism import Mechanism
@@ -43,7 +42,6 @@ from node.data import partition
 from node.data.dataset import Dataset, load_dataset
 from node.data.sides import Draws, RowDraws, Split, held_back
 from node.data.sources import drawing_of
-from node.init.__main__ import main as init
 from node.runtime.learning import Learning, make_learning, make_swarm_metric
 from node.runtime.noised_metric import RingWords
 from node.runtime.privacy_budget import make_mechanism, noise_of_counts
@@ -169,19 +167,7 @@ def _written(*asked: str) -> Path:
     """Returns the task that node.init writes for the file without the line."""
     data, _ = _files("train", False)
     path = data.with_name(f"{'-'.join(asked).replace('-', '')}.toml")
-    argv = [
-        f"--data={data}",
-        "--target=outcome",
-        f"--out={path}",
-        "--model=linear",
-        "--leave-out=note",
-        *asked,
-    ]
-    with redirect_stdout(io.StringIO()):
-        status = init(argv)
-    if status:
-        raise ValueError(f"node.init {' '.join(argv)} ended with status {status}")
-    return path
+    return proposed(data, path, "--target=outcome", "--model=linear", "--leave-out=note", *asked)
 
 
 # -- what a node makes of a file ---------------------------------------------------------------------------

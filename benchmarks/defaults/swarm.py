@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +12,11 @@ from numpy.typing import NDArray
 from torch import nn
 
 from benchmarks.defaults.sites import TARGET, Split, write
+from benchmarks.proposed import proposed
 from node.api.swarm import Swarm as NodeSwarm
 from node.data.dataset import Dataset, own_rows
 from node.data.sources import read_source
 from node.errors import UserError
-from node.init.__main__ import main as init
 from node.task.load import load_task
 from node.task.sections import Task
 from node.training.metrics import probabilities
@@ -33,12 +31,8 @@ def made_task(folder: Path, split: Split, kind: str, options: Sequence[str]) -> 
     """
     files = [write(folder, f"site{number}", kind, site) for number, site in enumerate(split.sites)]
     test = write(folder, "test", kind, split.test)
-    told, out = io.StringIO(), folder / "task.toml"
     target = ["--target", TARGET] if kind == "csv" else []
-    with redirect_stdout(told), redirect_stderr(told):
-        status = init(["--data", str(files[0]), *target, "--peers", "3", "--out", str(out), *options])
-    if status != 0:
-        raise UserError(f"node.init ended with {status}: {told.getvalue()}")
+    out = proposed(files[0], folder / "task.toml", *target, "--peers", "3", *options)
     return load_task(str(out), []), files, test
 
 

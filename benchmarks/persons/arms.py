@@ -10,12 +10,10 @@ private for k rows of one person (Dwork & Roth 2014, Theorem 2.2, for delta abov
 from __future__ import annotations
 
 import csv
-import io
 import math
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -23,13 +21,12 @@ from threading import Event
 
 import numpy as np
 
+from benchmarks.proposed import proposed
 from benchmarks.rates.simulation import of_all
 from benchmarks.spec import Figure, figure
 from mechanisms.noise.randomness import SeededWords
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import load_dataset
-from node.errors import ConfigError
-from node.init.__main__ import main as init
 from node.runtime.privacy_budget import make_mechanism
 from node.task.load import load_task
 from node.training.build import build_model
@@ -86,7 +83,7 @@ def figures(persons: int, seeds: int) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         data, task = Path(folder) / "clinic.csv", Path(folder) / "clinic.toml"
         write_clinic(data, persons)
-        _init(data, task)
+        proposed(data, task, f"--peers={MEMBERS}", f"--epsilon={EPSILON}", "--model=mlp")
         case = f"{persons} persons, n={MEMBERS}"
         for arm in arms():
             found = [_outcome(arm, data, task, seed) for seed in range(seeds)]
@@ -94,13 +91,6 @@ def figures(persons: int, seeds: int) -> Iterator[Figure]:
             if arm.epsilon is not None:
                 per_row = [one.step_s / one.rows * 1e6 for one in found]
                 yield figure("persons", case, f"a row of a step, {arm.name}", "us", per_row)
-
-
-def _init(data: Path, out: Path) -> None:
-    asked = [f"--data={data}", f"--out={out}", f"--peers={MEMBERS}", f"--epsilon={EPSILON}", "--model=mlp"]
-    with redirect_stdout(io.StringIO()):
-        if init(asked):
-            raise ConfigError(f"node.init {' '.join(asked)} has failed")
 
 
 @dataclass(frozen=True)

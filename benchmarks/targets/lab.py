@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +15,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.defaults.swarm import learned
+from benchmarks.proposed import proposed
 from benchmarks.targets.benchmark import Scores
 from benchmarks.walk.central import plain_auc
 from benchmarks.walk.hospitals import HEADER, SITES, TARGET, Rows, write
 from benchmarks.walk.rows import hospitals
 from node.data.dataset import own_rows
 from node.data.sources import Source, read_source
-from node.errors import UserError
-from node.init.__main__ import main as init
 from node.task.load import load_task
 from node.task.sections import Task
 from scenarios.study.threads import one_thread
@@ -67,12 +64,8 @@ def lab_scores(seed: int) -> Scores:
 
 
 def _task(data: Path, out: Path) -> Task:
-    told, asked = StringIO(), ("--target", TARGET, "--privacy", "none", "--peers", "3")
-    with redirect_stdout(told), redirect_stderr(told):
-        status = init(["--data", str(data), *asked, "--out", str(out)])
-    if status != 0:
-        raise UserError(f"node.init ended with {status}: {told.getvalue()}")
-    return load_task(str(out), [])
+    written = proposed(data, out, "--target", TARGET, "--privacy", "none", "--peers", "3")
+    return load_task(str(written), [])
 
 
 def _swarm_and_pooled(task: Task, old: Sequence[Path], new: Sequence[Path]) -> dict[str, float]:
