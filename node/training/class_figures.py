@@ -41,7 +41,7 @@ class ClassFigure:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Tenth:
     """Some rows held back: their mean probability, how often it was right, and how many they are."""
 
     promised: float
@@ -54,7 +54,7 @@ class ClassFigures:
     """The figures of all classes. `calibrated`: the class whose probability is meant; "": the one given."""
 
     classes: tuple[ClassFigure, ...]
-    calibration: tuple[Calibration, ...]
+    calibration: tuple[Tenth, ...]
     calibrated: str
 
 
@@ -105,10 +105,10 @@ def _roc(scores: Array, positive: NDArray[np.bool_]) -> tuple[float, ...]:
     return tuple(np.round(np.interp(FALSE_ALARMS, alarms, recall), 6).tolist())
 
 
-def _calibration(chances: Array, happened: NDArray[np.bool_]) -> tuple[Calibration, ...]:
+def _calibration(chances: Array, happened: NDArray[np.bool_]) -> tuple[Tenth, ...]:
     parts = np.array_split(np.argsort(chances, kind="stable"), _TENTHS)
     return tuple(
-        Calibration(round(float(chances[part].mean()), 6), round(float(happened[part].mean()), 6), len(part))
+        Tenth(round(float(chances[part].mean()), 6), round(float(happened[part].mean()), 6), len(part))
         for part in parts
         if len(part)
     )

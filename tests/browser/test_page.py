@@ -15,7 +15,7 @@ from node.observe.journal import Remark
 from node.observe.views import NodeView
 from node.runtime.own_figures import OwnBook, OwnFigures
 from node.storage.records import SwarmFigure
-from node.training.class_figures import Calibration, ClassFigure, ClassFigures
+from node.training.class_figures import ClassFigure, ClassFigures, Tenth
 from node.training.headline import Alone
 from tests.browser.pages import PHONE, Window
 
@@ -88,7 +88,7 @@ OWN = OwnFigures(
             ClassFigure("no", 90, 20, 0.95, 21, ()),
             ClassFigure("yes", 10, 4, None, 3, tuple(place / 50 for place in range(51))),
         ),
-        (Calibration(0.1, 0.05, 12), Calibration(0.7, 0.6, 12)),
+        (Tenth(0.1, 0.05, 12), Tenth(0.7, 0.6, 12)),
         "yes",
     ),
     ("comment", "ward"),

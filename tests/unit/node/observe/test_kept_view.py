@@ -7,7 +7,7 @@ from node.observe.kept_view import KeptView
 from node.observe.run_folder import RunFolder
 from node.runtime.own_figures import OwnFigures
 from node.storage.folder_lock import VIEW
-from node.training.class_figures import Calibration, ClassFigure, ClassFigures
+from node.training.class_figures import ClassFigure, ClassFigures, Tenth
 from node.training.headline import Alone
 
 SHOWN = node_view(peers=2, ended=4)
@@ -26,7 +26,7 @@ async def test_the_view_is_written_at_once_and_a_last_time_at_the_end(tmp_path):
 
 async def test_what_the_own_rows_show_comes_back_from_the_folder(tmp_path):
     figure = ClassFigure("yes", 10, 4, None, 3, (0.0, 1.0))
-    found = ClassFigures((figure,), (Calibration(0.5, 0.25, 4),), "yes")
+    found = ClassFigures((figure,), (Tenth(0.5, 0.25, 4),), "yes")
     own = OwnFigures(Alone("auc", 0.75, 1.0), found, ("ward",))
     await KeptView(MadeUp(replace(SHOWN, own=own)), tmp_path / VIEW).write()
     assert RunFolder(tmp_path).read().own == own
