@@ -169,13 +169,7 @@ class ClippedSum:
         _at_most("persons", "persons", sum(len(group.x) for group in found), "most_rows", self._most)
         widest, most = max((group.width for group in found), default=1), self._widths[-1]
         _at_most("a person", "places", widest, "rows_per_person", most)
-        return [
-            (
-                group.width,
-                (group.x[:, 0], group.y[:, 0]) if group.width == 1 else (group.x, group.y, group.own),
-            )
-            for group in found
-        ]
+        return [(group.width, group.tensors) for group in found]
 
     def _add(self, total: Mapping[str, torch.Tensor], way: Way, block: Block) -> tuple[float, int]:
         """Adds a block to `total`; returns the sum of its finite losses and the number of rows left out."""

@@ -50,6 +50,11 @@ class OfWidth:
     y: torch.Tensor
     own: torch.Tensor
 
+    @property
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """What a method of this width takes: with one row each, just x and y (m, ...)."""
+        return (self.x[:, 0], self.y[:, 0]) if self.width == 1 else (self.x, self.y, self.own)
+
 
 def by_width(x: torch.Tensor, y: torch.Tensor, persons: torch.Tensor) -> Iterator[OfWidth]:
     """Yields the rows x (n, ...), y (n, ...) of `persons` (n,) whole numbers, the narrowest persons first."""

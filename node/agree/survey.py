@@ -120,16 +120,15 @@ class _Adding:
         """Returns the sum of (n,) numbers from -1 to 1, each rounded to a whole number of units."""
         if self.persons is None:
             return int(np.rint(values / self.unit).astype(np.int64).sum())
-        nowhere = np.zeros((len(values), 1), np.int64)
-        return int(self._means(nowhere, values[:, None], 1)[0])
+        nowhere = np.zeros(len(values), np.int64)
+        return int(_means(nowhere, values, self.persons, 1, self.unit)[0])
 
     def counts(self, codes: NDArray[np.int64], size: int) -> Sums:
         """Returns how many have each of the codes (n,) below `size`; a negative one is no value."""
         there = (codes >= 0) & (codes < size)
         if self.persons is None:
             return np.bincount(codes[there], minlength=size) * round(1 / self.unit)
-        places = np.where(there, codes, 0)[:, None]
-        return self._means(places, there.astype(np.float64)[:, None], size).astype(np.int64)
+        return _means(np.where(there, codes, 0), there.astype(np.float64), self.persons, size, self.unit)
 
     def moments(self, scaled: Floats) -> Sums:
         """Returns (3,) for (n,) numbers: how many are not NaN, their sum, and the sum of their squares."""
@@ -137,10 +136,13 @@ class _Adding:
         values = np.where(there, scaled, 0.0)
         return np.array([self.numbers(part) for part in (there.astype(np.float64), values, values * values)])
 
-    def _means(self, places: NDArray[np.int64], amounts: Floats, size: int) -> Floats:
-        if self.persons is None:
-            raise ValueError("rows have no means")
-        return person_means(places, amounts, self.persons, size, unit=self.unit, longest=1.0)
+
+def _means(
+    places: NDArray[np.int64], amounts: Floats, persons: NDArray[np.int64], size: int, unit: float
+) -> Sums:
+    """Returns (size,) sums: each of `persons` (n,) adds the mean of `amounts` (n,) at `places` (n,)."""
+    found = person_means(places[:, None], amounts[:, None], persons, size, unit=unit, longest=1.0)
+    return found.astype(np.int64)
 
 
 def _table(

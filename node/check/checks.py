@@ -19,6 +19,7 @@ from node.check.trial import tried
 from node.data.csv_and_parquet import read_frame
 from node.data.dataset import Dataset, load_dataset, own_rows
 from node.data.free_text import lost_texts
+from node.data.left_out import left_out
 from node.data.persons import nearly_equal, renumbered
 from node.data.report import Report, counted
 from node.data.sources import Source, read_source
@@ -115,8 +116,10 @@ def _lost_texts(path: Path, task: Task) -> tuple[str, ...]:
     schema = task.data.schema
     if not isinstance(schema, TableSchema):
         return ()
-    read = (schema.target.name or "", *(column.name for column in schema.columns))
-    return lost_texts(read_frame(path, None, dialect=schema.written), read)
+    unread = left_out(path, schema, task.data.person)
+    if not unread:
+        return ()
+    return lost_texts(read_frame(path, unread, dialect=schema.written), ())
 
 
 def _persons(source: Source, dataset: Dataset) -> Iterator[Finding]:

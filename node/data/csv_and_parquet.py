@@ -162,8 +162,7 @@ def _read_lines(
         ),
     )
     with reader:
-        drawn = _Drawn(path, drawing, dialect, head.encoding)
-        drawn.check(header)
+        drawn = _Drawn(path, header, drawing, dialect, head.encoding)
         found = _frame(path, chosen, map(drawn.seen, reader), limits, {})
     return replace(drawn.told(found), encoding=head.encoding, separator=head.separator)
 
@@ -200,8 +199,7 @@ def _read_workbook(
             pa.record_batch([pa.array(cells, _TEXT) for cells in zip(*rows, strict=True)], names=header)
             for rows in sheet.batches(_BATCH_ROWS)
         )
-        drawn = _Drawn(path, drawing, dialect)
-        drawn.check(header)
+        drawn = _Drawn(path, header, drawing, dialect)
         return drawn.told(_frame(path, chosen, map(drawn.seen, batches), limits, {}))
 
 
@@ -224,8 +222,7 @@ def _read_parquet(
     text = [name for name in read if _is_text(kinds[name])]
     with pq.ParquetFile(path, read_dictionary=text) as file:
         batches = file.iter_batches(_BATCH_ROWS, columns=read, use_threads=False)
-        drawn = _Drawn(path, drawing, dialect)
-        drawn.check(read)
+        drawn = _Drawn(path, read, drawing, dialect)
         return drawn.told(_frame(path, plain, map(drawn.seen, batches), limits, left_out))
 
 
@@ -246,8 +243,7 @@ def frame_of(
     plain = [name for name in chosen if _is_plain(kinds[name])]
     left_out = {name: one_line(str(kinds[name])) for name in chosen if name not in plain}
     read = [name for name in header if _is_plain(kinds[name])]
-    drawn = _Drawn(DATA_FRAME, drawing, dialect)
-    drawn.check(read)
+    drawn = _Drawn(DATA_FRAME, read, drawing, dialect)
     batches = table.select(read).to_batches(_BATCH_ROWS)
     return drawn.told(_frame(DATA_FRAME, plain, map(drawn.seen, batches), LIMITS, left_out))
 
@@ -256,21 +252,24 @@ class _Drawn:
     """The draws of a file's rows, as its batches come, and whose they are."""
 
     def __init__(
-        self, path: Path, drawing: RowDraws | None, dialect: Dialect, encoding: str = "utf-8"
+        self,
+        path: Path,
+        header: Sequence[str],
+        drawing: RowDraws | None,
+        dialect: Dialect,
+        encoding: str = "utf-8",
     ) -> None:
+        """Raises ConfigError if the column of persons, which data.person names, is not in `header`."""
         self._path = path
         self._drawing = drawing
         self._dialect = dialect
         self._encoding = "utf-8" if encoding.startswith("utf") else encoding
         self._parts: list[Draws] = []
         self._names: list[pa.Array] = []
-
-    def check(self, header: Sequence[str]) -> None:
-        """Raises ConfigError if the column of persons, which data.person names, is none of these."""
-        person = None if self._drawing is None else self._drawing.person
+        person = None if drawing is None else drawing.person
         if person is not None and person not in header:
             fail(
-                self._path,
+                path,
                 f" has no column {shown(person)} of single values, which data.person names; it has "
                 f"{shown(', '.join(header))}; rename a column, or leave data.person out at all peers",
             )

@@ -79,11 +79,14 @@ class Dataset:
         return replace(self, train_x=self.train_x[rows], train_y=self.train_y[rows], persons=of)
 
     @property
+    def together(self) -> OfPersons | None:
+        """Whose rows they are, where a person's rows are taken together; None: each row is by itself."""
+        return None if self.persons is None or self.persons.most is None else self.persons
+
+    @property
     def units(self) -> int:
         """How many rows there are to train on, or persons, where their rows are taken together."""
-        if self.persons is None or self.persons.most is None:
-            return len(self.train_y)
-        return self.persons.count
+        return len(self.train_y) if self.together is None else self.together.count
 
 
 def load_dataset(

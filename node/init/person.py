@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from node.data.columns import Words, words_of
@@ -40,7 +39,7 @@ def person_column(frame: Frame, asked: str | None, target: str, dialect: Dialect
     if asked == NONE:
         return None
     if asked is None:
-        return next((one for one in _repeating(frame, (target,), dialect, _NAMES_PERSONS)), None)
+        return _repeating(frame, target, dialect, _NAMES_PERSONS)
     if asked not in frame.columns:
         fail(frame.path, without_columns([asked], list(frame.columns)))
     if asked == target:
@@ -53,7 +52,7 @@ def person_column(frame: Frame, asked: str | None, target: str, dialect: Dialect
 
 def unnamed(frame: Frame, target: str, dialect: Dialect) -> str:
     """Returns a warning about a column that may say whose a row is; "" if there is none."""
-    found = next((one for one in _repeating(frame, (target,), dialect, _NAMES_SOMETHING)), None)
+    found = _repeating(frame, target, dialect, _NAMES_SOMETHING)
     if found is None:
         return ""
     return (
@@ -63,22 +62,16 @@ def unnamed(frame: Frame, target: str, dialect: Dialect) -> str:
     )
 
 
-def _repeating(
-    frame: Frame, unwanted: Collection[str], dialect: Dialect, names: re.Pattern[str]
-) -> list[PersonColumn]:
-    """Returns the columns named so that have many values, most of them several times, those of most first."""
-    columns = {name: cells for name, cells in frame.columns.items() if name not in unwanted}
-    named = (
-        _described(name, words)
-        for name, cells in columns.items()
-        if names.fullmatch(name) and (words := words_of(cells, dialect)).words
+def _repeating(frame: Frame, target: str, dialect: Dialect, names: re.Pattern[str]) -> PersonColumn | None:
+    """Returns the column named so that has most values, if these are many, and most of them repeat."""
+    columns = {
+        name: words_of(cells, dialect) for name, cells in frame.columns.items() if names.fullmatch(name)
+    }
+    named = [_described(name, words) for name, words in columns.items() if name != target and words.words]
+    least, most = max(_FEWEST, frame.rows / _MOST_ROWS_EACH), _REPEATS * frame.rows
+    return max(
+        (one for one in named if least <= one.persons <= most), key=lambda one: one.persons, default=None
     )
-    fitting = (
-        one
-        for one in named
-        if max(_FEWEST, frame.rows / _MOST_ROWS_EACH) <= one.persons <= _REPEATS * frame.rows
-    )
-    return sorted(fitting, key=lambda one: -one.persons)
 
 
 def _described(name: str, words: Words) -> PersonColumn:

@@ -102,7 +102,7 @@ def make_swarm_metric(
         grid = CountGrid(noise, tally.sensitivity, MAX_MEMBERS)
     except ValueError as error:
         raise ConfigError(f"aggregation.swarm_metric = {section.swarm_metric!r}: {error}") from None
-    plan, of = task.step_plan, dataset.persons
+    plan, of = task.step_plan, dataset.together
     return NoisedCounts(
         exact=exact,
         tally=tally,
@@ -112,7 +112,7 @@ def make_swarm_metric(
         outputs=trainer.outputs_by_row,
         noise=SystemWords(entropy),
         shows_own=dataset.validates,
-        persons=None if of is None or of.most is None else of.test.numpy(),
+        persons=None if of is None else of.test.numpy(),
     )
 
 

@@ -97,11 +97,11 @@ class Sampled:
     """The rows of a Poisson sample: of rows, or of persons, each with all rows that are used."""
 
     def __init__(self, dataset: Dataset) -> None:
-        of = dataset.persons
+        of = dataset.together
         self._rows = dataset.units
         self.most = None if of is None else of.most
         """The most rows of a person; None where each row is sampled by itself."""
-        self._persons = None if of is None or of.most is None else of.train
+        self._persons = None if of is None else of.train
         self._by_person = self._ends = np.empty(0, np.int64)
         if self._persons is not None:
             self._by_person = torch.argsort(self._persons, stable=True).numpy()
