@@ -3,9 +3,10 @@
     counts        a swarm with the loss of counts, with Huber's as before, and Poisson regression on all rows
     calibration   the mean probability of a class of 3 %, as the balanced model gives it, and corrected
     lab           exports with limits, decimal commas and spellings, beside logistic regression on all rows
+    wide          396 columns at epsilon 3, with and without an agreement, beside means of one site
 
-node.init makes the task of the first site's file; three sites learn in one process with a node's own code and
-no privacy; test rows belong to nobody.
+node.init makes the task of the first site's file; the sites learn in one process with a node's own code, but
+for `wide` without privacy; test rows belong to nobody.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from statistics import mean, stdev
 from benchmarks.spec import Benchmark, Row
 from node.errors import ConfigError
 
-PARTS = ("counts", "calibration", "lab")
+PARTS = ("counts", "calibration", "lab", "wide")
 COUNTS = ("visits", "open-accounts", "inquiries")
 SPLITS, QUICK_SPLITS = 5, 1
 CLOSE = 0.01
@@ -55,6 +56,7 @@ def _rows(
     from benchmarks.targets.counts import counted  # noqa: PLC0415 - loads torch
     from benchmarks.targets.lab import lab_scores  # noqa: PLC0415
     from benchmarks.targets.rare import rare_scores  # noqa: PLC0415
+    from benchmarks.targets.wide import wide_scores  # noqa: PLC0415
     from scenarios.data.sources import data_folder  # noqa: PLC0415 - loads pyarrow
 
     folder = data_folder(data_dir, os.environ)
@@ -68,6 +70,9 @@ def _rows(
     if "lab" in parts:
         found = [lab_scores(number) for number in splits]
         yield from _judged("lab", found, lambda one: one["auc"] - one["auc pooled"], CLOSE)
+    if "wide" in parts:
+        found = [wide_scores(number) for number in splits]
+        yield from _judged("wide", found, lambda one: one["auc ranges"] - one["auc means"], CLOSE)
 
 
 def _judged(

@@ -1,0 +1,147 @@
+"""A wide table at epsilon 3: with means of one site, with public ranges, and with an agreement that is noise.
+
+Five sites learn from 396 columns, whose agreement would be drowned by its noise: `node.init --agree` says so
+and proposes the public ranges; who agrees nevertheless loses the share of epsilon. The agreement's sums are
+those of a node, with its noise, added up exactly. One process takes the steps of all sites, as in
+`benchmarks.rates.simulation`.
+"""
+
+from __future__ import annotations
+
+import csv
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.proposed import proposed
+from benchmarks.rates.simulation import of_all
+from benchmarks.targets.benchmark import Scores
+from mechanisms.noise.randomness import SeededWords
+from mechanisms.record_sums import RecordSums
+from mechanisms.updates.distributed import DistributedDP
+from node.agree.outcome import Totals, agreed, schema_of
+from node.agree.survey import survey
+from node.data.dataset import Dataset, own_rows
+from node.data.sources import read_source
+from node.runtime.privacy_budget import make_mechanism
+from node.task.agreement_noise import noise_in_sum, noise_of
+from node.task.load import load_task
+from node.task.sections import Task
+from node.training.build import build_model
+from node.training.step_trainer import StepTrainer
+from node.training.trainer import shapes
+from scenarios.study.threads import one_thread
+
+Numbers = NDArray[np.float64]
+
+_SITES, _ROWS, _TEST_ROWS, _SEED = 5, 1000, 4000, 37
+_NUMBERS, _CATEGORIES, _FACTORS, _SPREAD = 300, 96, 12, 4.6
+_STEPS, _WORDS = (-1.3, -0.4, 0.4, 1.3), ("none", "low", "mean", "high", "top")
+
+
+@dataclass(frozen=True)
+class _Clinic:
+    """How rows come about: hidden factors move the numbers, the words, and the odds of being ill."""
+
+    loadings: Numbers
+    odds: Numbers
+    scales: Numbers
+
+    @classmethod
+    def drawn(cls, rng: np.random.Generator) -> _Clinic:
+        loadings = rng.normal(size=(_FACTORS, _NUMBERS + _CATEGORIES)) / np.sqrt(_FACTORS)
+        odds = rng.normal(size=_FACTORS)
+        return cls(loadings, _SPREAD * odds / np.linalg.norm(odds), np.exp(rng.normal(0, 1.5, _NUMBERS)))
+
+    def write(self, path: Path, rows: int, rng: np.random.Generator) -> Path:
+        """Write so many rows to a CSV file, and return its path."""
+        factors = rng.normal(size=(rows, _FACTORS))
+        values = factors @ self.loadings + 0.7 * rng.normal(size=(rows, self.loadings.shape[1]))
+        numbers = np.exp(0.5 * values[:, :_NUMBERS]) * self.scales
+        places = np.digitize(values[:, _NUMBERS:], _STEPS)
+        ill = rng.random(rows) < 1 / (1 + np.exp(-(factors @ self.odds)))
+        with path.open("w", newline="", encoding="utf-8") as file:
+            out = csv.writer(file)
+            out.writerow([*(f"c{column}" for column in range(values.shape[1])), "ill"])
+            for number, place, answer in zip(numbers, places, ill, strict=True):
+                words = (*(_WORDS[one] for one in place), "yes" if answer else "no")
+                out.writerow([*(f"{one:.4g}" for one in number), *words])
+        return path
+
+
+def wide_scores(number: int) -> Scores:
+    """Return the AUC of new rows, by what the scales of the columns come from, and without privacy."""
+    rng = np.random.default_rng([_SEED, number])
+    clinic = _Clinic.drawn(rng)
+    with one_thread(), tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = [clinic.write(folder / f"site{site}.csv", _ROWS, rng) for site in range(_SITES)]
+        test = clinic.write(folder / "test.csv", _TEST_ROWS, rng)
+        means, ranges = (_task(files[0], folder, number, *options) for options in ((), ("--agree",)))
+        found = _totals(ranges, files, number)
+        tasks = {"means": means, "ranges": ranges, "agreed": agreed(ranges, found).task}
+        scores = {f"auc {arm}": _private_auc(task, files, test) for arm, task in tasks.items()}
+        plain = {"auc without privacy": _plain_auc(_all_rows(means, files, test))}
+        return {**scores, **plain, "rows counted": float(found.sums[0]), "doubt": found.doubt}
+
+
+def _task(data: Path, folder: Path, seed: int, *options: str) -> Task:
+    out = folder / f"task{len(options)}.toml"
+    proposed(data, out, f"--peers={_SITES}", "--epsilon=3", "--target=ill", *options)
+    return load_task(str(out), [f"task.seed={seed}"])
+
+
+def _totals(task: Task, files: Sequence[Path], seed: int) -> Totals:
+    schema, noise = schema_of(task), noise_of(task, schema_of(task))
+    if not isinstance(noise, RecordSums):
+        raise TypeError(f"the agreement has no noise: {noise.name}")
+    words = SeededWords(np.random.default_rng([_SEED, seed, 1]))
+    sums = [noise.released(survey(path, schema, noise.unit, task.agreement.records), words) for path in files]
+    return Totals(np.sum(sums, axis=0), noise_in_sum(noise, len(files)), len(files))
+
+
+def _private_auc(task: Task, files: Sequence[Path], test: Path) -> float:
+    dataset, seed = _all_rows(task, files, test), task.task.seed
+    rows = len(dataset.train_y)
+    whole = (
+        task.train.expected_batch == task.train.expected_rows
+    )  # one member holds, and adds, the rows of all
+    batch = float(rows) if whole else task.train.expected_batch
+    task = replace(task, train=replace(task.train, expected_rows=rows, expected_batch=batch))
+    model, plan = build_model(task, dataset), task.step_plan
+    mechanism = make_mechanism(task, shapes(model, task.train.parameters), rows)
+    if plan is None or not isinstance(mechanism, DistributedDP):
+        raise TypeError(f"{mechanism.name} has no shared steps")
+    words = SeededWords(np.random.default_rng([_SEED, seed, 2]))
+    steps = StepTrainer(task, plan, model, dataset, seed, of_all(mechanism.shared, _SITES), words)
+    base = steps.vector()
+    for step in range(1, plan.steps + 1):
+        base = steps.following(base, step, steps.contribution(base).words)
+    return float(steps.evaluate(base).metrics["auc"] or 0.0)
+
+
+def _all_rows(task: Task, files: Sequence[Path], test: Path) -> Dataset:
+    own, new = [own_rows(read_source(path, task), task) for path in files], read_source(test, task)
+    return replace(
+        own[0],
+        train_x=torch.cat([one.train_x for one in own]),
+        train_y=torch.cat([one.train_y for one in own]),
+        test_x=torch.from_numpy(new.x),
+        test_y=torch.from_numpy(new.y),
+        accuracy_name="test",
+    )
+
+
+def _plain_auc(rows: Dataset) -> float:
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=1000))
+    answers = model.fit(rows.train_x.numpy(), rows.train_y.numpy()).predict_proba(rows.test_x.numpy())
+    return float(roc_auc_score(rows.test_y.numpy(), answers[:, 1]))
