@@ -9,6 +9,7 @@ from enum import StrEnum
 from protocol.quorum.lineage import Line
 from protocol.vectors.pieces import Floats, Vector
 from protocol.wire.bulk import Bulk
+from protocol.wire.fields import Signed
 from protocol.wire.masked_messages import Release, ResultCertificate, TotalPiece
 from protocol.wire.messages import (
     Base,
@@ -24,7 +25,6 @@ from protocol.wire.messages import (
     Sid,
     Sum,
 )
-from protocol.wire.signing import Signed
 
 
 class Reason(StrEnum):

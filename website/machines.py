@@ -32,7 +32,7 @@ In a drawing each phase is a column and each transition an arrow, in the order o
 marks the first phase, a double border a phase that nothing leads out of. The text writes the names of
 [messages](#messages) in capitals; names that are no messages (`Spend`, `Keep`, `Failed`) are actions that the
 machine asks the node to carry out."""
-KINDS: dict[str, type] = {kind.__name__: kind for kind in codec._TYPES}
+KINDS: dict[str, type] = {kind.__name__: kind for kind in codec.KINDS}
 _ACTIONS = {kind.__name__ for kind in get_args(actions.Action)}
 
 

@@ -61,6 +61,7 @@ from protocol.swarm.node_state import NodeState
 from protocol.swarm.recovery.fetch import Past
 from protocol.vectors.pieces import base_digest, piece, piece_count, raw
 from protocol.wire import codec, signing
+from protocol.wire.fields import Signed
 from protocol.wire.masked_messages import Release, ResultCertificate, TotalPiece
 from protocol.wire.messages import (
     NO_SID,
@@ -695,7 +696,7 @@ class State:
         self._judged = None
 
     @_alone
-    def ban(self, key: Key, evidence: tuple[signing.Signed, ...]) -> None:
+    def ban(self, key: Key, evidence: tuple[Signed, ...]) -> None:
         """Bans a key for ever and keeps the signed records that prove why."""
         records = tuple(signing.evidence(record) for record in evidence)
         with self._database.step() as connection:

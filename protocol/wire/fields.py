@@ -1,88 +1,73 @@
-"""Readers of header fields: each returns an unpacked value, or raises RemoteProtocolError if invalid."""
+"""What a field of a message may hold, written beside its type: readers follow (protocol.wire.records)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from enum import Enum
+from typing import Annotated, Any, ClassVar, NamedTuple
 
+from protocol.crypto.node_key import SIGNATURE_BYTES
 from protocol.errors import RemoteProtocolError
 from protocol.wire.endpoints import is_canonical
+from protocol.wire.limits import MAX_MEMBERS, MAX_PIECES
 
 Reader = Callable[[Any], Any]
+"""Returns an unpacked value, or raises RemoteProtocolError if it is invalid."""
 
 
-def wrong(what: str, value: object) -> RemoteProtocolError:
-    """The error for a value that is not `what`."""
-    return RemoteProtocolError(f"{what} expected, not {type(value).__name__}")
+class Octets(NamedTuple):
+    """Bytes, so many."""
+
+    low: int
+    high: int
 
 
-def octets(low: int, high: int) -> Reader:
-    """A reader of byte strings of `low` to `high` bytes."""
+class Text(NamedTuple):
+    """At most so many characters."""
 
-    def read(value: Any) -> bytes:
-        if type(value) is not bytes or not low <= len(value) <= high:
-            raise wrong(f"{low} to {high} bytes", value)
-        return value
-
-    return read
+    high: int
 
 
-def text(high: int) -> Reader:
-    """A reader of texts of at most `high` characters."""
+class Whole(NamedTuple):
+    """An integer from `low` to `high`, and no boolean."""
 
-    def read(value: Any) -> str:
-        if type(value) is not str or len(value) > high:
-            raise wrong(f"text of at most {high} characters", value)
-        return value
-
-    return read
+    low: int
+    high: int
 
 
-def endpoint(value: Any) -> str:
-    """An endpoint in the canonical form of protocol.wire.endpoints: nodes dial it unchanged."""
+class Most(NamedTuple):
+    """A tuple of at most so many items, each as its own type says."""
+
+    high: int
+
+
+class Passed(Enum):
+    """How records come."""
+
+    ON = "by all members, as they are: equal ones are built only once"
+
+
+class Signed:
+    """A record that its sender signs; `label` tells its kind from all others that a key signs."""
+
+    __slots__ = ()
+    label: ClassVar[bytes]
+    signature: bytes
+
+
+def canonical_endpoint(value: Any) -> str:
+    """Reads an endpoint in the canonical form of protocol.wire.endpoints: nodes dial it unchanged."""
     if type(value) is not str or not is_canonical(value):
         raise RemoteProtocolError("an endpoint that is not HOST:PORT in its one form")
     return value
 
 
-def integer(low: int, high: int) -> Reader:
-    """A reader of integers from `low` to `high`; it refuses booleans."""
-
-    def read(value: Any) -> int:
-        if type(value) is not int or not low <= value <= high:
-            raise wrong(f"an integer from {low} to {high}", value)
-        return value
-
-    return read
-
-
-def boolean(value: Any) -> bool:
-    """Reads a boolean."""
-    if type(value) is not bool:
-        raise wrong("true or false", value)
-    return value
-
-
-def many(read_one: Reader, high: int) -> Reader:
-    """A reader of lists of at most `high` items, which it returns as a tuple."""
-
-    def read(value: Any) -> tuple[Any, ...]:
-        if type(value) is not list or len(value) > high:
-            raise wrong(f"a list of at most {high}", value)
-        return tuple([read_one(item) for item in value])
-
-    return read
-
-
-def many_octets(size: int, high: int) -> Reader:
-    """A reader of lists of at most `high` byte strings of `size` bytes: `many`, but for all at once."""
-    one_by_one = many(octets(size, size), high)
-
-    def read(value: Any) -> tuple[bytes, ...]:
-        is_fit = type(value) is list and len(value) <= high
-        if is_fit and {*map(type, value)} == {bytes} and {*map(len, value)} == {size}:
-            return tuple(value)
-        found: tuple[bytes, ...] = one_by_one(value)
-        return found
-
-    return read
+Digest = Annotated[bytes, Octets(32, 32)]
+Nonce = Annotated[bytes, Octets(16, 16)]
+Signature = Annotated[bytes, Octets(SIGNATURE_BYTES, SIGNATURE_BYTES)]
+Endpoint = Annotated[str, canonical_endpoint]
+Count = Annotated[int, Whole(0, 2**53)]
+Round = Annotated[int, Whole(0, 2**31 - 1)]
+Index = Annotated[int, Whole(0, MAX_PIECES - 1)]
+Members = Annotated[int, Whole(0, MAX_MEMBERS)]
+MemberSet = Annotated[int, Whole(0, 2**MAX_MEMBERS - 1)]

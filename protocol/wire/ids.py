@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-Key = bytes
-Sid = bytes
+from typing import Annotated
+
+from protocol.wire.fields import Octets
+
+Key = Annotated[bytes, Octets(32, 32)]
+Sid = Annotated[bytes, Octets(32, 32)]
 NO_SID: Sid = bytes(32)
 NOBODY: Key = bytes(32)
 """In place of a key: the owner is the whole group."""

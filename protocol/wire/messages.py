@@ -8,11 +8,41 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import Annotated
 
+from protocol.wire.fields import (
+    Count,
+    Digest,
+    Endpoint,
+    Index,
+    Members,
+    Most,
+    Nonce,
+    Octets,
+    Passed,
+    Round,
+    Signature,
+    Signed,
+    Text,
+    Whole,
+)
 from protocol.wire.ids import NO_ELECTORS, NOBODY
 from protocol.wire.ids import NO_SID as NO_SID  # noqa: PLC0414 - they belong to the messages
 from protocol.wire.ids import Key as Key  # noqa: PLC0414
 from protocol.wire.ids import Sid as Sid  # noqa: PLC0414
+from protocol.wire.limits import (
+    MAX_BUDGET_CHARS,
+    MAX_CHARGES,
+    MAX_ELECTOR_BYTES,
+    MAX_EVIDENCE_BYTES,
+    MAX_KNOWN,
+    MAX_MEMBERS,
+    MAX_OPEN,
+    MAX_ORDERED,
+    MAX_PARAMETERS_CHARS,
+    MAX_PIECES,
+    MAX_RIVALS,
+)
 from protocol.wire.masked_messages import (
     Ack,
     Check,
@@ -33,6 +63,12 @@ from protocol.wire.masked_messages import (
 _COMPLEMENT = bytes(range(255, -1, -1))
 Rank = tuple[int, int, int, bytes]
 
+Parameters = Annotated[str, Text(MAX_PARAMETERS_CHARS)]
+Electing = Annotated[tuple[Annotated[bytes, Octets(1, MAX_ELECTOR_BYTES)], ...], Most(MAX_MEMBERS)]
+Charges = Annotated[int, Whole(0, MAX_CHARGES)]
+Evidence = Annotated[bytes, Octets(1, MAX_EVIDENCE_BYTES)]
+Tag = Annotated[bytes, Octets(32, 32)]
+
 
 @dataclass(frozen=True, slots=True)
 class Base:
@@ -41,11 +77,11 @@ class Base:
     `anchor`: the generation of the last strong base among it and its ancestors (protocol.quorum.electorate).
     """
 
-    generation: int
-    digest: bytes
-    members: int
+    generation: Round
+    digest: Digest
+    members: Members
     sid: Sid
-    anchor: int = 0
+    anchor: Round = 0
 
     @property
     def is_strong(self) -> bool:
@@ -59,7 +95,7 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True)
-class Announce:
+class Announce(Signed):
     """A node's key, endpoint, task, round and base. Signed; a later announcement replaces it.
 
     The later one has the higher (`epoch`, `counter`): a node raises its epoch at each start, and its counter
@@ -69,21 +105,23 @@ class Announce:
     of its first step, if it is in one.
     """
 
+    label = b"announce"
+
     key: Key
-    endpoint: str
-    task: str
-    parameters: bytes
-    min_participants: int
-    instance: bytes
-    epoch: int
-    counter: int
-    round: int
-    base: Base
+    endpoint: Endpoint
+    task: Annotated[str, Text(200)]
+    parameters: Digest
+    min_participants: Annotated[int, Whole(3, MAX_MEMBERS)]
+    instance: Nonce
+    epoch: Count
+    counter: Count
+    round: Round
+    base: Annotated[Base, Passed.ON]
     leaving: bool
     following: bool
-    open: tuple[Sid, ...] = ()
+    open: Annotated[tuple[Sid, ...], Most(MAX_OPEN)] = ()
     run: Sid = NO_SID
-    signature: bytes = b""
+    signature: Signature = b""
 
     @property
     def swarm(self) -> tuple[str, bytes]:
@@ -97,21 +135,23 @@ class Announce:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(Signed):
     """1.1: an announcement, an ephemeral key and the coordinator it is meant for. Valid for one GROUP.
 
     `electors`: the digest of the electors that the node counts with. `weak`: it would join a group without a
     quorum of them. `gone`: the electors that it counts as gone for good, by its owner's word or by the time.
     """
 
+    label = b"ready"
+
     announce: Announce
-    ephemeral: bytes
-    nonce: bytes
+    ephemeral: Annotated[bytes, Octets(32, 32)]
+    nonce: Nonce
     coordinator: Key
-    electors: bytes = NO_ELECTORS
+    electors: Digest = NO_ELECTORS
     weak: bool = False
-    gone: tuple[bytes, ...] = ()
-    signature: bytes = b""
+    gone: Electing = ()
+    signature: Signature = b""
 
     @property
     def key(self) -> Key:
@@ -128,12 +168,12 @@ class Hello:
     """
 
     announce: Announce
-    nonce: bytes
+    nonce: Nonce
     wants_reply: bool
-    parameters: str
-    known: tuple[Announce, ...] = ()
-    age_ms: int = 0
-    clock_ms: int = 0
+    parameters: Parameters
+    known: Annotated[tuple[Announce, ...], Most(MAX_KNOWN)] = ()
+    age_ms: Count = 0
+    clock_ms: Count = 0
 
 
 class Parting(IntEnum):
@@ -150,24 +190,26 @@ class Parting(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Goodbye:
+class Goodbye(Signed):
     """Why the sender leaves, on a link of its own, just before its leaving Hello. Signed.
 
     `instance`: that of the start that ends. `why`: a Parting, or a number of a later version.
     """
 
+    label = b"goodbye"
+
     key: Key
-    instance: bytes
-    why: int
-    signature: bytes = b""
+    instance: Nonce
+    why: Annotated[int, Whole(0, 255)]
+    signature: Signature = b""
 
 
 @dataclass(frozen=True, slots=True)
 class ChargeCount:
     """How many uses of a node's rows its ledger has charged: of a sample of them, and others (`plain`)."""
 
-    sampled: int = 0
-    plain: int = 0
+    sampled: Charges = 0
+    plain: Charges = 0
 
     def exceeds(self, other: ChargeCount) -> bool:
         """Whether a ledger with `other` lacks a charge that is counted here."""
@@ -175,63 +217,67 @@ class ChargeCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Charged:
+class Charged(Signed):
     """What `key` has charged for `budget`, by its ledger on disk, for the members to keep. Signed."""
 
+    label = b"charged"
+
     key: Key
-    budget: str
+    budget: Annotated[str, Text(MAX_BUDGET_CHARS)]
     count: ChargeCount
-    signature: bytes = b""
+    signature: Signature = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Reminder:
     """The newest CHARGED of the recipient, started as `instance`, that the sender keeps; none if none."""
 
-    instance: bytes
-    charged: tuple[Charged, ...]
+    instance: Nonce
+    charged: Annotated[tuple[Charged, ...], Most(1)]
 
 
 @dataclass(frozen=True, slots=True)
-class Roster:
+class Roster(Signed):
     """A tracker's signed answer to a Hello: its key and the peers it knows for the same task.
 
     `clock_ms`: its clock, Unix milliseconds, only to notify people of a wrong clock.
     """
 
+    label = b"roster"
+
     key: Key
-    nonce: bytes
-    known: tuple[Announce, ...]
-    clock_ms: int = 0
-    signature: bytes = b""
+    nonce: Nonce
+    known: Annotated[tuple[Announce, ...], Most(MAX_KNOWN)]
+    clock_ms: Count = 0
+    signature: Signature = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
     """A refusal of the Hello or READY with this nonce, and its reason."""
 
-    nonce: bytes
-    reason: str
-    parameters: str = ""
+    nonce: Nonce
+    reason: Annotated[str, Text(300)]
+    parameters: Parameters = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """The coordinator holds the READY with this nonce."""
 
-    nonce: bytes
+    nonce: Nonce
 
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
     """The recipient of the READY with this nonce sends its own READY to `coordinator`."""
 
-    nonce: bytes
+    nonce: Nonce
     coordinator: Announce
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Group(Signed):
     """1.2: the n READYs, in key order, signed by the coordinator that all of them name.
 
     `excused`: announcements of electors that resigned, if the group needs them for a quorum. `electors`: on a
@@ -241,13 +287,15 @@ class Group:
     names that base in a later step: a GROUP comes without it, and each member adds it for itself.
     """
 
-    readys: tuple[Ready, ...]
-    attempt: int
+    label = b"group"
+
+    readys: Annotated[tuple[Ready, ...], Most(MAX_MEMBERS)]
+    attempt: Round
     coordinator: Key
-    excused: tuple[Announce, ...] = ()
-    electors: tuple[Key, ...] = ()
-    signature: bytes = b""
-    on: tuple[Base, ...] = ()
+    excused: Annotated[tuple[Announce, ...], Most(MAX_MEMBERS)] = ()
+    electors: Annotated[tuple[Key, ...], Most(MAX_MEMBERS)] = ()
+    signature: Signature = b""
+    on: Annotated[tuple[Base, ...], Most(1)] = ()
 
     @property
     def base(self) -> Base:
@@ -282,9 +330,9 @@ class Electors:
     many (protocol.quorum.electorate).
     """
 
-    members: tuple[bytes, ...]
-    least: int
-    liars: int = -1
+    members: Electing
+    least: Members
+    liars: Annotated[int, Whole(-1, MAX_MEMBERS)] = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,16 +342,16 @@ class LeftOut:
     From a coordinator to the sender of that READY: who had it left out.
     """
 
-    nonce: bytes
-    keys: tuple[Key, ...]
+    nonce: Nonce
+    keys: Annotated[tuple[Key, ...], Most(MAX_MEMBERS)]
 
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
     """On the base with this digest, the sender has waited too long at the coordinators of `turns` turns."""
 
-    base: bytes
-    turns: int
+    base: Digest
+    turns: Round
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +359,7 @@ class Head:
     """The sender may join the session `sid`, whose group builds on a base of this anchor."""
 
     sid: Sid
-    anchor: int
+    anchor: Round
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +370,7 @@ class Heard:
     """
 
     sid: Sid
-    groups: tuple[Group, ...]
+    groups: Annotated[tuple[Group, ...], Most(MAX_RIVALS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,20 +380,22 @@ class Share:
     sid: Sid
     sender: Key
     recipient: Key
-    index: int
+    index: Index
     payload: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(Signed):
     """3.1: piece `index` of p_j, with the header that `sender` signed for the whole sum."""
+
+    label = b"sum"
 
     sid: Sid
     sender: Key
-    contributors: bytes
-    pieces: tuple[bytes, ...]
-    signature: bytes
-    index: int = 0
+    contributors: Digest
+    pieces: Annotated[tuple[Digest, ...], Most(MAX_PIECES)]
+    signature: Signature
+    index: Index = 0
     payload: bytes | memoryview = b""
 
     @property
@@ -360,18 +410,20 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
-class CertificateRequest:
+class CertificateRequest(Signed):
     """A member asks for the n signed SUM headers of `sid`.
 
     `to`: the node that it asks. `epoch` and `number`: unique among the sender's requests.
     """
 
+    label = b"certificate-request"
+
     sid: Sid
     sender: Key
     to: Key = NOBODY
-    epoch: int = 0
-    number: int = 0
-    signature: bytes = b""
+    epoch: Count = 0
+    number: Count = 0
+    signature: Signature = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,11 +431,11 @@ class Certificate:
     """The n signed SUM headers of one session; with the pieces they name, they prove its result."""
 
     sid: Sid
-    sums: tuple[Sum, ...]
+    sums: Annotated[tuple[Sum, ...], Most(MAX_MEMBERS)]
 
 
 @dataclass(frozen=True, slots=True)
-class PieceRequest:
+class PieceRequest(Signed):
     """`sender` asks for piece `index` of `of`'s partial sum in `sid`, or, with `of` empty, of base `sid`.
 
     With `of` LINEAGE it asks for a link of the line of base `sid` (protocol.quorum.lineage).
@@ -391,22 +443,24 @@ class PieceRequest:
     `to`: the node that it asks. `epoch` and `number`: unique among the sender's requests.
     """
 
-    sid: bytes
-    of: bytes
-    index: int
+    label = b"piece-request"
+
+    sid: Digest
+    of: Annotated[bytes, Octets(0, 32)]
+    index: Index
     sender: Key
     to: Key = NOBODY
-    epoch: int = 0
-    number: int = 0
-    signature: bytes = b""
+    epoch: Count = 0
+    number: Count = 0
+    signature: Signature = b""
 
 
 @dataclass(frozen=True, slots=True)
 class BasePiece:
     """Piece `index` of the base model with this digest."""
 
-    digest: bytes
-    index: int
+    digest: Digest
+    index: Index
     payload: bytes | memoryview = b""
 
 
@@ -415,8 +469,8 @@ class Link:
     """A session that made a base: its group, and the certificate of its result (one of the two kinds)."""
 
     group: Group
-    result: tuple[ResultCertificate, ...]
-    sums: tuple[Certificate, ...]
+    result: Annotated[tuple[ResultCertificate, ...], Most(1)]
+    sums: Annotated[tuple[Certificate, ...], Most(1)]
 
     @property
     def certificate(self) -> ResultCertificate | Certificate:
@@ -428,10 +482,10 @@ class Link:
 class LineagePiece:
     """Link `index` of the `count` that lead to the base with this digest; empty if there is none."""
 
-    digest: bytes
-    index: int
-    count: int
-    link: tuple[Link, ...]
+    digest: Digest
+    index: Index
+    count: Index
+    link: Annotated[tuple[Link, ...], Most(1)]
 
 
 # -- a federation with a server: every record bears a tag under the run's key --------------------------------
@@ -441,37 +495,37 @@ class LineagePiece:
 class Enlist:
     """Client node number `node`, started as `instance`, listens at `endpoint`; the node repeats it."""
 
-    node: int
-    instance: bytes
-    endpoint: str
-    tag: bytes = b""
+    node: Round
+    instance: Nonce
+    endpoint: Endpoint
+    tag: Tag = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Enlisted:
     """The server counts on this instance."""
 
-    instance: bytes
-    tag: bytes = b""
+    instance: Nonce
+    tag: Tag = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """This instance must train these clients in `round`, from the model whose pieces follow."""
 
-    instance: bytes
-    round: int
-    clients: tuple[int, ...]
-    tag: bytes = b""
+    instance: Nonce
+    round: Round
+    clients: Annotated[tuple[Round, ...], Most(MAX_ORDERED)]
+    tag: Tag = b""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPiece:
     """Piece `index` of the model from which clients start in `round`."""
 
-    round: int
-    index: int
-    tag: bytes = b""
+    round: Round
+    index: Index
+    tag: Tag = b""
     payload: bytes | memoryview = b""
 
 
@@ -479,11 +533,11 @@ class ModelPiece:
 class UploadPiece:
     """Piece `index` of the upload of `client`, trained by `instance`, in `round`."""
 
-    instance: bytes
-    round: int
-    client: int
-    index: int
-    tag: bytes = b""
+    instance: Nonce
+    round: Round
+    client: Round
+    index: Index
+    tag: Tag = b""
     payload: bytes | memoryview = b""
 
 
@@ -491,16 +545,16 @@ class UploadPiece:
 class Done:
     """There is no more work: the node may end."""
 
-    instance: bytes
-    tag: bytes = b""
+    instance: Nonce
+    tag: Tag = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Equivocation:
     """Two signed records that contradict each other, as `signing.evidence` writes them."""
 
-    first: bytes
-    second: bytes
+    first: Evidence
+    second: Evidence
 
 
 Request = CertificateRequest | PieceRequest
@@ -514,17 +568,16 @@ Message = (
     | Redirect
     | Ready
     | Group
-    | Electors
     | Share
     | Sum
     | CertificateRequest
     | Certificate
     | PieceRequest
     | BasePiece
+    | Electors
     | LineagePiece
     | Join
     | Joined
-    | Lacking
     | JoinCertificate
     | Masked
     | Total
@@ -544,6 +597,7 @@ Message = (
     | Done
     | Goodbye
     | LeftOut
+    | Lacking
     | Stalled
     | Head
     | Heard
@@ -551,3 +605,4 @@ Message = (
     | Reminder
     | Equivocation
 )
+"""All messages: their places here are their numbers on the wire, so new ones go to the end."""

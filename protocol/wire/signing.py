@@ -15,81 +15,14 @@ import msgpack
 
 from protocol.crypto import node_key
 from protocol.errors import RemoteProtocolError
-from protocol.wire.codec import PACKED, plain, read_record
-from protocol.wire.masked_messages import (
-    AckVote,
-    CheckVote,
-    Dispute,
-    JoinHead,
-    JoinVote,
-    Lacking,
-    MaskedHead,
-    ProposalHead,
-    ReleaseHead,
-    TotalHead,
-    ViewVote,
-)
-from protocol.wire.messages import (
-    Announce,
-    CertificateRequest,
-    Charged,
-    Goodbye,
-    Group,
-    Key,
-    PieceRequest,
-    Ready,
-    Roster,
-    Sum,
-)
+from protocol.wire.codec import KINDS, read_record
+from protocol.wire.fields import Signed
+from protocol.wire.ids import Key
+from protocol.wire.messages import Announce, Group, Ready, Sum
+from protocol.wire.records import header_fields, plain, records_in
 
-MaskedRecord = (
-    JoinHead
-    | JoinVote
-    | Lacking
-    | MaskedHead
-    | TotalHead
-    | CheckVote
-    | Dispute
-    | AckVote
-    | ReleaseHead
-    | ViewVote
-    | ProposalHead
-)
-Signed = (
-    Announce
-    | Ready
-    | Roster
-    | Goodbye
-    | Charged
-    | Group
-    | Sum
-    | CertificateRequest
-    | PieceRequest
-    | MaskedRecord
-)
 Record = TypeVar("Record", bound=Signed)
-_LABELS: dict[type, bytes] = {
-    Announce: b"announce",
-    Ready: b"ready",
-    Roster: b"roster",
-    Goodbye: b"goodbye",
-    Charged: b"charged",
-    Group: b"group",
-    Sum: b"sum",
-    CertificateRequest: b"certificate-request",
-    PieceRequest: b"piece-request",
-    JoinHead: b"join",
-    Lacking: b"lacking",
-    JoinVote: b"joined",
-    MaskedHead: b"masked",
-    TotalHead: b"total",
-    CheckVote: b"check",
-    Dispute: b"dispute",
-    AckVote: b"ack",
-    ReleaseHead: b"release",
-    ViewVote: b"view-change",
-    ProposalHead: b"propose",
-}
+_LABELS = {kind.label: kind for kind in records_in(KINDS) if issubclass(kind, Signed)}
 
 
 def canonical(record: Signed) -> bytes:
@@ -103,20 +36,21 @@ def canonical(record: Signed) -> bytes:
             whole = record.header
         case Group():
             whole = record.run
-    values = plain(whole)
-    values[PACKED[type(whole)].index("signature")] = b""
+    kind: type = type(whole)
+    values: list[object] = plain(whole)
+    values[header_fields(kind).index("signature")] = b""
     return bytes(msgpack.packb(values))
 
 
 def evidence(record: Signed) -> bytes:
     """The label, the signed bytes and the signature of a record: enough to prove it to others."""
-    return _LABELS[type(record)] + b"\0" + canonical(record) + record.signature
+    return record.label + b"\0" + canonical(record) + record.signature
 
 
 def record_of(evidence: bytes) -> Any:
     """The record that `evidence` wrote, its signature unchecked. Raises RemoteProtocolError if it is none."""
     label, _, rest = evidence.partition(b"\0")
-    kind = next((kind for kind, known in _LABELS.items() if known == label), None)
+    kind = _LABELS.get(label)
     if kind is None:
         raise RemoteProtocolError("evidence of an unknown kind of record")
     packed, signature = rest[: -node_key.SIGNATURE_BYTES], rest[-node_key.SIGNATURE_BYTES :]
@@ -125,7 +59,9 @@ def record_of(evidence: bytes) -> Any:
 
 def sign(record: Record, key: node_key.NodeKey) -> Record:
     """The record with `key`'s signature."""
-    return replace(record, signature=key.sign(_LABELS[type(record)], canonical(record)))
+    unsigned: Any = record
+    signed: Record = replace(unsigned, signature=key.sign(record.label, canonical(record)))
+    return signed
 
 
 def verify(record: Signed, key: Key) -> None:
@@ -133,7 +69,7 @@ def verify(record: Signed, key: Key) -> None:
     if isinstance(record, Announce | Ready):
         _verify_once(record, key)
     else:
-        node_key.verify(key, _LABELS[type(record)], canonical(record), record.signature)
+        node_key.verify(key, record.label, canonical(record), record.signature)
 
 
 @lru_cache(maxsize=1024)
@@ -142,7 +78,7 @@ def _verify_once(record: Any, key: Key) -> None:
 
     The cache holds only small records: a SUM's header may have 270 kB, and its sender may sign any number.
     """
-    node_key.verify(key, _LABELS[type(record)], canonical(record), record.signature)
+    node_key.verify(key, record.label, canonical(record), record.signature)
 
 
 def parameters_hash(parameters: str) -> bytes:

@@ -22,6 +22,7 @@ from typing import Any
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.wire import codec
+from protocol.wire.fields import Signed
 from protocol.wire.ids import Key
 from protocol.wire.masked_messages import (
     Ack,
@@ -54,7 +55,7 @@ from protocol.wire.messages import (
     Share,
     Sum,
 )
-from protocol.wire.signing import Signed, sign
+from protocol.wire.signing import sign
 from scenarios.simulator.plans import Liar
 from tests.box.box import Box, BoxNode, Watcher
 from tests.box.invariants import all_rules, sids
