@@ -28,7 +28,6 @@ from protocol.wire.limits import (
     MAX_KNOWN,
     MAX_MEMBERS,
     MAX_OPEN,
-    MAX_ORDERED,
     MAX_PARAMETERS_CHARS,
     MAX_PAYLOAD_BYTES,
     MAX_PIECES,
@@ -74,10 +73,7 @@ from protocol.wire.messages import (
     CertificateRequest,
     ChargeCount,
     Charged,
-    Done,
     Electors,
-    Enlist,
-    Enlisted,
     Equivocation,
     Goodbye,
     Group,
@@ -88,8 +84,6 @@ from protocol.wire.messages import (
     LineagePiece,
     Link,
     Message,
-    ModelPiece,
-    Order,
     PieceRequest,
     Ready,
     Redirect,
@@ -99,7 +93,6 @@ from protocol.wire.messages import (
     Share,
     Stalled,
     Sum,
-    UploadPiece,
 )
 
 _MAX_INTEGER = 2**53
@@ -220,12 +213,6 @@ _READERS: dict[type, tuple[Reader, ...]] = {
     Link: (_record(Group), many(_record(ResultCertificate), 1), many(_record(Certificate), 1)),
     LineagePiece: (_KEY, _INDEX, _INDEX, many(_record(Link), 1)),
     **_MASKED_READERS,
-    Enlist: (_ROUND, _NONCE, endpoint, _KEY),
-    Enlisted: (_NONCE, _KEY),
-    Order: (_NONCE, _ROUND, many(_ROUND, MAX_ORDERED), _KEY),
-    ModelPiece: (_ROUND, _INDEX, _KEY),
-    UploadPiece: (_NONCE, _ROUND, _ROUND, _INDEX, _KEY),
-    Done: (_NONCE, _KEY),
     Goodbye: (_KEY, _NONCE, integer(0, 255), _SIGNATURE),
     LeftOut: (_NONCE, _EACH),
     Stalled: (_KEY, _ROUND),
@@ -236,26 +223,25 @@ _READERS: dict[type, tuple[Reader, ...]] = {
     Reminder: (_NONCE, many(_record(Charged), 1)),
     Equivocation: (octets(1, MAX_EVIDENCE_BYTES), octets(1, MAX_EVIDENCE_BYTES)),
 }
-_TYPES: tuple[type, ...] = (
-    *(Hello, Roster, Refused, Accepted, Redirect, Ready, Group, Share, Sum),
-    *(CertificateRequest, Certificate, PieceRequest, BasePiece, Electors, LineagePiece),
-    *(Join, Joined, JoinCertificate, Masked, Total, Check, Dispute, Ack, Release, ViewChange, Propose),
-    *(TotalPiece, ResultCertificate),
-    *(Enlist, Enlisted, Order, ModelPiece, UploadPiece, Done),
-    Goodbye,
-    LeftOut,
-    Lacking,
-    Stalled,
-    Head,
-    Heard,
-    Charged,
-    Reminder,
-    Equivocation,
-)
-_BULK = (Share, Sum, BasePiece, Join, Masked, Total, TotalPiece, ModelPiece, UploadPiece)
+_RETIRED = (None,) * 6
+"""The numbers of messages that earlier releases had: they stay unused."""
+_TYPES: dict[int, type] = {
+    number: kind
+    for number, kind in enumerate(
+        (
+            *(Hello, Roster, Refused, Accepted, Redirect, Ready, Group, Share, Sum),
+            *(CertificateRequest, Certificate, PieceRequest, BasePiece, Electors, LineagePiece),
+            *(Join, Joined, JoinCertificate, Masked, Total, Check, Dispute, Ack, Release, ViewChange),
+            *(Propose, TotalPiece, ResultCertificate, *_RETIRED, Goodbye, LeftOut, Lacking, Stalled),
+            *(Head, Heard, Charged, Reminder, Equivocation),
+        )
+    )
+    if kind is not None
+}
+_BULK = (Share, Sum, BasePiece, Join, Masked, Total, TotalPiece)
 PACKED = {kind: tuple(field.name for field in fields(kind) if field.name != "payload") for kind in _READERS}
 """The names of a record's fields in the header, in their order."""
-_NUMBERS = {kind: number for number, kind in enumerate(_TYPES)}
+_NUMBERS = {kind: number for number, kind in _TYPES.items()}
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
@@ -331,8 +317,9 @@ def decode(frame: bytes | memoryview) -> Message:
     header = _unpack(bytes(view[4:end]))
     if type(header) is not list or len(header) < 2 or type(header[0]) is not int or header[0] != VERSION:
         raise RemoteProtocolError(f"not a frame of protocol version {VERSION}")
-    kind = _TYPES[integer(0, len(_TYPES) - 1)(header[1])]
-    return _build(kind, header[2:], view[end:])
+    if type(header[1]) is not int or header[1] not in _TYPES:
+        raise wrong("the number of a message", header[1])
+    return _build(_TYPES[header[1]], header[2:], view[end:])
 
 
 def read_record(kind: type, packed: bytes, signature: bytes) -> Any:

@@ -434,67 +434,6 @@ class LineagePiece:
     link: tuple[Link, ...]
 
 
-# -- a federation with a server: every record bears a tag under the run's key --------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Enlist:
-    """Client node number `node`, started as `instance`, listens at `endpoint`; the node repeats it."""
-
-    node: int
-    instance: bytes
-    endpoint: str
-    tag: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Enlisted:
-    """The server counts on this instance."""
-
-    instance: bytes
-    tag: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """This instance must train these clients in `round`, from the model whose pieces follow."""
-
-    instance: bytes
-    round: int
-    clients: tuple[int, ...]
-    tag: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelPiece:
-    """Piece `index` of the model from which clients start in `round`."""
-
-    round: int
-    index: int
-    tag: bytes = b""
-    payload: bytes | memoryview = b""
-
-
-@dataclass(frozen=True, slots=True)
-class UploadPiece:
-    """Piece `index` of the upload of `client`, trained by `instance`, in `round`."""
-
-    instance: bytes
-    round: int
-    client: int
-    index: int
-    tag: bytes = b""
-    payload: bytes | memoryview = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """There is no more work: the node may end."""
-
-    instance: bytes
-    tag: bytes = b""
-
-
 @dataclass(frozen=True, slots=True)
 class Equivocation:
     """Two signed records that contradict each other, as `signing.evidence` writes them."""
@@ -536,12 +475,6 @@ Message = (
     | Propose
     | TotalPiece
     | ResultCertificate
-    | Enlist
-    | Enlisted
-    | Order
-    | ModelPiece
-    | UploadPiece
-    | Done
     | Goodbye
     | LeftOut
     | Stalled
