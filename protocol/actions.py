@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -376,31 +375,6 @@ class Closed:
     """Every live member confirmed the last base, or the time to linger is over."""
 
 
-# -- a federation with a server ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Assembled:
-    """The nodes that the server waits for are present, or the wait is over: rounds may begin."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """The clients' uploads of a round, (d,) float32 each, in the order in which the clients were chosen."""
-
-    round: int
-    uploads: Mapping[int, Floats]
-
-
-@dataclass(frozen=True, slots=True)
-class Train:
-    """Train these clients, each from `model`, (d,) float32; this order replaces any earlier one."""
-
-    round: int
-    model: Floats
-    clients: tuple[int, ...]
-
-
 Action = (
     Send
     | Reply
@@ -423,7 +397,4 @@ Action = (
     | Named
     | WrongTracker
     | Closed
-    | Assembled
-    | Gathered
-    | Train
 )

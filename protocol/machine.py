@@ -9,7 +9,7 @@ from protocol.wire.messages import Key, Message
 
 
 class Machine(Protocol):
-    """A node, a tracker, or a role in a federation. Times are Unix seconds; the order of actions matters."""
+    """A node or a tracker. Times are Unix seconds; the order of actions matters."""
 
     @property
     def deadline(self) -> float | None:

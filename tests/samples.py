@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from protocol.federation import tags
 from protocol.wire import signing
 from protocol.wire.ids import RESIGNED
 from protocol.wire.limits import MAX_CHARGES
@@ -41,10 +40,7 @@ from protocol.wire.messages import (
     CertificateRequest,
     ChargeCount,
     Charged,
-    Done,
     Electors,
-    Enlist,
-    Enlisted,
     Equivocation,
     Goodbye,
     Head,
@@ -54,8 +50,6 @@ from protocol.wire.messages import (
     LineagePiece,
     Link,
     Message,
-    ModelPiece,
-    Order,
     Parting,
     PieceRequest,
     Redirect,
@@ -64,7 +58,6 @@ from protocol.wire.messages import (
     Share,
     Stalled,
     Sum,
-    UploadPiece,
 )
 from tests.parts import announce, base, group, group_of, members, ready, roster_of
 
@@ -162,10 +155,4 @@ SAMPLES: tuple[Message, ...] = (
     Hello(announce(ONE, following=True), NONCE, False, "", (announce(TWO, following=True),)),
     *MASKED_SAMPLES,
     signing.sign(Goodbye(ONE.public, NONCE, Parting.DIVERGED), ONE),
-    tags.tag(Enlist(11, NONCE, "127.0.0.1:9000"), RUN),
-    tags.tag(Enlisted(NONCE), RUN),
-    tags.tag(Order(NONCE, 7, (3, 15, 4095)), RUN),
-    tags.tag(ModelPiece(7, 4095, payload=b"floats"), RUN),
-    tags.tag(UploadPiece(NONCE, 7, 15, 2, payload=b"floats"), RUN),
-    tags.tag(Done(NONCE), RUN),
 )

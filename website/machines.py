@@ -12,7 +12,6 @@ from protocol import actions
 from protocol.aggregation.additive import machine as additive
 from protocol.aggregation.masked import machine as masked
 from protocol.aggregation.masked import release, rounds, view_change
-from protocol.federation import phases as federation_steps
 from protocol.swarm import phases as swarm_phases
 from protocol.swarm.meeting import discovery, group_seeker
 from protocol.swarm.recovery import catch_up
@@ -32,7 +31,7 @@ In a drawing each phase is a column and each transition an arrow, in the order o
 marks the first phase, a double border a phase that nothing leads out of. The text writes the names of
 [messages](#messages) in capitals; names that are no messages (`Spend`, `Keep`, `Failed`) are actions that the
 machine asks the node to carry out."""
-KINDS: dict[str, type] = {kind.__name__: kind for kind in codec.KINDS}
+KINDS: dict[str, type] = {kind.__name__: kind for kind in codec.KINDS.values()}
 _ACTIONS = {kind.__name__ for kind in get_args(actions.Action)}
 
 
@@ -104,15 +103,6 @@ MACHINES = (
         ("swarm.recovery.catch_up", "swarm.recovery.fetch"),
         (("Steps of a fetch", catch_up.STEPS),),
     ),
-    Machine(
-        "A federation with a server",
-        ("federation.server", "federation.client"),
-        (
-            ("Steps of the server", federation_steps.SERVER),
-            ("How a client node stands with its server", federation_steps.LINK),
-            ("What a client node works on", federation_steps.WORK),
-        ),
-    ),
 )
 
 
@@ -167,6 +157,6 @@ def messages() -> str:
             ", ".join(code(field.name) for field in fields(kind)),
             ", ".join(f"[{machine.title}](#{machine.anchor})" for machine in machines_of(name)),
         ]
-        for number, (name, kind) in enumerate(KINDS.items())
+        for number, (name, kind) in zip(codec.KINDS, KINDS.items(), strict=True)
     ]
     return table(["number", "message", "says", "fields", "used in"], rows)

@@ -11,7 +11,6 @@ times a second, however many clients ask.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Iterable
 from itertools import chain
 from typing import Generic, TypeVar
@@ -26,27 +25,12 @@ OLDEST_S = 2.0
 """The longest time for which an answer is reused."""
 
 T = TypeVar("T")
-Status = Callable[[], dict[str, object]]
 Routes = list[web.RouteDef]
 
 
 def answers(*subjects: Iterable[web.RouteDef]) -> Routes:
     """Returns the routes of all subjects."""
     return list(chain.from_iterable(subjects))
-
-
-def asked(status: Status) -> Routes:
-    """Returns the route /v1/status, which serves the status as JSON."""
-
-    async def made() -> str:
-        return json.dumps(status())
-
-    shared = Shared(made)
-
-    async def describe(_: web.Request) -> web.Response:
-        return web.json_response(text=await shared.get())
-
-    return [web.get("/v1/status", describe)]
 
 
 class Shared(Generic[T]):

@@ -7,6 +7,7 @@ the payload of bulk messages as raw bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, get_args
 
 import msgpack
@@ -24,11 +25,15 @@ from protocol.wire.limits import (
     VERSION,
 )
 from protocol.wire.messages import Message
-from protocol.wire.records import PAYLOAD, header_fields, integer, plain, read_fields, wrong
+from protocol.wire.records import PAYLOAD, header_fields, plain, read_fields, wrong
 
-KINDS: tuple[type, ...] = get_args(Message)
-_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
-_NUMBER = integer(0, len(KINDS) - 1)
+_RETIRED = range(28, 34)
+"""The numbers of messages that earlier releases had: they stay unused."""
+KINDS: dict[int, type] = dict(
+    zip((number for number in count() if number not in _RETIRED), get_args(Message), strict=False)
+)
+"""The kinds of messages by their numbers."""
+_NUMBERS = {kind: number for number, kind in KINDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +91,9 @@ def decode(frame: bytes | memoryview) -> Message:
     header = _unpack(bytes(view[4:end]))
     if type(header) is not list or len(header) < 2 or type(header[0]) is not int or header[0] != VERSION:
         raise RemoteProtocolError(f"not a frame of protocol version {VERSION}")
-    kind = KINDS[_NUMBER(header[1])]
-    return _build(kind, header[2:], view[end:])
+    if type(header[1]) is not int or header[1] not in KINDS:
+        raise wrong("the number of a message", header[1])
+    return _build(KINDS[header[1]], header[2:], view[end:])
 
 
 def read_record(kind: type, packed: bytes, signature: bytes) -> Any:

@@ -31,8 +31,6 @@ MAX_EVIDENCE_BYTES = 120 * 1024
 """A signed record that is shown as evidence: a frame's header holds two."""
 MAX_PIECES = 4096
 """Pieces of a vector."""
-MAX_ORDERED = 4096
-"""Clients in an Order of a server."""
 
 # -- their fields --------------------------------------------------------------------------------------
 CHECKS = 3

@@ -38,7 +38,6 @@ from protocol.wire.limits import (
     MAX_KNOWN,
     MAX_MEMBERS,
     MAX_OPEN,
-    MAX_ORDERED,
     MAX_PARAMETERS_CHARS,
     MAX_PIECES,
     MAX_RIVALS,
@@ -67,7 +66,6 @@ Parameters = Annotated[str, Text(MAX_PARAMETERS_CHARS)]
 Electing = Annotated[tuple[Annotated[bytes, Octets(1, MAX_ELECTOR_BYTES)], ...], Most(MAX_MEMBERS)]
 Charges = Annotated[int, Whole(0, MAX_CHARGES)]
 Evidence = Annotated[bytes, Octets(1, MAX_EVIDENCE_BYTES)]
-Tag = Annotated[bytes, Octets(32, 32)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,67 +486,6 @@ class LineagePiece:
     link: Annotated[tuple[Link, ...], Most(1)]
 
 
-# -- a federation with a server: every record bears a tag under the run's key --------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Enlist:
-    """Client node number `node`, started as `instance`, listens at `endpoint`; the node repeats it."""
-
-    node: Round
-    instance: Nonce
-    endpoint: Endpoint
-    tag: Tag = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Enlisted:
-    """The server counts on this instance."""
-
-    instance: Nonce
-    tag: Tag = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """This instance must train these clients in `round`, from the model whose pieces follow."""
-
-    instance: Nonce
-    round: Round
-    clients: Annotated[tuple[Round, ...], Most(MAX_ORDERED)]
-    tag: Tag = b""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelPiece:
-    """Piece `index` of the model from which clients start in `round`."""
-
-    round: Round
-    index: Index
-    tag: Tag = b""
-    payload: bytes | memoryview = b""
-
-
-@dataclass(frozen=True, slots=True)
-class UploadPiece:
-    """Piece `index` of the upload of `client`, trained by `instance`, in `round`."""
-
-    instance: Nonce
-    round: Round
-    client: Round
-    index: Index
-    tag: Tag = b""
-    payload: bytes | memoryview = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """There is no more work: the node may end."""
-
-    instance: Nonce
-    tag: Tag = b""
-
-
 @dataclass(frozen=True, slots=True)
 class Equivocation:
     """Two signed records that contradict each other, as `signing.evidence` writes them."""
@@ -589,12 +526,6 @@ Message = (
     | Propose
     | TotalPiece
     | ResultCertificate
-    | Enlist
-    | Enlisted
-    | Order
-    | ModelPiece
-    | UploadPiece
-    | Done
     | Goodbye
     | LeftOut
     | Lacking
@@ -605,4 +536,4 @@ Message = (
     | Reminder
     | Equivocation
 )
-"""All messages: their places here are their numbers on the wire, so new ones go to the end."""
+"""All messages, in the order of their numbers on the wire (codec.KINDS): new ones go to the end."""

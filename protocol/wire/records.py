@@ -107,7 +107,7 @@ def reader(hint: Any) -> Reader:
         case Text(high):
             return _text(high)
         case Whole(low, high):
-            return integer(low, high)
+            return _integer(low, high)
         case Most(high):
             return _many(get_args(kind)[0], high)
         case Passed.ON:
@@ -157,9 +157,7 @@ def _text(high: int) -> Reader:
     return read
 
 
-def integer(low: int, high: int) -> Reader:
-    """A reader of integers from `low` to `high`; it refuses booleans."""
-
+def _integer(low: int, high: int) -> Reader:
     def read(value: Any) -> int:
         if type(value) is not int or not low <= value <= high:
             raise wrong(f"an integer from {low} to {high}", value)

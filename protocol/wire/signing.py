@@ -22,7 +22,7 @@ from protocol.wire.messages import Announce, Group, Ready, Sum
 from protocol.wire.records import header_fields, plain, records_in
 
 Record = TypeVar("Record", bound=Signed)
-_LABELS = {kind.label: kind for kind in records_in(KINDS) if issubclass(kind, Signed)}
+_LABELS = {kind.label: kind for kind in records_in(KINDS.values()) if issubclass(kind, Signed)}
 
 
 def canonical(record: Signed) -> bytes:

@@ -5,12 +5,10 @@ A node receives only what it needs: the server the test rows, a client node the 
 
 from __future__ import annotations
 
-import asyncio
 import socket
-import sys
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +17,6 @@ import torch
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import SystemWords, Words
 from mechanisms.servers.server import Federation, Indices, Sent, Step
-from node.federation import ClientNode, Gather, ServerGone, ServerNode
-from node.net.traffic import Counts
 from node.training.build import build
 from node.training.proximal import ProximalTerm
 from node.training.trainer import Trainer
@@ -29,14 +25,16 @@ from scenarios.clients.work import ClientWork, FederatedArm, node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts
 from scenarios.engines.clock import clocked
+from scenarios.engines.federation import Server, work_for
+from scenarios.engines.frames import longest_frame
 from scenarios.engines.room import LocalRoom
 from scenarios.federated.reported import Exchange, as_measured
 from scenarios.federated.rounds import parted, remembered, rounds_of, sent_by
 from scenarios.frame.work import round_line
-from scenarios.study.cells import Outcome, Shelf
+from scenarios.study.cells import Shelf
 
-SERVER_GONE = 3
-"""The exit status of a client node that lost its server, through no fault of its own."""
+NEVER = threading.Event()
+"""Nobody stops the training of a client: a node whose server is gone ends with its next upload."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,7 @@ class Post:
     """The input of one of the `nodes` client nodes of a cell, or of its server.
 
     parts: for each client of the federation its rows in `dataset`, (n,), empty for clients of other nodes;
-    the server's parts only have the right lengths. federation: what the mechanism is made for. run: the
-    secret that names the run.
+    the server's parts only have the right lengths. federation: what the mechanism is made for.
     """
 
     cell: FederatedArm
@@ -53,7 +50,6 @@ class Post:
     parts: Parts
     federation: Federation
     nodes: int
-    run: bytes = field(repr=False)
 
     def work(self) -> ClientWork:
         """The cell's work, with the rows of this node."""
@@ -62,73 +58,55 @@ class Post:
         mechanism = cell.mechanism.make(self.federation)
         return ClientWork(cell, model, self.dataset, self.dataset, self.parts, mechanism)
 
+    def longest(self, work: ClientWork) -> int:
+        """The bytes of the longest frame between the nodes."""
+        return longest_frame(work.width, len(self.parts))
+
 
 @dataclass(frozen=True)
 class NodeCrew:
-    """A crew whose clients train on real nodes; see Crew. It counts the bytes that the server moves."""
+    """A crew whose clients train on real nodes; see Crew. It notes the bytes that the server moves."""
 
-    gather: Gather
-    counts: Counts
+    server: Server
     exchanges: list[Exchange]
 
     def uploads(self, number: int, given: Floats, chosen: Indices) -> Mapping[int, Floats]:
         """See Crew.uploads."""
-        sent, received = self.counts.sent.total(), self.counts.received.total()
-        uploads = self.gather(number, given, chosen.tolist())
-        down, up = self.counts.sent.total() - sent, self.counts.received.total() - received
+        before = replace(self.server.traffic)
+        uploads = self.server.gather(number, given, chosen.tolist(), given.shape)
+        down, up = self.server.traffic.sent - before.sent, self.server.traffic.received - before.received
         self.exchanges.append(Exchange(number, down, up, len(chosen), len(uploads)))
         return uploads
 
 
-def serve(post: Post, listener: socket.socket, folder: Path) -> int:
+def serve(post: Post, folder: Path, listener: socket.socket) -> int:
     """Run the server's node: print a line per round, write the outcome to `folder`; return the status."""
     torch.set_num_threads(1)
-    work = post.work()
-
-    async def run() -> Outcome:
-        node = ServerNode(post.run, work.width, post.nodes, say)
-        exchanges: list[Exchange] = []
-
-        def rounds(gather: Gather) -> Outcome:
-            crew = NodeCrew(gather, node.transport.counts, exchanges)
-            return clocked(
-                lambda tell: rounds_of(work, crew, SystemWords(), LocalRoom(folder, 1, tell)),
-                lambda number, figure: say(round_line(number, figure)),
-            )
-
-        return as_measured(await node.run(listener, rounds), exchanges)
-
-    with listener:
-        Shelf(folder).put(post.cell, asyncio.run(run()))
+    work, exchanges = post.work(), list[Exchange]()
+    with listener, Server(listener, post.nodes, post.longest(work), say) as server:
+        server.assemble()
+        outcome = clocked(
+            lambda tell: rounds_of(
+                work, NodeCrew(server, exchanges), SystemWords(), LocalRoom(folder, 1, tell)
+            ),
+            lambda number, figure: say(round_line(number, figure)),
+        )
+    Shelf(folder).put(post.cell, as_measured(outcome, exchanges))
     return 0
 
 
-def train(post: Post, number: int, listener: socket.socket, server: str) -> int:
+def train(post: Post, number: int, folder: Path) -> int:
     """Run client node `number`: train its clients until the server is done; return the exit status."""
     torch.set_num_threads(1)
     words = SystemWords()
     work = prepared(post.work(), lambda client: words)
     kept: dict[int, Floats] = {}
 
-    def upload(client: int, number: int, given: Floats, stop: threading.Event) -> Floats:
-        sent = trained_upload(work, client, number, given, words, stop, kept)
+    def upload(client: int, number: int, given: Floats) -> Floats:
+        sent = trained_upload(work, client, number, given, words, kept)
         return remembered({client: sent}, kept)[client]
 
-    return run_client(lambda: ClientNode(post.run, work.width, number, listener, server, upload), listener)
-
-
-def run_client(made: Callable[[], ClientNode], listener: socket.socket) -> int:
-    """Run the client node that `made` makes until the server is done; return the exit status."""
-
-    async def run() -> None:
-        await made().run()
-
-    with listener:
-        try:
-            asyncio.run(run())
-        except ServerGone as error:
-            print(error, file=sys.stderr)
-            return SERVER_GONE
+    work_for(folder, number, post.longest(work), lambda: (work.width,), upload)
     return 0
 
 
@@ -138,13 +116,12 @@ def trained_upload(
     number: int,
     given: Floats,
     words: Words,
-    stop: threading.Event,
     kept: Mapping[int, Floats],
 ) -> Sent:
     """Train for `client` in round `number` by the node's trainer; return what it sends and keeps.
 
     given: (d + e,), the model and what the server tells; kept: what clients of this node remember. Raises
-    Interrupted soon after `stop` is set, Diverged if the model is no longer finite.
+    Diverged if the model is no longer finite.
     """
     mechanism, part = work.mechanism, work.parts[client]
     model, told = parted(work, given)
@@ -157,7 +134,7 @@ def trained_upload(
     *seed, _ = work.order_seed(client, number)
     rows = node_rows(taught_in_round(work, {client: words}), part)
     trainer = Trainer(work.model, section, rows, tuple(seed), None, words, proximal)
-    weights = trainer.train(model, number, stop).vector
+    weights = trainer.train(model, number, NEVER).vector
     return sent_by(work, client, number, model, weights, told, memory[0], words)
 
 

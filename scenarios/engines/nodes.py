@@ -1,4 +1,4 @@
-"""Engine `processes`: federated and vertical cells as real node processes on loopback, one a server.
+"""Engine `processes`: federated and vertical cells as real node processes, one of them a server.
 
     this process ──posts──▶ server node ◀──models, uploads──▶ client nodes, at most 12
                  ◀── a line a round, the outcome ──┘
@@ -12,28 +12,25 @@ replayed.
 
 from __future__ import annotations
 
-import secrets
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import groupby, repeat
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from node.cli.sigint import INTERRUPTED
-from node.errors import ConfigError
-from node.net.listening import DEFAULT, endpoint_of, listen
-from protocol.wire.limits import MAX_ORDERED
 from scenarios.clients.work import ClientWork, client_work, federation_of
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts, Rows
 from scenarios.engines.clock import clocked
 from scenarios.engines.engine import Place, SweepDisplay, cores, one_line
-from scenarios.engines.federated_worker import SERVER_GONE, Post
+from scenarios.engines.federated_worker import Post
+from scenarios.engines.federation import SERVER_GONE
+from scenarios.engines.frames import listen
 from scenarios.engines.inline import InlineEngine
 from scenarios.engines.room import LocalRoom
 from scenarios.engines.vertical_worker import Told
@@ -57,7 +54,6 @@ PRELOAD = (
     "sklearn.datasets",
     "torch._dynamo",
 )
-RUN_BYTES = 32
 POLL_S = 0.2
 END_S = 10.0
 """Seconds that the client nodes of a cell have to end after its server has ended."""
@@ -195,15 +191,13 @@ def started(cell: Cell, place: Place, library: LocalRoom, children: Children) ->
         serving, *others = nodes.jobs
     folder = folder_of(cell, place)
     shutil.rmtree(folder, ignore_errors=True)
-    with ExitStack() as bound:
-        listeners = [bound.enter_context(listen(DEFAULT)) for _ in (serving, *others)]
-        here = endpoint_of(listeners[0], None)
-        server, *clients = (
-            children.start(job.name, folder / job.log, job.worker, *job.given, listener, where)
-            for job, listener, where in zip(
-                (serving, *others), listeners, (folder, *repeat(here, len(others))), strict=True
-            )
-        )
+    folder.mkdir(parents=True)
+    with listen(folder) as listener:
+        given = (*serving.given, folder, listener)
+        server = children.start(serving.name, folder / serving.log, serving.worker, *given)
+        clients = [
+            children.start(job.name, folder / job.log, job.worker, *job.given, folder) for job in others
+        ]
     return Running(cell, folder, server, clients, nodes.finish)
 
 
@@ -228,10 +222,10 @@ def nodes_of(cell: Cell, library: LocalRoom) -> Nodes:
 
 
 def _parties(cell: VerticalCell, library: LocalRoom) -> list[NodeJob]:
-    """The jobs of the leader (its columns, the labels) and the follower (its columns), with a new secret."""
+    """The jobs of the leader (its columns, the labels) and the follower (its columns)."""
     leaders, followers = dealt(library.vertical(DATA_SET))
     plan = plan_of(cell, len(leaders.labels), len(leaders.judged_labels))
-    told, worker = Told(cell, plan, secrets.token_bytes(RUN_BYTES)), "scenarios.engines.vertical_worker"
+    told, worker = Told(cell, plan), "scenarios.engines.vertical_worker"
     return [
         NodeJob("leader node", "leader.log", f"{worker}:lead", (told, leaders)),
         NodeJob("follower node", "follower.log", f"{worker}:follow", (told, followers)),
@@ -242,18 +236,12 @@ def _parties(cell: VerticalCell, library: LocalRoom) -> list[NodeJob]:
 
 
 def posts(work: ClientWork) -> list[Post]:
-    """The server's post, then one for each client node, under a new secret. Raises ConfigError."""
+    """The server's post, then one for each client node."""
     clients = len(work.parts)
     nodes = min(MOST_NODES, clients)
-    if clients > nodes * MAX_ORDERED:
-        raise ConfigError(
-            f"{clients} clients: engine processes has at most {MOST_NODES * MAX_ORDERED}; take fewer, or "
-            "another engine"
-        )
     federation = federation_of(work.cell, work.model, work.parts)
-    run = secrets.token_bytes(RUN_BYTES)
     given = (_servers(work), *(_clients(work, range(node, clients, nodes)) for node in range(nodes)))
-    return [Post(work.cell, dataset, parts, federation, nodes, run) for dataset, parts in given]
+    return [Post(work.cell, dataset, parts, federation, nodes) for dataset, parts in given]
 
 
 def _servers(work: ClientWork) -> tuple[Dataset, Parts]:

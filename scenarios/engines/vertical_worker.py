@@ -10,26 +10,24 @@ of the follower; the follower has no label and no column of the leader.
 
 from __future__ import annotations
 
-import asyncio
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from mechanisms.noise.randomness import SystemWords
 from node.errors import UserError
-from node.federation import ClientNode, Gather, ServerNode
 from scenarios.engines.clock import clocked
-from scenarios.engines.federated_worker import run_client, say
+from scenarios.engines.federated_worker import say
+from scenarios.engines.federation import Server, Shape, work_for
+from scenarios.engines.frames import longest_frame
 from scenarios.engines.room import LocalRoom
 from scenarios.frame.work import round_line
-from scenarios.study.cells import Outcome, Shelf
+from scenarios.study.cells import Shelf
 from scenarios.vertical.cell import VerticalCell, epochs_of, follower_of
 from scenarios.vertical.parties import Floats, Follower, FollowerRows, LeaderRows, Plan, Request
 from scenarios.vertical.wide_deep import SCALARS
@@ -39,54 +37,37 @@ _FOLLOWER = 0  # the number of the only client, and of its node
 
 @dataclass(frozen=True)
 class Told:
-    """The input that both nodes of a cell share. run: the secret that names the run."""
+    """The input that both nodes of a cell share."""
 
     cell: VerticalCell
     plan: Plan
-    run: bytes = field(repr=False)
 
     @property
-    def dimension(self) -> int:
-        """The dimension of the vectors that are sent: two numbers for each row of the largest batch."""
-        return SCALARS * self.plan.batch_size
+    def longest(self) -> int:
+        """The bytes of the longest frame: two numbers for each row of the largest batch."""
+        return longest_frame(SCALARS * self.plan.batch_size, 1)
 
 
-def padded(values: Floats, dimension: int) -> Floats:
-    """Flatten `values` (n, 2) and pad them with zeros to (dimension,)."""
-    whole = np.zeros(dimension, np.float32)
-    whole[: values.size] = values.ravel()
-    return whole
-
-
-def unpadded(whole: Floats, rows: int) -> Floats:
-    """Return the values (rows, 2) that `padded` turned into `whole` (dimension,)."""
-    return whole[: SCALARS * rows].reshape(rows, SCALARS).copy()
+# -- the leader's node -------------------------------------------------------------------------------------
 
 
 @dataclass
-class Waiting:
-    """The request that the follower has not answered yet; None between requests."""
-
-    request: Request | None = None
-
-
-@dataclass(frozen=True)
 class Wire:
-    """The link to a follower that runs on its own node."""
+    """The link to a follower that runs on its own node. waiting: the request that it has not answered yet."""
 
-    gather: Gather
-    dimension: int
-    waiting: Waiting
+    server: Server
+    waiting: Request | None = None
     _rounds: Iterator[int] = field(default_factory=lambda: count(1))
 
     def exchange(self, request: Request, gradients: Floats) -> Floats:
         """See Link.exchange."""
-        self.waiting.request = request
-        sent = self.gather(next(self._rounds), padded(gradients, self.dimension), [_FOLLOWER])
+        self.waiting = request
+        shape = (len(request.rows), SCALARS)
+        sent = self.server.gather(next(self._rounds), gradients, [_FOLLOWER], shape)
         if _FOLLOWER not in sent:
             raise left(request)
-        self.waiting.request = None
-        return unpadded(sent[_FOLLOWER], len(request.rows))
+        self.waiting = None
+        return sent[_FOLLOWER]
 
 
 def left(request: Request) -> UserError:
@@ -98,43 +79,33 @@ def left(request: Request) -> UserError:
     )
 
 
-# -- the leader's node -------------------------------------------------------------------------------------
-
-
-def lead(told: Told, rows: LeaderRows, listener: socket.socket, folder: Path) -> int:
+def lead(told: Told, rows: LeaderRows, folder: Path, listener: socket.socket) -> int:
     """Run the leader: print a line per epoch, write the outcome to `folder`, return the exit status.
 
     Raises UserError.
     """
     torch.set_num_threads(1)
-    waiting = Waiting()
-
-    def work(gather: Gather) -> Outcome:
-        wire = Wire(gather, told.dimension, waiting)
-        return clocked(
+    with listener, Server(listener, 1, told.longest, say) as server, named(Wire(server)) as wire:
+        server.assemble()
+        outcome = clocked(
             lambda tell: epochs_of(
                 told.cell, told.plan, rows, wire, SystemWords(), LocalRoom(folder, 1, tell)
             ),
             lambda number, figure: say(round_line(number, figure)),
         )
-
-    async def run() -> Outcome:
-        return await ServerNode(told.run, told.dimension, 1, say).run(listener, work)
-
-    with listener, named(waiting):
-        Shelf(folder).put(told.cell, asyncio.run(run()))
+    Shelf(folder).put(told.cell, outcome)
     return 0
 
 
 @contextmanager
-def named(waiting: Waiting) -> Iterator[None]:
+def named(wire: Wire) -> Iterator[Wire]:
     """Turn an error while the leader waits for the follower into one that says that the follower left."""
     try:
-        yield
+        yield wire
     except UserError as error:
-        if waiting.request is None:
+        if wire.waiting is None:
             raise
-        raise left(waiting.request) from error
+        raise left(wire.waiting) from error
 
 
 # -- the follower's node -----------------------------------------------------------------------------------
@@ -147,29 +118,27 @@ class Answers:
         self._follower = follower
         self._rounds: Iterator[tuple[int, Request]] = enumerate(plan.requests(), start=1)
         self._rows_before = 0
-        self._dimension = SCALARS * plan.batch_size
 
-    def answer(self, number: int, gradients: Floats) -> Floats:
-        """Return the answer (dimension,) to `gradients` (dimension,) of round `number`.
+    def shape(self) -> Shape:
+        """The shape of the next gradients."""
+        return (self._rows_before, SCALARS)
+
+    def answer(self, client: int, number: int, gradients: Floats) -> Floats:
+        """Return the outputs (n, 2) of round `number`, after the gradients (m, 2) in those before.
 
         Raises UserError for a round that is not the next one: this node or the leader was restarted.
         """
         expected, request = next(self._rounds, (0, None))
         if request is None or number != expected:
             raise UserError(f"the leader is in round {number}, the follower in {expected}: one began anew")
-        outputs = self._follower.answer(request, unpadded(gradients, self._rows_before))
-        self._rows_before = len(request.rows)
-        return padded(outputs, self._dimension)
+        outputs = self._follower.answer(request, gradients)
+        self._rows_before = len(request.rows) if request.learning else 0
+        return outputs
 
 
-def follow(told: Told, rows: FollowerRows, listener: socket.socket, leader: str) -> int:
+def follow(told: Told, rows: FollowerRows, folder: Path) -> int:
     """Run the follower: answer until the leader is done; return the exit status. Raises UserError."""
     torch.set_num_threads(1)
     answers = Answers(told.plan, follower_of(told.cell, rows, SystemWords()))
-
-    def train(client: int, number: int, gradients: Floats, stop: threading.Event) -> Floats:
-        return answers.answer(number, gradients)
-
-    return run_client(
-        lambda: ClientNode(told.run, told.dimension, _FOLLOWER, listener, leader, train), listener
-    )
+    work_for(folder, _FOLLOWER, told.longest, answers.shape, answers.answer)
+    return 0

@@ -83,7 +83,7 @@ def test_real_nodes_learn_as_engine_inline_does(place: Place, tmp_path: Path) ->
         assert found.facts[MEASURED] is True
         for moved in (UP, DOWN):
             vectors, measured = (float(str(outcome.facts[moved])) for outcome in (expected, found))
-            assert vectors < measured < 1.5 * vectors
+            assert 0.9 * vectors < measured < 1.1 * vectors  # clients of one node share its model
         assert [number for arm, number in told.rounds if arm == cell.arm] == list(range(1, 9))
         assert place.shelf.get(cell) == found
     found, expected = told.ended["drift"], inline(scaffold, tmp_path)

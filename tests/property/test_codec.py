@@ -59,7 +59,7 @@ def test_garbage_is_refused_whatever_length_it_claims(frame, length):
     survives(length.to_bytes(4, "little") + frame)
 
 
-@given(st.integers(-1, len(codec.KINDS)), st.lists(PLAIN, max_size=13), st.binary(max_size=40))
+@given(st.integers(-1, max(codec.KINDS) + 1), st.lists(PLAIN, max_size=13), st.binary(max_size=40))
 def test_any_fields_for_any_type_are_read_or_refused(kind, values, after):
     survives(framed(msgpack.packb([VERSION, kind, *values]), after))
 
@@ -79,7 +79,7 @@ def test_a_message_with_any_other_field_is_read_as_such_or_refused(message: Mess
     names = [field.name for field in fields(message) if field.name != "payload"]
     changed = replace(message, **{data.draw(st.sampled_from(names)): data.draw(PLAIN)})
     try:
-        header = msgpack.packb([VERSION, codec.KINDS.index(type(message)), *codec.plain(changed)])
+        header = msgpack.packb([VERSION, codec._NUMBERS[type(message)], *codec.plain(changed)])
     except (ValueError, OverflowError):
         return
     survives(framed(header))

@@ -9,11 +9,10 @@ from contextlib import suppress
 import pytest
 
 from protocol.errors import RemoteProtocolError
-from protocol.federation.tags import tag
 from protocol.wire.masked_messages import Propose
-from protocol.wire.messages import Done, Enlisted, Hello
+from protocol.wire.messages import Hello
 from scenarios.simulator.plans import random_plan
-from tests import federations, parts
+from tests import parts
 from tests.parts import heard
 from tests.simulation import mutations, test_runs
 from tests.simulation.bare import Swarm
@@ -22,7 +21,6 @@ from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Schedule, chaos
 from tests.simulation.test_masked_crashes import crash_everywhere
 from tests.simulation.test_masked_lies import LIAR, WrongMaskKey, truth
 from tests.tables import Taken, noted, tables
-from tests.unit.protocol.federation import test_federation_schedules
 from tests.unit.protocol.swarm import test_node
 
 OUTRANKED = (28, 35)
@@ -71,37 +69,6 @@ def of_masked_sessions() -> None:
                 here.receive(message, parts.NOW)
 
 
-def of_federations() -> None:
-    """Runs servers and their nodes, with lost frames and dying nodes, up to the ends of both."""
-    for seed in range(6):
-        test_federation_schedules.Schedule(seed, 5, faults=0.1).run()
-    for begin in (_enlisting, _enlisted, _in_doubt):
-        heard(begin(), tag(Done(federations.instance(0)), federations.RUN), parts.NOW)
-        begin().tick(parts.NOW + 1000)
-    _in_doubt().unreachable(federations.SERVER, "refused", parts.NOW)
-    heard(_in_doubt(), tag(Enlisted(federations.instance(0)), federations.RUN), parts.NOW)
-    for federation in (federations.Federation(2).open(), federations.waiting()):
-        federation.server.close(parts.NOW)
-    late = federations.Federation(2).open(0).server
-    late.tick(parts.NOW + 1000)
-
-
-def _enlisting() -> federations.FederationClient:
-    machine = federations.client()
-    machine.open(parts.NOW)
-    return machine
-
-
-def _enlisted() -> federations.FederationClient:
-    return federations.Federation(1).open().clients[federations.endpoint(0)]
-
-
-def _in_doubt() -> federations.FederationClient:
-    machine = _enlisted()
-    machine.unreachable(federations.SERVER, "refused", parts.NOW)
-    return machine
-
-
 CASES: dict[str, tuple[Callable[[], None], tuple[str, ...]]] = {
     "nodes": (
         of_nodes,
@@ -121,10 +88,6 @@ CASES: dict[str, tuple[Callable[[], None], tuple[str, ...]]] = {
             "aggregation.masked.release.STEPS",
             "aggregation.masked.view_change.STEPS",
         ),
-    ),
-    "federations": (
-        of_federations,
-        ("federation.phases.SERVER", "federation.phases.LINK", "federation.phases.WORK"),
     ),
 }
 

@@ -88,8 +88,8 @@ def test_a_command_still_prints_its_help_and_one_without_a_parser_tells_its_own_
 
 def test_every_message_and_step_is_told_and_explained_by_a_machine():
     page = machines.page()
-    assert not [kind.__name__ for kind in KINDS if f"| `{kind.__name__}` |" not in page]
-    assert not [kind.__name__ for kind in KINDS if not machines.machines_of(kind.__name__)]
+    assert not [kind.__name__ for kind in KINDS.values() if f"| `{kind.__name__}` |" not in page]
+    assert not [kind.__name__ for kind in KINDS.values() if not machines.machines_of(kind.__name__)]
     assert [machine.title for machine in machines.machines_of("Dispute")] == ["The masked machine"]
     assert "| new | start | shares | a `Share`, sealed, to each other member |" in page
     assert "| voted | the `Propose` of its leader | in a view | by the leader: `Propose` to all;" in page

@@ -1,7 +1,6 @@
 """Expensive answers are made once for all concurrent requests, over real sockets."""
 
 import asyncio
-import json
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,7 +9,7 @@ from aiohttp import ClientSession, web
 from benchmarks.page.server import node_view
 from node.net.doors import Bounds
 from node.net.rooms import Bound
-from node.net.routes import Shared, answers, asked
+from node.net.routes import Shared, answers
 from node.net.traffic import Counts
 from node.observe.access import Access
 from node.observe.page import Page
@@ -89,13 +88,6 @@ async def test_two_kinds_of_figures_are_made_whatever_is_asked_for():
     assert {text.endswith("# EOF\n") for _, text in texts[:MANY]} == {True}
     assert {text.endswith("# EOF\n") for _, text in texts[MANY:]} == {False}
     assert source.looks < 4
-
-
-async def test_a_bare_status_is_shared_too():
-    source = Source()
-    async with served(asked(source.status)) as client:
-        texts = await asyncio.gather(*(got(client, "/v1/status") for _ in range(MANY)))
-    assert {json.loads(text)["looks"] for _, text in texts} <= {1, 2}
 
 
 async def test_what_goes_wrong_is_told_to_all_and_tried_again():

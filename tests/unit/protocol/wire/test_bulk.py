@@ -17,8 +17,6 @@ from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.vectors.pieces import PIECE_WORDS
 from protocol.wire import codec
 from protocol.wire.bulk import Bulk
-from tests import federations
-from tests.federations import LARGE, Federation
 from tests.parts import NOW, machines, members, only, rand, shared, vector
 from tests.simulation.bare import Swarm
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule
@@ -161,36 +159,7 @@ def test_several_links_go_through_one_value_at_once():
         assert others == [one] * 3
 
 
-# -- a federation -------------------------------------------------------------------------------------------
-
-
-def test_a_model_that_its_owner_goes_on_with_is_sent_as_it_was():
-    federation = Federation(2, LARGE).open()
-    model = np.arange(LARGE, dtype="<f4")
-    sends = [a for a in federation.server.begin(1, model, (0, 1), NOW) if isinstance(a, Send)]
-    before = [frames(send.messages) for send in sends]
-    model += 1
-    assert [frames(send.messages) for send in sends] == before
-    assert [len(send.messages) for send in sends] == [3, 3]
-    assert all(send.bulk for send in sends)
-
-
-def test_an_upload_whose_buffer_is_used_again_is_sent_as_it_was():
-    federation = federations.waiting(1, LARGE)
-    upload = np.ones(LARGE, dtype="<f4")
-    (send,) = federation.clients[federations.endpoint(0)].trained(1, 0, upload, NOW)
-    upload[:] = 2
-    made = list(send.messages)
-    assert [message.index for message in made] == [0, 1]
-    assert np.frombuffer(made[0].payload, "<f4").max() == 1
-    assert frames(send.messages) == frames(made)
-    assert (len(send.messages), send.bulk) == (2, True)
-
-
 def test_secrets_are_not_in_what_is_printed():
     group = machines(3)
     (send, _) = group[0].start(vector(0), rand(0), NOW)
     assert repr(send.messages.seed) not in repr(send)
-    federation = federations.waiting(1)
-    (send,) = federation.clients[federations.endpoint(0)].trained(1, 0, np.ones(5, "<f4"), NOW)
-    assert repr(federations.RUN) not in repr(send)

@@ -9,7 +9,7 @@ import pytest
 from protocol.errors import RemoteProtocolError
 from protocol.wire import codec
 from protocol.wire.endpoints import canonical, is_canonical, is_loopback, is_wildcard
-from protocol.wire.messages import Announce, Enlist
+from protocol.wire.messages import Announce
 from tests.samples import SAMPLES
 
 LONGEST = ".".join(["a" * 63] * 3 + ["b" * 61])
@@ -73,17 +73,11 @@ NONE = (
     *("[0::0]:9001", "::1:9001", "[::1:9001", "::1]:9001", "[[::1]]:9001", "[1.2.3.4]:9001", "[host]:9001"),
     *("[fe80::1%eth0]:9001", "[::ffff:1.2.3.4]:9001", "[::ffff:0:0]:9001", "[]:9001", "[::1]9001", "[::1]:"),
 )
-ANNOUNCED = [
-    message
-    for message in SAMPLES
-    if isinstance(message, Enlist) or isinstance(getattr(message, "announce", 0), Announce)
-]
+ANNOUNCED = [message for message in SAMPLES if isinstance(getattr(message, "announce", 0), Announce)]
 
 
 def saying(message, endpoint):
     """Makes the frame of a message that names this endpoint; encoding checks nothing."""
-    if isinstance(message, Enlist):
-        return codec.encode(replace(message, endpoint=endpoint)).join()
     return codec.encode(replace(message, announce=replace(message.announce, endpoint=endpoint))).join()
 
 
@@ -121,7 +115,7 @@ def test_the_codec_takes_the_one_form_alone(message):
 
 
 def test_messages_that_name_endpoints_are_all_here():
-    assert {type(message).__name__ for message in ANNOUNCED} == {"Hello", "Ready", "Enlist"}
+    assert {type(message).__name__ for message in ANNOUNCED} == {"Hello", "Ready"}
 
 
 @pytest.mark.parametrize(

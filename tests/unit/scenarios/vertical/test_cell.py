@@ -2,8 +2,8 @@
 
 import gzip
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,8 @@ from node.errors import ConfigError, UserError
 from scenarios.__main__ import main
 from scenarios.data.criteo import FILES
 from scenarios.data.sources import ALL, SOURCES, VERTICAL, load, load_vertical
-from scenarios.engines.vertical_worker import Answers, Waiting, Wire, left, named, padded, unpadded
+from scenarios.engines.federation import Shape
+from scenarios.engines.vertical_worker import Answers, Wire, left, named
 from scenarios.study.cells import cell_name
 from scenarios.study.costs import DOWN, EPSILON, MEASURED, TRAFFIC, UP, epsilon_after
 from scenarios.study.threads import one_thread
@@ -237,56 +238,64 @@ def answers_of(cell: VerticalCell, folder: Path) -> Answers:
     return Answers(plan, follower_of(cell, followers, SystemWords()))
 
 
-def test_what_travels_has_one_size_and_there_is_no_round_after_the_last(folder):
-    values = np.arange(6, dtype=np.float32).reshape(3, 2)
-    assert padded(values, 10).tolist() == [0, 1, 2, 3, 4, 5, 0, 0, 0, 0]
-    assert np.array_equal(unpadded(padded(values, 10), 3), values)
-    assert padded(np.zeros((0, 2), np.float32), 4).tolist() == [0] * 4
+def test_there_is_no_round_after_the_last(folder):
     node = answers_of(SMALL.lasting(1), folder)
     for number in range(1, 6):
-        node.answer(number, np.zeros(128, np.float32))
+        node.answer(0, number, np.zeros(node.shape(), np.float32))
     with pytest.raises(UserError, match="the leader is in round 6"):
-        node.answer(6, np.zeros(128, np.float32))
+        node.answer(0, 6, np.zeros(node.shape(), np.float32))
+
+
+@dataclass
+class Near:
+    """A server whose only node answers at once, as `answer` does."""
+
+    answer: Callable[[int, int, Floats], Floats] | None
+    rounds: list[int] = field(default_factory=list)
+
+    def gather(self, number: int, given: Floats, chosen: Sequence[int], shape: Shape) -> dict[int, Floats]:
+        self.rounds.append(number)
+        if self.answer is None:
+            return {}
+        outputs = self.answer(0, number, given)
+        assert outputs.shape == shape
+        return {0: outputs}
 
 
 def test_rounds_of_a_federation_are_the_requests_of_the_plan(folder: Path) -> None:
-    """A node's answers, through the wire's padding, are what a follower beside the leader gives."""
-    cell, node, waiting = SMALL.lasting(2), answers_of(SMALL.lasting(2), folder), Waiting()
-    rounds: list[int] = []
+    """A node's answers are what a follower beside the leader gives; both sides know all shapes."""
+    cell, node = SMALL.lasting(2), answers_of(SMALL.lasting(2), folder)
 
-    def gather(number: int, gradients: Floats, chosen: Sequence[int]) -> dict[int, Floats]:
-        rounds.append(number)
-        return {0: node.answer(number, gradients)}
+    def answer(client: int, number: int, gradients: Floats) -> Floats:
+        assert gradients.shape == node.shape()
+        return node.answer(client, number, gradients)
 
     leaders, _ = dealt(room(folder).vertical("criteo"))
     plan = plan_of(cell, len(leaders.labels), len(leaders.judged_labels))
-    wire = Wire(gather, 2 * plan.batch_size, waiting)
+    wire = Wire(Near(answer))
     with one_thread():
         found = epochs_of(cell, plan, leaders, wire, SystemWords(), room(folder))
     expected = replayed(cell, folder)
     assert (found.figures, found.facts, found.series) == (expected.figures, expected.facts, expected.series)
-    assert rounds == list(range(1, 11))
-    assert waiting.request is None
+    assert wire.server.rounds == list(range(1, 11))
+    assert wire.waiting is None
 
 
 def test_a_follower_that_does_not_answer_has_left_in_that_step_whoever_notices():
-    wire = Wire(lambda number, gradients, chosen: {}, 8, Waiting())
+    wire = Wire(Near(None))
     with pytest.raises(UserError, match=r"^the follower left in step 3 of epoch 2; ") as caught:
         wire.exchange(Request(2, 3, True, np.arange(4)), np.zeros((4, 2), np.float32))
     assert caught.value.status == 1
     assert "judging batch 1 of epoch 5" in str(left(Request(5, 1, False, np.arange(4))))
-    with (
-        pytest.raises(UserError, match=r"^the follower left in step 2 of epoch 1; "),
-        named(Waiting(Request(1, 2, True, np.arange(4)))),
-    ):
+    with pytest.raises(UserError, match=r"^the follower left in step 3 of epoch 2; "), named(wire):
         raise UserError("every client node is gone")
-    with pytest.raises(UserError, match=r"^training diverged in epoch 1"), named(Waiting()):
+    with pytest.raises(UserError, match=r"^training diverged in epoch 1"), named(Wire(Near(None))):
         raise diverged(1)
 
 
 @pytest.mark.parametrize("number", [1, 3, 10**9])
 def test_a_round_that_is_not_the_next_is_refused(number: int, folder: Path) -> None:
     node = answers_of(SMALL, folder)
-    node.answer(1, np.zeros(128, np.float32))
+    node.answer(0, 1, np.zeros(node.shape(), np.float32))
     with pytest.raises(UserError, match=f"leader is in round {number}, the follower in 2: one began anew"):
-        node.answer(number, np.zeros(128, np.float32))
+        node.answer(0, number, np.zeros(node.shape(), np.float32))

@@ -1,1 +1,0 @@
-"""A server and its clients, for the systems that the scenarios reproduce."""
