@@ -1,10 +1,10 @@
 """Noised counts of a node's rows, beside private training: how good the model is on the rows of all members.
 
-A member counts whole units on its rows (node.training.noised_tallies bounds by how much one row moves them),
-adds N(0, s^2) to each number, and rounds to a grid. With H = `honest` other members that are taken to be
-honest, s = z Delta / sqrt(H + 1), as in `mechanisms.gradients.distributed`: only the sum of all members has
-the whole noise, and the theorem there covers the rounding. With H = 0 each member adds all of it, and its own
-counts are as private as the sum.
+A member counts whole units on its rows (node.training.figures.noised_tallies bounds by how much one row moves
+them), adds N(0, s^2) to each number, and rounds to a grid. With H = `honest` other members that are taken
+to be honest, s = z Delta / sqrt(H + 1), as in `mechanisms.gradients.distributed`: only the sum of all members
+has the whole noise, and the theorem there covers the rounding. With H = 0 each member adds all of it, and its
+own counts are as private as the sum.
 
 Unit of privacy: one record (row) among those that a node counts, or one person, who counts with the mean of
 all rows; neighbours: add or remove it; norm: L2 of how far it moves the counts, at most Delta. One release

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from node.api.peer import Peer
     from node.api.swarm import Results, Swarm
     from node.errors import ConfigError, UserError
-    from node.runtime.artifacts import Record, Summary
+    from node.runtime.record.artifacts import Record, Summary
     from node.task.load import load_task
     from node.task.sections import Task
 
 _PLACES = {
     "ConfigError": "node.errors",
     "Peer": "node.api.peer",
-    "Record": "node.runtime.artifacts",
+    "Record": "node.runtime.record.artifacts",
     "Results": "node.api.swarm",
-    "Summary": "node.runtime.artifacts",
+    "Summary": "node.runtime.record.artifacts",
     "Swarm": "node.api.swarm",
     "Task": "node.task.sections",
     "UserError": "node.errors",

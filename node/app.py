@@ -45,20 +45,20 @@ from node.observe.view_sources import NodeViewSource
 from node.options import NodeOptions
 from node.places import allowed, check_others, existing_key, key_file_exists, named_members, nicknames
 from node.rejoin.electors import elector_name, endpoints_of
-from node.runtime.artifacts import Folder
-from node.runtime.contribution import Contribution
-from node.runtime.ending import exit_status
+from node.runtime.contributions.contribution import Contribution
+from node.runtime.contributions.learning import make_learning
+from node.runtime.contributions.loss_gate import check_loss_gate, loss_gate_words, make_loss_gate
 from node.runtime.engine import Engine
-from node.runtime.events import Finished, Lingering, Observer, Observers, Started, Warned
-from node.runtime.group_guarantees import check_length, liars_of, masked_settings, withstands
-from node.runtime.kept_split import kept_split, split_words
 from node.runtime.known_tracker import KnownTracker
-from node.runtime.learning import make_learning
-from node.runtime.loss_gate import check_loss_gate, loss_gate_words, make_loss_gate
-from node.runtime.own_figures import OwnBook
 from node.runtime.plan import Plan, last_step
-from node.runtime.privacy_budget import introduction, make_mechanism, terms_of
-from node.runtime.spent_before import count_as_spent
+from node.runtime.privacy.budget import introduction, make_mechanism, terms_of
+from node.runtime.privacy.group_guarantees import check_length, liars_of, masked_settings, withstands
+from node.runtime.privacy.kept_split import kept_split, split_words
+from node.runtime.privacy.spent_before import count_as_spent
+from node.runtime.record.artifacts import Folder
+from node.runtime.record.ending import exit_status
+from node.runtime.record.events import Finished, Lingering, Observer, Observers, Started, Warned
+from node.runtime.record.own_figures import OwnBook
 from node.signals import until_done_or_told, until_told
 from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, TRACKER, VIEW, Lock, check_folder, tidy_folder
 from node.storage.key_file import held, new_seed, write_key

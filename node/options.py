@@ -113,7 +113,7 @@ class NodeOptions:
     """How long the page stays up after the end of the run."""
     reports: tuple[ReportTo, ...] = ()
     spent_before: ChargeCount | None = None
-    """The owner's word on what the key has charged, its ledger being lost (node.runtime.spent_before)."""
+    """The owner's word on what a key whose ledger is lost has charged (node.runtime.privacy.spent_before)."""
     alone_s: float = 0.0
     """How long the node may train its own rows alone when the run is over, to compare; 0: it does not."""
 

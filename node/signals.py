@@ -1,4 +1,4 @@
-"""Runs a node to its end, and handles the signals that tell it to end (node.runtime.ending lists all ends).
+"""Runs a node to its end, and handles the signals that end it (node.runtime.record.ending lists all ends).
 
 At the first SIGTERM or SIGINT the node finishes a round that has begun, within a time limit, and says goodbye
 to the others. At the second it waits for nothing.

@@ -10,7 +10,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any, get_type_hints
 
-from node.runtime.artifacts import Record, Summary
+from node.runtime.record.artifacts import Record, Summary
 from node.task.rules import is_shared, key_name, rule_of
 from node.task.sections import Task
 from protocol.actions import Reason

@@ -24,8 +24,8 @@ from mechanisms.units import ONE_RECORD
 from node.agree.survey import Sums, survey
 from node.task.agreed_sums import norm
 from node.task.schema import CategoryColumn, ClassTarget, NumberColumn, TableSchema
-from node.training.noised_tallies import noised, of_rows
-from node.training.tallies import Errors
+from node.training.figures.noised_tallies import noised, of_rows
+from node.training.figures.tallies import Errors
 from protocol.wire.limits import MAX_MEMBERS
 
 COORDINATES = 4

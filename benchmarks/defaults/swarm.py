@@ -19,7 +19,7 @@ from node.data.sources import read_source
 from node.errors import UserError
 from node.task.load import load_task
 from node.task.sections import Task
-from node.training.metrics import probabilities
+from node.training.figures.metrics import probabilities
 from node.training.trainer import Diverged
 from scenarios.swarms.replay import Swarm
 

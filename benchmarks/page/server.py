@@ -17,7 +17,7 @@ from node.observe.history_reader import Round
 from node.observe.journal import Remark
 from node.observe.page import Page
 from node.observe.views import NodeView, Peer, Swarm, TrackerView, View, Visitor
-from node.runtime.own_figures import OwnBook
+from node.runtime.record.own_figures import OwnBook
 
 START = 1_790_000_000.0
 KEY = "5e" * 32

@@ -27,7 +27,7 @@ from benchmarks.spec import Figure, figure
 from mechanisms.noise.randomness import SeededWords
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import load_dataset
-from node.runtime.privacy_budget import make_mechanism
+from node.runtime.privacy.budget import make_mechanism
 from node.task.load import load_task
 from node.training.build import build_model
 from node.training.step_trainer import StepTrainer

@@ -18,7 +18,7 @@ from mechanisms.gradients.distributed import SharedNoise
 from mechanisms.noise.randomness import SeededWords
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
-from node.runtime.privacy_budget import make_mechanism
+from node.runtime.privacy.budget import make_mechanism
 from node.task.load import read_task
 from node.task.sections import Task
 from node.task.shared_noise import DISTRIBUTED

@@ -12,8 +12,8 @@ from benchmarks.defaults.sites import split_of
 from benchmarks.defaults.swarm import learned, made_task, rows_of
 from benchmarks.defaults.tables import DataSet, Table
 from benchmarks.targets.benchmark import Scores
-from node.training.calibration import calibration_of
-from node.training.metrics import probabilities
+from node.training.figures.calibration import calibration_of
+from node.training.figures.metrics import probabilities
 from scenarios.study.threads import one_thread
 
 _ROWS, _SEED = 6000, 29

@@ -32,7 +32,7 @@ from node.agree.outcome import Totals, agreed, schema_of
 from node.agree.survey import survey
 from node.data.dataset import Dataset, own_rows
 from node.data.sources import read_source
-from node.runtime.privacy_budget import make_mechanism
+from node.runtime.privacy.budget import make_mechanism
 from node.task.agreement_noise import noise_in_sum, noise_of
 from node.task.load import load_task
 from node.task.sections import Task

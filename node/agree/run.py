@@ -38,14 +38,14 @@ from node.errors import ConfigError, UserError, reason, shown
 from node.observe.lines import JsonOutput, TextOutput, event_texts, missing_text
 from node.options import NodeOptions
 from node.places import allowed, check_others, named_members, nicknames
-from node.runtime.artifacts import Folder, Record
-from node.runtime.ending import Alone, End
+from node.runtime.contributions.swarm_metric import NoMetric
+from node.runtime.contributions.updates import Updates
+from node.runtime.contributions.weighting import Uniform
 from node.runtime.engine import Engine
-from node.runtime.events import Finished, NodeEvent, Observer, RoundEnded
-from node.runtime.privacy_budget import offer_bound
-from node.runtime.swarm_metric import NoMetric
-from node.runtime.updates import Updates
-from node.runtime.weighting import Uniform
+from node.runtime.privacy.budget import offer_bound
+from node.runtime.record.artifacts import Folder, Record
+from node.runtime.record.ending import Alone, End
+from node.runtime.record.events import Finished, NodeEvent, Observer, RoundEnded
 from node.signals import until_done_or_told
 from node.storage.vector_files import Floats
 from node.storage.whole_files import ANYBODYS, replace_file
@@ -57,7 +57,7 @@ from node.task.parameters import canonical_parameters
 from node.task.rules import shared_values
 from node.task.schema import Schema
 from node.task.sections import Task
-from node.training.headline import Headline
+from node.training.figures.headline import Headline
 from node.training.local_tensors import Array
 from node.training.model_file import Card, Tensors
 from node.training.trainer import Evaluation, Trained, Vector

@@ -21,9 +21,9 @@ from node.api.streams import Stream
 from node.app import Agreed, prepare, run_as
 from node.observe.lines import event_texts
 from node.options import NodeOptions
-from node.runtime.artifacts import Record, Summary
 from node.runtime.engine import Engine
-from node.runtime.events import Finished, NodeEvent, RoundEnded, Started
+from node.runtime.record.artifacts import Record, Summary
+from node.runtime.record.events import Finished, NodeEvent, RoundEnded, Started
 from node.signals import until_over
 
 _LOOK_S = 0.2

@@ -29,17 +29,17 @@ from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
 from node.net.listening import listen
 from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
-from node.runtime.kept_split import SPLIT, kept_split, split_words
+from node.runtime.contributions.learning import make_learning
+from node.runtime.contributions.metric_notes import cost_of_counts
 from node.runtime.known_tracker import KnownTracker
-from node.runtime.learning import make_learning
-from node.runtime.metric_notes import cost_of_counts
-from node.runtime.privacy_budget import (
+from node.runtime.privacy.budget import (
     can_train,
     make_mechanism,
     noise_of_counts,
     planned_by_honest,
     trust_text,
 )
+from node.runtime.privacy.kept_split import SPLIT, kept_split, split_words
 from node.storage.allow_list import read_allow_list
 from node.storage.folder_lock import KEY, TRACKER
 from node.storage.key_file import read_key

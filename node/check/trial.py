@@ -25,8 +25,8 @@ from node.errors import shown
 from node.task.schema import ClassTarget
 from node.task.sections import Task, TrainSection
 from node.training.build import build_model
+from node.training.figures.metrics import chosen_labels
 from node.training.losses import constant_outputs, make_loss
-from node.training.metrics import chosen_labels
 from node.training.step_trainer import StepTrainer
 from node.training.trainer import Diverged, Trainer, Vector, make_trainer
 

@@ -33,7 +33,7 @@ from node.init.proposal import (
 )
 from node.init.rate_search import searched_rate
 from node.init.task_file import MARK, Proposal, task_text
-from node.runtime.privacy_budget import make_mechanism
+from node.runtime.privacy.budget import make_mechanism
 from node.task.agreement_noise import give_or_take, is_drowned, noise_in_sum, noise_of
 from node.task.load import read_task
 from node.task.plain_defaults import optimizer_of_a_rare_class

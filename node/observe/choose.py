@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TextIO
 
 from node.observe.lines import JsonOutput, TextOutput, event_texts
-from node.runtime.events import Finished, NodeEvent, Observer
-from node.runtime.own_figures import NONE_KNOWN
+from node.runtime.record.events import Finished, NodeEvent, Observer
+from node.runtime.record.own_figures import NONE_KNOWN
 from node.runtime.snapshot import Show
 
 

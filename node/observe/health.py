@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from node.runtime.ending import Stopping
+from node.runtime.record.ending import Stopping
 from node.runtime.snapshot import Inspector
 from protocol.swarm.inspection import Contact
 

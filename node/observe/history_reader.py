@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from node.storage.records import SwarmFigure
-from node.training.headline import companion
+from node.training.figures.headline import companion
 
 MAX_ROUNDS = 5000
 _LINE_BYTES = 1600
@@ -46,7 +46,7 @@ class Round:
     only_class: str | None = None
     flaws: tuple[str, ...] = ()
     beside: float | None = None
-    """The value of the metric that is shown beside the headline (node.training.headline.companion)."""
+    """The value of the metric beside the headline (node.training.figures.headline.companion)."""
     beside_metric: str | None = None
     swarm: SwarmFigure | None = None
     names: Mapping[str, str] = field(default_factory=dict)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from node.observe.lines import alone_text
-from node.runtime import events
-from node.runtime.events import NodeEvent
+from node.runtime.record import events
+from node.runtime.record.events import NodeEvent
 
 KEPT = 100
 PAGE = "page"

@@ -8,12 +8,12 @@ from typing import TextIO
 
 from node.data.report import counted
 from node.nicknames import DIGITS
-from node.runtime import events
-from node.runtime.artifacts import Record, Summary
-from node.runtime.events import NodeEvent
-from node.runtime.own_figures import NONE_KNOWN, NOT_COVERED, OwnFigures
-from node.runtime.privacy_budget import ledger_text
-from node.training.metric_words import swarm_text
+from node.runtime.privacy.budget import ledger_text
+from node.runtime.record import events
+from node.runtime.record.artifacts import Record, Summary
+from node.runtime.record.events import NodeEvent
+from node.runtime.record.own_figures import NONE_KNOWN, NOT_COVERED, OwnFigures
+from node.training.figures.metric_words import swarm_text
 from protocol.actions import Reason
 
 

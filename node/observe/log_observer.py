@@ -2,7 +2,7 @@
 
 The log contains no loss, row, update, share or private key, because other people may collect logs. It does
 contain the headline metric, because the log is the owner's own; a public key is cut to its first digits. What
-the owner's rows show alone (node.runtime.own_figures) is in none of its lines, with privacy or without.
+the owner's rows show alone (node.runtime.record.own_figures) is in none of its lines, whatever the privacy.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from node.logs import Log
 from node.nicknames import NO_NICKNAMES, Nicknames
 from node.observe.journal import PAGE
 from node.observe.lines import alone_text, event_values
-from node.runtime import events
-from node.runtime.artifacts import Record, Summary
-from node.runtime.events import NodeEvent
 from node.runtime.notices import parting_words
+from node.runtime.record import events
+from node.runtime.record.artifacts import Record, Summary
+from node.runtime.record.events import NodeEvent
 from protocol.actions import Note, Notice
 
 _UNWELCOME = frozenset({Note.REFUSED, Note.NOT_ALLOWED, Note.WRONG_PIN, Note.OTHER_SWARM})

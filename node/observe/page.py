@@ -23,7 +23,7 @@ from node.observe.access import Access
 from node.observe.download import send_file
 from node.observe.sse import Feed
 from node.observe.views import NodeView, View, as_json, document
-from node.runtime.own_figures import OwnBook
+from node.runtime.record.own_figures import OwnBook
 from node.runtime.snapshot import left_s
 
 POLICY = (

@@ -25,7 +25,7 @@ from node.distribution import installed_version
 from node.net.routes import Shared
 from node.observe.access import Access
 from node.observe.views import NodeView, TrackerView
-from node.runtime.events import NodeEvent, RoundEnded
+from node.runtime.record.events import NodeEvent, RoundEnded
 from protocol.actions import Reason
 from protocol.swarm.inspection import Contact
 from protocol.wire.messages import Group, Message, Refused

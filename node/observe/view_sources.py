@@ -15,7 +15,7 @@ from node.observe.journal import KEPT, Journal, Remark
 from node.observe.run_folder import MODEL, size_of
 from node.observe.views import NodeView, Peer, Swarm, TrackerView, Visitor
 from node.runtime.notices import parting_words
-from node.runtime.privacy_budget import facts, steps_charged
+from node.runtime.privacy.budget import facts, steps_charged
 from node.runtime.shell import Shell
 from node.runtime.snapshot import Inspector
 from protocol.swarm.inspection import KnownPeer

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass
 
 from node.observe.history_reader import Round
 from node.observe.journal import Remark
-from node.runtime.own_figures import OwnFigures
+from node.runtime.record.own_figures import OwnFigures
 
 MORE_HISTORY = "history_more"
 

@@ -142,7 +142,7 @@ def _as_text(rows: int, out: str, found: Evaluation | None, about: Mapping[str, 
 
 
 def _measured(found: Evaluation) -> list[str]:
-    from node.training.metric_words import headline_text, metric_text  # noqa: PLC0415
+    from node.training.figures.metric_words import headline_text, metric_text  # noqa: PLC0415
 
     told = (metric_text(name, value) for name, value in _metrics(found).items())
     return [
@@ -152,7 +152,7 @@ def _measured(found: Evaluation) -> list[str]:
 
 
 def _spent(privacy: Mapping[str, object]) -> str:
-    from node.runtime.privacy_budget import ledger_text  # noqa: PLC0415
+    from node.runtime.privacy.budget import ledger_text  # noqa: PLC0415
 
     try:
         return one_line(ledger_text(privacy))

@@ -22,15 +22,15 @@ from node.task.load import read_kept_task
 from node.task.schema import NumberTarget
 from node.task.sections import Task
 from node.training.build import make
-from node.training.calibration import Calibration, calibration_of
-from node.training.initial_weights import load_weights
-from node.training.losses import answers, check_counts, make_loss
-from node.training.metrics import (
+from node.training.figures.calibration import Calibration, calibration_of
+from node.training.figures.metrics import (
     chosen_labels,
     chosen_metrics,
     class_name,
     probabilities,
 )
+from node.training.initial_weights import load_weights
+from node.training.losses import answers, check_counts, make_loss
 from node.training.model_file import read_about
 from node.training.parameter_scope import plain_tensors
 from node.training.trainer import Evaluation, evaluated
@@ -142,7 +142,7 @@ def written(saved: SavedModel, outputs: torch.Tensor) -> bytes:
     """Returns a CSV of predictions: row number from 1, prediction, and for classes all probabilities.
 
     A number is in the unit of the data, that of a count its mean. Probabilities are corrected
-    (node.training.calibration), the predicted class is the model's.
+    (node.training.figures.calibration), the predicted class is the model's.
     """
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(_lines(saved, outputs))

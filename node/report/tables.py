@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from node.observe.flat_record import Plain, flat
-from node.runtime.artifacts import read_history
+from node.runtime.record.artifacts import read_history
 
 Rows = Sequence[dict[str, Plain]]
 

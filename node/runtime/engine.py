@@ -4,7 +4,7 @@ train --> offer --> Completed: base += mean, spent := 0  --> next round
               \---> Failed: one's own update, go on      --> next round
 follow (the privacy budget is spent) --> Failed: the others' base, fetched --> next round
 
-If the owner has a loss gate (node.runtime.loss_gate), it judges a new base before the node trains on it.
+If the owner has a loss gate (`contributions.loss_gate`), it judges a new base before the node trains on it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,18 @@ from node.net.link import BULK_TIMEOUT_S
 from node.net.tls import Tls
 from node.net.transport import Transport
 from node.runtime import wall_clock
-from node.runtime.artifacts import Folder, Summary
-from node.runtime.contribution import NO_TRAINING, Contribution, Training
-from node.runtime.ending import End, Stopping, given_up, others_count_on
-from node.runtime.events import (
+from node.runtime.contributions.contribution import NO_TRAINING, Contribution, Training
+from node.runtime.contributions.loss_gate import NodeLossGate
+from node.runtime.contributions.weighting import WRONG_WEIGHTS
+from node.runtime.known_tracker import KnownTracker
+from node.runtime.meter import Meter
+from node.runtime.notices import fatal_text, notice_text
+from node.runtime.plan import Plan
+from node.runtime.privacy.group_guarantees import withstands
+from node.runtime.privacy.spent_before import behind_text
+from node.runtime.record.artifacts import Folder, Summary
+from node.runtime.record.ending import End, Stopping, given_up, others_count_on
+from node.runtime.record.events import (
     CaughtUp,
     Comparing,
     Draining,
@@ -38,21 +46,13 @@ from node.runtime.events import (
     RoundStarted,
     Warned,
 )
-from node.runtime.group_guarantees import withstands
-from node.runtime.history import RoundHistory, ending_of
-from node.runtime.known_tracker import KnownTracker
-from node.runtime.loss_gate import NodeLossGate
-from node.runtime.meter import Meter
-from node.runtime.notices import fatal_text, notice_text
-from node.runtime.own_figures import OwnBook
-from node.runtime.plan import Plan
+from node.runtime.record.history import RoundHistory, ending_of
+from node.runtime.record.own_figures import OwnBook
 from node.runtime.serving import Serving, answer
 from node.runtime.shell import Shell, is_heavy
 from node.runtime.slow_upload import slow_upload_text
 from node.runtime.snapshot import Inspector, Show
-from node.runtime.spent_before import behind_text
 from node.runtime.waiting import without_text
-from node.runtime.weighting import WRONG_WEIGHTS
 from node.storage.records import Ending, SwarmFigure
 from node.storage.state import Kept, State
 from node.storage.vector_files import Floats

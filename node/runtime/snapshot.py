@@ -9,8 +9,8 @@ from pathlib import Path
 from mechanisms.mechanism import Mechanism
 from node.net.traffic import Counts
 from node.runtime.meter import Meter
-from node.runtime.own_figures import OwnBook
 from node.runtime.plan import Plan
+from node.runtime.record.own_figures import OwnBook
 from node.runtime.shell import Shell
 from node.runtime.waiting import waiting_text
 from node.storage.state import State

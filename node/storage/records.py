@@ -33,7 +33,7 @@ _LATER = {"noised", "error", "unit"}
 
 @dataclass(frozen=True)
 class SwarmFigure:
-    """A metric of all members' rows together (node.training.headline), for the base that a round began with.
+    """A metric of all members' rows (node.training.figures.headline), for the base that a round began with.
 
     `mine`: this node's own value of the same metric, for the same base; None if it is not known. `rows`: of
     all `peers`. `generation`: that of the base.

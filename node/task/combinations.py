@@ -205,7 +205,7 @@ def _check_swarm_metric(task: Task) -> None:
 def _check_public_radius(section: PrivacySection) -> None:
     """Requires that a radius which follows raw norms is declared public, as no noise covers it.
 
-    What an import path names is asked once it is made (node.runtime.mechanism_checks).
+    What an import path names is asked once it is made (node.runtime.privacy.mechanism_checks).
     """
     if section.public_radius and not section.shows_radius and ":" not in section.mechanism:
         raise radius_is_not_shown()

@@ -193,7 +193,7 @@ class AggregationSection:
 
     `dropouts`: how many members of a masked sum may fall silent; None: a fifth of them. With `weighting`
     "samples" a peer's update has the weight min(rows / `sample_cap`, 1). With a `swarm_metric`, every
-    `swarm_metric_every`-th sum has the members' counts on their test rows, too (node.runtime.swarm_metric).
+    `swarm_metric_every`-th sum has the members' counts on their test rows, too.
     `loss_gate`: how far the mean loss on this node's own training rows may rise above its lowest value.
     `least_rate`: bytes per second; bulk that has begun to come in time may take twice as long as all bulk of
     its step takes at this rate.

@@ -25,7 +25,7 @@ from node.system.system import SYSTEM, System
 from node.task.sections import Task, TrainSection
 from node.training.build import build_model
 from node.training.devices import find_device
-from node.training.headline import Alone
+from node.training.figures.headline import Alone
 from node.training.trainer import Interrupted, Trainer, Vector, make_trainer
 
 LEAST_ROWS = 8

@@ -23,7 +23,7 @@ from node.storage.whole_files import whole
 from node.task.rules import toml_name
 from node.task.sections import Task
 from node.task.shared_noise import readable
-from node.training.calibration import calibration_of
+from node.training.figures.calibration import calibration_of
 from protocol.wire.messages import Base
 
 Tensors = Mapping[str, NDArray[np.generic]]

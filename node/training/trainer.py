@@ -27,15 +27,15 @@ from node.system.clock import CLOCK, Clock
 from node.system.system import SYSTEM, System
 from node.task.sections import Task, TrainSection
 from node.training.batch_norm import BatchNorms
-from node.training.class_figures import ClassFigures, class_figures
 from node.training.devices import find_device, within_memory
-from node.training.flaws import flaws_of
+from node.training.figures.class_figures import ClassFigures, class_figures
+from node.training.figures.flaws import flaws_of
+from node.training.figures.headline import Headline
+from node.training.figures.metrics import accuracy_of, chosen_metrics, headline_of, measured
 from node.training.frozen_body import FrozenBody
 from node.training.gradient_steps import GradientSteps, PlainSteps, PrivateSteps
-from node.training.headline import Headline
 from node.training.local_tensors import Array, LocalTensors, whole_model
 from node.training.losses import Loss, answers, check_counts, check_loss, make_loss, uniform_loss
-from node.training.metrics import accuracy_of, chosen_metrics, headline_of, measured
 from node.training.optimizers import Stepping, check_optimizer, make_optimizer
 from node.training.parameter_scope import choose_trained, digest_of, fixed_parameters, matching
 from node.training.proximal import Held, ProximalTerm

@@ -9,7 +9,7 @@ import torch
 
 from node.data.dataset import Dataset, load_dataset
 from node.training.build import build_model
-from node.training.metric_words import metric_text
+from node.training.figures.metric_words import metric_text
 from node.training.trainer import make_trainer, read_vector
 from scenarios.frame.folder import write_json
 from scenarios.swarms.baselines import Curve, Job

@@ -15,7 +15,7 @@ from mechanisms.mechanism import Mechanism
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import Words
 from node.errors import ConfigError
-from node.runtime.privacy_budget import make_mechanism
+from node.runtime.privacy.budget import make_mechanism
 from node.task.sections import (
     AggregationSection,
     AgreementSection,

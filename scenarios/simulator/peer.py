@@ -181,7 +181,7 @@ class SimulatedPeer(Host):
         self.network.after(self.network.random.uniform(*self._train_s), self, then)
 
     def _is_over(self) -> bool:
-        """Whether the run is over, or this peer gives up as a real node does (node.runtime.ending)."""
+        """Whether the run is over, or this peer gives up as a real node does (node.runtime.record.ending)."""
         plan = self.network.plan
         if self.base.generation >= plan.rounds or self._ended_by is Reason.ALL_SPENT:
             return True

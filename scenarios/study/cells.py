@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Fact = float | str | bool | None
 
 METRIC = "metric"
-"""The fact that names what a cell's figures are: one of node.training.metric_words.METRIC_NAMES."""
+"""The fact that names what a cell's figures are: one of node.training.figures.metric_words.METRIC_NAMES."""
 
 _REMEDY = "remove it, and the same command runs that cell again"
 

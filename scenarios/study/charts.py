@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from node.training.metric_words import METRIC_NAMES, SHARES
+from node.training.figures.metric_words import METRIC_NAMES, SHARES
 from scenarios.frame.spec import Chart, Json
 from scenarios.study.sweep import FINAL, Sweep
 
@@ -78,7 +78,7 @@ def level(name: str, value: float, between: Sequence[float | str]) -> Json:
 
 
 def metric_axis(metric: str) -> Json:
-    """The y axis of a metric of `node.training.metrics` on test rows."""
+    """The y axis of a metric of `node.training.figures.metrics` on test rows."""
     share: Json = {"tickformat": PERCENT} if metric in SHARES else {}
     return {"title": {"text": f"test {METRIC_NAMES[metric]}"}, **share}
 

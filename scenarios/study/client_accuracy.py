@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from node.training.metrics import chosen_labels
+from node.training.figures.metrics import chosen_labels
 from scenarios.study.cells import Fact
 from scenarios.study.skew import Counts
 

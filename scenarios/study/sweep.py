@@ -173,8 +173,8 @@ class Sweep:
 
     @cached_property
     def metric(self) -> str:
-        """What the figures of all arms are (node.training.metrics); "" if they differ, or say nothing."""
-        from node.training.metric_words import METRIC_NAMES  # noqa: PLC0415  loads torch
+        """The metric of all arms (node.training.figures.metrics); "" if they differ, or say nothing."""
+        from node.training.figures.metric_words import METRIC_NAMES  # noqa: PLC0415  loads torch
 
         found = {outcome.facts.get(METRIC) for outcomes in self.outcomes.values() for outcome in outcomes}
         (name, *others) = found or {None}
@@ -183,7 +183,7 @@ class Sweep:
     @cached_property
     def figure(self) -> str:
         """The name of the figures in words."""
-        from node.training.metric_words import METRIC_NAMES  # noqa: PLC0415  as above
+        from node.training.figures.metric_words import METRIC_NAMES  # noqa: PLC0415  as above
 
         return f"test {METRIC_NAMES[self.metric]}" if self.metric else FINAL
 

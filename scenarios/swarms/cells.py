@@ -18,8 +18,8 @@ from mechanisms.accounting.ledger import Relation, Unit
 from mechanisms.mechanism import Mechanism
 from node.data.dataset import load_dataset
 from node.errors import ConfigError
-from node.runtime.loss_gate import check_loss_gate
-from node.runtime.privacy_budget import make_mechanism
+from node.runtime.contributions.loss_gate import check_loss_gate
+from node.runtime.privacy.budget import make_mechanism
 from node.task.load import read_task
 from node.task.rules import key_name
 from node.task.sections import Task

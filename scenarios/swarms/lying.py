@@ -20,7 +20,7 @@ from mechanisms.noise.randomness import SeededWords
 from mechanisms.servers.group_median import LEAST_GROUPS, LEAST_MEMBERS, group_median, smallest_sum
 from node.data.dataset import Dataset
 from node.errors import ConfigError
-from node.runtime.privacy_budget import offer_bound
+from node.runtime.privacy.budget import offer_bound
 from node.storage.vector_files import Floats
 from node.task.sections import Task
 from scenarios.clients.poisons import scaled, sign_flipped

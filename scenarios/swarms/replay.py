@@ -24,7 +24,8 @@ from mechanisms.mechanism import Mechanism, Memory, Offer
 from mechanisms.noise.randomness import SeededWords
 from node.data.dataset import Dataset, load_dataset
 from node.errors import UserError
-from node.runtime.privacy_budget import (
+from node.runtime.contributions.weighting import Weighting, make_weighting
+from node.runtime.privacy.budget import (
     can_train,
     facts,
     make_mechanism,
@@ -32,7 +33,6 @@ from node.runtime.privacy_budget import (
     receipt_of,
     spent_by,
 )
-from node.runtime.weighting import Weighting, make_weighting
 from node.storage.vector_files import Floats
 from node.task.sections import Task
 from node.training.build import build_model

@@ -32,7 +32,7 @@ class SwarmResults:
 
     @property
     def metric(self) -> str:
-        """The headline metric of the common test rows (node.training.headline)."""
+        """The headline metric of the common test rows (node.training.figures.headline)."""
         return self.baselines.pooled.metric
 
     @property

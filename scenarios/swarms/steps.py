@@ -21,7 +21,7 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.gradients.distributed import SharedNoise
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
-from node.runtime.privacy_budget import facts, make_mechanism, spent_by
+from node.runtime.privacy.budget import facts, make_mechanism, spent_by
 from node.storage.vector_files import Floats
 from node.task.sections import StepPlan, Task
 from node.training.build import build_model

@@ -29,9 +29,9 @@ from node.data.dataset import Dataset, load_dataset
 from node.errors import UserError, refusal
 from node.observe.lines import event_texts
 from node.options import NodeOptions, parse_arguments
-from node.runtime.artifacts import Record
 from node.runtime.engine import Engine
-from node.runtime.events import NodeEvent, RoundEnded
+from node.runtime.record.artifacts import Record
+from node.runtime.record.events import NodeEvent, RoundEnded
 from node.signals import until_over
 from node.storage.vector_files import Floats
 from node.system.clock import Clock
@@ -309,7 +309,7 @@ class BoxNode:
     # -- what happens ------------------------------------------------------------------------------
 
     def handle(self, event: NodeEvent) -> None:
-        """Observes the node's events (node.runtime.events)."""
+        """Observes the node's events (node.runtime.record.events)."""
         if self.disk.is_frozen:
             return
         self.events.append(event)

@@ -8,8 +8,8 @@ import sqlite3
 from collections import defaultdict
 
 from mechanisms.accounting.ledger import event_from_text
+from node.runtime.contributions.steps import Steps
 from node.runtime.engine import Engine
-from node.runtime.steps import Steps
 from node.storage.records import count_of
 from protocol.quorum.lineage import Line
 from protocol.wire.masked_messages import Masked, Release

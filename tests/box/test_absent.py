@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from node.runtime.events import GroupResized, RoundStarted
+from node.runtime.record.events import GroupResized, RoundStarted
 from protocol.wire.masked_messages import JoinCertificate
 from protocol.wire.messages import Accepted
 from tests.box.box import STEPS, Box, own_rows

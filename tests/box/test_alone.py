@@ -19,9 +19,9 @@ from node.observe.prometheus import RoundFigures, new_registry, node_families
 from node.observe.run_folder import RunFolder
 from node.options import NodeOptions
 from node.report.write import write
-from node.runtime.events import Comparing, Finished
+from node.runtime.record.events import Comparing, Finished
 from node.training.alone import LoneTraining
-from node.training.headline import Alone
+from node.training.figures.headline import Alone
 from tests.box.box import SMALL, STEPS, Box, few_digits
 
 ALONE = ("--alone", "60")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from node.runtime.events import RoundStarted
+from node.runtime.record.events import RoundStarted
 from protocol.wire.masked_messages import Check, Join, JoinCertificate, Masked, Release, Total
 from protocol.wire.messages import Accepted, Group, Share, Sum
 from tests.box.box import Box, BoxNode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from node.runtime.events import Outpaced
+from node.runtime.record.events import Outpaced
 from tests.box.box import Box
 from tests.box.conftest import MakeBox
 from tests.box.loop import this_life

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file
 
 from node.data.dataset import Dataset
 from node.options import NodeOptions
-from node.runtime.events import CaughtUp, RoundStarted
+from node.runtime.record.events import CaughtUp, RoundStarted
 from protocol.vectors.pieces import base_digest
 from tests.box.box import Box, few_digits
 from tests.run_folders import fact, rows

@@ -13,10 +13,10 @@ from playwright.sync_api import Page, expect
 from benchmarks.page.server import Served, node_view, rounds, step_view, tracker_view
 from node.observe.journal import Remark
 from node.observe.views import NodeView
-from node.runtime.own_figures import OwnBook, OwnFigures
+from node.runtime.record.own_figures import OwnBook, OwnFigures
 from node.storage.records import SwarmFigure
-from node.training.class_figures import ClassFigure, ClassFigures, Tenth
-from node.training.headline import Alone
+from node.training.figures.class_figures import ClassFigure, ClassFigures, Tenth
+from node.training.figures.headline import Alone
 from tests.browser.pages import PHONE, Window
 
 TOKEN = "fe" * 32

@@ -44,11 +44,11 @@ from node.data.in_memory import Rows, rows_of
 from node.errors import UserError
 from node.net.listening import DEFAULT, endpoint_of, listen
 from node.options import parse_arguments
-from node.runtime.contribution import Contribution, Following, Training
+from node.runtime.contributions.contribution import Contribution, Following, Training
+from node.runtime.contributions.steps import Steps
+from node.runtime.contributions.swarm_metric import NoMetric
 from node.runtime.engine import Engine
-from node.runtime.events import NodeEvent
-from node.runtime.steps import Steps
-from node.runtime.swarm_metric import NoMetric
+from node.runtime.record.events import NodeEvent
 from node.signals import until_over
 from node.storage.state import State
 from node.storage.vector_files import Floats

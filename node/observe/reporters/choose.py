@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 from node.observe.reporters.reporter import Reporter, ReporterThread
 from node.options import ReportTo
-from node.runtime.events import Observer
+from node.runtime.record.events import Observer
 
 
 @contextmanager

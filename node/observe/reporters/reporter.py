@@ -10,8 +10,8 @@ from typing import Protocol
 from node.errors import one_line
 from node.observe.flat_record import numbers
 from node.observe.journal import PAGE
-from node.runtime import events
-from node.runtime.events import NodeEvent
+from node.runtime.record import events
+from node.runtime.record.events import NodeEvent
 
 MAX_WAITING = 10_000
 """The most events that wait for a slow reporter; it misses further ones."""

@@ -20,7 +20,7 @@ from node.task.load import load_task, overridden
 from node.task.rules import read_section
 from node.task.sections import Task
 from node.task.shared_noise import is_distributed
-from node.training.metric_words import METRIC_NAMES, value_text
+from node.training.figures.metric_words import METRIC_NAMES, value_text
 from protocol.wire.limits import MAX_MEMBERS
 from scenarios.catalogue import SCENARIOS
 from scenarios.engines.choice import EngineChoice, RaySection

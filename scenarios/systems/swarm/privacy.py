@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from node.training.metric_words import METRIC_NAMES, value_text
+from node.training.figures.metric_words import METRIC_NAMES, value_text
 from scenarios.frame.spec import Chart, Json, Table, Verdict
 from scenarios.study.charts import metric_axis, metric_hover, sentence
 from scenarios.swarms.baselines import PrivateCurve

@@ -10,9 +10,9 @@ from node.data.dataset import load_dataset
 from node.net.tls import make_tls
 from node.observe.lines import JsonOutput
 from node.options import parse_arguments
+from node.runtime.contributions.loss_gate import make_loss_gate
 from node.runtime.engine import Engine
 from node.runtime.known_tracker import KnownTracker
-from node.runtime.loss_gate import make_loss_gate
 from node.runtime.plan import Plan
 from node.storage.state import State
 from node.task.shared_noise import DISTRIBUTED

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from node.runtime.ending import End
+from node.runtime.record.ending import End
 from node.signals import until_over
 from protocol.actions import Failed, Reason, Spend
 from protocol.swarm.phases import Event

@@ -16,7 +16,7 @@ from node.check import __main__ as check
 from node.init import __main__ as init
 from node.options import parse_arguments
 from node.predict import __main__ as predict
-from node.runtime.ending import Alone
+from node.runtime.record.ending import Alone
 from node.training.model_file import KEY
 from tests.openings import after_opening
 from tests.own_data import ward

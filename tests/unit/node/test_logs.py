@@ -16,10 +16,10 @@ from node.observe.journal import PAGE
 from node.observe.lines import JsonOutput, TextOutput, event_values
 from node.observe.log_observer import LogObserver
 from node.options import read_options
-from node.runtime import events
-from node.runtime.events import NodeEvent, Observers
-from node.runtime.own_figures import OwnFigures
-from node.training.headline import Alone
+from node.runtime.record import events
+from node.runtime.record.events import NodeEvent, Observers
+from node.runtime.record.own_figures import OwnFigures
+from node.training.figures.headline import Alone
 from protocol.actions import Note, Notice
 from protocol.wire.messages import Base
 from tests.unit.node.observe.test_lines import RECORD, SUMMARY, SUMS

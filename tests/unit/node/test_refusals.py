@@ -17,7 +17,7 @@ from node.errors import UserError, database_advice, refusal
 from node.logs import NO_LOG, complain
 from node.net.listening import listen
 from node.options import parse_arguments
-from node.runtime.ending import Alone
+from node.runtime.record.ending import Alone
 from node.storage.database import Database, create_database
 from node.storage.folder_lock import Lock
 from node.tracker import __main__ as tracker

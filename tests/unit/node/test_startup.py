@@ -110,7 +110,7 @@ def test_a_round_with_privacy_loads_neither_torchs_compiler_nor_sympy(tmp_path):
         import threading
         from node.task.load import load_task
         from node.data.dataset import load_dataset
-        from node.runtime.privacy_budget import make_mechanism
+        from node.runtime.privacy.budget import make_mechanism
         from node.training.build import build_model
         from node.training.trainer import Trainer, shapes
         from mechanisms.noise.randomness import SystemWords

@@ -11,7 +11,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from node.cli.commands import COMMANDS
-from node.runtime.artifacts import Record, Summary
+from node.runtime.record.artifacts import Record, Summary
 from node.task.rules import key_name
 from node.task.sections import Task
 from protocol.actions import Action, Reason

@@ -13,7 +13,7 @@ from node.check.checks import rounds_within
 from node.net.listening import listen
 from node.net.tls import make_tls
 from node.runtime.known_tracker import KnownTracker
-from node.runtime.privacy_budget import make_mechanism
+from node.runtime.privacy.budget import make_mechanism
 from node.storage.key_file import new_seed, write_key
 from node.task.load import load_task
 from node.task.step_defaults import step_defaults

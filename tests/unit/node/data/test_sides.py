@@ -17,7 +17,7 @@ from node.task.dialect import PLAIN as PLAIN_DIALECT
 from node.task.dialect import Dialect
 from node.task.load import read_task
 from node.training.build import build_model
-from node.training.metric_words import figures_text
+from node.training.figures.metric_words import figures_text
 from node.training.trainer import make_trainer
 from tests.own_data import IMAGES, picture, schema, told
 

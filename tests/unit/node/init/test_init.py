@@ -17,7 +17,7 @@ from node.task.load import load_task
 from node.task.plain_defaults import plain_defaults
 from node.task.step_defaults import step_defaults
 from node.training.build import build_model
-from node.training.tallies import make_tally
+from node.training.figures.tallies import make_tally
 from tests.openings import after_opening
 from tests.own_data import IMAGES, TABLE, picture, schema, told, toml, ward
 from tests.unit.node.cases import cases

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from node.observe.journal import KEPT, PAGE, Journal, Remark
-from node.runtime import events
-from node.runtime.group_guarantees import withstands
+from node.runtime.privacy.group_guarantees import withstands
+from node.runtime.record import events
 from node.task.load import load_task
 from protocol.actions import Note, Notice
 from tests.parts import base

@@ -5,10 +5,10 @@ from dataclasses import replace
 from benchmarks.page.server import MadeUp, node_view
 from node.observe.kept_view import KeptView
 from node.observe.run_folder import RunFolder
-from node.runtime.own_figures import OwnFigures
+from node.runtime.record.own_figures import OwnFigures
 from node.storage.folder_lock import VIEW
-from node.training.class_figures import ClassFigure, ClassFigures, Tenth
-from node.training.headline import Alone
+from node.training.figures.class_figures import ClassFigure, ClassFigures, Tenth
+from node.training.figures.headline import Alone
 
 SHOWN = node_view(peers=2, ended=4)
 

@@ -21,15 +21,15 @@ from node.observe.lines import (
     summary_text,
 )
 from node.observe.live import LiveView
-from node.runtime import events
-from node.runtime.artifacts import Record, Summary
-from node.runtime.group_guarantees import withstands
-from node.runtime.own_figures import OwnFigures
-from node.runtime.privacy_budget import facts, make_mechanism
+from node.runtime.privacy.budget import facts, make_mechanism
+from node.runtime.privacy.group_guarantees import withstands
+from node.runtime.record import events
+from node.runtime.record.artifacts import Record, Summary
+from node.runtime.record.own_figures import OwnFigures
 from node.runtime.snapshot import Snapshot
 from node.storage.records import SwarmFigure
 from node.task.load import load_task
-from node.training.headline import Alone
+from node.training.figures.headline import Alone
 from protocol.actions import Note, Notice, Reason
 from tests.parts import base
 

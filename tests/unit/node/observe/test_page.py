@@ -19,8 +19,8 @@ from node.observe import sse
 from node.observe.page import FRONT, PARTS
 from node.observe.sse import MAX_WATCHERS
 from node.observe.views import MORE_HISTORY
-from node.runtime.own_figures import OwnBook
-from node.training.headline import Alone
+from node.runtime.record.own_figures import OwnBook
+from node.training.figures.headline import Alone
 
 TOKEN = "fe" * 32
 VIEW = node_view(peers=3, ended=4)

@@ -24,7 +24,7 @@ from node.observe.prometheus import (
     tracker_families,
 )
 from node.observe.views import Peer, Swarm
-from node.runtime.events import RoundEnded
+from node.runtime.record.events import RoundEnded
 from node.storage.records import Traffic
 from protocol.wire.messages import Refused
 from tests.parts import group, members

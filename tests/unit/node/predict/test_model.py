@@ -14,10 +14,10 @@ from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import load_dataset
 from node.predict import __main__ as predict
 from node.predict.model import open_model
-from node.runtime.artifacts import Folder
+from node.runtime.record.artifacts import Folder
 from node.task.load import load_task, read_task
 from node.training.build import build_model
-from node.training.metrics import probabilities
+from node.training.figures.metrics import probabilities
 from node.training.model_file import Card, task_table
 from node.training.trainer import Trainer
 from protocol.wire.messages import Base

@@ -9,7 +9,7 @@ import pytest
 from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import load_dataset
 from node.predict import __main__ as predict
-from node.runtime.artifacts import Folder
+from node.runtime.record.artifacts import Folder
 from node.task.load import read_task
 from node.training.build import build_model
 from node.training.model_file import Card, task_table

@@ -10,7 +10,7 @@ from torch import nn
 from mechanisms.noise.randomness import SeededWords
 from node.data.dataset import load_dataset
 from node.errors import UserError
-from node.runtime.privacy_budget import make_mechanism
+from node.runtime.privacy.budget import make_mechanism
 from node.task.load import load_task
 from node.training.build import build_model
 from node.training.step_optimizers import StepOptimizer

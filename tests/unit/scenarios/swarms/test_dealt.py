@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from node.errors import ConfigError
-from node.training.headline import Headline
+from node.training.figures.headline import Headline
 from node.training.trainer import Evaluation
 from scenarios.study.cells import Outcome
 from scenarios.swarms import dealt

@@ -6,7 +6,7 @@ import pytest
 
 from node.observe.reporters.choose import reporting
 from node.options import ReportTo
-from node.runtime import events
+from node.runtime.record import events
 from tests.unit.node.observe.test_lines import RECORD, SUMMARY
 
 KEY = "ab" * 32

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from node.observe.journal import PAGE
 from node.observe.reporters.reporter import ReporterThread
-from node.runtime import events
+from node.runtime.record import events
 from tests.unit.node.observe.test_lines import RECORD, SUMMARY
 
 STARTED = events.Started({"task": "digits", PAGE: "http://h:1/#token=secret"})

@@ -1,0 +1,149 @@
+"""How a node learns, by the mechanism of its task: updates of its own, or steps that all members take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from torch import nn
+
+from mechanisms.mechanism import Mechanism
+from mechanisms.noise.randomness import SystemWords
+from mechanisms.noised_counts import CountGrid
+from mechanisms.updates.distributed import DistributedDP
+from node.data.dataset import Dataset
+from node.errors import ConfigError
+from node.runtime.contributions.contribution import Contribution
+from node.runtime.contributions.metric_notes import swarm_metric_words
+from node.runtime.contributions.noised_metric import DigitWords, NoisedCounts, RingWords
+from node.runtime.contributions.steps import Steps
+from node.runtime.contributions.swarm_metric import Counted, NoMetric, SwarmMetric
+from node.runtime.contributions.updates import Updates
+from node.runtime.contributions.weighting import make_weighting
+from node.runtime.privacy.budget import noise_of_counts, offer_bound
+from node.storage.state import State
+from node.system.system import SYSTEM, Entropy, System
+from node.task.sections import Task
+from node.training.figures.noised_tallies import noised
+from node.training.figures.tallies import make_tally
+from node.training.step_trainer import StepTrainer
+from node.training.trainer import Trainer, make_trainer
+from protocol.wire.limits import MAX_MEMBERS
+
+
+@dataclass(frozen=True)
+class Learning:
+    """A node's trainer, and the vectors that it and its groups handle."""
+
+    trainer: Trainer
+    contribution: Callable[[State], Contribution]
+    dimension: int
+    """The words of a base."""
+    offered: int
+    """The words of an offer."""
+    bound: float | None
+    """The bound on each coordinate of every offer, which is clipped to it; None: whole numbers."""
+    computed: Mapping[str, float] = field(default_factory=dict)
+    """What the mechanism computed from the task's `[privacy]`; all members need the same values."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """The start-up lines about it."""
+
+
+def make_learning(
+    task: Task,
+    model: nn.Module,
+    dataset: Dataset,
+    seed: int,
+    mechanism: Mechanism,
+    system: System = SYSTEM,
+) -> Learning:
+    """Prepares a node's learning; raises ConfigError."""
+    entropy = system.entropy
+    if isinstance(mechanism, DistributedDP):
+        return _steps(task, model, dataset, seed, mechanism, entropy)
+    bound = offer_bound(task, mechanism)
+    trainer = make_trainer(task, model, dataset, seed, mechanism.gradient, system)
+    weighting = make_weighting(task.aggregation, len(dataset.train_y), bound)
+    size = len(trainer.vector())
+    metric = make_swarm_metric(task, trainer, dataset, mechanism, bound, entropy)
+    return Learning(
+        trainer=trainer,
+        contribution=lambda state: Updates(state, trainer, mechanism, weighting, metric, entropy),
+        dimension=size,
+        offered=size + weighting.slots + metric.slots,
+        bound=bound,
+        computed=_computed(mechanism),
+        words={**weighting.words, **swarm_metric_words(task, mechanism)},
+    )
+
+
+def make_swarm_metric(
+    task: Task,
+    trainer: Trainer,
+    dataset: Dataset,
+    mechanism: Mechanism,
+    bound: float | None,
+    entropy: Entropy = SYSTEM.entropy,
+) -> SwarmMetric:
+    """Returns what `aggregation.swarm_metric` names; raises ConfigError if it does not fit the targets.
+
+    `bound`: of each word of an offer; None: offers are whole numbers.
+    """
+    section, noise = task.aggregation, noise_of_counts(mechanism)
+    if section.swarm_metric == "none":
+        return NoMetric()
+    exact = make_tally(section.swarm_metric, dataset, has_schema=task.data.schema is not None)
+    if noise is None:
+        if bound is None:
+            raise ValueError("sums of whole numbers have counts with noise alone")
+        return Counted(exact, section.swarm_metric_every, bound, trainer.outputs, dataset.validates)
+    tally = noised(exact)
+    try:
+        grid = CountGrid(noise, tally.sensitivity, MAX_MEMBERS)
+    except ValueError as error:
+        raise ConfigError(f"aggregation.swarm_metric = {section.swarm_metric!r}: {error}") from None
+    plan, of = task.step_plan, dataset.together
+    return NoisedCounts(
+        exact=exact,
+        tally=tally,
+        grid=grid,
+        every=section.swarm_metric_every * (1 if plan is None else plan.report_every),
+        carrier=RingWords(tally.size) if bound is None else DigitWords(tally.size, bound),
+        outputs=trainer.outputs_by_row,
+        noise=SystemWords(entropy),
+        shows_own=dataset.validates,
+        persons=None if of is None else of.test.numpy(),
+    )
+
+
+def _computed(mechanism: Mechanism) -> Mapping[str, float]:
+    """Returns what the mechanism computed for counts, which all members need to be the same."""
+    noise = noise_of_counts(mechanism)
+    return {} if noise is None else {"metric_noise_multiplier": noise.noise_multiplier}
+
+
+def _steps(
+    task: Task, model: nn.Module, dataset: Dataset, seed: int, mechanism: DistributedDP, entropy: Entropy
+) -> Learning:
+    shared, plan = mechanism.shared, task.step_plan
+    if plan is None:
+        raise ValueError("a task with shared noise has a plan of its steps")
+    trainer = StepTrainer(task, plan, model, dataset, seed, shared, SystemWords(entropy))
+    metric = make_swarm_metric(task, trainer, dataset, mechanism, None, entropy)
+    return Learning(
+        trainer=trainer,
+        contribution=lambda state: Steps(state, trainer, mechanism, metric),
+        dimension=len(trainer.vector()),
+        offered=shared.size + metric.slots,
+        bound=None,
+        computed={
+            "noise_multiplier": shared.gradient.noise_multiplier,
+            "unit": shared.unit,
+            **_computed(mechanism),
+        },
+        words={
+            "steps": f"{plan.steps}, a round is {plan.report_every} of them; each has, in the mean, "
+            f"{plan.expected_batch:.6g} {task.unit}s of all members",
+            **swarm_metric_words(task, mechanism),
+        },
+    )

@@ -1,0 +1,42 @@
+"""The start-up line about a metric of all members' rows: what is counted, who learns it, what it costs."""
+
+from __future__ import annotations
+
+from mechanisms.accounting.ledger import Ledger, spent
+from mechanisms.mechanism import Mechanism
+from node.data.report import counted
+from node.runtime.privacy.budget import noise_of_counts
+from node.task.sections import Task
+
+_COUNTED = {
+    "confusion": "counts of your test rows by true and predicted class",
+    "scores": "counts of your test rows by class and score",
+    "sums": "sums over your test rows, of rows and errors",
+}
+
+
+def swarm_metric_words(task: Task, mechanism: Mechanism) -> dict[str, str]:
+    """Returns the line; empty if nothing is counted."""
+    section = task.aggregation
+    if section.swarm_metric == "none":
+        return {}
+    return {
+        "metric of all": f"every {section.swarm_metric_every} rounds, {_COUNTED[section.swarm_metric]} go "
+        f"into the sum{_ONCE if task.rows_per_person else ''}; {cost_of_counts(mechanism) or _NO_NOISE}"
+    }
+
+
+_ONCE = ", in which each person counts once"
+_NO_NOISE = "nobody sees those of one node alone, and no noise covers the total"
+
+
+def cost_of_counts(mechanism: Mechanism) -> str:
+    """Says what counts cost beside training; "" if no noise covers them, or nothing is counted."""
+    noise, guarantee = noise_of_counts(mechanism), mechanism.guarantee
+    if noise is None or guarantee is None:
+        return ""
+    alone = spent(Ledger(((noise.event, noise.releases),)), guarantee.delta).epsilon
+    return (
+        f"noise covers them ({noise.noise_multiplier:.3g} times what one moves them), within the same "
+        f"budget: {counted(noise.releases, 'such offer')} would by themselves cost epsilon {alone:.2g}"
+    )

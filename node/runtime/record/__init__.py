@@ -1,0 +1,1 @@
+"""What is kept of a run: each round, its files, and how it ended."""

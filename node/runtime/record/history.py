@@ -1,0 +1,336 @@
+"""The round history: a line for each round that counts, the models, and the summary of the run.
+
+    a round ends ──▶ state: its number and its ending, one step ──▶ base judged and evaluated ──▶ its line
+
+If the process is killed or told to end between the step and the line, `catch_up` writes the line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+
+from mechanisms.accounting.ledger import Ledger, Spent
+from mechanisms.mechanism import Mechanism
+from node.net.traffic import Counts
+from node.nicknames import Nicknames
+from node.runtime.contributions.contribution import Training
+from node.runtime.contributions.loss_gate import NodeLossGate, Refused
+from node.runtime.meter import Meter
+from node.runtime.plan import Plan
+from node.runtime.privacy.budget import facts, finite, spent_alone, spent_by
+from node.runtime.record.artifacts import Folder, Record, Summary, total_of
+from node.runtime.record.events import Observer, RolledBack, RoundEnded
+from node.runtime.record.own_figures import OwnBook
+from node.storage.records import Ending, SwarmFigure, Traffic
+from node.storage.state import State
+from node.system.clock import CLOCK, Clock
+from node.training.figures.headline import Alone
+from node.training.trainer import Evaluation, Learner
+from protocol.actions import Completed, Failed
+from protocol.wire.messages import Base
+
+SAVE_EVERY_S = 5.0
+"""Where each sum is a step, models are written this often at most, and at the end."""
+
+
+def ending_of(
+    outcome: Completed | Failed,
+    training: Training,
+    aggregate_s: float,
+    meter: Meter,
+    part_of: int | None,
+    alone: int,
+) -> Ending:
+    """Returns how a sum ended and what it has cost so far. `part_of`: the round it is a step of."""
+    failed = outcome if isinstance(outcome, Failed) else None
+    began = failed is not None and failed.sid is not None
+    return Ending(
+        round=outcome.round,
+        outcome="fallback" if failed else "aggregated",
+        reason=str(failed.reason) if failed else None,
+        participants=0 if isinstance(outcome, Failed) else len(outcome.contributors),
+        bytes_sent=meter.sent.total(),
+        bytes_received=meter.received.total(),
+        train_s=training.seconds,
+        aggregate_s=aggregate_s,
+        train_loss=training.loss,
+        missing=tuple(key.hex()[:16] for key in failed.missing) if failed else (),
+        clipped=meter.clipped,
+        phases=meter.phases(training.seconds),
+        without=() if isinstance(outcome, Failed) else outcome.without,
+        alone=alone,
+        part_of=part_of,
+        steps=int(part_of is not None and failed is None),
+        steps_failed=int(part_of is not None and began),
+    )
+
+
+class RoundHistory:
+    """Writes the history into a node's folder and reports each line to the observer."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        state: State,
+        trainer: Learner,
+        mechanism: Mechanism,
+        loss_gate: NodeLossGate,
+        folder: Folder,
+        observer: Observer,
+        clock: Clock = CLOCK,
+        own: OwnBook | None = None,
+    ) -> None:
+        self._own = own or OwnBook()
+        self._now = clock.monotonic
+        self._plan = plan
+        self._state = state
+        self._trainer = trainer
+        self._mechanism = mechanism
+        self._loss_gate = loss_gate
+        self._folder = folder
+        self._observer = observer
+        self._refused: Refused | None = None
+        self._evaluation: tuple[bytes, Evaluation] | None = None
+        self._began = self._now()
+        self._ended: float | None = None
+        """When the node left: what it computes afterwards is no time of the run."""
+        self._earlier = Traffic(0.0)
+        self._written = self._written_own = 0
+        """The last round with a line, and the last of this node's own rounds with one."""
+        self._save_at = 0.0
+        """When the models are to be written again, where a round of steps may take less than a second."""
+        self._tally: Ending | None = None
+        """The last ending, to which those of further steps of its round are added."""
+
+    async def begin(self) -> None:
+        """Continues the existing history; first writes the line that a kill may have prevented."""
+        history = await asyncio.to_thread(self._folder.history)
+        self._written = max(_numbers(history, "round"), default=0)
+        self._written_own = max(_numbers(history, "own"), default=self._written)
+        await self.catch_up()
+        self._tally = self._state.ending
+        self._earlier = total_of(await asyncio.to_thread(self._folder.history))
+
+    def new_round(self) -> None:
+        """Starts a round: a refusal of the loss gate belonged to the previous one."""
+        self._refused = None
+
+    def judge(self) -> None:
+        """Lets the loss gate judge the base, unless it has done so; reports a refusal to the observer."""
+        refused = self._loss_gate.judge()
+        if refused is not None:
+            self._refused = refused
+            self._observer.handle(RolledBack(refused.text))
+
+    async def catch_up(self) -> None:
+        """Writes the line of the last round that counts, if it has none yet."""
+        ending = self._state.ending
+        if ending is not None and self._is_due(ending):
+            await self.write(ending)
+
+    def _is_due(self, ending: Ending) -> bool:
+        """Whether a round of its own has ended, or, where each sum is a step, all steps of a round."""
+        if self._plan.report_every is None:
+            return ending.round > self._written_own
+        return self._plan.round(self._state.base) > self._written
+
+    def tallied(self, ending: Ending) -> Ending:
+        """Returns the ending of the round so far, if `ending` is that of one of its steps; else `ending`."""
+        is_more = (
+            ending.part_of is not None and self._tally is not None and self._tally.part_of == ending.part_of
+        )
+        self._tally = ending.after(self._tally) if is_more and self._tally is not None else ending
+        return self._tally
+
+    async def write(self, ending: Ending) -> None:
+        """Writes a round's line and the models after it, then reports the round to the observer."""
+        await asyncio.to_thread(self.judge)
+        spent, alone = await asyncio.to_thread(costs, self._mechanism, self._state.ledger)
+        evaluation = await self._evaluate()
+        number = self._plan.round(self._state.base) + (ending.alone > 0)
+        record = round_record(
+            number=number,
+            ending=ending,
+            base=self._state.base,
+            accuracy_of=self._plan.accuracy_of,
+            evaluation=evaluation,
+            spent=spent,
+            refused=self._refused,
+            epsilon_alone=alone,
+            nicknames=self._plan.nicknames,
+        )
+        self._written, self._written_own = number, ending.round  # a line that fails half-way is not retried
+        await asyncio.to_thread(self._folder.append, record)
+        if self._plan.report_every is None or self._now() >= self._save_at:
+            await self.save_models()
+        self._observer.handle(RoundEnded(record, self._plan.rounds))
+
+    async def _evaluate(self) -> Evaluation:
+        """Returns the base's metrics and loss; computes them once per base."""
+        digest, vector = self._state.base.digest, self._state.base_vector
+        if self._evaluation is None or self._evaluation[0] != digest:
+            self._evaluation = digest, await asyncio.to_thread(self._trainer.evaluate, vector)
+            self._own.measured(self._evaluation[1].classes)
+        return self._evaluation[1]
+
+    async def end(self) -> None:
+        """Writes the line of a round that ended when nobody waited for it, and the models."""
+        self._ended = self._now()
+        await self.catch_up()
+        await self.save_models()
+
+    async def save_models(self) -> None:
+        """Writes the agreed base and the working model as they are now."""
+        self._save_at = self._now() + SAVE_EVERY_S
+        await asyncio.to_thread(
+            self._folder.models,
+            tensors_of=self._trainer.tensors,
+            base=self._state.base,
+            vectors=(self._state.base_vector, self._state.working),
+            privacy=await asyncio.to_thread(facts, self._mechanism, self._state.ledger),
+        )
+
+    async def summarise(
+        self, counts: Counts, sums: Mapping[str, object], finished: bool, alone: Alone | None = None
+    ) -> Summary:
+        """Returns the summary of the whole run, over restarts, and writes it to summary.json.
+
+        `sums` states what the last group's sums withstand. `finished`: whether the run is over. `alone`: how
+        good a model of this node's rows alone is, unless that is secret.
+        """
+        evaluation = await self._evaluate()
+        summary = run_summary(
+            history=self._folder.history(),
+            earlier=self._earlier,
+            seconds=(self._now() if self._ended is None else self._ended) - self._began,
+            counts=counts,
+            evaluation=evaluation,
+            privacy=facts(self._mechanism, self._state.ledger),
+            plan=self._plan,
+            state=self._state,
+            sums=sums,
+            finished=finished,
+            alone=alone,
+        )
+        self._folder.summary(summary)
+        return summary
+
+
+def _numbers(history: Iterable[Mapping[str, object]], name: str) -> Iterator[int]:
+    return (number for line in history if isinstance(number := line.get(name), int))
+
+
+def costs(mechanism: Mechanism, ledger: Ledger) -> tuple[Spent | None, float | None]:
+    """Returns what a ledger costs, and what it costs if all others work together."""
+    return spent_by(mechanism, ledger), spent_alone(mechanism, ledger)
+
+
+def round_record(
+    number: int,
+    ending: Ending,
+    base: Base,
+    accuracy_of: str,
+    evaluation: Evaluation,
+    spent: Spent | None,
+    refused: Refused | None,
+    epsilon_alone: float | None,
+    nicknames: Nicknames,
+) -> Record:
+    """Returns a round's line of history; `spent` and `epsilon_alone` are the run's privacy cost so far."""
+    return Record(
+        round=number,
+        outcome=ending.outcome,
+        reason=ending.reason,
+        participants=ending.participants,
+        loss=evaluation.loss,
+        accuracy=evaluation.accuracy,
+        epsilon=finite(spent.epsilon) if spent else None,
+        delta=spent.delta if spent else None,
+        bytes_sent=ending.bytes_sent,
+        bytes_received=ending.bytes_received,
+        train_s=ending.train_s,
+        aggregate_s=ending.aggregate_s,
+        base_digest=base.digest.hex(),
+        accuracy_of=accuracy_of,
+        train_loss=ending.train_loss,
+        missing=ending.missing,
+        clipped=ending.clipped,
+        phases=ending.phases,
+        metrics=evaluation.metrics,
+        metric=evaluation.headline.metric,
+        value=evaluation.headline.value,
+        baseline=evaluation.headline.baseline,
+        only_class=evaluation.headline.only_class,
+        flaws=evaluation.flaws,
+        rolled_back=refused.losses if refused else None,
+        without=ending.without,
+        steps=ending.steps,
+        steps_failed=ending.steps_failed,
+        epsilon_alone=epsilon_alone,
+        swarm=ending.swarm,
+        own=ending.round,
+        alone=ending.alone,
+        names={digits: name for digits in ending.missing if (name := nicknames.of(digits))},
+    )
+
+
+def run_summary(
+    history: list[dict[str, object]],
+    earlier: Traffic,
+    seconds: float,
+    counts: Counts,
+    evaluation: Evaluation,
+    privacy: Mapping[str, object] | None,
+    plan: Plan,
+    state: State,
+    sums: Mapping[str, object],
+    finished: bool,
+    alone: Alone | None = None,
+) -> Summary:
+    """Returns the summary of the whole run.
+
+    `earlier` is the cost of earlier starts, `privacy` the ledger; `sums` states what the last group's sums
+    withstand.
+    """
+    return Summary(
+        rounds=plan.round(state.base),
+        aggregated=sum(line.get("outcome") == "aggregated" for line in history),
+        fallbacks=sum(line.get("outcome") == "fallback" for line in history),
+        accuracy=evaluation.accuracy,
+        epsilon=_number(privacy, "epsilon_spent"),
+        delta=_number(privacy, "delta"),
+        base_digest=state.base.digest.hex(),
+        bytes_sent=earlier.bytes_sent + counts.sent.total(),
+        bytes_received=earlier.bytes_received + counts.received.total(),
+        seconds=earlier.s + seconds,
+        accuracy_of=plan.accuracy_of,
+        task=plan.task,
+        key=plan.key,
+        finished=finished,
+        offers=state.offers,
+        dropped=dict(counts.dropped),
+        privacy=privacy,
+        sums=sums,
+        metrics=evaluation.metrics,
+        metric=evaluation.headline.metric,
+        value=evaluation.headline.value,
+        baseline=evaluation.headline.baseline,
+        only_class=evaluation.headline.only_class,
+        flaws=evaluation.flaws,
+        epsilon_alone=_number(privacy, "epsilon_alone"),
+        swarm=_last_swarm(history),
+        generation=state.base.generation,
+        alone=alone,
+    )
+
+
+def _last_swarm(history: list[dict[str, object]]) -> SwarmFigure | None:
+    """Returns the last metric of all members' rows in a history."""
+    found = (SwarmFigure.from_json(line.get("swarm")) for line in reversed(history))
+    return next((figure for figure in found if figure is not None), None)
+
+
+def _number(privacy: Mapping[str, object] | None, name: str) -> float | None:
+    value = privacy.get(name) if privacy else None
+    return value if isinstance(value, float) else None

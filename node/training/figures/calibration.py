@@ -1,0 +1,87 @@
+"""What makes the probabilities of a model that was trained with weighted classes those of its rows.
+
+A weighted loss teaches the chances that rows of other class shares have. Where w_k is how much more class k
+counts than its rows, a model that has learned well says q_k, and the chance in the rows is
+
+    p_k = (q_k / w_k) / sum_j (q_j / w_j)
+
+(Elkan 2001, "The Foundations of Cost-Sensitive Learning", theorem 2; Saerens, Latinne & Decaestecker 2002,
+"Adjusting the Outputs of a Classifier to New a Priori Probabilities", section 2: 1 / w_k is the prior of the
+rows over that of training). So -log w_k is added to the logits:
+
+    train.loss                                         w_k                     known from
+    balanced-softmax                                   1 / prior_k             train.loss_args.prior
+    cross-entropy with loss_args.weight                weight_k                train.loss_args.weight
+    bce with loss_args.pos_weight                      1, pos_weight           train.loss_args.pos_weight
+
+All of it is in the task, which every peer has: nothing more is computed from anybody's rows. With privacy the
+prior comes from the noised and charged sums of node.agree, or from who wrote the task. The chosen class stays
+that of the weighted model: who weighs a rare class wants it said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from node.errors import shown
+from node.training.figures.metrics import is_one_logit
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What is added to the logits of each class for its probability, if anything is; and why, in words."""
+
+    shift: tuple[float, ...] | None
+    says: str
+
+    def applied(self, outputs: torch.Tensor) -> torch.Tensor:
+        """Returns logits (n, k) or (n, 1) whose probabilities are corrected; a logit of no class has none."""
+        if self.shift is None:
+            return outputs
+        if is_one_logit(outputs):
+            return outputs.double() + (self.shift[1] - self.shift[0])
+        beyond = [-math.inf] * (outputs.shape[1] - len(self.shift))
+        return outputs.double() + torch.tensor([*self.shift, *beyond], dtype=torch.float64)
+
+    def as_json(self) -> dict[str, object]:
+        """Returns plain values for a model's file."""
+        return {"shift": None if self.shift is None else list(self.shift), "says": self.says}
+
+
+def calibration_of(loss: str, arguments: Mapping[str, Any], classes: int) -> Calibration:
+    """Returns the correction for a model of `classes` that `train.loss` with these `loss_args` made."""
+    given = tuple(arguments)
+    if loss in ("auto", "cross-entropy", "bce") and not given:
+        return Calibration(None, "as the model gives them; no class was weighted")
+    name = _WEIGHTED.get(loss, "")
+    weights = _weights(arguments[name], name) if given == (name,) else None
+    if weights is None or len(weights) < classes:
+        return Calibration(
+            None, f"not calibrated: nothing says how much train.loss = {shown(loss)} weighs each class"
+        )
+    says = (
+        f"corrected for the weights of the classes (train.loss_args.{name}); the prediction is the class "
+        "that the weighted model chooses, which need not be the most probable one"
+    )
+    return Calibration(tuple(-math.log(weight) for weight in weights), says)
+
+
+_WEIGHTED = {"balanced-softmax": "prior", "cross-entropy": "weight", "bce": "pos_weight"}
+"""The argument of a loss that weighs the classes; beside another, such as a smoothing, nothing is known."""
+
+
+def _weights(given: object, name: str) -> list[float] | None:
+    """Returns by how much each class counts more than its rows; None unless all are numbers above 0."""
+    if not isinstance(given, list | tuple):
+        return None
+    numbers = [float(each) for each in given if isinstance(each, int | float) and each > 0]
+    if len(numbers) < len(given):
+        return None
+    if name == "prior":
+        return [sum(numbers) / share for share in numbers]
+    return [1.0, *numbers] if name == "pos_weight" else numbers

@@ -1,0 +1,205 @@
+"""Counts in offers: exact through the sums of real sessions, each member's once, and never a wrong figure."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from node.errors import ConfigError
+from node.runtime.contributions.swarm_metric import (
+    DIGIT,
+    Counted,
+    NoMetric,
+    digits_for,
+    digits_of,
+    numbers_of,
+)
+from node.storage.records import SwarmFigure
+from node.task.load import load_task, read_kept_task
+from node.training.figures.tallies import Confusion, Errors, Scores
+from node.training.model_file import task_table
+from protocol.wire.limits import MAX_MEMBERS
+from protocol.wire.messages import Base
+from tests.unit.node.alone import ended, prepared, spend
+from tests.unit.node.sums import mean_of
+
+EVERY = 5
+BASE = Base(9, bytes(32), 3, bytes(32))
+METRIC = ("aggregation.swarm_metric=confusion", "aggregation.swarm_metric_every=1")
+
+
+def rows(seed, count, weight=1):
+    """Returns outputs (count, 3) and labels (count,)."""
+    rng = np.random.default_rng(seed)
+    labels = torch.from_numpy(rng.integers(3, size=count))
+    noise = torch.from_numpy(rng.normal(size=(count, 3)).astype(np.float32))
+    return noise + weight * torch.nn.functional.one_hot(labels, 3), labels
+
+
+def member(seed, count=50, bound=4.0, every=EVERY):
+    return Counted(Confusion(3, ()), every, bound, lambda _: rows(seed, count))
+
+
+def words_of(members, base=BASE):
+    return [one.words(base, np.zeros(1, np.float32)) for one in members]
+
+
+@pytest.mark.parametrize("bound", [4.0, 0.1, 7.3, 1e4])
+@pytest.mark.parametrize("count", [3, 7, MAX_MEMBERS])
+def test_all_members_read_the_metric_of_all_rows_and_their_own(count, bound):
+    members = [member(seed, 20 + 3 * seed, bound) for seed in range(count)]
+    mean = mean_of(words_of(members), bound)
+    outputs, labels = zip(*(rows(seed, 20 + 3 * seed) for seed in range(count)), strict=True)
+    right = [float((one.argmax(1) == y).double().mean()) for one, y in zip(outputs, labels, strict=True)]
+    for position, one in enumerate(members):
+        found = one.read(BASE, mean, count)
+        every = torch.cat(labels)
+        assert (found.rows, found.peers, found.generation) == (len(every), count, 9)
+        assert found.metric == "accuracy"
+        assert found.value == pytest.approx(float((torch.cat(outputs).argmax(1) == every).double().mean()))
+        assert found.baseline == pytest.approx(float(every.bincount().max() / len(every)))
+        assert found.mine == pytest.approx(right[position])
+
+
+@pytest.mark.parametrize("tally", [Confusion(2, ()), Scores(()), Errors(1.0)])
+@pytest.mark.parametrize("bound", [4.0, 0.3])
+def test_the_largest_counts_of_the_largest_group_are_exact(tally, bound):
+    """Every digit is the largest one, which is the worst case for float32 and for fixed point."""
+    digits = digits_for(tally.largest)
+    counts = np.full(tally.size, tally.largest)
+    one = Counted(tally, EVERY, bound, lambda _: (torch.zeros(1), torch.zeros(1)))
+    assert digits_of(counts, digits).max() == DIGIT - 1
+    word = np.float32((DIGIT - 1) / DIGIT * float(one._one))
+    mean = mean_of([np.full(digits * tally.size, word)] * MAX_MEMBERS, bound)
+    exact = mean.astype(np.float64) * (MAX_MEMBERS * DIGIT / float(one._one))
+    assert np.abs(exact - np.rint(exact)).max() < 0.2
+    assert (numbers_of(np.rint(exact).astype(np.int64), digits) == MAX_MEMBERS * counts).all()
+
+
+def test_digits_and_numbers():
+    assert [digits_for(largest) for largest in (4095, 4096, 2**24 - 1, 2**48 - 1)] == [1, 2, 2, 4]
+    numbers = np.array([0, 1, 4095, 4096, 2**24 - 1])
+    assert digits_of(numbers, 2).tolist() == [0, 0, 1, 0, 4095, 0, 0, 1, 4095, 4095]
+    assert (numbers_of(digits_of(numbers, 2) * 3, 2) == 3 * numbers).all()
+
+
+def test_only_sums_that_are_due_have_counts():
+    one = member(1)
+    assert [at for at in range(12) if one.is_due(at)] == [4, 9], "the sums that make generations 5 and 10"
+    assert len(one.empty()) == one.slots
+    assert not one.empty().any()
+
+
+@pytest.mark.parametrize("word", [-0.5, 0.5 / DIGIT, -1.0])
+def test_there_is_no_figure_if_a_member_did_not_count_for_this_base_or_sends_what_no_honest_one_does(word):
+    """A negative count, and half a row."""
+    members = [member(seed) for seed in range(3)]
+    offers = words_of(members)
+    mean = mean_of(offers, 4.0)
+    (late,) = words_of(members[2:], replace(BASE, generation=4))
+    odd = offers[2].copy()
+    odd[5] += np.float32(4 * word)
+    for last in (np.zeros_like(late), late, odd):
+        assert members[0].read(BASE, mean_of([*offers[:2], last], 4.0), 3) is None
+    assert members[0].read(BASE, mean, 3) is not None
+    assert members[0].read(BASE, mean, 4) is None
+    assert members[0].read(replace(BASE, generation=8), mean, 3) is None
+    assert member(0).read(BASE, mean, 3).mine is None, "it did not count itself"
+
+
+def test_without_a_metric_an_offer_has_no_words_for_it():
+    nothing = NoMetric()
+    assert nothing.slots == 0
+    assert not nothing.is_due(BASE.generation)
+    assert len(nothing.words(BASE, np.zeros(1, np.float32))) == len(nothing.empty()) == 0
+    assert nothing.read(BASE, np.empty(0, np.float32), 3) is None
+
+
+async def test_a_node_offers_counts_and_stores_the_figure_of_a_sum(alone):
+    node = alone("none", *METRIC)
+    size, before = node.state.dimension, node.state.base_vector.copy()
+    assert node.prepared.offered == size + 2 + 2 * 100
+    mine = node.prepared.trainer.evaluate(before)
+    node.peer._contribution.prepare(1, node.peer.stopping.training)
+    offer = node.peer._contribution.offer()
+    assert offer.shape == (node.prepared.offered,)
+    await node.peer._perform(ended(node, offer.copy()))
+    assert np.array_equal(node.state.base_vector, before + offer[:size])
+    found = node.state.ending.swarm
+    rows = len(node.prepared.trainer.outputs(before)[1])
+    assert (found.metric, found.peers, found.rows, found.generation) == ("accuracy", 3, 3 * rows, 0)
+    assert found.value == found.mine == pytest.approx(mine.accuracy)
+    await node.peer._history.catch_up()
+    line = node.prepared.folder(node.folder).history()[-1]
+    rounded = {name: round(getattr(found, name), 6) for name in ("value", "mine", "baseline")}
+    assert line["swarm"] == {**vars(found), **rounded}
+
+
+async def test_a_weight_stands_between_update_and_counts(alone):
+    node = alone("none", *METRIC, "aggregation.weighting=samples", "aggregation.sample_cap=1000")
+    assert node.prepared.offered == node.state.dimension + 1 + 2 + 2 * 100
+    before = node.state.base_vector.copy()
+    node.peer._contribution.prepare(1, node.peer.stopping.training)
+    fresh = node.state.fresh.copy()
+    await node.peer._perform(ended(node, node.peer._contribution.offer().copy()))
+    assert node.state.base_vector == pytest.approx(before + fresh, abs=1e-6)
+    assert node.state.ending.swarm.value == node.state.ending.swarm.mine
+
+
+async def test_after_an_offer_was_spent_on_a_base_its_counts_are_not_offered_again(alone):
+    """Two sums for one base, of members that differ by one, would show that one's counts."""
+    node = alone("none", *METRIC)
+    for number, has_counts in ((1, True), (2, False)):
+        node.peer._contribution.prepare(number, node.peer.stopping.training)
+        assert node.peer._contribution.offer()[node.state.dimension :].any() == has_counts
+        spend(node, number)
+
+
+async def test_a_folder_without_a_metric_goes_on_with_its_parameters_and_its_endings_have_no_figure(alone):
+    plain, metric = alone("none"), prepared("none", *METRIC)
+    assert "swarm_metric" not in plain.prepared.parameters
+    assert '"swarm_metric":"confusion","swarm_metric_every":1' in metric.parameters
+    assert plain.prepared.offered == plain.state.dimension
+    found = SwarmFigure("auc", 0.7, 0.5, None, None, 30, 3, 4)
+    node = alone("none")
+    ending = node.peer._ending(ended(node, np.zeros(node.state.dimension, np.float32)), found)
+    assert type(ending).from_text(ending.to_text()) == ending
+    text = replace(ending, swarm=None).to_text().replace(', "swarm": null', "")
+    assert "swarm" not in text
+    assert type(ending).from_text(text) == replace(ending, swarm=None)
+
+
+SUMS = "aggregation.swarm_metric=sums"
+REFUSED = "aggregation.swarm_metric = 'sums' is refused with "
+ALONE = " has no effect without aggregation.swarm_metric; set that or leave it out"
+NO_NOISE = (
+    "privacy.mechanism = 'ldp': no noise covers the counts of your rows; allowed with 'none', 'dp-sgd', "
+    "'distributed-dp-sgd'; set aggregation.swarm_metric=none"
+)
+NOT_EXACT = "aggregation.shares = 'float', whose sums are not exact; allowed: aggregation.shares=seed or ring"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        ((SUMS, "privacy.mechanism=ldp"), REFUSED + NO_NOISE),
+        ((SUMS, "aggregation.protocol=additive", "aggregation.shares=float"), REFUSED + NOT_EXACT),
+        (("privacy.mechanism=dp-sgd", "privacy.metric_share=0.3"), f"privacy.metric_share = 0.3{ALONE}"),
+        (("aggregation.swarm_metric_every=3",), f"aggregation.swarm_metric_every = 3{ALONE}"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused_in_one_line(overrides, told):
+    with pytest.raises(ConfigError) as caught:
+        load_task("digits", overrides)
+    assert str(caught.value) == told
+
+
+NOISED = (SUMS, "aggregation.swarm_metric_every=1", "privacy.mechanism=dp-sgd", "privacy.metric_share=0.4")
+
+
+@pytest.mark.parametrize("overrides", [(), METRIC, NOISED])
+def test_a_model_file_has_all_keys_and_its_task_can_be_read_again(overrides):
+    task = load_task("digits", overrides)
+    kept = read_kept_task(task_table(task))
+    assert (kept.aggregation, kept.privacy) == (task.aggregation, task.privacy)
