@@ -59,6 +59,10 @@ def figure(
     )
 
 
+Scores = Mapping[str, float]
+"""Figures by name."""
+
+
 @dataclass(frozen=True)
 class Row:
     """A line of a benchmark's own table, and its object in the JSON file, if any."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
+from benchmarks.audit import CLAIMS, FAULTS, FILES, PARTS
 from benchmarks.spec import Benchmark, Figure, Row
-
-CLAIMS, FAULTS, FILES, SHARED_NOISE = PARTS = ("claims", "faults", "files", "shared")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

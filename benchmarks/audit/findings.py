@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 import torch
 
-from benchmarks.audit.benchmark import CLAIMS, FAULTS, FILES, SHARED_NOISE
+from benchmarks.audit import CLAIMS, FAULTS, FILES, SHARED_NOISE
 from benchmarks.audit.files import EPSILONS, FILE_AUDITS
 from benchmarks.audit.shared.findings import SHARED
 from benchmarks.audit.table import FAMILY_ERROR, Audit, audits, fault_figures, row_level, table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
@@ -19,6 +19,7 @@ from benchmarks.defaults.reference import NAMES, Kind, fitted_answers
 from benchmarks.defaults.sites import Split, split_of
 from benchmarks.defaults.swarm import answers, answers_of_nodes, made_task, rows_of
 from benchmarks.defaults.tables import SETS, table
+from benchmarks.spec import Scores
 from node.data.dataset import Dataset
 from node.init.loss_choice import RARE
 from node.task.schema import ClassTarget
@@ -28,9 +29,6 @@ from scenarios.study.threads import one_thread
 POINTS = 0.02
 """How far below scikit-learn a swarm may stay, if that is more than two standard errors."""
 WITHOUT_PRIVACY = ("--privacy", "none")
-
-Scores = Mapping[str, float]
-"""Metrics by name."""
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import sqrt
 from pathlib import Path
 from statistics import mean, stdev
 
-from benchmarks.spec import Benchmark, Row
+from benchmarks.spec import Benchmark, Row, Scores
 from node.errors import ConfigError
 
 PARTS = ("counts", "calibration", "lab", "wide")
@@ -28,9 +28,6 @@ CLOSE = 0.01
 """How far below the model of all rows the swarm may stay, in R2 or AUC."""
 OFF = 0.005
 """How far the mean of corrected probabilities may be from the share of the class."""
-
-Scores = Mapping[str, float]
-"""Figures by name."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,7 @@ from benchmarks.defaults.reference import Kind, fitted_answers
 from benchmarks.defaults.sites import Split, split_of
 from benchmarks.defaults.swarm import learned, made_task, rows_of
 from benchmarks.defaults.tables import DataSet, Table
-from benchmarks.targets.benchmark import Scores
+from benchmarks.spec import Scores
 from node.task.schema import NumberTarget
 from scenarios.data.tabular import LOAN_FILE
 from scenarios.study.threads import one_thread

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.defaults.swarm import learned
 from benchmarks.proposed import proposed
-from benchmarks.targets.benchmark import Scores
+from benchmarks.spec import Scores
 from benchmarks.walk.central import plain_auc
 from benchmarks.walk.hospitals import HEADER, SITES, TARGET, Rows, write
 from benchmarks.walk.rows import hospitals

@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from benchmarks.defaults.sites import split_of
 from benchmarks.defaults.swarm import learned, made_task, rows_of
 from benchmarks.defaults.tables import DataSet, Table
-from benchmarks.targets.benchmark import Scores
+from benchmarks.spec import Scores
 from node.training.figures.calibration import calibration_of
 from node.training.figures.metrics import probabilities
 from scenarios.study.threads import one_thread

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.proposed import proposed
 from benchmarks.rates.simulation import of_all
-from benchmarks.targets.benchmark import Scores
+from benchmarks.spec import Scores
 from mechanisms.noise.randomness import SeededWords
 from mechanisms.record_sums import RecordSums
 from mechanisms.updates.distributed import DistributedDP
