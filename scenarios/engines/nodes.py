@@ -70,7 +70,7 @@ class ProcessesEngine:
         for kind, group in groupby(cells, type):
             if issubclass(kind, FederatedCell | VerticalCell):
                 self._with_servers(group, place, display)
-            elif issubclass(kind, SwarmCell | PeersCell):
+            elif kind in (SwarmCell, PeersCell):  # what is derived from them is replayed
                 self._swarms(group, place, display)
             else:
                 InlineEngine(1, cores()).run(list(group), place, display)
