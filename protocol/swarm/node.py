@@ -80,6 +80,7 @@ from protocol.wire.messages import (
     Accepted,
     Announce,
     Base,
+    CertificateRequest,
     ChargeCount,
     Charged,
     Electors,
@@ -94,6 +95,7 @@ from protocol.wire.messages import (
     Link,
     Message,
     Parting,
+    PieceRequest,
     Ready,
     Redirect,
     Refused,
@@ -424,6 +426,8 @@ class Node:
     # -- messages ----------------------------------------------------------------------------------
 
     def _dispatch(self, message: Message, by: Key | None, now: float) -> list[Action]:
+        if isinstance(message, Share | MaskedMessage):
+            return self._bulk(message, by, now)
         match message:
             case Hello():
                 heard = [*self._hello(message, by, now), *self._gave_up(message.announce, False, now)]
@@ -445,12 +449,10 @@ class Node:
                 return self._shown(message)
             case Sum():
                 return self._sum(message, by, now)
-            case _ if isinstance(message, Share | MaskedMessage):
-                return self._bulk(message, by, now)
-            case _ if isinstance(message, Fetched):
-                return self._fetched(message, now)
-            case _:
+            case CertificateRequest() | PieceRequest():
                 return self._catch_up.serve(message, by, self._discovery.accepts)
+            case _:
+                return self._fetched(message, now)
 
     def _coordinating(
         self, message: Accepted | Redirect | Electors | LeftOut | Stalled, by: Key | None, now: float

@@ -1,7 +1,7 @@
 """The engines that run the cells of a sweep: one interface, three engines.
 
     inline      this machine, clients trained in blocks, seeded; `--jobs` cells side by side
-    processes   a process for the server and for each client node, or a swarm of nodes; noise from the system
+    processes   a server and its clients, or a swarm, as processes; noise from the system's generator
     ray         cells, and blocks of clients, as tasks of a Ray cluster; the same figures as inline
 
 An engine stores every cell's outcome on the shelf as soon as it has it. It does not know what a cell studies.

@@ -30,7 +30,7 @@ from scenarios.engines.clock import clocked
 from scenarios.engines.engine import Place, SweepDisplay, cores, one_line
 from scenarios.engines.federated_worker import Post
 from scenarios.engines.federation import SERVER_GONE
-from scenarios.engines.frames import listen
+from scenarios.engines.frames import NAME, listen
 from scenarios.engines.inline import InlineEngine
 from scenarios.engines.room import LocalRoom
 from scenarios.engines.vertical_worker import Told
@@ -70,7 +70,7 @@ class ProcessesEngine:
         for kind, group in groupby(cells, type):
             if issubclass(kind, FederatedCell | VerticalCell):
                 self._with_servers(group, place, display)
-            elif issubclass(kind, SwarmCell | PeersCell):
+            elif kind in (SwarmCell, PeersCell):  # what is derived from them is replayed
                 self._swarms(group, place, display)
             else:
                 InlineEngine(1, cores()).run(list(group), place, display)
@@ -151,7 +151,8 @@ class Running:
         return True
 
     def _let_clients_end(self) -> None:
-        """Wait for the client nodes to end by themselves; kill one that is stopped."""
+        """Wait for the client nodes to end by themselves; kill one that is stopped. Their socket goes."""
+        (self._folder / NAME).unlink(missing_ok=True)
         for client in self._clients:
             client.process.join(END_S)
             if client.process.exitcode is None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -16,16 +17,17 @@ from scenarios.clients.work import SAMPLE, FederatedArm, client_work
 from scenarios.data.own import DataName
 from scenarios.federated.reported import census_of, with_clients
 from scenarios.federated.rounds import rounds_of
-from scenarios.frame.spec import Json
-from scenarios.study.cells import Outcome, Room
+from scenarios.study.cells import BaseCell, Outcome, Room, refuse_foreign
 
 _SERVER = 16  # a stream of random numbers: [this, seed, ...]
 _CHOSEN = "clients_per_round"
 
 
 @dataclass(frozen=True)
-class FederatedCell(FederatedArm):
+class FederatedCell(FederatedArm, BaseCell):
     """One arm with one seed, as a cell of a sweep."""
+
+    kind: ClassVar[str] = "federated"
 
     @property
     def data_sets(self) -> tuple[DataName, ...]:
@@ -41,20 +43,7 @@ class FederatedCell(FederatedArm):
         except Exception as error:  # a user's mechanism may raise anything
             raise ConfigError(f"mechanism {shown(self.mechanism.path)}: {reason(error)}") from error
 
-    def describe(self) -> Json:
-        """The cell as JSON, without its seed and name."""
-        described = {name: value for name, value in asdict(self).items() if name not in ("arm", "seed")}
-        return {"kind": "federated", **described}
-
-    def seeded(self, seed: int) -> FederatedCell:
-        """The same arm with another seed."""
-        return replace(self, seed=seed)
-
-    def lasting(self, rounds: int) -> FederatedCell:
-        """The same arm over `rounds` rounds."""
-        return self.changed({"train": {"rounds": rounds}})
-
-    def among(self, peers: int) -> FederatedCell:
+    def among(self, peers: int) -> Self:
         """The same arm with `peers` clients, each with as many rows as before if the arm limits its rows.
 
         If every round had all clients, every round has all of the new ones.
@@ -66,12 +55,9 @@ class FederatedCell(FederatedArm):
         rows, clients = replace(self.rows, most=most), replace(self.clients, count=peers)
         return replace(self, rows=rows, clients=clients, mechanism=mechanism)
 
-    def changed(self, table: Mapping[str, Mapping[str, object]]) -> FederatedCell:
+    def changed(self, table: Mapping[str, Mapping[str, object]]) -> Self:
         """The same arm with new values for keys of [train] and [model]. Raises ConfigError."""
-        foreign = [section for section in table if section not in ("train", "model")]
-        if foreign:
-            key = f"{foreign[0]}.{next(iter(table[foreign[0]]), '')}"
-            raise ConfigError(f"--set {key}: this scenario does not have it; allowed: train.*, model.*")
+        refuse_foreign(table, ("train", "model"), "train.*, model.*")
         train = {**shared_values(self.train), **table.get("train", {})}
         model = {**shared_values(self.model), **table.get("model", {})}
         given = {name: value for name, value in train.items() if value is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -30,13 +30,13 @@ from node.training.trainer import Trainer, read_vector, shapes, write_vector
 from scenarios.clients.training import Rows, train_clients, training_of
 from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
-from scenarios.frame.spec import Json
+from scenarios.study.cells import BaseCell
 
 _BLOCK = 32
 
 
 @dataclass(frozen=True)
-class AttackCell:
+class AttackCell(BaseCell):
     """One arm with one seed: an attack on a model that is trained by the settings in `train`.
 
     `privacy` is the mechanism of a node, on its training or its updates. `train.rounds` is 1, and epsilon is
@@ -50,7 +50,6 @@ class AttackCell:
     privacy: PrivacySection
 
     dataset: ClassVar[str]
-    kind: ClassVar[str]
 
     @property
     def rounds(self) -> int:
@@ -61,15 +60,6 @@ class AttackCell:
     def data_sets(self) -> tuple[str, ...]:
         """The data set that the attack uses."""
         return (self.dataset,)
-
-    def describe(self) -> Json:
-        """The cell as JSON, without its seed and name."""
-        described = {name: value for name, value in asdict(self).items() if name not in ("arm", "seed")}
-        return {"kind": self.kind, **described}
-
-    def seeded(self, seed: int) -> Self:
-        """The same arm with another seed."""
-        return replace(self, seed=seed)
 
     def lasting(self, rounds: int) -> Self:
         """Raise ConfigError: an attack has one round."""

@@ -9,13 +9,14 @@ data set that it names, whatever runs at the same time, so a resumed run keeps f
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
-from node.errors import UserError, reason
+from node.errors import ConfigError, UserError, reason
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
 from scenarios.data.own import DataName
@@ -124,6 +125,46 @@ class Cell(Named, Protocol):
 
     def replay(self, room: Room) -> Outcome:
         """Run the cell in `room`. Raises UserError."""
+
+
+class BaseCell(ABC):
+    """What cells do alike. A subclass is a frozen dataclass; its values but `arm` and `seed` describe it."""
+
+    kind: ClassVar[str]
+
+    def describe(self) -> Json:
+        """See Cell.describe."""
+        own: Any = self
+        described = {name: value for name, value in asdict(own).items() if name not in ("arm", "seed")}
+        return {"kind": self.kind, **described}
+
+    def seeded(self, seed: int) -> Self:
+        """See Cell.seeded."""
+        own: Any = self
+        new: Self = replace(own, seed=seed)
+        return new
+
+    def lasting(self, rounds: int) -> Self:
+        """See Cell.lasting."""
+        return self.changed({"train": {"rounds": rounds}})
+
+    @abstractmethod
+    def changed(self, table: Mapping[str, Mapping[str, object]]) -> Self:
+        """See Cell.changed."""
+
+
+def refuse_foreign(table: Mapping[str, Mapping[str, object]], sections: Sequence[str], allowed: str) -> None:
+    """Raise ConfigError, which says what is `allowed`, if the table has other sections than these."""
+    for section, values in table.items():
+        if section not in sections:
+            key = f"{section}.{next(iter(values), '')}"
+            raise ConfigError(f"--set {key}: this scenario does not have it; allowed: {allowed}")
+
+
+def refuse_seed(table: Mapping[str, Mapping[str, object]]) -> None:
+    """Raise ConfigError if the table has the seed of a task."""
+    if "seed" in table.get("task", {}):
+        raise ConfigError(f"--set task.seed={table['task']['seed']}: --seed sets the first of the seeds")
 
 
 @dataclass(frozen=True)

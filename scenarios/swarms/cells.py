@@ -12,12 +12,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from mechanisms.accounting.ledger import Relation, Unit
 from mechanisms.mechanism import Mechanism
 from node.data.dataset import load_dataset
-from node.errors import ConfigError
 from node.runtime.contributions.loss_gate import check_loss_gate
 from node.runtime.privacy.budget import make_mechanism
 from node.task.load import read_task
@@ -27,7 +26,7 @@ from node.training.build import build_model
 from node.training.trainer import shapes
 from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json
-from scenarios.study.cells import METRIC, Fact, Outcome, Room
+from scenarios.study.cells import METRIC, BaseCell, Fact, Outcome, Room, refuse_seed
 from scenarios.study.threads import one_thread
 from scenarios.swarms.history import Round, amount, most_spent
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
@@ -50,12 +49,13 @@ Say = Callable[[int, float], None]
 
 
 @dataclass(frozen=True)
-class SwarmCell:
+class SwarmCell(BaseCell):
     """One arm with one seed, which is `task.seed`: `peers` peers learn `task` together."""
 
     arm: str
     task: Task
     peers: int
+    kind: ClassVar[str] = "swarm"
 
     @property
     def seed(self) -> int:
@@ -80,24 +80,19 @@ class SwarmCell:
         """The cell as JSON, without its seed and name."""
         described = asdict(self.task)
         del described["task"]["seed"]
-        return {"kind": "swarm", "peers": self.peers, **described}
+        return {"kind": self.kind, "peers": self.peers, **described}
 
-    def seeded(self, seed: int) -> SwarmCell:
+    def seeded(self, seed: int) -> Self:
         """The same arm with another seed."""
         return replace(self, task=replace(self.task, task=replace(self.task.task, seed=seed)))
 
-    def lasting(self, rounds: int) -> SwarmCell:
-        """The same arm over `rounds` rounds; its budget is for all of them."""
-        return self.changed({"train": {"rounds": rounds}})
-
-    def among(self, peers: int) -> SwarmCell:
+    def among(self, peers: int) -> Self:
         """The same arm with `peers` peers. Raises ConfigError."""
         return replace(self, peers=checked_peers(self.task, peers))
 
-    def changed(self, table: Mapping[str, Mapping[str, object]]) -> SwarmCell:
+    def changed(self, table: Mapping[str, Mapping[str, object]]) -> Self:
         """The same arm with new values for any keys of the task. Raises ConfigError."""
-        if "seed" in table.get("task", {}):
-            raise ConfigError(f"--set task.seed={table['task']['seed']}: --seed sets the first of the seeds")
+        refuse_seed(table)
         return replace(self, task=changed_task(self.task, table))
 
     def replay(self, room: Room) -> Outcome:
@@ -120,53 +115,6 @@ class SwarmCell:
             METRIC: _metric(self.task, common),
         }
         return Outcome(tuple(figures), facts, time.perf_counter() - begun, series)
-
-
-@dataclass(frozen=True)
-class AboutSwarm:
-    """A cell about the swarm `of`, from which it takes all that is not defined here."""
-
-    of: SwarmCell
-
-    @property
-    def arm(self) -> str:
-        """The name of the swarm's arm."""
-        return self.of.arm
-
-    @property
-    def seed(self) -> int:
-        """The seed of the swarm and of the cell's own random numbers."""
-        return self.of.seed
-
-    @property
-    def rounds(self) -> int:
-        """The rounds of the swarm."""
-        return self.of.rounds
-
-    @property
-    def data_sets(self) -> tuple[str, ...]:
-        """Empty: see SwarmCell."""
-        return self.of.data_sets
-
-    def check(self, room: Room) -> None:
-        """Check the swarm. Raises ConfigError."""
-        self.of.check(room)
-
-    def seeded(self, seed: int) -> Self:
-        """The same arm with another seed."""
-        return replace(self, of=self.of.seeded(seed))
-
-    def lasting(self, rounds: int) -> Self:
-        """The same arm over `rounds` rounds."""
-        return replace(self, of=self.of.lasting(rounds))
-
-    def among(self, peers: int) -> Self:
-        """The same arm with `peers` peers. Raises ConfigError."""
-        return replace(self, of=self.of.among(peers))
-
-    def changed(self, table: Mapping[str, Mapping[str, object]]) -> Self:
-        """The same arm with new values for any keys of the task. Raises ConfigError."""
-        return replace(self, of=self.of.changed(table))
 
 
 def changed_task(task: Task, table: Mapping[str, Mapping[str, object]]) -> Task:

@@ -10,7 +10,7 @@ takes the same steps on all rows, with noise for one.
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -31,7 +31,7 @@ from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import iid
 from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json
-from scenarios.study.cells import METRIC, Fact, Outcome, Room
+from scenarios.study.cells import METRIC, BaseCell, Fact, Outcome, Room, refuse_seed
 from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import privacy_facts
 from scenarios.swarms.features import with_features
@@ -63,7 +63,7 @@ _LOCAL_KEYS = (("train", "epochs"), ("train", "batch_size"), ("train", "rounds")
 
 
 @dataclass(frozen=True)
-class Dealt(ABC):
+class Dealt(BaseCell):
     """A cell with the rows of the data set `rows`. `table`: the task as in TOML, without data and seed.
 
     `measure`: ACCURACY or AUC. `scale`: of the rows; constants that do not depend on them. Among
@@ -128,14 +128,10 @@ class Dealt(ABC):
             **described,
         }
 
-    def seeded(self, seed: int) -> Self:
-        """The same arm with another seed."""
-        return replace(self, seed=seed)
-
     def lasting(self, rounds: int) -> Self:
         """The same arm over `rounds` rounds, with a budget for these; steps stay as many a round."""
         if not is_distributed(self.task):
-            return self.changed({"train": {"rounds": rounds}})
+            return super().lasting(rounds)
         every = self.task.train.report_every or 1
         return self.changed({"train": {"steps": rounds * every, "report_every": every}})
 
@@ -145,8 +141,7 @@ class Dealt(ABC):
         Keys of shared steps go to arms with shared noise, keys of local training to the others. Raises
         ConfigError.
         """
-        if "seed" in table.get("task", {}):
-            raise ConfigError(f"--set task.seed={table['task']['seed']}: --seed sets the first of the seeds")
+        refuse_seed(table)
         foreign = _LOCAL_KEYS if is_distributed(self.task) else SHARED_NOISE_KEYS
         fitting = {
             section: {name: value for name, value in values.items() if (section, name) not in foreign}

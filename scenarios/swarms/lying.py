@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json
 from scenarios.study.cells import Fact, Outcome, Room
 from scenarios.study.threads import one_thread
-from scenarios.swarms.cells import AboutSwarm, privacy_facts
+from scenarios.swarms.cells import SwarmCell, privacy_facts
 from scenarios.swarms.replay import Gated, Swarm, datasets_of
 from scenarios.swarms.reported import RoundLog, SumCost, reported
 
@@ -97,24 +98,25 @@ class LyingSwarm(Swarm):
 
 
 @dataclass(frozen=True)
-class LyingSwarmCell(AboutSwarm):
-    """The swarm of `of`, in which some peers lie; see LyingSwarm for `groups`."""
+class LyingSwarmCell(SwarmCell):
+    """A swarm in which some peers lie; see LyingSwarm for `groups`."""
 
     lie: Lie
     groups: int
+    kind: ClassVar[str] = "lying swarm"
 
     def check(self, room: Room) -> None:
         """Check the swarm and the number of groups. Raises ConfigError."""
-        self.of.check(room)
-        if self.groups != 1 and not LEAST_GROUPS <= self.groups <= self.of.peers // LEAST_MEMBERS:
+        super().check(room)
+        if self.groups != 1 and not LEAST_GROUPS <= self.groups <= self.peers // LEAST_MEMBERS:
             raise ConfigError(
-                f"{self.arm}: {self.of.peers} peers in {self.groups} groups; allowed: one group, or "
+                f"{self.arm}: {self.peers} peers in {self.groups} groups; allowed: one group, or "
                 f"{LEAST_GROUPS} and more of at least {LEAST_MEMBERS} peers each"
             )
 
     def describe(self) -> Json:
         """The swarm's description, with the lie and the groups."""
-        return {**self.of.describe(), "kind": "lying swarm", "lie": asdict(self.lie), "groups": self.groups}
+        return {**super().describe(), "lie": asdict(self.lie), "groups": self.groups}
 
     def replay(self, room: Room) -> Outcome:
         """Replay the swarm in this process. The figures are the accuracy of the base after each round.
@@ -125,19 +127,19 @@ class LyingSwarmCell(AboutSwarm):
         """
         begun, figures, refused, log = time.perf_counter(), [], [], RoundLog()
         with one_thread():
-            datasets = datasets_of(self.of.task, self.of.peers)
-            swarm = LyingSwarm(self.of.task, datasets, salt_of(self.arm), self.lie, self.groups)
+            datasets = datasets_of(self.task, self.peers)
+            swarm = LyingSwarm(self.task, datasets, salt_of(self.arm), self.lie, self.groups)
             for number in range(1, self.rounds + 1):
                 figures.append(swarm.round(number))
                 refused.append(float(np.mean([gate.refused for gate in swarm.honest_gates])))
                 log.note(swarm)
                 room.say(number, figures[-1])
             own = float(np.mean([swarm.accuracy(gate.start) for gate in swarm.honest_gates]))
-            cost = SumCost(self.of.task, swarm.words, self.groups)
+            cost = SumCost(self.task, swarm.words, self.groups)
             common, series = reported(swarm, datasets, log, cost, swarm.liars)
         facts: dict[str, Fact] = {
             **privacy_facts(swarm.ledger, swarm.protects),
-            MEMBERS: smallest_sum(self.of.peers, self.groups),
+            MEMBERS: smallest_sum(self.peers, self.groups),
             OWN: own,
             ROLLED_BACK: sum(refused),
             "liars": len(swarm.liars),

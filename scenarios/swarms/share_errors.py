@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,32 +22,29 @@ from protocol.aggregation.additive.total import Total
 from protocol.crypto.prg import SEED_BYTES
 from protocol.vectors.pieces import Vector, pieces, raw
 from scenarios.frame.digests import salt_of
-from scenarios.frame.spec import Json
 from scenarios.study.cells import Outcome, Room
 from scenarios.study.threads import one_thread
-from scenarios.swarms.cells import AboutSwarm
+from scenarios.swarms.cells import SwarmCell
 from scenarios.swarms.replay import Swarm, datasets_of
 
 _SHARES = 31  # a stream of random numbers: [this, seed, the arm's salt]
 
 
 @dataclass(frozen=True)
-class ShareErrorCell(AboutSwarm):
-    """The swarm of `of`, whose offers become shares of the kind in [aggregation].
+class ShareErrorCell(SwarmCell):
+    """A swarm whose offers become shares of the kind in [aggregation].
 
     A figure is the error |decoded - true| of a round's mean, the median over its coordinates.
     """
 
-    def describe(self) -> Json:
-        """The swarm's description."""
-        return {**self.of.describe(), "kind": "share error"}
+    kind: ClassVar[str] = "share error"
 
     def replay(self, room: Room) -> Outcome:
         """Replay the swarm in this process, with shares from the seed; the swarm uses the true means."""
         begun, figures, largest = time.perf_counter(), [], 0.0
         rng = np.random.default_rng([_SHARES, self.seed, salt_of(self.arm)])
         with one_thread():
-            swarm = Swarm(self.of.task, datasets_of(self.of.task, self.of.peers), salt_of(self.arm))
+            swarm = Swarm(self.task, datasets_of(self.task, self.peers), salt_of(self.arm))
             for number in range(1, self.rounds + 1):
                 swarm.round(number)
                 errors = share_errors([offer.vector for offer in swarm.offers], self.shares(), rng)
@@ -58,8 +56,8 @@ class ShareErrorCell(AboutSwarm):
 
     def shares(self) -> Shares:
         """The arithmetic of shares from [aggregation], for a group of all peers."""
-        section = self.of.task.aggregation
-        return ShareSettings(section.shares, section.clip, section.max_share_value).for_group(self.of.peers)
+        section = self.task.aggregation
+        return ShareSettings(section.shares, section.clip, section.max_share_value).for_group(self.peers)
 
 
 def share_errors(vectors: Sequence[Floats], shares: Shares, rng: np.random.Generator) -> Floats:

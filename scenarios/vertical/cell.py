@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
-from typing import Protocol
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from node.errors import ConfigError
 from node.task.rules import key, read_section, real, whole
 from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json
-from scenarios.study.cells import Fact, Outcome, Room
+from scenarios.study.cells import BaseCell, Fact, Outcome, Room, refuse_foreign
 from scenarios.study.costs import DOWN, MEASURED, TRAFFIC, UP, epsilon_series
 from scenarios.vertical.choices import NOTHING, EmbeddingChoice, LabelChoice, protect_of
 from scenarios.vertical.parties import (
@@ -64,8 +64,10 @@ class VerticalTrain:
 
 
 @dataclass(frozen=True)
-class VerticalCell:
+class VerticalCell(BaseCell):
     """One arm with one seed: two parties, a network in two halves, the protection of labels or outputs."""
+
+    kind: ClassVar[str] = "vertical"
 
     arm: str
     seed: int
@@ -93,31 +95,18 @@ class VerticalCell:
 
     def describe(self) -> Json:
         """The cell as JSON, without its seed and name."""
-        described = {name: value for name, value in asdict(self).items() if name not in ("arm", "seed")}
         sizes = {**asdict(self.sizes), "hidden": list(self.sizes.hidden)}  # a list, as JSON returns it
-        return {"kind": "vertical", **described, "sizes": sizes}
+        return {**super().describe(), "sizes": sizes}
 
-    def seeded(self, seed: int) -> VerticalCell:
-        """The same arm with another seed."""
-        return replace(self, seed=seed)
-
-    def lasting(self, rounds: int) -> VerticalCell:
-        """The same arm over `rounds` epochs."""
-        return self.changed({"train": {"rounds": rounds}})
-
-    def among(self, peers: int) -> VerticalCell:
+    def among(self, peers: int) -> Self:
         """Raise ConfigError: there are always two parties."""
         raise ConfigError(
             f"--peers {peers}: vertical learning here has two parties, whose columns are fixed; leave it out"
         )
 
-    def changed(self, table: Mapping[str, Mapping[str, object]]) -> VerticalCell:
+    def changed(self, table: Mapping[str, Mapping[str, object]]) -> Self:
         """The same arm with new values for keys of [train]. Raises ConfigError."""
-        foreign = [section for section in table if section != "train"]
-        if foreign:
-            named = f"{foreign[0]}.{next(iter(table[foreign[0]]), '')}"
-            allowed = ", ".join(f"train.{name}" for name in asdict(self.train))
-            raise ConfigError(f"--set {named}: this scenario does not have it; allowed: {allowed}")
+        refuse_foreign(table, ("train",), ", ".join(f"train.{name}" for name in asdict(self.train)))
         return replace(
             self, train=read_section(VerticalTrain, "train", {**asdict(self.train), **table.get("train", {})})
         )

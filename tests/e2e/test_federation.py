@@ -118,6 +118,7 @@ def test_a_killed_client_node_is_missed_and_a_killed_server_ends_the_run_and_the
     assert str(caught.value).startswith("deadly, seed 0: server node ended with signal SIGKILL: ")
     assert "\n" not in str(caught.value)
     assert children() == []
+    assert list(place.folder.rglob("*.sock")) == []
     assert [place.shelf.holds(cell) for cell in cells] == [True, False]
     logs = (place.folder / "nodes" / "deadly-0").glob("client-*.log")
     lines = [log.read_text().splitlines() for log in logs]

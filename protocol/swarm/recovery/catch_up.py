@@ -35,7 +35,7 @@ from protocol.transitions import Course, Step, Table
 from protocol.wire import signing
 from protocol.wire.ids import LINEAGE
 from protocol.wire.masked_messages import Release, ResultCertificate
-from protocol.wire.messages import NO_SID, Announce, Base, Key, Link, Message, PieceRequest, Request, Sid, Sum
+from protocol.wire.messages import NO_SID, Announce, Base, Key, Link, PieceRequest, Request, Sid, Sum
 
 REMEMBERED_SESSIONS = 8
 
@@ -296,14 +296,12 @@ class CatchUp:
         signing.verify(record, record.sender)
         return caught(seen, record)
 
-    def serve(self, request: Message, by: Key | None, accepts: Callable[[Announce], bool]) -> list[Action]:
+    def serve(self, request: Request, by: Key | None, accepts: Callable[[Announce], bool]) -> list[Action]:
         """Answer a request of a member of this swarm; certificates only for members of their session.
 
         Raises RemoteProtocolError unless the request names this node, comes on its sender's link, and has a
         new number: a node answers each request once.
         """
-        if not isinstance(request, Request):
-            raise RemoteProtocolError(f"a peer takes no {type(request).__name__}")
         if by != request.sender or request.to != self._settings.key.public:
             raise RemoteProtocolError("a request on the link of another, or meant for another")
         announce = self._members.get(request.sender)

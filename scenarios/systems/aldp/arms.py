@@ -74,7 +74,7 @@ def _noised(
 def _shares(name: str, kind: str, max_share_value: float, factors: Factors) -> Arm:
     aggregation = {"protocol": "additive", "shares": kind, SHARE_RANGE: max_share_value}
     task = changed_task(_TASK, {"aggregation": aggregation, "train": {"rounds": SHARE_ROUNDS}})
-    return Arm(ShareErrorCell(SwarmCell(name, task, PEERS)), {"shares": kind, **factors})
+    return Arm(ShareErrorCell(name, task, PEERS), {"shares": kind, **factors})
 
 
 _OTHER_SIZES = tuple(peers for peers in SWARM_SIZES if peers != PEERS)

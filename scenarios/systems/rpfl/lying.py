@@ -22,7 +22,7 @@ from scenarios.study.comparison import difference
 from scenarios.study.estimates import estimate
 from scenarios.study.makers import Numbers, figures_of
 from scenarios.study.sweep import Sweep
-from scenarios.swarms.cells import SwarmCell, changed_task
+from scenarios.swarms.cells import changed_task
 from scenarios.swarms.lying import HONEST, OWN, ROLLED_BACK, Lie, LyingSwarmCell
 
 PEERS, GROUPS = 15, 5
@@ -59,8 +59,8 @@ _TASK = changed_task(load_task("digits", []), {"train": {"grad_clip": 5.0}})
 def _arm(defence: str, lie: str) -> Arm:
     (groups, gated, _), (told, _) = DEFENCES[defence], LIES[lie]
     gate = {"aggregation": {"loss_gate": TOLERANCE}} if gated else {}
-    swarm = SwarmCell(f"swarm-{defence}-{lie}", changed_task(_TASK, gate), PEERS)
-    return Arm(LyingSwarmCell(swarm, told, groups), {"setting": "swarm", "defence": defence, "lie": lie})
+    cell = LyingSwarmCell(f"swarm-{defence}-{lie}", changed_task(_TASK, gate), PEERS, told, groups)
+    return Arm(cell, {"setting": "swarm", "defence": defence, "lie": lie})
 
 
 ARMS = tuple(_arm(defence, lie) for lie in LIES for defence in DEFENCES)

@@ -218,7 +218,7 @@ def working(folder: Path, node: int, train=plus) -> None:
 
 
 def test_nodes_work_until_the_server_is_done(tmp_path):
-    with ExitStack() as stack, ThreadPoolExecutor(2) as threads:
+    with ThreadPoolExecutor(2) as threads, ExitStack() as stack:
         federation = Federation(tmp_path, stack, 60.0)
         ended = [threads.submit(working, tmp_path, node) for node in (0, 1)]
         federation.server.assemble()
@@ -236,7 +236,7 @@ def test_a_node_that_fails_raises_what_it_was_and_is_missed(tmp_path):
     def failing(client: int, number: int, model):
         raise UserError("training diverged")
 
-    with ExitStack() as stack, ThreadPoolExecutor(2) as threads:
+    with ThreadPoolExecutor(2) as threads, ExitStack() as stack:
         federation = Federation(tmp_path, stack, 60.0)
         ended = [threads.submit(working, tmp_path, node, train) for node, train in ((0, plus), (1, failing))]
         federation.server.assemble()
@@ -259,7 +259,7 @@ def test_a_node_that_fails_raises_what_it_was_and_is_missed(tmp_path):
     ],
 )
 def test_a_node_whose_server_is_gone_or_lies_says_so_in_one_line(frames, tmp_path):
-    with listen(tmp_path) as listener, ThreadPoolExecutor(1) as threads:
+    with ThreadPoolExecutor(1) as threads, listen(tmp_path) as listener:
         ended = threads.submit(working, tmp_path, 0)
         end, _ = listener.accept()
         server = Connection(end, LONGEST, Traffic())

@@ -107,6 +107,7 @@ def test_what_is_no_frame_ends_the_connection(sent, said, pair):
 def test_nothing_is_allocated_for_a_frame_that_is_too_long(pair):
     connection, there = pair
     there.sendall(b"\xff\xff\xff\x0f")
+    there.shutdown(socket.SHUT_WR)
     tracemalloc.start()
     with pytest.raises(ConnectionLost):
         connection.receive()

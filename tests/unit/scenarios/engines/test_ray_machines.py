@@ -41,7 +41,6 @@ from tests.located import NODE, Located
 STORE_BYTES = 80 * 1024 * 1024
 DIGITS = changed_task(load_task("digits", ()), {"train": {"rounds": 2, "epochs": 1}})
 SWARM = SwarmCell("swarm", changed_task(DIGITS, {"privacy": {"mechanism": "ldp", "epsilon": 100}}), 5)
-ONCE = SwarmCell("lied", DIGITS, 5)
 BREAKING = own("tests.own_mechanisms:Breaking", {"clients_per_round": 3})
 MEMBERSHIP = replace(
     next(arm.cell for arm in ATTACKS.arms if arm.arm == "membership-none"), rows=40, victims=1, shadows=2
@@ -49,8 +48,8 @@ MEMBERSHIP = replace(
 KINDS: tuple[Cell, ...] = (
     SWARM,
     SWARM.seeded(1),
-    LyingSwarmCell(ONCE, Lie(0.2), 1),
-    ShareErrorCell(replace(ONCE, arm="shares")),
+    LyingSwarmCell("lied", DIGITS, 5, Lie(0.2), 1),
+    ShareErrorCell("shares", DIGITS, 5),
     replace(dealt_cells.peers(), arm="steps"),
     replace(dealt_cells.server(dealt_cells.LOCAL), arm="server"),
     SMALL,

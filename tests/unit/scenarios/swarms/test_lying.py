@@ -30,22 +30,22 @@ GATE = "aggregation.loss_gate=0.3"
 
 
 def cell(lie: Lie, groups: int, *overrides: str) -> LyingSwarmCell:
-    return LyingSwarmCell(SwarmCell("arm", load_task("digits", [*SMALL, *overrides]), PEERS), lie, groups)
+    return LyingSwarmCell("arm", load_task("digits", [*SMALL, *overrides]), PEERS, lie, groups)
 
 
 def swarm_of(one: LyingSwarmCell) -> LyingSwarm:
-    return LyingSwarm(one.of.task, datasets_of(one.of.task, one.of.peers), SALT, one.lie, one.groups)
+    return LyingSwarm(one.task, datasets_of(one.task, one.peers), SALT, one.lie, one.groups)
 
 
 def test_where_nobody_lies_one_sum_is_the_swarm_and_a_cell_gives_the_same_twice():
     one = cell(HONEST, 1)
-    assert run(one).facts["model sha256"] == run(one.of).facts["model sha256"]
+    assert run(one).facts["model sha256"] == run(SwarmCell("arm", one.task, PEERS)).facts["model sha256"]
     gated = cell(HONEST, 1, GATE)
     assert run(gated).facts["model sha256"] == run(one).facts["model sha256"], "a gate that refuses nothing"
     one = cell(ONE_LIAR, 3, GATE)
     first, again = run(one), run(one)
     assert (first.figures, first.facts, first.series) == (again.figures, again.facts, again.series)
-    other = replace(one, of=replace(one.of, arm="other"))
+    other = replace(one, arm="other")
     assert run(other).facts["model sha256"] != first.facts["model sha256"]
 
 
@@ -116,7 +116,11 @@ def test_a_gate_takes_the_lowest_loss_so_far_for_its_measure() -> None:
 
 def test_facts_say_what_a_defence_costs_and_did() -> None:
     one = cell(replace(ONE_LIAR, factor=1000.0), 1, GATE)
-    sum_only, gated, grouped = run(replace(one, of=cell(HONEST, 1).of)), run(one), run(replace(one, groups=3))
+    sum_only, gated, grouped = (
+        run(replace(one, task=cell(HONEST, 1).task)),
+        run(one),
+        run(replace(one, groups=3)),
+    )
     assert [outcome.facts[MEMBERS] for outcome in (sum_only, gated, grouped)] == [9, 9, 3]
     assert [outcome.facts["liars"] for outcome in (sum_only, gated)] == [1, 1]
     assert (sum_only.facts[ROLLED_BACK], sum_only.series[REFUSED]) == (0.0, (0.0, 0.0, 0.0))

@@ -62,7 +62,7 @@ def test_a_private_swarm_tells_of_its_peers_and_spends_epsilon_until_its_budget_
 
 def test_without_privacy_there_is_no_epsilon_groups_send_less_and_a_weight_is_a_word_more():
     plain = replace(swarm(), peers=9)
-    lying = LyingSwarmCell(plain, Lie(1 / 9), 3)
+    lying = LyingSwarmCell(plain.arm, plain.task, plain.peers, Lie(1 / 9), 3)
     one, grouped = replayed(plain), replayed(lying)
     assert EPSILON not in one.series
     assert grouped.facts[UP] == sum_bytes(SECTION, D, 3) < one.facts[UP] == sum_bytes(SECTION, D, 9)

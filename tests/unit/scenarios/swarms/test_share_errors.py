@@ -13,8 +13,11 @@ from node.task.load import load_task
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.crypto.sealing import derive
 from protocol.vectors.pieces import PIECE_WORDS
+from scenarios.engines.engine import Place
+from scenarios.engines.nodes import ProcessesEngine
 from scenarios.swarms.cells import SwarmCell
 from scenarios.swarms.share_errors import ShareErrorCell, mean_by_shares, share_errors
+from tests.own_studies import Told
 from tests.parts import completed, machines, mean_of, members, rand, vector
 from tests.unit.scenarios.rooms import room
 
@@ -35,7 +38,7 @@ class Handed:
 
 def cell(*overrides: str) -> ShareErrorCell:
     return ShareErrorCell(
-        SwarmCell("arm", load_task("digits", [*SMALL, "aggregation.protocol=additive", *overrides]), 3)
+        "arm", load_task("digits", [*SMALL, "aggregation.protocol=additive", *overrides]), 3
     )
 
 
@@ -101,8 +104,15 @@ def test_a_cell_gives_a_median_a_round_and_the_same_twice() -> None:
     assert max(outcome.figures) < largest
     assert outcome.facts["median_error"] == pytest.approx(np.median(outcome.figures))
     assert run(one.seeded(1)).figures != outcome.figures
-    other = ShareErrorCell(replace(one.of, arm="other"))
+    other = replace(one, arm="other")
     assert run(other).figures != outcome.figures, "its shares are its own"
+
+
+def test_engine_processes_replays_it_and_starts_no_node(tmp_path):
+    told = Told()
+    ProcessesEngine(1).run([cell()], Place(tmp_path, tmp_path), told)
+    assert told.ended == [("arm", 0)]
+    assert not (tmp_path / "nodes").exists()
 
 
 @pytest.mark.parametrize("kind", ["seed", "ring"])
@@ -113,9 +123,9 @@ def test_fixed_point_is_far_more_exact(kind: str) -> None:
 def test_a_cell_is_changed_and_checked_as_its_swarm():
     one = cell("aggregation.shares=float")
     changed = one.seeded(3).lasting(5).among(7).changed({"aggregation": {"max_share_value": 9}})
-    assert (changed.arm, changed.seed, changed.rounds, changed.of.peers) == ("arm", 3, 5, 7)
-    assert changed.of.task.aggregation.max_share_value == 9
-    assert one.describe() != one.of.describe()
+    assert (changed.arm, changed.seed, changed.rounds, changed.peers) == ("arm", 3, 5, 7)
+    assert changed.task.aggregation.max_share_value == 9
+    assert one.describe() != SwarmCell("arm", one.task, 3).describe()
     assert json.loads(json.dumps(one.describe()))["kind"] == "share error"
     assert json.dumps(one.describe()) == json.dumps(one.seeded(3).describe())
     assert pickle.loads(pickle.dumps(one)) == one

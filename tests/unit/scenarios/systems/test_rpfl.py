@@ -63,7 +63,7 @@ def test_the_arms_are_what_their_factors_say_and_the_usual_one_comes_first():
         cell = one.cell
         assert isinstance(cell, LyingSwarmCell)
         assert cell.lie == lying.LIES[str(one.factors["lie"])][0]
-        gated = cell.of.task.aggregation.loss_gate is not None
+        gated = cell.task.aggregation.loss_gate is not None
         assert (cell.groups, gated) == lying.DEFENCES[str(one.factors["defence"])][:2]
     assert whole.first({**arms.AT_REST, "defence": "ldp"}) == "adult-clean-ldp"
     assert whole.first({"setting": "members"}) == "members-fedavg"
