@@ -670,7 +670,8 @@ class Node:
     def _join(self, group: Group, ballot: Ballot | None, now: float) -> list[Action]:
         """Begin the session of a group, the first step of its run."""
         offer, ephemeral = self._seeker.found(now)
-        machine = machine_for(group, ephemeral, self._settings, self._paces, ballot)
+        disputes = self._suspicion.disputes
+        machine = machine_for(group, ephemeral, self._settings, self._paces, ballot, disputes)
         self.addresses.of_group(group)
         self._passing_on.begin(now)
         self._course.step(Event.GROUP)
