@@ -29,7 +29,7 @@ from protocol.actions import (
 from protocol.aggregation.additive.shares import Shares
 from protocol.aggregation.additive.total import Total
 from protocol.aggregation.equivocation import caught
-from protocol.aggregation.lacking import GRACE_S, check_lacking, complaint, excused, lacked, withheld
+from protocol.aggregation.lacking import GRACE_S, check_lacking, complaint, lacked, withheld
 from protocol.aggregation.participant import Participant
 from protocol.aggregation.transfer import additive_bytes, transfer_s
 from protocol.crypto.bulk_digest import bulk_digest
@@ -384,9 +384,7 @@ class Additive:
 
     def _fail(self, reason: Reason, missing: tuple[Key, ...], owing: tuple[Key, ...] = ()) -> list[Action]:
         due = Due.SHARE if self._lacking else Due.SUM
-        believed = excused(self._complaints, self.participant) if due is Due.SUM else ()
-        late = tuple(key for key in owing if key not in believed)
-        found = withheld(self.participant, due, late, self._complaints)
+        found = withheld(self.participant, due, owing, self._complaints)
         self._step(Event.ENDED)
         return [Failed(reason, self.participant.round, missing, self.sid, found)]
 
