@@ -56,12 +56,12 @@ def excused(complaints: Complaints, participant: Participant) -> dict[Key, tuple
 def withheld(
     participant: Participant, due: Due, keys: Collection[Key], complaints: Complaints
 ) -> Withheld | None:
-    """What is due here of these, and who is in dispute with whom; what this one sees is no dispute."""
-    pairs = (
-        (key, other) for key, whose in sorted(excused(complaints, participant).items()) for other in whose
-    )
-    disputes = tuple((key, other) for key, other in pairs if other not in keys)
-    return Withheld(participant.sid, due, tuple(keys), disputes) if keys or disputes else None
+    """What did not arrive here from these, as far as they owe it, and who is in dispute with whom."""
+    believed = excused(complaints, participant)
+    owing = tuple(key for key in keys if due in INDEPENDENT or key not in believed)
+    pairs = ((key, other) for key, whose in sorted(believed.items()) for other in whose)
+    disputes = tuple((key, other) for key, other in pairs if other not in owing)
+    return Withheld(participant.sid, due, owing, disputes) if owing or disputes else None
 
 
 def owed(found: Withheld | None, complaints: Complaints, participant: Participant) -> Withheld | None:

@@ -672,12 +672,20 @@ class Node:
     def _join(self, group: Group, ballot: Ballot | None, now: float) -> list[Action]:
         """Begin the session of a group, the first step of its run."""
         offer, ephemeral = self._seeker.found(now)
-        machine = machine_for(group, ephemeral, self._settings, self._paces, ballot)
+        disputes = self._suspicion.disputes
+        machine = machine_for(group, ephemeral, self._settings, self._paces, ballot, disputes)
         self.addresses.of_group(group)
         self._passing_on.begin(now)
         self._course.step(Event.GROUP)
         self._runs.begin(machine)
-        return [*self._reminders(group, now), *self._begin(machine, offer.vector, offer.rand, now)]
+        begun = [*self._reminders(group, now), *self._begin(machine, offer.vector, offer.rand, now)]
+        return [*begun, *self._gone_already(machine, now)]
+
+    def _gone_already(self, machine: SessionMachine, now: float) -> list[Action]:
+        """Members may have ended their round while the GROUP was on its way here: nothing comes from them."""
+        known = (self._members.get(key) for key in machine.participant.others)
+        shown = [announce for announce in known if announce is not None]
+        return [action for each in shown for action in self._gave_up(each, False, now)]
 
     def _reminders(self, group: Group, now: float) -> list[Action]:
         """Remind the members that were not reminded yet, and ask those that have not reminded this node."""

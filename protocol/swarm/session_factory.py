@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from protocol.actions import Action, Fatal
 from protocol.adaptive_timeouts import PhasePaces
@@ -29,9 +29,17 @@ def round_of(ready: Ready, group: Group) -> int:
 
 
 def machine_for(
-    group: Group, ephemeral: Ephemeral, settings: Settings, paces: PhasePaces, ballot: Ballot | None
+    group: Group,
+    ephemeral: Ephemeral,
+    settings: Settings,
+    paces: PhasePaces,
+    ballot: Ballot | None,
+    disputes: Collection[tuple[Key, Key]] = (),
 ) -> SessionMachine:
-    """The machine for a group: masked sums from LEAST_MEMBERS members on, if enabled, else shares."""
+    """The machine for a group: masked sums from LEAST_MEMBERS members on, if enabled, else shares.
+
+    `disputes`: pairs of members whose link may be cut, as one of the two said in the session before.
+    """
     members, masked = len(group.readys), settings.masked
     shares_only = masked is None or members < LEAST_MEMBERS
     mine = next(ready for ready in group.readys if ready.key == settings.key.public)
@@ -47,7 +55,9 @@ def machine_for(
         least_rate=settings.least_rate,
     )
     if masked is None or shares_only:
-        return Additive(participant, settings.shares.for_group(members))
+        here = (pair for pair in disputes if set(pair) <= set(participant.others))
+        first = frozenset(key for pair in here for key in pair)
+        return Additive(participant, settings.shares.for_group(members), first)
     layout = Layout(participant.dimension, members, masked.all_to_all_bytes)
     encoding, steps = encoding_of(masked.clip, members), steps_of(group, settings, ballot)
     return DoubleMasked(participant, masked.tolerance(members), encoding, layout, steps)

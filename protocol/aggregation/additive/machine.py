@@ -29,7 +29,7 @@ from protocol.actions import (
 from protocol.aggregation.additive.shares import Shares
 from protocol.aggregation.additive.total import Total
 from protocol.aggregation.equivocation import caught
-from protocol.aggregation.lacking import GRACE_S, check_lacking, complaint, excused, lacked, withheld
+from protocol.aggregation.lacking import GRACE_S, check_lacking, complaint, lacked, withheld
 from protocol.aggregation.participant import Participant
 from protocol.aggregation.transfer import additive_bytes, transfer_s
 from protocol.crypto.bulk_digest import bulk_digest
@@ -119,9 +119,13 @@ class WholeSum(Bulk[Sum]):
 
 
 class Additive:
-    """One member of one session. Vectors are (d,) float32; `rand` is 32 secret bytes, used once."""
+    """One member of one session. Vectors are (d,) float32; `rand` is 32 secret bytes, used once.
 
-    def __init__(self, participant: Participant, shares: Shares) -> None:
+    `first`: the members after whose sums this one sends its own. If the link between two is cut, neither can
+    send one, and whoever has all shares would spend its offer for nothing.
+    """
+
+    def __init__(self, participant: Participant, shares: Shares, first: frozenset[Key] = frozenset()) -> None:
         self.participant = participant
         self._shares = shares
         self._me = participant.me
@@ -129,6 +133,7 @@ class Additive:
         self.members: tuple[Key, ...] = participant.members
         self._contributors = signing.contributors_hash(self.members)
         self._others = participant.others
+        self._first = first
         self._got: dict[Key, set[int]] = {key: set() for key in self._others}
         self._headers: dict[Key, Sum] = {}
         self._total = Total(shares, participant.dimension, self.members)
@@ -209,7 +214,7 @@ class Additive:
             case Share():
                 return self._receive_share(message, self._accumulator, now)
             case Sum():
-                return self._receive_sum(message, now)
+                return self._receive_sum(message, self._accumulator, now)
             case _:
                 return self._receive_lacking(message)
 
@@ -225,9 +230,21 @@ class Additive:
         self._shares.absorb(accumulator, share.index, plain)
         self._arriving.add(share.sender)
         got.add(share.index)
-        if any(len(pieces_got) < count for pieces_got in self._got.values()):
+        if self._lacking:
             return []
-        return self._send_sums(accumulator, now)
+        self._await(now + self.participant.shares_timeout_s + self.participant.sums_timeout_s)
+        return self._go_on(accumulator, now)
+
+    def _go_on(self, accumulator: Vector, now: float) -> list[Action]:
+        """Send this member's sum if it has waited for all shares, and for the sums of those that go first."""
+        waits = self.phase is not Phase.SHARES or self.waiting_for()
+        return [] if waits else self._send_sums(accumulator, now)
+
+    @property
+    def _lacking(self) -> tuple[Key, ...]:
+        """The members whose share is not whole yet."""
+        count = self._shares.payload_count(self.participant.dimension)
+        return tuple(key for key in self._others if len(self._got[key]) < count)
 
     def _receive_lacking(self, lacking: Lacking) -> list[Action]:
         """Note whose shares a member lacks: until they reach it, it owes no sum."""
@@ -261,7 +278,7 @@ class Additive:
         unsigned = Sum(self.sid, self._me, self._contributors, digests, b"")
         return signing.sign(unsigned, self.participant.key)
 
-    def _receive_sum(self, message: Sum, now: float) -> list[Action]:
+    def _receive_sum(self, message: Sum, accumulator: Vector, now: float) -> list[Action]:
         header = message.header
         known = self._headers.get(message.sender)
         if header != known:
@@ -273,11 +290,11 @@ class Additive:
         check_piece(message, self.participant.dimension)
         self._total.add(message.sender, message.index, message.payload)
         self._headers[message.sender] = header
-        if self.phase is Phase.SUMS:
+        if not self._lacking:
             self._arriving.add(message.sender)
-        elif self._me not in self._complaints:
+        if self.phase is Phase.SHARES and self._me not in self._complaints:
             self.deadline = min(self.deadline or now, now + GRACE_S)  # its sender has all shares
-        return [Keep((message,)), *self._result()]
+        return [Keep((message,)), *self._go_on(accumulator, now), *self._result()]
 
     def _result(self) -> list[Action]:
         if self.phase is not Phase.SUMS or self._total.missing():
@@ -293,11 +310,10 @@ class Additive:
         return False
 
     def waiting_for(self) -> tuple[Key, ...]:
-        """The members whose share, or in the second half whose sum, is not whole yet."""
+        """The members whose share, or in the second half or before one's own whose sum, is not whole yet."""
         match self.phase:
             case Phase.SHARES:
-                count = self._shares.payload_count(self.participant.dimension)
-                return tuple(key for key in self._others if len(self._got[key]) < count)
+                return self._lacking or tuple(key for key in self._total.missing() if key in self._first)
             case Phase.SUMS:
                 return self._total.missing()
             case _:
@@ -305,7 +321,8 @@ class Additive:
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
         """A member cannot be reached: the session fails at once unless its whole sum is here."""
-        return self._without(key, (key,), (key,) if key in self.waiting_for() else ())
+        owing = (key,) if key in self.waiting_for() else ()
+        return [*self._complain(owing), *self._without(key, (key,), owing)]
 
     def arriving(self, key: Key) -> None:
         """Bulk of a member is on its way here, and slow."""
@@ -318,7 +335,7 @@ class Additive:
         Whose share is missing there and here owes it.
         """
         late = tuple(each for each in self.waiting_for() if each != key)
-        if self.phase is Phase.SUMS:
+        if not self._lacking:
             return self._without(key, late or (key,), (key,))
         lacks = lacked(self._complaints, self.participant).get(key, ())
         owing = tuple(each for each in late if each in lacks)
@@ -366,10 +383,8 @@ class Additive:
         return Reason.SHARES_TIMEOUT if self.phase is Phase.SHARES else Reason.SUMS_TIMEOUT
 
     def _fail(self, reason: Reason, missing: tuple[Key, ...], owing: tuple[Key, ...] = ()) -> list[Action]:
-        due = Due.SHARE if self.phase is Phase.SHARES else Due.SUM
-        believed = excused(self._complaints, self.participant) if due is Due.SUM else ()
-        late = tuple(key for key in owing if key not in believed)
-        found = withheld(self.participant, due, late, self._complaints)
+        due = Due.SHARE if self._lacking else Due.SUM
+        found = withheld(self.participant, due, owing, self._complaints)
         self._step(Event.ENDED)
         return [Failed(reason, self.participant.round, missing, self.sid, found)]
 

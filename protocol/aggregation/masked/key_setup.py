@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from protocol.actions import Due, Evidence, Withheld
 from protocol.aggregation.equivocation import caught
-from protocol.aggregation.lacking import check_lacking, complaint, excused, lacked, withheld
+from protocol.aggregation.lacking import check_lacking, complaint, lacked, withheld
 from protocol.aggregation.masked import mask_keys
 from protocol.aggregation.masked.mask_keys import Kind
 from protocol.aggregation.masked.step_keys import StepKeys, deals_root, dealt_in
@@ -323,9 +323,8 @@ class KeySetup:
 
         Who says that a third member's JOIN is missing there cannot vote, and is excused.
         """
-        believed = excused(self._complaints, self._participant)
-        owing = tuple(key for key in self._participant.others if key not in (*self._votes, *believed))
-        due, keys = (Due.JOIN, self.lacks) if self.lacks else (Due.JOINED, owing)
+        silent = tuple(key for key in self._participant.others if key not in self._votes)
+        due, keys = (Due.JOIN, self.lacks) if self.lacks else (Due.JOINED, silent)
         return withheld(self._participant, due, keys, self._complaints)
 
     # -- votes -------------------------------------------------------------------------------------

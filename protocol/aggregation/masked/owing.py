@@ -29,7 +29,8 @@ def withheld(
     """What did not arrive here, and from whom; None if all of it may be another's fault.
 
     `answered`: the members whose part in the last stage is here. `among`: the only members to be named: all,
-    if the time is over; if the session ends before that, those that are lost, as others may be on their way.
+    if the time is over; if the session ends before that, those that are lost, or were late for a view that is
+    over: what others send may be on its way.
     """
 
     def owing(due: Due, keys: Iterable[Key]) -> Withheld | None:

@@ -128,6 +128,8 @@ class MaskedRounds:
         self._kept = b""
         self._waited_for: Withheld | None = None
         """Who had not sent what when the first view came for which this member's time was over."""
+        self._overdue: set[Key] = set()
+        """From whom something was still missing when this member left a view of which half was over."""
         self._complaints: dict[Key, Lacking] = {}
         """What each member, this one too, has said last of the messages without which it cannot go on."""
         self._is_late = False
@@ -350,8 +352,11 @@ class MaskedRounds:
         said: list[Action] = []
         if not self._views.changing and number > self._views.number:
             found = self._withheld(self._participant.others)
-            self._bodies.left(self._views.number, () if found is None else found.keys, now)
-            said = self._complain(found) if now >= self._views.half else []
+            late = () if found is None else found.keys
+            self._bodies.left(self._views.number, late, now)
+            if now >= self._views.half:
+                self._overdue.update(late)
+                said = self._complain(found)
         lock = self._secret_release.lock
         locks = () if lock is None else (lock.vote,)
         votes = self._views.change(number, self._reduction.chunks.holds, locks, self._proofs, now)
@@ -459,8 +464,8 @@ class MaskedRounds:
         return self._lost_too_many()
 
     def _lost_too_many(self) -> list[Action]:
-        gone = tuple(sorted(self._views.gone))
-        return self._fail(Reason.MASKS_TIMEOUT, gone, among=gone)
+        gone = self._views.gone
+        return self._fail(Reason.MASKS_TIMEOUT, tuple(sorted(gone)), among=tuple(gone | self._overdue))
 
     def _fail(self, reason: Reason, missing: tuple[Key, ...], among: tuple[Key, ...] = ()) -> list[Action]:
         """Fail. `among`: the members that may have withheld something."""

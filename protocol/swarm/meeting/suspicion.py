@@ -81,6 +81,8 @@ class Suspicion:
         """From when (s) a sum with a member takes back its last strike, for a session that has a result."""
         self._last: tuple[Sid, tuple[Key, ...], float] = NO_SID, (), 0.0
         """The last failed session, who got a strike for it, and since when it cost time (s)."""
+        self.disputes: tuple[tuple[Key, Key], ...] = ()
+        """The pairs of members in dispute in the last session, if it failed."""
         self._told: list[Action] = []
         self._is_out = False
         """Whether this node knows that others leave it out; a sum with it ends that."""
@@ -112,6 +114,7 @@ class Suspicion:
 
     def completed(self, contributors: Collection[Key], now: float) -> None:
         """A sum with these members has a result."""
+        self.disputes = ()
         self._is_out = self._is_out and self._settings.key.public not in contributors
         for key in contributors:
             if key in self._left:
@@ -126,6 +129,7 @@ class Suspicion:
 
     def failed(self, withheld: Withheld | None, others: int, cost_s: float, now: float) -> None:
         """A session with so many others failed here after `cost_s`: a strike for who withheld something."""
+        self.disputes = () if withheld is None else withheld.disputes
         struck = self._struck(withheld, others, "failed", cost_s, now)
         self._last = (NO_SID if withheld is None else withheld.sid), struck, now - cost_s
 

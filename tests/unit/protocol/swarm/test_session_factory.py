@@ -29,6 +29,14 @@ def test_four_and_more_are_masked_where_the_swarm_is(count, masked, kind):
     assert machine.waiting_for() == tuple(key.public for key in keys[1:])
 
 
+def test_two_whose_link_may_be_cut_go_first_if_both_are_here():
+    keys, paces = members(4), PhasePaces(15.0, 20.0)
+    one, two, three, four = (key.public for key in keys)
+    disputes = ((two, three), (three, bytes(32)), (one, four))
+    made = machine_for(group(keys), ephemeral(keys[0]), settings(keys[0]), paces, None, disputes)
+    assert made._first == {two, three}
+
+
 @pytest.mark.parametrize(
     ("changes", "vectors"),
     [

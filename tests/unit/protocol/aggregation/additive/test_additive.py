@@ -322,7 +322,9 @@ def test_a_member_that_can_not_be_reached_ends_the_round_at_once(at):
     machine, _ = at()
     reason = Reason.SHARES_TIMEOUT if at is at_shares else Reason.SUMS_TIMEOUT
 
-    assert machine.unreachable(TWO, NOW + 2) == [failed(machine, reason, TWO, TWO)]
+    *sends, end = machine.unreachable(TWO, NOW + 2)
+    assert end == failed(machine, reason, TWO, TWO)
+    assert {type(one.messages[0]) for one in sends} == ({Lacking} if at is at_shares else set())
     assert machine.unreachable(TWO, NOW + 2) == []
 
 
@@ -406,6 +408,45 @@ def test_a_member_that_lacks_a_share_owes_no_sum():
     end = only(machine.tick(NOW + 15.0), Failed)
     assert end.missing == (two,)
     assert end.withheld == Withheld(machine.sid, Due.SUM, (), ((two, four),))
+
+
+def after_two_in_dispute() -> tuple[Additive, list[Sum]]:
+    """Returns a machine with all shares that sends its sum after two and three, and their sums."""
+    three = machines(3)
+    sums = sums_to(shared(machines(3), VECTORS), ONE)
+    three[0] = Additive(three[0].participant, three[0]._shares, frozenset((TWO, THREE)))
+    sent = started(three, VECTORS)
+    assert [three[0].receive(sent[number][ONE][0], NOW + 1) for number in (1, 2)] == [[], []]
+    return three[0], [sums[1][0], sums[2][0]]
+
+
+def test_who_sends_its_sum_after_two_in_dispute_spends_nothing_before_theirs_are_here():
+    machine, sums = after_two_in_dispute()
+    assert (machine.phase, machine.waiting_for()) == (Phase.SHARES, (TWO, THREE))
+    assert kinds(machine.receive(sums[0], NOW + 2)) == ["Keep"]
+    done = machine.receive(sums[1], NOW + 2)
+    assert kinds(done) == ["Keep", "Spend", "Send", "Send", "Keep", "Completed"]
+
+
+def test_it_waits_for_longer_than_they_wait_for_shares_and_then_the_offer_is_fresh():
+    machine, sums = after_two_in_dispute()
+    machine.receive(sums[0], NOW + 2)
+    said = only(machine.tick(NOW + 2 + GRACE_S)[:1], Send).messages[0]
+    assert said.missing == set_of((THREE,), machine.members), "two, which has sent its sum, excuses it"
+    assert machine.tick(NOW + 25.9) == []
+    end = only(machine.tick(NOW + 26.0), Failed)
+    assert end.reason is Reason.SHARES_TIMEOUT
+    assert end.withheld == Withheld(machine.sid, Due.SUM, (THREE,))
+
+
+@pytest.mark.parametrize(("says", "keys"), [(True, ()), (False, (TWO,))])
+def test_of_two_in_dispute_the_one_that_gives_up_says_why_or_owes_its_sum(says, keys):
+    machine, _ = after_two_in_dispute()
+    if says:
+        machine.receive(lacks(machine, 1, THREE), NOW + 2)
+    end = only(machine.gave_up(TWO, NOW + 2), Failed)
+    assert end.reason is Reason.SHARES_TIMEOUT
+    assert end.withheld == Withheld(machine.sid, Due.SUM, keys, ((TWO, THREE),) if says else ())
 
 
 def test_whose_share_is_missing_there_and_here_owes_it():

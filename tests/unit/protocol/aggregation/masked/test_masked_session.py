@@ -11,7 +11,8 @@ from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_names
 from protocol.swarm.meeting.group_seeker import MAX_REGROUPED
 from protocol.wire.masked_messages import Ack, Check, Join, Masked, Release
-from tests.parts import NOW, endpoint, heard, kinds, members, only, stranger, vector
+from protocol.wire.messages import Group, Hello, Message
+from tests.parts import NOW, endpoint, heard, kinds, members, only, resigned, stranger, vector
 from tests.wires import INITIAL, Wires
 
 KEYS = members(4)
@@ -49,6 +50,27 @@ def test_without_joins_the_offers_wait_for_another_group_and_the_round_goes_well
     wires.tick(1.0).tick(1.0)
 
     assert [end.round for _, end in wires.ends(Completed)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_whose_round_had_ended_before_the_group_came_is_not_waited_for(rounds):
+    wires, late = swarm(), list[Group]()
+    two, four = wires[KEYS[1]], KEYS[3]
+
+    def lost(_from: str, to: str, message: Message) -> bool:
+        if isinstance(message, Group) and to == endpoint(KEYS[1]):
+            late.append(message)
+        return to == endpoint(KEYS[1]) and isinstance(message, Group | Join)
+
+    wires.dropped = lost
+    wires.offer()
+    ready = next(each for each in late[0].readys if each.key == four.public)
+    counter = ready.announce.counter + 1
+    shown = resigned(ready.announce, four, counter=counter, round=rounds)
+    wires.hand(endpoint(KEYS[1]), Hello(shown, bytes(16), False, ""), endpoint(four))
+    wires.hand(endpoint(KEYS[1]), late[0], endpoint(KEYS[0]))
+
+    assert two.phase == ("group" if rounds else "shares")
 
 
 def test_who_waits_again_is_in_no_session_and_still_within_its_t_group():

@@ -95,6 +95,20 @@ def test_what_others_pass_on_in_another_view_costs_the_victim_nothing(kind, layo
     assert {where for where in found if found[where] and found[where].keys} <= {LIAR, VICTIM}
 
 
+@pytest.mark.parametrize(("waited_s", "late"), [(1, {VICTIM}), (14, {LIAR, VICTIM})])
+def test_who_is_left_alone_names_who_is_gone_and_whoever_was_late_for_a_view_that_is_over(waited_s, late):
+    """Two vectors are missing. Before half of a view is over, the one that is here may still come."""
+    silent = (LIAR, VICTIM)
+    wires = Withholding(ALL_ADD, lambda here, _, message: isinstance(message, Masked) and here in silent)
+    wires.offer()
+    for _ in range(waited_s):
+        wires.tick(1.0)
+    for gone in (VICTIM, OTHER):
+        wires.carry_out(ONE, wires[KEYS[2]].unreachable(gone, "refused", wires.now))
+    due, keys, disputes = wires.owed(ONE)
+    assert (due, set(keys), disputes) == (Due.VECTOR, late, ())
+
+
 def test_an_acknowledgement_of_something_else_counts_as_none():
     def lost(here: str, to: str, message: Any) -> bool:
         if not isinstance(message, Ack) or (here, to) != (LIAR, VICTIM):

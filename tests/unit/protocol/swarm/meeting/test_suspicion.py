@@ -100,6 +100,14 @@ def test_two_that_contradict_each_other_are_for_themselves_to_keep_apart():
     assert (one.left_out, one.strikes(SILENT), one.strikes(OTHER)) == ((), 0, 0)
 
 
+def test_the_disputes_of_the_last_session_count_until_a_session_has_none():
+    pair = (OTHER, SILENT)
+    one = fails(suspicion(), due=Due.SUM, disputes=(pair,))
+    assert one.disputes == (pair,)
+    assert fails(one, OTHER).disputes == ()
+    assert works(fails(one, due=Due.SUM, disputes=(pair,)), OTHER).disputes == ()
+
+
 def test_a_contradiction_is_forgotten_after_enough_good_sums():
     one = fails(suspicion(), due=Due.JOINED, disputes=((OTHER, SILENT),))
     for _ in range(FORGIVEN_AFTER):
