@@ -14,6 +14,7 @@ from mechanisms.accounting.ledger import Ledger, spent
 from mechanisms.mechanism import Mechanism
 from mechanisms.updates.distributed import DistributedDP
 from node.check.finding import Finding, Level
+from node.check.own_cells import own_cells
 from node.check.probe import Meeting, meet_all
 from node.check.trial import tried
 from node.data.csv_and_parquet import read_frame
@@ -45,7 +46,7 @@ from node.storage.folder_lock import KEY, TRACKER
 from node.storage.key_file import read_key
 from node.task.parameters import canonical_parameters
 from node.task.schema import TableSchema
-from node.task.sections import Task
+from node.task.sections import BUILT_IN_SOURCES, Task
 from node.training.build import build_model
 from node.training.trainer import Shapes, shapes
 from protocol.swarm.meeting.clock_skew import skew_words
@@ -76,6 +77,8 @@ def check_all(options: NodeOptions, met: bool) -> Iterator[Finding]:
         yield from findings
     except UserError as error:
         yield Finding("problem", "data", str(error))
+    if path := _own_path(options):
+        yield from own_cells(path, options.task.data, fits=dataset is not None)
     if dataset is not None:
         yield from _learning(options, dataset)
     here, place = _place(options, met)
@@ -95,13 +98,10 @@ def _rounds(options: NodeOptions) -> int:
 
 def _data(options: NodeOptions) -> tuple[Dataset, list[Finding]]:
     """Loads the rows as the node would."""
-    path = options.data or (Path(options.task.data.source or "") if options.shard is None else None)
-    split = kept_split(options)
-    if not isinstance(path, Path) or options.task.data.source == "digits":
+    path, split = _own_path(options), kept_split(options)
+    if path is None:
         dataset = load_dataset(options.task, options.data, options.shard, split)
         return dataset, [Finding("ok", "data", dataset.description)]
-    if options.data is None and options.task.data.source is None:
-        load_dataset(options.task, None, None)  # its error says what is missing
     source = read_source(path, options.task)
     dataset = own_rows(source, options.task, split)
     level, hint = _doubts(source.report)
@@ -111,9 +111,17 @@ def _data(options: NodeOptions) -> tuple[Dataset, list[Finding]]:
     return dataset, [found, *_persons(source, dataset)]
 
 
+def _own_path(options: NodeOptions) -> Path | None:
+    """Returns the file or folder of this node's own rows; None if there is none."""
+    if options.data is not None or options.shard is not None:
+        return options.data if isinstance(options.data, Path) else None
+    source = options.task.data.source
+    return None if source is None or source in BUILT_IN_SOURCES else Path(source)
+
+
 def _lost_texts(path: Path, task: Task) -> tuple[str, ...]:
     """Returns a line about columns of free text that the task does not read."""
-    schema = task.data.schema
+    schema = task.data.own_schema
     if not isinstance(schema, TableSchema):
         return ()
     unread = left_out(path, schema, task.data.person)

@@ -167,8 +167,8 @@ def _wanted_number(bad: Bad | None, dialect: Dialect, unit: str | None = None) -
     if bad is None or number_reader(other)(bad.word) is None:
         return a_number(dialect)
     return (
-        f"{a_number(dialect)} as the task's schema says; this file has decimals with a {other.decimal}: "
-        f"write them as the others do, or make the task with --decimal {other.decimal}"
+        f"{a_number(dialect)} as the task says; this file has decimals with a {other.decimal}: say so with "
+        f"--cells decimal={other.decimal} (python -m node.check says what else), or write them as others do"
     )
 
 
@@ -222,7 +222,7 @@ def _checked(values: Floats, bad: Bad | None, frame: Frame, name: str, wanted: s
     """Returns `values`; raises ConfigError if there is a bad cell."""
     if bad is not None:
         wordy = not any(map(str.isdigit, bad.word))
-        hint = "; if it means no value, have it added to data.schema.dialect.missing by all" if wordy else ""
+        hint = "; if it means no value, --cells missing=... says so of your file" if wordy else ""
         fail(frame.path, f", row {bad.row}, column {shown(name)}: {shown(bad.word)} is not {wanted}{hint}")
     return values
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import Any, Literal
@@ -20,6 +20,7 @@ from node.task.dialect import (
     DATE_ORDERS,
     DECIMALS,
     PLAIN,
+    Cells,
     Dialect,
     check_dialect,
     of_target,
@@ -168,11 +169,32 @@ class TableSchema:
         """How the cells are written."""
         return self.dialect or PLAIN
 
+    @property
+    def numbers(self) -> tuple[NumberColumn | NumberTarget, ...]:
+        """What has numbers, dates or times, the target too."""
+        parts = (self.target, *self.columns)
+        return tuple(part for part in parts if isinstance(part, NumberColumn | NumberTarget))
+
     def written_in(self, column: NumberColumn | NumberTarget) -> Dialect:
         """How the cells of one column of numbers, dates or times are written."""
         if isinstance(column, NumberTarget):
             return of_target(self.written.of_column(column.decimal, None))
         return self.written.of_column(column.decimal, column.dates)
+
+    def of_file(self, cells: Cells) -> TableSchema:
+        """Returns the schema by which to read a file that is written as `cells` say: in all its columns."""
+
+        def of(column: Column) -> Column:
+            if not isinstance(column, NumberColumn):
+                return column
+            decimal = column.decimal if cells.decimal is None else None
+            return replace(column, decimal=decimal, dates=column.dates if cells.dates is None else None)
+
+        target = self.target
+        if isinstance(target, NumberTarget) and cells.decimal is not None:
+            target = replace(target, decimal=None)
+        columns = tuple(map(of, self.columns))
+        return replace(self, target=target, columns=columns, dialect=cells.over(self.written))
 
 
 @dataclass(frozen=True)
