@@ -140,7 +140,7 @@ def targets(schema: TableSchema, frame: Frame) -> tuple[Labels, NDArray[np.int64
 
 def target_words(target: ClassTarget, dialect: Dialect, frame: Frame) -> Words:
     """Returns the words of the target's column."""
-    return words_of(_cells(frame, target.name or "", "the target"), dialect, target.values)
+    return words_of(_cells(frame, target.name or "", "the target"), dialect, target.written)
 
 
 def target_values(target: NumberTarget, schema: TableSchema, frame: Frame) -> Floats:
@@ -197,11 +197,10 @@ def _classes(
 
 def class_number(target: ClassTarget, word: str) -> int:
     """Returns the number of the class that `word` names, -1 for none; 1.0 is the same as 1."""
-    if word in target.values:
-        return target.values.index(word)
     value = number(word)
-    whole = str(int(value)) if value is not None and value.is_integer() else None
-    return target.values.index(whole) if whole in target.values else -1
+    whole = str(int(value)) if value is not None and value.is_integer() else word
+    places = (place for place in map(target.place, (word, whole)) if place < len(target.values))
+    return next(places, -1)
 
 
 def class_counts(target: ClassTarget, labels: NDArray[np.int64]) -> str:

@@ -189,8 +189,8 @@ UNGROUPED = Dialect("point", None, None)
             "warning",
             (
                 "whether the point in '1.234' is for decimals or for thousands; it is for decimals, as the "
-                "task says: if that is wrong, say --cells decimal=comma,thousands=point; if it is right, --cells "
-                "decimal=point says so"
+                "task says: if that is wrong, say --cells decimal=comma,thousands=point; if it is right, "
+                "--cells decimal=point says so"
             ),
         ),
         (
