@@ -21,7 +21,7 @@ from node.data.csv_and_parquet import read_frame
 from node.data.dataset import Dataset, load_dataset, own_rows
 from node.data.free_text import lost_texts
 from node.data.left_out import left_out
-from node.data.persons import nearly_equal, renumbered
+from node.data.persons import equal_rows, nearly_equal, renumbered
 from node.data.report import Report, counted
 from node.data.sources import Source, read_source
 from node.errors import UserError, shown
@@ -108,7 +108,7 @@ def _data(options: NodeOptions) -> tuple[Dataset, list[Finding]]:
     level = "warning" if level == "ok" and not dataset.validates else level
     told = [*source.report.lines()[1:], *_lost_texts(path, options.task)]
     found = Finding(level, "data", dataset.description + hint, told)
-    return dataset, [found, *_persons(source, dataset)]
+    return dataset, [found, *_persons(source, dataset), *_equal_rows(source, options.task)]
 
 
 def _own_path(options: NodeOptions) -> Path | None:
@@ -148,6 +148,12 @@ def _persons(source: Source, dataset: Dataset) -> Iterator[Finding]:
     elif blank > 0:
         text += f"; {counted(blank, 'row')} without a name, each a person of its own"
     yield Finding("warning" if alike or blank > 0 else "ok", "persons", text)
+
+
+def _equal_rows(source: Source, task: Task) -> Iterator[Finding]:
+    """Warns about rows that may be one person's, where nothing says whose they are."""
+    if source.persons is None and (said := equal_rows(source.draws, task.privacy.noises_rows)):
+        yield Finding("warning", "rows", said)
 
 
 def _doubts(report: Report) -> tuple[Level, str]:

@@ -192,6 +192,11 @@ class PrivacySection:
         return "aggregate" if self.mechanism == "aldp" and self.calibration == "exact" else "raw"
 
     @property
+    def noises_rows(self) -> bool:
+        """Whether the mechanism is one whose epsilon is for a row, or for a person where that is said."""
+        return self.mechanism in COUNTED_WITH_NOISE
+
+    @property
     def shows_radius(self) -> bool:
         """Whether the noise level shows the norms of the node's own updates, which no epsilon covers."""
         return self.mechanism == "aldp" and self.radius_follows == "raw"
@@ -306,7 +311,7 @@ class Task:
     @property
     def counts_with_noise(self) -> bool:
         """Whether members count on their test rows, with noise and a charge for it."""
-        return self.aggregation.swarm_metric != "none" and self.privacy.mechanism in COUNTED_WITH_NOISE
+        return self.aggregation.swarm_metric != "none" and self.privacy.noises_rows
 
     @property
     def step_plan(self) -> StepPlan | None:
