@@ -276,11 +276,12 @@ def prepared_on(
 
 def _left_out(options: NodeOptions) -> tuple[str, ...]:
     """Returns the columns of the owner's file that the task does not use."""
-    if not isinstance(options.data, Path) or not isinstance(options.task.data.schema, TableSchema):
+    schema = options.task.data.own_schema
+    if not isinstance(options.data, Path) or not isinstance(schema, TableSchema):
         return ()
     from node.data.left_out import left_out  # noqa: PLC0415 - pyarrow, which such a file has loaded
 
-    return left_out(options.data, options.task.data.schema, options.task.data.person)
+    return left_out(options.data, schema, options.task.data.person)
 
 
 def _lone(options: NodeOptions, dataset: Dataset, rounds: int, system: System) -> LoneTraining | None:

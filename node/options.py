@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +21,7 @@ from node.distribution import NAME
 from node.errors import ConfigError, reason, shown
 from node.logs import LogOptions, add_log_options, log_options
 from node.net.tls import add_tls
+from node.task.dialect import cells_table
 from node.task.load import built_in_tasks, load_changed_task
 from node.task.sections import BLANK_PERSON, Task
 from protocol.wire.limits import MAX_CHARGES, MAX_MEMBERS
@@ -134,7 +135,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
     """Reads the options as `parse_arguments` does, with the environment `environ`."""
     asked = layered(command_line(), argv, environ, ENVIRONMENT)
     given, place = asked.values, asked.place
-    loaded = load_changed_task(given.task, (*asked.overrides, *_of_blanks(given, place)))
+    loaded = load_changed_task(given.task, (*asked.overrides, *_of_own_data(given, place)))
     tracker = tracker_of(given.tracker, place("tracker"))
     options = NodeOptions(
         peers=peers_of(given.peers, place("peers")),
@@ -170,11 +171,12 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
     return options
 
 
-def _of_blanks(given: argparse.Namespace, place: Place) -> tuple[Override, ...]:
-    """Returns what --blank-person changes in the task."""
-    if given.blank_person is None:
-        return ()
-    return (Override(("data", "blank_person"), given.blank_person, place("blank_person")),)
+def _of_own_data(given: argparse.Namespace, place: Place) -> Iterator[Override]:
+    """Yields what --blank-person and --cells change in the task."""
+    if given.blank_person is not None:
+        yield Override(("data", "blank_person"), given.blank_person, place("blank_person"))
+    if given.cells is not None:
+        yield Override(("data", "cells"), cells_table(given.cells, place("cells")), place("cells"))
 
 
 def command_line() -> NodeParser:
@@ -260,11 +262,23 @@ def _add_learning(group: Options) -> None:
         choices=BLANK_PERSON,
         help="what a row is whose data.person is blank: refused, or a person of its own. Default: refuse",
     )
+    add_cells(group)
     group.add_argument(
         "--shard",
         metavar="I/N",
         help="use part I (0 to N-1) of the task's own data, which all peers divide alike into N unequal "
         "parts. Default: none",
+    )
+
+
+def add_cells(group: Options) -> None:
+    """Adds the option about how the file of --data is written."""
+    group.add_argument(
+        "--cells",
+        metavar="KEY=VALUE[,...]",
+        help="how the cells of your own file are written, where that is not as the task says, such as "
+        "decimal=comma,thousands=point,dates=day-first,missing=k.A.; also months, encoding, separator, "
+        "sheet. python -m node.check says what to type. Default: as the task says",
     )
 
 

@@ -29,6 +29,8 @@ KEYS = {
     "data.person": "The column, or array of an npz, that says whose a row is: not learned from, and then a "
     "person is the unit of privacy.",
     "data.blank_person": "What a row without a person is on this node: refused, or a person of its own.",
+    "data.cells": "How the cells of this node's own file are written, where that is not as the schema's "
+    "dialect says; `--cells` sets it.",
     "train.rounds": "How many rounds the swarm plans; a privacy budget is spread over them.",
     "train.epochs": "Passes over the node's own rows in a round.",
     "train.seconds": "How long each node trains in a round, by its own clock, in place of `epochs`; "

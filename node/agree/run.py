@@ -352,13 +352,15 @@ def _path_of(options: NodeOptions) -> Path:
 
 
 def _schema_of(task: Task) -> Schema:
-    if task.data.schema is None:
+    """Returns the schema by which this node reads its file; raises ConfigError if there is nothing to sum."""
+    schema = task.data.own_schema
+    if schema is None:
         raise ConfigError(
             f"task {shown(task.task.name)} has no data.schema, so there is nothing to agree on; "
             "python -m node.init --agree writes one"
         )
-    parts(task.data.schema)
-    return task.data.schema
+    parts(schema)
+    return schema
 
 
 def _parameters(task: Task, size: int, bound: float) -> str:

@@ -14,7 +14,7 @@ from node.task.rules import key_name
 from node.task.schema import Schema
 from node.task.sections import BUILT_IN_SOURCES, Task
 from node.task.shared_noise import is_distributed, readable
-from node.training.model_file import LOCAL_PATHS
+from node.training.model_file import LOCAL_PATHS, OWN_CELLS
 from protocol.wire.messages import Base
 
 
@@ -80,7 +80,7 @@ def _values(section: Any, name: str, folder: Path) -> dict[str, Any]:
     chosen = {
         key_name(entry): getattr(section, entry.name)
         for entry in fields(section)
-        if getattr(section, entry.name) != _default(entry)
+        if getattr(section, entry.name) != _default(entry) and (name, entry.name) != OWN_CELLS
     }
     for where, key in LOCAL_PATHS:
         path = chosen.get(key)

@@ -54,7 +54,7 @@ def with_classes(task: Task) -> Task:
     target = schema.target
     if not isinstance(target, ClassTarget):
         raise ConfigError(f"{refused}: the target is a number; leave it out")
-    known = [name for name in added if name in target.values]
+    known = [name for name in added if target.place(name) < len(target.values)]
     if known:
         raise ConfigError(f"{refused}: {shown(known[0])} is a class of the task already; allowed: others")
     if any(name in task.train.loss_args for name in _BY_CLASS):

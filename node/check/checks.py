@@ -14,13 +14,14 @@ from mechanisms.accounting.ledger import Ledger, spent
 from mechanisms.mechanism import Mechanism
 from mechanisms.updates.distributed import DistributedDP
 from node.check.finding import Finding, Level
+from node.check.own_cells import own_cells
 from node.check.probe import Meeting, meet_all
 from node.check.trial import tried
 from node.data.csv_and_parquet import read_frame
 from node.data.dataset import Dataset, load_dataset, own_rows
 from node.data.free_text import lost_texts
 from node.data.left_out import left_out
-from node.data.persons import nearly_equal, renumbered
+from node.data.persons import equal_rows, nearly_equal, renumbered
 from node.data.report import Report, counted
 from node.data.sources import Source, read_source
 from node.errors import UserError, shown
@@ -45,7 +46,7 @@ from node.storage.folder_lock import KEY, TRACKER
 from node.storage.key_file import read_key
 from node.task.parameters import canonical_parameters
 from node.task.schema import TableSchema
-from node.task.sections import Task
+from node.task.sections import BUILT_IN_SOURCES, Task
 from node.training.build import build_model
 from node.training.trainer import Shapes, shapes
 from protocol.swarm.meeting.clock_skew import skew_words
@@ -76,6 +77,8 @@ def check_all(options: NodeOptions, met: bool) -> Iterator[Finding]:
         yield from findings
     except UserError as error:
         yield Finding("problem", "data", str(error))
+    if path := _own_path(options):
+        yield from own_cells(path, options.task.data, fits=dataset is not None)
     if dataset is not None:
         yield from _learning(options, dataset)
     here, place = _place(options, met)
@@ -95,25 +98,30 @@ def _rounds(options: NodeOptions) -> int:
 
 def _data(options: NodeOptions) -> tuple[Dataset, list[Finding]]:
     """Loads the rows as the node would."""
-    path = options.data or (Path(options.task.data.source or "") if options.shard is None else None)
-    split = kept_split(options)
-    if not isinstance(path, Path) or options.task.data.source == "digits":
+    path, split = _own_path(options), kept_split(options)
+    if path is None:
         dataset = load_dataset(options.task, options.data, options.shard, split)
         return dataset, [Finding("ok", "data", dataset.description)]
-    if options.data is None and options.task.data.source is None:
-        load_dataset(options.task, None, None)  # its error says what is missing
     source = read_source(path, options.task)
     dataset = own_rows(source, options.task, split)
     level, hint = _doubts(source.report)
     level = "warning" if level == "ok" and not dataset.validates else level
     told = [*source.report.lines()[1:], *_lost_texts(path, options.task)]
     found = Finding(level, "data", dataset.description + hint, told)
-    return dataset, [found, *_persons(source, dataset)]
+    return dataset, [found, *_persons(source, dataset), *_equal_rows(source, options.task)]
+
+
+def _own_path(options: NodeOptions) -> Path | None:
+    """Returns the file or folder of this node's own rows; None if there is none."""
+    if options.data is not None or options.shard is not None:
+        return options.data if isinstance(options.data, Path) else None
+    source = options.task.data.source
+    return None if source is None or source in BUILT_IN_SOURCES else Path(source)
 
 
 def _lost_texts(path: Path, task: Task) -> tuple[str, ...]:
     """Returns a line about columns of free text that the task does not read."""
-    schema = task.data.schema
+    schema = task.data.own_schema
     if not isinstance(schema, TableSchema):
         return ()
     unread = left_out(path, schema, task.data.person)
@@ -140,6 +148,12 @@ def _persons(source: Source, dataset: Dataset) -> Iterator[Finding]:
     elif blank > 0:
         text += f"; {counted(blank, 'row')} without a name, each a person of its own"
     yield Finding("warning" if alike or blank > 0 else "ok", "persons", text)
+
+
+def _equal_rows(source: Source, task: Task) -> Iterator[Finding]:
+    """Warns about rows that may be one person's, where nothing says whose they are."""
+    if source.persons is None and (said := equal_rows(source.draws, task.privacy.noises_rows)):
+        yield Finding("warning", "rows", said)
 
 
 def _doubts(report: Report) -> tuple[Level, str]:

@@ -106,8 +106,8 @@ def _told(error: Exception, dialect: Dialect) -> str:
     if _is_no_text(error):
         if dialect.encoding is None:
             return (
-                f"it is not UTF-8 text ({reason(error)}); save it as UTF-8, or have "
-                "encoding = 'cp1252' (or another) added to data.schema.dialect by all"
+                f"it is not UTF-8 text ({reason(error)}); save it as UTF-8, or say --cells encoding=cp1252 "
+                "(or another)"
             )
         return f"it is neither Unicode nor {dialect.encoding} text ({reason(error)}); save it as UTF-8"
     if "straddl" in str(error):

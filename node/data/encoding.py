@@ -140,7 +140,7 @@ def targets(schema: TableSchema, frame: Frame) -> tuple[Labels, NDArray[np.int64
 
 def target_words(target: ClassTarget, dialect: Dialect, frame: Frame) -> Words:
     """Returns the words of the target's column."""
-    return words_of(_cells(frame, target.name or "", "the target"), dialect, target.values)
+    return words_of(_cells(frame, target.name or "", "the target"), dialect, target.written)
 
 
 def target_values(target: NumberTarget, schema: TableSchema, frame: Frame) -> Floats:
@@ -167,8 +167,8 @@ def _wanted_number(bad: Bad | None, dialect: Dialect, unit: str | None = None) -
     if bad is None or number_reader(other)(bad.word) is None:
         return a_number(dialect)
     return (
-        f"{a_number(dialect)} as the task's schema says; this file has decimals with a {other.decimal}: "
-        f"write them as the others do, or make the task with --decimal {other.decimal}"
+        f"{a_number(dialect)} as the task says; this file has decimals with a {other.decimal}: say so with "
+        f"--cells decimal={other.decimal} (python -m node.check says what else), or write them as others do"
     )
 
 
@@ -197,11 +197,10 @@ def _classes(
 
 def class_number(target: ClassTarget, word: str) -> int:
     """Returns the number of the class that `word` names, -1 for none; 1.0 is the same as 1."""
-    if word in target.values:
-        return target.values.index(word)
     value = number(word)
-    whole = str(int(value)) if value is not None and value.is_integer() else None
-    return target.values.index(whole) if whole in target.values else -1
+    whole = str(int(value)) if value is not None and value.is_integer() else word
+    places = (place for place in map(target.place, (word, whole)) if place < len(target.values))
+    return next(places, -1)
 
 
 def class_counts(target: ClassTarget, labels: NDArray[np.int64]) -> str:
@@ -222,7 +221,7 @@ def _checked(values: Floats, bad: Bad | None, frame: Frame, name: str, wanted: s
     """Returns `values`; raises ConfigError if there is a bad cell."""
     if bad is not None:
         wordy = not any(map(str.isdigit, bad.word))
-        hint = "; if it means no value, have it added to data.schema.dialect.missing by all" if wordy else ""
+        hint = "; if it means no value, --cells missing=... says so of your file" if wordy else ""
         fail(frame.path, f", row {bad.row}, column {shown(name)}: {shown(bad.word)} is not {wanted}{hint}")
     return values
 

@@ -106,7 +106,7 @@ def _drawn(files: Sequence[Path], drawing: RowDraws) -> Draws:
 
 def _check_classes(folder: Folder, target: ClassTarget) -> None:
     for name in folder.classes:
-        if name not in target.values:
+        if target.place(name) == len(target.values):
             raise ConfigError(
                 f"data folder {shown(str(folder.path))}: the folder {shown(name)} "
                 f"{other_class(target.values)}"
@@ -132,7 +132,7 @@ def _fill(
             except _UNREADABLE as error:
                 faults.append(f"{shown(f'{name}/{file.name}')}: {reason(error)}")
             else:
-                labels.append(target.values.index(name))
+                labels.append(target.place(name))
                 read.append(file)
     return np.array(labels, np.int64), read, faults
 

@@ -67,6 +67,22 @@ def persons_of(
     return Persons(column, tuple(words), numbers)
 
 
+def equal_rows(draws: Draws, private: bool) -> str:
+    """Returns what to say of rows that are equal in all columns of a file without a column of persons.
+
+    `draws` (n,) are codes of 64 bits of all cells of a row. `private`: whether epsilon is for one row.
+    """
+    _, counts = np.unique(draws, return_counts=True)
+    equal = int(counts[counts > 1].sum())
+    if not equal:
+        return ""
+    what = "epsilon is for one row and does not cover that person" if private else "that person counts more"
+    return (
+        f"{equal:,} of {len(draws):,} rows are equal to another in all columns: if they are one person's, "
+        f"{what}; name a column of persons (node.init --person NAME), or keep one of each"
+    )
+
+
 def refuse_persons(drawing: RowDraws, what: str) -> None:
     """Raises ConfigError if persons are asked for of rows that say nothing about them."""
     if drawing.person is not None:

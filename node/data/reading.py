@@ -94,7 +94,7 @@ def _table_to_predict(path: Path, schema: TableSchema) -> RowsToPredict:
     x, _ = features(schema, frame)
     if schema.target.name not in frame.columns:
         return RowsToPredict(x, None)
-    listed = schema.target.values if isinstance(schema.target, ClassTarget) else ()
+    listed = schema.target.written if isinstance(schema.target, ClassTarget) else ()
     missing = words_of(frame.columns[schema.target.name or ""], schema.written, listed).missing
     if missing.any() or frame.rows < 2:
         return RowsToPredict(x, None)

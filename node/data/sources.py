@@ -15,7 +15,7 @@ from node.data.persons import Persons
 from node.data.report import Entry, Report, counted
 from node.data.sides import Draws, RowDraws
 from node.errors import ConfigError, shown
-from node.task.dialect import described
+from node.task.dialect import Cells, cells_text, described
 from node.task.schema import ArraySchema, ClassTarget, Schema, TableSchema
 from node.task.sections import Task
 
@@ -47,9 +47,9 @@ class Source:
 
 def read_source(path: Path, task: Task) -> Source:
     """Reads the rows in `path`, a file or a folder; raises ConfigError."""
-    schema = task.data.schema
+    schema = task.data.own_schema
     if schema is not None:
-        return _with_schema(path, schema, drawing_of(task))
+        return _with_schema(path, schema, task.data.cells, drawing_of(task))
     if path.is_dir() and not path.suffix:
         raise ConfigError(
             f"data folder {shown(str(path))} needs a task that says which classes there are and how large "
@@ -72,9 +72,10 @@ def source_of(rows: InMemory, task: Task) -> Source:
     else:
         from node.data.data_frames import encoded_frame, plain_frame  # noqa: PLC0415 - pyarrow
 
-        if isinstance(task.data.schema, TableSchema):
-            encoded = encoded_frame(rows, task.data.schema, drawing)
-            return _encoded_source("a data frame", task.data.schema, encoded)
+        schema = task.data.own_schema
+        if isinstance(schema, TableSchema):
+            encoded = encoded_frame(rows, schema, drawing)
+            return _encoded_source("a data frame", schema, task.data.cells, encoded)
         table = plain_frame(rows, task, drawing)
     found = _understood("data", "rows in memory", table, task.train.counts)
     return replace(found, names=rows.names, classes=len(rows.names) or found.classes)
@@ -126,25 +127,27 @@ def _features(table: Table) -> str:
     return f"{len(names)} features ({shown(names[0])} to {shown(names[-1])})"
 
 
-def _with_schema(path: Path, schema: Schema, drawing: RowDraws) -> Source:
+def _with_schema(path: Path, schema: Schema, cells: Cells | None, drawing: RowDraws) -> Source:
     """Reads the rows of a file or folder by the schema; imports only the libraries that this needs."""
     from node.data.reading import read_with_schema  # noqa: PLC0415 - pyarrow and Pillow, only where needed
 
-    return _encoded_source(path.name, schema, read_with_schema(path, schema, drawing))
+    return _encoded_source(path.name, schema, cells, read_with_schema(path, schema, drawing))
 
 
-def _encoded_source(label: str, schema: Schema, encoded: Encoded) -> Source:
+def _encoded_source(label: str, schema: Schema, cells: Cells | None, encoded: Encoded) -> Source:
     target = schema.target
     classes = len(target.values) if isinstance(target, ClassTarget) else None
     kind = f"{classes} classes" if classes else "any number"
     content = f"{_encoded(schema)}, {_target_words(schema)} ({kind})"
     headline = f"{label}: {counted(len(encoded.y), 'row')}, {content}"
-    report = Report(headline, encoded.entries, (*_written(schema), *encoded.remarks))
+    report = Report(headline, encoded.entries, (*_written(schema, cells), *encoded.remarks))
     return Source(encoded.x, encoded.y, classes, label, content, report, encoded.draws, encoded.persons)
 
 
-def _written(schema: Schema) -> tuple[str, ...]:
+def _written(schema: Schema, cells: Cells | None) -> tuple[str, ...]:
     told = described(schema.written) if isinstance(schema, TableSchema) else ""
+    if cells is not None:
+        told = f"{told or 'the marks that programs write'}; of this, --cells says {cells_text(cells)}"
     return (f"written, as the task says, with: {told}",) if told else ()
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,13 +21,15 @@ from node.data.dates import days, hours
 from node.data.report import counted
 from node.data.shapes import Shapes, either_in, shapes_of, unit_after
 from node.errors import shown
-from node.init.asked import NONE, USUAL_ENCODING, Asked
+from node.init.asked import NONE, NOTHING_ASKED, USUAL_ENCODING, Asked
 from node.task.dialect import (
     A_MARK,
     BELOW,
     MONTHS,
+    OTHER_MARK,
     PLAIN,
     WORDS,
+    Cells,
     DateOrder,
     Decimal,
     Dialect,
@@ -36,6 +37,7 @@ from node.task.dialect import (
     Thousands,
     below_text,
 )
+from node.task.schema import TableSchema
 
 _ABSENT_ANYWHERE = frozenset(
     {
@@ -57,7 +59,6 @@ FEW_CODES = 20
 _FEW_WORDS = 0.1  # of the cells with a value: a column with more words is none of numbers
 _LEAST_UNITS = 3  # different words with a unit: a single one may be a slip
 _LEAST_GROUPED = 3  # numbers such as 1.234 beside 950, from which the point is one for thousands
-_OTHER: Mapping[Decimal, Decimal] = MappingProxyType({"point": "comma", "comma": "point"})
 _MARKS: tuple[Decimal, ...] = ("point", "comma")
 _GROUPS: tuple[Thousands, ...] = ("point", "comma", "space", "apostrophe")
 _Vote = TypeVar("_Vote", bound=str)
@@ -147,6 +148,88 @@ def find_dialect(frame: Frame, asked: Asked) -> Found:
     found, odd = _with_odd(found, [one for one in looked if one is not None], asked)
     doubt = () if voted else _doubt(numeric, frame, decimal)
     return replace(found, remarks=(*_remarks(found, columns, frame), *odd, *doubt))
+
+
+@dataclass(frozen=True)
+class Unlike:
+    """In what a file is not written as a task says."""
+
+    cells: Cells
+    """What --cells has to say for most columns: only what the file gives away."""
+    odd: Mapping[str, str]
+    """Columns that are written unlike the others of the file, and how."""
+    marks: str
+    """A number such as 1.234, where nothing in the file says what its mark is for; "" if there is none."""
+    days: str
+    """A date such as 3/4/2023, where nothing in the file says which part is the day; "" if there is none."""
+
+
+def unlike(frame: Frame, schema: TableSchema) -> Unlike:
+    """Returns in what the schema's columns of numbers and dates are not written as it says."""
+    columns = [_column(name, cells, NOTHING_ASKED) for name, cells in frame.columns.items() if is_text(cells)]
+    numeric, dated = [each for each in columns if each.numeric], [each for each in columns if each.dated]
+    votes = {column.name: _decimal(column.shapes) for column in numeric}
+    orders = {column.name: _order(column.shapes) for column in dated}
+    said = {one.name or "": schema.written_in(one) for one in schema.numbers}
+    marks: dict[str, Decimal | None] = {name: dialect.decimal for name, dialect in said.items()}
+    decimal: Decimal | None = _against(votes, marks)
+    dates: DateOrder | None = _against(orders, {name: dialect.dates for name, dialect in said.items()})
+    written, mark = schema.written, decimal or schema.written.decimal
+    odd = {
+        name: f"decimals with a {vote}"
+        for name, vote in votes.items()
+        if vote not in (None, decimal or marks.get(name))
+    }
+    tied = _tied(columns)
+    known = {word.casefold() for word in written.missing} | {word.casefold() for word in MISSING_WORDS}
+    absent = [word for word in _absent(columns, NOTHING_ASKED) if word.casefold() not in known]
+    return Unlike(
+        Cells(
+            decimal=decimal,
+            thousands=_other_thousands(_thousands(numeric, votes, mark, None), votes, mark, written),
+            dates=dates,
+            months=None if not tied or written.months in tied else _months(columns, mark),
+            missing=(*written.missing, *absent) if absent else None,
+        ),
+        odd,
+        "" if any(votes.values()) else _either(numeric, frame),
+        "" if any(orders.values()) else _either_day(dated, frame),
+    )
+
+
+def _against(votes: Mapping[str, _Vote | None], said: Mapping[str, _Vote | None]) -> _Vote | None:
+    """Returns what most columns give away, if more of them are written so than as is said of each."""
+    told = {name: vote for name, vote in votes.items() if vote is not None}
+    right = sum(vote == said.get(name) for name, vote in told.items())
+    return next((vote for vote, count in Counter(told.values()).most_common(1) if count > right), None)
+
+
+def _other_thousands(
+    found: Thousands | None, votes: Mapping[str, Decimal | None], mark: Decimal, written: Dialect
+) -> Thousands | Literal["none"] | None:
+    """Returns the mark for thousands that --cells has to say beside the decimal `mark`; None: nothing."""
+    if found in _MARKS and not any(votes.values()):
+        found = None  # it may be the decimal mark
+    if found is not None:
+        return None if found == written.thousands else found
+    return "none" if written.thousands == mark else None
+
+
+def _either(numeric: Iterable[_Column], frame: Frame) -> str:
+    """Returns the first number whose mark may be for decimals or for thousands; "" if there is none."""
+    words = (
+        either_in(_distinct(frame.columns[column.name]), mark)
+        for column in numeric
+        for mark in _MARKS
+        if column.shapes.either[mark]
+    )
+    return next(words, "")
+
+
+def _either_day(dated: Iterable[_Column], frame: Frame) -> str:
+    """Returns the first date that may have the day or the month first; "" if there is none."""
+    words = (word for column in dated for word in _distinct(frame.columns[column.name]))
+    return next((word for word in words if shapes_of([word]).either_first), "")
 
 
 def _column(name: str, cells: pa.ChunkedArray, asked: Asked) -> _Column:
@@ -249,19 +332,19 @@ def _all_values(words: Sequence[str]) -> bool:
 
 def _decimal(shapes: Shapes) -> Decimal | None:
     """Returns the decimal mark that a column's words give away, None if they do not."""
-    votes = {mark: shapes.fractions[mark] + shapes.split[_OTHER[mark]] for mark in _MARKS}
+    votes = {mark: shapes.fractions[mark] + shapes.split[OTHER_MARK[mark]] for mark in _MARKS}
     if any(votes.values()):
         return max(_MARKS, key=votes.__getitem__)
     for mark in _MARKS:
         # Of decimals with three digits, 1 in 1000 would lack all three, and 99 in 1000 one or two.
         if shapes.either[mark] >= _LEAST_GROUPED and shapes.whole and not shapes.long:
-            return _OTHER[mark]
+            return OTHER_MARK[mark]
     return None
 
 
 def _of_thousands(asked: str | None) -> Decimal | None:
     """Returns the decimal mark beside a point or comma that is asked for as the one for thousands."""
-    return next((_OTHER[mark] for mark in _MARKS if mark == asked), None)
+    return next((OTHER_MARK[mark] for mark in _MARKS if mark == asked), None)
 
 
 def _common(votes: Iterable[_Vote | None], even: _Vote) -> _Vote | None:

@@ -24,7 +24,7 @@ from node.data.shapes import OTHER_MARKS, odd_number, shapes_of
 from node.errors import ConfigError, shown
 from node.init.counts import COUNT_REMARK, are_whole, count_scale, is_count
 from node.init.dialect import Found
-from node.init.spellings import alike
+from node.init.spellings import alike, named
 from node.task.dialect import PLAIN, Dialect, of_target
 from node.task.scaling import Scale, Scaling
 from node.task.schema import (
@@ -129,7 +129,13 @@ def _target(
     missing, there = int(words.missing.sum()), values[~np.isnan(values)]
     remark = f"; {counted(missing, 'row')} without it left out" if missing else ""
     if kind == "classes" or (kind == "auto" and (bad is not None or (whole and few))):
-        classes = _classes(name, words)
+        classes, spelt = classes_of(name, dict(zip(words.words, words.counts().tolist(), strict=True)))
+        if not 2 <= len(classes.values) <= MOST_CLASSES:
+            raise ConfigError(
+                f"the target {shown(name)} has {counted(len(classes.values), 'different value')}; allowed: 2 "
+                f"to {MOST_CLASSES} classes; name another column with --target, or use --target-kind number"
+            )
+        remark += f"; {spelt}" if spelt else ""
         if kind == "auto" and bad is None and is_count(name, there):
             remark += "; if it counts something: --target-kind count"
         told = _listed(classes.values) + remark
@@ -155,13 +161,12 @@ def _target(
     return aim, Entry(name, "target, a number", remark.lstrip("; ")), False
 
 
-def _classes(name: str, words: Words) -> ClassTarget:
-    if not 2 <= len(words.words) <= MOST_CLASSES:
-        raise ConfigError(
-            f"the target {shown(name)} has {counted(len(words.words), 'different value')}; allowed: 2 to "
-            f"{MOST_CLASSES} classes; name another column with --target, or use --target-kind number"
-        )
-    return ClassTarget("classes", in_order(words.words), name)
+def classes_of(name: str | None, rows: Mapping[str, int]) -> tuple[ClassTarget, str]:
+    """Returns the classes among labels with so many `rows`, and what to tell of their spellings."""
+    found = alike(rows)
+    values = in_order(list(found))
+    spelt = named(found, values)
+    return ClassTarget("classes", values, name, spelt.spellings), spelt.told
 
 
 def in_order(words: Sequence[str]) -> tuple[str, ...]:
@@ -361,16 +366,12 @@ def _named(name: str, words: Words, unread: _Unread | None) -> tuple[Column, Ent
     if not common:
         return Entry(name, "left out", f"no value has {LEAST_ROWS} rows or more")
     rare = len(found) - len(common)
-    several = any(len(each.words) > 1 for each in found.values())
-    named = [value for value in common if several and (found[value].public or len(found[value].words) > 1)]
-    spellings = tuple(found[value].spelling(value) for value in named) or None
-    other = ((value, found[value].told(value)) for value in named)
-    also = "; ".join(f"{shown(value)} is also written {words}" for value, words in other if words)
+    spelt = named(found, common)
     told = f"{rare} with fewer than {LEAST_ROWS} rows count as other" if rare else ""
     absent = f"{missing} missing: all its features are 0" if missing else ""
-    column = CategoryColumn(name, "category", common, spellings)
+    column = CategoryColumn(name, "category", common, spelt.spellings)
     return column, Entry(
-        name, f"category of {len(common)} values", "; ".join(filter(None, (looks, also, told, absent)))
+        name, f"category of {len(common)} values", "; ".join(filter(None, (looks, spelt.told, told, absent)))
     )
 
 

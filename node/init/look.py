@@ -19,7 +19,7 @@ from node.errors import ConfigError, shown
 from node.init.asked import NOTHING_ASKED, Asked
 from node.init.counts import COUNT_REMARK, are_whole, count_scale, is_count
 from node.init.dialect import find_dialect
-from node.init.guess import TargetKind, array_scales, in_order, understand
+from node.init.guess import TargetKind, array_scales, classes_of, understand
 from node.init.person import PersonColumn, person_column, unnamed
 from node.init.survival import survival_remark
 from node.task.scaling import Scale, Scaling
@@ -127,11 +127,11 @@ def _refuse_dialect(asked: Asked, why: str) -> None:
 
 def _images(path: Path) -> Look:
     folder = list_folder(path)
-    classes = in_order(list(folder.classes))
-    if len(classes) < 2:
+    target, spelt = classes_of(None, {name: len(files) for name, files in folder.classes.items()})
+    if len(target.values) < 2:
         raise ConfigError(
-            f"data folder {shown(str(path))} has one class, {shown(classes[0])}; allowed: a folder for each "
-            "of two classes or more"
+            f"data folder {shown(str(path))} has one class, {shown(target.values[0])}; allowed: a folder for "
+            "each of two classes or more"
         )
     sizes = size_of([file for files in folder.classes.values() for file in files])
     if not sizes:
@@ -142,19 +142,21 @@ def _images(path: Path) -> Look:
     channels = 3 if any(colour for _, _, colour in sizes) else 1
     schema = ArraySchema(
         kind="images",
-        target=ClassTarget("classes", classes),
+        target=target,
         shape=(channels, height, width),
         mean=(_PUBLIC_MEAN,),
         std=(_PUBLIC_STD,),
     )
     headline = (
-        f"{path.name}: {counted(folder.count, 'image')}, {len(classes)} classes, scaled to {height} x {width}"
+        f"{path.name}: {counted(folder.count, 'image')}, {len(target.values)} classes, scaled to "
+        f"{height} x {width}"
     )
     entries = tuple(
         Entry(name, "class", counted(len(files), "image")) for name, files in folder.classes.items()
     )
     others = f"{counted(sizes.total(), 'image')} can be read; {counted(folder.others, 'other file')} ignored"
-    return Look(schema, sizes.total(), (), Report(headline, entries, (others,)))
+    report = Report(headline, entries, tuple(filter(None, (spelt, others))))
+    return Look(schema, sizes.total(), (), report)
 
 
 def _npz(path: Path, name: str, kind: TargetKind, scaling: Scaling) -> Look:
@@ -165,9 +167,9 @@ def _npz(path: Path, name: str, kind: TargetKind, scaling: Scaling) -> Look:
             path,
             f": {X} is {x.shape} and {name} is {y.shape}; allowed: shapes (n, ...) and (n,), n 2 or more",
         )
-    target, counts = _npz_target(path, name, y, kind, scaling)
+    target, counts, spelt = _npz_target(path, name, y, kind, scaling)
     schema = _array_schema(target, tuple(x.shape[1:]), array_scales(x, scaling))
-    number, remark = ("a count", COUNT_REMARK) if counts else ("a number", "")
+    number, remark = ("a count", COUNT_REMARK) if counts else ("a number", spelt)
     what = f"{len(target.values)} classes" if isinstance(target, ClassTarget) else number
     shape = " x ".join(map(str, schema.shape))
     headline = f"{path.name}: {counted(len(x), 'row')}, {shape} numbers each, target {shown(name)} ({what})"
@@ -193,15 +195,16 @@ def _array_schema(target: Target, shape: tuple[int, ...], scales: Sequence[Scale
 
 def _npz_target(
     path: Path, name: str, y: np.ndarray, kind: TargetKind, scaling: Scaling
-) -> tuple[Target, bool]:
-    """Returns the target's schema, and whether it counts something."""
-    words = np.unique(labels(path, name, y))
+) -> tuple[Target, bool, str]:
+    """Returns the target's schema, whether it counts something, and what to tell of classes' spellings."""
+    words, rows = np.unique(labels(path, name, y), return_counts=True)
     numeric = y.dtype.kind in "biuf"
     few = len(words) <= _FEW_CLASSES and (not numeric or bool(np.all(words == np.floor(words))))
     if kind == "classes" or (kind == "auto" and (few or not numeric)):
-        if not 2 <= len(words) <= 1000:
-            fail(path, f": {name} has {len(words)} different values; allowed: 2 to 1000 classes")
-        return ClassTarget("classes", in_order([label_word(word) for word in words]), name), False
+        target, spelt = classes_of(name, dict(zip(map(label_word, words), rows.tolist(), strict=True)))
+        if not 2 <= len(target.values) <= 1000:
+            fail(path, f": {name} has {len(target.values)} different values; allowed: 2 to 1000 classes")
+        return target, False, spelt
     values = finite(path, name, y).astype(np.float64)
     if float(values.std()) == 0.0:
         fail(path, f": {name} is the same in every row; name another array with --target")
@@ -209,4 +212,4 @@ def _npz_target(
         fail(path, f": {name} does not count; allowed with --target-kind count: whole numbers from 0 on")
     counts = kind == "count" or (kind == "auto" and is_count(name, values))
     scale = count_scale(scaling(values)) if counts else scaling(values)
-    return NumberTarget("number", scale.mean, scale.std, name, scale.low, scale.high), counts
+    return NumberTarget("number", scale.mean, scale.std, name, scale.low, scale.high), counts, ""

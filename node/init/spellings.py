@@ -1,8 +1,8 @@
-"""Words of a category that are one value in several spellings: East and east; m, male and männlich."""
+"""Words of a category or class that are one value in several spellings: East, east; m, male, männlich."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from node.errors import shown
@@ -52,6 +52,25 @@ def alike(rows: Mapping[str, int]) -> Mapping[str, Spelt]:
         known = group if isinstance(group, frozenset) else frozenset()
         found[value] = Spelt(tuple(sorted(words)), sum(rows[word] for word in words), known)
     return found
+
+
+@dataclass(frozen=True)
+class Named:
+    """The spellings of some values for a task, None without any, and what an owner is told of them."""
+
+    spellings: tuple[tuple[str, ...], ...] | None
+    told: str
+
+
+def named(found: Mapping[str, Spelt], values: Sequence[str]) -> Named:
+    """Returns how `values`, some of those in `found`, are written, if a file has several words for one."""
+    several = any(len(each.words) > 1 for each in found.values())
+    chosen = [value for value in values if several and (found[value].public or len(found[value].words) > 1)]
+    other = ((value, found[value].told(value)) for value in chosen)
+    return Named(
+        tuple(found[value].spelling(value) for value in chosen) or None,
+        "; ".join(f"{shown(value)} is also written {words}" for value, words in other if words),
+    )
 
 
 def _public(words: frozenset[str]) -> tuple[frozenset[str], ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -11,6 +12,7 @@ import torch
 
 from node.cli.sigint import begun
 from node.data.dataset import Dataset, own_rows
+from node.data.persons import equal_rows
 from node.data.sources import read_source
 from node.errors import ConfigError, reason, shown
 from node.init.counts import WHY
@@ -56,7 +58,8 @@ def write_task(options: InitOptions, found: Look) -> list[str]:
     """Writes a task file for the inspected data; returns the lines to print. ConfigError: no file."""
     proposal = _proposal(options, found)
     task = _task(proposal)
-    dataset = own_rows(read_source(options.data, task), task)
+    source = read_source(options.data, task)
+    dataset = own_rows(source, task)
     if options.privacy == "none":
         proposal = _with_rows(proposal, dataset, options)
     task = _task(proposal)
@@ -65,7 +68,13 @@ def write_task(options: InitOptions, found: Look) -> list[str]:
     text = task_text(proposal)
     save(options.out, text)
     marked = sum(MARK in line for line in text.splitlines()) - 1
-    return [*found.report.lines(), "", *_summary(options, proposal, marked, found.warning)]
+    equal = (
+        equal_rows(source.draws, task.privacy.noises_rows)
+        if found.person is None and options.person is None
+        else ""
+    )
+    warnings = filter(None, (found.warning, f"warning: {equal}" if equal else ""))
+    return [*found.report.lines(), "", *_summary(options, proposal, marked, warnings)]
 
 
 def _drowned(task: Task, options: InitOptions, found: Look) -> str:
@@ -147,7 +156,7 @@ def _try_out(task: Task, dataset: Dataset) -> None:
     make_mechanism(task, shapes(model, task.train.parameters), dataset.units)
 
 
-def _summary(options: InitOptions, proposal: Proposal, marked: int, warning: str) -> list[str]:
+def _summary(options: InitOptions, proposal: Proposal, marked: int, warnings: Iterable[str]) -> list[str]:
     model, privacy = proposal.model, proposal.privacy
     budget = "none"
     if privacy is not None:
@@ -159,7 +168,7 @@ def _summary(options: InitOptions, proposal: Proposal, marked: int, warning: str
         f"model: {model.cls}, {model.size} parameters ({model.why}); privacy: {budget}",
         f"{options.out} is written; {marked} lines are marked {MARK[2:]}: read them before you share it",
         *([_LOUD] if loud else []),
-        *([warning] if warning else []),
+        *warnings,
         *([f"warning: {proposal.drowned}: {_KEPT}"] if proposal.drowned else []),
         _next(options, proposal),
     ]

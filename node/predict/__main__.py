@@ -15,7 +15,8 @@ from node.cli.error_handling import guarded, print_error
 from node.cli.parser import NodeParser
 from node.cli.sigint import begun, leave
 from node.errors import ConfigError, one_line, reason, shown
-from node.options import reachable_path
+from node.options import add_cells, reachable_path
+from node.task.dialect import cells_table
 
 if TYPE_CHECKING:  # loads torch
     from node.training.trainer import Evaluation
@@ -51,6 +52,7 @@ def command_line() -> NodeParser:
     parser.add_argument(
         "--data", required=True, metavar="FILE", help="the rows, in the format of the task's own data"
     )
+    add_cells(parser)
     parser.add_argument(
         "--out", default="predictions.csv", metavar="FILE", help="the output. Default: predictions.csv"
     )
@@ -64,6 +66,7 @@ def _main(argv: Sequence[str]) -> int:
     model, data = reachable_path(given.model, "--model"), reachable_path(given.data, "--data")
     out = reachable_path(given.out, "--out")
     _check_out(out)
+    cells = None if given.cells is None else cells_table(given.cells, "--cells")
     if not given.json:
         told = f"predictions for {given.data} with the model in {given.model}"
         print(f"starting: {one_line(told)}", flush=True)
@@ -75,9 +78,11 @@ def _main(argv: Sequence[str]) -> int:
         written,
     )
     from node.predict.rows import read_rows  # noqa: PLC0415
+    from node.task.load import with_cells  # noqa: PLC0415
 
     saved = open_model(model)
-    rows = read_rows(data, saved.task, saved.classes, saved.row)
+    task = saved.task if cells is None else with_cells(saved.task, cells, "--cells")
+    rows = read_rows(data, task, saved.classes, saved.row)
     outputs = answer(saved, rows)
     found = None if rows.y is None else figures(saved, outputs, rows.y)
     say = _as_json if given.json else _as_text

@@ -41,10 +41,11 @@ def read_rows(path: Path, task: Task, classes: int | None, row: tuple[int, ...])
 
 
 def _read(path: Path, task: Task, classes: int | None, row: tuple[int, ...]) -> Found:
-    if task.data.schema is not None:
+    schema = task.data.own_schema
+    if schema is not None:
         from node.data.reading import read_rows_to_predict  # noqa: PLC0415 - pyarrow and Pillow: only here
 
-        rows = read_rows_to_predict(path, task.data.schema)
+        rows = read_rows_to_predict(path, schema)
         return rows.x, rows.y
     x, numbers = _npz(path, task) if path.suffix.lower() == ".npz" else _columns(path, task, row)
     return x, None if numbers is None else _targets(path, numbers, classes)

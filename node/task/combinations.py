@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def check_combinations(task: Task, table: Mapping[str, object]) -> None:
     """Raises ConfigError for contradictory values; `table` is the TOML from which `task` was read."""
     _check_schema(task.data)
+    check_cells(task.data)
     _check_person(task)
     if task.data.target is not None and task.data.target in (task.data.features or ()):
         raise ConfigError(
@@ -79,6 +80,23 @@ def _check_schema(section: DataSection) -> None:
                 f"data.{name} = {shown(value)} is refused beside data.schema, which says what target and "
                 "features are; leave it out"
             )
+
+
+def check_cells(section: DataSection) -> None:
+    """Refuses cells that have no effect, and one mark with two meanings."""
+    cells, schema = section.cells, section.own_schema
+    if cells is None:
+        return
+    if not isinstance(schema, TableSchema):
+        raise ConfigError(
+            f"data.cells = {shown(cells.given)} has no effect: the task has no data.schema of a table, whose "
+            "dialect it would replace; leave it out"
+        )
+    if schema.written.decimal == schema.written.thousands:
+        raise ConfigError(
+            f"data.cells = {shown(cells.given)} is refused: the {schema.written.decimal} would be for "
+            "decimals and for thousands; say both, such as decimal=comma,thousands=point, or thousands=none"
+        )
 
 
 def _check_person(task: Task) -> None:

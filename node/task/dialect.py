@@ -1,18 +1,20 @@
 """How a table's cells are written: the marks of numbers, the order in dates, the words for no value.
 
-A dialect is part of a task's schema, so that all peers read a cell alike. What a file says about itself
-(Unicode, its separator) is found in each file, and stands here only to be fixed for all.
+A dialect is part of a task's schema, so that all peers read a cell alike. A peer whose own file is written
+otherwise says so to its node alone (`Cells`). What a file says about itself (Unicode, its separator) is found
+in each file, and stands here only to be fixed.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from node.errors import ConfigError, shown
-from node.task.rules import choice, key, text, unique_texts
+from node.task.rules import Rule, choice, key, read_section, text, unique_texts
 
 Decimal = Literal["point", "comma"]
 Thousands = Literal["point", "comma", "space", "apostrophe"]
@@ -26,6 +28,7 @@ THOUSANDS: Mapping[str, str] = MappingProxyType(
     {"point": ".", "comma": ",", "space": " \u00a0\u2009\u202f", "apostrophe": "'\u2019"}
 )
 """The characters that may stand between groups of three digits, by the mark's name."""
+OTHER_MARK: Mapping[Decimal, Decimal] = MappingProxyType({"point": "comma", "comma": "point"})
 A_MARK: Mapping[str, str] = MappingProxyType(
     {"point": "a point", "comma": "a comma", "space": "a space", "apostrophe": "an apostrophe"}
 )
@@ -43,6 +46,8 @@ ENCODINGS = (
 MOST_WORDS, LONGEST_WORD = 100, 60
 """Of the words for no value: how many, and how many characters."""
 _LONGEST_SHEET = 31  # characters, the limit of Excel
+NO_MARK = "none"
+_sheet = text(f"a sheet's name, at most {_LONGEST_SHEET} characters", rf".{{1,{_LONGEST_SHEET}}}")
 
 
 @dataclass(frozen=True)
@@ -62,9 +67,7 @@ class Dialect:
     """That of files that are not Unicode; None: there are none."""
     separator: Literal["comma", "semicolon", "tab", "bar"] | None = key(choice(*SEPARATORS), None)
     """Between cells; None: each file's own."""
-    sheet: str | None = key(
-        text(f"a sheet's name, at most {_LONGEST_SHEET} characters", rf".{{1,{_LONGEST_SHEET}}}"), None
-    )
+    sheet: str | None = key(_sheet, None)
     """The sheet of a workbook; None: the first one."""
     months: Literal["english", "french", "german", "italian", "spanish"] | None = key(choice(*MONTHS), None)
     """The language of the names in 25 Jul 2023, July 25, 2023, 25-JUL-23; None: months are numbers."""
@@ -82,6 +85,67 @@ class Dialect:
 
 
 PLAIN = Dialect()
+
+
+@dataclass(frozen=True)
+class Cells:
+    """How a node's own file is written, where that is not as the task's dialect says; None: as there.
+
+    What changes the meaning of a value for all (`below`, `words`) is not among the keys.
+    """
+
+    decimal: Literal["point", "comma"] | None = key(choice(*DECIMALS), None)
+    thousands: str | None = key(choice(*THOUSANDS, NO_MARK), None)
+    dates: Literal["day-first", "month-first"] | None = key(choice(*DATE_ORDERS), None)
+    months: Literal["english", "french", "german", "italian", "spanish"] | None = key(choice(*MONTHS), None)
+    missing: tuple[str, ...] | None = key(unique_texts(0, MOST_WORDS, LONGEST_WORD), None)
+    encoding: str | None = key(choice(*ENCODINGS), None)
+    separator: Literal["comma", "semicolon", "tab", "bar"] | None = key(choice(*SEPARATORS), None)
+    sheet: str | None = key(_sheet, None)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The keys that say something, with their values."""
+        return {name: value for name in _CELLS if (value := getattr(self, name)) is not None}
+
+    def over(self, dialect: Dialect) -> Dialect:
+        """Returns the task's dialect with these keys in place of its own."""
+        given = self.given
+        return replace(dialect, **(given | {"thousands": None} if self.thousands == NO_MARK else given))
+
+
+_CELLS = tuple(entry.name for entry in fields(Cells))
+AS_THE_TASK = Cells()
+
+
+def cells_rule() -> Rule:
+    """The rule for data.cells; its errors name the wrong key."""
+    return Rule("a table of keys of a dialect", lambda value: read_section(Cells, "data.cells", value))
+
+
+def cells_table(written: str, place: str) -> dict[str, object]:
+    """Returns `decimal=comma,missing=-,missing=k.A.` as the table of data.cells; raises ConfigError."""
+    table: dict[str, object] = {}
+    for part in written.split(","):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or (name in table and name != "missing"):
+            raise ConfigError(
+                f"{place} {shown(written)} is refused; allowed: KEY=VALUE,... with keys {', '.join(_CELLS)}, "
+                "missing as often as there are words, such as decimal=comma,thousands=point,dates=day-first"
+            )
+        before = table.get(name, [])
+        table[name] = [*before, value] if name == "missing" and isinstance(before, list) else value
+    return table
+
+
+def cells_text(cells: Cells) -> str:
+    """Returns the value of --cells that says `cells`, as it is typed."""
+    said = (
+        f"{name}={word}"
+        for name, value in cells.given.items()
+        for word in (value if isinstance(value, tuple) else (value,))
+    )
+    return shlex.quote(",".join(said))
 
 
 def of_target(dialect: Dialect) -> Dialect:

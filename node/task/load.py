@@ -6,7 +6,7 @@ import copy
 import importlib.resources
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -14,7 +14,8 @@ from typing import Any, get_type_hints
 from node.cli.overrides import Override, apply_override, parse_override
 from node.errors import ConfigError, reason, shown
 from node.storage.regular_files import check_regular
-from node.task.combinations import check_combinations
+from node.task.combinations import check_cells, check_combinations
+from node.task.dialect import cells_rule
 from node.task.privacy_off import privacy_note, without_noise
 from node.task.round_length import chosen_length
 from node.task.rules import read_section, unknown_name
@@ -102,6 +103,16 @@ def read_task(table: Mapping[str, object]) -> Task:
     task = Task(**read)
     check_combinations(task, table)
     return resolved(task, table)
+
+
+def with_cells(task: Task, table: Mapping[str, object], place: str) -> Task:
+    """Returns `task` for a file whose cells are written as `table` says; raises ConfigError."""
+    try:
+        changed = replace(task, data=replace(task.data, cells=cells_rule().accept(table)))
+        check_cells(changed.data)
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}") from None
+    return changed
 
 
 def read_kept_task(table: Mapping[str, Any]) -> Task:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import Any, Literal
@@ -20,6 +20,7 @@ from node.task.dialect import (
     DATE_ORDERS,
     DECIMALS,
     PLAIN,
+    Cells,
     Dialect,
     check_dialect,
     of_target,
@@ -40,6 +41,7 @@ _mean = real(at_least=-1e30, at_most=1e30)
 _std = real(above=0, at_most=1e30)
 _edge = real(at_least=-1e30, at_most=1e30)
 _decimal = choice(*DECIMALS)
+_words = unique_texts(1, MOST_VALUES, LONGEST_NAME)
 
 
 @dataclass(frozen=True)
@@ -82,25 +84,15 @@ class BooleanColumn:
         return 1 + self.missing
 
 
-@dataclass(frozen=True)
-class CategoryColumn:
-    """One of `values`: one feature for each, in this order, and a last one for any other value.
+class _Listed:
+    """A list of `values` by name, with the `spellings` of some.
 
     `spellings`: lists of words that are one value, the first of them, in upper or lower case. A list whose
     first word is none of the `values` has no effect.
     """
 
-    name: str = key(_name)
-    kind: Literal["category"] = key(choice("category"))
-    values: tuple[str, ...] = key(unique_texts(1, MOST_VALUES, LONGEST_NAME))
-    spellings: tuple[tuple[str, ...], ...] | None = key(
-        lists(MOST_VALUES, unique_texts(1, MOST_VALUES, LONGEST_NAME)), None
-    )
-
-    @property
-    def width(self) -> int:
-        """The number of features."""
-        return len(self.values) + 1
+    values: tuple[str, ...]
+    spellings: tuple[tuple[str, ...], ...] | None
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -109,28 +101,46 @@ class CategoryColumn:
 
     def place(self, word: str) -> int:
         """Returns the position of `word` in the list, its length for another value."""
-        exact, folded = _places(self)
+        exact, folded = _places(self.values, self.spellings)
         return exact.get(word, folded.get(word.casefold(), len(self.values)))
 
 
 @lru_cache(maxsize=MOST_COLUMNS)
-def _places(column: CategoryColumn) -> tuple[Mapping[str, int], Mapping[str, int]]:
+def _places(
+    values: tuple[str, ...], spellings: tuple[tuple[str, ...], ...] | None
+) -> tuple[Mapping[str, int], Mapping[str, int]]:
     """Returns the position of each value, as it is, and that of each word in `spellings`, in lower case."""
-    exact = {value: place for place, value in enumerate(column.values)}
-    groups = [group for group in column.spellings or () if group[0] in exact]
+    exact = {value: place for place, value in enumerate(values)}
+    groups = [group for group in spellings or () if group[0] in exact]
     return exact, {word.casefold(): exact[group[0]] for group in groups for word in group}
+
+
+@dataclass(frozen=True)
+class CategoryColumn(_Listed):
+    """One of `values`: one feature for each, in this order, and a last one for any other value."""
+
+    name: str = key(_name)
+    kind: Literal["category"] = key(choice("category"))
+    values: tuple[str, ...] = key(unique_texts(1, MOST_VALUES, LONGEST_NAME))
+    spellings: tuple[tuple[str, ...], ...] | None = key(lists(MOST_VALUES, _words), None)
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return len(self.values) + 1
 
 
 Column = NumberColumn | BooleanColumn | CategoryColumn
 
 
 @dataclass(frozen=True)
-class ClassTarget:
+class ClassTarget(_Listed):
     """The class labels, as text, in the order of their numbers. `name` is a column, or an array of an npz."""
 
     kind: Literal["classes"] = key(choice("classes"))
     values: tuple[str, ...] = key(unique_texts(2, MOST_CLASSES, LONGEST_NAME))
     name: str | None = key(_name, None)
+    spellings: tuple[tuple[str, ...], ...] | None = key(lists(MOST_CLASSES, _words), None)
 
 
 @dataclass(frozen=True)
@@ -168,11 +178,32 @@ class TableSchema:
         """How the cells are written."""
         return self.dialect or PLAIN
 
+    @property
+    def numbers(self) -> tuple[NumberColumn | NumberTarget, ...]:
+        """What has numbers, dates or times, the target too."""
+        parts = (self.target, *self.columns)
+        return tuple(part for part in parts if isinstance(part, NumberColumn | NumberTarget))
+
     def written_in(self, column: NumberColumn | NumberTarget) -> Dialect:
         """How the cells of one column of numbers, dates or times are written."""
         if isinstance(column, NumberTarget):
             return of_target(self.written.of_column(column.decimal, None))
         return self.written.of_column(column.decimal, column.dates)
+
+    def of_file(self, cells: Cells) -> TableSchema:
+        """Returns the schema by which to read a file that is written as `cells` say: in all its columns."""
+
+        def of(column: Column) -> Column:
+            if not isinstance(column, NumberColumn):
+                return column
+            decimal = column.decimal if cells.decimal is None else None
+            return replace(column, decimal=decimal, dates=column.dates if cells.dates is None else None)
+
+        target = self.target
+        if isinstance(target, NumberTarget) and cells.decimal is not None:
+            target = replace(target, decimal=None)
+        columns = tuple(map(of, self.columns))
+        return replace(self, target=target, columns=columns, dialect=cells.over(self.written))
 
 
 @dataclass(frozen=True)

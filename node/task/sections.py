@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from node.task.dialect import Cells, cells_rule
 from node.task.rules import boolean, choice, key, names, plain_table, real, some_of, text, unique_texts, whole
-from node.task.schema import LONGEST_NAME, Schema, schema_rule
+from node.task.schema import LONGEST_NAME, Schema, TableSchema, schema_rule
 from protocol.wire.limits import MAX_MEMBERS
 
 BUILT_IN_SOURCES = ("digits",)
@@ -70,7 +71,8 @@ class DataSection:
     A `schema` says what a row is and how it is encoded; without one all values are plain numbers. `person`
     names the column that says whose a row is: it stays on the node, is no feature, and is read as text. With
     it a person is on one side of the split, and is the unit of privacy. Each node chooses whether a row
-    without a name is refused, or a person of its own (`blank_person`).
+    without a name is refused, or a person of its own (`blank_person`), and how its own file is written where
+    that is not as the schema's dialect says (`cells`).
     """
 
     source: str | None = key(text("'digits', or a file or folder of data"), None, shared=False)
@@ -80,6 +82,14 @@ class DataSection:
     schema: Schema | None = key(schema_rule(), None)  # noqa: RUF009 - a field, as all calls of `key`
     person: str | None = key(text("the name of a column, or of an array of an npz"), None)
     blank_person: str = key(choice(*BLANK_PERSON), "refuse", shared=False)
+    cells: Cells | None = key(cells_rule(), None, shared=False)  # noqa: RUF009 - as above
+
+    @property
+    def own_schema(self) -> Schema | None:
+        """The schema by which this node reads its own file; what peers agree on is `schema`."""
+        if isinstance(self.schema, TableSchema) and self.cells is not None:
+            return self.schema.of_file(self.cells)
+        return self.schema
 
 
 @dataclass(frozen=True)
@@ -180,6 +190,11 @@ class PrivacySection:
         if self.window_source is not None:
             return self.window_source
         return "aggregate" if self.mechanism == "aldp" and self.calibration == "exact" else "raw"
+
+    @property
+    def noises_rows(self) -> bool:
+        """Whether the mechanism is one whose epsilon is for a row, or for a person where that is said."""
+        return self.mechanism in COUNTED_WITH_NOISE
 
     @property
     def shows_radius(self) -> bool:
@@ -296,7 +311,7 @@ class Task:
     @property
     def counts_with_noise(self) -> bool:
         """Whether members count on their test rows, with noise and a charge for it."""
-        return self.aggregation.swarm_metric != "none" and self.privacy.mechanism in COUNTED_WITH_NOISE
+        return self.aggregation.swarm_metric != "none" and self.privacy.noises_rows
 
     @property
     def step_plan(self) -> StepPlan | None:

@@ -31,6 +31,8 @@ Tensors = Mapping[str, NDArray[np.generic]]
 KEY = "murmuration"
 LOCAL_PATHS = (("data", "source"), ("model", "weights"))
 """Keys of a task that are paths on one machine; a model file leaves them out, as owners may share it."""
+OWN_CELLS = ("data", "cells")
+"""The key of a task about how one owner's file is written: no file that others may get has it."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,9 @@ class Card:
 
 
 def task_table(task: Task) -> dict[str, Any]:
-    """Returns `task` as a parsed TOML table, without paths and without keys that are not set."""
+    """Returns `task` as a parsed TOML table, without what is of one file alone, and without unset keys."""
     table = {name: readable(task, name, values) for name, values in _plain(task).items()}
-    for section, name in LOCAL_PATHS:
+    for section, name in (*LOCAL_PATHS, OWN_CELLS):
         table[section].pop(name, None)
     return table
 

@@ -71,6 +71,17 @@ def test_an_update_is_the_sums_beside_what_was_there_with_noise_anew_for_every_t
     assert not np.array_equal(one, other)
 
 
+def test_the_own_file_is_read_as_cells_say_and_peers_need_not_know(owner):
+    def sums(prepared):
+        return prepared.trainer.train(prepared.trainer.vector(), 1, threading.Event()).vector.tolist()
+
+    exact = ("--set", "privacy.mechanism=none")
+    as_all = prepare_agreement(options(*exact))
+    Path("ward.csv").write_text(re.sub(r"2026-01-(\d\d)", r"\1/01/2026", ward(400)))
+    own = prepare_agreement(options(*exact, "--cells", "dates=day-first"))
+    assert (sums(own), own.parameters) == (sums(as_all), as_all.parameters)
+
+
 def test_it_is_over_with_the_first_base_that_is_agreed_on(owner):
     prepared = prepare_agreement(options("--rounds", "7"))
     assert (prepared.sums, prepared.tries) == (1, 7), "so many rounds without an agreement end it"

@@ -520,3 +520,18 @@ def test_whose_the_rows_are(task, finds, tmp_path):
     finds("data", 2, "problem", "column 'who': no person in row 5, 10; write whose they are", written)
     argv = (written, "--blank-person", "own")
     finds("persons", 0, "warning", "2 rows without a name, each a person of its own", *argv)
+
+
+def test_rows_that_are_equal_in_all_columns_are_told_unless_persons_are_named(task, finds, run, tmp_path):
+    header, *rows = (line.partition(",")[2] for line in ward(60).splitlines())
+    unlike = list(dict.fromkeys(rows))
+    rows = [*unlike, *unlike[:5], unlike[0]]
+    (tmp_path / "ward.csv").write_text("\n".join([header, *rows]) + "\n")
+    said = f"11 of {len(rows)} rows are equal to another in all columns: if they are one person's, "
+    no_model = {"class": "node.models:Linear", "args": {"inputs": 1, "outputs": 1}}
+    finds("rows", 2, "warning", f"{said}that person counts more; name", task(model=no_model))
+    private = task(model=no_model, privacy={"mechanism": "dp-sgd"})
+    finds("rows", 2, "warning", f"{said}epsilon is for one row", private)
+    lines = [f"who,{header}", *(f"{number % 30},{row}" for number, row in enumerate([*rows, *rows]))]
+    (tmp_path / "ward.csv").write_text("\n".join(lines) + "\n")
+    assert "rows" not in run(task(model=no_model, data={"schema": WARD, "person": "who"}))[1]

@@ -87,8 +87,8 @@ def test_a_value_that_a_column_lists_is_one(tmp_path):
             GERMAN,
             (
                 "'lab': '5.3' is not a number (decimals have a comma, thousands may have points; "
-                "at most 1e30) as the task's schema says; this file has decimals with a point: write them as "
-                "the others do, or make the task with --decimal point; mend it, or leave it empty"
+                "at most 1e30) as the task says; this file has decimals with a point: say so with --cells "
+                "decimal=point (python -m node.check says what else), or write them as others do; mend it, or"
             ),
         ),
         ("5,3;2023-07-25;Ost;ja", None, "this file has decimals with a comma"),
@@ -97,11 +97,11 @@ def test_a_value_that_a_column_lists_is_one(tmp_path):
             GERMAN,
             "'7/25/2023' is not a date such as 2026-01-31 or 31.01.2026, the day be",
         ),
-        ("n.b.;;Ost;ja", GERMAN, "if it means no value, have it added to data.schema.dialect.missing by all"),
+        ("n.b.;;Ost;ja", GERMAN, "if it means no value, --cells missing=... says so"),
         (
             "5,3;;G\u00f6;ja",
             GERMAN,
-            "have encoding = 'cp1252' (or another) added to data.schema.dialect by all",
+            "say --cells encoding=cp1252 (or another)",
         ),
     ],
 )

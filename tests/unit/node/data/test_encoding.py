@@ -98,7 +98,7 @@ def test_numbers_to_regress_on(tmp_path):
     bad = text.replace("200", "old")
     assert told(lambda: encode(schema(table), frame(tmp_path, bad))).endswith(
         ", row 4, column 'age': 'old' is not a number (decimals have a point; at most 1e30); mend it, or "
-        "leave the row out; if it means no value, have it added to data.schema.dialect.missing by all"
+        "leave the row out; if it means no value, --cells missing=... says so of your file"
     )
 
 

@@ -3,13 +3,17 @@
 import numpy as np
 import pytest
 
-from node.data.reading import read_with_schema
+from node.agree.width import with_classes
+from node.data.data_frames import labelled
+from node.data.in_memory import Rows
+from node.data.reading import read_rows_to_predict, read_with_schema
 from node.init.look import look
 from node.init.spellings import alike
 from node.init.task_file import plain, toml
+from node.task.load import read_task
 from node.task.scaling import by_rows
-from node.task.schema import CategoryColumn
-from tests.own_data import schema
+from node.task.schema import CategoryColumn, ClassTarget
+from tests.own_data import picture, schema, told
 from tests.unit.node.cases import toml_file
 
 
@@ -67,3 +71,56 @@ def test_a_task_holds_them_and_one_of_before_is_the_same(tmp_path):
     assert [column.place(word) for word in ("East", "EAST", "west", "WEST", "away")] == [0, 0, 1, 2, 2]
     assert "spellings" not in toml(plain(CategoryColumn("a", "category", ("east", "west"))))
     assert toml_file({"data": {"schema": {"columns": [plain(column)]}}})
+
+
+CLASSES = {"kind": "classes", "values": ["ill", "well"], "spellings": [["well", "fine", "gesund"]]}
+
+
+def outcomes(tmp_path, *words, name="ward.csv"):
+    """Writes 60 rows; the target has these words in turn."""
+    rows = (f"{row % 7},{words[row % len(words)]}" for row in range(60))
+    path = tmp_path / name
+    path.write_text("\n".join(["b,y", *rows]) + "\n")
+    return path
+
+
+def test_spellings_of_a_class_are_one_class_here_and_at_peers(tmp_path):
+    """Before, each was a class of its own, and the same words at a peer whose file has one were refused."""
+    found = look(outcomes(tmp_path, "Well", "well", "ill", "well"), "y", "auto", (), by_rows)
+    assert found.schema.target == ClassTarget("classes", ("ill", "well"), "y", (("well",),))
+    assert found.report.entries[0].remark == "'ill', 'well'; 'well' is also written 'Well'"
+    other = outcomes(tmp_path, "WELL", "ill", name="other.csv")
+    assert read_with_schema(other, found.schema).y[:4].tolist() == [1, 0, 1, 0]
+    assert read_rows_to_predict(other, found.schema).y[:4].tolist() == [1, 0, 1, 0]
+    once = look(outcomes(tmp_path, "well", "ill", name="once.csv"), "y", "auto", (), by_rows)
+    assert plain(once.schema.target) == {"kind": "classes", "values": ["ill", "well"], "name": "y"}
+    shouted = outcomes(tmp_path, "ILL", "well", name="shouted.csv")
+    assert "row 1, column 'y': 'ILL' is no class of the task" in told(read_with_schema, shouted, found.schema)
+    assert "has 1 different value; allowed: 2 to" in told(
+        look, outcomes(tmp_path, "Well", "well"), "y", "auto", (), by_rows
+    )
+
+
+def test_labels_of_arrays_images_and_frames_and_classes_that_are_added(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.zeros((4, 2)), y=np.array(["Well", "ill", "well", "well"]))
+    found = look(tmp_path / "a.npz", None, "auto", (), by_rows)
+    assert found.schema.target == ClassTarget("classes", ("ill", "well"), "y", (("well",),))
+    assert read_with_schema(tmp_path / "a.npz", found.schema).y.tolist() == [1, 0, 1, 1]
+    for place, name in enumerate(("red", "Red", "blue", "red")):
+        picture(tmp_path / "images" / name / f"{place}.png", (200, 0, 0), (8, 8))
+    images = look(tmp_path / "images", None, "auto", (), by_rows)
+    assert images.schema.target.spellings == (("red",),)
+    assert "'red' is also written 'Red'" in images.report.lines()[-2]
+    assert sorted(read_with_schema(tmp_path / "images", images.schema).y.tolist()) == [0, 1, 1, 1]
+    table = {"kind": "array", "target": CLASSES, "shape": [2], "mean": [0.0], "std": [1.0]}
+    model = {"class": "node.models:Linear", "args": {"inputs": 2, "outputs": 2}}
+    task = read_task({"task": {"name": "t"}, "model": model, "data": {"schema": table}})
+    rows = Rows(np.zeros((2, 2), np.float32), np.array(["Gesund", "ill"]))
+    assert labelled([rows], task, together=True)[0].y.tolist() == [1, 0]
+    more = {
+        "task": {"name": "t"},
+        "model": model,
+        "data": {"schema": table},
+        "agreement": {"classes": ["Fine"]},
+    }
+    assert "'Fine' is a class of the task already" in told(with_classes, read_task(more))

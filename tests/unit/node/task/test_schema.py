@@ -43,7 +43,7 @@ def test_a_schema_of_a_table_and_one_of_images():
         texts of at most 200 characters
     target.values => ["a", "a"] => data.schema.target.values = ['a', 'a'] is refused; allowed: 2 to 10000
         different texts of at most 200 characters
-    target.mean => 1 => 'data.schema.target.mean' is not a known key; allowed: kind, values, name
+    target.mean => 1 => 'data.schema.target.mean' is not a known key; allowed: kind, values, name, spellings
     columns => [] => data.schema.columns is refused; allowed: a list of 1 to 2000 tables
     columns => {} => data.schema.columns is refused; allowed: a list of 1 to 2000 tables
     columns.2.name => "age" => data.schema: the column 'age' occurs twice; name each once
