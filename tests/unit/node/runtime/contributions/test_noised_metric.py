@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.unit.node.runtime.test_swarm_metric import rows
 
 from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, spent
 from mechanisms.mechanism import CountPlan
@@ -32,6 +31,7 @@ from protocol.wire.messages import Base
 from tests.unit.mechanisms.settings import setting
 from tests.unit.mechanisms.settings import words as noise_words
 from tests.unit.node.alone import Alone, ended, prepared, sid, spend, step, voted
+from tests.unit.node.runtime.contributions.test_swarm_metric import rows
 from tests.unit.node.sums import mean_of
 
 STEPS, RECORDS = "distributed-dp-sgd", "dp-sgd"
