@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from node.data.csv_and_parquet import Frame, read_frame
+from node.data.files.csv_and_parquet import Frame, read_frame
 from node.errors import ConfigError
 from node.task.load import read_task
 from node.task.schema import Schema, schema_rule

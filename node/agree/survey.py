@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.person_means import person_means
-from node.data.columns import Floats
-from node.data.csv_and_parquet import fail
 from node.data.encoding import (
     category_codes,
     category_words,
@@ -26,10 +24,12 @@ from node.data.encoding import (
     targets,
     truth_values,
 )
-from node.data.npz import finite, persons_of_array
+from node.data.files.csv_and_parquet import fail
+from node.data.files.npz import finite, persons_of_array
 from node.data.persons import Persons, renumbered
 from node.data.reading import Y, column_names, read_npz, read_table, read_with_schema
 from node.data.sides import RowDraws
+from node.data.text.columns import Floats
 from node.errors import ConfigError, shown
 from node.task.agreed_sums import array_ranges, class_part, range_of, sums_of
 from node.task.scaling import Range

@@ -17,8 +17,8 @@ from node.check.finding import Finding, Level
 from node.check.own_cells import own_cells
 from node.check.probe import Meeting, meet_all
 from node.check.trial import tried
-from node.data.csv_and_parquet import read_frame
 from node.data.dataset import Dataset, load_dataset, own_rows
+from node.data.files.csv_and_parquet import read_frame
 from node.data.free_text import lost_texts
 from node.data.left_out import left_out
 from node.data.persons import equal_rows, nearly_equal, renumbered

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from node.check.finding import Finding
-from node.data.csv_and_parquet import read_frame
-from node.data.formats import TABLES, kind_of
+from node.data.files.csv_and_parquet import read_frame
+from node.data.files.formats import TABLES, kind_of
 from node.errors import ConfigError, shown
 from node.init.dialect import Unlike, unlike
 from node.task.dialect import AS_THE_TASK, OTHER_MARK, Cells, Decimal, cells_text

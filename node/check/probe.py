@@ -13,8 +13,8 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from node.addresses import split_endpoint
+from node.doctor.date_header import ahead_s
 from node.errors import reason
-from node.net.date_header import ahead_s
 from node.net.tls import Dialling, WrongPeer, not_met
 
 PATIENCE_S = 3.0

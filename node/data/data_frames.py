@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from node.data.columns import words_of
-from node.data.csv_and_parquet import frame_of
 from node.data.encoding import Encoded, class_number, encode
+from node.data.files.csv_and_parquet import frame_of
+from node.data.files.numeric_tables import Table, table_of, target_in
 from node.data.in_memory import FrameRows, InMemory, Rows
-from node.data.numeric_tables import Table, table_of, target_in
 from node.data.remedies import other_class
 from node.data.sides import RowDraws
+from node.data.text.columns import words_of
 from node.errors import ConfigError, reason, shown
 from node.task.dialect import PLAIN
 from node.task.schema import ClassTarget, TableSchema

@@ -16,15 +16,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from node.data.cells import a_number, is_word, number, number_reader, without_sign
-from node.data.columns import Bad, Floats, Words, days_of, hours_of, numbers_of, truths_of, words_of
-from node.data.csv_and_parquet import Frame, fail
+from node.data.files.csv_and_parquet import Frame, fail
 from node.data.persons import Persons
 from node.data.remedies import other_class
 from node.data.report import Entry, counted
-from node.data.shapes import shapes_of
 from node.data.sides import Draws
 from node.data.swaps import Seen, swapped
+from node.data.text.cells import a_number, is_word, number, number_reader, without_sign
+from node.data.text.columns import Bad, Floats, Words, days_of, hours_of, numbers_of, truths_of, words_of
+from node.data.text.shapes import shapes_of
 from node.errors import ConfigError, shown
 from node.task.dialect import Dialect
 from node.task.schema import (

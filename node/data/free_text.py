@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from node.data.columns import Words, is_text, raw_words
-from node.data.csv_and_parquet import Frame
+from node.data.files.csv_and_parquet import Frame
+from node.data.text.columns import Words, is_text, raw_words
 from node.errors import shown
 
 _LEAST_ROWS = 20

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from node.data.cells import FINITE, no_numbers
-from node.data.numeric_tables import Table
+from node.data.files.numeric_tables import Table
 from node.data.persons import refuse_persons
 from node.data.sides import RowDraws
+from node.data.text.cells import FINITE, no_numbers
 from node.errors import ConfigError, reason, shown
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _items(data: object) -> tuple[object, object]:
 
 
 def _array(name: str, values: object) -> NDArray:
-    """Returns `values` as an array; raises ConfigError unless it holds numbers as in node.data.cells."""
+    """Returns `values` as an array; raises ConfigError unless it holds numbers as in node.data.text.cells."""
     try:
         array = np.asarray(values)
     except Exception as error:  # noqa: BLE001 - a tensor on a device, one that needs a gradient, a ragged list

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from node.data.csv_head import read_head
-from node.data.excel import open_sheet
-from node.data.formats import TABLES, kind_of
+from node.data.files.csv_head import read_head
+from node.data.files.excel import open_sheet
+from node.data.files.formats import TABLES, kind_of
 from node.errors import ConfigError
 from node.storage.regular_files import check_regular
 from node.task.dialect import Dialect

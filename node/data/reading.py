@@ -8,9 +8,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from node.data.cells import number
-from node.data.columns import words_of
-from node.data.csv_and_parquet import MOST_BYTES, MOST_ROWS, Frame, Limits, check_columns, fail, read_frame
 from node.data.encoding import (
     Encoded,
     Labels,
@@ -23,12 +20,23 @@ from node.data.encoding import (
     standardise,
     targets,
 )
-from node.data.formats import TABLES, kind_of
+from node.data.files.csv_and_parquet import (
+    MOST_BYTES,
+    MOST_ROWS,
+    Frame,
+    Limits,
+    check_columns,
+    fail,
+    read_frame,
+)
+from node.data.files.formats import TABLES, kind_of
+from node.data.files.npz import array_names, finite, labels, persons_of_array, read_arrays
 from node.data.images import read_images
-from node.data.npz import array_names, finite, labels, persons_of_array, read_arrays
 from node.data.remedies import other_class
 from node.data.report import Entry
 from node.data.sides import NOT_DRAWN, RowDraws
+from node.data.text.cells import number
+from node.data.text.columns import words_of
 from node.errors import ConfigError, shown
 from node.task.schema import ArraySchema, ClassTarget, Schema, TableSchema
 

@@ -7,7 +7,7 @@ digits, its message what the file says of the row, before anything is converted:
 
     file                  cells of a row
     CSV and other text    all columns in the order of their names: the text, in the file's encoding
-    workbook              the same: the text as node.data.excel reads each cell
+    workbook              the same: the text as node.data.files.excel reads each cell
     Parquet               the same: numbers of any type as the text of their value in float64, NaN as no
                           cell, times without zeros at the end of their fraction
     npz, rows in memory   x in float32, big-endian, number by number; y as text (a number as in Parquet)
@@ -37,7 +37,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from node.data.cells import number_text
+from node.data.text.cells import number_text
 
 Draws = NDArray[np.uint64]
 NOT_DRAWN: Draws = np.empty(0, np.uint64)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from node.data.files.numeric_tables import Table, read_table
 from node.data.in_memory import InMemory, Rows
-from node.data.numeric_tables import Table, read_table
 from node.data.persons import Persons
 from node.data.report import Entry, Report, counted
 from node.data.sides import Draws, RowDraws

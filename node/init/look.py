@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from node.data.csv_and_parquet import fail, read_frame
-from node.data.formats import kind_of
+from node.data.files.csv_and_parquet import fail, read_frame
+from node.data.files.formats import kind_of
+from node.data.files.npz import finite, labels, read_arrays
 from node.data.free_text import lost_texts
 from node.data.images import list_folder, size_of
-from node.data.npz import finite, labels, read_arrays
 from node.data.reading import X, Y, label_word
 from node.data.report import Entry, Report, counted
 from node.errors import ConfigError, shown

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from node.cli.commands import program
 from node.cli.parser import NodeParser
-from node.data.cells import number
+from node.data.text.cells import number
 from node.errors import ConfigError, shown
 from node.init.asked import NONE, Asked
 from node.options import reachable_path, whole_number

@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
-from node.data.columns import parsed, reader_of, words_of
-from node.data.csv_and_parquet import Frame
+from node.data.files.csv_and_parquet import Frame
+from node.data.text.columns import parsed, reader_of, words_of
 from node.errors import shown
 from node.init.dialect import Found
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from node.data.npz import array_names, finite, read_arrays
-from node.data.numeric_tables import read_table
+from node.data.files.npz import array_names, finite, read_arrays
+from node.data.files.numeric_tables import read_table
 from node.errors import ConfigError, shown
 from node.task.sections import Task
 

@@ -54,8 +54,8 @@ _sheet = text(f"a sheet's name, at most {_LONGEST_SHEET} characters", rf".{{1,{_
 class Dialect:
     """How cells are written. The default is that of files that programs write: `-1234.5`, `2026-01-31`.
 
-    `missing` are words for no value beside the usual ones (node.data.cells), in any case; a number among them
-    means all cells of that value. A word that a column lists as one of its values is a value there.
+    `missing` are words for no value beside the usual ones (node.data.text.cells), in any case; a number among
+    them means all cells of that value. A word that a column lists as one of its values is a value there.
     """
 
     decimal: Literal["point", "comma"] = key(choice(*DECIMALS), "point")

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from node.data.csv_and_parquet import read_frame
 from node.data.encoding import FARTHEST, encode
+from node.data.files.csv_and_parquet import read_frame
 from tests.own_data import COLUMNS, TABLE, schema, told
 
 NAMES = ["outcome", *(column["name"] for column in COLUMNS)]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from node.data.csv_and_parquet import read_frame
+from node.data.files.csv_and_parquet import read_frame
 from node.data.sides import RowDraws
 
 CELLS = st.text(st.sampled_from('ab1.,;"\n \u00e9'), max_size=4)

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from node.check import __main__ as check
-from node.data.cells import number, number_reader
-from node.data.csv_and_parquet import read_frame
+from node.data.files.csv_and_parquet import read_frame
 from node.data.reading import read_rows_to_predict, read_with_schema
+from node.data.text.cells import number, number_reader
 from node.init.task_file import plain, toml
 from node.task.dialect import PLAIN, Dialect, described
 from node.task.parameters import canonical_parameters

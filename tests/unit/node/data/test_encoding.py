@@ -6,12 +6,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from node.data import encoding
-from node.data.columns import number, truth, words_of
-from node.data.csv_and_parquet import read_frame
-from node.data.dates import days
 from node.data.encoding import encode
+from node.data.files.csv_and_parquet import read_frame
 from node.data.remedies import other_class, without_columns
 from node.data.report import Entry
+from node.data.text.columns import number, truth, words_of
+from node.data.text.dates import days
 from node.task.dialect import PLAIN
 from tests.own_data import COLUMNS, HEADER, TABLE, frame, schema, told
 from tests.unit.node.cases import cases

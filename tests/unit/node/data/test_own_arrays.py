@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from node.data import npz
 from node.data.dataset import load_dataset
+from node.data.files import npz
 from node.data.reading import read_with_schema
 from node.task.load import load_task
 from tests.own_data import IMAGES, TABLE, schema, told, ward

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
 
-from node.data.csv_and_parquet import read_frame
 from node.data.dataset import load_dataset
+from node.data.files.csv_and_parquet import read_frame
 from node.data.in_memory import rows_of
 from node.data.persons import chosen_rows, nearly_equal, renumbered
 from node.data.sides import RowDraws

@@ -7,8 +7,8 @@ import pytest
 import torch
 from openpyxl import Workbook
 
-from node.data.csv_and_parquet import read_frame
 from node.data.dataset import load_dataset
+from node.data.files.csv_and_parquet import read_frame
 from node.data.in_memory import rows_of
 from node.data.reading import read_with_schema
 from node.data.sides import RowDraws, held_back

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from node.data.csv_and_parquet import read_frame
 from node.data.encoding import encode
+from node.data.files.csv_and_parquet import read_frame
 from node.data.reading import read_rows_to_predict
 from tests.own_data import IMAGES, TABLE, picture, schema, told, ward
 

@@ -1,7 +1,7 @@
 import pytest
 
-from node.data.dates import day_reader, days, hours
-from node.data.month_names import NAMES
+from node.data.text.dates import day_reader, days, hours
+from node.data.text.month_names import NAMES
 from node.task.dialect import MONTHS
 from tests.unit.node.cases import cases
 

@@ -6,8 +6,8 @@ import zipfile
 import openpyxl
 import pytest
 
-from node.data import excel
-from node.data.csv_and_parquet import Limits, read_frame
+from node.data.files import excel
+from node.data.files.csv_and_parquet import Limits, read_frame
 from node.data.reading import read_with_schema
 from node.init.asked import Asked
 from node.init.look import look
@@ -76,7 +76,7 @@ def test_a_sheet_by_its_name(tmp_path):
 
 
 def test_many_rows_come_in_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr("node.data.csv_and_parquet._BATCH_ROWS", 64)
+    monkeypatch.setattr("node.data.files.csv_and_parquet._BATCH_ROWS", 64)
     path = book(tmp_path / "r.xlsx", ["a", "b"], *([row, f"w{row % 3}"] for row in range(500)))
     frame = read_frame(path, None)
     assert frame.columns["a"].to_pylist() == [str(row) for row in range(500)]

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from node.check import __main__ as check
-from node.data.cells import LARGEST, MISSING_WORDS, all_numbers, is_value, no_numbers, number
 from node.data.sources import read_source
+from node.data.text.cells import LARGEST, MISSING_WORDS, all_numbers, is_value, no_numbers, number
 from node.errors import ConfigError
 from node.init.look import look
 from node.predict import rows

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 
-from node.data.month_names import numbered
+from node.data.text.month_names import numbered
 from node.task.dialect import DateOrder, Months
 
 _LONGEST_YEAR = 4

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from node.data.cells import without_sign
-from node.data.month_names import NAMES, NamedDate, named_date
+from node.data.text.cells import without_sign
+from node.data.text.month_names import NAMES, NamedDate, named_date
 from node.task.dialect import DECIMALS, THOUSANDS, Months
 
 _EXPONENT = r"(?:[eE][+-]?\d+)?"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from node.data.cells import is_value
+from node.data.text.cells import is_value
 from node.errors import ConfigError, shown
 from node.storage.regular_files import check_regular
 from node.task.dialect import SEPARATORS, Dialect

@@ -18,9 +18,9 @@ from typing import IO, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from node.data.cells import FINITE, MISSING_WORDS, all_numbers, no_numbers, number_text
 from node.data.persons import Persons, persons_of
 from node.data.sides import RowDraws
+from node.data.text.cells import FINITE, MISSING_WORDS, all_numbers, no_numbers, number_text
 from node.errors import ConfigError, reason, shown
 from node.free_memory import free_bytes
 from node.storage.regular_files import check_regular
@@ -145,7 +145,7 @@ def _declared(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
 
 
 def finite(path: Path, name: str, array: NDArray) -> NDArray:
-    """Returns `array`; raises ConfigError unless it holds numbers as defined in node.data.cells."""
+    """Returns `array`; raises ConfigError unless it holds numbers as defined in node.data.text.cells."""
     if array.dtype.kind not in _NUMBERS:
         _fail(path, f": array {shown(name)} holds {array.dtype}, not numbers")
     if not all_numbers(array):

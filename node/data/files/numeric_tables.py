@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from node.data.cells import A_NUMBER, FINITE, no_numbers
-from node.data.formats import kind_of
-from node.data.npz import finite, persons_of_array, read_arrays
+from node.data.files.formats import kind_of
+from node.data.files.npz import finite, persons_of_array, read_arrays
 from node.data.persons import Persons
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
+from node.data.text.cells import A_NUMBER, FINITE, no_numbers
 from node.errors import ConfigError, reason, shown
 
 if TYPE_CHECKING:
-    from node.data.csv_and_parquet import Frame
+    from node.data.files.csv_and_parquet import Frame
 
 MOST_CELLS = 200_000_000
 """The most numbers in one CSV or Parquet file."""
@@ -69,7 +69,7 @@ def _read_columns(
     path: Path, features: tuple[str, ...] | None, target: str | None, drawing: RowDraws | None
 ) -> Table:
     """Reads the table in a CSV or Parquet file; only the columns in use need to be numbers."""
-    from node.data.csv_and_parquet import read_frame  # noqa: PLC0415 - pyarrow: loaded only if needed
+    from node.data.files.csv_and_parquet import read_frame  # noqa: PLC0415 - pyarrow: loaded only if needed
 
     return table_of(read_frame(path, None, drawing=drawing), features, target)
 
@@ -87,7 +87,7 @@ def _header(frame: Frame) -> list[str]:
 
 def table_of(frame: Frame, features: tuple[str, ...] | None, target: str | None) -> Table:
     """Returns the columns in use of a frame; ConfigError unless they are numbers."""
-    from node.data.columns import bare_numbers_of  # noqa: PLC0415 - as above
+    from node.data.text.columns import bare_numbers_of  # noqa: PLC0415 - as above
 
     path, header, wanted = frame.path, _header(frame), target_in(frame, target)
     chosen = features or tuple(name for name in header if name != wanted)

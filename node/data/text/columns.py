@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from node.data.cells import MISSING_WORDS, no_numbers, number, number_reader, number_text
-from node.data.dates import day_reader, hours
+from node.data.text.cells import MISSING_WORDS, no_numbers, number, number_reader, number_text
+from node.data.text.dates import day_reader, hours
 from node.task.dialect import Dialect
 
 _YES = frozenset({"true", "yes", "t", "y", "1", "ja", "j", "wahr", "oui", "vrai", "si", "s\u00ed", "s\u00ec"})
@@ -123,7 +123,7 @@ def _trimmed(written: Words, absent: Collection[str]) -> Words:
 def numbers_of(
     column: pa.ChunkedArray, dialect: Dialect, unit: str | None = None
 ) -> tuple[Floats, Bad | None]:
-    """Returns (n,) numbers, NaN for missing ones, and the first cell that is no number (node.data.cells)."""
+    """Returns (n,) numbers, NaN for missing ones, and the first cell that is no number (see `cells`)."""
     if _is_numeric(column):
         values, bad = _stored(column)
     else:

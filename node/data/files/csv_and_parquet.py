@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from node.data.columns import raw_words, words_of
-from node.data.csv_head import Head, header_of, read_head
-from node.data.formats import kind_of
+from node.data.files.csv_head import Head, header_of, read_head
+from node.data.files.formats import kind_of
 from node.data.persons import Persons, persons_of
 from node.data.remedies import without_columns
 from node.data.sides import NOT_DRAWN, Draws, RowDraws
+from node.data.text.columns import raw_words, words_of
 from node.errors import ConfigError, one_line, reason, shown
 from node.storage.regular_files import check_regular
 from node.task.dialect import PLAIN, Dialect
@@ -190,7 +190,7 @@ def check_columns(path: Path, header: Sequence[str], wanted: Sequence[str]) -> N
 def _read_workbook(
     path: Path, wanted: Sequence[str] | None, dialect: Dialect, limits: Limits, drawing: RowDraws | None
 ) -> Frame:
-    from node.data.excel import open_sheet  # noqa: PLC0415 - openpyxl, only for a workbook
+    from node.data.files.excel import open_sheet  # noqa: PLC0415 - openpyxl, only for a workbook
 
     with open_sheet(path, dialect.sheet, limits.bytes) as sheet:
         header = header_of(path, sheet.header)

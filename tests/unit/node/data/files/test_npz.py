@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from node.data import npz
+from node.data.files import npz
 from node.data.sources import read_source
 from node.init.look import look
 from node.predict import rows

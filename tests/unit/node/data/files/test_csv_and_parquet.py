@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from node.data.csv_and_parquet import Limits, read_frame
-from node.data.csv_head import separator_of
+from node.data.files.csv_and_parquet import Limits, read_frame
+from node.data.files.csv_head import separator_of
 from node.data.remedies import without_columns
 from tests.own_data import told
 

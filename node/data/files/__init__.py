@@ -1,0 +1,1 @@
+"""The kinds of files that hold rows, each read as it is written."""
