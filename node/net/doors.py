@@ -42,6 +42,7 @@ from node.net.aborting import abort
 from node.net.rooms import Bound, Room
 from node.net.tickets import Tickets
 from node.net.traffic import Counts
+from node.net.versions import Look, nowhere
 from node.system.streams import BoundAddress, Incoming, Listener
 from node.system.system import SYSTEM, System
 
@@ -115,6 +116,8 @@ ROOMS = {
     "members": "a connection of a member",
 }
 """The rooms; each connection is in one. The words appear in the counts of closed connections."""
+_TLS_RECORD = b"\x16"
+"""With this byte a TLS handshake begins (RFC 8446, section 5.1), and no HTTP request."""
 NO_ROOM = "{}: closed for a newer one"
 TOO_LATE = "{}: closed, for its time was over"
 
@@ -353,8 +356,12 @@ class _Door(asyncio.Protocol):
 class Doors:
     """All connections to one server."""
 
-    def __init__(self, counts: Counts, bounds: Bounds = BOUNDS, system: System = SYSTEM) -> None:
+    def __init__(
+        self, counts: Counts, bounds: Bounds = BOUNDS, system: System = SYSTEM, look: Look = nowhere
+    ) -> None:
+        """`look` is called when a far end begins as TLS where there is none here, or the other way round."""
         self._counts = counts
+        self._look = look
         self._streams = system.streams
         self._bounds = bounds.within(raise_descriptors(bounds.connections + OTHER_DESCRIPTORS))
         self._rooms: dict[str, Room[Guest]] = {name: Room(each) for name, each in self._bounds.rooms.items()}
@@ -365,6 +372,8 @@ class Doors:
         self._guests: dict[asyncio.Protocol, Guest] = {}
         self._handovers: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
+        self._looking: asyncio.Future[None] = self._loop.create_future()
+        self._looking.set_result(None)
         self._server: Callable[[], asyncio.Protocol] | None = None
         self._tls: ssl.SSLContext | None = None
         self._listener: Listener | None = None
@@ -409,6 +418,7 @@ class Doors:
                 self._send_away(guest)
         if self._sweeping is not None:
             self._sweeping.cancel()
+        self._looking.cancel()
 
     def guest_of(self, request: web.BaseRequest) -> Guest:
         """Returns the guest that sent this request."""
@@ -500,10 +510,10 @@ class Doors:
 
     def _speaks(self, guest: Guest) -> None:
         """Handles the first byte of a connection, or its end."""
-        has_spoken = guest.stream.has_spoken()
-        if has_spoken is None:
+        first = guest.stream.first_byte()
+        if first is None:
             self._send_away(guest)
-        if not has_spoken:
+        if not first:
             return
         guest.stream.unwatch()
         guest.is_silent = False
@@ -512,6 +522,8 @@ class Doors:
         task = self._loop.create_task(self._hand_over(guest))
         self._handovers.add(task)
         task.add_done_callback(self._handovers.discard)
+        if (first == _TLS_RECORD) is (self._tls is None) and self._looking.done():
+            self._looking = asyncio.ensure_future(self._look())
 
     async def _hand_over(self, guest: Guest) -> None:
         """Hands the connection to aiohttp after the TLS handshake."""

@@ -94,7 +94,7 @@ class Server:
 
     async def start(self, listener: BoundAddress, routes: Iterable[web.RouteDef]) -> None:
         """Serves on an already bound socket. `routes` are those besides frames (node.net.routes)."""
-        doors = Doors(self._counts, self._bounds, self._system)
+        doors = Doors(self._counts, self._bounds, self._system, self._mixed.look)
         app = web.Application(client_max_size=MAX_FRAME_BYTES, middlewares=[_at(doors, self._intake.drop)])
         app.add_routes([web.get("/v1/link", self._link), web.post(BULK, self._bulk)])
         app.add_routes(routes)

@@ -28,7 +28,7 @@ from node.addresses import is_loopback
 from node.cli.parser import Options
 from protocol.crypto.node_key import KEY_BYTES, SIGNATURE_BYTES, NodeKey, verify
 from protocol.errors import RemoteProtocolError
-from protocol.swarm.meeting.discovery import OTHER_KEY
+from protocol.swarm.meeting.discovery import OTHER_KEY, UNDER_TLS, WITHOUT_TLS
 from protocol.wire.ids import Key
 
 VOUCHER = x509.ObjectIdentifier("2.25.293712048361209475120384670518392746501")
@@ -83,8 +83,8 @@ def protection(choice: str, endpoint: str) -> str:
 def not_met(under_tls: bool) -> str:
     """Returns why a link may have failed that the peer did not refuse, dialled with or without TLS."""
     if under_tls:
-        return "the program there does not speak TLS 1.3; use the same --tls at both ends"
-    return "the program there does not answer without TLS; use the same --tls at both ends"
+        return f"{WITHOUT_TLS}; use the same --tls at both ends"
+    return f"{UNDER_TLS}; use the same --tls at both ends"
 
 
 @dataclass(frozen=True)

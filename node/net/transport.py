@@ -23,7 +23,7 @@ from node.net.outbox import Budget
 from node.net.server import Arriving, Server, ignored
 from node.net.tls import Tls
 from node.net.traffic import Counts, Uploads, phase_of
-from node.net.versions import Mixed, nowhere
+from node.net.versions import Look, Mixed, nowhere
 from node.net.visits import Visits
 from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
@@ -37,7 +37,6 @@ ENDING_S = 2.0
 
 Unreachable = Callable[[str, str], Awaitable[None]]
 Reconnected = Callable[[str], Awaitable[None]]
-Look = Callable[[], Awaitable[None]]
 
 
 class Transport:
@@ -75,7 +74,7 @@ class Transport:
             is_wanted: whether the session of a message runs here; may be called at any time.
             limits: the bounds of the links' queues.
             system: the computer on which it runs.
-            look: called when a node of another version has dialled: a named peer may be back with it.
+            look: called when a node of another version or --tls has dialled: a named peer may be back.
             arriving: takes a member whose bulk is on its way, and slow.
             bulk_s: the time limit for a bulk frame, here and to a peer.
         """

@@ -71,6 +71,9 @@ def refusal(mine: int) -> web.Response:
     return web.Response(status=UPGRADE_REQUIRED, headers=headers)
 
 
+Look = Callable[[], Awaitable[None]]
+
+
 async def nowhere() -> None:
     """A machine that names no peers has nobody to look for."""
 
@@ -82,9 +85,9 @@ class Mixed:
     the endpoints that it knows.
     """
 
-    def __init__(self, tell: Callable[[str], None], look: Callable[[], Awaitable[None]] = nowhere) -> None:
+    def __init__(self, tell: Callable[[str], None], look: Look = nowhere) -> None:
         self._tell = tell
-        self._look = look
+        self.look = look
         self._told: set[str] = set()
 
     async def met(self, request: web.BaseRequest, what: str) -> None:
@@ -95,4 +98,4 @@ class Mixed:
         if address not in self._told and len(self._told) < _MOST_ADDRESSES:
             self._told.add(address)
             self._tell(f"a node that comes from {address} {what}")
-        await self._look()
+        await self.look()

@@ -46,8 +46,8 @@ class Incoming(Protocol):
     def unwatch(self) -> None:
         """Calls `ready` no more."""
 
-    def has_spoken(self) -> bool | None:
-        """Returns whether its first byte has come; None if the far end has closed it instead."""
+    def first_byte(self) -> bytes | None:
+        """Returns its first byte, which stays unread; empty before that, None if the far end closed it."""
 
     async def serve(
         self, protocol: asyncio.Protocol, tls: ssl.SSLContext | None, handshake_s: float | None
@@ -148,11 +148,11 @@ class _SocketIncoming:
     def unwatch(self) -> None:
         self._loop.remove_reader(self._sock)
 
-    def has_spoken(self) -> bool | None:
+    def first_byte(self) -> bytes | None:
         try:
-            return bool(self._sock.recv(1, socket.MSG_PEEK)) or None
+            return self._sock.recv(1, socket.MSG_PEEK) or None
         except (BlockingIOError, InterruptedError):
-            return False
+            return b""
         except OSError:
             return None
 

@@ -88,7 +88,9 @@ def _met(
     announce = member.announce
     greeting = greetings.get(announce.endpoint)
     contact = Contact.REACHABLE
-    if announce.leaving:
+    if greeting is not None and greeting.other_tls:
+        contact = Contact.UNREACHABLE
+    elif announce.leaving:
         contact = Contact.LEFT
     elif not is_known:
         contact = Contact.SILENT

@@ -274,7 +274,7 @@ class Node:
         return self._after(self._discovery.greet(endpoint, now), now)
 
     def look_again(self, now: float) -> list[Action]:
-        """A node of another version has dialled: a named peer that left may be back with it."""
+        """A node of another version or --tls has dialled: a named peer that left may be back with it."""
         return self._after(self._discovery.look_again(now), now)
 
     def tick(self, now: float) -> list[Action]:

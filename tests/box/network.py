@@ -265,8 +265,8 @@ class MemoryIncoming:
     def unwatch(self) -> None:
         self._wire.watch(None)
 
-    def has_spoken(self) -> bool | None:
-        return self._wire.has_spoken()
+    def first_byte(self) -> bytes | None:
+        return self._wire.first_byte()
 
     async def serve(
         self, protocol: asyncio.Protocol, tls: ssl.SSLContext | None, handshake_s: float | None
@@ -405,10 +405,10 @@ class MemoryTransport(asyncio.Transport):
         if self._ready is not None:
             self._ready()
 
-    def has_spoken(self) -> bool | None:
+    def first_byte(self) -> bytes | None:
         if not self._early:
-            return False
-        return True if isinstance(self._early[0], bytes) else None
+            return b""
+        return self._early[0][:1] if isinstance(self._early[0], bytes) else None
 
     def serve(self, protocol: asyncio.BaseProtocol) -> None:
         """Gives the stream its protocol; what has come by now follows in the loop's next turn."""
@@ -497,8 +497,9 @@ class MemoryTransport(asyncio.Transport):
             self._lose(None)
 
     def abort(self) -> None:
-        self.out.drop()
-        self.vanish(silently=False)
+        if not self._is_lost:  # else its end is on its way
+            self.out.drop()
+            self.vanish(silently=False)
 
     def vanish(self, *, silently: bool) -> None:
         """Ends as its process is killed: a reset follows what it has written, unless its machine is lost."""
@@ -510,8 +511,10 @@ class MemoryTransport(asyncio.Transport):
             self._lose(None)
 
     def _force_close(self, _: BaseException | None) -> None:
-        """What asyncio's TLS layer calls after a fatal error."""
-        self.abort()
+        """What asyncio's TLS layer calls after a fatal error: all that came was read, so the end follows."""
+        if not self._is_lost:
+            self.out.drop()
+            self.close()
 
     def _lose(self, error: Exception | None) -> None:
         self._is_closing = True

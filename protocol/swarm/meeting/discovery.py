@@ -44,6 +44,9 @@ NOBODY_LISTENS = "connection refused"
 OLDER_VERSION, NEWER_VERSION = "runs an older version", "runs a newer version"
 OTHER_VERSION = "runs another version"
 """How the reason begins if a process of another version of the protocol answers; what to do follows."""
+WITHOUT_TLS = "the program there does not speak TLS 1.3"
+UNDER_TLS = "the program there does not answer without TLS"
+"""How the reason begins if the far end seems to have another --tls than this node; what to do follows."""
 OTHER_KEY = "the far end holds the key "
 """How the reason begins if, under TLS, another key answers; that key and the expected one follow."""
 
@@ -85,14 +88,31 @@ class Greeting:
     """When the first greeting was sent, or the last answer came."""
     why: str = ""
     """Why the last try reached nobody there."""
-    noticed: bool = False
+    noticed: str = ""
+    """The reason that was noticed last."""
     other_version: str = ""
     """What was answered there by a process of another version, until one of this version answers."""
+
+    @property
+    def other_tls(self) -> bool:
+        """Whether the far end has another --tls, as of the last try."""
+        return not self.answered and _is_of_tls(self.why)
+
+    @property
+    def is_news(self) -> bool:
+        """Whether the last try failed as was not noticed yet: only another --tls is told again and again."""
+        if self.answered or self.why in ("", self.other_version, self.noticed):
+            return False
+        return not self.noticed or _is_of_tls(self.why) or _is_of_tls(self.noticed)
 
     @property
     def is_refused(self) -> bool:
         """Whether no process listens there, as of the last try."""
         return not self.answered and self.why == NOBODY_LISTENS
+
+
+def _is_of_tls(why: str) -> bool:
+    return why.startswith((WITHOUT_TLS, UNDER_TLS))
 
 
 class Discovery:
@@ -105,6 +125,8 @@ class Discovery:
         self._greetings: dict[str, Greeting] = {}
         self._told: OrderedDict[tuple[Note, bytes], None] = OrderedDict()
         self._opened_at = 0.0
+        self._dialled_until = 0.0
+        """Until when one that left may be back with another --tls: one who cannot be linked with dialled."""
         self._again_at: float | None = None
         self._join_until: float | None = None
         self.members = Members()
@@ -175,7 +197,8 @@ class Discovery:
         return greeting
 
     def look_again(self, now: float) -> list[Action]:
-        """A node of another version has dialled: greet the named peers that left, one may be back with it."""
+        """A node of another version or --tls has dialled: greet named peers that left, one may be back."""
+        self._dialled_until = now + JOIN_S
         left = [end for end in self._configured if self._is_idle(end) and self._has_left(end)]
         return [action for end in left for action in self.greet(end, now)]
 
@@ -484,9 +507,10 @@ class Discovery:
             return [WrongTracker(endpoint, why)]
         there = self.members.at(endpoint)
         is_other = why.startswith((OLDER_VERSION, NEWER_VERSION, OTHER_VERSION))
-        if self._has_left(endpoint) and not is_other:
-            return self._stays_away(endpoint)
         greeting = self._greeting(endpoint, now) if there is not None else self._greetings.get(endpoint)
+        may_be_back = now <= self._dialled_until or (greeting is not None and greeting.other_tls)
+        if self._has_left(endpoint) and not is_other and not (_is_of_tls(why) and may_be_back):
+            return self._stays_away(endpoint)
         if greeting is None:
             return []  # neither a member's endpoint nor greeted: no retry
         greeting.answered, greeting.why = False, why
@@ -506,15 +530,10 @@ class Discovery:
         return []
 
     def _missed(self) -> list[Action]:
-        """Notices, once for each endpoint that could not be reached; called when joining is over."""
-        missed = [
-            (end, greeting)
-            for end, greeting in self._greetings.items()
-            if greeting.why not in ("", greeting.other_version)
-            and not (greeting.answered or greeting.noticed)
-        ]
+        """Notices of endpoints that could not be reached; called when joining is over."""
+        missed = [(end, greeting) for end, greeting in self._greetings.items() if greeting.is_news]
         for _, greeting in missed:
-            greeting.noticed = True
+            greeting.noticed = greeting.why
         return [Notice(Note.UNREACHABLE, endpoint, greeting.why) for endpoint, greeting in missed]
 
     def tick(self, now: float) -> list[Action]:

@@ -1,7 +1,7 @@
 """The peers that a node knows, in words for its owner: all possible states of contact."""
 
 from protocol.swarm.inspection import Contact, KnownPeer
-from protocol.swarm.meeting.discovery import OTHER_SWARM
+from protocol.swarm.meeting.discovery import OTHER_SWARM, UNDER_TLS
 from protocol.swarm.meeting.membership import REMEMBERED_ROUNDS
 from protocol.swarm.node import Node
 from protocol.wire.messages import Hello, Refused
@@ -68,6 +68,16 @@ def test_who_can_not_be_reached_any_more_says_why_until_it_is_heard_again():
     )
     heard(node, hello(KEYS[1], counter=COUNTER + 2000), NOW + 2)
     assert (node.known_peers[0].contact, node.known_peers[0].why) == (Contact.REACHABLE, "")
+
+
+def test_one_that_left_and_is_back_with_another_tls_says_so():
+    node, _ = opened(seeds=(TWO,))
+    heard(node, hello(KEYS[1]), NOW)
+    heard(node, hello(KEYS[1], leaving=True, counter=COUNTER + 1), NOW)
+    assert seen(node)[TWO] is Contact.LEFT
+    node.look_again(NOW)
+    node.unreachable(TWO, UNDER_TLS, NOW)
+    assert [(found.contact, found.why) for found in node.known_peers] == [(Contact.UNREACHABLE, UNDER_TLS)]
 
 
 def test_a_member_that_nobody_greeted_has_no_reason():

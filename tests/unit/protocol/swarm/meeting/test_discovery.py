@@ -211,6 +211,38 @@ def test_who_has_left_is_looked_for_once_when_somebody_of_another_version_has_di
     assert found.other_versions == {TWO: OLDER}
 
 
+def test_another_tls_is_told_whenever_it_comes_and_goes_and_other_reasons_once():
+    found, plain = introduced(seeds=(TWO,)), f"{discovery.WITHOUT_TLS}; use the same"
+    found.unreachable(TWO, NOW, "refused")
+    assert notices(found.tick(NOW + JOIN_S)) == [(Note.UNREACHABLE, TWO)]
+    said = [
+        found.unreachable(TWO, NOW, why) for why in ("no host", plain, plain, "refused", "no host", plain)
+    ]
+    assert [[action.text for action in actions] for actions in said] == [
+        [],
+        [plain],
+        [],
+        ["refused"],
+        [],
+        [plain],
+    ]
+    say(found, hello(KEYS[1]), NOW)
+    assert not found._greetings[TWO].other_tls
+
+
+def test_one_that_left_is_not_taken_for_one_with_another_tls_unless_somebody_has_dialled():
+    found, plain = introduced(seeds=(TWO,)), f"{discovery.WITHOUT_TLS}; use the same"
+    found.tick(NOW + JOIN_S)
+    say(found, hello(KEYS[1], leaving=True), NOW)
+    assert found.unreachable(TWO, NOW, plain) == [], "it may have been closing"
+    assert [action.to for action in found.look_again(NOW)] == [TWO]
+    assert notices(found.unreachable(TWO, NOW + 1, plain)) == [(Note.UNREACHABLE, TWO)]
+    assert found.unreachable(TWO, NOW + 2 * JOIN_S, plain) == []
+    assert found._greetings[TWO].other_tls, "it still is, however long ago it dialled"
+    assert found.unreachable(TWO, NOW + 2 * JOIN_S, "refused") == []
+    assert found._greetings[TWO].retry_at is None
+
+
 def test_the_number_of_greetings_is_limited_and_those_at_hand_go_on(monkeypatch):
     monkeypatch.setattr(discovery, "MAX_GREETINGS", 2)
     found = introduced(seeds=(TWO, THREE, FOUR))
