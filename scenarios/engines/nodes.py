@@ -13,6 +13,7 @@ replayed.
 from __future__ import annotations
 
 import shutil
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -56,7 +57,7 @@ PRELOAD = (
 )
 POLL_S = 0.2
 END_S = 10.0
-"""Seconds that the client nodes of a cell have to end after its server has ended."""
+"""Seconds that the client nodes of a cell have, together, to end after its server has ended."""
 
 
 @dataclass(frozen=True)
@@ -151,10 +152,11 @@ class Running:
         return True
 
     def _let_clients_end(self) -> None:
-        """Wait for the client nodes to end by themselves; kill one that is stopped. Their socket goes."""
+        """Wait for the client nodes to end by themselves; kill those that still train, or are stopped."""
         (self._folder / NAME).unlink(missing_ok=True)
+        end = time.monotonic() + END_S
         for client in self._clients:
-            client.process.join(END_S)
+            client.process.join(max(0.0, end - time.monotonic()))
             if client.process.exitcode is None:
                 client.process.kill()
 
