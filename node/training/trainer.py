@@ -109,17 +109,20 @@ def evaluated(
     targets: torch.Tensor,
     names: Sequence[str],
     unit: float,
+    train_y: torch.Tensor | None = None,
 ) -> Evaluation:
     """Returns what `loss` and `metrics` say of outputs (n, ...) for targets (n,).
 
-    `names` are those of the classes; `unit` is the size of one unit of numeric targets.
+    `names` are those of the classes; `unit` is the size of one unit of numeric targets; with the targets of
+    the rows trained on (k,), it also says what is so class by class.
     """
     own, uniform = float(loss(outputs, targets)), uniform_loss(section, loss, outputs, targets)
     said, wanted = answers(section, outputs).cpu(), targets.cpu()
     found = measured(metrics, said, wanted, unit)
     headline = headline_of(found, said, wanted, names, unit)
     flaws = flaws_of(headline, said, wanted, names, own, uniform)
-    return Evaluation(accuracy_of(said, wanted), own, found, headline, flaws)
+    classes = None if train_y is None else class_figures(said, wanted, train_y, names)
+    return Evaluation(accuracy_of(said, wanted), own, found, headline, flaws, classes)
 
 
 class Learner(Protocol):
@@ -335,12 +338,8 @@ class Trainer:
             targets = self._dataset.test_y
             outputs = self._outputs(self._dataset.test_x)
         data = self._dataset
-        found = evaluated(
-            self._section, self._loss, self._metrics, outputs, targets, data.class_names, data.unit
-        )
-        said = answers(self._section, outputs).cpu()
-        classes = class_figures(said, targets.cpu(), data.train_y, data.class_names)
-        return replace(found, classes=classes)
+        how = (self._section, self._loss, self._metrics)
+        return evaluated(*how, outputs, targets, data.class_names, data.unit, data.train_y)
 
     def outputs(self, vector: Vector) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the answers (n, ...) of `vector` (d,) for the test rows, and their targets (n,)."""

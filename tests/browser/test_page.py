@@ -547,6 +547,16 @@ def test_axe_finds_nothing_grave(window: Window, kind: str):
         assert grave(page) == []
 
 
+def test_no_column_of_rounds_with_shared_noise_is_cut_off_on_a_small_screen(window: Window):
+    long = {"metric": "balanced-accuracy", "value": 0.71, "train_s": 123.4, "aggregate_s": 1234.5}
+    sizes = {"bytes_sent": 1_234_567_890, "bytes_received": 1_234_567_890}
+    history = tuple(replace(one, **long, **sizes) for one in STEPS.history)
+    with Served(replace(STEPS, history=history)) as served:
+        page = window.open(served.url, size={"width": 1280, "height": 800})
+        expect(page.locator("#rounds-head")).to_contain_text("If all collude")
+        assert page.evaluate(SIDEWAYS) == []
+
+
 @pytest.mark.parametrize("kind", SHOWN)
 def test_a_phone_scrolls_one_way_alone_and_a_table_is_a_row_of_cards_and_still_a_table(
     window: Window, kind: str

@@ -7,19 +7,11 @@ from collections.abc import Sequence
 import torch
 
 from node.errors import shown
-from node.training.figures.headline import SMALL_IS_GOOD, Headline
+from node.training.figures.headline import CONSTANT_ANSWERS, SMALL_IS_GOOD, Headline
 from node.training.figures.metrics import chosen_labels, class_name
 
 _MOST_NAMED = 3
 _ROUNDING = 1e-9
-_CONSTANTS = {
-    "accuracy": "always saying the most frequent class",
-    "balanced-accuracy": "always saying one class",
-    "auc": "guessing",
-    "r2": "always the mean",
-    "mae": "always the median",
-    "deviance": "always the mean",
-}
 
 
 def flaws_of(
@@ -39,7 +31,7 @@ def flaws_of(
     if not targets.is_floating_point() and headline.only_class is None:
         found.append(_never_said(outputs, targets, names))
     if _is_below(headline):
-        found.append(f"worse than {_CONSTANTS[headline.metric]}")
+        found.append(f"worse than {CONSTANT_ANSWERS[headline.metric]}")
     if uniform is not None and loss > uniform * (1 + _ROUNDING):
         found.append(f"the loss {loss:.3g} is above the {uniform:.3g} of a uniform answer")
     return tuple(filter(None, found))

@@ -23,6 +23,15 @@ _BALANCED = ("accuracy", "balanced-accuracy", "auc")
 _UNBALANCED = ("auc", "balanced-accuracy", "accuracy")
 _NUMBERS = ("r2", "mae", "deviance")
 SMALL_IS_GOOD = ("mae", "deviance")
+CONSTANT_ANSWERS = {
+    "accuracy": "always saying the most frequent class",
+    "balanced-accuracy": "guessing",
+    "auc": "guessing",
+    "r2": "always saying the mean",
+    "mae": "always saying the median",
+    "deviance": "always saying the mean",
+}
+"""What reaches the baseline of a metric, as what somebody does."""
 _COMPANIONS = {"auc": ("balanced-accuracy",), "r2": ("deviance", "mae")}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from node.data.dataset import TOO_FEW
 from node.storage.records import SwarmFigure
-from node.training.figures.headline import SMALL_IS_GOOD, Alone, Headline, companion
+from node.training.figures.headline import CONSTANT_ANSWERS, SMALL_IS_GOOD, Alone, Headline, companion
 
 METRIC_NAMES = {
     "accuracy": "accuracy",
@@ -26,17 +26,8 @@ _BASELINES = {
     "deviance": "the mean {}",
 }
 """What reaches the baseline of a metric."""
-_ANSWERS = {
-    "accuracy": "always saying the most frequent class",
-    "balanced-accuracy": "guessing",
-    "auc": "guessing",
-    "r2": "always saying the mean",
-    "mae": "always saying the median",
-    "deviance": "always saying the mean",
-}
-"""The same, as what somebody does."""
 CONSTANT = "a constant answer"
-"""The same for any other metric."""
+"""What reaches that of a metric that is not ours."""
 
 
 def value_text(metric: str, value: float | None) -> str:
@@ -86,7 +77,7 @@ def compared_text(
     than = (
         ""
         if found.baseline is None
-        else f", {value_text(metric, found.baseline)} by {_ANSWERS.get(metric, CONSTANT)}"
+        else f", {value_text(metric, found.baseline)} by {CONSTANT_ANSWERS.get(metric, CONSTANT)}"
     )
     return (
         f"{measured_on} {metric_text(metric, found.value)} together, {value_text(metric, alone.value)} alone"

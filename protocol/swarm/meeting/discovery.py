@@ -507,10 +507,11 @@ class Discovery:
             return [WrongTracker(endpoint, why)]
         there = self.members.at(endpoint)
         is_other = why.startswith((OLDER_VERSION, NEWER_VERSION, OTHER_VERSION))
-        greeting = self._greeting(endpoint, now) if there is not None else self._greetings.get(endpoint)
-        may_be_back = now <= self._dialled_until or (greeting is not None and greeting.other_tls)
+        known = self._greetings.get(endpoint)
+        may_be_back = now <= self._dialled_until or (known is not None and known.other_tls)
         if self._has_left(endpoint) and not is_other and not (_is_of_tls(why) and may_be_back):
             return self._stays_away(endpoint)
+        greeting = self._greeting(endpoint, now) if there is not None else known
         if greeting is None:
             return []  # neither a member's endpoint nor greeted: no retry
         greeting.answered, greeting.why = False, why

@@ -167,7 +167,7 @@ def test_predictions_of_numbers(run):
     assert lines[1].startswith("privacy spent: epsilon 1.5 of 8 at delta 1e-05 (6.5 remain), for one record")
     assert lines[2] == f"predictions: {len(node.dataset.test_y)} rows in {node.folder / 'predictions.csv'}"
     both = f"R2 {found.metrics['r2']:.3f}{{}}, MAE {found.metrics['mae']:.4g}"
-    assert lines[3] == "result: " + both.format(" (the mean 0.000)") + "; worse than always the mean"
+    assert lines[3] == "result: " + both.format(" (the mean 0.000)") + "; worse than always saying the mean"
     assert lines[4] == "metrics: " + both.format("") + f", loss {found.loss:.4f}"
     assert written[0] == ["row", "prediction"]
     errors = np.array([line[1] for line in written[1:]], float) - node.dataset.test_y.numpy()

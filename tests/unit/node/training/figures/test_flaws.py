@@ -54,10 +54,10 @@ def test_a_model_below_the_constant_answer():
     ("outputs", "metrics", "loss", "line"),
     [
         ([1.0, 2.0, 9.0], ("r2",), "auto", ()),
-        ([9.0, 2.0, 1.0], ("r2",), "auto", ("worse than always the mean",)),
-        ([9.0, 2.0, 1.0], ("mae",), "auto", ("worse than always the median",)),
+        ([9.0, 2.0, 1.0], ("r2",), "auto", ("worse than always saying the mean",)),
+        ([9.0, 2.0, 1.0], ("mae",), "auto", ("worse than always saying the median",)),
         ([1.0, 2.0, 8.0], ("mae",), "auto", ()),
-        ([3.0, 1.0, 0.0], ("deviance",), "poisson", ("worse than always the mean",)),
+        ([3.0, 1.0, 0.0], ("deviance",), "poisson", ("worse than always saying the mean",)),
         ([0.0, 0.7, 2.2], ("deviance",), "poisson", ()),
     ],
 )
