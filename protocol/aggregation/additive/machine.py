@@ -320,9 +320,14 @@ class Additive:
                 return ()
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
-        """A member cannot be reached: the session fails at once unless its whole sum is here."""
+        """A member cannot be reached: the session fails at once unless its whole sum is here.
+
+        Of three, say so: the third cannot do without either. Of more, all may say it of one that has died,
+        which would then seem to contradict them.
+        """
         owing = (key,) if key in self.waiting_for() else ()
-        return [*self._complain(owing), *self._without(key, (key,), owing)]
+        said = self._complain(owing) if len(self._others) == 2 else []
+        return [*said, *self._without(key, (key,), owing)]
 
     def arriving(self, key: Key) -> None:
         """Bulk of a member is on its way here, and slow."""

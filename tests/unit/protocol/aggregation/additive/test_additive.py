@@ -368,6 +368,11 @@ def test_who_lacks_a_share_when_the_time_is_over_tells_all_others_so():
     assert end.withheld == Withheld(machine.sid, Due.SHARE, (four,))
 
 
+def test_of_more_than_three_who_cannot_reach_a_member_complains_of_nobody():
+    machine, _, (_, two, *_) = with_four()
+    assert kinds(machine.unreachable(two, NOW)) == ["Failed"]
+
+
 def test_who_lacks_a_share_says_so_soon_after_another_s_sum_shows_that_that_one_has_all():
     machine, shares, (one, *others) = with_four()
     four = others[-1]
