@@ -160,8 +160,8 @@ class Shell:
     def _entered(self, event: Event) -> list[Action]:
         """Enters the machine. After an error of this node itself, only the last event does.
 
-        The machine takes it for done what its actions ask for. If one could not be carried out, such as a
-        charge on a full disk, a later event could send what must not leave before it.
+        The machine assumes that its actions were carried out. If one was not, such as a charge on a full
+        disk, a later event could send what must not leave before it.
         """
         is_shut = self._is_over or (self.broken.done() and not isinstance(event, _Last))
         return [] if is_shut else event(self.clock.now())
