@@ -121,7 +121,9 @@ class Sampled:
 
 
 class PrivateSteps:
-    """As many steps per epoch, each by `rule` on a Poisson sample of `batch_size` rows (persons) in the mean.
+    """As many steps as PlainSteps, each by `rule` on a Poisson sample of mean size `batch_size`.
+
+    The sample is of rows, or of persons.
 
     All trainable parameters get noise, even those that are not shared: what they learn of one row would
     affect the others' gradients. `words`: secret, for samples and noise, independent of the run's seed.

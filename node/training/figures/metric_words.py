@@ -25,7 +25,7 @@ _BASELINES = {
     "mae": "the median {}",
     "deviance": "the mean {}",
 }
-"""What reaches the baseline of a metric."""
+"""Words for the constant answer that reaches the baseline of a metric."""
 _ANSWERS = {
     "accuracy": "always saying the most frequent class",
     "balanced-accuracy": "guessing",
@@ -34,9 +34,9 @@ _ANSWERS = {
     "mae": "always saying the median",
     "deviance": "always saying the mean",
 }
-"""The same, as what somebody does."""
+"""The constant answers as something that somebody does."""
 CONSTANT = "a constant answer"
-"""The same for any other metric."""
+"""The constant answer for any other metric."""
 
 
 def value_text(metric: str, value: float | None) -> str:
