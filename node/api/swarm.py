@@ -131,7 +131,7 @@ class Swarm:
     def rounds(self) -> Reading[tuple[int, Record]]:
         """Returns an async iterator over (peer, record) of each peer's rounds, each at its end.
 
-        Starts the swarm. Leaving the loop ends all peers. At the end the loop raises an error that ended one.
+        Starts the swarm. Leaving the loop ends all peers. At its end it raises the error of a failed peer.
         """
         self._start()
         return self._records.read(self.stop)
