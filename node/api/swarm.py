@@ -201,7 +201,7 @@ class Swarm:
             Run(
                 replace(options, peers=peers, listen=endpoints[number], out=folder / str(number)),
                 listeners[number],
-                partial(self._heard, number),
+                partial(self._keep_record, number),
                 self._one_ended,
             )
             for number, options in enumerate(self._options)
@@ -213,7 +213,7 @@ class Swarm:
         self._folder = tempfile.TemporaryDirectory(prefix="murmuration-")
         return Path(self._folder.name)
 
-    def _heard(self, number: int, record: Record) -> None:
+    def _keep_record(self, number: int, record: Record) -> None:
         self._records.put((number, record))
 
     def _one_ended(self, error: BaseException | None) -> None:
