@@ -28,7 +28,7 @@ docstrings of the modules that it names. [The protocol](../protocol.md) explains
 together, and [faults](../faults.md) what was tried against them.
 
 In a drawing each phase is a column and each transition an arrow, in the order of the table beside it. A dot
-marks the first phase, a double border a phase that nothing leads out of. The text writes the names of
+marks the first phase, a double border a phase that no transition leaves. The text writes the names of
 [messages](#messages) in capitals; names that are no messages (`Spend`, `Keep`, `Failed`) are actions that the
 machine asks the node to carry out."""
 KINDS: dict[str, type] = {kind.__name__: kind for kind in codec.KINDS.values()}
