@@ -104,7 +104,7 @@ class Layout:
     def keeps_bits(self, numbers: Numbers, first: Rows, other: Rows) -> bool:
         """Whether `numbers` of a row keep their bits when all places change within lanes, and half the rows.
 
-        `first` and `other`: two sets of stand-in rows, each a whole block of every tensor that `numbers` takes.
+        `first` and `other`: two sets of stand-ins for a whole block, of each tensor that `numbers` takes.
         """
         generator = torch.Generator().manual_seed(3)
         everyone = torch.ones(self.rows, dtype=torch.bool)

@@ -121,12 +121,10 @@ class Sampled:
 
 
 class PrivateSteps:
-    """As many steps as PlainSteps, each by `rule` on a Poisson sample of mean size `batch_size`.
+    """As many steps per epoch as PlainSteps, each by `rule` on a Poisson sample.
 
-    The sample is of rows, or of persons.
-
-    All trainable parameters get noise, even those that are not shared: what they learn of one row would
-    affect the others' gradients. `words`: secret, for samples and noise, independent of the run's seed.
+    A sample has `batch_size` rows (persons) in the mean. All trainable parameters get noise, even those that
+    are not shared: what they learn of one row would affect the others' gradients. `words`: secret, for samples and noise, independent of the run's seed.
     Raises ConfigError for a model without gradients of single rows.
     """
 
