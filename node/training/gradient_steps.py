@@ -124,8 +124,9 @@ class PrivateSteps:
     """As many steps per epoch as PlainSteps, each by `rule` on a Poisson sample.
 
     A sample has `batch_size` rows (persons) in the mean. All trainable parameters get noise, even those that
-    are not shared: what they learn of one row would affect the others' gradients. `words`: secret, for samples and noise, independent of the run's seed.
-    Raises ConfigError for a model without gradients of single rows.
+    are not shared: what they learn of one row would affect the others' gradients. `words`: secret, for
+    samples and noise, independent of the run's seed. Raises ConfigError for a model without gradients of
+    single rows.
     """
 
     def __init__(
