@@ -28,7 +28,7 @@ docstrings of the modules that it names. [The protocol](../protocol.md) explains
 together, and [faults](../faults.md) what was tried against them.
 
 In a drawing each phase is a column and each transition an arrow, in the order of the table beside it. A dot
-marks the first phase, a double border a phase that nothing leads out of. The text writes the names of
+marks the first phase, a double border a phase that no transition leaves. The text writes the names of
 [messages](#messages) in capitals; names that are no messages (`Spend`, `Keep`, `Failed`) are actions that the
 machine asks the node to carry out."""
 KINDS: dict[str, type] = {kind.__name__: kind for kind in codec.KINDS.values()}
@@ -51,7 +51,7 @@ class Machine:
     @property
     def words(self) -> str:
         """The docstrings of its modules as Markdown."""
-        return "\n\n".join(_told(name) for name in self.modules)
+        return "\n\n".join(_docstring_of(name) for name in self.modules)
 
     @property
     def text(self) -> str:
@@ -112,7 +112,7 @@ def page() -> str:
     return "\n\n".join(["# States and messages", _INTRODUCTION, *sections, "## Messages", messages()])
 
 
-def _told(name: str) -> str:
+def _docstring_of(name: str) -> str:
     """The docstring of a module, after its name."""
     module = importlib.import_module(f"protocol.{name}")
     headline, _, rest = (inspect.getdoc(module) or "").partition("\n")
@@ -142,7 +142,7 @@ def machines_of(kind: str) -> list[Machine]:
     return [machine for machine in MACHINES if name.search(machine.text)]
 
 
-def _said(kind: type) -> str:
+def _first_line_of(kind: type) -> str:
     """The first line of a message's docstring, without the number of its step in the specification."""
     return re.sub(r"^\d\.\d: ", "", (inspect.getdoc(kind) or "").split("\n")[0])
 
@@ -153,7 +153,7 @@ def messages() -> str:
         [
             str(number),
             code(name),
-            _said(kind),
+            _first_line_of(kind),
             ", ".join(code(field.name) for field in fields(kind)),
             ", ".join(f"[{machine.title}](#{machine.anchor})" for machine in machines_of(name)),
         ]

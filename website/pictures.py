@@ -23,7 +23,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
 SCHEMES = ("light", "dark")
 WINDOW: ViewportSize = {"width": 1200, "height": 800}
 AT_ROUND = 12
-"""The round of the picture, of the demo's 20: the curves have a shape, and the swarm still runs."""
+"""The round, of the demo's 20, at which the picture is taken: curves have a shape, the swarm still runs."""
 MOST_BYTES = 150_000
 WITHIN_S = 120.0
 _FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")

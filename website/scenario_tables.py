@@ -146,7 +146,7 @@ def _validate(row: Statement, name: str) -> None:
 
 
 def verdict(row: Statement, figures: Figures, result: Result) -> str:
-    """The verdict on a statement: the author's where it judges nothing, else what the result says."""
+    """The verdict on a statement: the author's if it has no conditions, else what the result says."""
     if row.verdict:
         return row.verdict
     met = [

@@ -65,7 +65,7 @@ class GridLosses:
     def plus(self, other: GridLosses, tail: float) -> GridLosses:
         """Returns the loss of both releases, on the same grid; at most `tail` of its mass was cut off.
 
-        What is cut off below moves to the least loss that is kept, what is cut off above to the infinite one.
+        Mass cut off below moves to the least loss that is kept, mass cut off above to the infinite one.
         """
         size = len(self.masses) + len(other.masses) - 1
         length = _transform_length(size)

@@ -59,8 +59,8 @@ class Unit:
 class Terms:
     """What an event was sized for: its `mechanism`, the `unit` that it speaks of, and who shares its noise.
 
-    `unit`: None: any; such an event counts for each of them. `honest`: the noise has its whole size if so
-    many other members are honest; None: it is all the owner's own.
+    `unit`: None: any; such an event counts for each unit. `honest`: how many other members have to be
+    honest for the noise to have its whole size; None: all noise is the owner's own.
     """
 
     mechanism: str

@@ -49,12 +49,12 @@ def about(ledger: Ledger, unit: Unit) -> Ledger:
 
 
 def mechanisms_of(ledger: Ledger) -> tuple[str, ...]:
-    """Returns the names of the mechanisms that charged, in the order of letters."""
+    """Returns the names of the mechanisms that charged, in alphabetical order."""
     return tuple(sorted({event.terms.mechanism for event, _ in ledger.counts if event.terms}))
 
 
 def has_unknown(ledger: Ledger) -> bool:
-    """Returns whether the ledger has charges of which nobody wrote what they were sized for (`unknown`)."""
+    """Returns whether the ledger has charges without a record of what they were sized for (`unknown`)."""
     return UNKNOWN in mechanisms_of(ledger)
 
 
@@ -73,8 +73,8 @@ def at_honest(ledger: Ledger, honest: int) -> Ledger:
 
     Noise that was sized for H honest others is shared: each member adds 1 / (H + 1) of its variance, and the
     record's owner is honest. So the noise that remains is z sqrt((honest + 1) / (H + 1))
-    (`mechanisms.gradients.distributed`). What is all the owner's own stays as it is, and so does a release
-    that is not Gaussian.
+    (`mechanisms.gradients.distributed`). A release whose noise is all the owner's own does not change, nor
+    does one that is not Gaussian.
     """
     remain = count("honest + 1", honest + 1)
 

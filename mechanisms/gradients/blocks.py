@@ -91,7 +91,7 @@ class Layout:
     def filled(self, own: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
         """A block of zeros with `own` (n, ...) at `places` (n,).
 
-        It has memory of its own, as its distance from a boundary counts, too.
+        It has its own memory, because its distance from a boundary of 64 bytes counts, too.
         """
         block = own.new_zeros(self.rows, *own.shape[1:])
         block[places] = own
@@ -104,7 +104,7 @@ class Layout:
     def keeps_bits(self, numbers: Numbers, first: Rows, other: Rows) -> bool:
         """Whether `numbers` of a row keep their bits when all places change within lanes, and half the rows.
 
-        `first` and `other`: two times stand-ins for a whole block, of each tensor that `numbers` takes.
+        `first` and `other`: two sets of stand-ins for a whole block, of each tensor that `numbers` takes.
         """
         generator = torch.Generator().manual_seed(3)
         everyone = torch.ones(self.rows, dtype=torch.bool)

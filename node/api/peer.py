@@ -219,7 +219,7 @@ def data_of(data: object) -> Path | InMemory | None:
 def numbered(
     parts: Sequence[Path | InMemory | None], task: Task, *, together: bool
 ) -> list[Path | InMemory | None]:
-    """Returns the same with numbers in place of labels that are text (node.data.data_frames.labelled)."""
+    """Returns the rows with numbers in place of text labels (node.data.data_frames.labelled)."""
     rows = [part for part in parts if isinstance(part, Rows | FrameRows)]
     if all(isinstance(part, Rows) and part.y.dtype.kind != "U" for part in rows):
         return list(parts)

@@ -59,7 +59,7 @@ class Stream(Generic[T]):
             raise self._error
 
     def read(self, leave: Callable[[], None]) -> Reading[T]:
-        """Returns an iterator over all values, each as it arrives; it calls `leave` if it is left early."""
+        """Returns an iterator over all values as they arrive; it calls `leave` if its loop is left early."""
         return Reading(self, leave)
 
     async def at(self, position: int) -> T:

@@ -131,7 +131,7 @@ class Swarm:
     def rounds(self) -> Reading[tuple[int, Record]]:
         """Returns an async iterator over (peer, record) of each peer's rounds, each at its end.
 
-        Starts the swarm. Leaving the loop ends all peers. At the end the loop raises an error that ended one.
+        Starts the swarm. Leaving the loop ends all peers. At its end it raises the error of a failed peer.
         """
         self._start()
         return self._records.read(self.stop)
@@ -201,7 +201,7 @@ class Swarm:
             Run(
                 replace(options, peers=peers, listen=endpoints[number], out=folder / str(number)),
                 listeners[number],
-                partial(self._heard, number),
+                partial(self._keep_record, number),
                 self._one_ended,
             )
             for number, options in enumerate(self._options)
@@ -213,7 +213,7 @@ class Swarm:
         self._folder = tempfile.TemporaryDirectory(prefix="murmuration-")
         return Path(self._folder.name)
 
-    def _heard(self, number: int, record: Record) -> None:
+    def _keep_record(self, number: int, record: Record) -> None:
         self._records.put((number, record))
 
     def _one_ended(self, error: BaseException | None) -> None:

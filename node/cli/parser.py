@@ -56,7 +56,7 @@ class NodeParser(argparse.ArgumentParser):
         return action
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Writes help or usage; argparse would hide that nobody reads what is longer than a buffer."""
+        """Writes help or usage. argparse would hide the error if the reader of a long text has ended."""
         (file or sys.stderr).write(message)
 
     def error(self, message: str) -> NoReturn:

@@ -235,7 +235,7 @@ class _Trip:
         return found
 
     async def _upload_bytes_per_s(self) -> float:
-        """Returns the rate at which what this machine sends arrives there, at least."""
+        """Returns a lower bound on the rate at which this machine's data arrives there."""
         rate = 0.0
         for count in _UPLOADS:
             took_s = await self._sent_s(count)

@@ -15,7 +15,7 @@ COLUMNS: tuple[Column, ...] = get_args(Column)
 
 @dataclass(frozen=True)
 class Finding:
-    """One step: the words of its cell in the table, and what is wrong with what to do ("" if nothing is)."""
+    """One step: its cell in the table, and what is wrong and what to do about it ("" if nothing is)."""
 
     column: Column
     cell: str

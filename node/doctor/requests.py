@@ -23,7 +23,7 @@ _MOST_PART_BYTES = 1024 * 1024
 ANSWER_S = 5.0
 """Time limit of one small answer."""
 PARTS_S = 20.0
-"""Time limit for all that a throughput is measured by."""
+"""Time limit for all answers by which one throughput is measured."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Way:
         return median(times)
 
     async def bytes_per_s(self) -> float | None:
-        """Returns the rate at which large answers come, at least: TCP has hardly sped up by their end.
+        """Returns a lower bound on the rate of large answers: TCP has hardly sped up by their end.
 
         None if the far end does not give out its page under this name. Raises as `get` does.
         """

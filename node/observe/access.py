@@ -23,7 +23,7 @@ TOKEN_BYTES = 32
 _SAME = {"same-origin", "none"}
 _SCHEME = "Bearer "
 _PROXIES = {"forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"}
-"""Headers that tell of somebody else behind a request, beside x-forwarded-for and its like."""
+"""Headers, beside x-forwarded-for and the like, by which a proxy says that it passes on a request."""
 
 
 @dataclass(frozen=True)

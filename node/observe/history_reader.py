@@ -55,7 +55,7 @@ class Round:
 
     @property
     def ended(self) -> int:
-        """The last round of the run that had ended by then: not the one that a round alone was for."""
+        """The last round of the run that had ended by then; a round alone ends no round of the run."""
         return self.round - bool(self.alone)
 
 

@@ -40,7 +40,7 @@ class Journal:
         return tuple(self._remarks)
 
     def handle(self, event: NodeEvent) -> None:
-        """Keeps an event unless history.jsonl has it, as it has rounds."""
+        """Keeps an event; not a round's, which history.jsonl has."""
         match event:
             case events.Started(lines):
                 self.about = {name: text for name, text in lines.items() if name != PAGE}

@@ -38,7 +38,7 @@ class KeptView:
     """Keeps a node's view.json up to date."""
 
     def __init__(self, source: NodeViews, path: Path) -> None:
-        """`path` is that of the file."""
+        """`path`: the file."""
         self._source = source
         self._path = path
 

@@ -1,8 +1,8 @@
 """A node's events in its log, with stable field names.
 
 The log contains no loss, row, update, share or private key, because other people may collect logs. It does
-contain the headline metric, because the log is the owner's own; a public key is cut to its first digits. What
-the owner's rows show alone (node.runtime.record.own_figures) is in none of its lines, whatever the privacy.
+contain the headline metric, because the log is the owner's own; a public key is cut to its first digits. The
+figures of the owner's rows alone (node.runtime.record.own_figures) are in no line, with or without privacy.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Page:
     ) -> None:
         """`model` is the file of the common model, which need not exist yet; None: there is none to serve.
 
-        `own`: keeps what the owner's rows show; None: nobody does.
+        `own` keeps the figures of the owner's rows; None: nobody keeps them.
         """
         self._secret = own
         self._source = source

@@ -82,7 +82,7 @@ class RunFolder:
 
 
 def found_runs(paths: Sequence[Path]) -> list[Path]:
-    """Returns the folders of runs: those given, and in place of one without a run those directly in it.
+    """Returns the folders of runs: each given one that has a run, else those directly in it that do.
 
     Raises ConfigError if there is no run in one of them, or if there are more than MAX_RUNS.
     """

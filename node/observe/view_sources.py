@@ -27,7 +27,7 @@ from protocol.wire.messages import Announce
 KEY_DIGITS = 16
 MAX_PEERS = 256
 COUNTED_S = 0.75
-"""Seconds between two computations of the privacy figures, each of which may take a twentieth of one."""
+"""Seconds between two computations of the privacy figures, each of which may take 50 ms."""
 
 
 class NodeViewSource:
@@ -122,7 +122,7 @@ def _peers(
     round_of: Callable[[int], int],
     nicknames: Nicknames,
 ) -> tuple[Peer, ...]:
-    """`round_of`: the round of a peer whose base so many sums led to."""
+    """`round_of`: maps the number of sums that led to a peer's base to the peer's round."""
     return tuple(
         Peer(
             endpoint=found.endpoint,

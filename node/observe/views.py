@@ -77,11 +77,11 @@ class NodeView:
     folder: str = ""
     """The folder that the view was read from; empty for a node that shows itself."""
     silent_since: float | None = None
-    """Where the view was read from a folder that nobody writes any more, although the run is not over."""
+    """Since when no node has written the view's folder, although the run is not over; None: it is written."""
     own: OwnFigures | None = None
     """What the owner's rows show; None if that is secret, and in views of earlier versions."""
     own_here: bool = False
-    """Whether it is secret: then the page asks for it, which works on this machine alone."""
+    """Whether `own` is secret: then the page asks for it separately, which works on this machine alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ def _fields(view: View) -> dict[str, object]:
 
 
 def _added(old: object, new: object) -> tuple[object, ...]:
-    """Returns the items of `new` after the last one of `old`; a history grows at its end, is cut in front."""
+    """Returns the items of `new` after the last one of `old`: a history grows at its end, not in front."""
     if not isinstance(old, tuple) or not isinstance(new, tuple):
         return ()
     if not old or not new:

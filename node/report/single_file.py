@@ -23,7 +23,7 @@ from node.observe.views import NodeView, document, script_json
 from protocol.actions import FOLLOWED
 
 MAX_BYTES = 1_500_000
-"""What a report may measure, so that it can be mailed."""
+"""The largest size of a report, so that it can be mailed."""
 MARK = "<!-- a report of murmuration -->"
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:; "
@@ -80,7 +80,7 @@ def _kept(view: NodeView, most: int) -> dict[str, object]:
 
 
 def _inlined(name: str) -> str:
-    """Returns the script element with a script of the page, the modules' with the map of their imports."""
+    """Returns the script element of a script of the page, that of the main module after its import map."""
     source = asset(name).decode()
     if not name.endswith("page.js"):
         return f"<script>{source}</script>"
@@ -94,7 +94,7 @@ def _inlined(name: str) -> str:
 
 
 def _with_bare_imports(source: str) -> str:
-    """Returns a module that imports by names of the import map: a data: address has no neighbours."""
+    """Rewrites a module's imports to names of the import map: a data: address has no relative addresses."""
     return _IMPORT.sub(lambda found: f'from "{_bare(found[1])}"', source)
 
 

@@ -127,7 +127,7 @@ class Engine:
     ) -> None:
         """`key` is this node's own; the node shows it when it dials and when it accepts a link.
 
-        `own`: keeps what its rows show. `lone`: trains a model of these rows alone; None: none.
+        `own` keeps the figures of its rows. `lone` trains a model of these rows alone; None: no such model.
         """
         self.own = own or OwnBook()
         self._lone = lone
@@ -173,7 +173,7 @@ class Engine:
         self._serving = Serving(partial(answer, state), self.transport.hand, self.transport.counts)
         self._outcome: asyncio.Future[Completed | Failed] | None = None
         self._told_of_upload = False
-        """Whether its owner knows that its line is too slow."""
+        """Whether the owner was told that this node's line is too slow."""
         self._closed = asyncio.Event()
         self.stopping = Stopping()
         self._had_a_swarm = state.base.generation > 0
@@ -196,7 +196,7 @@ class Engine:
         )
         self._training = NO_TRAINING
         self._number = 0
-        """The round that was announced last as begun."""
+        """The last round whose start was announced."""
         self._aggregating_since = self._system.clock.monotonic()
 
     @property
@@ -261,8 +261,8 @@ class Engine:
     async def leave(self) -> None:
         """Says goodbye and completes what has begun, so that nothing stays half-stored or half-sent.
 
-        A round that ended when no task waited for it any more gets its line of history, too. From then on,
-        messages from others change nothing.
+        If a round ended when no task waited for it, its line of history is written, too. Messages that come
+        later change nothing.
         """
         await self._shell.finish(partial(self._node.leave, why=self._parting))
         self._left = self.end
@@ -271,7 +271,7 @@ class Engine:
     async def compare(self) -> None:
         """Trains a model of this node's rows alone, once the run is over; a signal ends only that.
 
-        By then nobody waits for this node. An error of a comparison is no error of the node.
+        By then nobody waits for this node. If the comparison fails, the node has not failed.
         """
         if self._lone is None or not self.end.is_over or not self._lone.has_rows:
             return
@@ -339,9 +339,9 @@ class Engine:
                     self._given_up = given_up(outcome, self._alone(outcome), is_first, self._plan)
 
     async def _tell_if_outpaced(self, ended: int, since: float) -> None:
-        """Tells the owner if the others went on after round `ended` while this node trained, `since` then.
+        """Tells the owner if the others went on after round `ended` while this node trained, from `since` on.
 
-        Where a sum is a step, what was made for another base is no progress on this one.
+        Where a sum is a step it says nothing: the words made for another base are no progress on this one.
         """
         rounds = await self._shell.look(lambda: self.round) - ended
         if rounds > 0 and self._training.loss is not None and self._plan.report_every is None:

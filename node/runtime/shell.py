@@ -110,7 +110,7 @@ class Shell:
             await self._finished(self._in_turn(event, light))
             return
         await self._lock.acquire()  # nobody holds it or waits for it, so this does not block
-        remaining = self._begun(event)
+        remaining = self._enter_and_send(event)
         if remaining:
             await self._finished(self._ended(remaining))
 
@@ -157,11 +157,11 @@ class Shell:
         if self.broken.done():
             self.broken.result()
 
-    def _entered(self, event: Event) -> list[Action]:
+    def _enter(self, event: Event) -> list[Action]:
         """Enters the machine. After an error of this node itself, only the last event does.
 
-        The machine takes it for done what its actions ask for. If one could not be carried out, such as a
-        charge on a full disk, a later event could send what must not leave before it.
+        The machine assumes that its actions were carried out. If one was not, such as a charge on a full
+        disk, a later event could send what must not leave before it.
         """
         is_shut = self._is_over or (self.broken.done() and not isinstance(event, _Last))
         return [] if is_shut else event(self.clock.now())
@@ -169,16 +169,16 @@ class Shell:
     async def _in_turn(self, event: Event, light: Light) -> None:
         """Waits for earlier events, then enters the machine, in a thread if the event is heavy."""
         async with self._turn():
-            with self._told():
-                enter, aside = self._entered, self._heavy and not light()
+            with self._reporting_errors():
+                enter, aside = self._enter, self._heavy and not light()
                 await self._do(await asyncio.to_thread(enter, event) if aside else enter(event))
 
-    def _begun(self, event: Event) -> list[Action]:
+    def _enter_and_send(self, event: Event) -> list[Action]:
         """Enters the machine and sends. Returns the other actions; releases the lock if there are none."""
         remaining: list[Action] = []
         try:
-            with self._told():
-                remaining = self._sent(self._entered(event))
+            with self._reporting_errors():
+                remaining = self._send_first(self._enter(event))
         finally:
             if not remaining:
                 self._lock.release()
@@ -187,17 +187,17 @@ class Shell:
     async def _ended(self, remaining: list[Action]) -> None:
         """Carries out the rest of an event that holds the lock, then releases the lock."""
         try:
-            with self._told():
+            with self._reporting_errors():
                 await self._do(remaining)
         finally:
             self._lock.release()
 
     async def _do(self, actions: list[Action]) -> None:
         """Carries out these actions and those that follow from them, in order."""
-        while actions := self._sent(actions):
+        while actions := self._send_first(actions):
             actions = [*await self._perform(actions[0]), *actions[1:]]
 
-    def _sent(self, actions: list[Action]) -> list[Action]:
+    def _send_first(self, actions: list[Action]) -> list[Action]:
         """Sends the leading Send and Reply actions; returns the rest."""
         for done, action in enumerate(actions):
             match action:
@@ -210,7 +210,7 @@ class Shell:
         return []
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _reporting_errors(self) -> Iterator[None]:
         """Under the lock: passes an error of this node itself to `broken`, then notes the new deadline.
 
         After a cancellation, as at the end of the loop, it notes none: a thread may still be in the machine.

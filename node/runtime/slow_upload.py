@@ -20,7 +20,7 @@ def slow_upload_text(
 ) -> str | None:
     """Returns the line for a node that sends `rate` bytes per second; None if that is fast enough.
 
-    The others wait as long as this node would: it knows no other time than its own.
+    It assumes that the others wait as long as this node would: it does not know their times.
     """
     size = sent_bytes(section, dimension, members)
     needs_s, wait_s = size / rate, section.sums_timeout_s + transfer_s(size, section.least_rate)

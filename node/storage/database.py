@@ -1,6 +1,6 @@
 """The database of a node's folder: small facts, the ledger of offers, sessions, bans. One SQLite file, WAL.
 
-Every step is one transaction, so it survives kill -9; it has full synchronisation unless it says otherwise.
+Every step is one transaction, so it survives kill -9; it waits for the disk unless it is not `durable`.
 The file gets its name only when it is complete; so a kill never leaves an empty or damaged file: such a file
 has lost data.
 
@@ -27,7 +27,7 @@ _VOTES = """create table if not exists vote (
     sid blob primary key, anchor integer not null, frame blob, proof blob, release blob,
     base_file text) without rowid;"""
 _CHARGED = "create table if not exists charged (key blob primary key, frame blob not null);"
-"""The newest CHARGED of each key; one that comes goes to the end."""
+"""The newest CHARGED message of each key; a new message goes to the end."""
 _TERMS = "create table if not exists terms (sid blob primary key, terms text not null) without rowid;"
 """What the charge of an offer was sized for. Earlier versions of form 5 neither have nor need this table."""
 _SCHEMA = f"""
@@ -123,8 +123,8 @@ class Database:
     def upgrade(self, facts: Mapping[str, Fact]) -> None:
         """Converts a database of an earlier version and adds the facts that it lacks, in one step.
 
-        It deletes the stored sessions, votes and lines, whose wire version nothing reads any more, and whom
-        the owner declared gone of the electors that a line named.
+        It deletes the stored sessions, votes and lines, because nothing reads their wire version any more,
+        and with the lines which of their electors the owner declared gone.
         """
         with self.step() as connection:
             self.set_facts(line=None, previous_line=None, gone=None)

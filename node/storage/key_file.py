@@ -1,7 +1,7 @@
 """Secret files that only their owner can read, above all a node's private key: 32 random bytes in hex.
 
-One node, or tracker, at a time uses a key: it holds the lock on the key's file. Who only reads a key, such as
-`node.check`, needs no lock.
+One node, or tracker, at a time uses a key: it holds the lock on the key's file. A program that only reads a
+key, such as `node.check`, needs no lock.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class InUse(UserError):
 def lock(file: HasFileno, what: str, kind: str, option: str) -> None:
     """Locks an open file, or raises InUse, whose line says which process holds it, where that is known.
 
-    `what` is locked, in words, by a `kind` of program; `option` names another one.
+    For that line, `what` names the locked thing, `kind` the program, `option` the option that gives another.
     """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -99,7 +99,7 @@ class Ending:
     """This node's rounds alone in a row, this one included; 0 if a base came in it."""
 
     def after(self, earlier: Ending) -> Ending:
-        """Returns this ending with what the sums of the same round before it cost."""
+        """Returns this ending plus the cost of the earlier sums of the same round."""
         names = self.phases.keys() | earlier.phases.keys()
         nothing = Traffic(0.0)
         return replace(

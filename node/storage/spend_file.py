@@ -8,12 +8,12 @@ was sized for (`terms`; lines of earlier versions do not), and carries its own d
 except that a last line that a kill cut off is removed: its offer never left. Of two lines for an offer the
 later one counts.
 
-One node at a time uses a key (`node.storage.key_file`). If the file grows all the same, as by a node of an
-earlier version, which locks no key, the new lines are read before the next offer is made or charged.
+One node at a time uses a key (`node.storage.key_file`). But a node of an earlier version locks no key, so the
+file may still grow: a node reads new lines before it makes or charges its next offer.
 
-Within a run of steps nobody waits for the disk here: the ledger's transaction is on disk before the offer
-leaves, and a start writes the lines that a power failure took (`State`). The first line of the next run puts
-all on disk.
+Within a run of steps a node does not wait for the disk here: the ledger's transaction is on disk before the
+offer leaves, and the next start writes the lines that a power failure took (`State`). The first line of the
+next run puts all lines on disk.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class SpendFile:
         self._task = task
         self._read_to = 0
         self._lines = 0
-        """How much of the file this process has read or written: so many bytes, in whole lines."""
+        """The bytes of the file that this process has read or written, in whole lines."""
         self._is_named = False
         """Whether this process has synced the folder, so that the file's name is on disk, too."""
 
@@ -104,7 +104,7 @@ class SpendFile:
             ) from error
 
     def _more(self, file: FileIO) -> dict[Sid, Charge]:
-        """Reads the whole lines from `_read_to` on; a file that is shorter took the place of the one read."""
+        """Reads the whole lines from `_read_to` on; a shorter file has replaced the one read: all of it."""
         if os.fstat(file.fileno()).st_size < self._read_to:
             self._read_to = self._lines = 0
         file.seek(self._read_to)

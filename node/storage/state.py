@@ -82,7 +82,7 @@ T = TypeVar("T")
 
 KEPT_SESSIONS = 2
 _SPLIT, _BY_ROW = "split", "row"
-"""The fact that each row alone was trained on or held back from the beginning; older folders lack it."""
+"""The fact that marks a folder whose rows were always split each by itself; older folders lack it."""
 
 
 @dataclass(frozen=True)
@@ -194,9 +194,9 @@ class State:
         """Opens the state, or creates it with `initial` as the first base.
 
         `spending` is the second record of the key's charges; None if nothing is ever charged. `formerly`:
-        parameters of which a folder may be from before, each with what to do. `terms`: what this run's
-        charges are sized for, and so those that an earlier version made in this folder, whose parameters are
-        the same; None: nobody asks. Raises ConfigError for a folder of another task or key.
+        parameters that an older folder may have, each with what to do. `terms`: what this run's charges are
+        sized for; charges that an earlier version made in this folder, with the same parameters, get these
+        terms. None: charges have no terms. Raises ConfigError for a folder of another task or key.
         """
         self.dimension = len(initial)
         self._lock = threading.RLock()
@@ -268,7 +268,7 @@ class State:
     def _load(self, initial: Floats) -> None:
         charged = self._database.rows("select max(round) from ledger")[0][0]
         self.round = max(self._number("round"), charged if isinstance(charged, int) else 0)
-        """The last round of this node's own: it has ended, or the process did once its offer was spent."""
+        """The node's own last round: it ended, or the process ended after the round's offer was spent."""
         self.epoch = int(self._number("epoch"))
         """The epoch of this start once `begin_epoch` was called: higher than that of every earlier start."""
         self.base = base_in(self._blob("base"))
@@ -302,7 +302,7 @@ class State:
         }
 
     def _mark_split(self) -> None:
-        """Marks a folder of before in which nothing was learned: its rows are split as those of a new one."""
+        """Marks an older folder in which nothing was learned: its rows are split as in a new folder."""
         if self._database.fact(_SPLIT) is None and not _has_begun(self._database.fact, self.offers):
             with self._database.step():
                 self._database.set_facts(**{_SPLIT: _BY_ROW})
@@ -360,7 +360,7 @@ class State:
         return replace(charge, terms=charge.terms or self._terms)
 
     def _of_others(self, charge: Charge) -> Charge:
-        """Returns a charge of the spend file alone, with what is taken for its terms if it has none."""
+        """Returns a charge that only the spend file has, with assumed terms if it has none."""
         if charge.terms is not None or self._terms is None:
             return charge
         return replace(charge, terms=unknown(self._terms))
@@ -557,7 +557,7 @@ class State:
     def charge(self, sid: Sid, round: int, at_ms: int, receipt: Receipt) -> None:
         """Charges an offer in session `sid` of which this node keeps no vector.
 
-        With a spend file, that is on disk when this returns; the ledger gets the charge from it if need be.
+        With a spend file, its line is on disk when this returns; the ledger gets the charge from it at need.
         """
         with self._charged(sid, round, 0, at_ms, receipt, durable=self._spending is None):
             pass
@@ -583,7 +583,7 @@ class State:
         return replace(charge, terms=self._terms) if charge.events else charge
 
     def _written_beside(self, charge: Charge, durable: bool = True) -> list[Charge]:
-        """Writes a charge to the spend file, if it is one; returns what others have added there meanwhile."""
+        """Writes a charge with events to the spend file; returns what others have added there meanwhile."""
         if self._spending is None or not charge.events:
             return []
         return self._news(self._spending.add((charge,), durable))
@@ -592,7 +592,7 @@ class State:
     def bind(self, vote: OpenVote, ahead: Charge | None = None) -> None:
         """Stores that this node's vote is bound or that it resigned; it is on disk when this returns.
 
-        `ahead`: the charge of an offer to come. One step, which the disk is waited for once, stores both.
+        `ahead`: the charge of an offer to come. One step stores both, with one wait for the disk.
         """
         charges = [] if ahead is None else [self._own(ahead)]
         charges += [one for charge in charges for one in self._written_beside(charge, durable=False)]
@@ -847,7 +847,7 @@ def _first_facts(task: str, parameters: bytes, initial: Floats, key: Key) -> dic
 
 
 def splits_as_before(folder: Path) -> bool:
-    """Returns whether the run in `folder` began before each row was split alone: begun, and no mark."""
+    """Returns whether a version that did not split each row by itself began the run: begun, and no mark."""
     path = folder / STATE
     if not path.exists():
         return False
@@ -896,7 +896,7 @@ def _members_of_version_1(frame: bytes) -> frozenset[Key]:
 
 
 def _records(evidence: bytes) -> tuple[bytes, ...]:
-    """Returns the signed records of a ban; those of before are one, which begins with a letter."""
+    """Returns the signed records of a ban; older versions stored one record, which begins with a letter."""
     return (evidence,) if evidence[:1] < b"\x80" else tuple(msgpack.unpackb(evidence))
 
 

@@ -23,17 +23,17 @@ _TEMPORARY = re.compile(r"\.(?P<name>.+)\.\d+(-journal|-wal|-shm)?")
 
 OWNERS, OWNERS_FOLDER = 0o600, 0o700
 ANYBODYS = 0o666
-"""As the system's umask allows: for what its owner hands on."""
+"""The mode that the system's umask allows: for files that the owner hands on."""
 
 
 def own_file(path: Path, mode: str) -> IO[bytes]:
-    """Opens a file, in a binary `mode`; if that makes it, only its owner can read it."""
+    """Opens a file in a binary `mode`; if this creates the file, only its owner can read it."""
     flags = {"ab": os.O_WRONLY | os.O_APPEND, "a+b": os.O_RDWR | os.O_APPEND}[mode]
     return os.fdopen(os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, OWNERS), mode)
 
 
 def _temporary(path: Path, mode: int) -> Path:
-    """Makes an empty file beside `path`, in the place of one that a kill of this process's number left."""
+    """Makes an empty file beside `path`; replaces one that a killed process with the same number left."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)
     os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))

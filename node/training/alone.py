@@ -1,9 +1,9 @@
 """The owner's model alone: the task's model on the owner's rows, without a peer and without noise.
 
-It has the run's own training: for each round of the run one more, by the same loss, optimiser and schedule,
-each from where the last one ended. So it shows what the others' rows are worth to this owner. It is told of
-and not stored, and where the task has a mechanism, its figure leaves this machine by no way: it comes from
-the rows themselves, and no epsilon covers it.
+It is trained as the run trains: once for each round, by the same loss, optimiser and schedule, each time from
+where the last training ended. So it shows what the others' rows are worth to this owner. The model is not
+stored. Where the task has a mechanism, its figure never leaves this machine: it comes from the rows
+themselves, and no epsilon covers it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from node.training.figures.headline import Alone
 from node.training.trainer import Interrupted, Trainer, Vector, make_trainer
 
 LEAST_ROWS = 8
-"""A model of fewer rows is none to compare with."""
+"""With fewer rows there is no model alone: the comparison would say nothing."""
 _IDLE = 19
 
 
@@ -74,8 +74,8 @@ class LoneTraining:
     def _lessons(self) -> tuple[TrainSection, Sequence[int]]:
         """Returns the training of a lesson, and for each lesson the round of the run that it stands for.
 
-        Where members take steps together, a lesson is a pass over the rows: as many as this node's rows had,
-        in the mean, in batches of this node's part of a step's.
+        Where members take steps together, a lesson is a pass over the rows. There are as many as the run
+        passes over this node's rows, in the mean; a batch is this node's part of a step's batch.
         """
         section, plan = replace(self.task.train, proximal=0.0), self.task.step_plan
         if plan is None:
@@ -120,7 +120,7 @@ class _TimeIsOver(threading.Event):
 
 @contextmanager
 def _own_draws(task: Task) -> Iterator[None]:
-    """Has layers such as dropout draw by task.seed, and gives torch's generators back as they were."""
+    """Makes layers such as dropout draw from task.seed; restores torch's generators at the end."""
     device = find_device(task.train.device)
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.default_generator.manual_seed(task.task.seed)
@@ -131,7 +131,7 @@ def _own_draws(task: Task) -> Iterator[None]:
 
 
 def yield_to_others() -> None:
-    """Gives this thread the lowest priority, where threads have their own, and a service may."""
+    """Gives this thread the lowest priority: on Linux, where threads have one, if the process may set it."""
     if sys.platform == "linux":
         with suppress(PermissionError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _IDLE)

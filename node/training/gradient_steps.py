@@ -121,11 +121,12 @@ class Sampled:
 
 
 class PrivateSteps:
-    """As many steps per epoch, each by `rule` on a Poisson sample of `batch_size` rows (persons) in the mean.
+    """As many steps per epoch as PlainSteps, each by `rule` on a Poisson sample.
 
-    All trainable parameters get noise, even those that are not shared: what they learn of one row would
-    affect the others' gradients. `words`: secret, for samples and noise, independent of the run's seed.
-    Raises ConfigError for a model without gradients of single rows.
+    A sample has `batch_size` rows (persons) in the mean. All trainable parameters get noise, even those that
+    are not shared: what they learn of one row would affect the others' gradients. `words`: secret, for
+    samples and noise, independent of the run's seed. Raises ConfigError for a model without gradients of
+    single rows.
     """
 
     def __init__(

@@ -67,8 +67,8 @@ class Poisson(nn.Module):
 
     exp(o) - y o + (y log y - y): the negative log-likelihood, less that of the best answer for the row, so
     that it is 0 for a perfect answer (McCullagh & Nelder 1989, "Generalized Linear Models", section 2.3).
-    Its gradient is exp(o) - y. Counts that are divided by s have 1 / s of it, with log s added to o: so the
-    std of a schema's target may scale them, and no logarithm begins far away.
+    Its gradient is exp(o) - y. Dividing the counts by s only adds log s to o and multiplies the gradient by
+    1 / s: so a schema's std may scale the counts, and outputs near 0 are a good start.
     """
 
     def forward(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -115,7 +115,7 @@ def answers(section: TrainSection, outputs: torch.Tensor) -> torch.Tensor:
 
 
 def constant_outputs(section: TrainSection, targets: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Returns the outputs among which is the best one that is the same for all numeric targets (n,)."""
+    """Returns constant outputs, one of which is the best constant answer to the numeric targets (n,)."""
     mean = targets.mean()
     return (mean.clamp_min(1e-9).log(),) if section.counts else (mean, targets.median())
 

@@ -68,7 +68,7 @@ class Card:
         }
 
     def _calibration(self) -> dict[str, object] | None:
-        """What makes a classifier's probabilities those of the rows, or that nothing does."""
+        """The correction of a classifier's probabilities (`calibration_of`), or that there is none."""
         train = self.task.get("train")
         if self.classes is None or train is None:
             return None

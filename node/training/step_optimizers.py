@@ -10,9 +10,9 @@ the summed gradient S of step t = 1, 2, ... and the expected batch B follow g = 
     both   a' = w a + (1 - w) p',  w = min(1 - 5 / steps, t / (9 + t))
 
 torch.optim takes the same steps. Here each is made of +, -, x, / and square roots of single float32 numbers,
-which IEEE 754 defines to the last bit: so all machines compute the same base, and no order of summation, no
-fused operation and no library's power can part them. The average is what is evaluated and saved: it has less
-noise than the last iterate (Polyak & Juditsky 1992), and it is post-processing.
+which IEEE 754 defines to the last bit: so all machines compute the same base, and no order of summation,
+fused operation or library's power function can change it. The average is what is evaluated and saved: it has
+less noise than the last iterate (Polyak & Juditsky 1992), and it is post-processing.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class Learner(Protocol):
     """The part of a node that reads its rows: it turns the working vector (d,) into the next one."""
 
     once: bool
-    """Whether the node offers progress that was not offered yet unchanged, instead of training further."""
+    """Whether the node offers earlier, unoffered progress as it is, instead of training further."""
 
     def vector(self) -> Vector:
         """Returns the common initial vector (d,)."""

@@ -5,9 +5,9 @@ The engine (node.runtime.engine) has one contribution and asks it in this order:
     prepare ──▶ offer ──▶ spend ──▶ vote ──▶ following
     trains      a vector  stored    stored   the next base, from the group's base and the sum
 
-`spend` comes before the first byte that depends on the offer leaves, `vote` before the first one that opens
-the sum, in the sessions whose results bind. If a sum fails, `following` does not come, or comes later by a
-certificate.
+It calls `spend` before the first byte that depends on the offer leaves, and `vote` before the first byte that
+opens the sum, in the sessions whose results bind. After a failed sum it calls `following` only if a
+certificate proves the result later.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class Contribution(Protocol):
         """Stores that the offer is spent, and its charge; on disk when this returns. `at_ms`: Unix time."""
 
     def vote(self, vote: Vote, at_ms: int) -> None:
-        """Stores a vote, on disk when this returns; and with it, if it likes, the charge of the next step."""
+        """Stores a vote, on disk when this returns; steps store the next step's charge, too."""
 
     def following(self, before: Base, vector: Floats, proof: Completed | Healed) -> Following | None:
-        """Returns the base that follows `before`, whose vector is given, by the result in `proof`.
+        """Returns the base that the result in `proof` makes of `before`, whose vector is `vector`.
 
         None if honest members cannot have such a result: then the base stays. May overwrite the result.
         """

@@ -117,7 +117,7 @@ def make_swarm_metric(
 
 
 def _computed(mechanism: Mechanism) -> Mapping[str, float]:
-    """Returns what the mechanism computed for counts, which all members need to be the same."""
+    """Returns the values that the mechanism computed for counts; all members need the same ones."""
     noise = noise_of_counts(mechanism)
     return {} if noise is None else {"metric_noise_multiplier": noise.noise_multiplier}
 

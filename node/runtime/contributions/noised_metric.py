@@ -3,12 +3,13 @@
     dp-sgd                offer [ update | weight | stamp | counts ]   digits of float32, as without privacy
     distributed-dp-sgd    offer [ gradient | stamp | counts ]          words modulo 2^32
 
-Where each sum is a step, the counts travel in the last step of a round. All other offers have zeros in their
-place, which say nothing, so sessions, votes and lengths are the same in every sum.
+Where each sum is a step, the counts travel in the last step of a round. All other offers have zeros in the
+place of counts, so sessions, votes and lengths are the same in every sum.
 
 The counts of an offer are one Gaussian release (mechanisms.noised_counts), booked with the offer's own
 charge: on disk before a byte that depends on it leaves. Each offer draws new noise and is charged for it.
-Once the planned releases are spent, or the budget covers no other, offers have zeros and there is no figure.
+Once the planned releases are spent, or the budget covers no further one, offers have zeros and there is no
+figure.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from protocol.wire.messages import Base
 
 _COUNT_DIGITS = 3
 _ZERO = DIGIT**_COUNT_DIGITS // 2
-"""What is added to a number of units, which may be negative, before it becomes digits: 2^35."""
+"""The offset that makes a number of units positive before it becomes digits: 2^35."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class DigitWords:
 
 
 class NoisedCounts:
-    """Counts with noise in every `every`-th sum. What is `mine` is exact, and never leaves."""
+    """Counts with noise in every `every`-th sum. This node's figure, `mine`, is exact and never leaves."""
 
     def __init__(
         self,
@@ -149,10 +150,10 @@ class NoisedCounts:
         shows_own: bool = True,
         persons: NDArray[np.int64] | None = None,
     ) -> None:
-        """`exact` and `tally` are of the same kind; `outputs`: of one row at a time; `noise`: secret.
+        """`exact` counts as `tally` does, without noise; `outputs`: of one row at a time; `noise`: secret.
 
-        `shows_own`: whether this node's rows are enough for a figure of their own. `persons` (n,): whose test
-        rows they are, where a person is the unit of privacy and counts once; None: each row does.
+        `shows_own`: whether this node's rows are enough for a figure of their own. `persons` (n,): the person
+        of each test row, where a person is the unit of privacy and counts once; None: each row counts.
         """
         self._exact = exact
         self._tally = tally
@@ -194,7 +195,7 @@ class NoisedCounts:
         return self._grid.by_person(added.places, added.amounts, self._persons, self._tally.size)
 
     def read(self, before: Base, words: Vector, members: int) -> SwarmFigure | None:
-        """Returns the figure in a sum with noise, with its standard error, and this node's own without."""
+        """Returns the figure of a noised sum, with its standard error, and this node's exact figure."""
         total = self._carrier.total(words, members) if self.is_due(before.generation) else None
         if total is None or total.stamps != members * (before.generation + 1) % 2**32:
             return None

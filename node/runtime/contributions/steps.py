@@ -2,19 +2,19 @@
 
     base ──▶ a sample's gradient, this node's share of the noise ──▶ words ──▶ base' = the step from the sum
 
-There is no progress of one's own: a sum that fails costs its charge and leaves the model alone, and the next
+A node makes no progress alone: a sum that fails costs its charge and does not change the model, and the next
 offer has a new sample and new noise.
 
-In a run of steps the disk is waited for once a step, for its vote and the next step's charge:
+In a run of steps a node waits for the disk once per step, for the step's vote and the next step's charge:
 
     charge 1 | vectors, sum | vote 1 + charge 2 | releases, base 1 | vectors, sum | vote 2 + charge 3 | ...
 
-Before the bar, what it names is on disk. So no release leaves without its vote and its charge, no vote is
-stored without its charge, and a crash leaves at most one charge that no offer has used.
+A charge and a vote are on disk before anything beyond their bar leaves. So no release leaves without its vote
+and its charge, no vote is stored without its charge, and a crash leaves at most one unused charge.
 
-If the task counts how good the model is (`noised_metric`), the counts are in the offers of a
-round's last step, and the charge of such an offer has a release more. A sum that fails is followed by an
-offer with new noise in its counts, too, and with a charge of its own for them.
+If the task has a metric of all members (`noised_metric`), the offers of a round's last step contain counts,
+and the charge of such an offer has one release more. After a sum that failed, the next offer has new noise in
+its counts, too, and is charged for them again.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Charges:
         return Charges(self.steps + more.steps, self.counts + more.counts)
 
     def minus(self, other: Charges) -> Charges:
-        """Returns what is left of these without the others; of a kind, never less than none."""
+        """Returns these charges less the others; neither number falls below zero."""
         return Charges(max(0, self.steps - other.steps), max(0, self.counts - other.counts))
 
 
@@ -80,7 +80,7 @@ class Steps:
         self._left: Charges | None = None
         """What more the budget allows; None until the first offer: it takes a while to compute."""
         self._paid = _NOTHING
-        """What is charged already, and no offer has used."""
+        """The charges that are stored already and that no offer has used."""
         self._round = 0
         """The round of the last offer."""
 
@@ -123,7 +123,7 @@ class Steps:
         return self._words
 
     def spend(self, spend: Spend, at_ms: int) -> None:
-        """Charges the offer, but for what the vote of the step before it has charged."""
+        """Charges the offer, except for what was charged with the previous step's vote."""
         self._round = spend.round
         lacking = self._needed.minus(self._paid)
         self._paid = self._paid.minus(self._needed)
@@ -133,7 +133,7 @@ class Steps:
         self._state.charge(spend.sid, spend.round, at_ms, Receipt(self._events(lacking), (), None))
 
     def vote(self, vote: Vote, at_ms: int) -> None:
-        """Stores the vote, and with it the charge of the run's next step: the disk is waited for once.
+        """Stores the vote and the charge of the run's next step, with one wait for the disk.
 
         The next offer of this process uses that charge, in whatever session. If the process ends before, the
         charge counts all the same.

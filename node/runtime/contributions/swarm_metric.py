@@ -104,7 +104,7 @@ class Own:
 
 
 class Counted:
-    """Counts in every `every`-th sum. It remembers its own for the last base, to show mine beside all."""
+    """Counts in every `every`-th sum. It remembers this node's counts for the last base, to show `mine`."""
 
     def __init__(
         self, tally: Tally, every: int, bound: float, outputs: Outputs, shows_own: bool = True
@@ -157,7 +157,7 @@ class Counted:
 
 
 def figure_of(headline: Headline, rows: int, mine: float | None, before: Base, members: int) -> SwarmFigure:
-    """Returns the figure of `rows` rows that a sum of `members` offers on `before` has."""
+    """Returns the figure of `rows` rows that a sum of `members` offers on `before` gives."""
     return SwarmFigure(
         metric=headline.metric,
         value=headline.value,

@@ -5,9 +5,9 @@
 
 The working model is base + spent + fresh (node.storage.state). Progress that no sum has taken in stays fresh.
 
-If training diverges, a node ends and says why. But if the mechanism's noise covers whole offers, whether it
-diverged is covered, too: a node that ends would tell. It offers no progress, with the noise of an offer like
-any other, and only its owner is told.
+If training diverges, a node ends and says why. But if the mechanism's noise covers whole offers, the others
+must not learn that it diverged, and its end would tell them. So it offers zero progress with the usual noise,
+and tells only its owner.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A node's privacy budget: its mechanism, what it can still afford, the charge of an offer, and the words.
 
-The formulas are in `mechanisms`; this module applies them to the node's own ledger. That holds all charges of
-the key under the task's name. Of these, a mechanism's guarantee counts those of its unit, each at the terms
-that it was sized for; charges of other units are shown apart.
+The formulas are in `mechanisms`; this module applies them to the node's own ledger, which holds all charges
+of the key under the task's name. A mechanism's guarantee counts the charges of its own unit, each at the
+terms that it was sized for; charges of other units are shown apart.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:  # loads torch, which a tracker does not need
 _ROUNDING = 1 + 1e-9
 _EMPTY = Ledger()
 _DELTA = 1e-5
-"""At which epsilon is stated for what other runs have charged, if this one has no guarantee."""
+"""The delta at which epsilon is stated for the charges of other runs, if this run has no guarantee."""
 UNBOUND = (
     "NO BOUND: offers without noise were made under this key for this task; from then on nothing is promised "
     "to anybody whose rows were in them, whatever noise comes later"
@@ -119,9 +119,9 @@ def _shared_setting(task: Task) -> SharedSetting | None:
 
 
 def _count_plan(task: Task) -> CountPlan | None:
-    """Returns how many counts a run has beside its training; None if none.
+    """Returns how many releases of counts a run has beside its training; None if none.
 
-    Where a sum that fails is taken again, with new counts, one in 25 more are reserved for that.
+    In a run of steps a failed sum is repeated with new counts: for that it reserves one in 25 more.
     """
     section = task.aggregation
     if not task.counts_with_noise:
@@ -161,12 +161,12 @@ def terms_of(mechanism: Mechanism) -> Terms:
 
 
 def _counting(mechanism: Mechanism, unit: Unit, ledger: Ledger) -> Ledger:
-    """Returns the charges that count for a unit; those without terms are the mechanism's own."""
+    """Returns the charges that count for a unit; charges without terms count as the mechanism's own."""
     return about(with_terms(ledger, terms_of(mechanism)), unit)
 
 
 def _spent(mechanism: Mechanism, guarantee: Guarantee, ledger: Ledger, honest: int) -> Spent:
-    """Returns what a ledger costs the guarantee's unit if so many other members are honest."""
+    """Returns what a ledger costs the guarantee's unit if `honest` other members are honest."""
     return spent(at_honest(_counting(mechanism, guarantee.unit, ledger), honest), guarantee.delta)
 
 
@@ -181,7 +181,7 @@ def can_offer(mechanism: Mechanism, ledger: Ledger, pending: Sequence[Event]) ->
 
 
 def can_count(mechanism: Mechanism, cost: Sequence[Event], ledger: Ledger, pending: Sequence[Event]) -> bool:
-    """Returns whether an offer may have counts that cost so much: the plan has them, and the budget."""
+    """Returns whether the plan and the budget allow an offer with counts of this `cost`."""
     if not cost:
         return True
     plan = noise_of_counts(mechanism)
@@ -221,9 +221,9 @@ def _fits(mechanism: Mechanism, ledger: Ledger, events: Sequence[Event]) -> bool
 
 
 def affordable_steps(mechanism: DistributedDP, ledger: Ledger, counts: int) -> int:
-    """Returns how many more steps stay within the budget; those that it was planned for, if they all do.
+    """Returns how many more steps stay within the budget, at most those still planned.
 
-    `counts`: of so many more offers, which the budget covers besides.
+    `counts`: how many more offers with counts the budget has to cover, too.
     """
     (step,) = mechanism.shared.events
     planned = max(0, mechanism.shared.steps - steps_charged(mechanism, ledger))
@@ -251,7 +251,7 @@ def receipt_of(mechanism: Mechanism, ledger: Ledger, pending: Sequence[Event], m
 def spent_by(mechanism: Mechanism, ledger: Ledger) -> Spent | None:
     """Returns the total cost of a ledger by the mechanism's guarantee; None without one.
 
-    So many other members are taken to be honest as the guarantee needs; none if it needs nobody.
+    It assumes as many honest other members as the guarantee needs; none if it needs nobody.
     """
     guarantee = mechanism.guarantee
     return None if guarantee is None else _spent(mechanism, guarantee, ledger, guarantee.honest or 0)
@@ -319,7 +319,7 @@ def _whom(honest: int) -> str:
 
 
 def _with_fewer(by_honest: Mapping[int, float]) -> str:
-    """Returns the epsilons between the declared number of honest others and none; "" if there is none."""
+    """Returns the epsilons for fewer honest others than declared, but some; "" if there is no such number."""
     _, *between, _ = by_honest.items()
     return ", ".join(f"with {honest} {_it_is(epsilon)}" for honest, epsilon in between)
 
@@ -327,7 +327,7 @@ def _with_fewer(by_honest: Mapping[int, float]) -> str:
 def introduction(mechanism: Mechanism, ledger: Ledger = _EMPTY) -> dict[str, str]:
     """Returns the start-up lines: the budget, what and whom it protects, and what it does not cover.
 
-    `ledger`: what the key has spent before this start, of which some may be of other units, or have no bound.
+    `ledger`: the key's charges before this start; some may be of other units, or have no bound.
     """
     guarantee, before = mechanism.guarantee, _before_text(mechanism, ledger)
     if guarantee is None:
@@ -367,7 +367,7 @@ def _before_text(mechanism: Mechanism, ledger: Ledger) -> dict[str, str]:
 def apart_from(mechanism: Mechanism, ledger: Ledger) -> Sequence[Mapping[str, object]]:
     """Returns what the key has charged for units other than this run's, each by itself, as plain values.
 
-    `epsilon` takes so many others to be honest as each charge was sized for, `epsilon_alone` none.
+    `epsilon` assumes as many honest others as each charge was sized for, `epsilon_alone` none.
     """
     guarantee = mechanism.guarantee
     own, delta = (None, _DELTA) if guarantee is None else (guarantee.unit, guarantee.delta)
@@ -455,7 +455,7 @@ def steps_charged(mechanism: Mechanism, ledger: Ledger) -> int:
 
 
 def counts_charged(mechanism: Mechanism, ledger: Ledger) -> int:
-    """Returns how many offers with counts do so; training has no release that is not sampled."""
+    """Returns how many offers with counts count for the guarantee: only their releases are not sampled."""
     return sum(times for event, times in _events(mechanism, ledger) if isinstance(event, Gaussian))
 
 

@@ -87,10 +87,10 @@ def masked_settings(
 
 
 def liars_of(section: AggregationSection) -> int:
-    """Returns how many electors may lie, as the protocol takes it.
+    """Returns how many electors may lie, in the form that the protocol takes.
 
-    Unless the task says so, none of those that sum shares: every vote is needed, so a member that withholds
-    its own would bind all others for good if its word that it has left might be a lie.
+    Sums of shares allow no liar unless the task says so. They need every vote: if a goodbye might be a lie,
+    a member that leaves without its vote would bind all others for good.
     """
     if section.liars is not None:
         return section.liars

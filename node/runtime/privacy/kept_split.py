@@ -1,4 +1,4 @@
-"""How a run's own rows are split: each row alone (node.data.sides), unless its folder began before that."""
+"""How a run's own rows are split: each by itself (node.data.sides), unless an older version began the run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def kept_split(options: NodeOptions) -> Split:
 
 
 def split_words(split: Split, mechanism: Protection) -> dict[str, str]:
-    """Returns the start-up line about a split of before; {} if each row was split alone.
+    """Returns the start-up line about a split by an older version; {} if each row was split by itself.
 
     A bound for the whole data of a node covers any split of it.
     """

@@ -1,7 +1,7 @@
 """What a mechanism's guarantee needs of the task, whatever name or import path led to the mechanism.
 
 `node.task.combinations` refuses the same for the built-in names when it reads a task, before anything is
-imported; here the mechanism is made, and what it is decides.
+imported; here the mechanism exists, and its class decides.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A key that was restored without its ledger: what the node says, and what its owner's word makes of it.
+"""A key that was restored without its ledger: what the node says, and how `--spent-before` mends the ledger.
 
-The word is a count of charges, `--spent-before`. The charges that the ledger lacks are booked as if they had
-been spent, each at what the task's mechanism costs today. So epsilon goes on from there, and another count
-that members show is no more covered by this word.
+The owner gives a count of charges. The node books the charges that its ledger lacks as if they had been
+spent, each at what the task's mechanism costs today. So epsilon goes on from there. If members show a higher
+count later, the option no longer covers it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def count_as_spent(state: State, mechanism: Mechanism, count: ChargeCount, at_ms
 
 
 def _standing_for(mechanism: Mechanism, delta: float, missing: ChargeCount) -> tuple[Event, ...]:
-    """Returns so many events of each kind, which cost at least what such charges cost with this mechanism."""
+    """Returns `missing` events of each kind; they cost no less than such charges with this mechanism."""
     noise = noise_of_counts(mechanism)
     units = (*mechanism.per_training, *mechanism.per_offer, *(() if noise is None else (noise.event,)))
     kinds: dict[bool, list[Event]] = {True: [], False: []}
@@ -94,6 +94,6 @@ def _of_the_other_kind(unit: Event) -> Event:
             return SampledGaussian(0.0, 1.0, 1)
 
 
-def _costliest(units: Sequence[Event], delta: float) -> tuple[Event, ...]:
-    """Returns the unit that costs most by itself; none of none."""
-    return tuple(sorted(units, key=lambda unit: -spent(Ledger.of((unit,)), delta).epsilon))[:1]
+def _costliest(events: Sequence[Event], delta: float) -> tuple[Event, ...]:
+    """Returns the event that costs most by itself; () if there is none."""
+    return tuple(sorted(events, key=lambda event: -spent(Ledger.of((event,)), delta).epsilon))[:1]

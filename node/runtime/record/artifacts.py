@@ -23,7 +23,7 @@ class Record:
     """One line of history.jsonl. Accuracy, loss and metrics are the base's on test or validation rows."""
 
     round: int
-    """The round of the run that it was, by the agreed sums; of a round alone, the one that it did not end."""
+    """The round of the run, counted in agreed sums; for a round alone, the round that it did not end."""
     outcome: str
     reason: str | None
     participants: int
@@ -69,7 +69,7 @@ class Record:
     names: Mapping[str, str] = field(default_factory=dict)
     """The owner's names of the keys in `missing`, as far as there are any."""
     own: int = 0
-    """Which round of this node's own it was, with others or alone: each has a line."""
+    """The node's own count of its rounds, with others or alone; each has a line."""
     alone: int = 0
     """The rounds alone in a row, this one included; 0 if a base came in it."""
 
@@ -152,7 +152,7 @@ class Summary:
         return self.beside(self.alone)
 
     def beside(self, alone: Alone | None) -> str:
-        """The same, beside a model of the owner's rows alone, if there is one."""
+        """`figures`, beside those of a model of the owner's rows alone, if there is one."""
         if alone is None:
             return figures_text(self.accuracy_of, self.headline, self.metrics)
         return compared_text(self.accuracy_of, self.headline, self.metrics, alone)

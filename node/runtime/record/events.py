@@ -61,7 +61,7 @@ class CaughtUp:
 
 @dataclass(frozen=True, slots=True)
 class Outpaced:
-    """The others went on while this node trained for so many seconds; it offers that from `round` on."""
+    """The others went on while this node trained for `train_s`; it offers this progress from `round` on."""
 
     train_s: float
     rounds: int

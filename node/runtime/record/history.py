@@ -94,14 +94,14 @@ class RoundHistory:
         self._evaluation: tuple[bytes, Evaluation] | None = None
         self._began = self._now()
         self._ended: float | None = None
-        """When the node left: what it computes afterwards is no time of the run."""
+        """When the node left; later seconds do not count as the run's."""
         self._earlier = Traffic(0.0)
         self._written = self._written_own = 0
         """The last round with a line, and the last of this node's own rounds with one."""
         self._save_at = 0.0
         """When the models are to be written again, where a round of steps may take less than a second."""
         self._tally: Ending | None = None
-        """The last ending, to which those of further steps of its round are added."""
+        """The last ending; `tallied` adds to it the endings of further steps of its round."""
 
     async def begin(self) -> None:
         """Continues the existing history; first writes the line that a kill may have prevented."""

@@ -1,7 +1,7 @@
-"""What makes the probabilities of a model that was trained with weighted classes those of its rows.
+"""Corrects the probabilities of a model that was trained with weighted classes to those in its rows.
 
-A weighted loss teaches the chances that rows of other class shares have. Where w_k is how much more class k
-counts than its rows, a model that has learned well says q_k, and the chance in the rows is
+A weighted loss teaches a model the probabilities q_k of rows in which the classes have other shares. If class
+k counts w_k times as much as its rows, its probability in the rows themselves is
 
     p_k = (q_k / w_k) / sum_j (q_j / w_j)
 
@@ -14,9 +14,9 @@ rows over that of training). So -log w_k is added to the logits:
     cross-entropy with loss_args.weight                weight_k                train.loss_args.weight
     bce with loss_args.pos_weight                      1, pos_weight           train.loss_args.pos_weight
 
-All of it is in the task, which every peer has: nothing more is computed from anybody's rows. With privacy the
-prior comes from the noised and charged sums of node.agree, or from who wrote the task. The chosen class stays
-that of the weighted model: who weighs a rare class wants it said.
+The weights are in the task, which every peer has: nothing more is computed from anybody's rows. With privacy
+the prior comes from the noised and charged sums of node.agree, or from the task's author. The prediction
+stays the class that the weighted model chooses: an author who weighs a rare class wants it predicted.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from node.training.figures.metrics import is_one_logit
 
 @dataclass(frozen=True)
 class Calibration:
-    """What is added to the logits of each class for its probability, if anything is; and why, in words."""
+    """The correction that is added to each class's logit, if there is one; and why, in words."""
 
     shift: tuple[float, ...] | None
     says: str
 
     def applied(self, outputs: torch.Tensor) -> torch.Tensor:
-        """Returns logits (n, k) or (n, 1) whose probabilities are corrected; a logit of no class has none."""
+        """Returns logits (n, k) or (n, 1) of corrected probabilities: 0 for a logit beyond the classes."""
         if self.shift is None:
             return outputs
         if is_one_logit(outputs):
@@ -72,7 +72,7 @@ def calibration_of(loss: str, arguments: Mapping[str, Any], classes: int) -> Cal
 
 
 _WEIGHTED = {"balanced-softmax": "prior", "cross-entropy": "weight", "bce": "pos_weight"}
-"""The argument of a loss that weighs the classes; beside another, such as a smoothing, nothing is known."""
+"""The argument by which a loss weighs the classes; with any other, such as smoothing, nothing is known."""
 
 
 def _weights(given: object, name: str) -> list[float] | None:

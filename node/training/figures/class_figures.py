@@ -51,7 +51,7 @@ class Tenth:
 
 @dataclass(frozen=True)
 class ClassFigures:
-    """The figures of all classes. `calibrated`: the class whose probability is meant; "": the one given."""
+    """The figures of all classes. `calibrated`: the class of `calibration`; "": the class given."""
 
     classes: tuple[ClassFigure, ...]
     calibration: tuple[Tenth, ...]

@@ -38,7 +38,7 @@ def flaws_of(
 
 
 def _never_said(outputs: torch.Tensor, targets: torch.Tensor, names: Sequence[str]) -> str:
-    """Returns which classes no row is given though some have them: without numbers, which are the owner's."""
+    """Names the classes that some rows have and the model never gives; no numbers: these are the owner's."""
     there, chosen = (set(torch.unique(each).tolist()) for each in (targets, chosen_labels(outputs)))
     labels = sorted(there - chosen)
     if not labels:

@@ -25,9 +25,9 @@ _BASELINES = {
     "mae": "the median {}",
     "deviance": "the mean {}",
 }
-"""What reaches the baseline of a metric."""
+"""Words for the constant answer that reaches the baseline of a metric."""
 CONSTANT = "a constant answer"
-"""What reaches that of a metric that is not ours."""
+"""The constant answer for any other metric."""
 
 
 def value_text(metric: str, value: float | None) -> str:

@@ -7,17 +7,19 @@
                 of numbers: (1, y/4, y^2/16, e^2/16, |e|/4), each in +-1   sqrt(5) (1 + 2^-6)
 
 Delta is the largest L2 norm of a row's part, for a row added or removed. Where a person is the unit, a person
-adds the mean of the parts of all own rows, which is no longer, on the grid; what rounding makes longer is
-shortened (`mechanisms.noised_counts`). Counts are exact. Sums of numbers
-are rounded to a grid g of at most 2^-6 (mechanisms.noised_counts). It moves two neighbouring sums apart by at
-most g more in each number: the difference of the rounded sums is a whole number of units below 1 / g + 1 and
-the sums' own rounding in float64, far below one unit; as 1 / g is a whole number, it is at most 1 / g + 1.
+adds the mean of all own rows' parts, whose norm is no larger; it is rounded to the grid, and shortened if
+that makes it longer (`mechanisms.noised_counts`).
+
+Counts are exact. Sums of numbers are rounded to a grid g of at most 2^-6 (`mechanisms.noised_counts`).
+Rounding moves two neighbouring sums apart by at most g more in each number: the difference of the rounded
+sums is a whole number of units below 1 / g + 1 plus the sums' own rounding in float64, which is far below one
+unit; as 1 / g is a whole number, the difference is at most 1 / g + 1.
 
 A row's part must not depend on other rows. So the outputs that are counted are computed for one row at a time
 (node.training.trainer): in a longer batch, linear algebra may give a row other bits, and another class.
 
 The noised sum is clipped late: a cell below zero still counts in the sum of its class, which has no bias
-then. A metric of which the noise leaves little is None.
+then. A metric that the noise drowns is None.
 """
 
 from __future__ import annotations
@@ -242,7 +244,7 @@ def noised_measure(tally: NoisedTally, totals: Sums, std: float) -> NoisedMeasur
 
 
 def _spread(values: list[float | None]) -> float | None:
-    """Returns the standard deviation of values, of which most must be there."""
+    """Returns the standard deviation of the values that are not None; None unless most are."""
     there = [value for value in values if value is not None]
     return float(np.std(there)) if len(there) > _DRAWS // 2 else None
 
