@@ -67,8 +67,8 @@ class Poisson(nn.Module):
 
     exp(o) - y o + (y log y - y): the negative log-likelihood, less that of the best answer for the row, so
     that it is 0 for a perfect answer (McCullagh & Nelder 1989, "Generalized Linear Models", section 2.3).
-    Its gradient is exp(o) - y. Dividing the counts by s only adds log s to o and multiplies the gradient by
-    1 / s: so a schema's std may scale the counts, and outputs near 0 are a good start.
+    Its gradient is exp(o) - y. If the counts are divided by s, the best o is less by log s and the gradient
+    is divided by s: so a schema's std may scale the counts, and outputs near 0 are a good start.
     """
 
     def forward(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
