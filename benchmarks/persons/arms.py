@@ -22,16 +22,13 @@ from threading import Event
 import numpy as np
 
 from benchmarks.proposed import proposed
-from benchmarks.rates.simulation import of_all
+from benchmarks.rates.simulation import one_for_all
 from benchmarks.spec import Figure, figure
 from mechanisms.noise.randomness import SeededWords
-from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import load_dataset
-from node.runtime.privacy.budget import make_mechanism
 from node.task.load import load_task
 from node.training.build import build_model
-from node.training.step_trainer import StepTrainer
-from node.training.trainer import make_trainer, shapes
+from node.training.trainer import make_trainer
 
 MEMBERS, EPSILON, DELTA = 10, 3.0, 1e-5
 _MOST_ROWS, _LABS, _TIMED = 40, 6, 30
@@ -118,19 +115,12 @@ def _outcome(arm: Arm, data: Path, path: Path, seed: int) -> Outcome:
         f"privacy.delta={arm.delta}",
     ]
     task = load_task(str(path), [*settings, *more])
-    model, plan = build_model(task, dataset), task.step_plan
-    if plan is None:
-        raise ValueError("node.init has written a task without shared steps")
-    mechanism = make_mechanism(task, shapes(model, task.train.parameters), dataset.units)
-    if not isinstance(mechanism, DistributedDP):
-        raise TypeError(f"{mechanism.name} has no shared steps")
-    words = SeededWords(np.random.default_rng([seed, 3]))
-    steps = StepTrainer(task, plan, model, dataset, seed, of_all(mechanism.shared, MEMBERS), words)
+    steps = one_for_all(task, dataset, MEMBERS, SeededWords(np.random.default_rng([seed, 3])))
     base, seconds = steps.vector(), []
-    for step in range(1, plan.steps + 1):
+    for step in range(1, (task.train.steps or 0) + 1):
         begun = time.perf_counter()
         contributed = steps.contribution(base)
         seconds.append(time.perf_counter() - begun)
         base = steps.following(base, step, contributed.words)
-    rows = plan.sampling_probability * len(dataset.train_y)
+    rows = (task.privacy.sampling_probability or 0.0) * len(dataset.train_y)
     return Outcome(steps.evaluate(base).metrics["auc"] or 0.0, median(seconds[-_TIMED:]), rows)

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.rates.cases import Case
 from mechanisms.gradients.distributed import SharedNoise
-from mechanisms.noise.randomness import SeededWords
+from mechanisms.noise.randomness import SeededWords, Words
 from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
 from node.runtime.privacy.budget import make_mechanism
@@ -55,18 +55,29 @@ def by_table(case: Case, rows: int, epsilon: float, members: int, honest: int) -
 def outcome(case: Case, dataset: Dataset, settings: Settings, seed: int) -> float:
     """Return the metric of the last average of iterates on the data set's test rows."""
     task = _task(case, dataset, seed, _shared(settings, len(dataset.train_y)))
-    plan = task.step_plan
-    model = build_model(task, dataset)
-    mechanism = make_mechanism(task, shapes(model, task.train.parameters), len(dataset.train_y))
+    words = SeededWords(np.random.default_rng([seed, _NOISE]))
+    trainer = one_for_all(task, dataset, settings.members, words)
+    return _measured(case, trainer, after_all_steps(trainer, task))
+
+
+def one_for_all(task: Task, dataset: Dataset, members: int, words: Words) -> StepTrainer:
+    """Return the trainer of one member who holds the rows of all `members`, and adds the noise of all.
+
+    Raises ValueError for a task without shared steps.
+    """
+    model, plan = build_model(task, dataset), task.step_plan
+    mechanism = make_mechanism(task, shapes(model, task.train.parameters), dataset.units)
     if plan is None or not isinstance(mechanism, DistributedDP):
         raise ValueError(f"privacy.mechanism = {task.privacy.mechanism!r} has no shared steps")
-    words = SeededWords(np.random.default_rng([seed, _NOISE]))
-    rule = of_all(mechanism.shared, settings.members)
-    trainer = StepTrainer(task, plan, model, dataset, seed, rule, words)
+    return StepTrainer(task, plan, model, dataset, task.task.seed, of_all(mechanism.shared, members), words)
+
+
+def after_all_steps(trainer: StepTrainer, task: Task) -> Vector:
+    """Return the last average of iterates (d,) after the steps of `task`."""
     base = trainer.vector()
-    for step in range(1, plan.steps + 1):
+    for step in range(1, (task.train.steps or 0) + 1):
         base = trainer.following(base, step, trainer.contribution(base).words)
-    return _measured(case, trainer, base)
+    return base
 
 
 def of_all(rule: SharedNoise, members: int) -> SharedNoise:

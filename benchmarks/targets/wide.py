@@ -23,22 +23,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.proposed import proposed
-from benchmarks.rates.simulation import of_all
+from benchmarks.rates.simulation import after_all_steps, one_for_all
 from benchmarks.spec import Scores
 from mechanisms.noise.randomness import SeededWords
 from mechanisms.record_sums import RecordSums
-from mechanisms.updates.distributed import DistributedDP
 from node.agree.outcome import Totals, agreed, schema_of
 from node.agree.survey import survey
 from node.data.dataset import Dataset, own_rows
 from node.data.sources import read_source
-from node.runtime.privacy.budget import make_mechanism
 from node.task.agreement_noise import noise_in_sum, noise_of
 from node.task.load import load_task
 from node.task.sections import Task
-from node.training.build import build_model
-from node.training.step_trainer import StepTrainer
-from node.training.trainer import shapes
 from scenarios.study.threads import one_thread
 
 Numbers = NDArray[np.float64]
@@ -110,23 +105,14 @@ def _totals(task: Task, files: Sequence[Path], seed: int) -> Totals:
 
 
 def _private_auc(task: Task, files: Sequence[Path], test: Path) -> float:
-    dataset, seed = _all_rows(task, files, test), task.task.seed
+    dataset = _all_rows(task, files, test)
     rows = len(dataset.train_y)
-    whole = (
-        task.train.expected_batch == task.train.expected_rows
-    )  # one member holds, and adds, the rows of all
-    batch = float(rows) if whole else task.train.expected_batch
+    takes_all = task.train.expected_batch == task.train.expected_rows
+    batch = float(rows) if takes_all else task.train.expected_batch  # a sum has room for no more
     task = replace(task, train=replace(task.train, expected_rows=rows, expected_batch=batch))
-    model, plan = build_model(task, dataset), task.step_plan
-    mechanism = make_mechanism(task, shapes(model, task.train.parameters), rows)
-    if plan is None or not isinstance(mechanism, DistributedDP):
-        raise TypeError(f"{mechanism.name} has no shared steps")
-    words = SeededWords(np.random.default_rng([_SEED, seed, 2]))
-    steps = StepTrainer(task, plan, model, dataset, seed, of_all(mechanism.shared, _SITES), words)
-    base = steps.vector()
-    for step in range(1, plan.steps + 1):
-        base = steps.following(base, step, steps.contribution(base).words)
-    return float(steps.evaluate(base).metrics["auc"] or 0.0)
+    words = SeededWords(np.random.default_rng([_SEED, task.task.seed, 2]))
+    trainer = one_for_all(task, dataset, _SITES, words)
+    return float(trainer.evaluate(after_all_steps(trainer, task)).metrics["auc"] or 0.0)
 
 
 def _all_rows(task: Task, files: Sequence[Path], test: Path) -> Dataset:
