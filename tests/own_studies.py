@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from node.task.sections import ModelSection, TrainSection
-from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.federated.cell import FederatedCell
 from scenarios.frame.spec import Chart, Claim, Table, Verdict
 from scenarios.study.cells import Cell, Outcome
@@ -41,7 +41,7 @@ RPFL = {
 PLAIN = FederatedCell(
     arm="plain",
     seed=0,
-    rows=Rows("breast-cancer"),
+    rows=RowChoice("breast-cancer"),
     clients=Clients("iid", 5),
     model=ModelSection("node.models:MLP", {"sizes": [30, 8, 2]}),
     train=TRAIN,

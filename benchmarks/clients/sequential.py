@@ -12,7 +12,8 @@ from torch import nn
 from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_parameters
 
 from mechanisms.gradients.objective import Loss
-from scenarios.clients.training import AfterBatch, Floats, LocalTraining, Rows, Seed
+from node.data.partition import RowNumbers
+from scenarios.clients.training import AfterBatch, Floats, LocalTraining, Seed
 
 AfterOwn = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """Maps one client's weights (1, d) and start (d,) to the weights (1, d) for the next batch."""
@@ -21,7 +22,7 @@ AfterOwn = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 def train_one_by_one(
     model: nn.Module,
     start: Floats,
-    rows_of_clients: Sequence[Rows],
+    rows_of_clients: Sequence[RowNumbers],
     x: Floats,
     y: NDArray[np.generic],
     loss: Loss,

@@ -166,8 +166,8 @@ def _shard(source: Source, task: Task, part: int, parts: int) -> Dataset:
 
 
 def _parts(
-    source: Source, kept: partition.Rows, parts: int, rng: np.random.Generator
-) -> list[partition.Rows]:
+    source: Source, kept: partition.RowNumbers, parts: int, rng: np.random.Generator
+) -> list[partition.RowNumbers]:
     """Returns the positions in `kept` of each part: with skewed labels, or even parts without labels."""
     if source.classes is None:
         return partition.even(len(kept), parts, rng)
@@ -205,8 +205,8 @@ def own_rows(source: Source, task: Task, split: Split = Split.ROW) -> Dataset:
 class _Sides:
     """The numbers of the rows to train on, and of those held back."""
 
-    train: partition.Rows
-    test: partition.Rows
+    train: partition.RowNumbers
+    test: partition.RowNumbers
 
 
 def _sides(source: Source, task: Task, split: Split) -> _Sides:
@@ -219,14 +219,16 @@ def _sides(source: Source, task: Task, split: Split) -> _Sides:
     return _Sides(np.flatnonzero(~held), np.flatnonzero(held))
 
 
-def _used(source: Source, rows: partition.Rows, most: int | None) -> partition.Rows:
+def _used(source: Source, rows: partition.RowNumbers, most: int | None) -> partition.RowNumbers:
     """Returns which of the `rows` to train on are used: at most so many of each person."""
     if source.persons is None or most is None:
         return rows
     return rows[chosen_rows(source.persons.numbers[rows], source.draws[rows], most)]
 
 
-def _persons(source: Source, train: partition.Rows, test: partition.Rows, task: Task) -> OfPersons | None:
+def _persons(
+    source: Source, train: partition.RowNumbers, test: partition.RowNumbers, task: Task
+) -> OfPersons | None:
     if source.persons is None:
         return None
     own, held_out = (torch.from_numpy(renumbered(source.persons.numbers[rows])) for rows in (train, test))
@@ -240,7 +242,7 @@ def _of_persons(source: Source) -> str:
     return f" of {counted(len(np.unique(source.persons.numbers)), 'person')}"
 
 
-def _validates(source: Source, held_out: partition.Rows) -> bool:
+def _validates(source: Source, held_out: partition.RowNumbers) -> bool:
     """Whether the rows held back are enough for a figure: some of each class that the node has rows of."""
     if source.classes is None:
         return bool(len(held_out))
@@ -250,8 +252,8 @@ def _validates(source: Source, held_out: partition.Rows) -> bool:
 def _dataset(
     source: Source,
     task: Task,
-    train: partition.Rows,
-    test: partition.Rows,
+    train: partition.RowNumbers,
+    test: partition.RowNumbers,
     accuracy_name: Literal["test", "validation"],
     description: str,
 ) -> Dataset:

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 _DRAWS = 20
 
-Rows = NDArray[np.int64]
+RowNumbers = NDArray[np.int64]
 
 
 def dirichlet(
     labels: NDArray[np.integer], parts: int, alpha: float, rng: np.random.Generator, *, min_rows: int = 0
-) -> list[Rows]:
+) -> list[RowNumbers]:
     """Returns sorted row numbers of `parts` disjoint parts that together hold every row of `labels` (n,).
 
     Proportions drawn from Dirichlet(alpha) divide each label's rows: the smaller alpha, the fewer labels
@@ -30,9 +30,11 @@ def dirichlet(
     return [np.sort(part) for part in _level(divided, min_rows)]
 
 
-def _draw(labels: NDArray[np.integer], parts: int, alpha: float, rng: np.random.Generator) -> list[Rows]:
+def _draw(
+    labels: NDArray[np.integer], parts: int, alpha: float, rng: np.random.Generator
+) -> list[RowNumbers]:
     """Draws one partition, each part in random order; parts may be empty."""
-    pieces: list[list[Rows]] = [[] for _ in range(parts)]
+    pieces: list[list[RowNumbers]] = [[] for _ in range(parts)]
     for label in np.unique(labels):
         rows = rng.permutation(np.flatnonzero(labels == label))
         shares = rng.dirichlet(np.full(parts, alpha))
@@ -42,7 +44,7 @@ def _draw(labels: NDArray[np.integer], parts: int, alpha: float, rng: np.random.
     return [rng.permutation(np.concatenate(own)) if own else np.empty(0, np.int64) for own in pieces]
 
 
-def _level(divided: list[Rows], min_rows: int) -> list[Rows]:
+def _level(divided: list[RowNumbers], min_rows: int) -> list[RowNumbers]:
     """Moves rows from the largest part to the smallest until each has `min_rows`."""
     parts = list(divided)
     while len(parts[low := _smallest(parts)]) < min_rows:
@@ -53,16 +55,16 @@ def _level(divided: list[Rows], min_rows: int) -> list[Rows]:
     return parts
 
 
-def _smallest(parts: list[Rows]) -> int:
+def _smallest(parts: list[RowNumbers]) -> int:
     return min(range(len(parts)), key=lambda part: len(parts[part]))
 
 
-def even(rows: int, parts: int, rng: np.random.Generator) -> list[Rows]:
+def even(rows: int, parts: int, rng: np.random.Generator) -> list[RowNumbers]:
     """Returns sorted row numbers of `parts` disjoint random parts of `rows` rows, equal to within one row."""
     return [np.sort(part) for part in np.array_split(rng.permutation(rows), parts)]
 
 
-def hold_out(targets: NDArray, fraction: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
+def hold_out(targets: NDArray, fraction: float, rng: np.random.Generator) -> tuple[RowNumbers, RowNumbers]:
     """Returns (kept, held out) row numbers of `targets` (n,), n >= 2, stratified by target.
 
     It holds out about n * fraction rows, at least one and at most n - 1, at equal distances in the order of

@@ -16,7 +16,7 @@ from torch import nn
 
 from node.data.dataset import target_words
 from node.errors import ConfigError, shown
-from node.predict.rows import Rows
+from node.predict.rows import GivenRows
 from node.task.import_path import told
 from node.task.load import read_kept_task
 from node.task.schema import NumberTarget
@@ -85,7 +85,7 @@ def _is_shape(value: object) -> TypeGuard[list[int]]:
     return isinstance(value, list) and all(type(size) is int and size > 0 for size in value)
 
 
-def answer(saved: SavedModel, rows: Rows) -> torch.Tensor:
+def answer(saved: SavedModel, rows: GivenRows) -> torch.Tensor:
     """Returns the outputs for rows (n, ...): logits (n, k) or (n, 1), or numbers (n,) or (n, 1)."""
     try:
         with torch.inference_mode():

@@ -19,14 +19,14 @@ Found = tuple[NDArray[np.float32], NDArray[np.int64] | NDArray[np.float32] | Non
 
 
 @dataclass(frozen=True)
-class Rows:
+class GivenRows:
     """`x` (n, ...) float32; `y` (n,) int64 labels or float32 numbers, None if the file has no targets."""
 
     x: torch.Tensor
     y: torch.Tensor | None
 
 
-def read_rows(path: Path, task: Task, classes: int | None, row: tuple[int, ...]) -> Rows:
+def read_rows(path: Path, task: Task, classes: int | None, row: tuple[int, ...]) -> GivenRows:
     """Reads the rows in `path` as the task reads its data; raises ConfigError unless they have shape `row`.
 
     If the file lacks the target's column, or array, the rows have no targets.
@@ -37,7 +37,7 @@ def read_rows(path: Path, task: Task, classes: int | None, row: tuple[int, ...])
             f"data file {shown(str(path))} has rows of shape {x.shape[1:]}; allowed: {row}, as the model was "
             "trained on"
         )
-    return Rows(torch.from_numpy(x), None if y is None else torch.from_numpy(y))
+    return GivenRows(torch.from_numpy(x), None if y is None else torch.from_numpy(y))
 
 
 def _read(path: Path, task: Task, classes: int | None, row: tuple[int, ...]) -> Found:

@@ -10,7 +10,7 @@ from pathlib import Path
 from node.observe.flat_record import Plain, flat
 from node.runtime.record.artifacts import read_history
 
-Rows = Sequence[dict[str, Plain]]
+TableRows = Sequence[dict[str, Plain]]
 
 
 def table(folders: Sequence[Path]) -> list[dict[str, Plain]]:
@@ -18,12 +18,12 @@ def table(folders: Sequence[Path]) -> list[dict[str, Plain]]:
     return [{"run": str(folder), **flat(line)} for folder in folders for line in read_history(folder)]
 
 
-def columns(rows: Rows) -> list[str]:
+def columns(rows: TableRows) -> list[str]:
     """Returns the names of all columns, in the order in which the rows bring them."""
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def as_csv(rows: Rows) -> bytes:
+def as_csv(rows: TableRows) -> bytes:
     """Returns the table as CSV with a header line: UTF-8, an empty cell for no value, booleans as 0 and 1."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns(rows), lineterminator="\n")
@@ -35,7 +35,7 @@ def as_csv(rows: Rows) -> bytes:
     return text.getvalue().encode()
 
 
-def as_parquet(rows: Rows) -> bytes:
+def as_parquet(rows: TableRows) -> bytes:
     """Returns the table as Parquet: numbers as int64 and double, texts as string, null for no value."""
     import pyarrow as pa  # noqa: PLC0415 - large, and only this format needs it
     import pyarrow.parquet as pq  # noqa: PLC0415

@@ -9,11 +9,11 @@ from pathlib import Path
 from node.errors import ConfigError, one_line, reason, shown
 from node.observe.run_folder import RunFolder, found_runs
 from node.report.single_file import MARK, single_file
-from node.report.tables import Rows, as_csv, as_parquet, table
+from node.report.tables import TableRows, as_csv, as_parquet, table
 from node.storage.whole_files import ANYBODYS, replace_file
 
 NAME = "report.html"
-TABLES: Mapping[str, Callable[[Rows], bytes]] = {"--csv": as_csv, "--parquet": as_parquet}
+TABLES: Mapping[str, Callable[[TableRows], bytes]] = {"--csv": as_csv, "--parquet": as_parquet}
 _BEGINNING = f"<!DOCTYPE html>\n{MARK}".encode()
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from mechanisms.noise.clipping import clip_rows
 from mechanisms.registry import SERVER_MECHANISMS
 from mechanisms.servers.server import Federation, ServerMechanism
+from node.data.partition import RowNumbers
 from node.errors import ConfigError, reason, shown
 from node.training.build import import_class
 from scenarios.data import partitions
@@ -37,7 +38,7 @@ _SERVER_PARTS = tuple(name for name in dir(ServerMechanism) if not name.startswi
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowChoice:
     """The training rows that a cell uses: `most` of them, drawn from the seed; None: all.
 
     row_norm: every row, test rows too, is scaled down to at most this L2 norm; None: rows stay as they are.
@@ -54,7 +55,7 @@ class Rows:
         train_x, test_x = (clip_rows(x, self.row_norm) for x in (dataset.train_x, dataset.test_x))
         return replace(dataset, train_x=train_x, test_x=test_x)
 
-    def chosen(self, dataset: Dataset, rng: np.random.Generator) -> partitions.Rows:
+    def chosen(self, dataset: Dataset, rng: np.random.Generator) -> RowNumbers:
         """The numbers of the training rows, (n,) in order. Raises ConfigError if there are too few rows."""
         there = len(dataset.train_y)
         if self.most is None or self.most == there:
@@ -75,7 +76,7 @@ class Clients:
     count: int
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
-    def deal(self, dataset: Dataset, rows: partitions.Rows, rng: np.random.Generator) -> Parts:
+    def deal(self, dataset: Dataset, rows: RowNumbers, rng: np.random.Generator) -> Parts:
         """The row numbers of each client, out of `rows`. Raises ConfigError."""
         labels = dataset.clients if self.partition in BY_OWNER else dataset.train_y
         if labels is None:

@@ -22,12 +22,12 @@ from torch import nn
 
 from mechanisms.arguments import at_least_zero, count, positive
 from mechanisms.gradients.objective import Loss
+from node.data.partition import RowNumbers
 from node.errors import ConfigError
 from node.task.sections import TrainSection
 from scenarios.clients.gradients import Gradients, Part, Whole
 
 Floats = NDArray[np.floating]
-Rows = NDArray[np.integer]
 Seed = int | Sequence[int]
 AfterBatch = Callable[[torch.Tensor, torch.Tensor, NDArray[np.int64]], torch.Tensor]
 """Called after every batch with the weights (k, d), the start (d,) and the clients' positions (k,) among all
@@ -91,7 +91,7 @@ def training_of(section: TrainSection) -> LocalTraining:
 def train_clients(
     model: nn.Module,
     start: Floats,
-    rows_of_clients: Sequence[Rows],
+    rows_of_clients: Sequence[RowNumbers],
     x: Floats,
     y: NDArray,
     loss: Loss,
@@ -283,7 +283,7 @@ def _aligned(schedules: Sequence[_Schedule]) -> tuple[NDArray[np.int64], NDArray
     return rows, counts
 
 
-def _schedule(rows: Rows, training: LocalTraining, seed: Seed) -> _Schedule:
+def _schedule(rows: RowNumbers, training: LocalTraining, seed: Seed) -> _Schedule:
     """The batches of all epochs, each epoch in a new order."""
     rng = np.random.default_rng(seed)
     starts = _starts(len(rows), training)
@@ -302,7 +302,7 @@ def _starts(rows: int, training: LocalTraining) -> NDArray[np.int64]:
 
 
 def _check(
-    start: Floats, rows_of_clients: Sequence[Rows], x: Floats, y: NDArray, seeds: Sequence[Seed]
+    start: Floats, rows_of_clients: Sequence[RowNumbers], x: Floats, y: NDArray, seeds: Sequence[Seed]
 ) -> None:
     if start.dtype not in (np.float32, np.float64):
         raise TypeError(f"start holds {start.dtype}; allowed: float32, or float64 to check by")

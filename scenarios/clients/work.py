@@ -21,7 +21,7 @@ from node.errors import ConfigError
 from node.task.sections import ModelSection, TrainSection
 from node.training.build import build
 from node.training.trainer import read_vector, shapes
-from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.clients.poisons import NOBODY, Attackers
 from scenarios.clients.training import LocalTraining, training_of
 from scenarios.data.dataset import Dataset
@@ -43,7 +43,7 @@ class FederatedArm:
 
     arm: str
     seed: int
-    rows: Rows
+    rows: RowChoice
     clients: Clients
     model: ModelSection
     train: TrainSection

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from node.errors import reason
-from scenarios.data.dataset import UNREADABLE, Damaged, Dataset, Rows
+from scenarios.data.dataset import UNREADABLE, Damaged, Dataset, Integers
 
 CIFAR_FILE = "cifar10/cifar-10-binary.tar.gz"
 CLASSES = 10
@@ -96,5 +96,5 @@ def _images(records: Records) -> NDArray[np.float32]:
     return x
 
 
-def _labels(records: Records) -> Rows:
+def _labels(records: Records) -> Integers:
     return records[:, 0].astype(np.int64)

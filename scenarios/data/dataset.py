@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Rows = NDArray[np.int64]
+from node.data.partition import RowNumbers
+
+Integers = NDArray[np.int64]
 
 TEST_SHARE = 0.2
 """The share of rows that is held out for tests if the publisher names no test rows."""
@@ -34,20 +36,20 @@ class Dataset:
     """
 
     train_x: NDArray[np.float32]
-    train_y: Rows
+    train_y: Integers
     test_x: NDArray[np.float32]
-    test_y: Rows
-    clients: Rows | None
+    test_y: Integers
+    clients: Integers | None
     classes: int
     description: str
 
 
 def split(
     x: NDArray[np.float32],
-    y: Rows,
-    kept: Rows,
-    held_out: Rows,
-    clients: Rows | None,
+    y: Integers,
+    kept: RowNumbers,
+    held_out: RowNumbers,
+    clients: Integers | None,
     classes: int,
     description: str,
 ) -> Dataset:

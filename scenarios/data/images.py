@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from node.data import partition
 from node.errors import reason
-from scenarios.data.dataset import TEST_SHARE, UNREADABLE, Damaged, Dataset, Rows, split
+from scenarios.data.dataset import TEST_SHARE, UNREADABLE, Damaged, Dataset, Integers, split
 
 MNIST_FILES = (
     "mnist/train-images-idx3-ubyte.gz",
@@ -55,7 +55,7 @@ def _four_files(folder: Path, name: str, files: tuple[str, ...], content: str) -
     return Dataset(*train, *test, None, DIGITS, description)
 
 
-def _mnist_half(folder: Path, images: str, labels: str) -> tuple[NDArray[np.float32], Rows]:
+def _mnist_half(folder: Path, images: str, labels: str) -> tuple[NDArray[np.float32], Integers]:
     pixels, targets = read_images(folder / images), read_labels(folder / labels)
     if len(pixels) != len(targets):
         raise Damaged(f"{folder / images} has {len(pixels)} images, {labels} has {len(targets)} labels")
@@ -70,7 +70,7 @@ def read_images(path: Path) -> Bytes:
     return images
 
 
-def read_labels(path: Path) -> Rows:
+def read_labels(path: Path) -> Integers:
     """The labels (n,) of a gzipped idx file. Raises Damaged."""
     return _labels(path, "label", read_idx(path, 1))
 
@@ -127,7 +127,7 @@ def femnist_digits(folder: Path, rng: np.random.Generator) -> Dataset:
     return split(x, labels, kept, held_out, clients[kept], DIGITS, description)
 
 
-def read_femnist(path: Path) -> tuple[Bytes, Rows, Rows]:
+def read_femnist(path: Path) -> tuple[Bytes, Integers, Integers]:
     """Images (n, 28, 28) as stored, labels (n,) and clients (n,). Raises Damaged."""
     images, labels, clients = _arrays(path, "images", "labels", "client")
     if images.dtype != np.uint8 or images.ndim != 3 or images.shape[1:] != PIXELS:
@@ -189,7 +189,7 @@ def _bright(images: Bytes) -> NDArray[np.float32]:
     return x
 
 
-def _labels(path: Path, name: str, values: NDArray, most: int = DIGITS - 1) -> Rows:
+def _labels(path: Path, name: str, values: NDArray, most: int = DIGITS - 1) -> Integers:
     """Return `values` (n,) as int64. Raises Damaged unless n >= 1 and all are integers from 0 to `most`."""
     if values.dtype.kind not in "iu":
         raise Damaged(f"{path}: {name}s are {values.dtype}; allowed: whole numbers")

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from mechanisms.arguments import count, positive
 from node.data import partition
+from node.data.partition import RowNumbers
 
-Rows = NDArray[np.int64]
-Parts = tuple[Rows, ...]
+Parts = tuple[RowNumbers, ...]
 
 LEAST_ALPHA, MOST_ALPHA = 1e-3, 1e6
 """The bounds of alpha: below, one client gets all rows of a label; above, proportions are equal."""
@@ -90,7 +90,7 @@ def pieces(keys: NDArray, parts: int, rng: np.random.Generator) -> Parts:
     )
 
 
-def _grouped(part_of_row: Rows, parts: int) -> Parts:
+def _grouped(part_of_row: RowNumbers, parts: int) -> Parts:
     """The row numbers of each part, by one sort, as there may be thousands of parts."""
     ordered = np.argsort(part_of_row, kind="stable")
     return tuple(np.split(ordered, np.searchsorted(part_of_row[ordered], np.arange(1, parts))))

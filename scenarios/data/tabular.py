@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from node.data import partition
 from node.errors import reason, shown
-from scenarios.data.dataset import TEST_SHARE, UNREADABLE, Damaged, Dataset, Rows, split
+from scenarios.data.dataset import TEST_SHARE, UNREADABLE, Damaged, Dataset, Integers, split
 
 Columns = Mapping[str, Sequence[str]]
 """The cells of each column, by its name."""
@@ -186,7 +186,7 @@ def _other_columns(path: Path, found: list[str], expected: list[str]) -> str:
     return f"{path}: other columns, it {what}; allowed: {', '.join(expected)}"
 
 
-def _labels(path: Path, layout: Layout, table: Columns) -> Rows:
+def _labels(path: Path, layout: Layout, table: Columns) -> Integers:
     for text in set(table[layout.target]) - set(layout.classes):
         allowed = ", ".join(dict.fromkeys(name.rstrip(".") for name in layout.classes))
         raise Damaged(f"{path}: {layout.target} = {shown(text)}; allowed: {allowed}")
@@ -197,7 +197,7 @@ def _labels(path: Path, layout: Layout, table: Columns) -> Rows:
 
 
 def _dataset(
-    name: str, event: str, layout: Layout, train: Columns, test: Columns, owners: Rows | None
+    name: str, event: str, layout: Layout, train: Columns, test: Columns, owners: Integers | None
 ) -> Dataset:
     path = Path(name)
     train_y, test_y = _labels(path, layout, train), _labels(path, layout, test)

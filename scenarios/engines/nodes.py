@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 
 from node.cli.sigint import INTERRUPTED
+from node.data.partition import RowNumbers
 from scenarios.clients.work import ClientWork, client_work, federation_of
 from scenarios.data.dataset import Dataset
-from scenarios.data.partitions import Parts, Rows
+from scenarios.data.partitions import Parts
 from scenarios.engines.clock import clocked
 from scenarios.engines.engine import Place, SweepDisplay, cores, one_line
 from scenarios.engines.federated_worker import Post
@@ -263,6 +264,6 @@ def _clients(work: ClientWork, mine: range) -> tuple[Dataset, Parts]:
     return replace(dataset, test_x=dataset.test_x[:1], test_y=dataset.test_y[:1]), parts
 
 
-def _only(dataset: Dataset, rows: Rows) -> Dataset:
+def _only(dataset: Dataset, rows: RowNumbers) -> Dataset:
     """`dataset` with these training rows only."""
     return replace(dataset, train_x=dataset.train_x[rows], train_y=dataset.train_y[rows], clients=None)

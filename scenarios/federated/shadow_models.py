@@ -17,13 +17,14 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn import functional
 
+from node.data.partition import RowNumbers
 from node.errors import UserError
 from node.training.trainer import shapes, split_vector
 from scenarios.clients.training import LocalTraining, Seed, train_clients
+from scenarios.data.dataset import Integers
 
 Floats = NDArray[np.float32]
 Losses = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 _BLOCK = 32
 """The most shadows that are trained as one batch."""
@@ -31,7 +32,7 @@ _JUDGED_ROWS = 4096
 """The most rows that are judged at once, to bound memory."""
 
 
-def random_halves(rows: Rows, shadows: int, rng: np.random.Generator) -> list[Rows]:
+def random_halves(rows: RowNumbers, shadows: int, rng: np.random.Generator) -> list[RowNumbers]:
     """For each shadow an independent random half of `rows` (n,), n at least 2."""
     if len(rows) < 2:
         raise ValueError(f"{len(rows)} rows are not allowed: at least 2, of which a shadow has a half")
@@ -41,13 +42,13 @@ def random_halves(rows: Rows, shadows: int, rng: np.random.Generator) -> list[Ro
 def shadow_losses(
     model: nn.Module,
     start: Floats,
-    rows_of_shadows: Sequence[Rows],
+    rows_of_shadows: Sequence[RowNumbers],
     x: Floats,
-    y: Rows,
+    y: Integers,
     training: LocalTraining,
     seeds: Sequence[Seed],
     judged_x: Floats,
-    judged_y: Rows,
+    judged_y: Integers,
 ) -> Losses:
     """(s, n) losses of the judged rows (n, ...) under s shadows; shadow i is trained on rows_of_shadows[i].
 
@@ -74,7 +75,7 @@ def shadow_losses(
     return np.stack([row_losses(model, vector, judged_x, judged_y) for vector in vectors])
 
 
-def row_losses(model: nn.Module, vector: Floats, x: Floats, y: Rows) -> Losses:
+def row_losses(model: nn.Module, vector: Floats, x: Floats, y: Integers) -> Losses:
     """(n,) cross-entropy of each row x (n, ...) with label y (n,) under the parameters `vector` (d,).
 
     The model's own parameters do not change. Logits are float32, losses are computed in float64.
@@ -90,7 +91,7 @@ def row_losses(model: nn.Module, vector: Floats, x: Floats, y: Rows) -> Losses:
     return np.concatenate(found)
 
 
-def _cross_entropy(outputs: Losses, labels: Rows) -> Losses:
+def _cross_entropy(outputs: Losses, labels: Integers) -> Losses:
     """(n,) log(1 + sum of e^(other - true)) from logits (n, classes); this keeps small losses above 0."""
     true = np.take_along_axis(outputs, labels[:, None], axis=1)
     gaps = outputs - true

@@ -14,6 +14,7 @@ from torch.nn import functional
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import Words
+from node.data.partition import RowNumbers
 from node.errors import ConfigError
 from node.runtime.privacy.budget import make_mechanism
 from node.task.sections import (
@@ -27,7 +28,7 @@ from node.task.sections import (
     TrainSection,
 )
 from node.training.trainer import Trainer, read_vector, shapes, write_vector
-from scenarios.clients.training import Rows, train_clients, training_of
+from scenarios.clients.training import train_clients, training_of
 from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.study.cells import BaseCell
@@ -89,7 +90,12 @@ class AttackCell(BaseCell):
         return make_mechanism(task, shapes(model, "*"), rows)
 
     def offered(
-        self, dataset: Dataset, model: nn.Module, parts: Sequence[Rows], mechanism: Mechanism, words: Words
+        self,
+        dataset: Dataset,
+        model: nn.Module,
+        parts: Sequence[RowNumbers],
+        mechanism: Mechanism,
+        words: Words,
     ) -> Floats:
         """Return what nodes with `parts` of the rows offer (k, d) after a round, as the mechanism has it."""
         start = read_vector(model, "*")
@@ -101,7 +107,7 @@ class AttackCell(BaseCell):
         dataset: Dataset,
         model: nn.Module,
         start: Floats,
-        parts: Sequence[Rows],
+        parts: Sequence[RowNumbers],
         mechanism: Mechanism,
         words: Words,
     ) -> Sequence[Floats]:
@@ -120,7 +126,7 @@ class AttackCell(BaseCell):
         return vectors
 
     def _trained_in_blocks(
-        self, dataset: Dataset, model: nn.Module, start: Floats, parts: Sequence[Rows]
+        self, dataset: Dataset, model: nn.Module, start: Floats, parts: Sequence[RowNumbers]
     ) -> Floats:
         """Return the models (k, d) trained without noise."""
         trained, _ = train_clients(

@@ -37,7 +37,6 @@ from scenarios.study.cells import Outcome, Room
 from scenarios.study.threads import one_thread
 
 Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 
 ATTACKS: Mapping[str, Callable[[Losses, Shadows], Losses]] = {
     "loss": lambda losses, _: losses,

@@ -23,10 +23,11 @@ from torch import nn
 from mechanisms.arguments import count
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
+from node.data.partition import RowNumbers
 from node.errors import ConfigError
 from node.training.build import build
 from scenarios.clients.work import node_rows
-from scenarios.data.dataset import Dataset
+from scenarios.data.dataset import Dataset, Integers
 from scenarios.federated.rounds import protection_facts
 from scenarios.frame.digests import salt_of
 from scenarios.inference.cell import AttackCell
@@ -34,7 +35,6 @@ from scenarios.study.cells import Outcome, Room
 from scenarios.study.threads import one_thread
 
 Floats = NDArray[np.floating]
-Rows = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 _REGULARISATION = (
@@ -73,7 +73,7 @@ class Makeup:
     with_trait: float
     with_label: float
 
-    def draw(self, pool: Rows, trait: Flags, y: Rows, rng: np.random.Generator) -> Rows:
+    def draw(self, pool: RowNumbers, trait: Flags, y: Integers, rng: np.random.Generator) -> RowNumbers:
         """Draw row numbers from `pool` without repetition; `trait` (n,) and `y` (n,) are for all rows.
 
         Raises ValueError if the pool has too few rows of a kind.

@@ -19,7 +19,7 @@ from node.task.rules import choice, key, plain_table, read_section, real, text, 
 from node.task.sections import BUILT_IN_SOURCES, Task
 from scenarios.clients.aggregators import aggregated_by
 from scenarios.clients.attacks import own_attackers
-from scenarios.clients.choices import PARTITIONS, Clients, MechanismChoice, Rows
+from scenarios.clients.choices import PARTITIONS, Clients, MechanismChoice, RowChoice
 from scenarios.clients.poisons import NOBODY, Attackers
 from scenarios.data.sources import SOURCES
 from scenarios.federated.cell import FederatedCell
@@ -131,7 +131,7 @@ def _federated(arm: str, table: Table, task: Task, clients: int) -> FederatedCel
     return FederatedCell(
         arm=arm,
         seed=0,
-        rows=Rows(task.data.source if known else task.data),
+        rows=RowChoice(task.data.source if known else task.data),
         clients=Clients(server.partition, clients, server.partition_parameters),
         model=task.model,
         train=task.train,

@@ -2,7 +2,7 @@
 
 tables=tabled(
     Grid("Accuracy", "defence", rows={"median": {"defence": "median"}}, columns={"20 %": {"share": 0.2}}),
-    Rows("Arms", {"arm": ARM, "accuracy": share(), "epsilon": number("epsilon")}),
+    ArmTable("Arms", {"arm": ARM, "accuracy": share(), "epsilon": number("epsilon")}),
 )
 """
 
@@ -97,7 +97,7 @@ def seconds(sweep: Sweep, arm: str) -> str:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ArmTable:
     """A row for each arm of a selection; `only`: of those, the arms for which it is true.
 
     names: instead of `where`, a row for each name, with the first arm of its selection; that name is then in
@@ -128,7 +128,7 @@ class Rows:
         return [(name, arm) for name, arm in found if arm is not None]
 
 
-def arms_rows(where: Where | None = None, title: str = "Arms") -> Rows:
+def arms_rows(where: Where | None = None, title: str = "Arms") -> ArmTable:
     """A row for each arm: its figure with standard error, the stated epsilon and the proved one."""
     columns: Mapping[str, Cells] = {
         "accuracy": mean(form=".1%"),
@@ -138,13 +138,13 @@ def arms_rows(where: Where | None = None, title: str = "Arms") -> Rows:
         "delta": number("delta"),
         "s a cell": seconds,
     }
-    return Rows(title, columns, where or {})
+    return ArmTable(title, columns, where or {})
 
 
-def protection_rows(kinds: Mapping[str, Where]) -> Rows:
+def protection_rows(kinds: Mapping[str, Where]) -> ArmTable:
     """What each kind of arm protects, in a sentence. `kinds`: by name, of each the first arm counts."""
     columns = {"what is protected": words("protects"), "whom epsilon is for": words("unit", "nobody")}
-    return Rows("What is protected", columns, names=kinds, heading="mechanism")
+    return ArmTable("What is protected", columns, names=kinds, heading="mechanism")
 
 
 # -- a row and a column for each selection ------------------------------------------------------------------

@@ -14,10 +14,11 @@ from mechanisms.accounting.ledger import Relation, spent
 from mechanisms.labels.embeddings import EmbeddingDP
 from mechanisms.labels.flips import LabelDP, MemoisedLabelDP
 from mechanisms.noise.randomness import SeededWords, Words
+from node.data.partition import RowNumbers
 from node.errors import ConfigError, reason, shown
 from node.training.build import import_class
 from scenarios.study.cells import Fact
-from scenarios.vertical.parties import LabelSource, Protect, Rows, as_they_are
+from scenarios.vertical.parties import LabelSource, Protect, as_they_are
 from scenarios.vertical.wide_deep import SCALARS
 
 Labels = NDArray[np.floating]
@@ -57,7 +58,7 @@ class Redrawn:
     flip: Flip
     labels: Labels
 
-    def __getitem__(self, rows: Rows) -> Labels:
+    def __getitem__(self, rows: RowNumbers) -> Labels:
         """The noisy labels (m,) of rows (m,)."""
         return self.flip(self.labels[rows])
 

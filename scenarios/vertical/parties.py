@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from node.data.partition import RowNumbers
 from node.errors import UserError
 from scenarios.data.criteo import Criteo, Fields, Part
 from scenarios.vertical.wide_deep import SCALARS, Descent, Learner, Sizes, drawn_bottom, drawn_top
 
 Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 
 _ORDER, _LEADER, _FOLLOWER, _TOP = 51, 52, 53, 54  # streams of random numbers: [one of these, seed, ...]
 
@@ -80,7 +80,7 @@ class Request:
     epoch: int
     step: int
     learning: bool
-    rows: Rows
+    rows: RowNumbers
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Plan:
             yield from self._batches(epoch, True, order)
             yield from self._batches(epoch, False, np.arange(self.judged))
 
-    def _batches(self, epoch: int, learning: bool, rows: Rows) -> Iterator[Request]:
+    def _batches(self, epoch: int, learning: bool, rows: RowNumbers) -> Iterator[Request]:
         for step, start in enumerate(range(0, len(rows), self.batch_size), start=1):
             yield Request(epoch, step, learning, rows[start : start + self.batch_size])
 
@@ -159,7 +159,7 @@ class _Columns:
     def __init__(self, fields: Fields) -> None:
         self._ids, self._weights = torch.tensor(fields.ids), torch.tensor(fields.weights)
 
-    def of(self, rows: Rows) -> tuple[Tensor, Tensor]:
+    def of(self, rows: RowNumbers) -> tuple[Tensor, Tensor]:
         """The ids and weights, (n, fields) each, of rows (n,)."""
         chosen = torch.from_numpy(rows)
         return self._ids[chosen], self._weights[chosen]
@@ -176,7 +176,7 @@ def diverged(epoch: int) -> UserError:
 class LabelSource(Protocol):
     """The labels that the leader trains on."""
 
-    def __getitem__(self, rows: Rows) -> NDArray[np.floating]:
+    def __getitem__(self, rows: RowNumbers) -> NDArray[np.floating]:
         """The labels (n,) of rows (n,)."""
 
 

@@ -10,7 +10,7 @@ from scenarios.study.arms import OWN, Where, level_text
 from scenarios.study.charts import ACCURACY, colour
 from scenarios.study.plots import PROVED, Curve, Level, Lines, Rounds, specified
 from scenarios.study.sweep import Sweep
-from scenarios.study.tables import Rows, arms_rows, factor, mean, protection_rows, tabled, words
+from scenarios.study.tables import ArmTable, arms_rows, factor, mean, protection_rows, tabled, words
 from scenarios.systems.aldp.arms import CAP, DP_SGD, EXACT, FIXED, FLOATS, LINEAR, NONE, RADII, SHARE_RANGE
 
 STATED_ERROR = 10e-8
@@ -142,7 +142,7 @@ def _stated_error(sweep: Sweep, arm: str) -> str:
 
 tables = tabled(
     replace(arms_rows(), only=lambda sweep, arm: "shares" not in sweep.factors[arm]),
-    Rows(
+    ArmTable(
         "Errors of shares (not accuracies)",
         {
             "shares": factor("shares"),
@@ -154,7 +154,7 @@ tables = tabled(
         only=lambda sweep, arm: "shares" in sweep.factors[arm],
     ),
     protection_rows(KINDS),
-    Rows(
+    ArmTable(
         "What epsilon does not cover",
         {"what it does not cover": words("outside", "nothing that leaves a node")},
         only=lambda sweep, arm: bool(sweep.fact(arm, "unit")),

@@ -14,7 +14,7 @@ from scenarios.study.arms import OWN, Factors, Where
 from scenarios.study.charts import BARS
 from scenarios.study.plots import Bars, Curve, Lines, specified
 from scenarios.study.sweep import Sweep
-from scenarios.study.tables import Cells, Rows, error, mean, number, protection_rows, tabled
+from scenarios.study.tables import ArmTable, Cells, error, mean, number, protection_rows, tabled
 from scenarios.systems.attacks.arms import (
     CLIENTS,
     INVERSION,
@@ -235,9 +235,9 @@ def _with_error(sweep: Sweep, arm: str) -> str:
     return f"{mean(form='.2f')(sweep, arm)} ± {error(form='.2f')(sweep, arm)}"
 
 
-def _rows(title: str, fact: str, columns: Mapping[str, Cells]) -> Rows:
+def _rows(title: str, fact: str, columns: Mapping[str, Cells]) -> ArmTable:
     """The arms that have a fact, which all arms of an attack have, that of one's own too; and epsilon."""
-    return Rows(
+    return ArmTable(
         title,
         {**columns, "epsilon": number("epsilon")},
         only=lambda sweep, arm: sweep.fact(arm, fact) is not None,

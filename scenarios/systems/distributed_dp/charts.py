@@ -5,7 +5,7 @@ from __future__ import annotations
 from scenarios.frame.spec import Json
 from scenarios.study.charts import ACCURACY, BARS
 from scenarios.study.plots import Curve, Level, Lines, Rounds, specified
-from scenarios.study.tables import Grid, Rows, arms_rows, mean, number, protection_rows, share, tabled
+from scenarios.study.tables import ArmTable, Grid, arms_rows, mean, number, protection_rows, share, tabled
 from scenarios.swarms.dealt import AUC, FACTOR, GRADIENT_S, STEP_BYTES, STEP_S
 from scenarios.systems.distributed_dp.arms import CENTRAL, EPSILONS, POOLED, SETTINGS, Setting
 
@@ -56,13 +56,13 @@ tables = tabled(
         },
         columns={f"epsilon {epsilon}": {"epsilon": epsilon} for epsilon in EPSILONS},
     ),
-    Rows(
+    ArmTable(
         "Without privacy",
         {"accuracy (adult: AUC)": share()},
         names={of.name: {**of.where, **POOLED} for of in SETTINGS},
         heading="all rows of",
     ),
-    Rows(
+    ArmTable(
         "Cost of a step",
         {
             "noise over a server's": number(FACTOR),

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from node.task.sections import ModelSection, TrainSection
-from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.federated.cell import FederatedCell
 from scenarios.study.arms import Arm, Factors
 
@@ -56,7 +56,7 @@ class Setting:
         return FederatedCell(
             arm=arm,
             seed=0,
-            rows=Rows(DATA_SET, self.clients * ROWS_OF_A_USER),
+            rows=RowChoice(DATA_SET, self.clients * ROWS_OF_A_USER),
             clients=Clients("iid", self.clients),
             model=ModelSection("node.models:MLP", {"sizes": [784, 32, 10]}),
             train=TrainSection(rounds=40, epochs=1, batch_size=10, learning_rate=0.2, momentum=0.0),
@@ -86,7 +86,7 @@ def _book_arms() -> list[Arm]:
         Arm(
             replace(
                 USUAL.cell(name),
-                rows=Rows(DATA_SET, TEN * 500),
+                rows=RowChoice(DATA_SET, TEN * 500),
                 clients=Clients("iid", TEN),
                 train=TrainSection(rounds=100, epochs=3, batch_size=32, learning_rate=0.01, momentum=1e-4),
                 mechanism=mechanism,

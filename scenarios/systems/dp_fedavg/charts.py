@@ -9,7 +9,7 @@ from scenarios.study.arms import OWN, Factors, Where
 from scenarios.study.charts import ACCURACY, BARS
 from scenarios.study.plots import PROVED, Bars, Curve, Level, Lines, Rounds, specified
 from scenarios.study.sweep import Sweep
-from scenarios.study.tables import Grid, Rows, arms_rows, number, protection_rows, share, tabled
+from scenarios.study.tables import ArmTable, Grid, arms_rows, number, protection_rows, share, tabled
 from scenarios.systems.dp_fedavg.arms import (
     BOOK,
     BOOK_WITHOUT_NOISE,
@@ -161,7 +161,7 @@ CLIP_TABLE = Grid(
     rows={f"{clip:g}": {**FLAT, "clients": USUAL.clients, "clip": clip} for clip in CLIPS},
     columns={_noise({Z: z}): {Z: z} for z in NOISE_OF_ALL},
 )
-BOOK_TABLE = Rows(
+BOOK_TABLE = ArmTable(
     "The book's settings, and as few users with privacy",
     {
         "z": number("noise multiplier"),

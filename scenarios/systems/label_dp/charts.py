@@ -7,7 +7,7 @@ from scenarios.study.arms import OWN, Where
 from scenarios.study.charts import BARS, PERCENT
 from scenarios.study.plots import PROVED, Curve, Level, Lines, Rounds, specified
 from scenarios.study.sweep import Sweep
-from scenarios.study.tables import Rows, error, mean, number, protection_rows, tabled
+from scenarios.study.tables import ArmTable, error, mean, number, protection_rows, tabled
 from scenarios.systems.label_dp.arms import (
     AFRESH,
     EPSILONS,
@@ -138,7 +138,7 @@ def _judged_rows(sweep: Sweep) -> str:
 
 
 tables = tabled(
-    Rows(
+    ArmTable(
         _judged_rows,
         {
             "AUC": mean(),
@@ -150,7 +150,7 @@ tables = tabled(
             "loss, trained on": mean(f"last {LOSS}"),
         },
     ),
-    Rows(
+    ArmTable(
         "Privacy: of one label where labels are flipped, of one example's signs else",
         {
             "stated": number("stated"),

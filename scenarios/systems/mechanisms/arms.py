@@ -18,7 +18,7 @@ from node.errors import ConfigError
 from node.task.load import load_task
 from node.task.sections import ModelSection
 from node.training.build import import_class
-from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.federated.cell import FederatedCell
 from scenarios.study.arms import Arm, Where
 from scenarios.study.cells import Cell
@@ -73,7 +73,7 @@ def _server(arm: str, path: str, parameters: Mapping[str, Any]) -> Federated:
     return Federated(
         arm=arm,
         seed=0,
-        rows=Rows("digits"),
+        rows=RowChoice("digits"),
         clients=Clients("dirichlet", PARTIES, {"alpha": 0.5, "min_rows": 8}),
         model=ModelSection("node.models:MLP", {"sizes": list(WIDTHS)}),
         train=_TASK.train,

@@ -8,7 +8,7 @@ from typing import Any
 
 from mechanisms.servers.nbafl import TABLE_CONSTANTS, TABLE_EPSILONS, delta_of
 from node.task.sections import ModelSection, TrainSection
-from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.federated.cell import FederatedCell
 from scenarios.study.arms import Arm, Factors
 
@@ -65,7 +65,7 @@ def _on_writers(arm: str, mechanism: MechanismChoice) -> FederatedCell:
     return FederatedCell(
         arm=arm,
         seed=0,
-        rows=Rows(WRITERS),
+        rows=RowChoice(WRITERS),
         clients=Clients("pieces", _TABLE_CLIENTS),
         model=ModelSection("scenarios.models:SmallCNN", {"outputs": 10}),
         train=TrainSection(
@@ -127,7 +127,7 @@ def _mnist_arm(epsilon: float | None = None, clients: int = MNIST_CLIENTS, round
     cell = FederatedCell(
         arm="-".join(parts),
         seed=0,
-        rows=Rows(DIGITS, clients * _MNIST_ROWS),
+        rows=RowChoice(DIGITS, clients * _MNIST_ROWS),
         clients=Clients("iid", clients),
         model=ModelSection("node.models:MLP", {"sizes": [784, 256, 10]}),
         train=TrainSection(rounds=rounds, epochs=1, batch_size=10, learning_rate=0.002, momentum=0.9),

@@ -10,7 +10,7 @@ from scenarios.study.arms import OWN, Factors
 from scenarios.study.charts import ACCURACY, BARS, accuracy_text, amount
 from scenarios.study.plots import Curve, Drawn, Level, Lines, Rounds, specified
 from scenarios.study.sweep import Sweep
-from scenarios.study.tables import Rows, arms_rows, number, protection_rows, share, tabled
+from scenarios.study.tables import ArmTable, arms_rows, number, protection_rows, share, tabled
 from scenarios.systems.nbafl.arms import CELLS, RATIO, WAYS, mnist, writers
 
 DOCUMENT: Mapping[tuple[float, float], float] = {
@@ -165,7 +165,7 @@ def _document_row(sweep: Sweep, epsilon: float, constant: float) -> tuple[str, .
     )
 
 
-NOISE = Rows(
+NOISE = ArmTable(
     "Noise on each coordinate",
     {
         "c / epsilon": number("constant / epsilon"),

@@ -13,7 +13,7 @@ from typing import Any
 
 from mechanisms.accounting import gaussian
 from node.task.sections import ModelSection, TrainSection
-from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.clients.poisons import Attackers, Backdoor, FreeRide, LabelFlip, Scaling, SignFlip, Trigger
 from scenarios.federated.cell import FederatedCell
 from scenarios.study.arms import Arm, Factors, Where, matches
@@ -156,7 +156,7 @@ class Setting:
     """What arms have in common: rows, clients, a model and its layers' widths, training, an update's norm."""
 
     name: str
-    rows: Rows
+    rows: RowChoice
     clients: Clients
     widths: tuple[int, ...]
     train: TrainSection
@@ -237,13 +237,13 @@ class Setting:
 
 
 ON_ADULT = Setting(
-    *("adult", Rows("adult", None, ROW_NORM), Clients("iid", 40), (107, 1)),
+    *("adult", RowChoice("adult", None, ROW_NORM), Clients("iid", 40), (107, 1)),
     TrainSection(rounds=30, epochs=10, batch_size=1000, learning_rate=2.0, momentum=0.0),
     trigger=ADULT_TRIGGER,
 )
 """Adult, divided at random, with logistic regression: T = 10 steps on all rows per round."""
 ON_LOANS = Setting(
-    *("loan-iid", Rows("loan", None, ROW_NORM), Clients("iid", 25), (20, 32, 2)),
+    *("loan-iid", RowChoice("loan", None, ROW_NORM), Clients("iid", 25), (20, 32, 2)),
     TrainSection(rounds=30, epochs=2, batch_size=256, learning_rate=0.5, momentum=0.0, grad_clip=5.0),
 )
 """Loans, divided at random."""
@@ -252,7 +252,7 @@ BY_STATES = replace(ON_LOANS, name="loan-states", clients=Clients("natural", 25)
 FEW_LOANS = replace(
     ON_LOANS,
     name="members",
-    rows=Rows("loan", 200, ROW_NORM),
+    rows=RowChoice("loan", 200, ROW_NORM),
     clients=Clients("iid", 5),
     widths=(20, 128, 2),
     usual_norm=0.5,

@@ -13,9 +13,9 @@ from scenarios.study.charts import ACCURACY, BARS, PERCENT, colour
 from scenarios.study.plots import Bars, Curve, Level, Lines, at_fact, specified
 from scenarios.study.sweep import FINAL, Sweep
 from scenarios.study.tables import (
+    ArmTable,
     Cells,
     Grid,
-    Rows,
     arms_rows,
     mean,
     number,
@@ -302,7 +302,7 @@ tables = tabled(
         share(),
     ),
     _on_loans(),
-    Rows(
+    ArmTable(
         "Lying peers in a swarm: digits, 15 peers",
         {
             "agreed model": share(),
@@ -317,7 +317,7 @@ tables = tabled(
         },
         heading="peers",
     ),
-    Rows(
+    ArmTable(
         "Table I: membership attack and classification, loans",
         {
             "document: attack": _document(0),

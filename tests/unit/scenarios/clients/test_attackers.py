@@ -9,7 +9,7 @@ import pytest
 
 from mechanisms.noise.randomness import SeededWords
 from node.errors import ConfigError
-from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.clients.poisons import (
     NOBODY,
     Attackers,
@@ -104,7 +104,7 @@ def test_a_backdoor_is_on_its_share_of_rows_and_where_nothing_changes_nothing_is
 def test_a_mechanism_changes_rows_after_they_were_poisoned_once_and_for_all(dataset: Dataset) -> None:
     """The noised rows contain the trigger; each client draws its own noise."""
     cell = replace(
-        PLAIN, mechanism=MechanismChoice("row-noise", ROW_NOISE), rows=Rows("breast-cancer", None, 1.0)
+        PLAIN, mechanism=MechanismChoice("row-noise", ROW_NOISE), rows=RowChoice("breast-cancer", None, 1.0)
     )
     work = prepared(client_work(cell, dataset), silent)
     again = prepared(client_work(cell, dataset), silent)
@@ -118,7 +118,9 @@ def test_a_mechanism_changes_rows_after_they_were_poisoned_once_and_for_all(data
 
 
 def test_rows_are_noised_anew_in_each_round_for_those_who_train(dataset: Dataset) -> None:
-    cell = replace(PLAIN, mechanism=MechanismChoice("rpfl", REDRAWN), rows=Rows("breast-cancer", None, 1.0))
+    cell = replace(
+        PLAIN, mechanism=MechanismChoice("rpfl", REDRAWN), rows=RowChoice("breast-cancer", None, 1.0)
+    )
     work = prepared(client_work(replace(cell, attackers=Attackers(0.4, LabelFlip(2))), dataset), silent)
     assert np.array_equal(work.taught.train_x, work.dataset.train_x), "no noise before the first round"
     first, again, later = (

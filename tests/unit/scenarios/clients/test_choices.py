@@ -8,7 +8,7 @@ import pytest
 
 from mechanisms.servers.server import Federation
 from node.errors import ConfigError
-from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.data.dataset import Dataset
 from scenarios.engines.room import load
 from tests.unit.scenarios.refusals import refused
@@ -26,18 +26,18 @@ def rng() -> np.random.Generator:
 
 
 def test_some_rows_are_drawn_by_the_seed_alone_and_come_in_order(dataset: Dataset) -> None:
-    rows = Rows("breast-cancer", 100).chosen(dataset, rng())
+    rows = RowChoice("breast-cancer", 100).chosen(dataset, rng())
     for most in (None, 455):
-        assert Rows("breast-cancer", most).chosen(dataset, rng()).tolist() == list(range(455))
+        assert RowChoice("breast-cancer", most).chosen(dataset, rng()).tolist() == list(range(455))
     assert len(set(rows.tolist())) == 100
-    assert rows.tolist() == sorted(rows.tolist()) == Rows("b", 100).chosen(dataset, rng()).tolist()
-    assert rows.tolist() != Rows("b", 100).chosen(dataset, np.random.default_rng(8)).tolist()
+    assert rows.tolist() == sorted(rows.tolist()) == RowChoice("b", 100).chosen(dataset, rng()).tolist()
+    assert rows.tolist() != RowChoice("b", 100).chosen(dataset, np.random.default_rng(8)).tolist()
     with pytest.raises(ConfigError, match="breast-cancer has 455 training rows, and 456 are asked for"):
-        Rows("breast-cancer", 456).chosen(dataset, rng())
+        RowChoice("breast-cancer", 456).chosen(dataset, rng())
 
 
 def test_clients_get_of_the_chosen_rows_only_and_each_once_by_the_partition_s_own_parameters(dataset):
-    rows = Rows("breast-cancer", 101).chosen(dataset, rng())
+    rows = RowChoice("breast-cancer", 101).chosen(dataset, rng())
     parts = Clients("iid", 4).deal(dataset, rows, rng())
     assert [len(part) for part in parts] == [26, 25, 25, 25]
     assert sorted(np.concatenate(parts).tolist()) == rows.tolist()

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from node.errors import UserError
-from scenarios.clients.choices import Rows
+from scenarios.clients.choices import RowChoice
 from scenarios.engines.engine import Place
 from scenarios.engines.inline import CellJob, InlineEngine, Watch
 from scenarios.frame.work import round_line
@@ -71,7 +71,7 @@ def test_a_mechanism_that_raises_is_one_line_and_what_is_finished_stays(tmp_path
 
 
 def test_what_a_cell_says_is_wrong_is_told_with_its_name(tmp_path: Path) -> None:
-    missing = replace(PLAIN, rows=Rows("mnist"))
+    missing = replace(PLAIN, rows=RowChoice("mnist"))
     with pytest.raises(UserError, match=r"^plain, seed 0: data set mnist: .* scenarios data mnist") as raised:
         InlineEngine(1, 1).run([missing], place(tmp_path), Told())
     assert raised.value.status == 2

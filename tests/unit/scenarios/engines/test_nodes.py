@@ -10,7 +10,7 @@ import pytest
 from mechanisms.noise.clipping import Floats
 from node.errors import UserError
 from node.training.trainer import Diverged
-from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.clients.poisons import Attackers, LabelFlip, Scaling
 from scenarios.clients.preparation import prepared
 from scenarios.clients.work import ClientWork, client_work
@@ -55,11 +55,11 @@ CELLS = {
     "forged": replace(PLAIN, attackers=Attackers(0.8, None, Scaling(3.0))),
     "poisoned": replace(PLAIN, attackers=Attackers(0.8, LabelFlip(2))),
     "regularised, rows noised": replace(
-        made("rpfl", RPFL, learning_rate=0.02), rows=Rows("breast-cancer", None, 1.0)
+        made("rpfl", RPFL, learning_rate=0.02), rows=RowChoice("breast-cancer", None, 1.0)
     ),
     "rows noised in each round": replace(
         made("rpfl", {**RPFL, "draw": "each-round"}, learning_rate=0.02),
-        rows=Rows("breast-cancer", None, 1.0),
+        rows=RowChoice("breast-cancer", None, 1.0),
     ),
     "remembering": REMEMBERING,
     "proximal": made("fedprox", {"clients_per_round": 3, "proximal": 2.0}),

@@ -18,7 +18,7 @@ from mechanisms.noise.randomness import Words
 from mechanisms.servers.server import Indices, Sent
 from node.errors import UserError
 from node.training.trainer import Trainer
-from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.clients.work import ClientWork, Crew, client_work, node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.engines.room import LocalRoom, load
@@ -74,7 +74,7 @@ def test_a_key_that_can_not_be_changed_is_one_line(table: dict[str, Any], said: 
 
 
 def test_more_clients_have_as_many_rows_each_where_rows_are_counted() -> None:
-    counted = replace(PLAIN, rows=Rows("breast-cancer", 200)).among(10)
+    counted = replace(PLAIN, rows=RowChoice("breast-cancer", 200)).among(10)
     assert (counted.clients.count, counted.rows.most) == (10, 400)
     assert PLAIN.among(10).rows.most is None
     assert PLAIN.among(10).mechanism == PLAIN.mechanism, "three of them, as before"
@@ -89,7 +89,7 @@ def test_more_clients_have_as_many_rows_each_where_rows_are_counted() -> None:
         (PLAIN.changed({"train": {"parameters": "layers.0.*"}}), "train.parameters"),
         (PLAIN.among(456), "456 clients by partition iid"),
         (PLAIN.among(2), "clients_per_round = 3 is not allowed: at most 2"),
-        (replace(PLAIN, rows=Rows("breast-cancer", 456)), "456 are asked for"),
+        (replace(PLAIN, rows=RowChoice("breast-cancer", 456)), "456 are asked for"),
         (own("tests.own_mechanisms:Raising", {}), "is out of order"),
         (own("tests.own_mechanisms:Greedy", {"clients_per_round": 3}), "the number of clients"),
         (PLAIN.changed({"model": {"args": {"sizes": [0]}}}), "sizes"),

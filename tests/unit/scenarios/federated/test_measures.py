@@ -11,7 +11,7 @@ from torch.nn import functional
 from mechanisms.audits.membership import Losses
 from mechanisms.noise.randomness import SeededWords
 from node.task.sections import ModelSection, TrainSection
-from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.choices import Clients, MechanismChoice, RowChoice
 from scenarios.clients.poisons import NOBODY, Attackers, Backdoor, LabelFlip, Trigger
 from scenarios.clients.work import client_work
 from scenarios.data.dataset import Dataset
@@ -61,7 +61,7 @@ def test_a_backdoor_that_was_learned_is_seen(dataset: Dataset) -> None:
 def test_rows_learned_by_heart_are_told_from_others_and_noise_on_rows_prevents_it() -> None:
     cell = replace(
         PLAIN,
-        rows=Rows("breast-cancer", 40, 1.0),
+        rows=RowChoice("breast-cancer", 40, 1.0),
         clients=Clients("iid", 2),
         mechanism=MechanismChoice("fedavg", {"clients_per_round": 2}),
         train=TrainSection(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from node.errors import ConfigError
-from scenarios.clients.choices import MechanismChoice, Rows
+from scenarios.clients.choices import MechanismChoice, RowChoice
 from scenarios.data.images import MNIST_FILES
 from scenarios.engines.choice import RaySection
 from scenarios.federated.cell import FederatedCell
@@ -24,7 +24,7 @@ TAU = "scenario.parameters={clients_per_round=3, tau=0}"
 TWO = "scenario.parameters={clients_per_round = 2}"
 MEDIAN = "scenario.aggregator=mechanisms.servers.robust:coordinate_median"
 FORGER = "scenario.attack=tests.own_attacks:Forger"
-ON_MNIST = replace(STUDY, data_sets=("mnist",), arms=(replace(PLAIN, rows=Rows("mnist")),))
+ON_MNIST = replace(STUDY, data_sets=("mnist",), arms=(replace(PLAIN, rows=RowChoice("mnist")),))
 
 
 def run(*overrides: str, study: Study = STUDY, **fields: Any) -> StudyRun:

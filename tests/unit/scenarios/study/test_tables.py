@@ -17,14 +17,14 @@ def test_a_row_for_each_arm_of_a_selection():
         "none": tables.number("nothing"),
         "words": tables.words("nothing", "nobody"),
     }
-    table = tables.Rows("Mine", columns, {"mechanism": ["ldp", "none"]}).table(sweep(TWO))
+    table = tables.ArmTable("Mine", columns, {"mechanism": ["ldp", "none"]}).table(sweep(TWO))
     assert table.headings == ("arm", *columns)
     assert table.rows[0] == ("ldp 1", "1", "30.0% ± 0.6", "70.0", "", "0.006", "0.7", "none", "nobody")
     assert table.rows[2][:3] == ("none", "-", "70.0% ± 0.6")
 
 
 def test_rows_with_names_have_the_first_arm_of_each_selection():
-    rows = tables.Rows(
+    rows = tables.ArmTable(
         lambda sweep: f"{len(sweep.seeds)} seeds",
         {"e": tables.factor("epsilon")},
         names={"local": LDP, "rpfl": {"mechanism": "rpfl"}, "records": SGD},

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from node.task.sections import ModelSection
-from scenarios.clients.choices import Rows
+from scenarios.clients.choices import RowChoice
 from scenarios.clients.work import ClientWork, Crew
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
@@ -86,7 +86,7 @@ def test_arms_of_the_writers_run_and_much_noise_costs(small):
 def test_mnist_arms_run_on_rows_of_images(small):
     cell = replace(
         BY_NAME[mnist_arm(100.0, 50)],
-        rows=Rows("mnist", 500),
+        rows=RowChoice("mnist", 500),
         model=ModelSection("node.models:MLP", {"sizes": [784, 16, 10]}),
     ).lasting(3)
     with one_thread():
