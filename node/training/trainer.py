@@ -6,9 +6,9 @@ import copy
 import itertools
 import math
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Protocol
@@ -28,7 +28,7 @@ from node.system.system import SYSTEM, System
 from node.task.sections import Task, TrainSection
 from node.training.batch_norm import BatchNorms
 from node.training.devices import find_device, within_memory
-from node.training.figures.class_figures import ClassFigures, class_figures
+from node.training.figures.class_figures import ClassFigures, class_figures, no_class_figures
 from node.training.figures.flaws import flaws_of
 from node.training.figures.headline import Headline
 from node.training.figures.metrics import accuracy_of, chosen_metrics, headline_of, measured
@@ -87,8 +87,8 @@ class Evaluation:
     headline: Headline
     flaws: tuple[str, ...] = ()
     """What is wrong with the model on these rows, in words."""
-    classes: ClassFigures | None = None
-    """The same, class by class; None for numeric targets."""
+    classes: Callable[[], ClassFigures | None] = field(default=no_class_figures, compare=False, repr=False)
+    """Says the same class by class; of few rows when it is called, since most rounds nobody looks."""
 
     @property
     def score(self) -> float:
@@ -121,7 +121,7 @@ def evaluated(
     found = measured(metrics, said, wanted, unit)
     headline = headline_of(found, said, wanted, names, unit)
     flaws = flaws_of(headline, said, wanted, names, own, uniform)
-    classes = None if train_y is None else class_figures(said, wanted, train_y, names)
+    classes = no_class_figures if train_y is None else class_figures(said, wanted, train_y, names)
     return Evaluation(accuracy_of(said, wanted), own, found, headline, flaws, classes)
 
 

@@ -7,6 +7,7 @@ and on a page that this machine itself opens (node.observe.page).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from node.training.figures.class_figures import ClassFigures
@@ -42,12 +43,22 @@ class OwnBook:
     """Keeps a node's own figures, as they become known."""
 
     def __init__(self, *, secret: bool = False, left_out: tuple[str, ...] = ()) -> None:
-        self.figures = OwnFigures(secret=secret, left_out=left_out)
+        self._figures = OwnFigures(secret=secret, left_out=left_out)
+        self._make_classes: Callable[[], ClassFigures | None] | None = None
+        """Makes the figures of the newest model, which nobody has asked for yet."""
+
+    @property
+    def figures(self) -> OwnFigures:
+        """The figures known now."""
+        if self._make_classes is not None:
+            self._figures = replace(self._figures, classes=self._make_classes())
+            self._make_classes = None
+        return self._figures
 
     def compared(self, alone: Alone | None) -> None:
         """Keeps the figure of the model alone."""
-        self.figures = replace(self.figures, alone=alone)
+        self._figures = replace(self._figures, alone=alone)
 
-    def measured(self, classes: ClassFigures | None) -> None:
-        """Keeps the figures of the common model."""
-        self.figures = replace(self.figures, classes=classes)
+    def measured(self, make_classes: Callable[[], ClassFigures | None]) -> None:
+        """Keeps what makes the figures of the common model."""
+        self._make_classes = make_classes

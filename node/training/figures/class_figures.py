@@ -7,8 +7,9 @@ two classes: of the second), and the mean of each tenth is held against how ofte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ MOST_CLASSES = 32
 MOST_CURVES = 8
 FALSE_ALARMS = tuple(place / 50 for place in range(51))
 _TENTHS = 10
+_KEPT_BYTES = 1 << 20
 
 Array = NDArray[np.float64]
 
@@ -58,7 +60,25 @@ class ClassFigures:
     calibrated: str
 
 
+def no_class_figures() -> None:
+    """Returns None: there are no figures."""
+
+
 def class_figures(
+    outputs: torch.Tensor, targets: torch.Tensor, trained_on: torch.Tensor, names: Sequence[str]
+) -> Callable[[], ClassFigures | None]:
+    """Returns what makes the figures of outputs (n, ...) for labels (n,); see `figures_by_class`.
+
+    The figures take as long as all other metrics. Few outputs are kept until somebody asks for them.
+    """
+    make = partial(figures_by_class, outputs, targets, trained_on, names)
+    if outputs.nbytes <= _KEPT_BYTES:
+        return make
+    made = make()
+    return lambda: made
+
+
+def figures_by_class(
     outputs: torch.Tensor, targets: torch.Tensor, trained_on: torch.Tensor, names: Sequence[str]
 ) -> ClassFigures | None:
     """Returns the figures of outputs (n, ...) for labels (n,); `trained_on`: the labels of the other rows.

@@ -123,8 +123,10 @@ def accuracy(chances: Array, labels: Labels) -> float:
 
 def balanced_accuracy(chances: Array, labels: Labels) -> float:
     """Returns the mean recall over the classes that have rows."""
-    right = chances.argmax(1) == labels
-    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
+    rows, right = np.bincount(labels), np.bincount(labels[chances.argmax(1) == labels])
+    found = np.zeros(len(rows))
+    found[: len(right)] = right
+    return float((found[rows > 0] / rows[rows > 0]).mean())
 
 
 def auc(chances: Array, labels: Labels) -> float | None:
@@ -140,13 +142,15 @@ def auc(chances: Array, labels: Labels) -> float | None:
 
 
 def _area(scores: Array, positive: NDArray[np.bool_]) -> float | None:
-    """The area by ranks (Mann & Whitney 1947); equal scores have their mean rank. None without both kinds."""
-    ups, downs = int(positive.sum()), int((~positive).sum())
-    if not ups or not downs:
+    """The area: in what share of pairs the positive row scores higher (Mann & Whitney 1947); ties count half.
+
+    None without both kinds.
+    """
+    ups, downs = np.sort(scores[positive]), np.sort(scores[~positive])
+    if not len(ups) or not len(downs):
         return None
-    _, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]  # (n,) from 1
-    return float((ranks[positive].sum() - ups * (ups + 1) / 2) / (ups * downs))
+    below, up_to = (int(np.searchsorted(downs, ups, side).sum()) for side in ("left", "right"))
+    return (below + up_to) / 2 / (len(ups) * len(downs))
 
 
 def r_squared(answers: Array, wanted: Array) -> float | None:

@@ -3,7 +3,13 @@
 import pytest
 import torch
 
-from node.training.figures.class_figures import FALSE_ALARMS, MOST_CLASSES, MOST_CURVES, class_figures
+from node.training.figures.class_figures import (
+    FALSE_ALARMS,
+    MOST_CLASSES,
+    MOST_CURVES,
+    class_figures,
+    figures_by_class,
+)
 
 
 def logits(*seconds):
@@ -12,7 +18,7 @@ def logits(*seconds):
 
 
 def test_two_classes_have_the_curve_and_the_calibration_of_the_second():
-    found = class_figures(
+    found = figures_by_class(
         logits(0.9, 0.8, 0.7, 0.2, 0.1), torch.tensor([1, 0, 1, 1, 0]), torch.tensor([0, 0, 1]), ("no", "yes")
     )
     no, yes = found.classes
@@ -28,7 +34,7 @@ def test_two_classes_have_the_curve_and_the_calibration_of_the_second():
 
 
 def test_equal_scores_come_together_so_that_guessing_is_the_diagonal():
-    (_, yes) = class_figures(
+    (_, yes) = figures_by_class(
         logits(0.3, 0.3, 0.3, 0.3), torch.tensor([1, 0, 1, 0]), torch.tensor([0, 1]), ()
     ).classes
     assert yes.name == "1"
@@ -37,7 +43,7 @@ def test_equal_scores_come_together_so_that_guessing_is_the_diagonal():
 
 def test_of_several_classes_the_one_that_is_given_is_calibrated_and_an_absent_one_has_no_figure():
     outputs = torch.tensor([[4.0, 0, 0], [4.0, 0, 0], [0, 4.0, 0]])
-    found = class_figures(outputs, torch.tensor([0, 1, 1]), torch.tensor([0, 2]), ("a", "b", "c"))
+    found = figures_by_class(outputs, torch.tensor([0, 1, 1]), torch.tensor([0, 2]), ("a", "b", "c"))
     a, b, c = found.classes
     assert (a.recall, b.recall, c.recall) == (1.0, 0.5, None)
     assert (c.trained_on, c.held_back, c.given, c.roc) == (1, 0, 0, ())
@@ -47,12 +53,24 @@ def test_of_several_classes_the_one_that_is_given_is_calibrated_and_an_absent_on
 
 def test_of_many_classes_those_with_the_most_rows_are_shown():
     labels = torch.cat([torch.arange(100), torch.arange(60, 100)])
-    found = class_figures(torch.eye(100)[labels], labels, labels, ())
+    found = figures_by_class(torch.eye(100)[labels], labels, labels, ())
     assert [one.name for one in found.classes] == [str(number) for number in range(60, 60 + MOST_CLASSES)]
     assert sum(bool(one.roc) for one in found.classes) == MOST_CURVES
 
 
 def test_numbers_and_outputs_that_are_not_finite_have_none():
     labels = torch.tensor([0, 1])
-    assert class_figures(torch.zeros(2), torch.tensor([0.5, 1.0]), labels, ()) is None
-    assert class_figures(torch.tensor([0.0, torch.nan]), labels, labels, ()) is None
+    assert figures_by_class(torch.zeros(2), torch.tensor([0.5, 1.0]), labels, ()) is None
+    assert figures_by_class(torch.tensor([0.0, torch.nan]), labels, labels, ()) is None
+
+
+@pytest.mark.parametrize("rows", [10, 200_000], ids=["few outputs", "many outputs"])
+def test_figures_that_are_made_later_are_those_of_now(rows):
+    labels = torch.arange(rows) % 2
+    outputs = torch.randn(rows, 2, generator=torch.Generator().manual_seed(1))
+    expected = figures_by_class(outputs, labels, labels, ("no", "yes"))
+    make = class_figures(outputs, labels, labels, ("no", "yes"))
+    assert make() == make() == expected
+    if rows > 10:  # no outputs of many rows are kept
+        outputs.zero_()
+        assert make() == expected
