@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-from aiohttp import StreamReader, hdrs, web
+from aiohttp import StreamReader, hdrs, web, web_app
 from aiohttp.abc import AbstractAccessLogger
 from aiohttp.typedefs import Handler, Middleware
 
@@ -152,6 +152,7 @@ class Server:
         if self._doors is not None:
             self._doors.close()
             await asyncio.sleep(0)  # an aborted connection is closed in the loop's next turn
+        _forget_handlers()
 
     async def _link(self, request: web.Request) -> web.StreamResponse:
         self._check_open()
@@ -231,6 +232,12 @@ class Server:
         if ticket is not None and key is not None and self._is_member(key):
             self.doors.admit(guest, ticket)
         return key
+
+
+def _forget_handlers() -> None:
+    """Empties aiohttp's cache, which keeps the last 1,024 handlers of a process, each with its whole node."""
+    if (cache := getattr(web_app, "_cached_build_middleware", None)) is not None:  # no public name does it
+        cache.cache_clear()
 
 
 def _at(doors: Doors, drop: Callable[[str], None]) -> Middleware:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
+from node.runtime.engine import Engine
 from tests.box.box import Box
 
 
@@ -50,6 +54,23 @@ def test_a_long_wait_takes_no_time(make_box) -> None:
     box.run_to_the_end()
     assert {line["reason"] for line in box.nodes[0].history} == {"group-timeout"}
     assert box.loop.time() - begun_s == pytest.approx(3 * 120, abs=1.0)
+
+
+def test_a_process_keeps_nothing_of_a_node_that_has_ended(memory) -> None:
+    """A program may run one node after the other, each with its vectors."""
+
+    def engines_that_ran() -> list[weakref.ref[Engine]]:
+        with Box(0, memory / "box", 3, 1) as box:
+            box.start_all()
+            box.run(lambda: all(node.engine is not None for node in box.nodes))
+            ran = [weakref.ref(node.engine) for node in box.nodes if node.engine is not None]
+            box.run_to_the_end()
+            assert [node.status for node in box.nodes] == [0, 0, 0]
+            return ran
+
+    ran = engines_that_ran()
+    gc.collect()
+    assert [engine() for engine in ran] == [None, None, None]
 
 
 def test_through_a_tracker(make_box) -> None:
