@@ -59,17 +59,8 @@ class Endings:
         return [(later - earlier) / 1e9 for (_, earlier), (_, later) in pairwise(self._seen[path])]
 
 
-class Quiet:
-    """A display that shows nothing."""
-
-    def stage(self, text: str) -> None:
-        """Do nothing: see Display.stage."""
-
-    def peers(self, peers: Sequence[PeerProgress]) -> None:
-        """Do nothing: see Display.peers."""
-
-    def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
-        """Do nothing: this run has no baselines."""
+def quiet(peers: Sequence[PeerProgress]) -> None:
+    """Show nothing of the peers' progress."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +101,7 @@ def _all(peers: int, rounds: int) -> Iterator[Figure]:
         plan = SwarmPlan(load_task(TASK, SETTINGS), peers, rounds, Path(folder))
         paths = [plan.peer_folder(peer) / "history.jsonl" for peer in range(plan.peers)]
         with Endings(paths) as endings:
-            runs = run_swarm(plan, Quiet())
+            runs = run_swarm(plan, quiet)
         timed = [
             one for run, path in zip(runs, paths, strict=True) for one in _timed(run, endings.seconds(path))
         ]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.rounds import LEAST_PEERS, MOST_PEERS, Quiet
+from benchmarks.rounds import LEAST_PEERS, MOST_PEERS
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError
 from node.task.load import load_task
@@ -80,8 +80,8 @@ def _all(peers: int, steps: int, turns: int) -> Iterator[Figure]:
     )
 
 
-class CpuWatch(Quiet):
-    """A display that notes the CPU time of all processes below this one, the peers', as rounds end."""
+class CpuWatch:
+    """Notes the CPU time of all processes below this one, the peers', as rounds end."""
 
     def __init__(self, last_round: int) -> None:
         self._last_round = last_round
@@ -137,7 +137,7 @@ def _run(peers: int, steps: int, every: int, seed: int, taken: _Taken) -> None:
         rows = tuple(_rows(seed, peer) for peer in range(peers))
         plan = SwarmPlan(load_task("digits", settings), peers, steps // every, Path(folder), rows)
         watch = CpuWatch(plan.rounds)
-        taken.rounds.extend(one for run in run_swarm(plan, watch) for one in _counted(run))
+        taken.rounds.extend(one for run in run_swarm(plan, watch.peers) for one in _counted(run))
         round_s = watch.a_round_s()
         taken.cpu_s.extend([] if round_s is None else [round_s / peers / every])
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.rounds import Quiet
+from benchmarks.rounds import quiet
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError
 from node.task.load import load_task
@@ -65,7 +65,7 @@ def _train(rows: Dataset, seed: int, is_quick: bool) -> tuple[float, tuple[PeerR
     with tempfile.TemporaryDirectory() as folder:
         plan = SwarmPlan(load_task("digits", settings), PEERS, steps // EVERY, Path(folder), own)
         before_s = time.monotonic()
-        peers = run_swarm(plan, Quiet())
+        peers = run_swarm(plan, quiet)
         return time.monotonic() - before_s, peers
 
 

@@ -109,10 +109,9 @@ def _data(arguments: argparse.Namespace, console: Console) -> None:
 
 def _judge(arguments: argparse.Namespace, console: Console) -> None:
     _say(console, f"claims of {arguments.result}")
-    from scenarios.frame.folder import write_json  # noqa: PLC0415
     from scenarios.frame.harness import claim_line  # noqa: PLC0415 - loads plotly
     from scenarios.frame.spec import holding  # noqa: PLC0415
-    from scenarios.frame.stored import judged_again, read_result  # noqa: PLC0415
+    from scenarios.frame.stored import judged_again, read_result, write_again  # noqa: PLC0415
 
     result = read_result(arguments.result)
     scenario = _judging(result["scenario"], arguments.study)
@@ -122,7 +121,7 @@ def _judge(arguments: argparse.Namespace, console: Console) -> None:
         console.print(claim_line(claim), soft_wrap=True)
     _say(console, f"{holding(claims)}. {again['headline']}")
     if arguments.write:
-        write_json(arguments.result, again)
+        write_again(arguments.result, again)
         _say(console, f"written: {arguments.result}")
 
 

@@ -1,4 +1,6 @@
-"""The tables in docs/scenarios: `python -m website.scenario_tables` writes them from docs/results/*.json.
+"""The tables in docs/scenarios: `python -m website.scenario_tables` writes them from docs/results.
+
+The results of new runs are kept there first if they are named: `python -m website.scenario_tables FILE ...`.
 
 Beside a page `nbafl.md` stands `nbafl.toml`, which says what its tables contain: the words are the
 authors', the figures and the verdicts come from the result. A table replaces what is between its two
@@ -24,6 +26,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from node.errors import ConfigError
+from scenarios.frame.stored import read_result as stored_result
+from scenarios.frame.stored import write_packed
 from website.stored_figures import (
     Claim,
     Figures,
@@ -295,13 +300,20 @@ def written_pages(docs: Path) -> dict[Path, str]:
 
 
 def main(arguments: Sequence[str] | None = None, docs: Path = DOCS) -> int:
-    """Write or check the pages; return the exit status: 1 for a stale page, 2 for a wrong TOML file."""
+    """Write or check the pages; return the exit status: 1 for a stale page, 2 for a wrong file."""
     parser = argparse.ArgumentParser(prog=COMMAND, description="Write the tables in docs/scenarios.")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a page is stale")
-    check = parser.parse_args(arguments).check
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a page is stale")
+    what.add_argument(
+        "results", nargs="*", default=(), type=Path, metavar="FILE", help="a result.json to keep there first"
+    )
+    given = parser.parse_args(arguments)
+    check = given.check
     try:
+        for result in map(stored_result, given.results):
+            write_packed(docs / "results" / f"{result['scenario']}.json", result)
         pages = written_pages(docs)
-    except SpecificationError as error:
+    except (ConfigError, SpecificationError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     stale = [path for path, text in pages.items() if path.read_text("utf-8") != text]

@@ -1,7 +1,7 @@
 """Figures of stored results: an expression such as `{exact-20 - linear-20|±}` becomes `6.7 ± 1.3`.
 
-A result is a scenario's `result.json`, as docs/results keeps it. Expressions read it when a page is
-written, so a page never states a figure that the result does not have.
+A result is a scenario's `result.json`, whole or packed, as docs/results keeps it. Expressions read it when a
+page is written, so a page never states a figure that the result does not have.
 
     exact-20                      the figure of an arm: the mean over the seeds of its last round
     exact-20/epsilon              another figure of an arm, by the name it has in the result
@@ -19,7 +19,6 @@ written, so a page never states a figure that the result does not have.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,6 +28,9 @@ from operator import add, ge, gt, le, lt, mul, sub, truediv
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
+
+from node.errors import ConfigError
+from scenarios.frame.stored import read_result as stored_result
 
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 _OPERATORS: Mapping[str, Callable[[float, float], float]] = {"+": add, "-": sub, "/": truediv, "*": mul}
@@ -103,10 +105,13 @@ class Result:
 
 
 def read_result(path: Path) -> Result:
-    """Read a scenario's result. Raises StoredFigureError if there is none at `path`."""
+    """Read a scenario's result. Raises StoredFigureError if there is none at `path`, or not all of it."""
     if not path.is_file():
         raise StoredFigureError(f"{path.name} is not in {path.parent}; name a result that is stored there")
-    stored = json.loads(path.read_text("utf-8"))
+    try:
+        stored = stored_result(path)
+    except ConfigError as error:
+        raise StoredFigureError(str(error)) from None
     claims = [
         Claim(
             place=place,

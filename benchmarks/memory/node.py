@@ -86,11 +86,7 @@ def _run(task: Task, data: list[Path], folder: Path) -> tuple[int, int]:
         for peer, listener in enumerate(listeners):
             options = _options(task, data[peer], folder / str(peer), endpoints, peer)
             log = folder / str(peer) / "log.txt"
-            started.append(
-                children.start(
-                    f"peer {peer}", log, "scenarios.engines.peer_worker:run_node", options, listener
-                )
-            )
+            started.append(children.start(f"peer {peer}", log, "node.app:run", options, listener))
             if peak is None:
                 peak = stack.enter_context(OtherPeak(_when_started(started[0], children)))
         _until_over(children)

@@ -98,14 +98,11 @@ class Watcher:
 
 
 class Turns:
-    """A display that shows nothing: it starts and stops the watchers as rounds end."""
+    """Starts and stops the watchers as rounds end."""
 
     def __init__(self, plan: SwarmPlan) -> None:
         self._plan = plan
         self._watchers: list[Watcher] = []
-
-    def stage(self, text: str) -> None:
-        """Do nothing: see Display.stage."""
 
     def peers(self, peers: Sequence[PeerProgress]) -> None:
         """Start or stop the watchers, depending on the block of the next round."""
@@ -114,9 +111,6 @@ class Turns:
             self._watchers = [Watcher(endpoint) for endpoint in self._endpoints()]
         elif not is_watched(ended + 1):
             self.close()
-
-    def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
-        """Do nothing: this run has no baselines."""
 
     def close(self) -> None:
         """Stop all watchers."""
@@ -152,7 +146,7 @@ def overhead(nodes: int, rounds: int) -> Figure:
         paths = [plan.peer_folder(peer) / "history.jsonl" for peer in range(nodes)]
         turns = Turns(plan)
         with Endings(paths) as endings:
-            run_swarm(plan, turns)
+            run_swarm(plan, turns.peers)
             turns.close()
         took = [(number, s) for path in paths for number, s in enumerate(endings.seconds(path), start=2)]
     watched = [s for number, s in took if is_counted(number) and is_watched(number)]

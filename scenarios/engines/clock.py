@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from scenarios.frame.work import Say
 from scenarios.study.cells import Outcome
-
-Say = Callable[[int, float], None]
 
 
 def clocked(run: Callable[[Say], Outcome], say: Say) -> Outcome:

@@ -10,14 +10,12 @@ An engine stores every cell's outcome on the shelf as soon as it has it. It does
 from __future__ import annotations
 
 import os
-import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from node.errors import UserError, reason
+from scenarios.frame.work import Call
 from scenarios.study.cells import Cell, Outcome, Shelf, cell_name
 
 
@@ -59,15 +57,23 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-@contextmanager
-def one_line(cell: Cell, log: Path) -> Iterator[None]:
-    """Turn any error into a UserError that names the cell; write the traceback of other errors to `log`."""
-    try:
-        yield
-    except UserError as error:
-        raise UserError(f"{cell_name(cell)}: {error}", error.status) from error
-    except Exception as error:  # a user's mechanism or model may raise anything
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("a", encoding="utf-8") as lines:
-            traceback.print_exc(file=lines)
-        raise UserError(f"{cell_name(cell)}: {reason(error)} (log: {log})") from error
+def call_of(cell: Cell, place: Place, function: str, *given: Any, cores: int = 1) -> Call:
+    """The call that replays a cell: `function` takes the cell, `given` and a Say, and returns the outcome."""
+    return Call(cell_name(cell), function, (cell, *given), cell.rounds, place.shelf.path(cell), cores)
+
+
+class CellWatch:
+    """Shows the progress of the calls that replay `cells`."""
+
+    def __init__(self, cells: Sequence[Cell], place: Place, display: SweepDisplay) -> None:
+        self._cells = {place.shelf.path(cell): cell for cell in cells}
+        self._shelf, self._display = place.shelf, display
+
+    def round_ended(self, call: Call, round: int, figure: float) -> None:
+        """See Watch.round_ended."""
+        self._display.round_ended(self._cells[call.path], round, figure)
+
+    def call_ended(self, call: Call) -> None:
+        """See Watch.call_ended."""
+        cell = self._cells[call.path]
+        self._display.cell_ended(cell, self._shelf.get(cell))

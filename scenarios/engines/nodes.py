@@ -29,7 +29,7 @@ from scenarios.clients.work import ClientWork, client_work, federation_of
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts
 from scenarios.engines.clock import clocked
-from scenarios.engines.engine import Place, SweepDisplay, cores, one_line
+from scenarios.engines.engine import Place, SweepDisplay, cores
 from scenarios.engines.federated_worker import Post
 from scenarios.engines.federation import SERVER_GONE
 from scenarios.engines.frames import NAME, listen
@@ -39,8 +39,8 @@ from scenarios.engines.vertical_worker import Told
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.reported import census_of, with_clients
 from scenarios.frame.children import Child, Children, warm_up
-from scenarios.frame.work import rounds_said
-from scenarios.study.cells import Cell, Outcome, Shelf
+from scenarios.frame.work import one_line, rounds_said
+from scenarios.study.cells import Cell, Outcome, Shelf, cell_name
 from scenarios.swarms.cells import SwarmCell, run_nodes
 from scenarios.swarms.dealt import PeersCell
 from scenarios.swarms.dealt_nodes import run_dealt
@@ -95,7 +95,7 @@ class ProcessesEngine:
         for cell in cells:
             if isinstance(cell, SwarmCell | PeersCell):
                 warm_up(preload(cell.task))  # it loads while this process loads the data
-                with one_line(cell, place.shelf.log(cell)):
+                with one_line(cell_name(cell), place.shelf.log(cell)):
                     outcome = self._swarm(cell, place, library, display)
                 place.shelf.put(cell, outcome)
                 display.cell_ended(cell, outcome)
@@ -141,7 +141,7 @@ class Running:
         for number, figure in rounds_said(self._server.log)[self._told :]:
             display.round_ended(self._cell, number, figure)
             self._told = number
-        with one_line(self._cell, place.shelf.log(self._cell)):
+        with one_line(cell_name(self._cell), place.shelf.log(self._cell)):
             if status is not None:
                 self._let_clients_end()
             self._check()
@@ -190,7 +190,7 @@ class Nodes:
 
 def started(cell: Cell, place: Place, library: LocalRoom, children: Children) -> Running:
     """Start a server and client nodes for a cell. Raises UserError."""
-    with one_line(cell, place.shelf.log(cell)):
+    with one_line(cell_name(cell), place.shelf.log(cell)):
         nodes = nodes_of(cell, library)
         serving, *others = nodes.jobs
     folder = folder_of(cell, place)

@@ -1,6 +1,6 @@
-"""Engine `ray`: cells, and blocks of clients inside them, as tasks of a Ray cluster.
+"""Engine `ray`: calls as tasks of a Ray cluster, and blocks of clients inside them as tasks of their own.
 
-    driver: data sets ──put──▶ object store ──▶ run_cell ──put──▶ ClientWork ──▶ train_block, block by block
+    driver: data sets ──put──▶ object store ──▶ replayed ──put──▶ ClientWork ──▶ train_block, block by block
 
 Cells are spread over the machines. A cell with a server waits for its blocks, which take one core each; a
 cell of any other kind, such as a whole swarm of peers, is one task that takes one core of one machine.
@@ -10,8 +10,7 @@ The driver loads the data, so the machines of a cluster need no data folder. Blo
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,14 +27,13 @@ from scenarios.data.dataset import Dataset
 from scenarios.data.own import DataName
 from scenarios.engines.choice import RaySection
 from scenarios.engines.clock import clocked
-from scenarios.engines.engine import Place, SweepDisplay, one_line
+from scenarios.engines.engine import CellWatch, Place, SweepDisplay, call_of
 from scenarios.engines.ray_cluster import connected
 from scenarios.engines.room import LocalRoom
 from scenarios.federated.rounds import in_order, remembered, train_block
+from scenarios.frame.work import POLL_S, Call, Say, Watch, one_line
 from scenarios.study.cells import Cell, Outcome
 from scenarios.study.threads import one_thread
-
-POLL_S = 0.2
 
 Ref = Any  # ray.ObjectRef, or ClientObjectRef of Ray's client
 
@@ -49,68 +47,68 @@ class RayEngine:
 
     def run(self, cells: Sequence[Cell], place: Place, display: SweepDisplay) -> None:
         """See Engine.run."""
+        shipped = Shipped(LocalRoom(place.data_dir, 1, lambda number, figure: None))
         with connected(self.section.address, self.section.working_dir, self.jobs) as at_once:
-            sweep = _Sweep(place, display)
-            try:
-                sweep.run(deque(cells), at_once)
-            finally:
-                sweep.cancel()
+            # One by one, so that a cell's data sets are shipped when it starts.
+            calls = (
+                call_of(
+                    cell,
+                    place,
+                    "scenarios.engines.ray:replayed",
+                    {name: shipped.ref(name, cell.seed) for name in cell.data_sets},
+                    place.data_dir,
+                    cores=own_cores(cell),
+                )
+                for cell in cells
+            )
+            do_in_cluster(calls, CellWatch(cells, place, display), at_once)
 
 
-class _Sweep:
-    """The driver's side: the running cells and their progress."""
+class Shipped:
+    """The data sets in the object store."""
 
-    def __init__(self, place: Place, display: SweepDisplay) -> None:
-        self._place, self._display = place, display
-        self._news: Any = ray.remote(num_cpus=0)(News).remote()
-        self._task = ray.remote(run_cell)
-        self._library = LocalRoom(place.data_dir, 1, lambda number, figure: None)
-        self._shipped: dict[tuple[DataName, int], Ref] = {}
-        self._running: dict[Ref, Cell] = {}
+    def __init__(self, library: LocalRoom) -> None:
+        self._library = library
+        self._refs: dict[tuple[DataName, int], Ref] = {}
 
-    def run(self, waiting: deque[Cell], at_once: int) -> None:
-        """Run all cells of `waiting`, in order, `at_once` at a time."""
-        while waiting or self._running:
-            while waiting and len(self._running) < at_once:
-                self._start(waiting.popleft())
-            ended, _ = ray.wait(list(self._running), timeout=POLL_S)
-            self._tell()
-            for ref in ended:
-                self._finish(ref, self._running.pop(ref))
-
-    def cancel(self) -> None:
-        """Cancel the running cells and their blocks."""
-        for ref in self._running:
-            ray.cancel(ref)
-
-    def _start(self, cell: Cell) -> None:
-        data = {name: self._ship(name, cell.seed) for name in cell.data_sets}
-        task = self._task.options(num_cpus=own_cores(cell), scheduling_strategy="SPREAD")
-        self._running[task.remote(cell, self._place.data_dir, data, self._news)] = cell
-
-    def _ship(self, name: DataName, seed: int) -> Ref:
-        """Put a data set into the object store, once. A new one releases the earlier ones."""
-        if (name, seed) not in self._shipped:
-            self._shipped.clear()
-            self._shipped[name, seed] = ray.put(self._library.either(name, seed))
-        return self._shipped[name, seed]
-
-    def _tell(self) -> None:
-        cells = {(cell.arm, cell.seed): cell for cell in self._running.values()}
-        for arm, seed, number, figure in ray.get(self._news.taken.remote()):
-            if (arm, seed) in cells:
-                self._display.round_ended(cells[arm, seed], number, figure)
-
-    def _finish(self, ref: Ref, cell: Cell) -> None:
-        with one_line(cell, self._place.shelf.log(cell)):
-            outcome: Outcome = got(ref)
-        self._place.shelf.put(cell, outcome)
-        self._display.cell_ended(cell, outcome)
+    def ref(self, name: DataName, seed: int) -> Ref:
+        """The data set of that name, shipped once. A new one releases the earlier ones."""
+        if (name, seed) not in self._refs:
+            self._refs.clear()
+            self._refs[name, seed] = ray.put(self._library.either(name, seed))
+        return self._refs[name, seed]
 
 
 def own_cores(cell: Cell) -> int:
     """The cores of a cell's task: none if it only waits for the blocks of its clients."""
     return 0 if isinstance(cell, FederatedArm) else 1
+
+
+def do_in_cluster(calls: Iterable[Call], watch: Watch, at_once: int) -> None:
+    """Make the calls as tasks, `at_once` side by side; see frame.work.Do. The others are cancelled."""
+    news: Any = ray.remote(num_cpus=0)(News).remote()
+    task, waiting, running = ray.remote(made), iter(calls), dict[Ref, Call]()
+    try:
+        while True:
+            while len(running) < at_once and (call := next(waiting, None)):
+                options = task.options(num_cpus=call.cores, scheduling_strategy="SPREAD")
+                running[options.remote(call, news)] = call
+            if not running:
+                return
+            ended, _ = ray.wait(list(running), timeout=POLL_S)
+            told: list[tuple[Path, int, float]] = ray.get(news.taken.remote())
+            by_path = {call.path: call for call in running.values()}
+            for path, number, figure in told:
+                if path in by_path:
+                    watch.round_ended(by_path[path], number, figure)
+            for ref in ended:
+                call = running.pop(ref)
+                with one_line(call.name, call.log):
+                    call.keep(got(ref))
+                watch.call_ended(call)
+    finally:
+        for ref in running:
+            ray.cancel(ref)
 
 
 def got(ref: Ref | Sequence[Ref]) -> Any:
@@ -127,27 +125,28 @@ def got(ref: Ref | Sequence[Ref]) -> Any:
 
 
 class News:
-    """An actor that collects the rounds of cells until the driver fetches them."""
+    """An actor that collects what tasks tell until the driver fetches it."""
 
     def __init__(self) -> None:
-        self._told: list[tuple[str, int, int, float]] = []
+        self._told: list[Any] = []
 
-    def told(self, arm: str, seed: int, number: int, figure: float) -> None:
-        """Record that a cell has ended a round."""
-        self._told.append((arm, seed, number, figure))
+    def told(self, news: Any) -> None:
+        """Record what a task tells."""
+        self._told.append(news)
 
-    def taken(self) -> list[tuple[str, int, int, float]]:
-        """Return the recorded rounds and forget them."""
+    def taken(self) -> list[Any]:
+        """Return what was recorded and forget it."""
         told, self._told = self._told, []
         return told
 
 
-def run_cell(cell: Cell, data_dir: Path, data: Mapping[DataName, Ref], news: Any) -> Outcome:
-    """Replay one cell, as a task; its blocks of clients are tasks of their own."""
+def made(call: Call, news: Any) -> Any:
+    """Make a call, as a task; return its result."""
+    return call.result(lambda number, figure: news.told.remote((call.path, number, figure)))
 
-    def say(number: int, figure: float) -> None:
-        news.told.remote(cell.arm, cell.seed, number, figure)
 
+def replayed(cell: Cell, data: Mapping[DataName, Ref], data_dir: Path, say: Say) -> Outcome:
+    """Replay a cell, whose blocks of clients are tasks of their own; a function of a Call."""
     with one_thread():
         return clocked(lambda tell: cell.replay(RayRoom(data_dir, data, tell)), say)
 
@@ -158,7 +157,7 @@ class RayRoom:
 
     data_dir: Path
     data: Mapping[DataName, Ref]
-    say: Callable[[int, float], None]
+    say: Say
 
     def dataset(self, name: DataName, seed: int) -> Dataset:
         """See Room.dataset; it comes from the object store and is therefore read-only."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +19,11 @@ from scenarios.data import sources
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
 from scenarios.data.own import DataName, own_dataset
+from scenarios.engines.clock import clocked
 from scenarios.federated.rounds import in_order, remembered, train_block
+from scenarios.frame.work import Say
+from scenarios.study.cells import Cell, Outcome
+from scenarios.study.threads import one_thread
 
 TEST_SPLIT = 1
 """The stream of random numbers that draws test rows, the same as in nodes with that task.seed."""
@@ -51,7 +55,7 @@ class LocalRoom:
 
     data_dir: Path
     threads: int
-    say: Callable[[int, float], None]
+    say: Say
     _loaded: dict[tuple[DataName, int], Dataset] = field(default_factory=dict)
     _vertical: dict[str, Criteo] = field(default_factory=dict)
 
@@ -79,6 +83,12 @@ class LocalRoom:
         """See Room.crew."""
         with ThreadPoolExecutor(self.threads, initializer=torch.set_num_threads, initargs=(1,)) as workers:
             yield ThreadCrew(work, workers)
+
+
+def replayed(cell: Cell, data_dir: Path, threads: int, say: Say) -> Outcome:
+    """Replay a cell on this machine; a function of a Call."""
+    with one_thread():
+        return clocked(lambda tell: cell.replay(LocalRoom(data_dir, threads, tell)), say)
 
 
 def load(name: DataName, data_dir: Path, seed: int) -> Dataset:

@@ -32,7 +32,7 @@ from typing import Any
 from node.cli.sigint import INTERRUPTED
 from node.errors import UserError
 
-PRELOAD = ("scenarios.engines.peer_worker", "scenarios.engines.baseline_worker", "sklearn.datasets")
+PRELOAD = ("node.app", "scenarios.swarms.baselines", "sklearn.datasets")
 """What a swarm's children need, imported once for all of them; the digits are in scikit-learn."""
 INTERRUPT_GRACE_S = 15.0
 KILL_GRACE_S = 5.0

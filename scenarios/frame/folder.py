@@ -119,6 +119,11 @@ def write_json(path: Path, value: Json) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write `text` to `path` (UTF-8), replacing it atomically."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write `content` to `path`, replacing it atomically."""
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
+    partial.write_bytes(content)
     partial.replace(path)

@@ -1,73 +1,157 @@
-"""Work for child processes: each prints a line per round to its log and writes one result file."""
+"""Calls of functions that take long: in this process, in child processes, or on a cluster (engines.ray).
+
+    Call ──▶ function(*arguments, say) ──▶ what it returns, as JSON in `path`
+                       └──say(round, figure)──▶ Watch.round_ended
+
+Where a call is made, nothing else changes: it is done when `path` is there, and an error is one line.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from pkgutil import resolve_name
+from typing import Any, Protocol
 
+from node.errors import UserError, reason
 from scenarios.frame.children import PRELOAD, Children, warm_up
+from scenarios.frame.folder import write_json
 
 POLL_S = 0.2
 _ROUND_LINE = re.compile(r"^round (\d+): (\S+)\n", re.MULTILINE)
 
+Say = Callable[[int, float], None]
+"""Reports that a round has ended with this figure."""
 
-class Work(Protocol):
-    """Work for a child process, which prints a line per round to `log` and at its end writes `path`."""
 
-    @property
-    def name(self) -> str:
-        """The name for the user."""
+@dataclass(frozen=True)
+class Call:
+    """A call of `function`, as `module:function`, with `arguments` and a Say; it returns a dataclass.
 
-    @property
-    def rounds(self) -> int:
-        """The number of rounds, each with a line in the log."""
+    name: for the user. rounds: how many it reports. cores: the processor cores that it takes on a cluster.
+    """
 
-    @property
-    def path(self) -> Path:
-        """The result file: if it exists, the work is done."""
+    name: str
+    function: str
+    arguments: tuple[Any, ...]
+    rounds: int
+    path: Path
+    cores: int = 1
 
     @property
     def log(self) -> Path:
-        """The log with the lines of the rounds."""
+        """What the call prints in a process of its own, with a line per round; the traceback of an error."""
+        return self.path.with_suffix(".log")
 
-    @property
-    def worker(self) -> str:
-        """The function that does the work, as `module:function`."""
+    def result(self, say: Say) -> Any:
+        """Make the call in this process."""
+        return resolve_name(self.function)(*self.arguments, say)
+
+    def keep(self, result: Any) -> None:
+        """Write the result; the file is complete or does not exist."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(self.path, asdict(result))
 
 
-def do_all(
-    queue: Sequence[Work], at_once: int, look: Callable[[], None], preload: Sequence[str] = PRELOAD
+class Watch(Protocol):
+    """Learns of the progress of calls, which may be made side by side."""
+
+    def round_ended(self, call: Call, round: int, figure: float) -> None:
+        """A call has ended a round with this figure."""
+
+    def call_ended(self, call: Call) -> None:
+        """The result of a call is there."""
+
+
+Do = Callable[[Sequence[Call], Watch], None]
+"""Makes calls, in order. Raises UserError for the first that fails; results that are there stay."""
+
+
+@contextmanager
+def one_line(name: str, log: Path) -> Iterator[None]:
+    """Turn any error into a UserError with the name; write the traceback of other errors to `log`."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{name}: {error}", error.status) from error
+    except Exception as error:  # a user's mechanism or model may raise anything
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a", encoding="utf-8") as lines:
+            traceback.print_exc(file=lines)
+        raise UserError(f"{name}: {reason(error)} (log: {log})") from error
+
+
+def do_here(calls: Sequence[Call], watch: Watch) -> None:
+    """Make the calls in this process, one by one; see Do."""
+    for call in calls:
+        with one_line(call.name, call.log):
+            call.keep(call.result(partial(watch.round_ended, call)))
+        watch.call_ended(call)
+
+
+# -- in child processes ------------------------------------------------------------------------------------
+
+
+def do_in_children(
+    calls: Sequence[Call], watch: Watch, at_once: int, preload: Sequence[str] = PRELOAD
 ) -> None:
-    """Do all work of `queue`, in order, `at_once` at a time; call `look` for possible news and at the end.
-
-    Raises UserError for the first work that fails: the others are interrupted, finished results stay.
-    """
-    if queue:
-        for job in queue:
-            job.log.unlink(missing_ok=True)  # left by a stopped run
-        warm_up(preload)
-        with Children() as children:
-            _work(list(queue), at_once, look, children)
-
-
-def _work(waiting: list[Work], at_once: int, look: Callable[[], None], children: Children) -> None:
-    while waiting or children.running():
-        if waiting and len(children.running()) < at_once:
-            job = waiting.pop(0)
-            children.start(job.name, job.log, job.worker, job)
-            continue
-        look()
-        children.wait(POLL_S)
+    """Make the calls in child processes, `at_once` side by side; see Do. The others are interrupted."""
+    if not calls:
+        return
+    for call in calls:
+        call.log.unlink(missing_ok=True)  # left by a stopped run
+    warm_up(preload)
+    look, waiting = Look(calls, watch), deque(calls)
+    with Children() as children:
+        while waiting or children.running():
+            if waiting and len(children.running()) < at_once:
+                call = waiting.popleft()
+                children.start(call.name, call.log, f"{__name__}:made", call)
+                continue
+            look()
+            children.wait(POLL_S)
     look()
 
 
-def rounds_done(job: Work) -> int:
-    """The number of rounds of the job that have ended."""
-    if job.path.exists():
-        return job.rounds
-    return min(job.rounds, job.log.read_bytes().count(b"\n")) if job.log.exists() else 0
+def made(call: Call) -> int:
+    """Make a call in a child process: print a line per round, keep the result, return the exit status."""
+    try:
+        call.keep(call.result(lambda number, figure: print(round_line(number, figure), flush=True)))
+    except UserError:
+        raise
+    except Exception as error:
+        traceback.print_exc()  # the parent shows only the last line of the log
+        raise UserError(reason(error)) from error
+    return 0
+
+
+@dataclass
+class Look:
+    """Reads the logs of `calls`, and tells `watch` the news since the last time."""
+
+    calls: Sequence[Call]
+    watch: Watch
+
+    def __post_init__(self) -> None:
+        self._told = dict.fromkeys(range(len(self.calls)), 0)  # rounds of each call that has not ended
+
+    def __call__(self) -> None:
+        """Read the logs once and tell the news."""
+        for index, told in list(self._told.items()):
+            call = self.calls[index]
+            ended = call.path.exists()  # checked before reading, so that the log of an ended call is complete
+            for number, figure in rounds_said(call.log)[told:]:
+                self.watch.round_ended(call, number, figure)
+                self._told[index] = number
+            if ended:
+                self.watch.call_ended(call)
+                del self._told[index]
 
 
 def round_line(number: int, figure: float) -> str:

@@ -1,7 +1,7 @@
 """The baselines of a swarm: each peer training alone, and one model trained on all shards pooled.
 
 Both start from the swarm's initial model and train for as many local epochs with its optimiser settings, with
-a fresh optimiser state in every round, as in the swarm. Each runs in a worker process and writes a JSON file.
+a fresh optimiser state in every round, as in the swarm. Each is a call that leaves a JSON file.
 
 A replay is the same swarm under another privacy mechanism, without a network: training, offers, and their
 mean. The real peers' curve is compared with it (scenarios.swarms.replay).
@@ -10,23 +10,32 @@ mean. The real peers' curve is compared with it (scenarios.swarms.replay).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+import torch
+
+from node.data.dataset import Dataset, load_dataset
 from node.task.sections import Task
-from scenarios.frame.work import Work, do_all, rounds_done
+from node.training.build import build_model
+from node.training.trainer import make_trainer, read_vector
+from scenarios.frame.work import Call, Do, Say, do_in_children
+from scenarios.study.threads import one_thread
 from scenarios.swarms.nodes import SwarmPlan
 from scenarios.swarms.progress import Display
 
-WORKERS = 2
+do_work: Do = partial(do_in_children, at_once=2)
+"""Makes calls on this machine, two at a time."""
 
 COMPARED = ("dp-sgd", "aldp", "ldp")
 
 
 @dataclass(frozen=True)
-class Job:
-    """One baseline. shards: the parts (of `parts`) whose rows it trains on; path: the file of its curve."""
+class Baseline:
+    """One baseline. shards: the parts (of `parts`) whose rows it trains on."""
 
     name: str
     task: Task
@@ -34,17 +43,6 @@ class Job:
     parts: int
     rounds: int
     batch_seed: int
-    path: Path
-
-    @property
-    def log(self) -> Path:
-        """The log, with a line per round."""
-        return self.path.with_suffix(".log")
-
-    @property
-    def worker(self) -> str:
-        """The name of the function that runs the job in a child process."""
-        return "scenarios.engines.baseline_worker:train_baseline"
 
 
 @dataclass(frozen=True)
@@ -77,70 +75,59 @@ class Baselines:
 
 def run_baselines(plan: SwarmPlan, display: Display, do: Do) -> Baselines:
     """Train the baselines that an earlier run of the same plan has not finished. Raises UserError."""
-    queue = jobs(plan)
+    calls = baselines(plan)
     # The longest first: the pooled baseline is as much work as all others together.
-    missing = sorted((job for job in queue if not job.path.exists()), key=lambda job: -len(job.shards))
-    do(missing, display)
-    *alone, pooled = [_finished(job) for job in queue]
+    _do([calls[-1], *calls[:-1]], "baselines", display, do)
+    *alone, pooled = [
+        Curve(**{**fields, "values": tuple(fields["values"])})
+        for fields in (json.loads(call.path.read_text()) for call in calls)
+    ]
     return Baselines(tuple(alone), pooled)
 
 
-def jobs(plan: SwarmPlan) -> tuple[Job, ...]:
-    """One job for each peer alone, then the pooled one. None has a proximal term."""
-    folder = plan.folder / "baselines"
+def baselines(plan: SwarmPlan) -> tuple[Call, ...]:
+    """A call for each peer alone, then the pooled one. None has a proximal term."""
     task = replace(plan.task, train=replace(plan.task.train, proximal=0.0))
-    alone = [
-        Job(
-            f"alone {i}",
-            task,
-            (i,),
-            plan.peers,
+    alone = [(f"alone {peer}", (peer,), plan.batch_seed(peer)) for peer in range(plan.peers)]
+    pooled = ("pooled", tuple(range(plan.peers)), plan.batch_seed(0))
+    return tuple(
+        Call(
+            name,
+            f"{__name__}:train_curve",
+            (Baseline(name, task, shards, plan.peers, plan.rounds, batch_seed),),
             plan.rounds,
-            plan.batch_seed(i),
-            folder / f"alone-{i}.json",
+            plan.folder / "baselines" / f"{name.replace(' ', '-')}.json",
         )
-        for i in range(plan.peers)
-    ]
-    everyone = tuple(range(plan.peers))
-    seed = plan.batch_seed(0)
-    pooled = Job("pooled", task, everyone, plan.peers, plan.rounds, seed, folder / "pooled.json")
-    return (*alone, pooled)
+        for name, shards, batch_seed in (*alone, pooled)
+    )
 
 
-def work(queue: Sequence[Work], display: Display) -> None:
-    """Do all work, two jobs at a time, in child processes. Raises UserError for a job that fails."""
-    in_all = sum(job.rounds for job in queue)
-    do_all(queue, WORKERS, lambda: display.baselines(sum(rounds_done(job) for job in queue), in_all))
+def train_curve(baseline: Baseline, say: Say) -> Curve:
+    """The headline metric after every round of local training, from the task's initial model."""
+    with one_thread():
+        dataset = union_of_shards(baseline)
+        model = build_model(baseline.task, dataset)
+        trainer = make_trainer(baseline.task, model, dataset, baseline.batch_seed, None)
+        working = read_vector(model, baseline.task.train.parameters)  # (d,)
+        found, seconds, never = [], 0.0, threading.Event()
+        for number in range(1, baseline.rounds + 1):
+            trained = trainer.train(working, number, never)
+            working = trained.vector
+            seconds += trained.seconds
+            found.append(trainer.evaluate(working).headline)
+            say(number, found[-1].value or 0.0)
+    values, last = tuple(headline.value or 0.0 for headline in found), found[-1]
+    return Curve(baseline.name, len(dataset.train_y), values, last.baseline or 0.0, seconds, last.metric)
 
 
-def _finished(job: Job) -> Curve:
-    fields = json.loads(job.path.read_text())
-    return Curve(**{**fields, "values": tuple(fields["values"])})
-
-
-@dataclass(frozen=True)
-class Replay:
-    """One mechanism on all parts; path: the file of the curve."""
-
-    task: Task
-    peers: int
-    rounds: int
-    path: Path
-
-    @property
-    def name(self) -> str:
-        """The name of the mechanism."""
-        return self.task.privacy.mechanism
-
-    @property
-    def log(self) -> Path:
-        """The log, with a line per round."""
-        return self.path.with_suffix(".log")
-
-    @property
-    def worker(self) -> str:
-        """The name of the function that runs the job in a child process."""
-        return "scenarios.engines.replay_worker:run_replay"
+def union_of_shards(baseline: Baseline) -> Dataset:
+    """The rows of all its shards, which have the same test split."""
+    shards = [load_dataset(baseline.task, None, (shard, baseline.parts)) for shard in baseline.shards]
+    return replace(
+        shards[0],
+        train_x=torch.cat([shard.train_x for shard in shards]),
+        train_y=torch.cat([shard.train_y for shard in shards]),
+    )
 
 
 @dataclass(frozen=True)
@@ -159,29 +146,35 @@ class PrivateCurve:
         return self.values[-1]
 
 
-Do = Callable[[Sequence[Job] | Sequence[Replay], Display], None]
-"""Does all work and stores the results: `work`, or another engine's way. Raises UserError."""
-
-
 def run_replays(plan: SwarmPlan, chosen: str, display: Display, do: Do) -> tuple[PrivateCurve, ...]:
     """The curves of the mechanisms that the real peers did not run; empty without privacy.
 
     `chosen`: the mechanism that they did run.
     """
-    queue = replays(plan, chosen)
-    do([job for job in queue if not job.path.exists()], display)
-    return tuple(_read(job.path) for job in queue)
+    calls = replays(plan, chosen)
+    _do(calls, "replays", display, do)
+    return tuple(_read(call.path) for call in calls)
 
 
-def replays(plan: SwarmPlan, chosen: str) -> tuple[Replay, ...]:
-    """One job for each mechanism to compare `chosen` with; empty without privacy."""
-    if chosen == "none":
-        return ()
+def replays(plan: SwarmPlan, chosen: str) -> tuple[Call, ...]:
+    """A call for each mechanism to compare `chosen` with; empty without privacy."""
     return tuple(
-        Replay(_with(plan.task, name), plan.peers, plan.rounds, plan.folder / "baselines" / f"{name}.json")
+        Call(
+            name,
+            "scenarios.swarms.replay:private_curve",
+            (_with(plan.task, name), plan.peers, plan.rounds),
+            plan.rounds,
+            plan.folder / "baselines" / f"{name}.json",
+        )
         for name in COMPARED
-        if name != chosen
+        if chosen not in ("none", name)
     )
+
+
+def _do(calls: Sequence[Call], name: str, display: Display, do: Do) -> None:
+    """Make the calls that an earlier run has not made."""
+    if missing := [call for call in calls if not call.path.exists()]:
+        do(missing, display.calls(name, missing))
 
 
 def _with(task: Task, mechanism: str) -> Task:

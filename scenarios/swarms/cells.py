@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -26,10 +26,11 @@ from node.training.build import build_model
 from node.training.trainer import shapes
 from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json
+from scenarios.frame.work import Say
 from scenarios.study.cells import METRIC, BaseCell, Fact, Outcome, Room, refuse_seed
 from scenarios.study.threads import one_thread
 from scenarios.swarms.history import Round, amount, most_spent
-from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
+from scenarios.swarms.nodes import PeerRun, SwarmPlan, Tell, checked_peers, run_swarm
 from scenarios.swarms.progress import PeerProgress
 from scenarios.swarms.replay import Swarm, datasets_of
 from scenarios.swarms.reported import (
@@ -44,7 +45,6 @@ from scenarios.swarms.reported import (
 )
 from scenarios.swarms.results import lowest_by_round
 
-Say = Callable[[int, float], None]
 """Called at the end of each round with its number and figure."""
 
 
@@ -160,7 +160,7 @@ def run_nodes(cell: SwarmCell, folder: Path, say: Say) -> Outcome:
     """
     begun = time.perf_counter()
     plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder)
-    peers = run_swarm(plan, Teller(say))
+    peers = run_swarm(plan, each_round(say))
     ledger = most_spent([peer.summary.privacy for peer in peers])
     common, series = common_facts(plan, peers)
     protects = first_mechanism(cell).protects
@@ -204,21 +204,15 @@ def first_mechanism(cell: SwarmCell) -> Mechanism:
     return make_mechanism(cell.task, named, len(dataset.train_y))
 
 
-class Teller:
-    """A swarm's display that reports each round once, when all peers have ended it."""
+def each_round(say: Say) -> Tell:
+    """Says each round once, with the lowest accuracy, when all peers have ended it."""
+    said = 0
 
-    def __init__(self, say: Say) -> None:
-        self._say, self._said = say, 0
-
-    def stage(self, text: str) -> None:
-        """Do nothing: stages are not reported."""
-
-    def peers(self, peers: Sequence[PeerProgress]) -> None:
-        """Report the last round that all peers have ended, with the lowest accuracy."""
+    def tell(peers: Sequence[PeerProgress]) -> None:
+        nonlocal said
         ended = min(peer.round for peer in peers)
-        if ended > self._said:
-            self._said = ended
-            self._say(ended, min(peer.accuracy or 0.0 for peer in peers))
+        if ended > said:
+            said = ended
+            say(ended, min(peer.accuracy or 0.0 for peer in peers))
 
-    def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
-        """Do nothing: there are no baselines."""
+    return tell

@@ -11,8 +11,9 @@ import numpy as np
 
 from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
+from scenarios.frame.work import Say
 from scenarios.study.cells import METRIC, Fact, Outcome, Room
-from scenarios.swarms.cells import Say, Teller, privacy_facts
+from scenarios.swarms.cells import each_round, privacy_facts
 from scenarios.swarms.dealt import (
     ACCURACY,
     FACTOR,
@@ -38,7 +39,7 @@ def run_dealt(cell: PeersCell, room: Room, folder: Path, say: Say) -> Outcome:
     begun = time.perf_counter()
     rows = tuple(dealt_to(cell, cell.dataset(room)))
     plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder, rows)
-    peers = run_swarm(plan, Teller(say))
+    peers = run_swarm(plan, each_round(say))
     datasets = [node_rows(own, np.arange(len(own.train_y))) for own in rows]
     series = {**measured_series(peers, cell.rounds), **model_series(plan.peer_folder(0), datasets[0])}
     ledger = most_spent([peer.summary.privacy for peer in peers])

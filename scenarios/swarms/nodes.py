@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +18,16 @@ from node.task.sections import Task
 from scenarios.data.dataset import Dataset
 from scenarios.frame.children import PRELOAD, Children, warm_up
 from scenarios.swarms.history import Round, Summary, Tail, by_round, read_history, read_summary
-from scenarios.swarms.progress import Display, PeerProgress
+from scenarios.swarms.progress import PeerProgress
 
 HOST = "127.0.0.1"
 BACKLOG = 128
 POLL_S = 0.2
 STALL_MARGIN_S = 300.0
 PEERS_AT_MOST = 64
+
+Tell = Callable[[Sequence[PeerProgress]], None]
+"""Takes the progress of all peers whenever one has ended a round."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,8 @@ class PeerRun:
     summary: Summary
 
 
-def run_swarm(plan: SwarmPlan, display: Display) -> tuple[PeerRun, ...]:
-    """Start the peers, wait until all have ended, and read their files.
+def run_swarm(plan: SwarmPlan, tell: Tell) -> tuple[PeerRun, ...]:
+    """Start the peers, tell their progress until all have ended, and read their files.
 
     If an earlier run of the same plan has finished the last round of all peers, none is started again.
     Otherwise every peer resumes from its folder. Raises UserError if a peer fails or the swarm stalls.
@@ -89,7 +92,7 @@ def run_swarm(plan: SwarmPlan, display: Display) -> tuple[PeerRun, ...]:
         warm_up(preload(plan.task))
         with Children() as children:
             _start(plan, children)
-            _watch(plan, children, display)
+            _watch(plan, children, tell)
     return tuple(_peer_run(plan, peer) for peer in range(plan.peers))
 
 
@@ -111,10 +114,10 @@ def _start(plan: SwarmPlan, children: Children) -> None:
             log = plan.peer_folder(peer) / "log.txt"
             options = node_options(plan, peer, endpoints)
             if plan.rows is None:
-                job: tuple[Any, ...] = ("scenarios.engines.peer_worker:run_node", options)
+                run: tuple[Any, ...] = ("node.app:run", options)
             else:
-                job = ("scenarios.engines.dealt_worker:run_node", options, plan.rows[peer])
-            children.start(f"peer {peer}", log, *job, listener)
+                run = ("scenarios.swarms.dealt_worker:run_node", options, plan.rows[peer])
+            children.start(f"peer {peer}", log, *run, listener)
 
 
 @contextmanager
@@ -157,7 +160,7 @@ def node_options(plan: SwarmPlan, peer: int, endpoints: tuple[str, ...]) -> Node
     )
 
 
-def _watch(plan: SwarmPlan, children: Children, display: Display) -> None:
+def _watch(plan: SwarmPlan, children: Children, tell: Tell) -> None:
     tails = [Tail(plan.peer_folder(peer) / "history.jsonl") for peer in range(plan.peers)]
     seen: list[tuple[Round, ...]] = [() for _ in tails]
     last_news_s = time.monotonic()
@@ -169,7 +172,7 @@ def _watch(plan: SwarmPlan, children: Children, display: Display) -> None:
         if any(fresh):
             last_news_s = time.monotonic()
             seen = [by_round((*old, *new)) for old, new in zip(seen, fresh, strict=True)]
-            display.peers([PeerProgress.of(rounds) for rounds in seen])
+            tell([PeerProgress.of(rounds) for rounds in seen])
         if running and time.monotonic() - last_news_s > plan.stall_s:
             raise UserError(_stalled(plan, seen))
         if running:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn
+from rich.progress import Progress
 
+from scenarios.frame.progress import Bar, Pace, Rounds, clock, columns
+from scenarios.frame.work import Call, Watch
 from scenarios.swarms.history import AGGREGATED, Round
 
 PEER_BARS_AT_MOST = 12
@@ -43,31 +45,8 @@ class Display(Protocol):
     def peers(self, peers: Sequence[PeerProgress]) -> None:
         """Show that the peers have ended rounds."""
 
-    def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
-        """Show that the baselines together have ended `rounds_done` rounds of `rounds_in_all`."""
-
-
-class Pace:
-    """Estimates the time left from the steps since the first call; the time to start up does not count."""
-
-    def __init__(self) -> None:
-        self._first: tuple[float, float] | None = None
-
-    def left_s(self, done: float, in_all: float, now_s: float) -> float | None:
-        """Seconds left at `now_s` if the pace stays the same; None before a pace is known."""
-        if self._first is None:
-            self._first = (done, now_s)
-        done_first, first_s = self._first
-        if done >= in_all:
-            return 0.0
-        return (in_all - done) * (now_s - first_s) / (done - done_first) if done > done_first else None
-
-
-def clock(seconds: float | None) -> str:
-    """Seconds as m:ss, `-:--` for an unknown time."""
-    if seconds is None:
-        return "-:--"
-    return f"{int(seconds + 0.5) // 60}:{int(seconds + 0.5) % 60:02d}"
+    def calls(self, name: str, calls: Sequence[Call]) -> Watch:
+        """What shows the progress of these calls under this name."""
 
 
 def percent(accuracy: float | None) -> str:
@@ -101,8 +80,9 @@ class Lines:
             left_s = self._pace.left_s(ended, self._rounds, time.monotonic())
             self._say(round_line(peers, self._rounds, left_s))
 
-    def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
-        """Do nothing: the baselines take a few seconds."""
+    def calls(self, name: str, calls: Sequence[Call]) -> Watch:
+        """Nothing is shown of calls, which take a few seconds."""
+        return CallsBar(Progress(disable=True), name, calls)
 
     def _say(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
@@ -125,20 +105,16 @@ def accuracy_range(peers: Sequence[PeerProgress]) -> str:
 
 
 class Bars:
-    """A display for a terminal: a bar for the swarm, for each peer (up to 12), and for the baselines."""
+    """A display for a terminal: a bar for the swarm, for each peer (up to 12), and for calls."""
 
     def __init__(self, progress: Progress, peers: int, rounds: int) -> None:
         self._progress = progress
         self._rounds = rounds
-        self._swarm = self._add("[bold]swarm", rounds * peers)
+        self._swarm = Bar(progress, "[bold]swarm", rounds * peers)
         shown = peers if peers <= PEER_BARS_AT_MOST else 0
-        self._peers = [self._add(f"peer {peer}", rounds) for peer in range(shown)]
-        self._swarm_pace = Pace()
-        self._baselines_pace = Pace()
-        self._baselines: TaskID | None = None
-
-    def _add(self, name: str, total: int) -> TaskID:
-        return self._progress.add_task(name, total=total, left="", said="")
+        self._peers = [
+            progress.add_task(f"peer {peer}", total=rounds, left="", said="") for peer in range(shown)
+        ]
 
     def stage(self, text: str) -> None:
         """Print the stage above the bars."""
@@ -146,35 +122,30 @@ class Bars:
 
     def peers(self, peers: Sequence[PeerProgress]) -> None:
         """Move the bars."""
-        done, in_all = sum(peer.round for peer in peers), self._rounds * len(peers)
-        left = _left(self._swarm_pace, done, in_all)
         said = f"round {min(peer.round for peer in peers)}/{self._rounds}, accuracy {accuracy_range(peers)}"
-        self._progress.update(self._swarm, completed=done, left=left, said=said)
+        self._swarm.move(sum(peer.round for peer in peers), said)
         for bar, peer in zip(self._peers, peers, strict=False):
             text = f"{percent(peer.accuracy)}, {outcomes(peer.aggregated, peer.fallbacks)}"
             self._progress.update(bar, completed=peer.round, said=text)
 
-    def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
-        """Move the baselines' bar, which the first call adds."""
-        if self._baselines is None:
-            self._baselines = self._add("[bold]baselines", rounds_in_all)
-        left = _left(self._baselines_pace, rounds_done, rounds_in_all)
-        self._progress.update(self._baselines, completed=rounds_done, left=left)
+    def calls(self, name: str, calls: Sequence[Call]) -> Watch:
+        """A bar of their own."""
+        return CallsBar(self._progress, f"[bold]{name}", calls)
 
 
-def _left(pace: Pace, done: int, in_all: int) -> str:
-    left_s = pace.left_s(done, in_all, time.monotonic())
-    return "done" if done >= in_all else f"{clock(left_s)} left"
+class CallsBar:
+    """A bar for the rounds of all `calls` together."""
 
+    def __init__(self, progress: Progress, name: str, calls: Sequence[Call]) -> None:
+        self._bar, self._rounds = Bar(progress, name, sum(call.rounds for call in calls)), Rounds()
 
-def columns() -> tuple[ProgressColumn, ...]:
-    """The columns of a line on a terminal: name, bar, time left, text."""
-    return (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[left]}", style="cyan"),
-        TextColumn("{task.fields[said]}"),
-    )
+    def round_ended(self, call: Call, round: int, figure: float) -> None:
+        """See Watch.round_ended."""
+        self._bar.move(self._rounds.ended(call.name, round))
+
+    def call_ended(self, call: Call) -> None:
+        """See Watch.call_ended."""
+        self._bar.move(self._rounds.ended(call.name, call.rounds))
 
 
 @contextmanager

@@ -39,7 +39,11 @@ from node.training.build import build_model
 from node.training.trainer import Evaluation, Trainer, shapes
 from scenarios.clients.gradients import Gradients
 from scenarios.clients.training import train_clients, training_of
-from scenarios.swarms.history import most_spent
+from scenarios.frame.digests import salt_of
+from scenarios.frame.work import Say
+from scenarios.study.threads import one_thread
+from scenarios.swarms.baselines import PrivateCurve
+from scenarios.swarms.history import amount, most_spent
 from scenarios.swarms.nodes import batch_seed
 
 _NOISE = 21  # a stream of random numbers: [this, seed, the arm's salt, peer]
@@ -302,3 +306,24 @@ def together(task: Task, datasets: Sequence[Dataset], members: Sequence[Member])
     y = torch.cat([dataset.train_y for dataset in datasets]).numpy()
     ends = np.cumsum([len(dataset.train_y) for dataset in datasets])
     return Together(task, model, x, y, np.split(np.arange(len(y)), ends[:-1]))
+
+
+# -- the whole swarm, as a call ----------------------------------------------------------------------------
+
+
+def private_curve(task: Task, peers: int, rounds: int, say: Say) -> PrivateCurve:
+    """Replay a swarm: the headline metric and the largest epsilon after every round. Raises UserError."""
+    mechanism, values, ledgers = task.privacy.mechanism, [], []
+    with one_thread():
+        swarm = Swarm(task, datasets_of(task, peers), salt_of(mechanism))
+        for number in range(1, rounds + 1):
+            swarm.round(number)
+            ledger = swarm.ledger
+            if ledger is None:
+                name = swarm.members[0].mechanism.name
+                raise UserError(f"{name} gives no guarantee: there is nothing to compare")
+            values.append(swarm.evaluated().headline.value or 0.0)
+            ledgers.append(ledger)
+            say(number, values[-1])
+    epsilon = tuple(amount(ledger, "epsilon_spent") for ledger in ledgers)
+    return PrivateCurve(mechanism, tuple(values), epsilon, dict(ledgers[-1]))

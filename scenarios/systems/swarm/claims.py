@@ -25,15 +25,16 @@ from protocol.wire.limits import MAX_MEMBERS
 from scenarios.catalogue import SCENARIOS
 from scenarios.engines.choice import EngineChoice, RaySection
 from scenarios.frame.spec import Claim, Json, Request, Scenario, Table, Verdict
+from scenarios.frame.work import Do
 from scenarios.runs.request import chosen_engine
 from scenarios.study.client_accuracy import SPREAD, TENTH, WORST
 from scenarios.study.costs import DOWN, UP
 from scenarios.study.skew import BY_CHANCE, DISTANCE, FARTHEST, FEWEST, MOST
-from scenarios.swarms.baselines import Curve, Do, run_baselines, run_replays, work
+from scenarios.swarms.baselines import Curve, do_work, run_baselines, run_replays
 from scenarios.swarms.cells import common_facts
 from scenarios.swarms.history import AGGREGATED, PHASES
-from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
-from scenarios.swarms.progress import Display, shown
+from scenarios.swarms.nodes import PeerRun, SwarmPlan, Tell, checked_peers, run_swarm
+from scenarios.swarms.progress import shown
 from scenarios.swarms.results import SwarmResults, mean, phase_mean
 from scenarios.systems.swarm import charts, privacy
 
@@ -149,20 +150,22 @@ def again(configuration: SwarmConfiguration) -> tuple[str, ...]:
 class Place:
     """Where a swarm runs, and where baselines and replays do."""
 
-    run_swarm: Callable[[SwarmPlan, Display], tuple[PeerRun, ...]]
-    work: Do
+    run_swarm: Callable[[SwarmPlan, Tell], tuple[PeerRun, ...]]
+    do: Do
 
 
 @contextmanager
 def placed(engine: EngineChoice) -> Iterator[Place]:
     """The place that the engine means: processes of this machine, or tasks of a cluster. Raises UserError."""
     if engine.name != "ray":
-        yield Place(run_swarm, work)
+        yield Place(run_swarm, do_work)
         return
-    from scenarios.engines.ray_swarm import ray_swarms  # noqa: PLC0415  an extra, and a slow import
+    from scenarios.engines.ray import do_in_cluster  # noqa: PLC0415  an extra, and a slow import
+    from scenarios.engines.ray_cluster import connected  # noqa: PLC0415
+    from scenarios.engines.ray_swarm import run_swarm_in_cluster  # noqa: PLC0415
 
-    with ray_swarms(engine.ray) as there:
-        yield Place(there.run_swarm, there.work)
+    with connected(engine.ray.address, engine.ray.working_dir, None) as at_once:
+        yield Place(run_swarm_in_cluster, partial(do_in_cluster, at_once=at_once))
 
 
 def execute(configuration: SwarmConfiguration, folder: Path, console: Console) -> SwarmResults:
@@ -171,14 +174,14 @@ def execute(configuration: SwarmConfiguration, folder: Path, console: Console) -
     started_s = time.monotonic()
     with placed(configuration.engine) as place, shown(console, swarm.peers, swarm.rounds) as display:
         display.stage(f"starting {swarm.peers} peers")
-        peers = place.run_swarm(swarm, display)
+        peers = place.run_swarm(swarm, display.peers)
         swarm_s = time.monotonic() - started_s
         display.stage("training the baselines: each peer alone, and all data pooled")
         alone = replace(swarm, task=configuration.local)
-        baselines = run_baselines(alone, display, place.work)
+        baselines = run_baselines(alone, display, place.do)
         if configuration.task.privacy.mechanism != "none":
             display.stage("replaying the same swarm under the other privacy mechanisms")
-        replays = run_replays(alone, configuration.task.privacy.mechanism, display, place.work)
+        replays = run_replays(alone, configuration.task.privacy.mechanism, display, place.do)
     facts, _ = common_facts(swarm, peers)
     return SwarmResults(swarm.rounds, peers, baselines, replays, swarm_s, facts)
 

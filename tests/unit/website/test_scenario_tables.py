@@ -8,6 +8,7 @@ from statistics import fmean, stdev
 
 import pytest
 
+from scenarios.frame.stored import write_packed
 from website.scenario_tables import (
     BLOCK,
     DOCS,
@@ -162,6 +163,31 @@ def test_a_page_is_stale_when_a_verdict_or_a_figure_changes(docs, old, new):
     assert old in text
     (docs / "results" / "made.json").write_text(text.replace(old, new, 1))
     assert main(["--check"], docs) == 1
+
+
+def test_a_new_result_is_kept_packed_and_the_page_is_held_to_its_seeds(docs, tmp_path, capsys):
+    arms = {arm: own for arm, own in RESULT["arms"].items() if "seeds" in own}
+    study = {**RESULT, "arms": arms, "configuration": {"arms": {arm: {"rate": 0.1} for arm in arms}}}
+    given, table = tmp_path / "result.json", docs / "results" / "made.parquet"
+    given.write_text(json.dumps(study))
+    assert main([str(given)], docs) == 0
+    assert "<!-- figure: quiet -->95.0<!-- end -->" in (docs / "scenarios" / "made.md").read_text()
+    assert "0.95" not in (docs / "results" / "made.json").read_text()
+    assert main(["--check"], docs) == 0
+    write_packed(
+        docs / "results" / "made.json",
+        json.loads(json.dumps(study).replace("[0.1, 0.3, 0.9]", "[0.1, 0.3, 0.8]")),
+    )
+    assert main(["--check"], docs) == 1
+    table.write_bytes(table.read_bytes()[:-9])
+    capsys.readouterr()
+    assert main(["--check"], docs) == 2
+    assert capsys.readouterr().err == (
+        f"error: made.toml: {table} does not hold the seeds of made.json; restore the two files of one run\n"
+    )
+    given.write_text(json.dumps(RESULT))
+    assert main([str(given)], docs) == 2
+    assert "the result has no arms with seeds" in capsys.readouterr().err
 
 
 def test_the_tables_say_figures_verdicts_and_where_they_come_from(docs):

@@ -9,16 +9,13 @@ import torch
 from node.errors import UserError
 from scenarios.clients.choices import RowChoice
 from scenarios.engines.engine import Place
-from scenarios.engines.inline import CellJob, InlineEngine, Watch
-from scenarios.frame.work import round_line
-from scenarios.study.cells import Outcome
+from scenarios.engines.inline import InlineEngine
 from scenarios.study.threads import one_thread
 from tests.own_studies import NOISED, PLAIN, SHRINKING, Told, own
 
 OWN = own(SHRINKING, {"clients_per_round": 3})
 CELLS = [cell.lasting(8).seeded(seed) for seed in (0, 1) for cell in (NOISED, OWN)]
 BREAKING = own("tests.own_mechanisms:Breaking", {"clients_per_round": 3})
-OUTCOME = Outcome((0.25, 0.5), {}, 1.0)
 
 
 def place(folder: Path) -> Place:
@@ -76,22 +73,3 @@ def test_what_a_cell_says_is_wrong_is_told_with_its_name(tmp_path: Path) -> None
         InlineEngine(1, 1).run([missing], place(tmp_path), Told())
     assert raised.value.status == 2
     assert not place(tmp_path).shelf.log(missing).exists()
-
-
-def test_the_watch_tells_each_round_once_and_the_end_last(tmp_path: Path) -> None:
-    told, cell = Told(), PLAIN.lasting(2)
-    job = CellJob(cell, place(tmp_path), 1)
-    look = Watch([job], told)
-    job.log.parent.mkdir(parents=True)
-    look()
-    assert told.rounds == {}
-    job.log.write_text(round_line(1, 0.25) + "\n" + "round 2: 0.")
-    look()
-    look()
-    assert told.rounds == {("plain", 0): [(1, 0.25)]}
-    job.log.write_text(round_line(1, 0.25) + "\nsaid by a model\n" + round_line(2, 0.5) + "\n")
-    job.place.shelf.put(cell, OUTCOME)
-    look()
-    look()
-    assert told.rounds == {("plain", 0): [(1, 0.25), (2, 0.5)]}
-    assert told.ended == [("plain", 0)]

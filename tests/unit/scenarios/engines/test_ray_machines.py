@@ -3,20 +3,22 @@
 Every kind of cell runs there, and gives the bits of engine `inline`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from node.errors import UserError
-from scenarios.engines.baseline_worker import train_curve
 from scenarios.engines.choice import RaySection
 from scenarios.engines.engine import Place
 from scenarios.engines.inline import InlineEngine
+from scenarios.frame.work import Call
 from scenarios.study.cells import Cell, Outcome
-from scenarios.study.threads import one_thread
-from scenarios.swarms.baselines import Replay, jobs, run_baselines
+from scenarios.swarms.baselines import baselines, run_baselines
 from scenarios.swarms.nodes import SwarmPlan
 from scenarios.swarms.progress import PeerProgress
 from scenarios.systems.attacks.claims import STUDY as ATTACKS
@@ -30,9 +32,9 @@ import ray
 from ray.cluster_utils import Cluster
 
 from node.task.load import load_task
-from scenarios.engines.ray import News, RayEngine, own_cores
-from scenarios.engines.ray_cluster import OWN_CLUSTER
-from scenarios.engines.ray_swarm import RETURNED, Latest, ray_swarms
+from scenarios.engines.ray import News, RayEngine, do_in_cluster, own_cores
+from scenarios.engines.ray_cluster import OWN_CLUSTER, connected
+from scenarios.engines.ray_swarm import RETURNED, run_swarm_in_cluster
 from scenarios.swarms.cells import SwarmCell, changed_task
 from scenarios.swarms.lying import Lie, LyingSwarmCell
 from scenarios.swarms.share_errors import ShareErrorCell
@@ -113,7 +115,7 @@ class Quiet:
 
     def __init__(self) -> None:
         self.last: list[int] = []
-        self.rounds = (0, 0)
+        self.ended: list[str] = []
 
     def stage(self, text: str) -> None:
         """See Display."""
@@ -122,9 +124,16 @@ class Quiet:
         """See Display."""
         self.last = [peer.round for peer in peers]
 
-    def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
+    def calls(self, name: str, calls: Sequence[Call]) -> Quiet:
         """See Display."""
-        self.rounds = (rounds_done, rounds_in_all)
+        return self
+
+    def round_ended(self, call: Call, round: int, figure: float) -> None:
+        """See Watch."""
+
+    def call_ended(self, call: Call) -> None:
+        """See Watch."""
+        self.ended.append(call.name)
 
 
 @pytest.mark.slow  # as above; then three nodes start
@@ -132,34 +141,28 @@ def test_real_nodes_and_their_baselines_run_in_the_cluster_and_what_they_wrote_c
     two_machines: Cluster, tmp_path: Path
 ) -> None:
     plan, display = SwarmPlan(DIGITS, 3, 2, tmp_path), Quiet()
-    with ray_swarms(RaySection(address=two_machines.address)) as there:
-        assert there.at_once == 2
-        peers = there.run_swarm(plan, display)
-        baselines = run_baselines(plan, display, there.work)
-        again = there.run_swarm(plan, Quiet())
-        bare = Replay(DIGITS, 3, 1, tmp_path / "none.json")
+    bare = Call("none", "scenarios.swarms.replay:private_curve", (DIGITS, 3, 1), 1, tmp_path / "none.json")
+    with connected(two_machines.address, None, None) as at_once:
+        assert at_once == 2
+        peers = run_swarm_in_cluster(plan, display.peers)
+        trained = run_baselines(plan, display, partial(do_in_cluster, at_once=at_once))
+        again = run_swarm_in_cluster(plan, Quiet().peers)
         with pytest.raises(UserError, match=r"^none: none gives no guarantee: there is nothing to compare$"):
-            there.work([bare], Quiet())
+            do_in_cluster([bare], Quiet(), at_once)
     assert not bare.path.exists()
     assert [(peer.summary.rounds, peer.summary.aggregated) for peer in peers] == [(2, 2)] * 3
     assert again == peers
     assert {path.name for path in (tmp_path / "peers").rglob("*") if path.is_file()} == set(RETURNED)
     assert display.last == [2, 2, 2]
-    assert display.rounds == (8, 8)
-    own = next(job for job in jobs(plan) if job.name == "alone 1")
-    with one_thread():
-        curve = train_curve(own)
-    assert baselines.alone[1].values == curve.values
+    assert sorted(display.ended) == ["alone 0", "alone 1", "alone 2", "pooled"]
+    curve = baselines(plan)[1].result(lambda number, figure: None)
+    assert trained.alone[1].values == curve.values
     assert not (tmp_path / "baselines" / "alone-1.log").exists()
 
 
-def test_progress_is_taken_once_and_a_cell_with_a_server_leaves_its_core_to_its_blocks():
-    news = Latest()
-    news.told([PeerProgress(1, 1, 0, 0.5)])
-    assert news.taken() == [PeerProgress(1, 1, 0, 0.5)]
-    assert news.taken() == ()
+def test_news_are_taken_once_and_a_cell_with_a_server_leaves_its_core_to_its_blocks():
     told = News()
-    told.told("plain", 0, 1, 0.5)
+    told.told(("plain", 0, 1, 0.5))
     assert (told.taken(), told.taken()) == ([("plain", 0, 1, 0.5)], [])
     assert own_cores(NOISED) == 0
     assert {own_cores(cell) for cell in KINDS} == {1}

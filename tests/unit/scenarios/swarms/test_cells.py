@@ -17,7 +17,7 @@ from node.runtime.privacy.budget import facts, make_mechanism
 from node.task.load import load_task
 from node.training.trainer import shapes
 from scenarios.study.threads import one_thread
-from scenarios.swarms.cells import SwarmCell, Teller, lowest_figures, privacy_facts
+from scenarios.swarms.cells import SwarmCell, each_round, lowest_figures, privacy_facts
 from scenarios.swarms.progress import PeerProgress
 from scenarios.swarms.replay import OneByOne, Swarm, Together, datasets_of, seeded_words
 from tests.unit.scenarios.conftest import ROUNDS as SWARM_ROUNDS
@@ -291,9 +291,7 @@ def test_the_figures_of_real_nodes_are_the_lowest_of_each_round_and_said_when_al
         *expected[2:3] * 2,
     )
     said: list[tuple[int, float]] = []
-    teller = Teller(lambda number, figure: said.append((number, figure)))
-    teller.stage("starting")
+    tell = each_round(lambda number, figure: said.append((number, figure)))
     for rounds in ((0, 0), (1, 0), (1, 1), (2, 1), (3, 2), (3, 2)):
-        teller.peers([PeerProgress(number, number, 0, 0.5 + number / 10) for number in rounds])
-    teller.baselines(1, 2)
+        tell([PeerProgress(number, number, 0, 0.5 + number / 10) for number in rounds])
     assert said == [(1, 0.6), (2, 0.7)]

@@ -1,18 +1,15 @@
 import io
+import re
+from pathlib import Path
 
 from rich.console import Console
 
+from scenarios.frame.progress import Pace, clock
+from scenarios.frame.work import Call
 from scenarios.swarms.history import PhaseCost, Round
-from scenarios.swarms.progress import (
-    Bars,
-    Lines,
-    Pace,
-    PeerProgress,
-    accuracy_range,
-    clock,
-    round_line,
-    shown,
-)
+from scenarios.swarms.progress import Bars, Lines, PeerProgress, accuracy_range, round_line, shown
+
+CALLS = [Call(name, "m:f", (), rounds, Path(name)) for name, rounds in (("alone 0", 2), ("pooled", 1))]
 
 
 def ended(number: int, outcome: str = "aggregated") -> Round:
@@ -48,7 +45,7 @@ def test_without_a_terminal_every_round_is_one_line() -> None:
         display.stage("starting")
         for rounds in ((1, 0), (1, 1), (2, 1), (2, 2), (2, 2)):
             display.peers([PeerProgress(number, number, 0, 0.5) for number in rounds])
-        display.baselines(1, 2)
+        display.calls("baselines", CALLS).call_ended(CALLS[0])
     lines = out.getvalue().splitlines()
     assert [line.split("  ")[0] for line in lines] == ["starting", "round 1/3", "round 2/3"]
 
@@ -59,6 +56,10 @@ def test_on_a_terminal_there_is_a_bar_for_each_peer_and_for_the_baselines() -> N
         assert isinstance(display, Bars)
         display.stage("starting the peers")
         display.peers([PeerProgress(2, 1, 1, 0.5)] * 3)
-        display.baselines(2, 2)
+        watch = display.calls("baselines", CALLS)
+        for number in (1, 2):
+            watch.round_ended(CALLS[0], number, 0.5)
+        watch.call_ended(CALLS[1])
     said = out.getvalue()
     assert all(name in said for name in ("swarm", "peer 0", "peer 2", "baselines", "fell back", "round 2/2"))
+    assert re.search(r"baselines.*done", said), "three of three rounds"

@@ -2,19 +2,19 @@
 
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from node.errors import UserError
 from node.task.load import load_task
-from scenarios.engines.replay_worker import replay, run_replay
-from scenarios.swarms.baselines import PrivateCurve, Replay, replays, run_replays, work
+from scenarios.frame.work import Call, do_here
+from scenarios.swarms.baselines import PrivateCurve, replays, run_replays
 from scenarios.swarms.history import amount
 from scenarios.swarms.nodes import SwarmPlan
 from scenarios.swarms.progress import Display, Lines
-from scenarios.swarms.replay import Swarm, datasets_of
+from scenarios.swarms.replay import Swarm, datasets_of, private_curve
 
 PEERS, ROUNDS = 3, 2
 SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,8,10]", f"train.rounds={ROUNDS}")
@@ -25,10 +25,15 @@ def swarm_plan(folder: Path, mechanism: str, *overrides: str, rounds: int = ROUN
     return SwarmPlan(task, PEERS, rounds, folder)
 
 
-def job(folder: Path, mechanism: str, *overrides: str, rounds: int = ROUNDS) -> Replay:
+def job(folder: Path, mechanism: str, *overrides: str, rounds: int = ROUNDS) -> Call:
     """Makes the replay of `mechanism`, whatever the real peers ran."""
     plan = swarm_plan(folder, "tests.own_mechanisms:Counting", *overrides, rounds=rounds)
     return next(one for one in replays(plan, plan.task.privacy.mechanism) if one.name == mechanism)
+
+
+def replay(call: Call) -> PrivateCurve:
+    curve: PrivateCurve = call.result(lambda number, figure: None)
+    return curve
 
 
 def silent() -> Display:
@@ -54,14 +59,14 @@ def test_the_mechanisms_that_the_real_peers_did_not_run_are_replayed(tmp_path, c
 def test_a_replay_has_the_peers_and_the_budget_an_exact_calibration_and_no_gate(tmp_path):
     classic = ("privacy.calibration=linear-classic", "privacy.public_radius=true")
     plan = swarm_plan(tmp_path, "aldp", *classic, "privacy.epsilon=3")
-    for one in replays(plan, plan.task.privacy.mechanism):
-        assert (one.peers, one.rounds) == (PEERS, ROUNDS)
-        assert (one.task.privacy.calibration, one.task.privacy.epsilon) == ("exact", 3.0)
-        assert not one.task.privacy.public_radius
-        assert one.task.train == plan.task.train
+    for task, peers, rounds in (call.arguments for call in replays(plan, plan.task.privacy.mechanism)):
+        assert (peers, rounds) == (PEERS, ROUNDS)
+        assert (task.privacy.calibration, task.privacy.epsilon) == ("exact", 3.0)
+        assert not task.privacy.public_radius
+        assert task.train == plan.task.train
     plan = swarm_plan(tmp_path, "ldp", "aggregation.loss_gate=0.3", "aggregation.clip=2")
-    assert {one.task.aggregation.loss_gate for one in replays(plan, plan.task.privacy.mechanism)} == {None}
-    assert {one.task.aggregation.clip for one in replays(plan, plan.task.privacy.mechanism)} == {2.0}
+    tasks = [call.arguments[0] for call in replays(plan, plan.task.privacy.mechanism)]
+    assert {(task.aggregation.loss_gate, task.aggregation.clip) for task in tasks} == {(None, 2.0)}
 
 
 @pytest.mark.parametrize("mechanism", ["dp-sgd", "aldp", "ldp"])
@@ -85,7 +90,8 @@ def test_rounds_beyond_the_budget_leave_the_model_and_epsilon_as_they_are(tmp_pa
 def test_the_largest_epsilon_of_all_peers_is_told(tmp_path):
     """With dp-sgd each peer's epsilon follows from its rows."""
     work = job(tmp_path, "dp-sgd", "task.seed=3")
-    swarm = Swarm(work.task, datasets_of(work.task, PEERS), 0)
+    task, *_ = work.arguments
+    swarm = Swarm(task, datasets_of(task, PEERS), 0)
     swarm.round(1)
     spent = [amount(member.ledger, "epsilon_spent") for member in swarm.members]
     assert max(spent) > max(spent[:-1]), "here the last peer has spent most"
@@ -101,21 +107,19 @@ def test_no_two_mechanisms_have_the_same_noise(tmp_path):
 
 
 def test_what_gives_no_guarantee_is_not_compared_and_without_privacy_nothing_is_replayed(tmp_path):
-    nothing = replace(job(tmp_path, "ldp"), task=load_task("digits", [*SMALL]))
-    with pytest.raises(ValueError, match="none gives no guarantee"):
-        replay(nothing)
-    assert run_replays(swarm_plan(tmp_path, "none"), "none", silent(), work) == ()
+    with pytest.raises(UserError, match=r"^none gives no guarantee: there is nothing to compare$"):
+        private_curve(load_task("digits", [*SMALL]), PEERS, ROUNDS, lambda number, figure: None)
+    assert run_replays(swarm_plan(tmp_path, "none"), "none", silent(), do_here) == ()
     assert not (tmp_path / "baselines").exists()
 
 
-def test_a_curve_is_left_as_json_and_read_again_instead_of_replayed(tmp_path, capsys):
+def test_a_curve_is_left_as_json_and_read_again_instead_of_replayed(tmp_path):
     plan = swarm_plan(tmp_path, "dp-sgd")
-    for one in replays(plan, plan.task.privacy.mechanism):
-        one.path.parent.mkdir(exist_ok=True)
-        assert run_replay(one) == 0
-    written = json.loads((tmp_path / "baselines" / "ldp.json").read_text())
-    assert capsys.readouterr().out.count("round 2: value") == 2
-    curves = run_replays(plan, plan.task.privacy.mechanism, silent(), work)
+    curves = run_replays(plan, plan.task.privacy.mechanism, silent(), do_here)
     assert [curve.mechanism for curve in curves] == ["aldp", "ldp"]
-    assert all(isinstance(curve, PrivateCurve) for curve in curves)
+    assert curves[1] == replay(job(tmp_path, "ldp"))
+    written = json.loads((tmp_path / "baselines" / "ldp.json").read_text())
     assert list(curves[1].values) == written["values"]
+    (tmp_path / "baselines" / "ldp.json").write_text(json.dumps({**written, "values": [0.25, 0.5]}))
+    again = run_replays(plan, plan.task.privacy.mechanism, silent(), do_here)
+    assert again[1].values == (0.25, 0.5), "what is there is read"

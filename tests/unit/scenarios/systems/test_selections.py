@@ -1,6 +1,5 @@
 """What claims, charts and tables select is there: every value that they name is one that an arm has."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 
 from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import judge
+from scenarios.frame.stored import read_result
 from scenarios.study.arms import OWN, Factors, Level, Line, Where, as_arm
 from scenarios.study.sweep import Sweep
 
@@ -50,7 +50,7 @@ def levels(factors: Mapping[str, Factors]) -> set[tuple[str, Level]]:
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_value_that_is_named_is_one_that_an_arm_has(name: str) -> None:
     scenario = SCENARIOS[name].load()
-    stored = scenario.stored(json.loads((RESULTS / f"{name}.json").read_text("utf-8")))
+    stored = scenario.stored(read_result(RESULTS / f"{name}.json"))
     asked = Asked(**{one.name: getattr(stored, one.name) for one in fields(Sweep)})
     judge(scenario.claims, asked)
     scenario.charts(asked)
