@@ -10,7 +10,7 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Figure:
-    """One finding: the median of `samples` values. `at_most` and `at_least` are targets, None for none."""
+    """Median, minimum, maximum of `samples` values. `at_most`, `at_least`: targets of the median, or None."""
 
     benchmark: str
     case: str
@@ -26,7 +26,7 @@ class Figure:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the targets are reached; None if there is none."""
+        """Whether the median reaches every target; None if there is no target."""
         if self.at_most is None and self.at_least is None:
             return None
         below = self.at_most is None or self.median <= self.at_most
@@ -43,7 +43,7 @@ def figure(
     note: str = "",
     at_least: float | None = None,
 ) -> Figure:
-    """Make a figure of some values: their median, minimum and maximum."""
+    """Return the figure of some values. Raises statistics.StatisticsError if there are none."""
     return Figure(
         benchmark=benchmark,
         case=case,
@@ -75,8 +75,8 @@ class Row:
 class Benchmark:
     """A benchmark of the command line, listed in `benchmarks.catalogue`.
 
-    `run` checks the options, loads the code to measure, and then yields its findings one by one. The module
-    itself loads nothing slow, so that its options are known at once.
+    `run` checks the options and returns an iterator, which measures one finding after another. A module that
+    holds a Benchmark loads little, so that the command line answers at once.
     """
 
     add_options: Callable[[argparse.ArgumentParser], None]
