@@ -1,4 +1,4 @@
-"""RPFL's allocation of a budget: how close it is to a convex solver's, and its time for many clients."""
+"""Allocation: how RPFL divides a budget among clients, beside a convex solver, and its time for many."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Yield the excess cost over the solver's, then times."""
+    """Yield the largest excess cost over the solver's, then the times."""
     if arguments.cases is not None and arguments.cases < 1:
         raise ConfigError(f"--cases {arguments.cases}: allowed are 1 and more")
     from benchmarks.allocation.comparison import findings  # noqa: PLC0415 - loads torch and scipy's solvers
