@@ -1,7 +1,8 @@
-"""Noise: GB/s of float32 on one core, compared with torch's and numpy's in the same run, and the memory.
+"""Noise: GB/s of float32 on one core, beside torch's and numpy's noise in the same run, and its memory.
 
-Torch and numpy draw float32 values of 24 bits from a Mersenne twister or PCG64, which are not cryptographic
-generators. The low digits of a sum with such noise reveal the summand; they are here only for their speed.
+Torch and numpy draw values of 24 bits from a Mersenne twister and from PCG64, which are no cryptographic
+generators, and the low digits of a sum with such noise reveal the summand. Only their speed is of interest
+here.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ REPEATS, QUICK_REPEATS = 9, 3
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
-    parser.add_argument("--repeats", type=int, help=f"timings of each (default {REPEATS})")
+    parser.add_argument("--repeats", type=int, help=f"timings of each kind (default {REPEATS})")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Yield the speeds, measured in turns, their ratios, and the memory."""
+    """Yield the speeds of all kinds, their ratios, and the memory of ours."""
     if arguments.repeats is not None and arguments.repeats < 1:
         raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
     from benchmarks.noise.contest import findings  # noqa: PLC0415 - loads torch
