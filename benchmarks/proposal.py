@@ -1,4 +1,4 @@
-"""The task that node.init proposes for a file, as its command writes it, without what it prints."""
+"""The task that node.init proposes for a file."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from node.errors import UserError
 from node.init.__main__ import main as init
 
 
-def proposed(data: Path, out: Path, *options: str) -> Path:
-    """Write the task for `data` to `out`, and return that; raises UserError, with the output, if it fails."""
-    told = io.StringIO()
-    with redirect_stdout(told), redirect_stderr(told):
+def propose_task(data: Path, out: Path, *options: str) -> Path:
+    """Let node.init write a task for `data` to `out`; return `out`. Raises UserError with what it printed."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed):
         status = init(["--data", str(data), "--out", str(out), *options])
     if status != 0:
-        raise UserError(f"node.init ended with {status}: {told.getvalue()}")
+        raise UserError(f"node.init ended with {status}: {printed.getvalue()}")
     return out

@@ -29,7 +29,7 @@ from torch import nn
 
 from benchmarks.audit.case import DELTA, Case, Claim
 from benchmarks.audit.offers import EXACT, TOGETHER
-from benchmarks.proposed import proposed
+from benchmarks.proposal import propose_task
 from mechanisms.accounting.ledger import Ledger, Unit, spent
 from mechanisms.audits.audit import Array, Pair, Release
 from mechanisms.mechanism import Mechanism
@@ -167,7 +167,7 @@ def _written(*asked: str) -> Path:
     """Returns the task that node.init writes for the file without the line."""
     data, _ = _files("train", False)
     path = data.with_name(f"{'-'.join(asked).replace('-', '')}.toml")
-    return proposed(data, path, "--target=outcome", "--model=linear", "--leave-out=note", *asked)
+    return propose_task(data, path, "--target=outcome", "--model=linear", "--leave-out=note", *asked)
 
 
 # -- what a node makes of a file ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Persons: what it costs to promise epsilon to a person with 1 to 40 rows beside a row, and its time."""
+"""Persons: what it costs to promise epsilon to a person, who has 2 to 40 rows, instead of a row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Train each arm with each seed; yield AUC on the persons held back, and the time of a step."""
+    """Yield the figures of all arms: AUC of persons held back, and the time of a row of a step."""
     if arguments.seeds < 1:
         raise ConfigError(f"--seeds {arguments.seeds}: allowed are 1 and more")
     from benchmarks.persons.arms import figures  # noqa: PLC0415 - loads torch: after the options
