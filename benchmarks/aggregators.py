@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from benchmarks.spec import Benchmark, Figure, figure
+from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from mechanisms.servers.robust import (
     Updates,
     bulyan,
@@ -21,7 +21,6 @@ from mechanisms.servers.robust import (
     squared_distances,
     trimmed_mean,
 )
-from node.errors import ConfigError
 
 CLIENTS, ATTACKERS = 50, 10
 DIMENSION, QUICK_DIMENSION = 100_000, 5_000
@@ -55,8 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     """Yield the time of each aggregator, and its ratio to the operation that its family rests on."""
-    if arguments.repeats is not None and arguments.repeats < 1:
-        raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
+    check_counts(arguments, "repeats")
     repeats = arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS)
     dimension = QUICK_DIMENSION if arguments.quick else DIMENSION
     rows = np.random.default_rng(0).standard_normal((CLIENTS, dimension)).astype(np.float32)

@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
-from benchmarks.spec import Benchmark, Figure, figure
+from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from mechanisms.accounting import gaussian
 from mechanisms.accounting.ledger import releases_noise_multiplier, sampled_noise_multiplier
-from node.errors import ConfigError
 
 DELTA = 1e-5
 RELEASES = (1, 10, 100)
@@ -30,8 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     """Yield the noise of both calibrations, the epsilon that it proves, and the time of a calibration."""
-    if arguments.repeats is not None and arguments.repeats < 1:
-        raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
+    check_counts(arguments, "repeats")
     repeats = arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS)
     return _figures(repeats, SAMPLED[:1] if arguments.quick else SAMPLED)
 

@@ -21,7 +21,7 @@ from time import process_time
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.spec import Benchmark, Figure, Row, figure
+from benchmarks.spec import Benchmark, Figure, Row, check_counts, figure
 from node.errors import ConfigError
 from protocol.actions import Action, Reply, Send
 from protocol.aggregation.masked.thresholds import MaskedSettings
@@ -149,8 +149,7 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure | Row]:
             raise ConfigError(f"--peers {count}: allowed are {LEAST_PEERS} to {MAX_MEMBERS}")
     if rounds < LEAST_ROUNDS:
         raise ConfigError(f"--rounds {rounds}: allowed are {LEAST_ROUNDS} and more (the first has the start)")
-    if repeats < 1:
-        raise ConfigError(f"--repeats {repeats}: allowed are 1 and more")
+    check_counts(arguments, "repeats")
     return (found for count in sizes for found in _figures(count, rounds, repeats))
 
 

@@ -10,8 +10,7 @@ from itertools import permutations
 
 import numpy as np
 
-from benchmarks.spec import Benchmark, Figure, figure
-from node.errors import ConfigError
+from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from protocol.aggregation.additive.shares import Shares, ShareSettings
 from protocol.aggregation.fixed_point import FixedPoint
 from protocol.vectors.pieces import Floats, Vector, pieces, raw
@@ -33,8 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     """Yield the errors of sums, then the speeds."""
-    if arguments.repeats is not None and arguments.repeats < 1:
-        raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
+    check_counts(arguments, "repeats")
     repeats = arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS)
     return _figures(QUICK_EXACT_DIMENSION if arguments.quick else EXACT_DIMENSION, repeats)
 

@@ -1,4 +1,4 @@
-"""The types of a benchmark and of its findings."""
+"""The types of a benchmark and of its findings; the check of its counts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+
+from node.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -81,3 +83,11 @@ class Benchmark:
 
     add_options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], Iterator[Figure | Row]]
+
+
+def check_counts(arguments: argparse.Namespace, *names: str) -> None:
+    """Raise ConfigError if one of these options has a value below 1."""
+    for name in names:
+        value = getattr(arguments, name)
+        if value is not None and value < 1:
+            raise ConfigError(f"--{name} {value}: allowed are 1 and more")

@@ -20,9 +20,9 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks import started_nodes
-from benchmarks.spec import Benchmark, Figure, figure
+from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from node.cli.commands import COMMANDS
-from node.errors import ConfigError, UserError
+from node.errors import UserError
 
 REPEATS, QUICK_REPEATS = 9, 1
 DEMOS = 3
@@ -62,8 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     """Yield the time of each command's help, its ratio to a node's, and the time to the first line."""
-    if arguments.repeats is not None and arguments.repeats < 1:
-        raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
+    check_counts(arguments, "repeats")
     return _figures(arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS))
 
 

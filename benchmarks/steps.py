@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rounds import LEAST_PEERS, MOST_PEERS, Quiet
-from benchmarks.spec import Benchmark, Figure, figure
+from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from node.errors import ConfigError
 from node.task.load import load_task
 from scenarios.data.dataset import Dataset
@@ -47,8 +47,7 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     turns = (QUICK_TURNS if arguments.quick else TURNS) if arguments.turns is None else arguments.turns
     if not LEAST_PEERS <= arguments.peers <= MOST_PEERS:
         raise ConfigError(f"--peers {arguments.peers}: allowed are {LEAST_PEERS} to {MOST_PEERS}")
-    if turns < 1:
-        raise ConfigError(f"--turns {turns}: allowed are 1 and more")
+    check_counts(arguments, "turns")
     steps = QUICK_STEPS if arguments.quick else MANY_STEPS
     return _figures(arguments.peers, steps, turns)
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.secagg.cells import MASKED, Cell, RoundCost
-from benchmarks.spec import Benchmark, Figure, figure
-from node.errors import ConfigError
+from benchmarks.spec import Benchmark, Figure, check_counts, figure
 
 if TYPE_CHECKING:
     from benchmarks.secagg.processes import Processes
@@ -81,8 +80,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     """Yield, for each cell, the figures without TLS and with it, and their ratios."""
     rounds = (QUICK_ROUNDS if arguments.quick else ROUNDS) if arguments.rounds is None else arguments.rounds
-    if rounds < 1:
-        raise ConfigError(f"--rounds {rounds}: allowed are 1 and more")
+    check_counts(arguments, "rounds")
     from benchmarks.secagg.processes import connected_processes  # noqa: PLC0415 - loads aiohttp
 
     cells = QUICK_CELLS if arguments.quick else CELLS

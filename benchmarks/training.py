@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rounds import Quiet
-from benchmarks.spec import Benchmark, Figure, figure
-from node.errors import ConfigError
+from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from node.task.load import load_task
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import iid
@@ -40,8 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     """Train all swarms, then yield figures: how long a swarm took, and where the time went."""
-    if arguments.turns < 1:
-        raise ConfigError(f"--turns {arguments.turns}: allowed are 1 and more")
+    check_counts(arguments, "turns")
     rows = load("mnist", data_folder(arguments.data_dir, os.environ), np.random.default_rng(0))
     return _figures(rows, arguments.turns, arguments.quick)
 

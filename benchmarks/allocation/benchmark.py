@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from benchmarks.spec import Benchmark, Figure
-from node.errors import ConfigError
+from benchmarks.spec import Benchmark, Figure, check_counts
 
 CASES, QUICK_CASES = 200, 20
 REPEATS, QUICK_REPEATS = 200, 20
@@ -19,8 +18,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     """Yield the largest excess cost over the solver's, then the times."""
-    if arguments.cases is not None and arguments.cases < 1:
-        raise ConfigError(f"--cases {arguments.cases}: allowed are 1 and more")
+    check_counts(arguments, "cases")
     from benchmarks.allocation.comparison import findings  # noqa: PLC0415 - loads torch and scipy's solvers
 
     cases = arguments.cases or (QUICK_CASES if arguments.quick else CASES)

@@ -112,7 +112,7 @@ def _write_files(side: Side, persons: bool) -> tuple[Path, Path]:
     folder = Path(tempfile.mkdtemp(prefix="audit-"))
     found = folder / "without.csv", folder / "with.csv"
     header: Row = ("group", "note", "outcome")
-    others, loud = _other_rows(), [_loud_row(side)]
+    others, loud = _other_rows(), [next(_loud_rows(side, ()))]
     if persons:
         header = (*header, "who")
         others = [(*row, f"p{number // 2}") for number, row in enumerate(others)]
@@ -138,19 +138,15 @@ def _other_rows() -> list[Row]:
     ]
 
 
-def _loud_row(side: Side) -> Row:
-    """Return a row with the group of its label, which the task's seed puts on this side."""
-    return next(_loud_rows(side, ()))
-
-
 def _loud_person(side: Side) -> list[Row]:
     """Return the rows of one person on this side. By itself, each row would be on this side, too."""
-    drawn = ((f"loud{number}", RowDraws(0).of_persons([f"loud{number}"])) for number in count())
-    name = next(name for name, draws in drawn if _is_on(side, draws))
+    names = (f"loud{number}" for number in count())
+    name = next(name for name in names if _is_on(side, RowDraws(0).of_persons([name])))
     return list(islice(_loud_rows(side, (name,)), _ROWS_OF_ONE))
 
 
 def _loud_rows(side: Side, more: Row) -> Iterator[Row]:
+    """Yield rows with the group of their label, which the task's seed puts on this side."""
     for number in count():
         row = ("a", f"loud{number}", "no", *more)
         cells = dict(zip(("group", "note", "outcome", "who"), row, strict=False))

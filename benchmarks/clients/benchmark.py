@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from benchmarks.spec import Benchmark, Figure
+from benchmarks.spec import Benchmark, Figure, check_counts
 from node.errors import ConfigError
 
 REPEATS = 5
@@ -26,10 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     """Yield the clients per second of both forms, their ratio, and the peak of memory."""
-    for name in ("repeats", "block"):
-        value = getattr(arguments, name)
-        if value is not None and value < 1:
-            raise ConfigError(f"--{name} {value}: allowed are 1 and more")
+    check_counts(arguments, "repeats", "block")
     if not 0 <= arguments.momentum < 1:
         raise ConfigError(f"--momentum {arguments.momentum}: allowed are 0 to below 1")
     from benchmarks.clients.contest import findings  # noqa: PLC0415 - loads torch

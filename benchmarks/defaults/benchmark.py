@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
-from benchmarks.spec import Benchmark, Row
+from benchmarks.spec import Benchmark, Row, check_counts
 from node.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ def run(arguments: argparse.Namespace) -> Iterator[Row]:
     for name in names:
         if name not in NAMES:
             raise ConfigError(f"--sets {name}: allowed are {', '.join(NAMES)}")
-    for option, value in (("--splits", arguments.splits), ("--jobs", arguments.jobs)):
-        if value is not None and value < 1:
-            raise ConfigError(f"{option} {value}: allowed are 1 and more")
+    check_counts(arguments, "splits", "jobs")
     from scenarios.data.sources import data_folder  # noqa: PLC0415 - loads pyarrow
 
     splits = arguments.splits or (QUICK_SPLITS if arguments.quick else None)

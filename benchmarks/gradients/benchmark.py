@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.spec import Benchmark, Row
+from benchmarks.spec import Benchmark, Row, check_counts
 from node.errors import ConfigError
 
 TURNS, QUICK_TURNS = 15, 1
@@ -29,10 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Iterator[Row]:
     """Yield a row for each model and kind: its time, its ratio to a plain step, and targets of ours."""
-    if arguments.turns is not None and arguments.turns < 1:
-        raise ConfigError(f"--turns {arguments.turns}: allowed are 1 and more")
-    if arguments.batch < 1:
-        raise ConfigError(f"--batch {arguments.batch}: allowed are 1 and more")
+    check_counts(arguments, "turns", "batch")
     python = None if arguments.opacus is None else arguments.opacus / "bin" / "python"
     if python is not None and not python.is_file():
         raise ConfigError(f"--opacus {arguments.opacus}: there is no {python}; name a virtual environment")

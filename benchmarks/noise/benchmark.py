@@ -10,8 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from benchmarks.spec import Benchmark, Figure
-from node.errors import ConfigError
+from benchmarks.spec import Benchmark, Figure, check_counts
 
 DIMENSION, QUICK_DIMENSION = 10_000_000, 200_000
 REPEATS, QUICK_REPEATS = 9, 3
@@ -24,8 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     """Yield the speeds of all kinds, their ratios, and the memory of ours."""
-    if arguments.repeats is not None and arguments.repeats < 1:
-        raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
+    check_counts(arguments, "repeats")
     from benchmarks.noise.contest import findings  # noqa: PLC0415 - loads torch
 
     repeats = arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS)

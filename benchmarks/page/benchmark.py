@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from importlib import resources
 
-from benchmarks.spec import Benchmark, Figure, figure
+from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from node.errors import ConfigError
 
 SIZE_AT_MOST_KB = 500.0
@@ -23,10 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     """Yield the page's size, figures from a browser, the cost of a log, and that of watching a swarm."""
-    if arguments.peers < 1:
-        raise ConfigError(f"--peers {arguments.peers}: allowed are 1 and more")
-    if arguments.history < 1:
-        raise ConfigError(f"--history {arguments.history}: allowed are 1 and more")
+    check_counts(arguments, "peers", "history")
     if not LEAST_PEERS <= arguments.nodes <= MOST_PEERS:
         raise ConfigError(f"--nodes {arguments.nodes}: allowed are {LEAST_PEERS} to {MOST_PEERS}")
     from benchmarks.page.browser import browser_figures  # noqa: PLC0415 - loads playwright and aiohttp

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.spec import Benchmark, Row
+from benchmarks.spec import Benchmark, Row, check_counts
 from node.errors import ConfigError
 
 NAMES = ("digits", "adult", "adult-few", "mnist-mlp", "mnist-scattering")
@@ -43,8 +43,7 @@ def run(arguments: argparse.Namespace) -> Iterator[Row]:
     for name in names:
         if name not in NAMES:
             raise ConfigError(f"--cases {name}: allowed are {', '.join(NAMES)}")
-    if arguments.seeds is not None and arguments.seeds < 1:
-        raise ConfigError(f"--seeds {arguments.seeds}: allowed are 1 and more")
+    check_counts(arguments, "seeds")
     epsilons = _numbers("--epsilons", arguments.epsilons, EPSILONS[1:2] if quick else EPSILONS)
     factors = _numbers("--factors", arguments.factors, QUICK_FACTORS if quick else FACTORS)
     steps = _numbers("--steps", arguments.steps, (QUICK_STEPS,) if quick else ())

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.secagg.cells import CLIP, GLOO, MASKED, PROTOCOLS, RING, Cell, Exponents, Result, exponents
 from benchmarks.secagg.flower import flower_cpu_s
-from benchmarks.spec import Benchmark, Row
+from benchmarks.spec import Benchmark, Row, check_counts
 from node.errors import ConfigError, UserError
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.wire.limits import MAX_MEMBERS
@@ -52,8 +52,7 @@ def run(arguments: argparse.Namespace) -> Iterator[Row]:
     sizes = _numbers("--n", arguments.n, QUICK_SIZES if quick else SIZES, LEAST_N, MAX_MEMBERS)
     dimensions = _numbers("--d", arguments.d, QUICK_DIMENSIONS if quick else DIMENSIONS, 1, 10**9)
     rounds = (QUICK_ROUNDS if quick else ROUNDS) if arguments.rounds is None else arguments.rounds
-    if rounds < 1:
-        raise ConfigError(f"--rounds {rounds}: allowed are 1 and more")
+    check_counts(arguments, "rounds")
     protocols = arguments.protocols.split(",")
     if not set(protocols) <= set(PROTOCOLS):
         raise ConfigError(f"--protocols {arguments.protocols}: allowed are {', '.join(PROTOCOLS)}")

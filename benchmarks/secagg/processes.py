@@ -42,7 +42,8 @@ def connected_processes(cell: Cell, tls: bool) -> Iterator[Processes]:
 
 def _start_all(cell: Cell, tls: bool, children: Children, folder: Path, stack: ExitStack) -> list[Connection]:
     """Start a process for each member; return the parent's ends of their pipes."""
-    listeners = _listeners(cell, stack)
+    count = 0 if cell.protocol == GLOO else cell.n
+    listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
     endpoints = tuple(f"127.0.0.1:{listener.getsockname()[1]}" for listener in listeners)
     ours: list[Connection] = []
     for member in range(cell.n):
@@ -58,11 +59,6 @@ def _start_all(cell: Cell, tls: bool, children: Children, folder: Path, stack: E
                 children.start(f"peer {member}", log, "benchmarks.secagg.member:run", *arguments)
         ours.append(mine)
     return ours
-
-
-def _listeners(cell: Cell, stack: ExitStack) -> list[socket.socket]:
-    count = 0 if cell.protocol == GLOO else cell.n
-    return [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
 
 
 class Processes:

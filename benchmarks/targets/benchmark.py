@@ -18,8 +18,7 @@ from math import sqrt
 from pathlib import Path
 from statistics import mean, stdev
 
-from benchmarks.spec import Benchmark, Row, Scores
-from node.errors import ConfigError
+from benchmarks.spec import Benchmark, Row, Scores, check_counts
 
 PARTS = ("counts", "calibration", "lab", "wide")
 COUNTS = ("visits", "open-accounts", "inquiries")
@@ -40,8 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Iterator[Row]:
     """Yield a verdict for each data set of counts, and for each other part."""
-    if arguments.splits is not None and arguments.splits < 1:
-        raise ConfigError(f"--splits {arguments.splits}: allowed are 1 and more")
+    check_counts(arguments, "splits")
     splits = range(arguments.splits or (QUICK_SPLITS if arguments.quick else SPLITS))
     names = COUNTS[:1] if arguments.quick else COUNTS
     return _rows(arguments.part, names, splits, arguments.data_dir)

@@ -17,7 +17,7 @@ from math import sqrt
 from pathlib import Path
 from statistics import mean, stdev
 
-from benchmarks.spec import Benchmark, Row
+from benchmarks.spec import Benchmark, Row, check_counts
 from node.errors import ConfigError
 from scenarios.frame.children import warm_up
 
@@ -77,8 +77,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Iterator[Row]:
     """Yield a row for each walk, then a verdict for each of the server's models."""
-    if arguments.seeds is not None and arguments.seeds < 1:
-        raise ConfigError(f"--seeds {arguments.seeds}: allowed are 1 and more")
+    check_counts(arguments, "seeds")
     if not 0.01 <= arguments.epsilon <= 100:
         raise ConfigError(f"--epsilon {arguments.epsilon:g}: allowed are 0.01 to 100")
     seeds = arguments.seeds or (QUICK_SEEDS if arguments.quick else SEEDS)
