@@ -1,8 +1,8 @@
 """Messages: the CPU time that a node spends on the messages of a round, by parts, without training.
 
 A swarm runs once in the simulator, which records the inputs of its nodes. Then a process of its own, which
-shares no cache with other nodes, replays the record of one node. With the times stands a digest of all frames
-that the node sent: two versions of the code with the same digest do the same.
+shares no cache with other nodes, replays the record of one node. Beside the times stands a digest of all
+frames that the node sent: two versions of the code with the same digest do the same.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def _figures(peers: int, rounds: int) -> Iterator[Figure]:
 
 def _timed_rounds(run: PeerRun, seconds: list[float]) -> list[TimedRound]:
     if len(seconds) != len(run.rounds) - 1:
-        raise UserError(f"rounds: {len(seconds)} ends of {len(run.rounds) - 1} rounds were seen in time")
+        raise UserError(f"rounds: {len(seconds)} of {len(run.rounds) - 1} rounds were seen to end")
     return [TimedRound(took, entry) for took, entry in zip(seconds, run.rounds[1:], strict=True)]
 
 

@@ -24,7 +24,7 @@ from node.errors import UserError
 from scenarios.frame.children import Children, last_line, warm_up
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
-"""Of a process that loads this repository wherever it runs."""
+"""For child processes: they find this repository from any folder."""
 NODE = ("--peers", "127.0.0.1:1,127.0.0.1:2", "--listen", "127.0.0.1:0", "--shard", "0/2", "--json")
 DEMO = (sys.executable, "-m", "scenarios", "run", "swarm", "--out", "run")
 START_S = 120.0

@@ -64,8 +64,8 @@ def stated_claim(guarantee: Guarantee, released: str) -> Claim:
 class Case:
     """An audit of a claim by `trials` runs on each input of the pair, of which the maker's docstring tells.
 
-    `score`: from releases (n, k) to (n,), larger for what looks like x1. None: the projection on the pair, a
-    sufficient statistic for isotropic Gaussian noise, of which it is the most powerful test.
+    `score`: from releases (n, k) to (n,), larger for what looks like x1. None: the projection on the pair,
+    which is a sufficient statistic and the most powerful test for isotropic Gaussian noise.
     """
 
     mechanism: str

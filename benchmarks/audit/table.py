@@ -3,7 +3,7 @@
 The error of each row is FAMILY_ERROR / rows (Bonferroni), whatever part of the table is run. So with
 probability .99 or more all lower bounds hold, and no proved claim is refuted. A row makes `trials` runs on
 each of two worst neighbours. The first half of the runs chooses a threshold; the second half gives one-sided
-Clopper-Pearson bounds on both error rates. Planted faults have the same code and the same error.
+Clopper-Pearson bounds on both error rates. The same code judges planted faults, at the same error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def audits() -> list[Audit]:
 
 
 def row_level(all_audits: list[Audit]) -> float:
-    """Return the error of a row if these audits are the whole table. Planted faults are no rows of it."""
+    """Return the error of a row if these audits are the whole table. Planted faults do not count."""
     return level(FAMILY_ERROR, sum(not audit.fault for audit in all_audits))
 
 

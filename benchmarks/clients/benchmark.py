@@ -3,7 +3,7 @@
 Each of 100 clients trains a 784-256-10 perceptron on 600 rows for one epoch, with plain SGD and batches of 10
 (the model of Wei et al. 2020, section VI). The rows are MNIST's if MURMURATION_DATA is set, else random rows
 of that shape, which take the same time. Both forms run by turns, with one thread and with all threads of
-torch. The ratio is that of each form's faster number of threads.
+torch. The ratio compares both forms, each at its faster number of threads.
 """
 
 from __future__ import annotations

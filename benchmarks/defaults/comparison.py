@@ -129,7 +129,7 @@ def reference_scores(kind: Kind, split: Split) -> Scores:
 def class_scores(
     wanted: NDArray[np.generic], chances: NDArray[np.float64], names: NDArray[np.generic]
 ) -> Scores:
-    """Return the scores of probabilities (n, k) of the classes `names`, if `wanted` (n,) is right.
+    """Return the scores of probabilities (n, k) of the classes `names`; `wanted` (n,): the right ones.
 
     For two classes it is the AUC, and balanced accuracy if one class is rare; for more, balanced accuracy.
     """

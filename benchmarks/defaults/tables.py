@@ -26,7 +26,7 @@ _FEATURES = 8
 class Table:
     """Rows with a target `y` (n,), which is the names of classes, or numbers.
 
-    `columns`: cells by name; of images instead `images` (n, height, width), grey from 0 to 255.
+    `columns`: cells by name. Images have no columns, but `images` (n, height, width), grey from 0 to 255.
     """
 
     y: Column

@@ -1,8 +1,8 @@
 """Gradients: the CPU time of a sum of clipped gradients on one thread, beside that of a plain step.
 
-By turns are timed: a plain step (forward and backward pass), our sum by book-keeping, a sum of the full
-gradients of single rows (vmap), and, if --opacus names an environment, both modes of Opacus. Nobody adds
-noise: its time depends on the number of parameters alone.
+These kinds take turns: a plain step (forward and backward pass), our sum by book-keeping, a sum of the full
+gradients of single rows (vmap), and, if --opacus names an environment, both modes of Opacus. No kind adds
+noise, whose time depends on the number of parameters alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Runs in an environment with Opacus: answers each line [model, batch, kind] with milliseconds.
 
-A step is the forward pass, the gradients of single rows, and their clipped sum. It adds no noise: no kind
-does.
+A step is the forward pass, the gradients of single rows, and their clipped sum. No kind adds noise.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ class _Others:
         self._queue(recipient, self._machines[recipient].receive(_session_message(message), 0.0))
 
     def _next(self) -> Message:
-        """Return the next message to the member. Senders take turns; if `late`, the highest key is first."""
+        """Return the next message to the member. Senders take turns; if `late`, by descending keys."""
         if self._late:
             self._for_member = deque(sorted(self._for_member, key=lambda waiting: waiting[0], reverse=True))
         while True:

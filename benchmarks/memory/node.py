@@ -99,7 +99,7 @@ def _run_nodes(task: Task, data: list[Path], folder: Path) -> tuple[int, int]:
         _wait_for_end(children)
         summary = read_summary(folder / "0" / "summary.json")
         if peak is None or summary is None or summary.aggregated < ROUNDS:
-            raise UserError("the measured node did not aggregate every round: the figure would say nothing")
+            raise UserError("memory: the node did not aggregate every round, so its peak says nothing")
         return peak.above_rest, peak.rest
 
 
@@ -135,10 +135,10 @@ def _wait_for_start(child: Child, children: Children) -> int:
     while not (child.log.exists() and STARTED in child.log.read_text("utf-8", "replace")):
         children.running()
         if time.monotonic() > deadline:
-            raise UserError(f"no node within {START_S:.0f} s")
+            raise UserError(f"memory: the node did not start within {START_S:.0f} s")
         children.wait(_POLL_S)
     if child.process.pid is None:
-        raise UserError("the measured node has no process id")
+        raise UserError("memory: the node has no process id")
     return child.process.pid
 
 
@@ -146,5 +146,5 @@ def _wait_for_end(children: Children) -> None:
     deadline = time.monotonic() + RUN_S
     while children.running():
         if time.monotonic() > deadline:
-            raise UserError(f"the nodes were not done after {RUN_S:.0f} s")
+            raise UserError(f"memory: the nodes did not end within {RUN_S:.0f} s")
         children.wait(1.0)

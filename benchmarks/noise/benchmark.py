@@ -1,8 +1,7 @@
 """Noise: GB/s of float32 on one core, beside torch's and numpy's noise in the same run, and its memory.
 
 Torch and numpy draw values of 24 bits from a Mersenne twister and from PCG64, which are no cryptographic
-generators, and the low digits of a sum with such noise reveal the summand. Only their speed is of interest
-here.
+generators. The low digits of a sum with such noise reveal the summand. They are here for their speed alone.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class Turns:
         for peer in range(self._plan.peers):
             found = _PAGE.search((self._plan.peer_folder(peer) / "log.txt").read_text("utf-8"))
             if found is None:
-                raise UserError(f"peer {peer} does not say where its page is")
+                raise UserError(f"page: the log of peer {peer} does not say where its page is")
             yield found[1]
 
 

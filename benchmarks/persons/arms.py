@@ -96,7 +96,7 @@ def figures(persons: int, seeds: int) -> Iterator[Figure]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The AUC of the persons held back, the median seconds of a step, and its mean rows."""
+    """The AUC of the persons held back, the median seconds of a step, and its expected rows."""
 
     auc: float
     step_s: float

@@ -31,10 +31,9 @@ class Grid:
     clips: Sequence[float]
 
     def settings_around(self, found: StepDefaults, rows: int) -> Iterator[tuple[bool, StepDefaults]]:
-        """Yield each setting, and whether it is `found`, the table's own.
+        """Yield each setting, after whether it is `found`, the table's own.
 
-        A factor of the radius divides the rate: so steps keep their length. `rows`: the most that a batch may
-        be.
+        A factor of the radius divides the rate, so that steps keep their length. A batch is at most `rows`.
         """
         every = product(
             self.clips, self.steps or (found.steps,), self.batches or (found.expected_batch,), self.factors

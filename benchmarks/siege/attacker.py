@@ -13,12 +13,12 @@ import argparse
 import asyncio
 import json
 import os
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from node.addresses import is_loopback, split_endpoint
-from node.errors import UserError
 from node.net.doors import raise_descriptors
 from node.net.versions import SUBPROTOCOL
 
@@ -63,7 +63,7 @@ class Force:
 
 
 class Connection(asyncio.Protocol):
-    """One connection. It sends `greeting` first, then a `drop` at each `drip`; empty: nothing."""
+    """One connection. It sends `greeting` when it opens, and `drop` at each call of `drip`."""
 
     def __init__(self, greeting: bytes, drop: bytes) -> None:
         self._greeting = greeting
@@ -159,9 +159,7 @@ class Attack:
 
 
 async def attack(endpoint: str, force: Force, seconds: float) -> None:
-    """Attack an endpoint for `seconds`; print the counts. Raises UserError if it is not on loopback."""
-    if not is_loopback(endpoint):
-        raise UserError(f"{endpoint} is not on this machine alone: nothing else is attacked")
+    """Attack an endpoint for `seconds`; print the counts."""
     here = Attack(endpoint, force, min(seconds, MOST_SECONDS))
     running = asyncio.create_task(here.run())
     opened = asyncio.create_task(here.all_opened.wait())
@@ -180,6 +178,8 @@ def main() -> None:
     for kind, count in asdict(Force()).items():
         parser.add_argument(f"--{kind}", type=int, default=count)
     asked = parser.parse_args()
+    if not is_loopback(asked.endpoint):
+        sys.exit(f"--endpoint {asked.endpoint}: allowed are endpoints on loopback, such as 127.0.0.1:9001")
     force = Force(asked.bodies, asked.idle, asked.websockets, asked.heads)
     os.nice(NICENESS)
     raise_descriptors(force.connections + AT_ONCE + 256)

@@ -208,10 +208,10 @@ def _attacker(here: Swarm, force: Force, seconds: float, seen: list[Mapping[str,
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as attacker:
         try:
             if attacker.stdout is None:
-                raise UserError("the attacker says nothing")
+                raise UserError("siege: the attacker has no output")
             opened = json.loads(attacker.stdout.readline() or "{}").get("opened")
             if not isinstance(opened, dict):
-                raise UserError("the attacker ended before it had begun")
+                raise UserError("siege: the attacker ended before it had opened its connections")
             seen.append({**opened, "node's CPU ms": int(1000 * (_cpu_s(here) - before_s))})
             yield
         finally:

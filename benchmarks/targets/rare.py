@@ -18,7 +18,7 @@ from scenarios.study.threads import one_thread
 
 _ROWS, _SEED = 6000, 29
 _LOG_ODDS = -4.35
-"""Of a row whose numbers are all 0."""
+"""The log odds of yes in a row of zeros."""
 
 
 def rare_class(_: Path) -> Table:

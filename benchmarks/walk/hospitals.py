@@ -1,8 +1,8 @@
-"""Exports as three hospitals have them: German numbers and dates, and few patients with the outcome, ill.
+"""Exports as three hospitals write them: German numbers and dates, and few patients who are ill.
 
 Every file has decimal commas, points for thousands, dates with the day first, four words for no value, an
-identifier, free text, and yes or no in German. Each site has its own encoding. The chance of being
-ill is logistic in the columns: logistic regression over all rows has an AUC of about 0.8.
+identifier, free text, and yes or no in German. Each site has its own encoding. The chance of being ill is
+logistic in the columns: logistic regression over all rows has an AUC of about 0.8.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _START = date(2023, 1, 1)
 
 @dataclass(frozen=True)
 class Site:
-    """One hospital. `ill`: the share of its patients who are; `encoding`, `separator`: of its files."""
+    """One hospital. `ill`: the share of ill patients; `encoding`, `separator`: of its files."""
 
     name: str
     ill: float

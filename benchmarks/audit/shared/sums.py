@@ -45,7 +45,7 @@ RADIUS = 1.0
 LOUD, LOUD_STEPS = 10, 3
 """How many loud rows a member has, one of each class, and for how many steps."""
 CANARIES, GUESSES = 4_000, 500
-"""Of the audit by one run: the canaries of all members, and the guesses "in", which are as many as "out"."""
+"""In the audit by one run: the canaries of all members; the guesses "in", and as many "out"."""
 RECORDS = 40
 _RATE = 0.5
 LOUDNESS = 100.0
