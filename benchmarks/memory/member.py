@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from benchmarks.group import participants
+from benchmarks.memory.group import participants
 from benchmarks.memory.residence import OwnPeak, resident_bytes
 from protocol.actions import Action, Completed, Send
 from protocol.aggregation.additive.machine import Additive

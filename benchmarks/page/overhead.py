@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
-from benchmarks.rounds import Endings
+from benchmarks.rounds import Endings, Quiet
 from benchmarks.spec import Figure, figure
 from node.addresses import split_endpoint
 from node.errors import UserError
@@ -98,15 +98,12 @@ class Watcher:
         self._socket.close()
 
 
-class Turns:
+class Turns(Quiet):
     """A display that shows nothing, but starts and stops watchers as rounds end."""
 
     def __init__(self, plan: SwarmPlan) -> None:
         self._plan = plan
         self._watchers: list[Watcher] = []
-
-    def stage(self, text: str) -> None:
-        """Do nothing: see Display.stage."""
 
     def peers(self, peers: Sequence[PeerProgress]) -> None:
         """Start or stop the watchers, by the next round of the slowest peer."""
@@ -115,9 +112,6 @@ class Turns:
             self._watchers = [Watcher(endpoint) for endpoint in self._endpoints()]
         elif not is_watched(ended + 1):
             self.close()
-
-    def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
-        """Do nothing: this run has no baselines."""
 
     def close(self) -> None:
         """Stop all watchers."""

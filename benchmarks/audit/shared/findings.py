@@ -79,7 +79,7 @@ def loud_findings(quick: bool) -> Iterator[Figure]:
     of = sums.digits(sums.LOUD_STEPS)
     for fault in (no_fault(sums.HONEST), tensor_wise_fault(sums.HONEST)):
         found = [
-            finding(sums.loud_residuals(of, sums.MAKERS[fault.name], sums.LOUD, repeat), ALPHA)
+            finding(sums.loud_residuals(of, sums.MAKERS[fault.name], repeat), ALPHA)
             for repeat in range(1 if quick else _LOUD_REPEATS)
         ]
         how = f"; {sums.LOUD} loud rows a member"
@@ -90,7 +90,7 @@ def shift_findings(quick: bool) -> Iterator[Figure]:
     """Yield how many records move the words farther than C / g. This is exact: there is no error rate."""
     of = sums.digits(1)
     for name in ("", "no room for the rounding"):
-        found = sums.shifts(of, sums.MAKERS[name], sums.RECORDS // (4 if quick else 1), seed=1)
+        found = sums.shifts(of, sums.MAKERS[name], sums.RECORDS // (4 if quick else 1))
         beyond = sum(not each.allowed for each in found)
         most = max(each.share for each in found)
         note = f"{beyond} of {len(found)} records; the farthest is {most:.9f} C / g; d = {of.rule.size}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -26,7 +26,6 @@ from benchmarks.audit.shared.faults import (
     ring_sum,
 )
 from benchmarks.audit.shared.reference import Reference
-from mechanisms.accounting import gaussian
 from mechanisms.accounting.ledger import releases_noise_multiplier
 from mechanisms.audits import one_run
 from mechanisms.audits.residuals import Residuals
@@ -47,6 +46,7 @@ LOUD, LOUD_STEPS = 10, 3
 CANARIES, GUESSES = 4_000, 500
 """In the audit by one run: the canaries of all members; the guesses "in", and as many "out"."""
 RECORDS = 40
+_SHIFT = 1  # a stream of random numbers: [this, a number]
 _RATE = 0.5
 LOUDNESS = 100.0
 """The std of a loud row's features. Those of the digits are from 0 to 1."""
@@ -133,12 +133,12 @@ def loud_rows(number: int, width: int, classes: int, rng: np.random.Generator) -
     return x, torch.arange(number) % classes
 
 
-def loud_residuals(of: Digits, make: Make, planted: int, seed: int) -> Residuals:
-    """Return what is left of sums with `planted` loud rows a member, towards what these should add."""
+def loud_residuals(of: Digits, make: Make, seed: int) -> Residuals:
+    """Return what is left of sums with LOUD loud rows a member, towards what these should add."""
     rng = np.random.default_rng(seed)
     words = SeededWords(rng)
     x, y = of.parts[0]
-    loud = [loud_rows(planted, x.shape[1], int(y.max()) + 1, rng) for _ in of.parts]
+    loud = [loud_rows(LOUD, x.shape[1], int(y.max()) + 1, rng) for _ in of.parts]
     parts = [
         (torch.cat([x, more_x]), torch.cat([y, more_y]))
         for (x, y), (more_x, more_y) in zip(of.parts, loud, strict=True)
@@ -169,17 +169,17 @@ MAKERS: dict[str, Make] = {
 # -- the shift of a record ---------------------------------------------------------------------------
 
 
-def shifts(of: Digits, make: Make, records: int, seed: int) -> list[Shift]:
+def shifts(of: Digits, make: Make, records: int) -> list[Shift]:
     """Return how far each of `records` loud rows moves the words of ten rows, with the same random words."""
     x, y = of.parts[0]
-    loud_x, loud_y = loud_rows(records, x.shape[1], int(y.max()) + 1, np.random.default_rng([seed, 1]))
+    loud_x, loud_y = loud_rows(records, x.shape[1], int(y.max()) + 1, np.random.default_rng([_SHIFT, 1]))
     member = make(of.objective, of.rule, of.rows)
     found = []
     for record in range(records):
         without = (x[:10], y[:10])
         joined = (torch.cat([x[:10], loud_x[record, None]]), torch.cat([y[:10], loud_y[record, None]]))
         offered, other = (
-            member.words(*rows, SeededWords(np.random.default_rng([seed, record + 2])))
+            member.words(*rows, SeededWords(np.random.default_rng([_SHIFT, record + 2])))
             for rows in (joined, without)
         )
         found.append(shift(offered, other, RADIUS, of.rule.unit))
@@ -194,10 +194,7 @@ class CanarySum:
 
     def __init__(self, share: float) -> None:
         """`share`: how much of its noise each honest member adds."""
-        self.rule = replace(
-            rule_of(CANARIES, float(CANARIES), 1),
-            gradient=GradientRule(RADIUS, gaussian.noise_multiplier(EPSILON, DELTA), 1.0),
-        )
+        self.rule = rule_of(CANARIES, float(CANARIES), 1)
         self._canaries = Canaries(CANARIES)
         self._member = Right(self._canaries.objective, faulty_rule(self.rule, share, 1.0), CANARIES)
 
