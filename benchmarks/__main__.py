@@ -44,11 +44,11 @@ def _complain(text: str, status: int) -> None:
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the command line; load only the benchmark that it names. Raises ConfigError."""
-    return command_line([word for word in argv if word in BENCHMARKS][:1]).parse_args(argv)
+    return make_parser([word for word in argv if word in BENCHMARKS][:1]).parse_args(argv)
 
 
-def command_line(with_options: Collection[str] = BENCHMARKS) -> Parser:
-    """Return the parser. `with_options`: the benchmarks to load for their options."""
+def make_parser(with_options: Collection[str] = BENCHMARKS) -> Parser:
+    """Return a parser of all benchmarks. It loads those in `with_options`, to add their options."""
     parser = Parser(prog=program("benchmarks"), description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="name", required=True, metavar="NAME", parser_class=Parser)
     commands.add_parser("list", help="the name and a line for every benchmark")
@@ -83,14 +83,14 @@ def _run(arguments: argparse.Namespace, command: str) -> int:
     records: list[dict[str, object]] = []
     for found in found_one_by_one:
         print(found.text if isinstance(found, Row) else line(found), flush=True)
-        records += [{**record, **ran_on} for record in _recorded(found)]
+        records += [{**record, **ran_on} for record in _records(found)]
         if arguments.json is not None:
             _write(arguments.json, records)
     return 0
 
 
-def _recorded(found: Figure | Row) -> Iterator[Mapping[str, object]]:
-    """Yield the records of a figure or row for the JSON file."""
+def _records(found: Figure | Row) -> Iterator[Mapping[str, object]]:
+    """Yield what the JSON file says of a figure or row."""
     if isinstance(found, Figure):
         yield {**asdict(found), "holds": found.holds}
     elif found.record is not None:

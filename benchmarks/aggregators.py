@@ -1,4 +1,4 @@
-"""Robust aggregators: 50 clients of 100,000 parameters, against a plain sort and one distance matrix."""
+"""Robust aggregators: their time for 50 updates of 100,000 parameters, beside the operations they rest on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from benchmarks.spec import Benchmark, Figure, figure
-from mechanisms.noise.clipping import Floats
+from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from mechanisms.servers.robust import (
     Updates,
     bulyan,
@@ -22,7 +21,6 @@ from mechanisms.servers.robust import (
     squared_distances,
     trimmed_mean,
 )
-from node.errors import ConfigError
 
 CLIENTS, ATTACKERS = 50, 10
 DIMENSION, QUICK_DIMENSION = 100_000, 5_000
@@ -42,14 +40,10 @@ BY_DISTANCES: Mapping[str, Call] = {
 }
 
 
-def _centre(rows: Updates) -> Floats:
-    return np.zeros(rows.shape[1], np.float32)
-
-
 OTHERS: Mapping[str, Call] = {
     "norm bound": lambda rows: norm_bounded_mean(rows, 1.0),
     "geometric median": geometric_median,
-    "centred clipping": lambda rows: centred_clipping(rows, _centre(rows), 1.0),
+    "centred clipping": lambda rows: centred_clipping(rows, np.zeros(rows.shape[1], np.float32), 1.0),
 }
 
 
@@ -59,16 +53,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Yield the time of each aggregator, and its ratio to the base operation in the same run."""
-    if arguments.repeats is not None and arguments.repeats < 1:
-        raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
+    """Yield the time of each aggregator, and its ratio to the operation that its family rests on."""
+    check_counts(arguments, "repeats")
     repeats = arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS)
     dimension = QUICK_DIMENSION if arguments.quick else DIMENSION
     rows = np.random.default_rng(0).standard_normal((CLIENTS, dimension)).astype(np.float32)
-    return _all(rows, repeats, None if arguments.quick else TIMES_AT_MOST)
+    return _figures(rows, repeats, None if arguments.quick else TIMES_AT_MOST)
 
 
-def _all(rows: Updates, repeats: int, at_most: float | None) -> Iterator[Figure]:
+def _figures(rows: Updates, repeats: int, at_most: float | None) -> Iterator[Figure]:
     case = f"{rows.shape[0]} x {rows.shape[1]}"
     families: tuple[tuple[str, Call, Mapping[str, Call], float | None], ...] = (
         ("numpy.sort", lambda rows: np.sort(rows, axis=0), BY_SORTING, at_most),
@@ -76,7 +69,7 @@ def _all(rows: Updates, repeats: int, at_most: float | None) -> Iterator[Figure]
         ("numpy.mean", lambda rows: rows.mean(axis=0), OTHERS, None),
     )
     for base, plain, family, most in families:
-        taken = timed({base: plain, **family}, rows, repeats)
+        taken = time_in_turns({base: plain, **family}, rows, repeats)
         for name, seconds in taken.items():
             yield figure("aggregators", case, name, "ms", [1e3 * value for value in seconds])
         for name in family:
@@ -84,8 +77,8 @@ def _all(rows: Updates, repeats: int, at_most: float | None) -> Iterator[Figure]
             yield figure("aggregators", case, f"{name} / {base}", "", ratios, most)
 
 
-def timed(calls: Mapping[str, Call], rows: Updates, repeats: int) -> dict[str, list[float]]:
-    """Return the seconds of each call. The calls take turns, so that a disturbance affects all of them."""
+def time_in_turns(calls: Mapping[str, Call], rows: Updates, repeats: int) -> dict[str, list[float]]:
+    """Return the seconds of each call on `rows`. They take turns: other work on the machine slows all."""
     taken: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats + 1):
         for name, call in calls.items():

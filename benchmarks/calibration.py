@@ -1,4 +1,4 @@
-"""Calibration: the noise that a stated budget requires, classic against exact, and the time to find it."""
+"""Calibration: the noise of the classic and of the exact rule at the same stated budget, and their time."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
-from benchmarks.spec import Benchmark, Figure, figure
+from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from mechanisms.accounting import gaussian
 from mechanisms.accounting.ledger import releases_noise_multiplier, sampled_noise_multiplier
-from node.errors import ConfigError
 
 DELTA = 1e-5
 RELEASES = (1, 10, 100)
@@ -29,22 +28,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Yield the noise and the proved epsilon of both calibrations, then times."""
-    if arguments.repeats is not None and arguments.repeats < 1:
-        raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
+    """Yield the noise of both calibrations, the epsilon that it proves, and the time of a calibration."""
+    check_counts(arguments, "repeats")
     repeats = arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS)
-    return _all(repeats, SAMPLED[:1] if arguments.quick else SAMPLED)
+    return _figures(repeats, SAMPLED[:1] if arguments.quick else SAMPLED)
 
 
-def _all(repeats: int, sampled: Sequence[tuple[float, int]]) -> Iterator[Figure]:
+def _figures(repeats: int, sampled: Sequence[tuple[float, int]]) -> Iterator[Figure]:
     for releases in RELEASES:
         for epsilon in EPSILONS:
-            yield from compared(epsilon, releases)
-    yield from _seconds(repeats, sampled)
+            yield from compare_calibrations(epsilon, releases)
+    yield from _time_figures(repeats, sampled)
 
 
-def compared(epsilon: float, releases: int) -> Iterator[Figure]:
-    """Yield both calibrations of one tensor, which may be any within the clipping radius 1: sensitivity 2."""
+def compare_calibrations(epsilon: float, releases: int) -> Iterator[Figure]:
+    """Yield the noise of both calibrations for one tensor, clipped to radius 1: its sensitivity is 2."""
     classic = gaussian.classic_noise_multiplier(epsilon / releases, DELTA / releases, replay=True)
     exact = releases_noise_multiplier(epsilon, DELTA, releases)
     case = f"T={releases} eps={epsilon:g}"
@@ -58,10 +56,10 @@ def compared(epsilon: float, releases: int) -> Iterator[Figure]:
         yield figure("calibration", case, f"proved eps, {name}", "", [proved], note=f"delta {DELTA:g}")
 
 
-def _seconds(repeats: int, sampled: Sequence[tuple[float, int]]) -> Iterator[Figure]:
-    # A new budget for every timing, because results are cached.
+def _time_figures(repeats: int, sampled: Sequence[tuple[float, int]]) -> Iterator[Figure]:
+    # Each timing has a new budget, because the mechanisms cache their results.
     budgets = (SAMPLED_EPSILON * (1 + number / 1000) for number in count())
-    values = _timed(lambda: releases_noise_multiplier(next(budgets), DELTA, 100), repeats)
+    values = _time_calibrations(lambda: releases_noise_multiplier(next(budgets), DELTA, 100), repeats)
     yield figure("calibration", "closed form, T=100", "time of a calibration", "s", values)
     for q, steps in sampled:
 
@@ -69,11 +67,13 @@ def _seconds(repeats: int, sampled: Sequence[tuple[float, int]]) -> Iterator[Fig
             return sampled_noise_multiplier(next(budgets), DELTA, q, steps)
 
         case, at_most = f"PLD, q={q:g}, T={steps}", SAMPLED_SECONDS_AT_MOST
-        yield figure("calibration", case, "time of a calibration", "s", _timed(calibrate, repeats), at_most)
+        yield figure(
+            "calibration", case, "time of a calibration", "s", _time_calibrations(calibrate, repeats), at_most
+        )
 
 
-def _timed(calibrate: Callable[[], object], repeats: int) -> list[float]:
-    calibrate()  # not timed: it imports
+def _time_calibrations(calibrate: Callable[[], object], repeats: int) -> list[float]:
+    calibrate()  # not timed: the first call imports modules
     seconds = []
     for _ in range(repeats):
         begun = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Lists all benchmarks without loading them. A new one needs a file with a Benchmark, and an entry here."""
+"""All benchmarks by name, without loading them. A new one needs a module with a Benchmark, and an entry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entry:
-    """A benchmark's name, a line on what it measures, and where its value is: "package.module:NAME"."""
+    """A benchmark. `summary`: what it measures; `value`: where the Benchmark is, as "package.module:NAME"."""
 
     name: str
     summary: str

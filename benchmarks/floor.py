@@ -1,8 +1,8 @@
-"""The arithmetic of a masked round alone, without messages, sockets or an event loop.
+"""Floor: the CPU time of a masked round's arithmetic, without messages, sockets or an event loop.
 
-One member computes its masks, digests, check and signatures with the product's own functions, on buffers that
-are already in memory. It runs alone, and with as many processes at once as the group has peers, as in
-`secagg`. The rest of what `secagg` measures is the cost of the state machine and the transport.
+A process computes one member's masks, digests, check and signatures, by the product's own functions, on
+buffers in memory. It runs alone first; then n such processes run at once, as in `secagg` with n peers. What
+`secagg` measures beyond that is the cost of the state machine and the transport.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CELLS = ((10, 1_000_000), (4, 10_000_000))
 QUICK_CELLS = ((4, 100_000),)
 REPEATS, QUICK_REPEATS = 9, 3
 SIGNED = 7
-"""Signatures to verify for each other member: READY, JOIN, JOINED, masks, total, check, ACK or RELEASE."""
+"""Signatures of each other member to verify: READY, JOIN, JOINED, masks, total, check, ACK or RELEASE."""
 _SID, _SEED = b"s" * 32, b"\x07" * 32
 
 _start: Barrier | None = None
@@ -45,15 +45,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Yield the CPU seconds per peer and round."""
+    """Yield the CPU seconds of a peer and round, by step, alone and beside the others."""
     cells = QUICK_CELLS if arguments.quick else CELLS
     repeats = QUICK_REPEATS if arguments.quick else REPEATS
-    return (found for n, d in cells for found in _cell(n, d, repeats))
+    return (found for n, d in cells for found in _figures(n, d, repeats))
 
 
-def _cell(n: int, d: int, repeats: int) -> Iterator[Figure]:
-    alone = _side_by_side(1, n, d, repeats)
-    together = _side_by_side(n, n, d, repeats)
+def _figures(n: int, d: int, repeats: int) -> Iterator[Figure]:
+    alone = _run_members(1, n, d, repeats)
+    together = _run_members(n, n, d, repeats)
     case = f"masked n={n} d={d}"
     for name in alone[0]:
         yield figure("floor", case, f"{name}, alone", "CPU s", [sample[name] for sample in alone])
@@ -61,30 +61,30 @@ def _cell(n: int, d: int, repeats: int) -> Iterator[Figure]:
         yield figure("floor", case, f"{name}, {n} at once", "CPU s", [sample[name] for sample in together])
 
 
-def _side_by_side(processes: int, n: int, d: int, repeats: int) -> list[dict[str, float]]:
-    """Run the processes at once; return the medians of each."""
+def _run_members(processes: int, n: int, d: int, repeats: int) -> list[dict[str, float]]:
+    """Let so many processes compute the same member at once; return the medians of each."""
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(processes)
-    with ProcessPoolExecutor(processes, context, _begin_with, (barrier,)) as pool:
-        return [one.result() for one in [pool.submit(_member, n, d, repeats) for _ in range(processes)]]
+    with ProcessPoolExecutor(processes, context, _keep_barrier, (barrier,)) as pool:
+        return [one.result() for one in [pool.submit(_member_cpu_s, n, d, repeats) for _ in range(processes)]]
 
 
-def _begin_with(barrier: Barrier) -> None:
+def _keep_barrier(barrier: Barrier) -> None:
     global _start  # noqa: PLW0603 - a pool's process can receive a barrier only when it starts
     _start = barrier
 
 
-def _member(n: int, d: int, repeats: int) -> dict[str, float]:
-    """Return the medians of one member's CPU seconds, for each step and for all together."""
+def _member_cpu_s(n: int, d: int, repeats: int) -> dict[str, float]:
+    """Return the median CPU seconds of one member: of each step, and of all steps together."""
     if _start is not None:
         _start.wait()
-    taken = [_round(n, d) for _ in range(repeats + 1)][1:]
+    taken = [_round_cpu_s(n, d) for _ in range(repeats + 1)][1:]
     spent = {name: median(one[name] for one in taken) for name in taken[0]}
     return {**spent, "all": median(sum(one.values()) for one in taken)}
 
 
-def _round(n: int, d: int) -> dict[str, float]:
-    """Return the CPU seconds of one round's arithmetic, by step."""
+def _round_cpu_s(n: int, d: int) -> dict[str, float]:
+    """Return the CPU seconds of each step of a round's arithmetic."""
     layout, point, key = Layout(d, n), FixedPoint(CLIP, n), NodeKey(_SEED)
     seeds = [hashlib.sha256(bytes([number])).digest() for number in range(n)]
     masks = masks_of(0, seeds[0], [None, *seeds[1:]], _SEED)
@@ -92,10 +92,10 @@ def _round(n: int, d: int) -> dict[str, float]:
     indices = range(layout.chunks)
     mine = [index for index in indices if index % n == 0]
     spent: dict[str, float] = {}
-    _timed(spent, "own vector", lambda: [own.message(index) for index in indices])
+    _time_step(spent, "own vector", lambda: [own.message(index) for index in indices])
     chunks = [own.message(index).payload for index in indices]
-    _timed(spent, "digests", lambda: [bulk_digest(chunk) for chunk in (*chunks, *chunks)])
-    _timed(spent, "sums", lambda: [linear_check.add_up([chunks[i]] * n, layout.length(i)) for i in mine])
+    _time_step(spent, "digests", lambda: [bulk_digest(chunk) for chunk in (*chunks, *chunks)])
+    _time_step(spent, "sums", lambda: [linear_check.add_up([chunks[i]] * n, layout.length(i)) for i in mine])
     carries = [np.zeros(layout.length(index), dtype=np.uint8) for index in indices]
     coefficients = linear_check.Coefficients(_SEED, layout)
 
@@ -104,21 +104,21 @@ def _round(n: int, d: int) -> dict[str, float]:
             coefficients.products(index, own.words(index))
             coefficients.total_products(index, own.words(index), carries[index])
 
-    _timed(spent, "check", check)
+    _time_step(spent, "check", check)
     total = np.concatenate([own.words(index) for index in indices])
-    _timed(spent, "masks off, mean", lambda: _unmasked(total, seeds, point))
-    _timed(spent, "signatures, keys", lambda: _public_keys(n, key))
+    _time_step(spent, "masks off, mean", lambda: _unmask(total, seeds, point))
+    _time_step(spent, "signatures, keys", lambda: _check_signatures(n, key))
     return spent
 
 
-def _timed(spent: dict[str, float], name: str, call: Callable[[], object]) -> None:
+def _time_step(spent: dict[str, float], name: str, call: Callable[[], object]) -> None:
     begun = time.process_time()
     call()
     spent[name] = time.process_time() - begun
 
 
-def _unmasked(total: Words, seeds: list[bytes], point: FixedPoint) -> None:
-    """Unmask a total as protocol.aggregation.masked.unmasking does if no member is missing."""
+def _unmask(total: Words, seeds: list[bytes], point: FixedPoint) -> None:
+    """Take all masks off a total, as protocol.aggregation.masked.unmasking does if no member is missing."""
     streams, part = [Stream(seed) for seed in seeds], 1 << 17
     for first in range(0, len(total), part):
         for stream in streams:
@@ -126,8 +126,8 @@ def _unmasked(total: Words, seeds: list[bytes], point: FixedPoint) -> None:
     point.decode(total[:-1], len(seeds))
 
 
-def _public_keys(n: int, key: NodeKey) -> None:
-    """Verify the signatures of each other member; agree with it on a seed and on a sealed share's key."""
+def _check_signatures(n: int, key: NodeKey) -> None:
+    """For each other member: verify its signatures; agree with it on a seed and on a sealed share's key."""
     signature, far = key.sign(b"check", _SID), public_key(int.from_bytes(_SEED, "little") % 2**254)
     near = private_key(1 << 200)
     for _ in range(n - 1):

@@ -1,4 +1,4 @@
-"""The machine, its load and the versions that figures were measured with."""
+"""What figures depend on: the machine, its load, the versions of packages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GIB = 1 << 30
 
 
 def machine() -> str:
-    """The processor, cores, memory and load, in one line."""
+    """Return a line that names the processor, cores, memory and load."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _GIB
     load = os.getloadavg()[0]
     return f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB, load {load:.1f} at the start"
@@ -28,5 +28,5 @@ def _processor() -> str:
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python and of the packages that affect the figures, by name."""
+    """Return the versions of Python and of the packages that the figures depend on, by name."""
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}

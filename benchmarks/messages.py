@@ -1,8 +1,8 @@
-"""Messages: the processor time that a node spends on the messages of a round, by parts, without training.
+"""Messages: the CPU time that a node spends on the messages of a round, by parts, without training.
 
-A swarm runs once in the simulator, which notes all that comes to a few of its nodes. Each of these then goes
-through it again alone, in a process of its own, so that it shares no cache with the others. The digest of all
-that a node sends in it tells whether two versions of the code do the same.
+A swarm runs once in the simulator, which records the inputs of its nodes. Then a process of its own, which
+shares no cache with other nodes, replays the record of one node. Beside the times stands a digest of all
+frames that the node sent: two versions of the code with the same digest do the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from time import process_time
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.spec import Benchmark, Figure, Row, figure
+from benchmarks.spec import Benchmark, Figure, Row, check_counts, figure
 from node.errors import ConfigError
 from protocol.actions import Action, Reply, Send
 from protocol.aggregation.masked.thresholds import MaskedSettings
@@ -46,18 +46,18 @@ ROUNDS, LEAST_ROUNDS = 4, 2
 REPEATS = 5
 LEAVE_OUT = 4
 MEMBERS = 2
-"""So many members are looked at, beside the one that coordinates."""
+"""How many members are timed beside the coordinator."""
 AT_MOST_MS = 120.0
 PARTS = ("decode", "verify", "machine", "sign", "encode")
 _INPUTS = frozenset(
     ("open", "offer", "receive", "tick", "adopted", "unreachable", "reconnected", "close", "leave")
 )
-"""The methods of a node that take something in."""
+"""The methods by which a node takes an input."""
 
 
 @dataclass
 class Record:
-    """What comes to one node: the method and its values, of which a message is a frame."""
+    """How one node began, and its inputs since: (method, values); of a message, the bytes of its frame."""
 
     seed: bytes
     settings: Callable[[NodeKey], Settings]
@@ -67,42 +67,42 @@ class Record:
 
     @property
     def node(self) -> Node:
-        """The node as it was at its start."""
+        """A new node, as this one began."""
         return Node(self.settings(NodeKey(self.seed)), deepcopy(self.state), {}, self.rand)
 
 
 @dataclass(frozen=True)
-class Taken:
-    """The processor time (s) by (round, part), and the digest of all frames that the node sent."""
+class ReplayCost:
+    """The CPU seconds by (round, part), and the digest of all frames that the node sent."""
 
     seconds: Mapping[tuple[int, str], float]
     digest: str
 
     def ms(self, rounds: range, parts: tuple[str, ...] = PARTS) -> float:
-        """Milliseconds of these parts, as a mean of these rounds."""
+        """Return the CPU milliseconds of these parts together, as a mean over these rounds."""
         return 1000 * mean(sum(self.seconds[round, part] for part in parts) for round in rounds)
 
 
 class NotedNode(Node):
-    """A node that notes what comes to it."""
+    """A node that records its inputs."""
 
     def __init__(self, settings: Settings, state: NodeState, past: Mapping[Sid, Past], rand: bytes) -> None:
         super().__init__(settings, state, past, rand)
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
 
     def __getattribute__(self, name: str) -> Any:
-        """Return the attribute; if it is one that takes something in, note that."""
+        """Return the attribute. A method of `_INPUTS` records each of its calls."""
         value = super().__getattribute__(name)
-        return partial(self._noted, name, value) if name in _INPUTS else value
+        return partial(self._note, name, value) if name in _INPUTS else value
 
-    def _noted(self, name: str, call: Callable[..., list[Action]], *values: Any) -> list[Action]:
+    def _note(self, name: str, call: Callable[..., list[Action]], *values: Any) -> list[Action]:
         is_message = name == "receive"
         self.calls.append((name, (codec.encode(values[0]).join(), *values[1:]) if is_message else values))
         return call(*values)
 
 
 class NotedPeer(SimulatedPeer):
-    """A peer with such a node."""
+    """A peer whose nodes record their inputs; `record` is that of the last node."""
 
     def __init__(self, index: int, network: Network) -> None:
         super().__init__(index, network)
@@ -122,7 +122,7 @@ def _settings(of_key: Mapping[str, Any], key: NodeKey) -> Settings:
 
 
 class NotedNetwork(Network):
-    """A network of such peers."""
+    """A network whose nodes record their inputs."""
 
     def _peer(self, index: int) -> NotedPeer:
         return NotedPeer(index, self)
@@ -139,7 +139,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure | Row]:
-    """Yield the times of a member and of the coordinator, for each size."""
+    """Yield, for each size, times of the coordinator and of members, and digests of what they sent."""
     sizes, rounds, repeats = (QUICK_SIZES, LEAST_ROUNDS, 1) if arguments.quick else (SIZES, ROUNDS, REPEATS)
     sizes = sizes if arguments.peers is None else tuple(arguments.peers)
     rounds = rounds if arguments.rounds is None else arguments.rounds
@@ -149,15 +149,14 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure | Row]:
             raise ConfigError(f"--peers {count}: allowed are {LEAST_PEERS} to {MAX_MEMBERS}")
     if rounds < LEAST_ROUNDS:
         raise ConfigError(f"--rounds {rounds}: allowed are {LEAST_ROUNDS} and more (the first has the start)")
-    if repeats < 1:
-        raise ConfigError(f"--repeats {repeats}: allowed are 1 and more")
-    return (found for count in sizes for found in _of_size(count, rounds, repeats))
+    check_counts(arguments, "repeats")
+    return (found for count in sizes for found in _figures(count, rounds, repeats))
 
 
-def _of_size(peers: int, rounds: int, repeats: int) -> Iterator[Figure | Row]:
+def _figures(peers: int, rounds: int, repeats: int) -> Iterator[Figure | Row]:
     coordinator, *members = records(peers, rounds)
     for role, of_role in (("coordinator", [coordinator]), ("member", members)):
-        taken = [_taken(record) for _ in range(repeats) for record in of_role]
+        taken = [_replay_apart(record) for _ in range(repeats) for record in of_role]
         case, later = f"n={peers}, {role}", range(1, rounds)
         at_most = AT_MOST_MS if peers == MAX_MEMBERS else None
         yield figure("messages", case, "a round", "ms of CPU", [one.ms(later) for one in taken], at_most)
@@ -170,7 +169,7 @@ def _of_size(peers: int, rounds: int, repeats: int) -> Iterator[Figure | Row]:
 
 
 def records(peers: int, rounds: int) -> tuple[Record, ...]:
-    """Let a swarm run; return what came to the node that coordinates, and then to MEMBERS others."""
+    """Run a swarm; return the record of the coordinator, then those of MEMBERS others."""
     network = NotedNetwork(
         Plan(
             peers=peers,
@@ -189,24 +188,24 @@ def records(peers: int, rounds: int) -> tuple[Record, ...]:
     return tuple(peer.record for peer in noted[: 1 + MEMBERS])
 
 
-def _taken(record: Record) -> Taken:
-    """Let a node go through a record again, in a new process."""
+def _replay_apart(record: Record) -> ReplayCost:
+    """Replay a record in a new process."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(replay, record).result()
 
 
 class Stopwatch:
-    """Counts the processor time of a call, and that of timed calls within it apart."""
+    """Adds up the CPU time of calls by (round, part), without that of timed calls within them."""
 
     def __init__(self, clock: Callable[[], float] = process_time) -> None:
         self._clock = clock
         self.seconds: defaultdict[tuple[int, str], float] = defaultdict(float)
         self.round = 0
         self._inner_s = 0.0
-        """The time of the timed calls within the running one."""
+        """Seconds of the timed calls that ended within the running one."""
 
-    def timed(self, part: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the call, whose time counts for this part."""
+    def timed_call(self, part: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `call` with its time counted for `part`, in the round that is current when it runs."""
 
         def within(*values: Any) -> Any:
             outer_s, self._inner_s, begun_s = self._inner_s, 0.0, self._clock()
@@ -220,18 +219,20 @@ class Stopwatch:
         return within
 
 
-def replay(record: Record) -> Taken:
-    """Let a node go through a record again, and time it."""
+def replay(record: Record) -> ReplayCost:
+    """Give all inputs of a record to a new node; return what they cost, and the digest of what it sent."""
     watch = Stopwatch()
-    verify, sign = watch.timed("verify", node_key.verify), watch.timed("sign", NodeKey.sign)
+    verify, sign = watch.timed_call("verify", node_key.verify), watch.timed_call("sign", NodeKey.sign)
     with patch.object(node_key, "verify", verify), patch.object(NodeKey, "sign", sign):
-        return Taken(watch.seconds, _replayed(record, watch))
+        return ReplayCost(watch.seconds, _feed(record, watch))
 
 
-def _replayed(record: Record, watch: Stopwatch) -> str:
+def _feed(record: Record, watch: Stopwatch) -> str:
     node, sent = record.node, hashlib.sha256()
-    decode, encode = watch.timed("decode", codec.decode), watch.timed("encode", _Encoder())
-    enter = watch.timed("machine", lambda name, *values: (getattr(node, name)(*values), node.deadline)[0])
+    decode, encode = watch.timed_call("decode", codec.decode), watch.timed_call("encode", _Encoder())
+    enter = watch.timed_call(
+        "machine", lambda name, *values: (getattr(node, name)(*values), node.deadline)[0]
+    )
     offers = 0
     for name, values in record.calls:
         offers += name == "offer"
@@ -248,13 +249,13 @@ def _replayed(record: Record, watch: Stopwatch) -> str:
 
 
 class _Encoder:
-    """Encodes what is sent; a message to several peers once, as a node does."""
+    """Encodes the messages of actions. It encodes a message to several peers once, as a node does."""
 
     def __init__(self) -> None:
         self._last: tuple[Message, codec.Frame] | None = None
 
     def __call__(self, action: Send | Reply) -> list[codec.Frame]:
-        """Return the frames of an action."""
+        """Return the frame of each message of an action."""
         return [self._frame(message) for message in action.messages]
 
     def _frame(self, message: Message) -> codec.Frame:

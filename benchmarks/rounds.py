@@ -1,4 +1,4 @@
-"""Rounds: how long a round takes with real peers on this machine, and the time and bytes of its phases."""
+"""Rounds: the seconds and bytes of a round, and of its phases, with real peers on this machine."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ _EVERY_S = 0.01
 
 
 class Endings:
-    """Records when each line of each history.jsonl was written: the files' mtimes, in nanoseconds."""
+    """Notes when rounds end: while the context is entered, a thread sees each history.jsonl grow."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._seen: dict[Path, list[tuple[int, int]]] = {path: [] for path in paths}
+        """The file's size in bytes and its mtime in nanoseconds, at each growth."""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -55,7 +56,7 @@ class Endings:
                     seen.append((stat.st_size, stat.st_mtime_ns))
 
     def seconds(self, path: Path) -> list[float]:
-        """Return the seconds between the ends of rounds, without the first one, which includes the start."""
+        """Return the seconds of each round of this file but the first, which includes the peer's start."""
         return [(later - earlier) / 1e9 for (_, earlier), (_, later) in pairwise(self._seen[path])]
 
 
@@ -64,15 +65,15 @@ def quiet(peers: Sequence[PeerProgress]) -> None:
 
 
 @dataclass(frozen=True)
-class Timed:
-    """A round of one peer, and the seconds that it took."""
+class TimedRound:
+    """A round of one peer, and its seconds from end to end."""
 
     seconds: float
     round: Round
 
     @property
     def rest_s(self) -> float:
-        """The seconds outside all phases: evaluation, files, waiting to meet."""
+        """The seconds outside all phases: the peer evaluates, writes files, waits for others."""
         return max(0.0, self.seconds - sum(cost.seconds for cost in self.round.phases.values()))
 
 
@@ -85,17 +86,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Run one swarm; yield medians over its peers and rounds."""
+    """Run one swarm; yield figures over its peers and all rounds but the first."""
     usual = QUICK_ROUNDS if arguments.quick else MANY_ROUNDS
     rounds = usual if arguments.rounds is None else arguments.rounds
     if not LEAST_PEERS <= arguments.peers <= MOST_PEERS:
         raise ConfigError(f"--peers {arguments.peers}: allowed are {LEAST_PEERS} to {MOST_PEERS}")
     if rounds < 2:
         raise ConfigError(f"--rounds {rounds}: allowed are 2 and more (the first one is not counted)")
-    return _all(arguments.peers, rounds)
+    return _figures(arguments.peers, rounds)
 
 
-def _all(peers: int, rounds: int) -> Iterator[Figure]:
+def _figures(peers: int, rounds: int) -> Iterator[Figure]:
     case = f"{TASK} n={peers}"
     with tempfile.TemporaryDirectory() as folder:
         plan = SwarmPlan(load_task(TASK, SETTINGS), peers, rounds, Path(folder))
@@ -103,20 +104,22 @@ def _all(peers: int, rounds: int) -> Iterator[Figure]:
         with Endings(paths) as endings:
             runs = run_swarm(plan, quiet)
         timed = [
-            one for run, path in zip(runs, paths, strict=True) for one in _timed(run, endings.seconds(path))
+            one
+            for run, path in zip(runs, paths, strict=True)
+            for one in _timed_rounds(run, endings.seconds(path))
         ]
     yield figure("rounds", case, "round", "s", [one.seconds for one in timed], ROUND_AT_MOST_S)
-    yield from _by_phase(case, timed)
-    yield from _outcomes(case, runs)
+    yield from _phase_figures(case, timed)
+    yield from _outcome_figures(case, runs)
 
 
-def _timed(run: PeerRun, seconds: list[float]) -> list[Timed]:
+def _timed_rounds(run: PeerRun, seconds: list[float]) -> list[TimedRound]:
     if len(seconds) != len(run.rounds) - 1:
-        raise UserError(f"rounds: {len(seconds)} ends of {len(run.rounds) - 1} rounds were seen in time")
-    return [Timed(took, entry) for took, entry in zip(seconds, run.rounds[1:], strict=True)]
+        raise UserError(f"rounds: {len(seconds)} of {len(run.rounds) - 1} rounds were seen to end")
+    return [TimedRound(took, entry) for took, entry in zip(seconds, run.rounds[1:], strict=True)]
 
 
-def _by_phase(case: str, timed: list[Timed]) -> Iterator[Figure]:
+def _phase_figures(case: str, timed: list[TimedRound]) -> Iterator[Figure]:
     for phase in PHASES:
         yield figure("rounds", case, f"{phase} time", "s", [one.round.phases[phase].seconds for one in timed])
     yield figure("rounds", case, "rest time", "s", [one.rest_s for one in timed])
@@ -126,7 +129,7 @@ def _by_phase(case: str, timed: list[Timed]) -> Iterator[Figure]:
     yield figure("rounds", case, "bytes sent", "bytes", [one.round.bytes_sent for one in timed])
 
 
-def _outcomes(case: str, runs: tuple[PeerRun, ...]) -> Iterator[Figure]:
+def _outcome_figures(case: str, runs: tuple[PeerRun, ...]) -> Iterator[Figure]:
     fell_back = sum(entry.outcome != AGGREGATED for run in runs for entry in run.rounds)
     models = len({run.summary.base_digest for run in runs})
     yield figure("rounds", case, "rounds not aggregated", "rounds", [fell_back], 0)

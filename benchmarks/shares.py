@@ -1,4 +1,4 @@
-"""Shares: the error of the sum for each kind, and the speed of one core at encoding, masking and decoding."""
+"""Shares: the error of a sum for each kind of shares, and how fast one core encodes, masks and decodes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from itertools import permutations
 
 import numpy as np
 
-from benchmarks.spec import Benchmark, Figure, figure
-from node.errors import ConfigError
+from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from protocol.aggregation.additive.shares import Shares, ShareSettings
 from protocol.aggregation.fixed_point import FixedPoint
 from protocol.vectors.pieces import Floats, Vector, pieces, raw
@@ -32,19 +31,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Yield the errors of the sums, then speeds."""
-    if arguments.repeats is not None and arguments.repeats < 1:
-        raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
+    """Yield the errors of sums, then the speeds."""
+    check_counts(arguments, "repeats")
     repeats = arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS)
-    return _all(QUICK_EXACT_DIMENSION if arguments.quick else EXACT_DIMENSION, repeats)
+    return _figures(QUICK_EXACT_DIMENSION if arguments.quick else EXACT_DIMENSION, repeats)
 
 
-def _all(dimension: int, repeats: int) -> Iterator[Figure]:
+def _figures(dimension: int, repeats: int) -> Iterator[Figure]:
     for kind in KINDS:
         for members in SIZES:
-            yield from _errors(kind, members, dimension)
+            yield from _error_figures(kind, members, dimension)
     for kind in KINDS:
-        yield from _speeds(kind, FAST_DIMENSION, repeats)
+        yield from _speed_figures(kind, FAST_DIMENSION, repeats)
 
 
 def _seed(*names: object) -> bytes:
@@ -56,7 +54,7 @@ def _shares(kind: str, members: int) -> Shares:
 
 
 def _update(member: int, dimension: int) -> Floats:
-    """Return (d,) float32 within the clip bound; the first two coordinates reach it."""
+    """Return an update (dimension,) float32 within +-CLIP; its first two coordinates are CLIP and -CLIP."""
     values = np.random.default_rng(member).uniform(-1, 1, dimension).astype(np.float32)
     values[:2] = CLIP, -CLIP
     return values
@@ -65,7 +63,7 @@ def _update(member: int, dimension: int) -> Floats:
 # -- errors ------------------------------------------------------------------------------------------
 
 
-def _errors(kind: str, members: int, dimension: int) -> Iterator[Figure]:
+def _error_figures(kind: str, members: int, dimension: int) -> Iterator[Figure]:
     updates = [_update(member, dimension) for member in range(members)]
     exact = np.sum(updates, axis=0, dtype=np.float64)
     error = np.abs(_decoded_sum(kind, updates) - exact)
@@ -89,7 +87,7 @@ def _errors(kind: str, members: int, dimension: int) -> Iterator[Figure]:
 
 
 def _decoded_sum(kind: str, updates: list[Floats]) -> np.ndarray:
-    """Return the sum (d,) float64 that a session of these members decodes, by way of all shares."""
+    """Let members share out their updates; return the sum (d,) float64 that they decode."""
     shares, dimension = _shares(kind, len(updates)), len(updates[0])
     partials = [shares.encode(update, _seed("round", member))[0] for member, update in enumerate(updates)]
     for sender, recipient in permutations(range(len(updates)), 2):
@@ -111,7 +109,7 @@ def _add(shares: Shares, total: Vector, partial: Vector) -> None:
 # -- speeds ------------------------------------------------------------------------------------------
 
 
-def _speeds(kind: str, dimension: int, repeats: int) -> Iterator[Figure]:
+def _speed_figures(kind: str, dimension: int, repeats: int) -> Iterator[Figure]:
     shares, update = _shares(kind, 10), _update(0, dimension)
     accumulator, _ = shares.encode(update, _seed("round"))
     sum_of_all = shares.empty(dimension)
@@ -132,7 +130,7 @@ def _speeds(kind: str, dimension: int, repeats: int) -> Iterator[Figure]:
 
 
 def _gigabytes_a_second(step: Callable[[], object], size: int, repeats: int) -> list[float]:
-    step()  # not timed: warms up pages and caches
+    step()  # not timed: the first call warms up pages and caches
     speeds = []
     for _ in range(repeats):
         begun = time.perf_counter()

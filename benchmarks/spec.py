@@ -1,4 +1,4 @@
-"""The types of a benchmark and of its findings."""
+"""The types of a benchmark and of its findings; the check of its counts."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from node.errors import ConfigError
+
 
 @dataclass(frozen=True)
 class Figure:
-    """One finding: the median of `samples` values. `at_most` and `at_least` are targets, None for none."""
+    """Median, minimum, maximum of `samples` values. `at_most`, `at_least`: targets of the median, or None."""
 
     benchmark: str
     case: str
@@ -26,7 +28,7 @@ class Figure:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the targets are reached; None if there is none."""
+        """Whether the median reaches every target; None if there is no target."""
         if self.at_most is None and self.at_least is None:
             return None
         below = self.at_most is None or self.median <= self.at_most
@@ -43,7 +45,7 @@ def figure(
     note: str = "",
     at_least: float | None = None,
 ) -> Figure:
-    """Make a figure of some values: their median, minimum and maximum."""
+    """Return the figure of some values. Raises statistics.StatisticsError if there are none."""
     return Figure(
         benchmark=benchmark,
         case=case,
@@ -75,9 +77,17 @@ class Row:
 class Benchmark:
     """A benchmark of the command line, listed in `benchmarks.catalogue`.
 
-    `run` checks the options, loads the code to measure, and then yields its findings one by one. The module
-    itself loads nothing slow, so that its options are known at once.
+    `run` checks the options and returns an iterator, which measures one finding after another. A module that
+    holds a Benchmark loads little, so that the command line answers at once.
     """
 
     add_options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], Iterator[Figure | Row]]
+
+
+def check_counts(arguments: argparse.Namespace, *names: str) -> None:
+    """Raise ConfigError if one of these options has a value below 1."""
+    for name in names:
+        value = getattr(arguments, name)
+        if value is not None and value < 1:
+            raise ConfigError(f"--{name} {value}: allowed are 1 and more")

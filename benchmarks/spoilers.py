@@ -1,8 +1,8 @@
-"""Spoilers: the sums of a swarm while one or two members spoil one step of every sum, in virtual time.
+"""Spoilers: how many sums a swarm makes while one or two members spoil one step of every sum.
 
-The simulator runs whole nodes on one seed, first without a spoiler, then with each kind of it: one at the
-place of the first coordinator or in the middle, and of the most peers two, at both. The figures do not depend
-on the machine.
+The simulator runs whole nodes under virtual time and one seed: first honest ones alone, then with each kind
+of spoiler. One spoiler has the place of the first coordinator or one in the middle; the largest swarm has one
+at each of the two. The figures do not depend on the machine.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Yield for each size and kind of sum the pace of the others beside each spoiler."""
+    """Yield, for each size and kind of sum, the sums of an honest swarm and its pace beside each spoiler."""
     sizes, seconds = (QUICK_SIZES, QUICK_S) if arguments.quick else (SIZES, LASTS_S)
     for peers in sizes:
         for name, masked in KINDS.items():
-            yield from _beside_each(peers, name, masked, seconds)
+            yield from _figures(peers, name, masked, seconds)
 
 
-def _beside_each(peers: int, name: str, masked: MaskedSettings, seconds: float) -> Iterator[Figure]:
+def _figures(peers: int, name: str, masked: MaskedSettings, seconds: float) -> Iterator[Figure]:
     swarm, middle = f"{peers} peers, {name}", peers // 2
     usual = sums(network_of(peers, masked, SEED), seconds)
     yield figure("spoilers", f"{swarm}, nobody", "sums", "1", [usual])

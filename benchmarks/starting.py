@@ -1,16 +1,14 @@
-"""Starting: the time of each command to its help text, and to the first line; of nodes; of the demo.
+"""Starting: the time of each command to its help text and to its first line; of nodes; of the demo.
 
-The help is timed as a whole process, and compared with that of `python -m node` in the same turn. A started
-command is timed to its first line and then killed; it loads most of its libraries after that line. Beside the
-time on the wall stands that of the processor, which other work on the machine changes less. Then nodes start,
-and the demo runs (benchmarks.started_nodes).
+The time to the help text is that of a whole process. Its median is divided by that of `python -m node`; all
+commands take turns. Then each command runs until it prints a line, and is killed; most of its libraries would
+load after that line. CPU seconds stand beside the seconds: other work on the machine changes them less. Last,
+the demo runs and nodes start (benchmarks.started_nodes).
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -22,11 +20,10 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks import started_nodes
-from benchmarks.spec import Benchmark, Figure, figure
+from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from node.cli.commands import COMMANDS
-from node.errors import ConfigError, UserError
+from node.errors import UserError
 
-ROOT = Path(__file__).resolve().parents[1]
 REPEATS, QUICK_REPEATS = 9, 1
 DEMOS = 3
 TIMES_AT_MOST, FIRST_LINE_AT_MOST_S = 2.0, 1.0
@@ -47,12 +44,12 @@ STARTED = {
     "scenarios": ("run", "swarm", "--quick"),
     "bench": ("tls", "--quick"),
 }
-"""Commands that take seconds to load, with arguments that pass the checks before the first line."""
+"""Commands that take seconds to load, and arguments with which each gets as far as its first line."""
 
 
 @dataclass(frozen=True)
-class Taken:
-    """The time that a command took: on the wall, and of the processor."""
+class CommandTime:
+    """The seconds that a command took, and its CPU seconds."""
 
     wall_s: float
     cpu_s: float
@@ -65,17 +62,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     """Yield the time of each command's help, its ratio to a node's, and the time to the first line."""
-    if arguments.repeats is not None and arguments.repeats < 1:
-        raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
-    return _all(arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS))
+    check_counts(arguments, "repeats")
+    return _figures(arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS))
 
 
-def _all(repeats: int) -> Iterator[Figure]:
+def _figures(repeats: int) -> Iterator[Figure]:
     packages = {command.name: command.package for command in COMMANDS}
-    taken: dict[str, list[Taken]] = {name: [] for name in packages}
+    taken: dict[str, list[CommandTime]] = {name: [] for name in packages}
     for _ in range(repeats):
         for name, package in packages.items():
-            taken[name].append(_help(package))
+            taken[name].append(_time_help(package))
     for name, values in taken.items():
         yield figure("starting", name, "--help", "s", [one.wall_s for one in values])
         yield figure("starting", name, "--help, processor", "s", [one.cpu_s for one in values])
@@ -85,35 +81,29 @@ def _all(repeats: int) -> Iterator[Figure]:
             times = [median(one.wall_s for one in values) / least]
             yield figure("starting", name, f"--help over {LEAST}'s", "x", times, at_most=TIMES_AT_MOST)
     for name, argv in STARTED.items():
-        waits = [_first_line(packages[name], argv) for _ in range(repeats)]
+        waits = [_time_first_line(packages[name], argv) for _ in range(repeats)]
         walls, cpus = [one.wall_s for one in waits], [one.cpu_s for one in waits]
         yield figure("starting", name, "first line", "s", walls, at_most=FIRST_LINE_AT_MOST_S)
         yield figure("starting", name, "first line, processor", "s", cpus, at_most=FIRST_LINE_AT_MOST_CPU_S)
     yield from started_nodes.figures(repeats, min(repeats, DEMOS))
 
 
-def _help(package: str) -> Taken:
-    begun, before = time.perf_counter(), _cpu_of_children_s()
+def _time_help(package: str) -> CommandTime:
+    begun, before = time.perf_counter(), started_nodes.ended_cpu_s()
     subprocess.run([sys.executable, "-m", package, "--help"], stdout=subprocess.DEVNULL, check=True)
-    return Taken(time.perf_counter() - begun, _cpu_of_children_s() - before)
+    return CommandTime(time.perf_counter() - begun, started_nodes.ended_cpu_s() - before)
 
 
-def _cpu_of_children_s() -> float:
-    """Return the processor time, user and system, of all child processes that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _first_line(package: str, argv: Sequence[str]) -> Taken:
-    """Return the time until the command prints a line. Raises UserError if it prints none, or an error."""
+def _time_first_line(package: str, argv: Sequence[str]) -> CommandTime:
+    """Run a command until it prints a line; return the time. Raises UserError for an error, or no line."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "a.csv").write_text("x,y\n1,0\n2,1\n", "utf-8")
-        begun, before = time.perf_counter(), _cpu_of_children_s()
+        begun, before = time.perf_counter(), started_nodes.ended_cpu_s()
         with subprocess.Popen(
             [sys.executable, "-m", package, *argv],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env=started_nodes.ENVIRONMENT,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -124,7 +114,7 @@ def _first_line(package: str, argv: Sequence[str]) -> Taken:
                 process.kill()
     if not line or line.startswith("error: "):
         raise UserError(f"starting: {package} said {line.strip() or 'nothing'}")
-    return Taken(waited, _cpu_of_children_s() - before)
+    return CommandTime(waited, started_nodes.ended_cpu_s() - before)
 
 
 STARTING = Benchmark(add_options, run)

@@ -1,8 +1,9 @@
 """Steps: how long a step with shared noise takes with real peers on this machine, in runs and one by one.
 
-The rows are random and have the shape of MNIST's, so the benchmark needs no data. By turns, the peers take a
-round's steps in one run, and each step in a group of its own. Beside the seconds it gives the CPU time of a
-peer and step, reports included, on which other work has less influence.
+The rows are random and have the shape of MNIST's, so the benchmark needs no data. Two kinds of swarms run by
+turns: in one a group takes the steps of a round as one run, in the other each step has a group of its own.
+The CPU seconds of a peer and step, which include evaluation, stand beside the seconds: other work changes
+them less.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rounds import LEAST_PEERS, MOST_PEERS
-from benchmarks.spec import Benchmark, Figure, figure
+from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from node.errors import ConfigError
 from node.task.load import load_task
 from scenarios.data.dataset import Dataset
 from scenarios.swarms.history import PHASES, Round
-from scenarios.swarms.nodes import PeerRun, SwarmPlan, run_swarm
+from scenarios.swarms.nodes import SwarmPlan, run_swarm
 from scenarios.swarms.progress import PeerProgress
 
 PEERS, ROWS, FEATURES, CLASSES = 10, 2000, 784, 10
-"""Rows of each peer, of which a step samples a fifth or so; features and classes are those of MNIST."""
+"""`ROWS`: of each peer; a step samples about a fifth of them. `FEATURES` and `CLASSES` are MNIST's."""
 TEST_ROWS = 200
 BATCH = 4096
 MANY_STEPS, QUICK_STEPS, EVERY = 60, 30, 10
@@ -38,35 +39,34 @@ _SUM = PHASES[1:]
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("--peers", type=int, default=PEERS, help=f"how many peers (default {PEERS})")
-    parser.add_argument("--turns", type=int, help=f"how often (default {TURNS}; quick {QUICK_TURNS})")
+    parser.add_argument("--turns", type=int, help=f"swarms of a kind (default {TURNS}; quick {QUICK_TURNS})")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Run swarms by turns; yield medians over their peers, and over rounds without the first."""
+    """Run both kinds of swarms by turns; yield figures over their peers and all rounds but the first."""
     turns = (QUICK_TURNS if arguments.quick else TURNS) if arguments.turns is None else arguments.turns
     if not LEAST_PEERS <= arguments.peers <= MOST_PEERS:
         raise ConfigError(f"--peers {arguments.peers}: allowed are {LEAST_PEERS} to {MOST_PEERS}")
-    if turns < 1:
-        raise ConfigError(f"--turns {turns}: allowed are 1 and more")
+    check_counts(arguments, "turns")
     steps = QUICK_STEPS if arguments.quick else MANY_STEPS
-    return _all(arguments.peers, steps, turns)
+    return _figures(arguments.peers, steps, turns)
 
 
 @dataclass(frozen=True)
-class _Taken:
-    """What the swarms of one kind took: the peers' rounds that count, and a peer's CPU seconds a step."""
+class _SwarmCost:
+    """What swarms of one kind took: the counted rounds of all peers, the CPU seconds of a peer and step."""
 
     rounds: list[Round] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
 
 
-def _all(peers: int, steps: int, turns: int) -> Iterator[Figure]:
-    together, one_by_one = _Taken(), _Taken()
+def _figures(peers: int, steps: int, turns: int) -> Iterator[Figure]:
+    together, one_by_one = _SwarmCost(), _SwarmCost()
     for turn in range(turns):
-        _run(peers, steps, EVERY, turn, together)
-        _run(peers, steps, 1, turn, one_by_one)
-    yield from _figures(f"n={peers}, runs of {EVERY}", together, peers)
-    yield from _figures(f"n={peers}, one by one", one_by_one, peers)
+        _run_swarm(peers, steps, EVERY, turn, together)
+        _run_swarm(peers, steps, 1, turn, one_by_one)
+    yield from _case_figures(f"n={peers}, runs of {EVERY}", together, peers)
+    yield from _case_figures(f"n={peers}, one by one", one_by_one, peers)
     sums = [float(np.median([_seconds(one, _SUM) for one in kind.rounds])) for kind in (one_by_one, together)]
     yield figure(
         "steps",
@@ -81,21 +81,21 @@ def _all(peers: int, steps: int, turns: int) -> Iterator[Figure]:
 
 
 class CpuWatch:
-    """Notes the CPU time of all processes below this one, the peers', as rounds end."""
+    """Notes the CPU time of the peers as rounds end: of all processes below this one."""
 
     def __init__(self, last_round: int) -> None:
         self._last_round = last_round
         self._seen: list[tuple[float, float]] = []
-        """(mean round of the peers, CPU seconds of their processes so far) while no peer has ended."""
+        """(mean round of the peers, CPU seconds of their processes so far)"""
 
     def peers(self, peers: Sequence[PeerProgress]) -> None:
-        """Note the CPU time, once every peer has ended its first round and while none has ended its last."""
+        """Note the CPU time if every peer has ended its first round and none its last."""
         rounds = [peer.round for peer in peers]
         if min(rounds) >= 1 and max(rounds) < self._last_round:
             self._seen.append((float(np.mean(rounds)), _cpu_s_below(os.getpid())))
 
-    def a_round_s(self) -> float | None:
-        """The CPU seconds of all peers together for a round; None if too few rounds were seen."""
+    def cpu_s_per_round(self) -> float | None:
+        """Return the CPU seconds of all peers together for a round; None if too few rounds were seen."""
         if len(self._seen) < 2 or self._seen[-1][0] == self._seen[0][0]:
             return None
         (first, before_s), (last, after_s) = self._seen[0], self._seen[-1]
@@ -103,7 +103,7 @@ class CpuWatch:
 
 
 def _cpu_s_below(ancestor: int) -> float:
-    """The CPU seconds so far of all processes below `ancestor` that run (Linux: /proc, proc(5))."""
+    """Return the CPU seconds so far of all running processes below `ancestor` (Linux: stat, proc(5))."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
@@ -120,8 +120,8 @@ def _cpu_s_below(ancestor: int) -> float:
     return sum(ticks[pid] for pid in below - {ancestor}) / os.sysconf("SC_CLK_TCK")
 
 
-def _run(peers: int, steps: int, every: int, seed: int, taken: _Taken) -> None:
-    """Run one swarm; note all its peers' rounds but each one's first, and those that had no step."""
+def _run_swarm(peers: int, steps: int, every: int, seed: int, taken: _SwarmCost) -> None:
+    """Run one swarm; add its CPU seconds to `taken`, and each peer's rounds with steps but the first."""
     settings = (
         f"model.args.sizes=[{FEATURES},64,{CLASSES}]",
         "privacy.mechanism=distributed-dp-sgd",
@@ -137,13 +137,16 @@ def _run(peers: int, steps: int, every: int, seed: int, taken: _Taken) -> None:
         rows = tuple(_rows(seed, peer) for peer in range(peers))
         plan = SwarmPlan(load_task("digits", settings), peers, steps // every, Path(folder), rows)
         watch = CpuWatch(plan.rounds)
-        taken.rounds.extend(one for run in run_swarm(plan, watch.peers) for one in _counted(run))
-        round_s = watch.a_round_s()
-        taken.cpu_s.extend([] if round_s is None else [round_s / peers / every])
+        taken.rounds.extend(
+            one for run in run_swarm(plan, watch.peers) for one in run.rounds[1:] if one.steps
+        )
+        round_s = watch.cpu_s_per_round()
+        if round_s is not None:
+            taken.cpu_s.append(round_s / peers / every)
 
 
 def _rows(seed: int, peer: int) -> Dataset:
-    """Random rows of one peer, and the common test rows."""
+    """Return random training rows of one peer, and the random test rows that all peers have."""
     own, common = np.random.default_rng([seed, peer]), np.random.default_rng(seed)
     return Dataset(
         train_x=own.random((ROWS, FEATURES), dtype=np.float32),
@@ -156,16 +159,12 @@ def _rows(seed: int, peer: int) -> Dataset:
     )
 
 
-def _counted(run: PeerRun) -> list[Round]:
-    return [one for one in run.rounds[1:] if one.steps]
-
-
 def _seconds(one: Round, phases: tuple[str, ...]) -> float:
-    """The seconds of these phases of a round, for each of its steps."""
+    """Return the seconds of these phases of a round, divided by its steps."""
     return sum(one.phases[phase].seconds for phase in phases if phase in one.phases) / one.steps
 
 
-def _figures(case: str, taken: _Taken, peers: int) -> Iterator[Figure]:
+def _case_figures(case: str, taken: _SwarmCost, peers: int) -> Iterator[Figure]:
     is_goal, rounds = peers == PEERS and "runs" in case, taken.rounds
     step = [_seconds(one, PHASES) for one in rounds]
     yield figure("steps", case, "step", "s", step, STEP_AT_MOST_S if is_goal else None)

@@ -1,8 +1,8 @@
 """Training: how long ten real peers take to learn MNIST with shared noise, from their start to their end.
 
-One process for each peer, on this machine; the settings are a task's defaults at epsilon 3. The time has
-everything in it that a user waits for: imports, rows, groups, 200 steps, an evaluation of 10,000 test rows by
-each peer in each round, and all files. MNIST comes from the data folder of `python -m scenarios`.
+Each peer is a process on this machine. The time counts all that a user waits for: imports, rows, groups, 200
+steps, files, and an evaluation on 10,000 test rows by each peer in each round. MNIST comes from the data
+folder of `python -m scenarios`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rounds import quiet
-from benchmarks.spec import Benchmark, Figure, figure
-from node.errors import ConfigError
+from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from node.task.load import load_task
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import iid
@@ -28,26 +27,25 @@ from scenarios.swarms.history import PHASES
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, run_swarm
 
 PEERS, HONEST, STEPS, QUICK_STEPS, EVERY = 10, 6, 200, 20, 10
-"""`HONEST` others of each peer are honest."""
+"""`HONEST`: how many of the others each peer takes as honest. `EVERY`: the steps of a round."""
 WHOLE_AT_MOST_S = 90.0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
-    parser.add_argument("--turns", type=int, default=1, help="how often (default 1)")
+    parser.add_argument("--turns", type=int, default=1, help="swarms to train, one after another (default 1)")
     parser.add_argument("--data-dir", type=Path, help=f"where mnist/ lies; else ${VARIABLE}")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Train `--turns` swarms, one after another; yield how long each took, and where the time went."""
-    if arguments.turns < 1:
-        raise ConfigError(f"--turns {arguments.turns}: allowed are 1 and more")
+    """Train all swarms, then yield figures: how long a swarm took, and where the time went."""
+    check_counts(arguments, "turns")
     rows = load("mnist", data_folder(arguments.data_dir, os.environ), np.random.default_rng(0))
-    return _figures([_train(rows, turn, arguments.quick) for turn in range(arguments.turns)], arguments.quick)
+    return _figures(rows, arguments.turns, arguments.quick)
 
 
 def _train(rows: Dataset, seed: int, is_quick: bool) -> tuple[float, tuple[PeerRun, ...]]:
-    """The seconds from the start of a swarm's first process to the end of its last, and its reports."""
+    """Run one swarm; return the seconds from the start of its processes to the last end, and its reports."""
     steps = QUICK_STEPS if is_quick else STEPS
     settings = (
         "model.args.sizes=[784,64,10]",
@@ -69,7 +67,8 @@ def _train(rows: Dataset, seed: int, is_quick: bool) -> tuple[float, tuple[PeerR
         return time.monotonic() - before_s, peers
 
 
-def _figures(runs: list[tuple[float, tuple[PeerRun, ...]]], is_quick: bool) -> Iterator[Figure]:
+def _figures(rows: Dataset, turns: int, is_quick: bool) -> Iterator[Figure]:
+    runs = [_train(rows, turn, is_quick) for turn in range(turns)]
     case = f"MNIST, n={PEERS}, {QUICK_STEPS if is_quick else STEPS} steps"
     peers = [peer for _, of_one in runs for peer in of_one]
     later = [one for peer in peers for one in peer.rounds[1:] if one.steps]

@@ -1,1 +1,1 @@
-"""RPFL's allocation of a budget over clients."""
+"""How RPFL allocates a budget to clients."""

@@ -1,12 +1,11 @@
-"""RPFL's allocation of a budget: how close it is to a convex solver's, and its time for many clients."""
+"""Allocation: how RPFL divides a budget among clients, beside a convex solver, and its time for many."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
 
-from benchmarks.spec import Benchmark, Figure
-from node.errors import ConfigError
+from benchmarks.spec import Benchmark, Figure, check_counts
 
 CASES, QUICK_CASES = 200, 20
 REPEATS, QUICK_REPEATS = 200, 20
@@ -18,9 +17,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Yield the excess cost over the solver's, then times."""
-    if arguments.cases is not None and arguments.cases < 1:
-        raise ConfigError(f"--cases {arguments.cases}: allowed are 1 and more")
+    """Yield the largest excess cost over the solver's, then the times."""
+    check_counts(arguments, "cases")
     from benchmarks.allocation.comparison import findings  # noqa: PLC0415 - loads torch and scipy's solvers
 
     cases = arguments.cases or (QUICK_CASES if arguments.quick else CASES)

@@ -20,20 +20,20 @@ Doubles = NDArray[np.float64]
 
 
 def findings(cases: int, repeats: int) -> Iterator[Figure]:
-    """Yield the largest excess cost of `cases` random cases, then `repeats` times per number of clients."""
-    excesses = [excess(*drawn(seed, 1 + seed % MOST_CLIENTS)) for seed in range(cases)]
+    """Yield the largest excess cost in `cases` random cases, then `repeats` times for many clients."""
+    excesses = [excess(*draw_case(seed, 1 + seed % MOST_CLIENTS)) for seed in range(cases)]
     note = f"{cases} random cases of 1 to {MOST_CLIENTS} clients, SLSQP"
     worst = max(excesses)
     name = "excess over the solver"
     yield figure("allocation", "cost", name, "", [worst], at_most=EXCESS_AT_MOST, note=note)
     for clients in (MANY, 100 * MANY):
-        weights, caps, _ = drawn(clients, clients)
+        weights, caps, _ = draw_case(clients, clients)
         taken = [1000 * _seconds(weights, caps, float(caps.sum()) / 2) for _ in range(repeats)]
         at_most = MS_AT_MOST if clients == MANY else None
         yield figure("allocation", f"N={clients}", "time", "ms", taken, at_most=at_most)
 
 
-def drawn(seed: int, clients: int) -> tuple[Doubles, Doubles, float]:
+def draw_case(seed: int, clients: int) -> tuple[Doubles, Doubles, float]:
     """Draw weights and caps (clients,), and a budget of 0.05 to 1.3 times the sum of the caps."""
     rng = np.random.default_rng(seed)
     weights, caps = np.exp(rng.normal(0, 2, clients)), np.exp(rng.normal(0, 1, clients))
@@ -41,14 +41,14 @@ def drawn(seed: int, clients: int) -> tuple[Doubles, Doubles, float]:
 
 
 def excess(weights: Doubles, caps: Doubles, budget: float) -> float:
-    """Return the allocation's cost above the solver's, relative to the solver's; negative if it is less."""
-    mine, theirs = allocate(weights, caps, budget), solved(weights, caps, budget)
+    """Return the allocation's cost minus the solver's, divided by the solver's."""
+    mine, theirs = allocate(weights, caps, budget), solve(weights, caps, budget)
     cost, other = float((weights / mine).sum()), float((weights / theirs).sum())
     return (cost - other) / other
 
 
-def solved(weights: Doubles, caps: Doubles, budget: float) -> Doubles:
-    """Solve the allocation (clients,) with a general constrained solver (SLSQP), in shares of the caps."""
+def solve(weights: Doubles, caps: Doubles, budget: float) -> Doubles:
+    """Return the allocation (clients,) by a general solver, SLSQP, whose variables are shares of the caps."""
     scale = float((weights / caps).sum())
     found = minimize(
         lambda shares: float((weights / (shares * caps)).sum()) / scale,

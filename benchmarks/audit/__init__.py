@@ -1,3 +1,3 @@
-"""Audits of mechanisms: which claims they refute, and how fast."""
+"""Audits of mechanisms: a lower bound on every claimed epsilon, and planted faults that must be refuted."""
 
 CLAIMS, FAULTS, FILES, SHARED_NOISE = PARTS = ("claims", "faults", "files", "shared")

@@ -1,6 +1,7 @@
-"""Audits: a lower bound on epsilon beside every claim, and whether planted faults are refuted.
+"""Audit: a lower bound on epsilon beside every claim, and whether planted faults are refuted.
 
-With probability .99 no proved claim of the whole table is refuted.
+With probability .99 or more, no proved claim of the table is refuted. The audits of files are a table of
+their own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from benchmarks.spec import Benchmark, Figure, Row
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
-    parser.add_argument("--only", metavar="TEXT", help="the mechanisms with this in their names")
+    parser.add_argument("--only", metavar="TEXT", help="only mechanisms with this in their names")
     parser.add_argument(
         "--part",
         nargs="+",
@@ -25,7 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure | Row]:
-    """Yield a row or figure for each case, in the order of the mechanisms."""
+    """Yield a row for each claim and a figure for each planted fault, part by part."""
     from benchmarks.audit.findings import findings  # noqa: PLC0415 - loads torch
 
     usual = (CLAIMS, FAULTS, FILES) if arguments.quick and arguments.only is None else PARTS

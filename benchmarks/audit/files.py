@@ -1,14 +1,14 @@
-"""Audits of whole files: a node's file with and without a row, or person, read by a task of node.init.
+"""Audits of whole files: a node's file with and without a row, or a person, by a task of node.init.
 
-Everything from the file to what leaves is a node's own: reading, the split, the trainer and its noise, counts
-and sums. Neighbours differ in one line of the file, and the others are the worst for the planted fault, a
-split that depends on all rows (node.data.partition.hold_out): each row that this one line would move to the
-other side pulls the same way. The line itself is as loud as the clip allows, on the side that is released.
-Where a person is the unit, six such lines are one person's, and the planted fault takes each row by itself.
+A node's own code reads the file, splits its rows, trains, adds noise, counts and sums up. Neighbours differ
+in one line. It is as loud as the clip allows, and on the side whose figures are released. The planted fault
+is a split that depends on all rows (node.data.partition.hold_out): with it, one line moves other lines to the
+other side. These are the worst for the fault: all lines that move pull the same way. Where a person is the
+unit, one person has six such lines, and the planted fault takes each line by itself.
 
-The number of rows is public (docs/privacy.md), so a mean over the rows is multiplied by their number. All
-rows are in every step: with `dp-sgd` and smaller batches each is sampled by their number, and one row more
-samples all others more rarely, which the promise does not cover.
+The number of rows is public (docs/privacy.md), so a mean over the rows is multiplied by it. All rows are in
+every step. With `dp-sgd` and smaller batches the number of rows decides how rarely each is sampled, so one
+line more changes all others, which the promise does not cover.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from torch import nn
 
 from benchmarks.audit.case import DELTA, Case, Claim
 from benchmarks.audit.offers import EXACT, TOGETHER
-from benchmarks.proposed import proposed
+from benchmarks.proposal import propose_task
 from mechanisms.accounting.ledger import Ledger, Unit, spent
 from mechanisms.audits.audit import Array, Pair, Release
 from mechanisms.mechanism import Mechanism
@@ -60,7 +60,7 @@ SPLIT_OF_BEFORE, EACH_ROW = "the split of before", "each row by itself"
 _ROWS, _FRACTION, _HONEST = 120, 0.2, 2
 _ROWS_OF_ONE = 6
 _RADIUS = 0.5
-"""Below the norm of every row's first gradient, so that each is clipped to it."""
+"""Less than the norm of every row's first gradient, so that each is clipped to it."""
 _FAST, _SLOW, _SLOWER, _QUICK, _QUIET_RUNS = 20_000, 2_000, 400, 300, 20
 _NO_NOISE = 1e6
 """An epsilon at which noise is next to nothing."""
@@ -72,25 +72,25 @@ _OF_PERSONS = ", persons"
 Side = Literal["train", "test"]
 Row = tuple[str, ...]
 Runs = Callable[[], Array]
-"""Runs a node's release once: (k,)."""
+"""Makes a node's release (k,) once."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """How a node reads its file: by which split, and whether as rows of persons."""
+    """How a node reads its file: by which split, and whether rows belong to persons."""
 
     split: Split = Split.ROW
     by_person: bool = False
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """What that changes in the task."""
+        """The settings of the task that say so."""
         return ("data.person=who",) if self.by_person else ()
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What is promised of a file: its unit, how a node reads it, and how one with a planted fault does."""
+    """What is promised of a file: its unit, how a node reads it, and how a node with a planted fault does."""
 
     unit: Unit
     persons: bool
@@ -107,12 +107,12 @@ OF_PERSONS = Promise(ONE_PERSON, True, Read(by_person=True), EACH_ROW, Read())
 
 
 @cache
-def _files(side: Side, persons: bool) -> tuple[Path, Path]:
-    """Makes a file without the line, or the person's lines, and one with them; they are on `side`."""
+def _write_files(side: Side, persons: bool) -> tuple[Path, Path]:
+    """Write a file without the loud line, or person, and one with it, on `side`. Return both paths."""
     folder = Path(tempfile.mkdtemp(prefix="audit-"))
     found = folder / "without.csv", folder / "with.csv"
     header: Row = ("group", "note", "outcome")
-    others, loud = _other_rows(), [_loud_row(side)]
+    others, loud = _other_rows(), [next(_loud_rows(side, ()))]
     if persons:
         header = (*header, "who")
         others = [(*row, f"p{number // 2}") for number, row in enumerate(others)]
@@ -124,9 +124,10 @@ def _files(side: Side, persons: bool) -> tuple[Path, Path]:
 
 
 def _other_rows() -> list[Row]:
-    """Returns the rows of both files: in the group of their label if one row more would hold them back.
+    """Return the rows of both files. They are the worst for the planted fault, the split of before.
 
-    That is by the split of before: nearly all others are in the other group, and pull the other way.
+    A row has the group of its label if that split holds it back once there is one row more. All others have
+    the other group, and pull the other way.
     """
     labels = np.arange(_ROWS) % 2
     _, held = partition.hold_out(np.append(labels, 0), _FRACTION, np.random.default_rng([0, 1]))
@@ -137,19 +138,15 @@ def _other_rows() -> list[Row]:
     ]
 
 
-def _loud_row(side: Side) -> Row:
-    """Returns a row of the group of its label, on one side under the seed of the task."""
-    return next(_loud_rows(side, ()))
-
-
 def _loud_person(side: Side) -> list[Row]:
-    """Returns rows of one person who is on that side, on which each row would be by itself, too."""
-    drawn = ((f"loud{number}", RowDraws(0).of_persons([f"loud{number}"])) for number in count())
-    name = next(name for name, draws in drawn if _is_on(side, draws))
+    """Return the rows of one person on this side. By itself, each row would be on this side, too."""
+    names = (f"loud{number}" for number in count())
+    name = next(name for name in names if _is_on(side, RowDraws(0).of_persons([name])))
     return list(islice(_loud_rows(side, (name,)), _ROWS_OF_ONE))
 
 
 def _loud_rows(side: Side, more: Row) -> Iterator[Row]:
+    """Yield rows with the group of their label, which the task's seed puts on this side."""
     for number in count():
         row = ("a", f"loud{number}", "no", *more)
         cells = dict(zip(("group", "note", "outcome", "who"), row, strict=False))
@@ -163,26 +160,26 @@ def _is_on(side: Side, draws: Draws) -> bool:
 
 
 @cache
-def _written(*asked: str) -> Path:
-    """Returns the task that node.init writes for the file without the line."""
-    data, _ = _files("train", False)
-    path = data.with_name(f"{'-'.join(asked).replace('-', '')}.toml")
-    return proposed(data, path, "--target=outcome", "--model=linear", "--leave-out=note", *asked)
+def _write_task(*options: str) -> Path:
+    """Return the task that node.init writes for the file without the line."""
+    data, _ = _write_files("train", False)
+    path = data.with_name(f"{'-'.join(options).replace('-', '')}.toml")
+    return propose_task(data, path, "--target=outcome", "--model=linear", "--leave-out=note", *options)
 
 
 # -- what a node makes of a file ---------------------------------------------------------------------------
 
 
-def _prepared(task: Task, path: Path, read: Read) -> tuple[Dataset, nn.Module, Mechanism]:
-    """Returns a node's rows, model and mechanism, made as a node does."""
+def _prepare_node(task: Task, path: Path, read: Read) -> tuple[Dataset, nn.Module, Mechanism]:
+    """Return a node's rows, model and mechanism, made by its own code."""
     dataset = load_dataset(task, path, None, read.split)
     model = build_model(task, dataset)
     return dataset, model, make_mechanism(task, shapes(model, task.train.parameters), dataset.units)
 
 
-def _learning(task: Task, path: Path, read: Read, seed: int) -> tuple[Learning, int]:
-    """Prepares a node's learning as a node does, with random words by `seed`; returns its units, too."""
-    dataset, model, mechanism = _prepared(task, path, read)
+def _prepare_learning(task: Task, path: Path, read: Read, seed: int) -> tuple[Learning, int]:
+    """Return a node's learning, made by its own code with random words of `seed`, and its number of units."""
+    dataset, model, mechanism = _prepare_node(task, path, read)
     system = System(entropy=np.random.default_rng(seed).bytes)
     return make_learning(task, model, dataset, seed, mechanism, system), dataset.units
 
@@ -196,20 +193,20 @@ def _cases(
     promise: Promise,
     runs_of: Callable[[float, Path, Read, int], Runs],
 ) -> list[Case]:
-    """Returns the audit of what is promised, and of the planted fault, which must be refuted.
+    """Return the audit of what is promised, and that of the planted fault, which must be refuted.
 
-    `runs_of` prepares a node with an epsilon, on a file, which it reads in a way, with a seed.
+    `runs_of(epsilon, file, read, seed)` prepares a node's runs.
     """
-    files = _files(side, promise.persons)
+    files = _write_files(side, promise.persons)
 
     def case(read: Read, fault: str) -> Case:
-        loud = [runs_of(epsilon, path, read, 1 + place) for place, path in enumerate(files)]
+        noised = [runs_of(epsilon, path, read, 1 + place) for place, path in enumerate(files)]
         clear = [runs_of(_NO_NOISE, path, read, 3) for path in files]
         means = [np.mean([runs() for _ in range(_QUIET_RUNS)], axis=0) for runs in clear]
         return Case(
-            mechanism=f"{_named(name, promise)}, epsilon {epsilon:g}",
+            mechanism=f"{_case_name(name, promise)}, epsilon {epsilon:g}",
             fault=fault,
-            release=_released(loud),
+            release=_release_of(noised),
             pair=Pair(np.zeros(1), np.ones(1), means[0], means[1]),
             claim=claim,
             trials=trials,
@@ -219,12 +216,12 @@ def _cases(
     return [case(promise.sound, ""), replace(case(promise.faulty, promise.fault), trials=_QUICK)]
 
 
-def _named(name: str, promise: Promise) -> str:
+def _case_name(name: str, promise: Promise) -> str:
     return f"{name}{_OF_PERSONS if promise.persons else ''}"
 
 
-def _released(runs: Sequence[Runs]) -> Release:
-    """A release of (n, k) for inputs (n, 1): 0 for the file without the line, 1 for the one with it."""
+def _release_of(runs: Sequence[Runs]) -> Release:
+    """Return a release (n, k) for inputs (n, 1): 0 is the file without the line, 1 the one with it."""
     return lambda inputs, _: np.stack([runs[int(one)]() for one in inputs[:, 0]])
 
 
@@ -232,8 +229,8 @@ def _gradient_cases(promise: Promise, epsilon: float) -> list[Case]:
     """`dp-sgd`: the model after a round of one step on all rows."""
 
     def runs_of(asked: float, path: Path, read: Read, seed: int) -> Runs:
-        task = _with_dp_sgd(asked, *read.settings)
-        learning, rows = _learning(task, path, read, seed)
+        task = _dp_sgd_task(asked, *read.settings)
+        learning, rows = _prepare_learning(task, path, read, seed)
         trainer, start = learning.trainer, learning.trainer.vector()
         return lambda: (start - trainer.train(start, 1, Event()).vector).astype(np.float64) * rows
 
@@ -242,18 +239,18 @@ def _gradient_cases(promise: Promise, epsilon: float) -> list[Case]:
     return _cases(_DP_SGD, epsilon, "train", _SLOW, claim, promise, runs_of)
 
 
-def _with_dp_sgd(epsilon: float, *more: str) -> Task:
+def _dp_sgd_task(epsilon: float, *more: str) -> Task:
     settings = (
         *(f"privacy.epsilon={epsilon}", f"privacy.delta={DELTA}", f"privacy.clipping_radius={_RADIUS}"),
         *("train.rounds=1", "train.epochs=1", f"train.batch_size={10 * _ROWS}", "train.optimizer=sgd"),
         *("train.learning_rate=1.0", "train.momentum=0.0", "train.schedule=constant"),
     )
-    return load_task(str(_written("--privacy=dp-sgd")), [*settings, *more])
+    return load_task(str(_write_task("--privacy=dp-sgd")), [*settings, *more])
 
 
 def _shared_cases(promise: Promise, epsilon: float) -> list[Case]:
     """`distributed-dp-sgd`: the sums of a step and of all attempts in its budget, of honest members."""
-    others = _files("train", promise.persons)[0]
+    others = _write_files("train", promise.persons)[0]
 
     def runs_of(asked: float, path: Path, read: Read, seed: int) -> Runs:
         settings = (
@@ -263,11 +260,13 @@ def _shared_cases(promise: Promise, epsilon: float) -> list[Case]:
             *(f"train.expected_batch={4.0 * _ROWS}", f"train.expected_rows={4 * _ROWS}"),
             *("train.report_every=1", "train.momentum=0.0", "aggregation.min_participants=3"),
         )
-        task = load_task(str(_written("--privacy=distributed-dp-sgd", "--peers=3")), settings)
+        task = load_task(str(_write_task("--privacy=distributed-dp-sgd", "--peers=3")), settings)
         files = (path, *[others] * _HONEST)
-        members = [_learning(task, file, read, 10 * seed + place)[0] for place, file in enumerate(files)]
+        members = [
+            _prepare_learning(task, file, read, 10 * seed + place)[0] for place, file in enumerate(files)
+        ]
         trainers = [learning.trainer for learning in members]
-        _, _, mechanism = _prepared(task, path, read)
+        _, _, mechanism = _prepare_node(task, path, read)
         assert isinstance(mechanism, DistributedDP)
         rule, base = mechanism.shared, trainers[0].vector()
 
@@ -283,7 +282,7 @@ def _shared_cases(promise: Promise, epsilon: float) -> list[Case]:
 
 
 def _count_cases(promise: Promise, epsilon: float) -> list[Case]:
-    """Counts for a metric of all rows, of a model that answers by the group; the node adds all noise."""
+    """Counts for a metric of all rows, of a model that answers by the group. The node adds all noise."""
     more = (
         "aggregation.swarm_metric=confusion",
         "aggregation.swarm_metric_every=1",
@@ -292,9 +291,9 @@ def _count_cases(promise: Promise, epsilon: float) -> list[Case]:
     base = Base(0, bytes(32), 0, NO_SID)
 
     def runs_of(asked: float, path: Path, read: Read, seed: int) -> Runs:
-        task = _with_dp_sgd(min(_NO_NOISE, 2 * asked), *more, *read.settings)
-        dataset, _, mechanism = _prepared(task, path, read)
-        learning, _ = _learning(task, path, read, seed)
+        task = _dp_sgd_task(min(_NO_NOISE, 2 * asked), *more, *read.settings)
+        dataset, _, mechanism = _prepare_node(task, path, read)
+        learning, _ = _prepare_learning(task, path, read, seed)
         entropy = np.random.default_rng(seed).bytes
         metric = make_swarm_metric(task, learning.trainer, dataset, mechanism, None, entropy)
         by_group = torch.zeros(2, dataset.train_x.shape[1])
@@ -302,14 +301,14 @@ def _count_cases(promise: Promise, epsilon: float) -> list[Case]:
         vector = np.concatenate([by_group.flatten().numpy(), np.zeros(2, np.float32)])
         size = metric.slots - 1
 
-        def counted() -> Array:
+        def count_rows() -> Array:
             total = RingWords(size).total(metric.words(base, vector), 1)
             assert total is not None
             return total.units
 
-        return counted
+        return count_rows
 
-    noise = noise_of_counts(make_mechanism(_with_dp_sgd(2 * epsilon, *more), [("w", (1,))], _ROWS))
+    noise = noise_of_counts(make_mechanism(_dp_sgd_task(2 * epsilon, *more), [("w", (1,))], _ROWS))
     assert noise is not None
     cost = spent(Ledger.of((noise.event,)), DELTA).epsilon
     claim = Claim(cost, DELTA, promise.unit.words, "the counts of one offer", EXACT)
@@ -318,7 +317,7 @@ def _count_cases(promise: Promise, epsilon: float) -> list[Case]:
 
 def _agreement_cases(promise: Promise, epsilon: float) -> list[Case]:
     """The sums of `node.agree`, which has no split: all rows count."""
-    task = load_task(str(_written("--privacy=dp-sgd", "--agree")), promise.sound.settings)
+    task = load_task(str(_write_task("--privacy=dp-sgd", "--agree")), promise.sound.settings)
     schema = task.data.schema
     assert schema is not None
     mechanism = record_sums(
@@ -330,13 +329,13 @@ def _agreement_cases(promise: Promise, epsilon: float) -> list[Case]:
     def case(drawing: RowDraws | None, fault: str) -> Case:
         sums = [
             survey(path, schema, mechanism.unit, task.agreement.records, drawing=drawing)
-            for path in _files("train", promise.persons)
+            for path in _write_files("train", promise.persons)
         ]
         means = [np.multiply(of, mechanism.unit, dtype=np.float64) for of in sums]
         return Case(
-            mechanism=f"{_named(_AGREEMENT, promise)}, epsilon {epsilon:g}",
+            mechanism=f"{_case_name(_AGREEMENT, promise)}, epsilon {epsilon:g}",
             fault=fault,
-            release=_released([partial(mechanism.released, of, words) for of in sums]),
+            release=_release_of([partial(mechanism.released, of, words) for of in sums]),
             pair=Pair(np.zeros(1), np.ones(1), means[0], means[1]),
             claim=Claim(epsilon, DELTA, promise.unit.words, released, EXACT),
             trials=_QUICK if fault else _FAST,
@@ -349,7 +348,7 @@ def _agreement_cases(promise: Promise, epsilon: float) -> list[Case]:
 
 
 FILE_AUDITS: Mapping[str, Callable[[float], list[Case]]] = {
-    _named(name, promise): partial(cases, promise)
+    _case_name(name, promise): partial(cases, promise)
     for promise in (OF_ROWS, OF_PERSONS)
     for name, cases in (
         (_DP_SGD, _gradient_cases),
@@ -358,4 +357,4 @@ FILE_AUDITS: Mapping[str, Callable[[float], list[Case]]] = {
         (_AGREEMENT, _agreement_cases),
     )
 }
-"""By the name of the mechanism: its audits at an epsilon, one of them sound."""
+"""The audits of each mechanism at an epsilon: a sound one, and planted faults if there are any."""

@@ -1,4 +1,4 @@
-"""All findings: the table of claims, planted faults, audits of whole files, and those of shared noise."""
+"""All findings: the table of claims, planted faults, audits of whole files and of shared noise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from node.errors import ConfigError
 
 
 def findings(only: str | None, parts: Collection[str], quick: bool) -> Iterator[Figure | Row]:
-    """Yield the findings of `parts` on the mechanisms with `only` in their names.
+    """Return the findings of `parts` on the mechanisms with `only` in their names.
 
     Raises ConfigError if there is no such mechanism.
     """
@@ -25,10 +25,10 @@ def findings(only: str | None, parts: Collection[str], quick: bool) -> Iterator[
     chosen = [name for name in names if only is None or only in name]
     if not chosen:
         raise ConfigError(f"--only {only}: allowed is a part of a name: {'; '.join(names)}")
-    return _all(everything, chosen, parts, quick)
+    return _findings(everything, chosen, parts, quick)
 
 
-def _all(
+def _findings(
     everything: list[Audit], names: Collection[str], parts: Collection[str], quick: bool
 ) -> Iterator[Figure | Row]:
     error = row_level(everything)
@@ -41,15 +41,15 @@ def _all(
     if FAULTS in parts:
         yield from fault_figures(of_faults, error, quick)
     if FILES in parts:
-        yield from _of_files([name for name in FILE_AUDITS if name in names], quick)
+        yield from _file_findings([name for name in FILE_AUDITS if name in names], quick)
     if SHARED_NOISE in parts:
         for name in SHARED:
             if name in names:
                 yield from SHARED[name](quick)
 
 
-def _of_files(names: Collection[str], quick: bool) -> Iterator[Figure | Row]:
-    """Yield the findings on files that differ in a line: a table of their own, with its own error."""
+def _file_findings(names: Collection[str], quick: bool) -> Iterator[Figure | Row]:
+    """Yield the findings on whole files, which are a table of their own, with an error of its own."""
     claims = len(FILE_AUDITS) * len(EPSILONS)
     error = level(FAMILY_ERROR, claims)
     torch.set_num_threads(1)  # the rows are few

@@ -1,9 +1,9 @@
 """Audits of what a node offers: Gaussian noise, `ldp`, `aldp`, and the replay of a faulty calibration.
 
-Neighbours are any two data sets of one node (replace). No training is run: the inputs are two updates at
-opposite ends of the clipping ball, 2 r apart, which is as far as clipped updates can be. The noise has the
-same std in every coordinate and is independent of the update, so the projection on the difference of the
-two is a sufficient statistic: other coordinates would tell nothing more, and two are enough.
+Neighbours are any two data sets of one node (replace). Nobody trains: the inputs are two updates at opposite
+ends of the clipping ball, 2 r apart; no clipped updates are farther apart. The noise has the same std in
+every coordinate and does not depend on the update. So the projection on the difference of the two is a
+sufficient statistic, and more than two coordinates would tell nothing more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.audit.case import DELTA, EPSILON, MANY, Case, Claim, Standing, proved, stated
+from benchmarks.audit.case import DELTA, EPSILON, MANY, Case, Claim, Standing, proved_claim, stated_claim
 from mechanisms.accounting import gaussian
 from mechanisms.accounting.ledger import Gaussian, Ledger, releases_noise_multiplier, spent
 from mechanisms.audits.audit import Array, Method, Pair, Release, each_row
@@ -26,7 +26,7 @@ from mechanisms.updates.local import LocalDP, aldp, ldp
 
 RADIUS, ROUNDS, TENSORS = 1.0, 5, 4
 BEFORE = 0.5
-"""The radius of the quantile rule before the offer: below its cap, so that it can grow and shrink."""
+"""The radius of the quantile rule before the offer. It is below the cap, so it can grow and shrink."""
 EXACT = "Balle & Wang 2018, Theorem 8"
 TOGETHER = f"{EXACT}; Dong, Roth & Su 2022, Corollary 3.3"
 
@@ -43,8 +43,8 @@ def offer_cases() -> list[Case]:
     ]
 
 
-def opposite(d: int, radius: float = RADIUS) -> Pair:
-    """Two updates of norm `radius`, 2 `radius` apart: the worst case of clipped updates (replace)."""
+def opposite_pair(d: int, radius: float = RADIUS) -> Pair:
+    """Return two opposite updates (d,) of norm `radius`: the worst clipped updates (replace)."""
     end = np.full(d, radius / math.sqrt(d))
     return Pair.of(-end, end)
 
@@ -53,10 +53,10 @@ def opposite(d: int, radius: float = RADIUS) -> Pair:
 
 
 def gaussian_rows(noise_std: float) -> Release:
-    """A release that noises all rows as one long vector; each row is one run.
+    """Return a release that noises all rows as one long vector; each row is one run.
 
-    The noise of each coordinate is independent, so the rows are too. Only the grid is that of a longer
-    vector, about 2^-16 of the radius.
+    The noise of each coordinate is independent, so the runs are. Only the grid is a longer vector's, about
+    2^-16 of the radius.
     """
 
     def release(inputs: Array, words: Words) -> Array:
@@ -67,13 +67,8 @@ def gaussian_rows(noise_std: float) -> Release:
     return release
 
 
-def in_rounds(release: Release, rounds: int) -> Release:
-    """A release of the same input in `rounds` rounds; the attacker sees all outputs, side by side."""
-    return lambda inputs, words: np.hstack([release(inputs, words) for _ in range(rounds)])
-
-
-def half_noised(noise_std: float) -> Release:
-    """A release with a planted fault: the second half of the coordinates, its own tensor, gets no noise."""
+def half_noised_rows(noise_std: float) -> Release:
+    """Return a faulty release: the second half of the coordinates, a tensor of its own, gets no noise."""
     noisy = gaussian_rows(noise_std)
 
     def release(inputs: Array, words: Words) -> Array:
@@ -83,13 +78,13 @@ def half_noised(noise_std: float) -> Release:
 
 
 def gaussian_cases() -> list[Case]:
-    """One release; and five releases, audited together against the epsilon that the ledger gives for them.
+    """One release; and five together, against the epsilon that the ledger gives for all five.
 
-    Neighbours: two vectors at opposite ends of the ball of RADIUS, in each release the same.
+    Neighbours: two vectors at opposite ends of the ball of RADIUS, the same in each release.
     """
     std = gaussian.noise_std(EPSILON, DELTA, 2 * RADIUS)
     unit = "one vector; neighbours: replace one; sensitivity in the L2 norm"
-    pair = opposite(2)
+    pair = opposite_pair(2)
     sound = Case(
         mechanism="gaussian",
         fault="",
@@ -108,25 +103,26 @@ def gaussian_cases() -> list[Case]:
         sound,
         replace(sound, fault="sensitivity halved", release=gaussian_rows(std / 2)),
         replace(sound, fault="noise 10 % low", release=gaussian_rows(0.9 * std)),
-        replace(sound, fault="one tensor without noise", release=half_noised(std)),
+        replace(sound, fault="one tensor without noise", release=half_noised_rows(std)),
         replace(many, release=_rounds(ROUNDS)),
         replace(many, fault="an event not in the ledger", release=_rounds(ROUNDS - 1)),
     ]
 
 
 def _rounds(counted: int) -> Release:
-    """ROUNDS rounds with the noise at which a ledger of `counted` rounds states EPSILON."""
+    """Return a release of ROUNDS outputs, side by side. A ledger of `counted` such outputs states EPSILON."""
     multiplier = releases_noise_multiplier(EPSILON, DELTA, counted)
     read = spent(Ledger.of([Gaussian(multiplier)] * counted), DELTA)
     assert math.isclose(read.epsilon, EPSILON, rel_tol=1e-6)
-    return in_rounds(gaussian_rows(2 * RADIUS * multiplier), ROUNDS)
+    noisy = gaussian_rows(2 * RADIUS * multiplier)
+    return lambda inputs, words: np.hstack([noisy(inputs, words) for _ in range(ROUNDS)])
 
 
 # -- offers of a node --------------------------------------------------------------------------------
 
 
 def setting(sizes: tuple[int, ...], source: str = "aggregate") -> Setting:
-    """The setting of a node that makes one offer, of tensors with these sizes, for EPSILON."""
+    """Return the setting of a node that makes one offer for EPSILON, of tensors with these sizes."""
     return Setting(
         epsilon=EPSILON,
         delta=DELTA,
@@ -143,22 +139,22 @@ def setting(sizes: tuple[int, ...], source: str = "aggregate") -> Setting:
 
 
 def offers(mechanism: LocalDP | LinearClassic, memory: Memory = ()) -> Release:
-    """A release that makes one offer for each row, as a node does."""
+    """Return a release that makes an offer of each row, as a node does."""
     return each_row(
         lambda x, words: mechanism.offer(x.astype(np.float32), memory, words).vector.astype(np.float64)
     )
 
 
 def less_noise(mechanism: LocalDP, share: float) -> LocalDP:
-    """`mechanism` with a planted fault: only `share` of its noise."""
+    """Return a faulty mechanism, with only `share` of its noise."""
     return replace(mechanism, noise_multiplier=share * mechanism.noise_multiplier)
 
 
 def copies(mechanism: LocalDP, radius: float = RADIUS) -> Release:
-    """A release that makes many offers as one: n inputs of norm r are one update of norm sqrt(n) r.
+    """Return a release that makes n offers as one: n inputs of norm r are an update of norm sqrt(n) r.
 
-    The radius is larger and the noise multiplier smaller by sqrt(n), so each coordinate gets the same noise
-    as in a separate offer. This holds only for inputs whose norm is exactly the clipping radius.
+    The radius is larger by sqrt(n), the noise multiplier smaller. So each coordinate gets the noise of a
+    separate offer, if the norm of each input is exactly `radius`.
     """
 
     def release(inputs: Array, words: Words) -> Array:
@@ -172,13 +168,13 @@ def copies(mechanism: LocalDP, radius: float = RADIUS) -> Release:
     return release
 
 
-def without_clip(mechanism: LocalDP) -> Release:
-    """A release with a planted fault: noise for the clipping radius, but nothing is clipped."""
+def unclipped_offers(mechanism: LocalDP) -> Release:
+    """Return a faulty release: its noise is for the clipping radius, but it clips nothing."""
     return gaussian_rows(2 * mechanism.clipping_radius * mechanism.noise_multiplier)
 
 
-def beyond(pair: Pair, times: float) -> Pair:
-    """The pair with updates `times` as long, which a sound mechanism clips to the same release."""
+def lengthen(pair: Pair, times: float) -> Pair:
+    """Return the pair with inputs `times` as long, which a sound mechanism clips to the same release."""
     return Pair(times * pair.x0, times * pair.x1, pair.y0, pair.y1)
 
 
@@ -189,34 +185,34 @@ def ldp_cases() -> list[Case]:
         mechanism="ldp",
         fault="",
         release=offers(mechanism),
-        pair=beyond(opposite(2), 2.0),
-        claim=proved(mechanism.guarantee, "the offer of a run of one round", EXACT),
+        pair=lengthen(opposite_pair(2), 2.0),
+        claim=proved_claim(mechanism.guarantee, "the offer of a run of one round", EXACT),
         subject=mechanism,
         covers=("ldp",),
     )
     faulty = replace(sound, quick_trials=MANY)
-    at_radius = replace(faulty, pair=opposite(2))
+    at_radius = replace(faulty, pair=opposite_pair(2))
     return [
         sound,
         replace(at_radius, fault="noise 10 % low", release=copies(less_noise(mechanism, 0.9))),
         replace(at_radius, fault="noise halved", release=copies(less_noise(mechanism, 0.5))),
-        replace(faulty, fault="no clip", release=without_clip(mechanism)),
+        replace(faulty, fault="no clip", release=unclipped_offers(mechanism)),
     ]
 
 
 def aldp_cases() -> list[Case]:
     """`aldp` with a window; neighbours: opposite updates at the radius of the next offer, .6.
 
-    "aggregate" has the radius from aggregates: twice their mean norm. "raw" has it from this node's norms,
-    for the owner who declares it public: the guarantee is for the noise given the radius.
+    With "aggregate" the radius is twice the mean norm of aggregates. With "raw" it follows from the node's
+    own norms, and the owner declares it public: the guarantee is for the noise, given the radius.
     """
     public, raw = aldp(setting((2,))), aldp(setting((2,), "raw"))
     aggregate = Case(
         mechanism="aldp, aggregate",
         fault="",
         release=offers(public, ((0.2, 0.3, 0.4),)),
-        pair=opposite(2, 0.6),
-        claim=proved(public.guarantee, "the offer of a run of one round", EXACT),
+        pair=opposite_pair(2, 0.6),
+        claim=proved_claim(public.guarantee, "the offer of a run of one round", EXACT),
         subject=public,
         covers=("aldp:aggregate",),
     )
@@ -224,7 +220,7 @@ def aldp_cases() -> list[Case]:
         aggregate,
         mechanism="aldp, raw, radius public",
         release=offers(raw, ((0.5, 0.6, 0.7),)),
-        claim=proved(raw.guarantee, "the offer of a run of one round, given the radius", EXACT),
+        claim=proved_claim(raw.guarantee, "the offer of a run of one round, given the radius", EXACT),
         subject=raw,
         covers=("aldp:raw",),
     )
@@ -241,20 +237,20 @@ def aldp_cases() -> list[Case]:
 
 
 LOUDNESS_SIZE = 2048
-"""The number of parameters of an update: with so many the noise level is known within 1.6 %."""
+"""The parameters of an update. With so many an attacker knows the std of its noise within 1.6 %."""
 
 
 def radius_cases() -> list[Case]:
     """The second of two offers of `aldp`; neighbours: two data sets whose updates differ by a tenth in norm.
 
-    The attacker looks at nothing but how loud the second offer is. A radius of raw norms shows the first
-    update's norm there; one that follows agreed models shows nothing. Loudness is not Gaussian with a fixed
-    std, so the bound is from the ratio of rates.
+    The attacker looks only at how loud the second offer is. A radius from raw norms shows the norm of the
+    first update there; a radius from agreed models shows nothing. Loudness is no Gaussian of a fixed std, so
+    the bound is from the ratio of rates.
     """
     end = np.zeros(LOUDNESS_SIZE)
     end[0] = RADIUS
-    heard = np.array([0.5]), np.array([0.55])
-    pair = Pair(heard[0] * end, heard[1] * end, *heard)
+    norms = np.array([0.5]), np.array([0.55])
+    pair = Pair(norms[0] * end, norms[1] * end, *norms)
     raw, covered = (
         aldp(replace(setting((LOUDNESS_SIZE,), source), rounds=2)) for source in ("raw", "aggregate")
     )
@@ -263,7 +259,7 @@ def radius_cases() -> list[Case]:
         fault="",
         release=second_offer(covered),
         pair=pair,
-        claim=proved(covered.guarantee, "the offers of a run of two rounds", TOGETHER),
+        claim=proved_claim(covered.guarantee, "the offers of a run of two rounds", TOGETHER),
         subject=covered,
         method=Method.RATIO,
         score=loudness,
@@ -274,7 +270,9 @@ def radius_cases() -> list[Case]:
         silent,
         mechanism="aldp, raw, its loudness",
         release=second_offer(raw),
-        claim=stated(raw.guarantee, "the offers of a run of two rounds, whose radius nobody declared public"),
+        claim=stated_claim(
+            raw.guarantee, "the offers of a run of two rounds, whose radius nobody declared public"
+        ),
         subject=raw,
         quick_trials=5_000,
         wanted=Standing.REFUTED,
@@ -283,7 +281,7 @@ def radius_cases() -> list[Case]:
 
 
 def second_offer(mechanism: LocalDP) -> Release:
-    """A release that offers an update twice, and shows the second offer."""
+    """Return a release that offers an update twice, and shows the second offer."""
 
     def release(x: Array, words: Words) -> Array:
         fresh = x.astype(np.float32)
@@ -294,15 +292,15 @@ def second_offer(mechanism: LocalDP) -> Release:
 
 
 def loudness(released: Array) -> Array:
-    """(n,): the root mean square of each offer's coordinates."""
+    """Return the root mean square (n,) of each offer's coordinates."""
     return np.asarray(np.sqrt(np.mean(released**2, axis=1)))
 
 
 def quantile_cases() -> list[Case]:
     """`aldp` with a quantile; neighbours: an update within the radius, an opposite one beyond it.
 
-    The bit of the first is 1, that of the second 0, and the next radius shows the clamped bit. The score
-    adds the update and the bit, each weighted by its signal over its variance.
+    The bit of the first is 1, that of the second 0. The next radius shows the bit, noised and clipped to [0,
+    1]. The score adds the update and the bit, each weighted by its signal over its variance.
     """
     mechanism = aldp(setting((2,), "quantile"))
     end = np.array([BEFORE, 0.0])
@@ -317,9 +315,9 @@ def quantile_cases() -> list[Case]:
     sound = Case(
         mechanism="aldp, quantile",
         fault="",
-        release=with_bit(mechanism),
+        release=offers_with_bits(mechanism),
         pair=pair,
-        claim=proved(
+        claim=proved_claim(
             mechanism.guarantee,
             "the offer of a run of one round, and the next radius",
             f"{TOGETHER}; Andrew et al. 2021, Theorem 1",
@@ -331,19 +329,19 @@ def quantile_cases() -> list[Case]:
     bare = replace(mechanism, rule=replace(_quantile(mechanism), bit_noise_std=1e-3))
     return [
         sound,
-        replace(sound, fault="noise halved", release=with_bit(less_noise(mechanism, 0.5))),
+        replace(sound, fault="noise halved", release=offers_with_bits(less_noise(mechanism, 0.5))),
         replace(
             sound,
             fault="the bit without noise",
-            release=with_bit(bare),
+            release=offers_with_bits(bare),
             method=Method.RATIO,
-            score=bit_only,
+            score=bit_score,
         ),
     ]
 
 
-def bit_only(released: Array) -> Array:
-    """(n,): the bit alone, negated, so that 0 (beyond the radius) points to x1."""
+def bit_score(released: Array) -> Array:
+    """Return minus the bit (n,): the bit of x1, which is beyond the radius, is 0."""
     return -released[:, 2]
 
 
@@ -352,8 +350,8 @@ def _quantile(mechanism: LocalDP) -> Quantile:
     return mechanism.rule
 
 
-def with_bit(mechanism: LocalDP) -> Release:
-    """A release of rows (d + 1,): an offer, and the noised bit that anybody can read from the next radius."""
+def offers_with_bits(mechanism: LocalDP) -> Release:
+    """Return a release of rows (d + 1,): an offer, and the noised bit that the next radius shows."""
     rule = _quantile(mechanism)
 
     def release(x: Array, words: Words) -> Array:
@@ -367,8 +365,8 @@ def with_bit(mechanism: LocalDP) -> Release:
 def linear_classic_cases() -> list[Case]:
     """The replay of a faulty calibration; neighbours: updates opposite in each of TENSORS tensors.
 
-    Its guarantee charges every tensor. The epsilon that it states, all of it for each tensor, is refuted.
-    With a window the memory is such that this update makes the radius .6 in both data sets.
+    Its guarantee charges every tensor. The epsilon that it states is spent on each tensor anew, and is
+    refuted. With a window, the memory is such that this update makes the radius .6 in both data sets.
     """
     given = replace(setting((1,) * TENSORS, "raw"), calibration="linear-classic")
     fixed, window = linear_classic("ldp", 0, given), linear_classic("aldp", 3, given)
@@ -378,7 +376,7 @@ def linear_classic_cases() -> list[Case]:
         fault="",
         release=offers(fixed),
         pair=Pair.of(-end, end),
-        claim=proved(fixed.guarantee, f"the offer of a run of one round, {TENSORS} tensors", TOGETHER),
+        claim=proved_claim(fixed.guarantee, f"the offer of a run of one round, {TENSORS} tensors", TOGETHER),
         subject=fixed,
         covers=("ldp:linear-classic",),
     )
@@ -387,7 +385,7 @@ def linear_classic_cases() -> list[Case]:
         mechanism="aldp, linear-classic, radii public",
         release=offers(window, ((0.5, 0.6),) * TENSORS),
         pair=Pair(-0.7 * end, 0.7 * end, -0.6 * end, 0.6 * end),
-        claim=proved(
+        claim=proved_claim(
             window.guarantee, f"the offer of a run of one round, {TENSORS} tensors, given the radii", TOGETHER
         ),
         subject=window,
@@ -396,7 +394,7 @@ def linear_classic_cases() -> list[Case]:
     wrong = replace(
         sound,
         mechanism="ldp, linear-classic, as stated",
-        claim=stated(fixed.guarantee, f"the offer of a run of one round, {TENSORS} tensors"),
+        claim=stated_claim(fixed.guarantee, f"the offer of a run of one round, {TENSORS} tensors"),
         covers=(),
         wanted=Standing.REFUTED,
     )

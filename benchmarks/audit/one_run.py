@@ -1,7 +1,7 @@
-"""Audits by one run of many canaries, each of which a fair coin includes: one release, and whole trainings.
+"""Audits by one run with many canaries, each of which a fair coin includes: one release, and whole trainings.
 
-The bound of one run (mechanisms.audits.one_run) is far below what many runs find, but it needs no more than
-one training. Its delta is small, as the bound pays for each canary's share of delta.
+The bound of one run (mechanisms.audits.one_run) is far below that of many runs, but one training is enough
+for it. The bound loses a part of delta for each canary, so delta is small here.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.audit.case import EPSILON, Claim, Standing, proved
+from benchmarks.audit.canaries import Canaries, poisson_sample
+from benchmarks.audit.case import EPSILON, Claim, Standing, proved_claim
 from benchmarks.audit.offers import EXACT, RADIUS, gaussian_rows, setting
-from benchmarks.audit.servers import ROWS
-from benchmarks.audit.steps import SAMPLED, Canaries, sampled
+from benchmarks.audit.servers import ROWS, seeded_generator
+from benchmarks.audit.steps import SAMPLED
 from mechanisms.accounting import gaussian
 from mechanisms.audits import one_run
 from mechanisms.audits.audit import Array
@@ -27,16 +28,16 @@ from mechanisms.servers.server import Federation, Upload
 from mechanisms.updates.record import dp_sgd
 
 CANARIES, GUESSES = 4_000, 1_000
-"""Canaries of a run, and guesses about them; the auditor abstains on the others."""
+"""The canaries of a run, and how many of them the auditor guesses; it abstains on the others."""
 SMALL_DELTA = 1e-8
 SHARE, ROUNDS = 0.2, 4
-"""The part of the canaries in a step or round, in the mean; rounds of a run."""
+"""The mean share of the canaries in a step or round; the rounds of a run."""
 LEARNING_RATE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class OneRun:
-    """An audit of a claim by one run; `guesses` makes it."""
+    """An audit of a claim by one run. `guesses` makes the run, and guesses which canaries were in it."""
 
     mechanism: str
     fault: str
@@ -53,17 +54,17 @@ def one_runs() -> list[OneRun]:
 
 
 Score = Callable[[NDArray[np.bool_], Words], Array]
-"""From the coins (m,) of all canaries to the scores (m,), larger for a canary that looks included."""
+"""From the coins (m,) of all canaries to their scores (m,), larger for what looks included."""
 
 
-def guessed(score: Score, out: int, words: Words) -> Guesses:
-    """Guesses about the canaries with extreme scores: `out` times "out", for the others "in"."""
+def extreme_guesses(score: Score, out: int, words: Words) -> Guesses:
+    """Guess GUESSES canaries with extreme scores: "out" for the `out` smallest, "in" for the largest."""
     included = one_run.coins(CANARIES, words)
     return one_run.guess(score(included, words), included, GUESSES - out, out)
 
 
 def gaussian_runs() -> list[OneRun]:
-    """A sum of canaries, one per coordinate, each of norm 1: the sensitivity is 1."""
+    """A sum of canaries of norm 1, each with a coordinate of its own: the sensitivity is 1."""
     multiplier = gaussian.noise_multiplier(EPSILON, SMALL_DELTA)
     unit = "one canary; neighbours: add or remove one; sensitivity in the L2 norm"
     sound = OneRun(
@@ -81,18 +82,18 @@ def gaussian_runs() -> list[OneRun]:
 
 
 def canary_guesses(noise_std: float, words: Words) -> Guesses:
-    """Guess from one noised sum: canaries of the largest coordinates are in, those of the smallest out."""
-    return guessed(
+    """Guess from one noised sum: the canaries of the largest coordinates are in, of the smallest out."""
+    return extreme_guesses(
         lambda included, noise: gaussian_rows(noise_std)(included[None].astype(np.float64), noise)[0],
         out=GUESSES // 2,
         words=words,
     )
 
 
-def trained(rule: GradientRule, steps: int, words: Words) -> Guesses:
+def training_guesses(rule: GradientRule, steps: int, words: Words) -> Guesses:
     """Guess from the model after a whole training: a canary that was in has moved its own parameter.
 
-    There is no guess "out": a canary that no sample had would look so, too.
+    No guess is "out": a canary that was in, but in no sample, looks the same.
     """
     canaries = Canaries(CANARIES)
     gradient_of = PrivateGradient(
@@ -101,18 +102,18 @@ def trained(rule: GradientRule, steps: int, words: Words) -> Guesses:
 
     def score(included: NDArray[np.bool_], noise: Words) -> Array:
         model, present = canaries.model, np.flatnonzero(included)
-        begun = model.weight.detach().numpy().copy()
+        before = model.weight.detach().numpy().copy()
         for _ in range(steps):
-            gradient_of(*canaries.batch(sampled(present, rule.sampling_probability, noise)), noise)
+            gradient_of(*canaries.batch(poisson_sample(present, rule.sampling_probability, noise)), noise)
             assert model.weight.grad is not None
             model.weight.data -= LEARNING_RATE * model.weight.grad
-        return np.asarray((begun - model.weight.detach().numpy())[0], dtype=np.float64)
+        return np.asarray((before - model.weight.detach().numpy())[0], dtype=np.float64)
 
-    return guessed(score, out=0, words=words)
+    return extreme_guesses(score, out=0, words=words)
 
 
 def gradient_runs() -> list[OneRun]:
-    """A whole training with `dp-sgd`; a canary is a record that always has a gradient beyond the radius."""
+    """A whole training with `dp-sgd`; a canary is a record whose gradient is always beyond the radius."""
     mechanism = dp_sgd(
         replace(
             setting((CANARIES,)),
@@ -126,25 +127,23 @@ def gradient_runs() -> list[OneRun]:
     sound = OneRun(
         mechanism="dp-sgd, a whole training, one run",
         fault="",
-        guesses=lambda words: trained(mechanism.rule, steps, words),
-        claim=proved(mechanism.guarantee, f"the gradients of a run of {steps} steps", SAMPLED),
+        guesses=lambda words: training_guesses(mechanism.rule, steps, words),
+        claim=proved_claim(mechanism.guarantee, f"the gradients of a run of {steps} steps", SAMPLED),
         subject=mechanism,
     )
     quiet = replace(mechanism.rule, noise_multiplier=mechanism.rule.noise_multiplier / 8)
     faulty = replace(
-        sound, fault="an eighth of the noise", guesses=lambda words: trained(quiet, steps, words)
+        sound, fault="an eighth of the noise", guesses=lambda words: training_guesses(quiet, steps, words)
     )
     return [sound, faulty]
 
 
-def served(mechanism: DPFedAvg, words: Words) -> Guesses:
-    """Guess "in" from the model after all rounds: a canary is a user that always moves its own parameter."""
+def server_guesses(mechanism: DPFedAvg, words: Words) -> Guesses:
+    """Guess "in" from the model after all rounds: a canary is a user that moves a parameter of its own."""
 
     def score(included: NDArray[np.bool_], noise: Words) -> Array:
         model, state = np.zeros(CANARIES, np.float32), mechanism.start()
-        seed = np.empty(8, dtype=np.uint32)
-        noise.fill(seed)
-        rng = np.random.default_rng(seed)
+        rng = seeded_generator(noise)
         for _ in range(mechanism.federation.rounds):
             chosen = [user for user in mechanism.sample(CANARIES, rng).tolist() if included[user]]
             sent = []
@@ -155,11 +154,11 @@ def served(mechanism: DPFedAvg, words: Words) -> Guesses:
             model, state = mechanism.combine(model, state, sent, noise)
         return model.astype(np.float64)
 
-    return guessed(score, out=0, words=words)
+    return extreme_guesses(score, out=0, words=words)
 
 
 def server_runs() -> list[OneRun]:
-    """A whole run of `dp-fedavg`, of as many rounds as the training of `gradient_runs` has steps."""
+    """A whole run of `dp-fedavg`, with as many rounds as the training of `gradient_runs` has steps."""
     mechanism = dp_fedavg_within(
         federation=Federation((ROWS,) * CANARIES, round(ROUNDS / SHARE), (CANARIES,)),
         epsilon=EPSILON,
@@ -174,9 +173,12 @@ def server_runs() -> list[OneRun]:
     sound = OneRun(
         mechanism="dp-fedavg, a whole run, one run",
         fault="",
-        guesses=lambda words: served(mechanism, words),
-        claim=proved(mechanism.guarantee, released, SAMPLED),
+        guesses=lambda words: server_guesses(mechanism, words),
+        claim=proved_claim(mechanism.guarantee, released, SAMPLED),
         subject=mechanism,
     )
     quiet = replace(mechanism, noise_multiplier=mechanism.noise_multiplier / 8)
-    return [sound, replace(sound, fault="an eighth of the noise", guesses=lambda words: served(quiet, words))]
+    faulty = replace(
+        sound, fault="an eighth of the noise", guesses=lambda words: server_guesses(quiet, words)
+    )
+    return [sound, faulty]

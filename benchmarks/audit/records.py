@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.audit.case import DELTA, EPSILON, MANY, Case, Claim, proved
+from benchmarks.audit.case import DELTA, EPSILON, MANY, Case, Claim, proved_claim
 from benchmarks.audit.offers import EXACT
 from mechanisms.audits.audit import Array, Method, Pair, Release, each_row
 from mechanisms.labels.embeddings import EmbeddingDP
@@ -44,34 +44,29 @@ def record_cases() -> list[Case]:
 
 
 def labels(epsilon: float, draws: int = 1) -> Release:
-    """A release of binary labels, one run each, drawn anew from the true labels `draws` times."""
+    """Return a release that draws each label anew `draws` times; a row, a number or one-hot, is one run."""
     return lambda inputs, words: np.hstack([LabelDP(epsilon, words)(inputs) for _ in range(draws)])
 
 
-def labels_kept(epsilon: float, readings: int) -> Release:
-    """A release of binary labels that are drawn once and read `readings` times."""
+def kept_labels(epsilon: float) -> Release:
+    """Return a release of binary labels that are drawn once and read twice."""
 
     def release(inputs: Array, words: Words) -> Array:
         kept = MemoisedLabelDP.draw(LabelDP(epsilon, words), inputs)
-        return np.hstack([kept[:] for _ in range(readings)])
+        return np.hstack([kept[:], kept[:]])
 
     return release
 
 
-def one_hot_labels(epsilon: float) -> Release:
-    """A release of one-hot labels of several classes, one row per run."""
-    return lambda inputs, words: LabelDP(epsilon, words)(inputs)
-
-
 def embeddings(epsilon: float) -> Release:
-    """A release of whole embeddings, one row per run."""
+    """Return a release of whole embeddings; a row is one run."""
     return lambda inputs, words: EmbeddingDP(epsilon, words)(inputs)
 
 
 def label_cases() -> list[Case]:
     """Randomised response; neighbours: the label 0 or 1, the first or the second of ten classes.
 
-    The score counts how often the other label was released. A label that is drawn twice costs two draws; one
+    The score counts how often the label of x1 was released. A label that is drawn twice costs two draws; one
     that is drawn once and read twice costs one.
     """
     drawn = LabelDP(EPSILON)
@@ -89,7 +84,7 @@ def label_cases() -> list[Case]:
     ten = replace(
         binary,
         mechanism="label DP, 10 classes",
-        release=one_hot_labels(EPSILON),
+        release=labels(EPSILON),
         pair=Pair.of(classes[0], classes[1]),
         score=lambda released: released[:, 1],
     )
@@ -111,7 +106,7 @@ def label_cases() -> list[Case]:
     kept = replace(
         binary,
         mechanism="label DP, read twice",
-        release=labels_kept(EPSILON, readings=2),
+        release=kept_labels(EPSILON),
         claim=Claim(drawn.epsilon, 0.0, ONE_LABEL, "a label, drawn once, read twice", RESPONSE),
         subject=MemoisedLabelDP.draw(drawn, np.zeros(1)),
         score=lambda released: released.sum(axis=1),
@@ -120,7 +115,7 @@ def label_cases() -> list[Case]:
         binary,
         replace(binary, fault="epsilon doubled", release=labels(2 * EPSILON)),
         ten,
-        replace(ten, fault="epsilon doubled", release=one_hot_labels(2 * EPSILON)),
+        replace(ten, fault="epsilon doubled", release=labels(2 * EPSILON)),
         twice,
         kept,
         replace(kept, fault="drawn twice, counted once", release=labels(EPSILON, draws=2)),
@@ -128,7 +123,7 @@ def label_cases() -> list[Case]:
 
 
 def embedding_cases() -> list[Case]:
-    """Two embeddings that differ in every sign: d coordinates cost d epsilon / 2, which is EPSILON here."""
+    """Neighbours: two embeddings that differ in every sign. d coordinates cost d epsilon / 2 = EPSILON."""
     mechanism = EmbeddingDP(2 * EPSILON / COORDINATES)
     epsilon = 2 * mechanism.coordinate_epsilon
     claim = Claim(mechanism.total_epsilon(COORDINATES), 0.0, ONE_EMBEDDING, "all signs, once", SIGNS)
@@ -161,15 +156,15 @@ SCHEMA = TableSchema(
     columns=(*_NUMBERS, CategoryColumn(name="d", kind="category", values=("x", "y"))),
 )
 FARTHEST = ("7", "7", "x", "yes")
-"""A record beyond the upper ends of the ranges, to which it is clipped: it moves nine sums by 1 each."""
+"""A record beyond the ranges. It is clipped to their upper ends, and moves nine sums by 1 each."""
 OTHERS = (("-1", "0.5", "y", "no"), ("0", "0", "y", "yes"))
 
 
 def agreement_cases() -> list[Case]:
     """The noised counts and sums of `node.agree`; neighbours: OTHERS with the FARTHEST record, or without.
 
-    The sums are surveyed from tables as a node does it, so a record that moves them farther than the norm
-    that the noise is for would be seen.
+    A node's own code sums up the tables: so the audit would see a record that moves the sums farther than the
+    norm for which the noise is.
     """
     mechanism = record_sums(EPSILON, DELTA, releases=1, record_norm=norm(SCHEMA), records=100)
     for_one_sum = replace(mechanism, noise_multiplier=mechanism.noise_multiplier / norm(SCHEMA))
@@ -177,28 +172,28 @@ def agreement_cases() -> list[Case]:
         mechanism="record-sums of node.agree",
         fault="",
         release=noised_sums(mechanism),
-        pair=records_apart(mechanism),
-        claim=proved(mechanism.guarantee, "all counts and sums of an agreement, once", EXACT),
+        pair=record_pair(mechanism),
+        claim=proved_claim(mechanism.guarantee, "all counts and sums of an agreement, once", EXACT),
         subject=mechanism,
     )
     faulty = replace(
         sound,
         fault="noise for one sum alone",
         release=noised_sums(for_one_sum),
-        pair=records_apart(for_one_sum),
+        pair=record_pair(for_one_sum),
     )
     return [sound, faulty]
 
 
-def records_apart(mechanism: RecordSums) -> Pair:
-    """The sums with and without the FARTHEST record, in whole units of the mechanism, and as numbers."""
+def record_pair(mechanism: RecordSums) -> Pair:
+    """Return the sums without and with the FARTHEST record, in the mechanism's units and as numbers."""
     unit = mechanism.unit
-    without, joined = (surveyed(rows, unit).astype(np.float64) for rows in (OTHERS, (*OTHERS, FARTHEST)))
+    without, joined = (survey_rows(rows, unit).astype(np.float64) for rows in (OTHERS, (*OTHERS, FARTHEST)))
     return Pair(without, joined, without * unit, joined * unit)
 
 
-def surveyed(rows: Sequence[Sequence[str]], unit: float) -> Sums:
-    """The sums (d,) of a table with these rows, in `unit`, as a node computes them."""
+def survey_rows(rows: Sequence[Sequence[str]], unit: float) -> Sums:
+    """Return the sums (d,) of a table with these rows, in whole `unit`s, by a node's own code."""
     with tempfile.TemporaryDirectory(prefix="audit-") as folder:
         path = Path(folder) / "rows.csv"
         with path.open("w", newline="", encoding="utf-8") as file:
@@ -207,7 +202,7 @@ def surveyed(rows: Sequence[Sequence[str]], unit: float) -> Sums:
 
 
 def noised_sums(mechanism: RecordSums) -> Release:
-    """A release of sums (d,), one row per run."""
+    """Return a release of noised sums (d,); a row is one run."""
     return each_row(lambda sums, words: mechanism.released(np.rint(sums).astype(np.int64), words))
 
 
@@ -215,40 +210,36 @@ def noised_sums(mechanism: RecordSums) -> Release:
 
 HONEST = 2
 LOUDEST = (torch.tensor([-1e6]), torch.tensor([1e6]))
-"""A row whose target and error are cut on both sides: it moves all five sums of `Errors` by 1 each."""
+"""A row whose target and error are both cut: it moves all five sums of `Errors` by 1 each."""
 
 
 def count_cases() -> list[Case]:
     """The noised sums of errors for a metric of all rows, of H + 1 members; neighbours: the LOUDEST row.
 
-    They are counted as a node does it, so a row that is not cut would be seen.
+    A node's own code counts them: so the audit would see a row that is not cut.
     """
     noise = count_noise(CountPlan(share=1.0, releases=1), EPSILON, DELTA, HONEST)
     sound = Case(
         mechanism="counts for a metric of all rows",
         fault="",
-        release=counted(noise, HONEST + 1),
-        pair=rows_apart(noise),
+        release=noised_counts(noise, HONEST + 1),
+        pair=row_pair(noise),
         claim=Claim(EPSILON, DELTA, ONE_RECORD.words, "the counts of one sum, of the honest members", EXACT),
     )
-    faulty = replace(sound, fault="two of three add no noise", release=counted(noise, 1))
+    faulty = replace(sound, fault="two of three add no noise", release=noised_counts(noise, 1))
     return [sound, faulty]
 
 
-def _grid(noise: CountNoise) -> CountGrid:
-    return CountGrid(noise, noised(Errors(1.0)).sensitivity, MAX_MEMBERS)
-
-
-def rows_apart(noise: CountNoise) -> Pair:
-    """The sums without a row and with the LOUDEST one, as numbers of rows."""
+def row_pair(noise: CountNoise) -> Pair:
+    """Return the sums without a row and with the LOUDEST one, in numbers of rows."""
     tally, nobody = noised(Errors(1.0)), (torch.empty(0), torch.empty(0))
     without, joined = (of_rows(tally, *rows) for rows in (nobody, LOUDEST))
     return Pair(without, joined, without, joined)
 
 
-def counted(noise: CountNoise, members: int) -> Release:
-    """A release of counts (d,), one row per run, with the shares of noise of so many members."""
-    grid = _grid(noise)
+def noised_counts(noise: CountNoise, members: int) -> Release:
+    """Return a release of counts (d,), with the shares of noise of so many members; a row is one run."""
+    grid = CountGrid(noise, noised(Errors(1.0)).sensitivity, MAX_MEMBERS)
 
     def one(counts: Array, words: Words) -> Array:
         nothing = np.zeros_like(counts)

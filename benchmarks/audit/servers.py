@@ -1,8 +1,8 @@
 """Audits of mechanisms that have a server: NbAFL, DP-FedAvg, a book's DP-FedAvg, labels, rows, RPFL.
 
-Only the hooks that release something are run, on the worst that a client or record can bring to them; there
-is no training. What a server adds to values that are already released (NbAFL's download noise) is
-post-processing and not audited.
+An audit runs only the hooks that release something, on the worst that a client or record can bring to them.
+Nobody trains. What a server does to values that are already released, as NbAFL's download noise, is
+post-processing, and is not audited.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.audit.case import DELTA, EPSILON, MANY, Case, Standing, proved, stated
-from benchmarks.audit.offers import EXACT, RADIUS, beyond, gaussian_rows, opposite
+from benchmarks.audit.canaries import Present
+from benchmarks.audit.case import DELTA, EPSILON, MANY, Case, Standing, proved_claim, stated_claim
+from benchmarks.audit.offers import EXACT, RADIUS, gaussian_rows, lengthen, opposite_pair
 from benchmarks.audit.records import RESPONSE
-from benchmarks.audit.steps import ABREAST, SAMPLED, Present, abreast, likelihood
+from benchmarks.audit.steps import ABREAST, SAMPLED, likelihood_ratio, release_abreast
 from mechanisms.accounting import gaussian
 from mechanisms.audits.audit import Array, Method, Pair, Release, each_row
 from mechanisms.noise.clipping import Floats
@@ -31,9 +32,9 @@ from mechanisms.servers.rpfl_server import Rpfl, rpfl_of
 from mechanisms.servers.server import Federation, Trained, Upload
 
 ROWS, ROUNDS, LEAST = 10, 5, 9
-"""Rows of a client; rounds of DP-FedAvg; W_min of its other estimator."""
+"""The rows of a client, the rounds of DP-FedAvg, and W_min of its clipped denominator."""
 _FAR = 3.0
-"""How much longer than the clip an update is before the clip."""
+"""The norm of an update before the clip, in multiples of the clip."""
 
 
 def server_cases() -> list[Case]:
@@ -53,7 +54,7 @@ def server_cases() -> list[Case]:
 
 
 def nbafl() -> PaperNbAFL:
-    """NbAFL of one round, whose upload noise proves EPSILON for a client's data set."""
+    """Return NbAFL of one round, whose upload noise proves EPSILON for a client's data set."""
     multiplier = gaussian.noise_multiplier(EPSILON, DELTA)
     return PaperNbAFL(
         federation=Federation((ROWS, ROWS), 1, (2,)),
@@ -68,7 +69,7 @@ def nbafl() -> PaperNbAFL:
 
 
 def uploads(mechanism: PaperNbAFL) -> Release:
-    """A release of each row as the weights (d,) that a client uploads."""
+    """Return a release that uploads each row as the weights (d,) of a client."""
     start = np.zeros(2, np.float32)
     return each_row(
         lambda x, words: mechanism.upload(x.astype(np.float32), start, ROWS, words).astype(np.float64)
@@ -78,24 +79,24 @@ def uploads(mechanism: PaperNbAFL) -> Release:
 def nbafl_cases() -> list[Case]:
     """The upload; neighbours: two data sets whose weights are beyond the clip, in opposite directions.
 
-    The paper's own epsilon is for a record, taking it to move the weights by 2 C / m, with m records. Its
-    neighbours are weights that far apart. Nobody proved that training keeps to it, so the claim is open.
+    The paper's own epsilon is for a record, which it takes to move the weights by 2 C / m, with m records.
+    Its neighbours are weights so far apart. Nobody proved that training keeps to that, so the claim is open.
     """
     mechanism = nbafl()
     sound = Case(
         mechanism="nbafl, upload",
         fault="",
         release=uploads(mechanism),
-        pair=beyond(opposite(2), _FAR),
-        claim=proved(mechanism.guarantee, "the upload of a run of one round", EXACT),
+        pair=lengthen(opposite_pair(2), _FAR),
+        claim=proved_claim(mechanism.guarantee, "the upload of a run of one round", EXACT),
         subject=mechanism,
         covers=("nbafl",),
     )
     assumed = replace(
         sound,
         mechanism="nbafl, upload, as stated",
-        pair=opposite(2, RADIUS / ROWS),
-        claim=stated(mechanism.claim, "the upload, if a record moves it by 2 C / m"),
+        pair=opposite_pair(2, RADIUS / ROWS),
+        claim=stated_claim(mechanism.claim, "the upload, if a record moves it by 2 C / m"),
         covers=(),
         wanted=Standing.OPEN,
     )
@@ -111,11 +112,12 @@ def nbafl_cases() -> list[Case]:
 
 
 def models(mechanism: DPFedAvg | BookDPFedAvg, combining: DPFedAvg | BookDPFedAvg, shift: float) -> Release:
-    """A release of (n, rounds) from users (n, 1) that take part in every round (1) or in none (0).
+    """Return a release of the models of all rounds (n, rounds), with a user (1) or without (0).
 
-    ABREAST runs are made at once: each user has a coordinate of every layer for itself. What is released is
-    the projection on it, divided by `shift`, the most that one user moves the model: the noise of the other
-    coordinates is independent. `combining` adds up the uploads of `mechanism`; another one plants a fault.
+    One call makes ABREAST runs at once: each user has a coordinate of its own in every layer. What is
+    released is the projection on it, divided by `shift`, the most that a user moves the model; the noise of
+    the other coordinates is independent. `combining` adds up what `mechanism` uploads; if they differ, one of
+    them has a fault.
     """
     sizes = mechanism.federation.sizes
     start = np.zeros(sum(sizes), np.float32)
@@ -126,31 +128,32 @@ def models(mechanism: DPFedAvg | BookDPFedAvg, combining: DPFedAvg | BookDPFedAv
         return mechanism.upload(weights, start, ROWS, words)
 
     def in_a_round(present: Present, words: Words) -> Array:
-        chosen = np.intersect1d(present, mechanism.sample(ABREAST, _generator(words)))
+        chosen = np.intersect1d(present, mechanism.sample(ABREAST, seeded_generator(words)))
         sent = [Upload(user, ROWS, upload(user, words)) for user in chosen.tolist()]
         model = combining.combine(start, combining.start(), sent, words)[0].astype(np.float64)
         return np.asarray(model.reshape(len(sizes), -1).sum(axis=0) / (math.sqrt(len(sizes)) * shift))
 
-    return abreast(in_a_round, mechanism.federation.rounds)
+    return release_abreast(in_a_round, mechanism.federation.rounds)
 
 
-def _generator(words: Words) -> np.random.Generator:
-    """A generator whose seed is drawn from `words`."""
+def seeded_generator(words: Words) -> np.random.Generator:
+    """Return a generator whose seed is drawn from `words`."""
     seed = np.empty(8, dtype=np.uint32)
     words.fill(seed)
     return np.random.default_rng(seed)
 
 
 def users(rounds: int, layers: int = 1) -> Federation:
-    """A federation of ABREAST users with a model of as many parameters in each of `layers`."""
+    """Return a federation of ABREAST users; each of `layers` layers has as many parameters."""
     return Federation((ROWS,) * ABREAST, rounds, (ABREAST,) * layers)
 
 
 def dp_fedavg_cases() -> list[Case]:
     """The models of all rounds; neighbours: add or remove a user, whose update is beyond the clip.
 
-    With the fixed denominator nobody else matters. With the other one the worst sample is as heavy as W_min
-    without the user, all of it opposite to the user (mechanisms.servers.estimators): there is no sampling.
+    With the fixed denominator no other user matters. With the clipped one the worst sample without the user
+    weighs W_min, and all of it is opposite to the user (mechanisms.servers.estimators): there all users are
+    in the sample.
     """
     q = 0.2
     sampled = dp_fedavg_within(
@@ -171,11 +174,13 @@ def dp_fedavg_cases() -> list[Case]:
         fault="",
         release=release,
         pair=Pair(pair.x0, pair.x1, np.zeros(ROUNDS), np.ones(ROUNDS)),
-        claim=proved(sampled.guarantee, f"the models of a run of {ROUNDS} rounds, a fifth of users", SAMPLED),
+        claim=proved_claim(
+            sampled.guarantee, f"the models of a run of {ROUNDS} rounds, a fifth of users", SAMPLED
+        ),
         subject=sampled,
         covers=("dp-fedavg-within", "dp-fedavg:fixed"),
         method=Method.RATIO,
-        score=likelihood(q, sampled.noise_multiplier),
+        score=likelihood_ratio(q, sampled.noise_multiplier),
         quick_trials=20_000,
         least_found=0.1,
     )
@@ -196,7 +201,7 @@ def dp_fedavg_cases() -> list[Case]:
         fault="",
         release=models(layered, layered, RADIUS / ABREAST),
         pair=pair,
-        claim=proved(layered.guarantee, "the model of a run of one round, all users", EXACT),
+        claim=proved_claim(layered.guarantee, "the model of a run of one round, all users", EXACT),
         subject=layered,
         covers=("dp-fedavg:fixed",),
     )
@@ -212,12 +217,12 @@ def dp_fedavg_cases() -> list[Case]:
             release=models(whole, layered, RADIUS / ABREAST),
             quick_trials=20_000,
         ),
-        *_clipped_cases(),
+        *_clipped_denominator_cases(),
     ]
 
 
-def _clipped_cases() -> list[Case]:
-    """The other estimator: LEAST users with opposite updates, and the user or not; see `dp_fedavg_cases`."""
+def _clipped_denominator_cases() -> list[Case]:
+    """The clipped denominator: LEAST users with opposite updates, and the user or not (`dp_fedavg_cases`)."""
     mechanism = DPFedAvg(
         federation=Federation((ROWS,) * (LEAST + 1), 1, (2,)),
         sampling_probability=1.0,
@@ -231,7 +236,7 @@ def _clipped_cases() -> list[Case]:
     far = np.array([_FAR * RADIUS, 0.0], np.float32)
 
     def uploads_of(present: int) -> list[Upload]:
-        """What the users send, which no noise changes: the same in all runs."""
+        """Return what the users send, without noise: it is the same in all runs."""
         weights = enumerate([-far] * LEAST + [far] * present)
         none = SystemWords()
         return [Upload(user, ROWS, mechanism.upload(own, start, ROWS, none)) for user, own in weights]
@@ -249,7 +254,7 @@ def _clipped_cases() -> list[Case]:
         pair=Pair(
             np.zeros(1), np.ones(1), np.array([-RADIUS, 0.0]), np.array([(1 - LEAST) / (1 + LEAST), 0.0])
         ),
-        claim=proved(mechanism.guarantee, "the model of a run of one round, all users", EXACT),
+        claim=proved_claim(mechanism.guarantee, "the model of a run of one round, all users", EXACT),
         subject=mechanism,
         covers=("dp-fedavg:clipped",),
         quick_trials=5_000,
@@ -260,8 +265,8 @@ def _clipped_cases() -> list[Case]:
 def adaptive_cases() -> list[Case]:
     """DP-FedAvg with an adaptive clip; neighbours: a user whose update is as long as the clip, or nobody.
 
-    The clip of the next round shows the noised count of updates within the clip. The score adds update and
-    count, each weighted by its signal over its variance.
+    The next clip shows the noised count of updates within the clip. The score adds the update and the count,
+    each weighted by its signal over its variance.
     """
     multiplier = gaussian.noise_multiplier(EPSILON, DELTA)
     mechanism = adaptive_clip(
@@ -283,7 +288,7 @@ def adaptive_cases() -> list[Case]:
         fault="",
         release=models_and_counts(mechanism),
         pair=pair,
-        claim=proved(
+        claim=proved_claim(
             mechanism.guarantee,
             "the model and the next clip of a run of one round, all users",
             f"{EXACT}; Andrew et al. 2021, Theorem 1",
@@ -303,7 +308,7 @@ def adaptive_cases() -> list[Case]:
 
 
 def models_and_counts(mechanism: AdaptiveClip) -> Release:
-    """A release of (d + 1,): the model, and the noised share that anybody can read from the next clip."""
+    """Return a release of rows (d + 1,): the model, and the noised share that the next clip shows."""
     d = mechanism.federation.dimension
     start, state = np.zeros(d, np.float32), mechanism.start()
     update = np.zeros(d, np.float32)
@@ -322,8 +327,8 @@ def models_and_counts(mechanism: AdaptiveClip) -> Release:
 def book_cases() -> list[Case]:
     """The book's sum; neighbours: a user's update, beyond the clip, or zeros in its place.
 
-    Its own settings have an epsilon of 1e13, above what any audit could find; here the noise is that of
-    EPSILON, by the same code.
+    The book's settings have an epsilon of 1e13, which is more than any audit can find. Here the same code
+    adds the noise of EPSILON.
     """
     scale = 0.5
     mechanism = BookDPFedAvg(
@@ -339,7 +344,7 @@ def book_cases() -> list[Case]:
         fault="",
         release=models(mechanism, mechanism, scale * RADIUS),
         pair=Pair.of(np.zeros(1), np.ones(1)),
-        claim=proved(mechanism.guarantee, "the model of a run of one round, all users", EXACT),
+        claim=proved_claim(mechanism.guarantee, "the model of a run of one round, all users", EXACT),
         subject=mechanism,
         covers=("dp-fedavg-book",),
     )
@@ -366,7 +371,7 @@ def label_cases() -> list[Case]:
         fault="",
         release=release_of(mechanism),
         pair=Pair.of(np.zeros(1), np.ones(1)),
-        claim=proved(mechanism.guarantee, "a label, drawn once", RESPONSE),
+        claim=proved_claim(mechanism.guarantee, "a label, drawn once", RESPONSE),
         subject=mechanism,
         covers=("label-dp",),
         method=Method.RATIO,
@@ -378,7 +383,7 @@ def label_cases() -> list[Case]:
 
 
 def rows_of(mechanism: NoisyRows) -> Release:
-    """A release of the rows (n, d) of the first client, as it trains on them; each is one run."""
+    """Return a release of the rows (n, d) on which the first client trains; a row is one run."""
 
     def release(inputs: Array, words: Words) -> Array:
         labels = np.zeros(len(inputs), np.int64)
@@ -395,8 +400,8 @@ def row_cases() -> list[Case]:
         mechanism="row-noise",
         fault="",
         release=rows_of(mechanism),
-        pair=beyond(opposite(2), _FAR),
-        claim=proved(mechanism.guarantee, "the noised rows, published once", EXACT),
+        pair=lengthen(opposite_pair(2), _FAR),
+        claim=proved_claim(mechanism.guarantee, "the noised rows, published once", EXACT),
         subject=mechanism,
         covers=("row-noise",),
         quick_trials=MANY,
@@ -413,16 +418,16 @@ def row_cases() -> list[Case]:
 def rpfl_cases() -> list[Case]:
     """RPFL's rows, with the neighbours of `row_cases`; and the epsilon that its Theorem 1 states.
 
-    The theorem leaves a constant open, which is 1 here. What is refuted is that its epsilon holds for the
-    noised rows themselves; of models learned from them this audit says nothing.
+    The theorem leaves a constant open, which is 1 here. The audit refutes its epsilon for the noised rows; it
+    says nothing of models that are learned from them.
     """
     mechanism, redrawn = rpfl("once"), rpfl("each-round")
     sound = Case(
         mechanism="rpfl",
         fault="",
         release=rows_of(mechanism),
-        pair=beyond(opposite(2), _FAR),
-        claim=proved(mechanism.guarantee, "the noised rows, published once", EXACT),
+        pair=lengthen(opposite_pair(2), _FAR),
+        claim=proved_claim(mechanism.guarantee, "the noised rows, published once", EXACT),
         subject=mechanism,
         covers=("rpfl",),
         quick_trials=MANY,
@@ -430,7 +435,7 @@ def rpfl_cases() -> list[Case]:
     wrong = replace(
         sound,
         mechanism="rpfl, as stated",
-        claim=stated(mechanism.guarantee, "the noised rows, published once"),
+        claim=stated_claim(mechanism.guarantee, "the noised rows, published once"),
         covers=(),
         wanted=Standing.REFUTED,
     )
@@ -438,7 +443,7 @@ def rpfl_cases() -> list[Case]:
         sound,
         mechanism="rpfl, redrawn",
         release=rows_of(redrawn),
-        claim=proved(redrawn.guarantee, "the noised rows of a run of one round, published once", EXACT),
+        claim=proved_claim(redrawn.guarantee, "the noised rows of a run of one round, published once", EXACT),
         subject=redrawn,
     )
     halved = replace(redrawn, noise_stds=tuple(std / 2 for std in redrawn.noise_stds))
@@ -446,7 +451,7 @@ def rpfl_cases() -> list[Case]:
 
 
 def rpfl(draw: str) -> Rpfl:
-    """RPFL of one round, whose noise is drawn "once" or in "each-round"."""
+    """Return RPFL of one round. `draw`: "once" or "each-round", when it draws its noise."""
     return rpfl_of(
         federation=Federation((ROWS,), 1, (2, 1)),
         clients_per_round=1,

@@ -1,10 +1,10 @@
 """Audits of private gradient steps: `dp-sgd`, and `distributed-dp-sgd` with the noise of several members.
 
-Neighbours: add or remove a record (L2 of its gradient). The worst one is a canary: a record whose gradient
-is far longer than the radius and always has the same direction, in a data set of no other record: others
-would only add what the attacker knows. One call makes ABREAST runs at once: each has a parameter of its own
-that only its canary moves. Rows are sampled and clipped, and parameters are noised, independently and on the
-same grid, as in separate runs; the noise of the other parameters says nothing about the canary.
+Neighbours: add or remove a record (L2 of its gradient). The worst record is a canary: its gradient is far
+longer than the radius, and always has the same direction. It is alone in its data set: other records would
+only add what the attacker knows. One call makes ABREAST runs at once. Each run has a parameter of its own,
+which only its canary moves. Rows are sampled and clipped, and parameters noised, independently and on the
+same grid, as in separate runs; the noise of the other parameters says nothing of a canary.
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import nn
 
-from benchmarks.audit.case import FEW, Case, proved
+from benchmarks.audit.canaries import Canaries, Present, poisson_sample
+from benchmarks.audit.case import FEW, Case, proved_claim
 from benchmarks.audit.offers import EXACT, RADIUS, TOGETHER, setting
-from benchmarks.audit.shared.faults import Fault, faulty, summed
+from benchmarks.audit.shared.faults import Fault, faulty_rule, ring_sum
 from mechanisms.audits.audit import Array, Method, Pair, Release
 from mechanisms.gradients.distributed import SharedGradient, SharedNoise
-from mechanisms.gradients.dp_sgd import GradientRule, PrivateGradient, poisson_rows
-from mechanisms.gradients.objective import Objective
+from mechanisms.gradients.dp_sgd import GradientRule, PrivateGradient
 from mechanisms.mechanism import SharedSetting
 from mechanisms.noise.randomness import Words
 from mechanisms.updates.distributed import DistributedDP, distributed_dp
@@ -32,7 +30,6 @@ from mechanisms.updates.record import dp_sgd
 ABREAST = 1_000
 SAMPLED = "PLD of the sampled Gaussian, connecting the dots (Doroshenko et al. 2022)"
 HONEST = 2
-Present = NDArray[np.int64]
 
 
 def step_cases() -> list[Case]:
@@ -40,49 +37,25 @@ def step_cases() -> list[Case]:
     return [*gradient_cases(), *shared_cases()]
 
 
-def steep(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """A loss whose gradient for a canary is 100 in its own parameter, whatever the parameters are."""
-    return 100 * (outputs * targets).mean()
-
-
-class Canaries:
-    """A linear model with one parameter for each of `number` canaries, which are the unit vectors."""
-
-    def __init__(self, number: int) -> None:
-        self.model = nn.Linear(number, 1, bias=False)
-        self.rows = torch.eye(number)
-        parameters = dict(self.model.named_parameters())
-        self.objective = Objective(self.model, parameters, steep, (self.rows[:1], torch.ones(1, 1)))
-
-    def batch(self, chosen: Present) -> tuple[torch.Tensor, torch.Tensor]:
-        """The rows and targets of the canaries with these numbers."""
-        return self.rows[torch.from_numpy(chosen)], torch.ones(len(chosen), 1)
-
-
-def sampled(present: Present, probability: float, words: Words) -> Present:
-    """A Poisson sample of the canaries that are present."""
-    return present[poisson_rows(len(present), probability, words)] if len(present) else present
-
-
 # -- dp-sgd ------------------------------------------------------------------------------------------
 
 
-def steps(rule: GradientRule, number: int) -> Release:
-    """A release of (n, `number`) private gradients for data sets (n, 1) of a canary (1) or of no row (0)."""
+def private_gradients(rule: GradientRule, number: int) -> Release:
+    """Return a release of `number` private gradients (n, number), with a canary (1) or without (0)."""
     canaries = Canaries(ABREAST)
     gradient_of = PrivateGradient(
         objective=canaries.objective, rule=rule, most_rows=ABREAST, expected_rows=1.0
     )
 
     def gradient(present: Present, words: Words) -> Array:
-        gradient_of(*canaries.batch(sampled(present, rule.sampling_probability, words)), words)
+        gradient_of(*canaries.batch(poisson_sample(present, rule.sampling_probability, words)), words)
         return np.asarray(torch.as_tensor(canaries.model.weight.grad)[0], dtype=np.float64)
 
-    return abreast(gradient, number)
+    return release_abreast(gradient, number)
 
 
-def abreast(step: Callable[[Present, Words], Array], number: int) -> Release:
-    """A release of (n, `number`) from a step that makes ABREAST runs, given the canaries that are present."""
+def release_abreast(step: Callable[[Present, Words], Array], number: int) -> Release:
+    """Return a release (n, number) of so many steps. A step makes ABREAST runs with the canaries present."""
 
     def release(inputs: Array, words: Words) -> Array:
         seen = np.empty((len(inputs), number))
@@ -95,10 +68,10 @@ def abreast(step: Callable[[Present, Words], Array], number: int) -> Release:
     return release
 
 
-def likelihood(q: float, z: float) -> Callable[[Array], Array]:
-    """The most powerful test, from (n, steps) to (n,): ln of the likelihood ratio of canary to no canary.
+def likelihood_ratio(q: float, z: float) -> Callable[[Array], Array]:
+    """Return the most powerful score: ln of the likelihood ratio of canary to none, (n, steps) to (n,).
 
-    In each step the canary adds 1 with probability `q`, and the noise has a std of `z`.
+    In each step a canary adds 1 with probability `q`, and the noise has std `z`.
     """
     return lambda seen: np.log(1 - q + q * np.exp((2 * seen - 1) / (2 * z * z))).sum(axis=1)
 
@@ -106,8 +79,8 @@ def likelihood(q: float, z: float) -> Callable[[Array], Array]:
 def gradient_cases() -> list[Case]:
     """`dp-sgd`: a run of one step on all rows, and one of ten steps on Poisson samples of a tenth.
 
-    Neighbours: a canary, or no record. Where rows are sampled, the releases are no Gaussian mechanism, and
-    the bound is from the ratio of rates.
+    Neighbours: a canary, or no record. With sampled rows a release is no Gaussian mechanism, so the bound is
+    from the ratio of rates.
     """
     whole = dp_sgd(setting((ABREAST,)))
     rare = dp_sgd(replace(setting((ABREAST,)), batch_size=1))
@@ -116,9 +89,9 @@ def gradient_cases() -> list[Case]:
     sound = Case(
         mechanism="dp-sgd, a step",
         fault="",
-        release=steps(whole.rule, whole.steps),
+        release=private_gradients(whole.rule, whole.steps),
         pair=pair,
-        claim=proved(whole.guarantee, "the gradient of a run of one step, all rows", EXACT),
+        claim=proved_claim(whole.guarantee, "the gradient of a run of one step, all rows", EXACT),
         subject=whole,
         covers=("dp-sgd",),
     )
@@ -127,28 +100,28 @@ def gradient_cases() -> list[Case]:
     many = Case(
         mechanism=f"dp-sgd, {rare.steps} steps",
         fault="",
-        release=steps(rare.rule, rare.steps),
+        release=private_gradients(rare.rule, rare.steps),
         pair=Pair(pair.x0, pair.x1, np.zeros(rare.steps), np.full(rare.steps, RADIUS)),
-        claim=proved(
+        claim=proved_claim(
             rare.guarantee, f"the gradients of a run of {rare.steps} steps, a tenth of the rows", SAMPLED
         ),
         subject=rare,
         covers=("dp-sgd",),
         method=Method.RATIO,
-        score=likelihood(rare.rule.sampling_probability, rare.rule.noise_multiplier),
+        score=likelihood_ratio(rare.rule.sampling_probability, rare.rule.noise_multiplier),
         quick_trials=10_000,
         least_found=0.1,
     )
     always = replace(rare.rule, sampling_probability=1.0)
     return [
         sound,
-        replace(sound, fault="noise halved", release=steps(halved, 1)),
-        replace(sound, fault="clipped to twice the radius", release=steps(unclipped, 1)),
+        replace(sound, fault="noise halved", release=private_gradients(halved, 1)),
+        replace(sound, fault="clipped to twice the radius", release=private_gradients(unclipped, 1)),
         many,
         replace(
             many,
             fault="every row in every batch",
-            release=steps(always, rare.steps),
+            release=private_gradients(always, rare.steps),
             method=Method.GAUSSIAN,
             score=None,
             quick_trials=FEW,
@@ -159,22 +132,22 @@ def gradient_cases() -> list[Case]:
 # -- distributed-dp-sgd ------------------------------------------------------------------------------
 
 
-def shared_mechanism(honest: int = HONEST) -> DistributedDP:
-    """Shared noise for EPSILON in a run of one step; the budget covers as many failed sums as a run's."""
+def shared_mechanism() -> DistributedDP:
+    """Return shared noise for EPSILON in a run of one step, whose budget covers failed sums, too."""
     of = SharedSetting(
-        honest=honest, sampling_probability=1.0, expected_batch=float(ABREAST), steps=1, members=honest + 1
+        honest=HONEST, sampling_probability=1.0, expected_batch=float(ABREAST), steps=1, members=HONEST + 1
     )
     return distributed_dp(replace(setting((ABREAST,)), shared=of))
 
 
-def sums(rule: SharedNoise, fault: Fault) -> Release:
-    """A release of (n, steps): what the sums of all honest members decode to, a canary at the first or not.
+def decoded_sums(rule: SharedNoise, fault: Fault) -> Release:
+    """Return a release (n, steps) of the decoded sums of all honest members; a canary may be at the first.
 
-    `fault`: which share of its noise each of the members adds.
+    `fault`: the share of its noise that each member adds.
     """
     canaries = Canaries(ABREAST)
     makers = {
-        share: SharedGradient(canaries.objective, faulty(rule, share, 1.0), ABREAST)
+        share: SharedGradient(canaries.objective, faulty_rule(rule, share, 1.0), ABREAST)
         for share in set(fault.shares)
     }
     members = [makers[share] for share in fault.shares]
@@ -183,15 +156,15 @@ def sums(rule: SharedNoise, fault: Fault) -> Release:
     def step(present: Present, words: Words) -> Array:
         batches = [canaries.batch(rows) for rows in (present, *(none for _ in members[1:]))]
         offered = [member.offer(*batch, words)[0] for member, batch in zip(members, batches, strict=True)]
-        return rule.decoded(summed(offered))
+        return rule.decoded(ring_sum(offered))
 
-    return abreast(step, rule.steps)
+    return release_abreast(step, rule.steps)
 
 
 def shared_cases() -> list[Case]:
     """`distributed-dp-sgd`; neighbours: a canary at one of the HONEST + 1 honest members, or no record.
 
-    All others work together: what they add to a sum is known to them, so only honest members are here. The
+    All other members work together and know what they add to a sum, so only the honest ones are here. The
     record is in every step that the budget covers, failed sums included.
     """
     mechanism = shared_mechanism()
@@ -200,9 +173,9 @@ def shared_cases() -> list[Case]:
     sound = Case(
         mechanism="distributed-dp-sgd",
         fault="",
-        release=sums(rule, Fault("", (1.0,) * everybody)),
+        release=decoded_sums(rule, Fault("", (1.0,) * everybody)),
         pair=Pair(np.zeros(1), np.ones(1), np.zeros(rule.steps), np.full(rule.steps, RADIUS)),
-        claim=proved(
+        claim=proved_claim(
             mechanism.guarantee,
             f"{rule.steps} sums of gradients, if {HONEST} others are honest",
             f"{TOGETHER}; mechanisms.gradients.distributed",
@@ -215,8 +188,8 @@ def shared_cases() -> list[Case]:
         replace(
             sound,
             fault="one adds no noise",
-            release=sums(rule, Fault("", (1.0,) * HONEST + (0.0,))),
+            release=decoded_sums(rule, Fault("", (1.0,) * HONEST + (0.0,))),
             quick_trials=12_000,
         ),
-        replace(sound, fault="noise halved", release=sums(rule, Fault("", (0.5,) * everybody))),
+        replace(sound, fault="noise halved", release=decoded_sums(rule, Fault("", (0.5,) * everybody))),
     ]

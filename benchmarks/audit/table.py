@@ -1,20 +1,17 @@
 """The audit table: a lower bound for every claim, with a family-wise error over the whole table.
 
-Each row has the level FAMILY_ERROR / rows (Bonferroni), whatever part of the table is run: with probability
-.99 or more, no proved claim of the table is refuted, and all lower bounds hold. A row makes `trials` runs on
-each of two worst-case neighbours. The first half of them chooses the threshold, the second half is judged by
-one-sided Clopper-Pearson bounds on both rates. Planted faults are judged by the same code at the same level.
+The error of each row is FAMILY_ERROR / rows (Bonferroni), whatever part of the table is run. So with
+probability .99 or more all lower bounds hold, and no proved claim is refuted. A row makes `trials` runs on
+each of two worst neighbours. The first half of the runs chooses a threshold; the second half gives one-sided
+Clopper-Pearson bounds on both error rates. The same code judges planted faults, at the same error.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from benchmarks.audit.case import Case, Claim, Standing
+from benchmarks.audit.case import Case, Claim, Standing, seeded_words
 from benchmarks.audit.offers import offer_cases
 from benchmarks.audit.one_run import CANARIES, GUESSES, OneRun, one_runs
 from benchmarks.audit.records import record_cases
@@ -23,35 +20,24 @@ from benchmarks.audit.steps import step_cases
 from benchmarks.spec import Figure, Row, figure
 from mechanisms.audits import one_run
 from mechanisms.audits.audit import distinguish, level, split_bound
-from mechanisms.noise.randomness import SeededWords, Words
 
 FAMILY_ERROR = 0.01
 Audit = Case | OneRun
 
 
-def cases() -> list[Case]:
-    """Return all cases that are audited by many runs, sound ones and planted faults."""
-    return [*offer_cases(), *step_cases(), *record_cases(), *server_cases()]
-
-
 def audits() -> list[Audit]:
-    """Return all audits, sound ones and planted faults, in the order of the table."""
-    return [*cases(), *one_runs()]
+    """Return all audits in the order of the table, sound ones and planted faults."""
+    return [*offer_cases(), *step_cases(), *record_cases(), *server_cases(), *one_runs()]
 
 
 def row_level(all_audits: list[Audit]) -> float:
-    """The error of one row, if these audits are the whole table: planted faults are no claims."""
+    """Return the error of a row if these audits are the whole table. Planted faults do not count."""
     return level(FAMILY_ERROR, sum(not audit.fault for audit in all_audits))
-
-
-def seeded(*names: object) -> Words:
-    """Return random words with a seed that follows from the names."""
-    return SeededWords(np.random.default_rng(zlib.crc32(repr(names).encode())))
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """An audit's finding: `least` is a lower bound on epsilon that is wrong with probability `error`."""
+    """`least` is a lower bound on epsilon, wrong with probability `error`, by `draws` runs on each input."""
 
     audit: Audit
     least: float
@@ -60,18 +46,18 @@ class Judged:
 
     @property
     def standing(self) -> Standing:
-        """What is known of the claim now."""
+        """What is known of the claim with this bound."""
         return self.audit.claim.standing(self.least)
 
     @property
     def holds(self) -> bool | None:
-        """Whether the wanted standing came out; None if any is allowed."""
+        """Whether the wanted standing came out; None if any may."""
         return None if self.audit.wanted is None else self.standing is self.audit.wanted
 
 
-def judged(audit: Audit, error: float, quick: bool) -> Judged:
-    """Run an audit; the seed follows from its names."""
-    words = seeded(audit.mechanism, audit.fault)
+def run_audit(audit: Audit, error: float, quick: bool) -> Judged:
+    """Run an audit with random words that follow from its names."""
+    words = seeded_words(audit.mechanism, audit.fault)
     if isinstance(audit, OneRun):
         least = one_run.epsilon_lower_bound(audit.guesses(words), audit.claim.delta, error)
         return Judged(audit, least, error, 1)
@@ -86,23 +72,23 @@ _COLUMNS = "{:36} {:>7} {:7} {:>8} {:>6}   {:13} {}"
 
 
 def table(chosen: list[Audit], error: float, rows: int, quick: bool) -> Iterator[Row]:
-    """Yield the heading and a row for each of the sound audits among `chosen`."""
+    """Run the `chosen` audits; yield a heading, and a row for each. `rows`: of the whole table."""
     yield Row(
         f"{rows} claims, family-wise error {FAMILY_ERROR:g}: each lower bound holds with confidence "
         f"{1 - error:.6f}\n" + _COLUMNS.format(*HEADINGS)
     )
     for audit in chosen:
-        yield row(judged(audit, error, quick))
+        yield row(run_audit(audit, error, quick))
 
 
 def row(found: Judged) -> Row:
-    """Return the line of a finding for the terminal, and its record."""
+    """Return the line of a finding, and its record."""
     claim, audit = found.audit.claim, found.audit
     mark = {True: "✓", False: "✗", None: " "}[found.holds]
     text = _COLUMNS.format(
         audit.mechanism,
         f"{claim.epsilon:.4g}",
-        _is(claim),
+        _basis(claim),
         f"{found.least:.4g}",
         f"{claim.delta:g}",
         f"{mark} {found.standing}",
@@ -111,7 +97,7 @@ def row(found: Judged) -> Row:
     return Row(text, _record(found))
 
 
-def _is(claim: Claim) -> str:
+def _basis(claim: Claim) -> str:
     return "proved" if claim.by else "stated"
 
 
@@ -130,7 +116,7 @@ def _record(found: Judged) -> dict[str, object]:
         "case": audit.mechanism,
         "claim": claim.epsilon,
         "delta": claim.delta,
-        "claim_is": _is(claim),
+        "claim_is": _basis(claim),
         "proved_by": claim.by,
         "unit": claim.unit,
         "released": claim.released,
@@ -144,9 +130,9 @@ def _record(found: Judged) -> dict[str, object]:
 
 
 def fault_figures(chosen: list[Audit], error: float, quick: bool) -> Iterator[Figure]:
-    """Yield for each planted fault among `chosen` whether its claim is refuted, as it must be."""
+    """Run the `chosen` audits, which have planted faults; yield whether each is refuted, as it must."""
     for audit in chosen:
-        found = judged(replace(audit, wanted=Standing.REFUTED), error, quick)
+        found = run_audit(replace(audit, wanted=Standing.REFUTED), error, quick)
         how = "one run" if isinstance(audit, OneRun) else f"{found.draws} a side"
         note = f"epsilon is at least {found.least:.4g}; claim {audit.claim.epsilon:.4g}, {how}"
         refuted = [float(bool(found.holds))]

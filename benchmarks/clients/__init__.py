@@ -1,1 +1,1 @@
-"""How fast clients train, in blocks and one after another."""
+"""How fast clients train in blocks, beside one after another."""

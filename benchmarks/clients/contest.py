@@ -1,4 +1,4 @@
-"""Times both forms of training on the same clients in turns; measures the memory of many clients."""
+"""Times both forms of training by turns on the same clients; measures the memory of many clients."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PATIENCE_S = 600.0
 
 @dataclass(frozen=True)
 class Case:
-    """A measured setting: the layer `sizes` of the perceptron, and the `rows` of each client."""
+    """A perceptron with layers of these `sizes`, and clients with `rows` rows each."""
 
     name: str
     sizes: tuple[int, ...]
@@ -49,12 +49,12 @@ class Case:
             return MLP(self.sizes)
 
     def parts(self) -> list[NDArray[np.int64]]:
-        """Return the row numbers (rows,) of each client."""
+        """Return the numbers (rows,) of each client's rows."""
         order = np.random.default_rng(0).permutation(self.clients * self.rows)
         return np.split(order, self.clients)
 
     def random_rows(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Return random rows x (n, d) and labels y (n,)."""
+        """Return random rows x (n, d) and labels y (n,) of all clients."""
         rng, n = np.random.default_rng(1), self.clients * self.rows
         return rng.random((n, self.sizes[0]), np.float32), rng.integers(0, self.sizes[-1], n)
 
@@ -65,18 +65,18 @@ DIGITS = Case("64-64-10", (64, 64, 10), MANY, MANY_ROWS)
 
 
 def findings(momentum: float, repeats: int, block: int | None, quick: bool) -> Iterator[Figure]:
-    """Yield the clients per second of both forms, their ratio, and the memory.
+    """Yield the clients per second of both forms, their ratio, and the peak of memory.
 
-    `block`: how many clients train at a time; None chooses it by measurement.
+    `block`: how many clients train at a time; None: what is fastest by measurement.
     """
     case, training = QUICK if quick else MNIST, replace(TRAINING, momentum=momentum)
     contest = _Contest(case, training, block)
     rates: dict[tuple[str, int], list[float]] = {}
     for repeat in range(repeats):
-        for threads in _threads():
+        for threads in sorted({1, torch.get_num_threads()}):
             with _torch_threads(threads):
-                rates.setdefault(("in blocks", threads), []).append(contest.in_blocks(threads))
-                rates.setdefault(("one by one", threads), []).append(contest.one_by_one(repeat))
+                rates.setdefault(("in blocks", threads), []).append(contest.rate_in_blocks(threads))
+                rates.setdefault(("one by one", threads), []).append(contest.rate_one_by_one(repeat))
     for (form, threads), values in rates.items():
         note = f"at most {contest.blocks[threads]} at a time" if form == "in blocks" else ""
         yield figure("clients", case.name, f"{form}, {threads} threads", "clients/s", values, note=note)
@@ -92,22 +92,18 @@ def findings(momentum: float, repeats: int, block: int | None, quick: bool) -> I
     )
 
 
-def _threads() -> Sequence[int]:
-    return sorted({1, torch.get_num_threads()})
-
-
 class _Contest:
-    """Both forms on the same clients. `blocks`: the chosen block size for each number of threads."""
+    """Both forms on the same clients. `blocks`: how many train at a time, by number of threads."""
 
     def __init__(self, case: Case, training: LocalTraining, block: int | None) -> None:
         self._model, self._training, self._block = case.model(), training, block
         self._start = read_vector(self._model, "*")
-        self._x, self._y = _real(case) or case.random_rows()
+        self._x, self._y = _mnist_rows(case) or case.random_rows()
         self._parts = case.parts()
         self.blocks: dict[int, int] = {}
         self._train_one_by_one([self._parts[0][:1]], [0])  # loads what torch loads at first use
 
-    def in_blocks(self, threads: int) -> float:
+    def rate_in_blocks(self, threads: int) -> float:
         """Train all clients in blocks; return the clients per second."""
         common = (self._x, self._y, functional.cross_entropy, self._training)
         clients = len(self._parts)
@@ -118,8 +114,8 @@ class _Contest:
             lambda: train_clients(self._model, self._start, self._parts, *common, seeds, None, block)
         )
 
-    def one_by_one(self, repeat: int) -> float:
-        """Train SAMPLE clients one by one, others in every repeat; return the clients per second."""
+    def rate_one_by_one(self, repeat: int) -> float:
+        """Train the next SAMPLE clients one by one; return the clients per second."""
         count = min(SAMPLE, len(self._parts))
         chosen = [(repeat * count + i) % len(self._parts) for i in range(count)]
         parts = [self._parts[i] for i in chosen]
@@ -146,8 +142,8 @@ def _torch_threads(threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _real(case: Case) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
-    """Return MNIST's training rows, (n, 784) and (n,), if MURMURATION_DATA is set."""
+def _mnist_rows(case: Case) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
+    """Return MNIST's first training rows, (n, 784) and (n,); None if MURMURATION_DATA is not set."""
     if not os.environ.get("MURMURATION_DATA"):
         return None
     table = load("mnist", data_folder(None, os.environ), np.random.default_rng(0))
@@ -156,12 +152,12 @@ def _real(case: Case) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
 
 
 def _peak(case: Case) -> int:
-    """Return the peak of resident memory, in bytes, of a fresh process that trains `case`."""
+    """Return the peak of resident memory, in bytes, of a new process that trains `case`. Raises UserError."""
     context = multiprocessing.get_context("spawn")
-    results, told = context.Pipe(duplex=False)
-    process = context.Process(target=measure, args=(case, told), daemon=True)
+    results, sender = context.Pipe(duplex=False)
+    process = context.Process(target=measure, args=(case, sender), daemon=True)
     process.start()
-    told.close()
+    sender.close()
     try:
         if not results.poll(_PATIENCE_S):
             raise UserError(f"clients: no result for {case.name} within {_PATIENCE_S:.0f} s")
@@ -173,11 +169,11 @@ def _peak(case: Case) -> int:
         process.join()
 
 
-def measure(case: Case, told: Connection) -> None:
-    """Run the measured process: train `case`, then send the peak memory, with libraries and data."""
+def measure(case: Case, results: Connection) -> None:
+    """Run the measured process: train `case`, then send its peak of memory, libraries and rows included."""
     model, (x, y) = case.model(), case.random_rows()
     start, training = read_vector(model, "*"), replace(TRAINING, momentum=0.9, learning_rate=0.1)
     block = best_block(model, start, x, y, functional.cross_entropy, training, case.clients)
     seeds = range(case.clients)
     train_clients(model, start, case.parts(), x, y, functional.cross_entropy, training, seeds, None, block)
-    told.send(resident_bytes("self", "VmHWM"))
+    results.send(resident_bytes("self", "VmHWM"))

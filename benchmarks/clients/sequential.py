@@ -1,4 +1,4 @@
-"""One client after another: the plain torch loop to compare training in blocks with."""
+"""Trains one client after another by a plain torch loop, beside which training in blocks stands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from node.data.partition import RowNumbers
 from scenarios.clients.training import AfterBatch, Floats, LocalTraining, Seed
 
 AfterOwn = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-"""Maps one client's weights (1, d) and start (d,) to the weights (1, d) for the next batch."""
+"""From one client's weights (1, d) and start (d,) to its weights (1, d) for the next batch."""
 
 
 def train_one_by_one(
@@ -30,18 +30,18 @@ def train_one_by_one(
     seeds: Sequence[Seed],
     after_batch: AfterBatch | None,
 ) -> tuple[Floats, Floats]:
-    """Compute what `scenarios.clients.training.train_clients` returns, by autograd and torch.optim.SGD."""
+    """Return what `scenarios.clients.training.train_clients` returns, by autograd and torch.optim.SGD."""
     worker = _Worker(
         model, torch.from_numpy(start), (torch.from_numpy(x), torch.from_numpy(y)), loss, training
     )
     weights, losses = np.empty((len(seeds), len(start)), start.dtype), np.empty(len(seeds), start.dtype)
     for client, (rows, seed) in enumerate(zip(rows_of_clients, seeds, strict=True)):
-        own = None if after_batch is None else _of_one(after_batch, client)
+        own = None if after_batch is None else _client_hook(after_batch, client)
         weights[client], losses[client] = worker.train(np.asarray(rows), seed, own)
     return weights, losses
 
 
-def _of_one(after_batch: AfterBatch, client: int) -> AfterOwn:
+def _client_hook(after_batch: AfterBatch, client: int) -> AfterOwn:
     return lambda weights, start: after_batch(weights, start, np.array([client]))
 
 
@@ -78,7 +78,7 @@ class _Worker:
     def _step(
         self, optimizer: torch.optim.Optimizer, rows: torch.Tensor, after_batch: AfterOwn | None
     ) -> float:
-        """Make one step on a batch; return the sum of the rows' losses."""
+        """Take one step on a batch; return the sum of its rows' losses."""
         x, y = self._data
         mean = self._loss(self._model(x[rows]), y[rows])
         whole = mean

@@ -1,1 +1,1 @@
-"""The defaults of python -m node.init beside scikit-learn, on the same rows."""
+"""The defaults of `python -m node.init` beside scikit-learn, on the same rows."""

@@ -1,11 +1,12 @@
-"""Whether a task as node.init proposes it learns as much as scikit-learn on the rows of all sites together.
+"""Defaults: whether a task of node.init learns as much as scikit-learn on the rows of all sites together.
 
-Each split of a data set becomes three sites' files and a file of test rows. node.init makes a task of the
-first site's file, without privacy; the three train in one process with a node's own code. scikit-learn learns
-from the rows of all three files, in its own encoding. `--nodes` lets real nodes learn the first split of one
-set.
+Each split of a data set becomes three sites' files and a file of test rows. node.init makes a task, without
+privacy, of the first site's file. The three sites train in one process with a node's own code. scikit-learn
+learns from the rows of all three files, in its own encoding. With `--nodes` real nodes learn the first split
+of one set.
 
-`--choose` compares the table's rate with others on a fifth of the *training* rows; no test row is read.
+`--choose` compares the table's learning rate with others on a fifth of the *training* rows. The test rows of
+a split have no part in it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
-from benchmarks.spec import Benchmark, Row
+from benchmarks.spec import Benchmark, Row, check_counts
 from node.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,27 +42,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--sets", help=f"with commas, of {', '.join(NAMES)} (default all; with --quick {','.join(QUICK)})")
     add("--splits", type=int, help="of each set (default: 20 of a small one, 5 or 3 of a large one)")
     add("--jobs", type=int, default=2, help="processes at once (default 2)")
-    add("--choose", action="store_true", help="compare learning rates on rows cut from training rows")
+    add("--choose", action="store_true", help="compare learning rates on a fifth of the training rows")
     add("--factors", help="with --choose: of the table's rate, with commas (default 0.33,1,3)")
     add("--nodes", action="store_true", help=f"also three real nodes on {NODES}")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Row]:
-    """Yield a row for each metric of each data set."""
+    """Yield a row for each metric of each data set; with --choose, for each learning rate."""
     names = arguments.sets.split(",") if arguments.sets else QUICK if arguments.quick else NAMES
     for name in names:
         if name not in NAMES:
             raise ConfigError(f"--sets {name}: allowed are {', '.join(NAMES)}")
-    for option, value in (("--splits", arguments.splits), ("--jobs", arguments.jobs)):
-        if value is not None and value < 1:
-            raise ConfigError(f"{option} {value}: allowed are 1 and more")
+    check_counts(arguments, "splits", "jobs")
     from scenarios.data.sources import data_folder  # noqa: PLC0415 - loads pyarrow
 
     splits = arguments.splits or (QUICK_SPLITS if arguments.quick else None)
     folder = data_folder(arguments.data_dir, os.environ)
     if arguments.choose:
         factors = _factors(arguments.factors)
-        return _choosing(names, splits or CHOOSING_SPLITS, folder, arguments.jobs, factors)
+        return _choice_rows(names, splits or CHOOSING_SPLITS, folder, arguments.jobs, factors)
     if arguments.factors is not None:
         raise ConfigError(f"--factors {arguments.factors} has no effect without --choose; leave it out")
     return _rows(names, splits, folder, arguments.jobs, nodes=arguments.nodes)
@@ -79,15 +78,17 @@ def _factors(text: str | None) -> Sequence[float]:
     return tuple(sorted(found))
 
 
-def _choosing(
+def _choice_rows(
     names: Sequence[str], splits: int, folder: Path, jobs: int, factors: Sequence[float]
 ) -> Iterator[Row]:
-    """Yield a row for each rate, and one that says how far the table's is below the best."""
-    from benchmarks.defaults.choosing import validated  # noqa: PLC0415 - loads torch
+    """Yield for each data set a row for each rate, and how far the table's is below the best."""
+    from benchmarks.defaults.choosing import validate_rate  # noqa: PLC0415 - loads torch
 
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         waiting = {
-            (name, factor): [pool.submit(validated, name, number, folder, factor) for number in range(splits)]
+            (name, factor): [
+                pool.submit(validate_rate, name, number, folder, factor) for number in range(splits)
+            ]
             for name in names
             for factor in factors
         }
@@ -111,7 +112,7 @@ def _rate_row(found: Sequence[Validated], factor: float) -> Row:
 
 
 def _choice_row(found: Mapping[float, Sequence[Validated]]) -> Row:
-    """Return how far the table's rate is below the best one, paired by splits."""
+    """Return how far the table's rate is below the best one, as a mean over the splits."""
     means = {factor: round(mean(one.value for one in each), 9) for factor, each in found.items()}
     best = max(means, key=lambda factor: (means[factor], factor == 1.0))
     differences = [one.value - other.value for one, other in zip(found[best], found[1.0], strict=True)]
@@ -129,42 +130,43 @@ def _choice_row(found: Mapping[float, Sequence[Validated]]) -> Row:
 
 
 def _rows(names: Sequence[str], splits: int | None, folder: Path, jobs: int, nodes: bool) -> Iterator[Row]:
-    from benchmarks.defaults.comparison import by_nodes, compare, verdicts  # noqa: PLC0415 - loads torch
+    from benchmarks.defaults.comparison import compare_split, node_scores, verdicts  # noqa: PLC0415 - loads torch
     from benchmarks.defaults.tables import SETS  # noqa: PLC0415
 
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         waiting = {
             name: [
-                pool.submit(compare, name, number, folder) for number in range(splits or SETS[name].splits)
+                pool.submit(compare_split, name, number, folder)
+                for number in range(splits or SETS[name].splits)
             ]
             for name in names
         }
         for name, each in waiting.items():
             found = [one.result() for one in each]
             for verdict in verdicts(found):
-                yield _row(name, found, verdict)
+                yield _metric_row(name, found, verdict)
     if nodes:
-        yield _of_nodes(by_nodes(NODES, 0, folder), compare(NODES, 0, folder).swarm)
+        yield _nodes_row(node_scores(NODES, 0, folder), compare_split(NODES, 0, folder).swarm)
 
 
-def _row(name: str, found: Sequence[Found], verdict: Verdict) -> Row:
-    """Return a metric of a data set beside scikit-learn's."""
+def _metric_row(name: str, found: Sequence[Found], verdict: Verdict) -> Row:
+    """Return a metric of the swarm on a data set, beside scikit-learn's."""
     first, difference = found[0], f"{verdict.difference:+.4f} ± {verdict.standard_error:.4f}"
     text = (
         f"{name:14} {first.model:8} {verdict.metric:18} {verdict.swarm:.4f}  {first.beside:20} "
         f"{verdict.reference:.4f}  difference {difference}  {'✓' if verdict.holds else '✗'} "
-        f"at least {-verdict.allowed:.4f}"
+        f"at least {-verdict.allowed_shortfall:.4f}"
     )
     judged = {
         "difference": verdict.difference,
-        "at_least": -verdict.allowed,
+        "at_least": -verdict.allowed_shortfall,
         "holds": verdict.holds,
     }
     return Row(text, {"set": name, **asdict(verdict), **judged, **_shared_facts(found)})
 
 
 def _shared_facts(found: Sequence[Found]) -> dict[str, object]:
-    """Return what all metrics of a data set have in common."""
+    """Return what the records of all metrics of a data set have in common."""
     return {
         "model": found[0].model,
         "training": sorted({one.training for one in found}),
@@ -178,7 +180,7 @@ def _shared_facts(found: Sequence[Found]) -> dict[str, object]:
     }
 
 
-def _of_nodes(nodes: Mapping[str, float], replayed: Mapping[str, float]) -> Row:
+def _nodes_row(nodes: Mapping[str, float], replayed: Mapping[str, float]) -> Row:
     pairs = ", ".join(f"{metric} {nodes[metric]:.4f} (replayed {replayed[metric]:.4f})" for metric in nodes)
     record = {"set": NODES, "kind": "three real nodes", "nodes": dict(nodes), "replayed": dict(replayed)}
     return Row(f"{NODES:14} three real nodes: {pairs}", record)

@@ -1,4 +1,4 @@
-"""One split: a swarm with the defaults and scikit-learn on the same rows; and many splits: who is ahead."""
+"""Compares a swarm with the defaults and scikit-learn: on one split, and over many splits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.defaults.reference import NAMES, Kind, fitted_answers
 from benchmarks.defaults.sites import Split, split_of
-from benchmarks.defaults.swarm import answers, answers_of_nodes, made_task, rows_of
+from benchmarks.defaults.swarm import answers, answers_of_nodes, prepare_split, rows_of
 from benchmarks.defaults.tables import SETS, table
 from benchmarks.spec import Scores
 from node.data.dataset import Dataset
@@ -27,13 +27,13 @@ from node.task.sections import Task
 from scenarios.study.threads import one_thread
 
 POINTS = 0.02
-"""How far below scikit-learn a swarm may stay, if that is more than two standard errors."""
+"""How far a swarm may be below scikit-learn; two standard errors if they are more."""
 WITHOUT_PRIVACY = ("--privacy", "none")
 
 
 @dataclass(frozen=True)
 class Found:
-    """The figures of one split: the swarm's, and those of scikit-learn's model `beside`."""
+    """One split: the scores of the swarm, with its `model` and `training`, and of scikit-learn's `beside`."""
 
     name: str
     split: int
@@ -48,24 +48,24 @@ class Found:
     reference_s: float
 
 
-def compare(name: str, number: int, folder: Path) -> Found:
-    """Return the figures of split `number` of a data set. Raises UserError if node.init or training fails."""
+def compare_split(name: str, number: int, folder: Path) -> Found:
+    """Compare both on split `number` of a data set. Raises UserError if node.init or training fails."""
     data = SETS[name]
     whole = table(name, folder)
     split = split_of(data, whole, number)
     with one_thread(), threadpool_limits(1), tempfile.TemporaryDirectory() as files:
         begun = time.perf_counter()
-        task, sites, test = made_task(Path(files), split, data.file, WITHOUT_PRIVACY)
+        task, sites, test = prepare_split(Path(files), split, data.file, WITHOUT_PRIVACY)
         rows = rows_of(task, sites, test)
-        swarm = of_swarm(task, rows[0], answers(task, rows))
+        swarm = swarm_scores(task, rows[0], answers(task, rows))
         middle = time.perf_counter()
         kind: Kind = "linear" if task.model.cls == "node.models:Linear" else "boosting"
-        reference = of_sklearn(kind, split)
+        reference = reference_scores(kind, split)
     return Found(
         name=name,
         split=number,
         model=task.model.cls.rpartition(":")[2],
-        training=training_of(task),
+        training=training_text(task),
         beside=NAMES[kind, whole.is_classes],
         swarm=swarm,
         reference=reference,
@@ -76,8 +76,8 @@ def compare(name: str, number: int, folder: Path) -> Found:
     )
 
 
-def training_of(task: Task) -> str:
-    """Return the training of a task in words."""
+def training_text(task: Task) -> str:
+    """Return the optimiser, rate, rounds, batch and loss of a task as text."""
     train = task.train
     return (
         f"{train.optimizer} {train.learning_rate:g} {train.schedule}, {train.rounds} x {train.epochs} "
@@ -85,19 +85,19 @@ def training_of(task: Task) -> str:
     )
 
 
-def by_nodes(name: str, number: int, folder: Path) -> Scores:
-    """Return the metrics of three real nodes on split `number` of a data set. Raises UserError."""
+def node_scores(name: str, number: int, folder: Path) -> Scores:
+    """Return the scores of three real nodes on split `number` of a data set. Raises UserError."""
     data = SETS[name]
     split = split_of(data, table(name, folder), number)
     with one_thread(), tempfile.TemporaryDirectory() as files:
-        task, sites, test = made_task(Path(files), split, data.file, WITHOUT_PRIVACY)
+        task, sites, test = prepare_split(Path(files), split, data.file, WITHOUT_PRIVACY)
         first = rows_of(task, sites, test)[0]
-        return of_swarm(task, first, answers_of_nodes(task, sites, first))
+        return swarm_scores(task, first, answers_of_nodes(task, sites, first))
 
 
-def of_swarm(task: Task, dataset: Dataset, found: NDArray[np.float64]) -> Scores:
-    """Return the metrics of a swarm's answers for the test rows of `dataset`."""
-    wanted = dataset.test_y.numpy()  # images are read in another order than they were written in
+def swarm_scores(task: Task, dataset: Dataset, found: NDArray[np.float64]) -> Scores:
+    """Return the scores of a swarm's answers for the test rows of `dataset`."""
+    wanted = dataset.test_y.numpy()  # images are not read in the order in which they were written
     match task.data.schema:
         case None:
             raise ValueError("node.init writes a schema")
@@ -108,26 +108,30 @@ def of_swarm(task: Task, dataset: Dataset, found: NDArray[np.float64]) -> Scores
             return {"r2": float(r2_score(wanted, found))}
 
 
-def of_sklearn(kind: Kind, split: Split) -> Scores:
-    """Return the metrics of scikit-learn's model; balanced accuracy where it weighs classes the same."""
-    pooled, test = split.pooled, split.test
-    plain = fitted_answers(kind, pooled, test, balanced=False)
+def reference_scores(kind: Kind, split: Split) -> Scores:
+    """Return the scores of scikit-learn's model.
+
+    If both AUC and balanced accuracy count, the latter is that of a second model, which weighs classes the
+    same.
+    """
+    pooled_rows, test = split.pooled_rows, split.test
+    plain = fitted_answers(kind, pooled_rows, test, balanced=False)
     if not test.is_classes:
         return {"r2": float(r2_score(test.y, plain))}
-    names = np.unique(pooled.y)
+    names = np.unique(pooled_rows.y)
     found = class_scores(test.y, plain, names)
     if len(found) == 1:
         return found
-    weighed = fitted_answers(kind, pooled, test, balanced=True)
+    weighed = fitted_answers(kind, pooled_rows, test, balanced=True)
     return {**class_scores(test.y, weighed, names), "auc": found["auc"]}
 
 
 def class_scores(
     wanted: NDArray[np.generic], chances: NDArray[np.float64], names: NDArray[np.generic]
 ) -> Scores:
-    """Return the metrics of probabilities (n, k) of the classes `names` for the right ones (n,).
+    """Return the scores of probabilities (n, k) of the classes `names`; `wanted` (n,): the right ones.
 
-    For two classes the AUC, and balanced accuracy too if one is rare; for more classes balanced accuracy.
+    For two classes it is the AUC, and balanced accuracy if one class is rare; for more, balanced accuracy.
     """
     balanced = {"balanced-accuracy": float(balanced_accuracy_score(wanted, names[chances.argmax(axis=1)]))}
     if len(names) > 2:
@@ -139,7 +143,7 @@ def class_scores(
 
 @dataclass(frozen=True)
 class Verdict:
-    """The paired difference of a metric over all splits: swarm minus scikit-learn."""
+    """The mean of a metric over all splits, and the standard error of the paired differences."""
 
     metric: str
     swarm: float
@@ -148,22 +152,22 @@ class Verdict:
 
     @property
     def difference(self) -> float:
-        """The mean difference."""
+        """The swarm's mean minus scikit-learn's."""
         return self.swarm - self.reference
 
     @property
-    def allowed(self) -> float:
-        """The largest shortfall that is allowed."""
+    def allowed_shortfall(self) -> float:
+        """How far the swarm may be below scikit-learn."""
         return max(POINTS, 2 * self.standard_error)
 
     @property
     def holds(self) -> bool:
         """Whether the shortfall is allowed."""
-        return -self.difference <= self.allowed
+        return -self.difference <= self.allowed_shortfall
 
 
 def verdicts(found: Sequence[Found]) -> list[Verdict]:
-    """Return one for each metric of the splits."""
+    """Return a verdict for each metric of the splits."""
     made = []
     for metric in found[0].reference:
         pairs = [(one.swarm[metric], one.reference[metric]) for one in found]

@@ -1,4 +1,4 @@
-"""What scikit-learn makes of all sites' rows together, encoded in its own way."""
+"""What scikit-learn learns from the rows of all sites together, in its own encoding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from benchmarks.defaults.tables import Table
 
 Kind = Literal["linear", "boosting", "poisson", "poisson boosting"]
-"""The last two learn the means of counts."""
+"""The last two are for counts, whose means they learn."""
 NAMES = {
     ("linear", True): "LogisticRegression",
     ("linear", False): "Ridge",
@@ -27,9 +27,9 @@ _MOST_PASSES = 1000
 
 
 def fitted_answers(kind: Kind, pooled: Table, test: Table, balanced: bool) -> NDArray[np.float64]:
-    """Return what a model of all rows answers for the test rows: probabilities (n, k), or numbers (n,).
+    """Fit a model to the pooled rows; return its answers for the test rows, (n, k) or (n,).
 
-    `balanced`: whether each class weighs the same.
+    They are probabilities of k classes, or numbers. `balanced`: whether each class weighs the same.
     """
     model = _model(kind, pooled, "balanced" if balanced else None)
     model.fit(_matrix(pooled), pooled.y)
@@ -39,7 +39,7 @@ def fitted_answers(kind: Kind, pooled: Table, test: Table, balanced: bool) -> ND
 
 
 def _matrix(table: Table) -> NDArray[Any]:
-    """Return (n, columns): numbers, or objects if there are words among them."""
+    """Return the cells (n, columns): numbers, or objects if some columns are words."""
     if table.images is not None:
         return table.images.reshape(len(table), -1) / 255
     columns = list(table.columns.values())

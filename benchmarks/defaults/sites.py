@@ -1,4 +1,4 @@
-"""A split of a data set as its users have it: three sites' files and a file of test rows."""
+"""A split of a data set as users have it: three sites' files and a file of test rows."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ TARGET = "target"
 
 @dataclass(frozen=True)
 class Split:
-    """The rows of each site, and the test rows that no site has."""
+    """The rows of each site, and test rows that no site has."""
 
     sites: tuple[Table, ...]
     test: Table
 
     @property
-    def pooled(self) -> Table:
+    def pooled_rows(self) -> Table:
         """The rows of all sites together."""
         columns = {
             name: np.concatenate([site.columns[name] for site in self.sites]) for name in self.test.columns
@@ -38,9 +38,9 @@ class Split:
 
 
 def split_of(data: DataSet, whole: Table, number: int) -> Split:
-    """Return split `number` of a data set, divided evenly among the sites; classes are stratified."""
+    """Return split `number` of a data set, even among the sites. Test rows are stratified by class."""
     rng = np.random.default_rng([_SPLIT, number])
-    # For numbers, all different, hold_out would hold out the same rows in every split.
+    # With numbers as strata, which all differ, hold_out would hold out the same rows in every split.
     strata = whole.y if whole.is_classes else np.zeros(len(whole))
     kept, held_out = hold_out(strata, _TEST_SHARE, rng)
     kept = rng.permutation(kept)[: data.train or len(kept)]
@@ -49,7 +49,7 @@ def split_of(data: DataSet, whole: Table, number: int) -> Split:
 
 
 def write(folder: Path, name: str, kind: str, table: Table) -> Path:
-    """Write a site's rows to `folder` as a file, or a folder of images, of this kind; return its path."""
+    """Write rows to `folder` as a file of this kind, or as a folder of images; return its path."""
     match kind:
         case "csv":
             return _csv(folder / f"{name}.csv", table)

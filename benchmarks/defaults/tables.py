@@ -1,4 +1,4 @@
-"""The data sets: rows as their publishers have them, before anybody encodes them."""
+"""The data sets: rows as their publishers have them, not encoded yet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scenarios.data import sources
 from scenarios.data.tabular import ADULT, ADULT_FILES, LOAN, LOAN_FILE, Layout
 
 Column = NDArray[np.float64] | NDArray[np.str_]
-"""Cells (n,): numbers, NaN where there is none, or words, "" where there is none."""
+"""Cells (n,): numbers, or words. NaN and "" mean that there is none."""
 
 _HEAVY_ROWS, _HEAVY_SEED = 10_000, 19
 _FEATURES = 8
@@ -24,9 +24,9 @@ _FEATURES = 8
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of named columns, or images (n, height, width) of grey from 0 to 255 in place of columns.
+    """Rows with a target `y` (n,), which is the names of classes, or numbers.
 
-    `y` (n,): the names of classes, or numbers.
+    `columns`: cells by name. Images have no columns, but `images` (n, height, width), grey from 0 to 255.
     """
 
     y: Column
@@ -38,20 +38,20 @@ class Table:
 
     @property
     def is_classes(self) -> bool:
-        """Whether the target is a class."""
+        """Whether the target is the name of a class."""
         return self.y.dtype.kind == "U"
 
     def at(self, rows: NDArray[np.int64]) -> Table:
-        """Return these rows."""
+        """Return the rows with these numbers."""
         columns = {name: cells[rows] for name, cells in self.columns.items()}
         return Table(self.y[rows], columns, None if self.images is None else self.images[rows])
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set, how many of its rows are drawn for training and testing (0: all), and how many splits.
+    """A data set, and how many `splits` are made of it.
 
-    `file`: the kind of file that each site has: "csv", "npz" or "images".
+    `file`: what each site has, "csv", "npz" or "images". `train`, `test`: how many rows are drawn, 0 for all.
     """
 
     name: str
@@ -62,7 +62,7 @@ class DataSet:
     splits: int = 20
 
 
-def _of_sklearn(name: str) -> Callable[[Path], Table]:
+def _sklearn_reader(name: str) -> Callable[[Path], Table]:
     """Return a reader of one of scikit-learn's own data sets."""
 
     def read(_: Path) -> Table:
@@ -79,7 +79,7 @@ def _of_sklearn(name: str) -> Callable[[Path], Table]:
     return read
 
 
-def _adult(folder: Path) -> Table:
+def _read_adult(folder: Path) -> Table:
     parts = [_cells(folder / name, ADULT, header_is_there=False) for name in ADULT_FILES]
     cells = {name: [*parts[0][name], *parts[1][name]] for name in ADULT.header}
     classes = np.array([label.rstrip(".") for label in cells[ADULT.target]])
@@ -88,8 +88,8 @@ def _adult(folder: Path) -> Table:
     return Table(classes, {**numbers, **words})
 
 
-def _loan(folder: Path) -> Table:
-    """The columns as the publisher has them, but for the sign of a percentage and 823 ZIP codes."""
+def _read_loan(folder: Path) -> Table:
+    """Return the publisher's columns without the signs of percentages, and without the 823 ZIP codes."""
     cells = _cells(folder / LOAN_FILE, LOAN, header_is_there=True)
     cells["revol_util"] = [cell.removesuffix("%") for cell in cells["revol_util"]]
     words = {"term", "emp_length", "home_ownership", "verification_status", "addr_state"}
@@ -116,15 +116,15 @@ def _words(cells: list[str]) -> NDArray[np.str_]:
     return np.array(["" if cell in ("?", "n/a") else cell for cell in cells])
 
 
-def _mnist(folder: Path) -> Table:
+def _read_mnist(folder: Path) -> Table:
     found = sources.load("mnist", folder, np.random.default_rng(0))
     pixels = np.concatenate([found.train_x, found.test_x]).reshape(-1, 28, 28)
     labels = np.concatenate([found.train_y, found.test_y])
     return Table(labels.astype(str), {}, np.rint(pixels * 255).astype(np.uint8))
 
 
-def heavy(_: Path) -> Table:
-    """A target of eight numbers whose noise has a variance without bound: Student's t, two degrees."""
+def heavy_tails(_: Path) -> Table:
+    """Return eight numbers and a target, whose noise has an infinite variance: Student's t of two degrees."""
     rng = np.random.default_rng(_HEAVY_SEED)
     x = rng.normal(size=(_HEAVY_ROWS, _FEATURES))
     signal = 3 * x[:, 0] - 2 * x[:, 1] + x[:, 2] * x[:, 3] + 2 * np.abs(x[:, 4])
@@ -135,14 +135,14 @@ def heavy(_: Path) -> Table:
 SETS = {
     one.name: one
     for one in (
-        DataSet("digits", _of_sklearn("digits"), "npz"),
-        DataSet("breast-cancer", _of_sklearn("breast_cancer")),
-        DataSet("diabetes", _of_sklearn("diabetes")),
-        DataSet("wine", _of_sklearn("wine")),
-        DataSet("heavy-tails", heavy),
-        DataSet("adult", _adult, train=15_000, test=10_000, splits=5),
-        DataSet("loan", _loan, train=15_000, test=10_000, splits=5),
-        DataSet("mnist", _mnist, "images", train=2000, test=1000, splits=3),
+        DataSet("digits", _sklearn_reader("digits"), "npz"),
+        DataSet("breast-cancer", _sklearn_reader("breast_cancer")),
+        DataSet("diabetes", _sklearn_reader("diabetes")),
+        DataSet("wine", _sklearn_reader("wine")),
+        DataSet("heavy-tails", heavy_tails),
+        DataSet("adult", _read_adult, train=15_000, test=10_000, splits=5),
+        DataSet("loan", _read_loan, train=15_000, test=10_000, splits=5),
+        DataSet("mnist", _read_mnist, "images", train=2000, test=1000, splits=3),
     )
 }
 

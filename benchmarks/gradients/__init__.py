@@ -1,1 +1,1 @@
-"""Private gradients: CPU time of a clipped sum beside a plain step, vmap and Opacus."""
+"""The CPU time of a sum of clipped gradients, beside a plain step, vmap and Opacus."""

@@ -1,8 +1,8 @@
-"""Private gradients: CPU time of a sum of clipped gradients on one thread, by turns with a plain step.
+"""Gradients: the CPU time of a sum of clipped gradients on one thread, beside that of a plain step.
 
-Compared are a plain step (forward and backward pass), our sum by book-keeping, the same with every row's
-gradient in full (vmap), and Opacus in its two modes, if an environment with it is named. Noise is left out of
-all: it depends on the number of parameters alone.
+These kinds take turns: a plain step (forward and backward pass), our sum by book-keeping, a sum of the full
+gradients of single rows (vmap), and, if --opacus names an environment, both modes of Opacus. No kind adds
+noise, whose time depends on the number of parameters alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.spec import Benchmark, Row
+from benchmarks.spec import Benchmark, Row, check_counts
 from node.errors import ConfigError
 
 TURNS, QUICK_TURNS = 15, 1
@@ -20,7 +20,7 @@ BATCH = 256
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
-    parser.add_argument("--turns", type=int, help=f"turns of all kinds for each model (default {TURNS})")
+    parser.add_argument("--turns", type=int, help=f"timings of each kind and model (default {TURNS})")
     parser.add_argument("--batch", type=int, default=BATCH, help=f"rows of a batch (default {BATCH})")
     parser.add_argument(
         "--opacus", type=Path, metavar="VENV", help="a virtual environment with opacus, to compare with"
@@ -28,11 +28,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Row]:
-    """Yield a row for each model and kind, with the ratio to a plain step and the target."""
-    if arguments.turns is not None and arguments.turns < 1:
-        raise ConfigError(f"--turns {arguments.turns}: allowed are 1 and more")
-    if arguments.batch < 1:
-        raise ConfigError(f"--batch {arguments.batch}: allowed are 1 and more")
+    """Yield a row for each model and kind: its time, its ratio to a plain step, and targets of ours."""
+    check_counts(arguments, "turns", "batch")
     python = None if arguments.opacus is None else arguments.opacus / "bin" / "python"
     if python is not None and not python.is_file():
         raise ConfigError(f"--opacus {arguments.opacus}: there is no {python}; name a virtual environment")

@@ -1,4 +1,4 @@
-"""Times the kinds of gradients by turns."""
+"""Times all kinds of gradients by turns."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -24,6 +25,7 @@ from mechanisms.gradients.objective import Objective
 from mechanisms.gradients.per_example import PerExample
 from mechanisms.gradients.trial import BOOK_KEEPING
 from node.errors import UserError
+from scenarios.study.threads import one_thread
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_ROWS, RADIUS = 60_000, 1.0
@@ -31,31 +33,27 @@ PLAIN, OURS, VMAP = "plain", "ours", "vmap"
 OPACUS = ("opacus-ghost", "opacus")
 TIMES_PLAIN = {"mlp": 4.0, "cnn": 2.2, "cnn-groupnorm": 4.0, "attention": 2.5}
 TIMES_OPACUS = {"mlp": 1.1, "cnn": 1.1}
-"""The most that ours may take, in units of a plain step and of Opacus' faster mode."""
+"""How long ours may take, in multiples of a plain step, and of Opacus' faster mode."""
 
 
 def findings(batch: int, turns: int, opacus: Path | None) -> Iterator[Row]:
-    """Yield a row for each model and kind. `opacus`: the Python of an environment that has it."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with ExitStack() as stack:
-            other = None if opacus is None else Opacus(stack.enter_context(_started(opacus)))
-            for name in MODELS:
-                yield from _of_model(name, batch, turns, other)
-    finally:
-        torch.set_num_threads(threads)
+    """Yield a row for each model and kind. `opacus`: the Python of an environment with Opacus, if any."""
+    with one_thread(), ExitStack() as stack:
+        other = None if opacus is None else Opacus(stack.enter_context(_start_opacus(opacus)))
+        for name in MODELS:
+            yield from _model_rows(name, batch, turns, other)
 
 
-def _of_model(name: str, batch: int, turns: int, other: Opacus | None) -> Iterator[Row]:
-    steps = _steps(name, batch)
-    kinds = (*steps, *(OPACUS if other is not None else ()))
-    taken: dict[str, list[float]] = {kind: [] for kind in kinds}
+def _model_rows(name: str, batch: int, turns: int, other: Opacus | None) -> Iterator[Row]:
+    timers = {kind: partial(cpu_ms, step) for kind, step in _our_steps(name, batch).items()}
+    if other is not None:
+        timers |= {kind: partial(other.ms, name, batch, kind) for kind in OPACUS}
+    taken: dict[str, list[float]] = {kind: [] for kind in timers}
     for _ in range(turns):
-        for kind in kinds:
-            taken[kind].append(cpu_ms(steps[kind]) if kind in steps else _asked(other, name, batch, kind))
+        for kind, timer in timers.items():
+            taken[kind].append(timer())
     ms = {kind: median(values) for kind, values in taken.items()}
-    for kind in kinds:
+    for kind in ms:
         limits = {"plain": TIMES_PLAIN[name]} if kind == OURS else {}
         if kind == OURS and other is not None and name in TIMES_OPACUS:
             limits["opacus"] = TIMES_OPACUS[name]
@@ -89,9 +87,9 @@ def _row(
     return Row(text, record)
 
 
-def _steps(name: str, batch: int) -> dict[str, Callable[[], object]]:
-    """Return what is timed, by kind. Raises UserError if book-keeping does not fit the model."""
-    model, x, y = MODELS[name].built(batch)
+def _our_steps(name: str, batch: int) -> dict[str, Callable[[], object]]:
+    """Return a step of each kind but Opacus'. Raises UserError if book-keeping does not fit the model."""
+    model, x, y = MODELS[name].build(batch)
     objective = Objective(model, dict(model.named_parameters()), _loss, (x[:1], y[:1]))
     total = ClippedSum(objective, RADIUS, MOST_ROWS, float(batch))
     if total.method != BOOK_KEEPING:
@@ -99,18 +97,18 @@ def _steps(name: str, batch: int) -> dict[str, Callable[[], object]]:
     rows = block_rows(batch, sum(objective.sizes))
     in_full = Way(method=PerExample(objective), rows=rows, lanes=1, one_thread=False)
     return {
-        PLAIN: lambda: _plain(model, x, y),
+        PLAIN: lambda: _step_plainly(model, x, y),
         OURS: lambda: total(x, y),
-        VMAP: lambda: _in_full(in_full, objective, x, y),
+        VMAP: lambda: _step_in_full(in_full, objective, x, y),
     }
 
 
-def _plain(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> None:
+def _step_plainly(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> None:
     model.zero_grad()
     torch.autograd.backward(functional.cross_entropy(model(x), y))
 
 
-def _in_full(way: Way, objective: Objective, x: torch.Tensor, y: torch.Tensor) -> None:
+def _step_in_full(way: Way, objective: Objective, x: torch.Tensor, y: torch.Tensor) -> None:
     _, total = objective.zeros()
     for block in way.blocks(x, y):
         gradients, _ = way.gradients(block)
@@ -119,20 +117,20 @@ def _in_full(way: Way, objective: Objective, x: torch.Tensor, y: torch.Tensor) -
 
 
 def _loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """The node's own form of cross-entropy for single rows."""
+    """Return the cross-entropy of single rows, in the form that a node has."""
     return -torch.log_softmax(outputs, 1).gather(1, targets.unsqueeze(1)).mean()
 
 
 class Opacus:
-    """A process in another environment that times Opacus when it is asked to."""
+    """A process in another environment that times steps of Opacus (benchmarks.gradients.opacus)."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
-        """Raises UserError if the process does not say which version it has."""
+        """Wait for the version of Opacus. Raises UserError if the process ends."""
         self._process = process
         self.version = str(self._answer())
 
     def ms(self, name: str, batch: int, kind: str) -> float:
-        """Return the CPU time of one step in milliseconds."""
+        """Return the CPU milliseconds of a step. Raises UserError if the process ends."""
         if self._process.stdin is not None:
             self._process.stdin.write(json.dumps([name, batch, kind]) + "\n")
             self._process.stdin.flush()
@@ -147,7 +145,7 @@ class Opacus:
         return json.loads(line)
 
 
-def _started(python: Path) -> subprocess.Popen[str]:
+def _start_opacus(python: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [python, "-m", "benchmarks.gradients.opacus"],
         cwd=ROOT,
@@ -156,7 +154,3 @@ def _started(python: Path) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         text=True,
     )
-
-
-def _asked(other: Opacus | None, name: str, batch: int, kind: str) -> float:
-    return 0.0 if other is None else other.ms(name, batch, kind)

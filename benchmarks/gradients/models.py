@@ -1,4 +1,4 @@
-"""The models whose gradients are timed, and how; loads nothing of this project but itself."""
+"""The models whose gradients are timed, and the timer. Nothing else of this project is loaded here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLASSES, WORDS, LENGTH, WIDTH = 10, 1000, 32, 64
 
 
 class Attention(nn.Module):
-    """Embedding, attention of linear layers, layer norm and a head, over 32 word numbers of 1,000."""
+    """Embedding, attention by one linear layer, layer norm and a head, over 32 words of 1,000."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class Attention(nn.Module):
         self.out = nn.Linear(WIDTH, CLASSES)
 
     def forward(self, words: torch.Tensor) -> torch.Tensor:
-        """Returns (n, 10) logits for (n, 32) word numbers."""
+        """Return logits (n, 10) for the numbers of words (n, 32)."""
         hidden = self.words(words)
         attention = torch.softmax(self.query(hidden) @ hidden.transpose(1, 2) / WIDTH**0.5, -1)
         logits: torch.Tensor = self.out(self.norm(hidden + attention @ hidden).mean(1))
@@ -31,12 +31,12 @@ class Attention(nn.Module):
 
 
 def perceptron() -> nn.Module:
-    """784-64-10."""
+    """Return a perceptron, 784-64-10."""
     return nn.Sequential(nn.Flatten(), nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, CLASSES))
 
 
 def convolutions() -> nn.Module:
-    """The network of 26,000 parameters of Papernot et al. (2021) for MNIST."""
+    """Return the network of 26,010 parameters of Papernot et al. (2021) for MNIST."""
     return nn.Sequential(
         nn.Conv2d(1, 16, 8, 2, padding=3),
         nn.Tanh(),
@@ -52,7 +52,7 @@ def convolutions() -> nn.Module:
 
 
 def group_norms() -> nn.Module:
-    """Two convolutions with group norm."""
+    """Return two convolutions with group norm, and a head."""
     return nn.Sequential(
         nn.Conv2d(1, 16, 5, 2),
         nn.GroupNorm(4, 16),
@@ -66,30 +66,30 @@ def group_norms() -> nn.Module:
 
 
 @dataclass(frozen=True)
-class Timed:
-    """A model by its maker; `is_text`: its rows are word numbers rather than grey images of 28 x 28."""
+class ModelCase:
+    """A model that is timed. `is_text`: a row is the numbers of its words, not a grey image of 28 x 28."""
 
     make: Callable[[], nn.Module]
     is_text: bool = False
 
-    def built(self, batch: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
-        """Returns the model, x (batch, ...) and y (batch,); always the same."""
+    def build(self, batch: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+        """Return the model, x (batch, ...) and y (batch,), the same at every call."""
         torch.manual_seed(0)
         model = self.make()
         x = torch.randint(0, WORDS, (batch, LENGTH)) if self.is_text else torch.randn(batch, 1, 28, 28)
         return model, x, torch.randint(0, CLASSES, (batch,))
 
 
-MODELS: Mapping[str, Timed] = {
-    "mlp": Timed(perceptron),
-    "cnn": Timed(convolutions),
-    "cnn-groupnorm": Timed(group_norms),
-    "attention": Timed(Attention, is_text=True),
+MODELS: Mapping[str, ModelCase] = {
+    "mlp": ModelCase(perceptron),
+    "cnn": ModelCase(convolutions),
+    "cnn-groupnorm": ModelCase(group_norms),
+    "attention": ModelCase(Attention, is_text=True),
 }
 
 
 def cpu_ms(step: Callable[[], object]) -> float:
-    """The CPU time of this thread in a call of `step`, after one that is not timed."""
+    """Return the CPU milliseconds of this thread in a call of `step`, after a call that is not timed."""
     step()
     begun = time.thread_time()
     step()

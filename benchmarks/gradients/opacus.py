@@ -1,7 +1,6 @@
-"""Runs in an environment with Opacus: reads [model, batch, kind] line by line, answers with milliseconds.
+"""Runs in an environment with Opacus: answers each line [model, batch, kind] with milliseconds.
 
-Without noise, as everything else: what is timed is the forward pass, the gradients of single rows, and their
-clipped sum.
+A step is the forward pass, the gradients of single rows, and their clipped sum. No kind adds noise.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from benchmarks.gradients.models import MODELS, cpu_ms
 
 
 def step_of(name: str, batch: int, kind: str) -> Callable[[], None]:
-    """Return a call of one step."""
-    engine = import_module("opacus").PrivacyEngine()  # is not installed where this file is checked
-    model, x, y = MODELS[name].built(batch)
+    """Return one step of a model. `kind`: "opacus-ghost", or "opacus" with hooks."""
+    engine = import_module("opacus").PrivacyEngine()  # Opacus is not installed where this file is checked
+    model, x, y = MODELS[name].build(batch)
     ghost = kind == "opacus-ghost"
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     made = engine.make_private(
@@ -48,7 +47,7 @@ def step_of(name: str, batch: int, kind: str) -> Callable[[], None]:
 
 
 def main() -> None:
-    """Answer until the input ends."""
+    """Print the version of Opacus, then answer until the input ends."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     print(json.dumps(metadata.version("opacus")), flush=True)

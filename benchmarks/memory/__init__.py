@@ -1,1 +1,1 @@
-"""The memory that a member of a session needs, and that a whole node needs."""
+"""The memory that a member of a session takes, and a whole node."""

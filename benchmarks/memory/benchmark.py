@@ -1,9 +1,9 @@
-"""Memory: the peak above the process at rest, in bytes and in vectors of 4 d bytes.
+"""Memory: the peak of a process above its rest, in bytes and in vectors of 4 d bytes.
 
-A member must hold three vectors: x (its offer), its accumulator, which becomes its partial sum, and the
-total. With `float` shares it also holds pieces that arrive out of key order, up to n - 2 more vectors if the
-member with the lowest key sends last. A whole node holds the three vectors in addition to its base and its
-model, which count as rest; training needs memory at other times.
+A member must hold three vectors: x, which is its offer; its accumulator, which becomes its partial sum; and
+the total. `float` shares are added in the order of keys, so a member also holds what arrives too early: up to
+n - 2 vectors, if the member with the lowest key sends last. A whole node holds its base and its model
+besides. They count as rest, and training takes its memory at other times.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ MEMBERS = 4
 LEAST_MEMBERS = 3
 KINDS = ("seed", "ring", "float")
 HELD = 3
-"""The vectors that a member must hold: the offer x, the accumulator (later the partial sum), the total."""
+"""How many vectors a member must hold: x, its accumulator, the total."""
 BUFFERS_BYTES = 12 << 20
-"""Allowed in addition to vectors of any length: a few pieces of 1 MiB in transit."""
+"""What a member may hold beside vectors, whatever their length: a few pieces of 1 MiB in transit."""
 NODE_BUFFERS_BYTES = 64 << 20
-"""The same for a whole node, whose allocator also keeps freed pieces for each thread."""
+"""The same for a whole node: for each thread its allocator keeps freed pieces, too."""
 _PATIENCE_S = 600.0
 
 
@@ -48,31 +48,31 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     if not set(kinds) <= set(KINDS):
         raise ConfigError(f"--kinds {arguments.kinds}: allowed are {', '.join(KINDS)}")
     dimensions = DIMENSIONS[:1] if arguments.quick else DIMENSIONS
-    return _all(kinds, arguments.n, dimensions, () if arguments.no_node else dimensions)
+    return _all_figures(kinds, arguments.n, dimensions, () if arguments.no_node else dimensions)
 
 
-def _all(
+def _all_figures(
     kinds: list[str], members: int, dimensions: Sequence[int], of_nodes: Sequence[int]
 ) -> Iterator[Figure]:
     for dimension in dimensions:
         for kind in kinds:
-            yield from _member(Cell(kind, members, dimension, late=False))
+            yield from _member_figures(Cell(kind, members, dimension, late=False))
         if "float" in kinds:
-            yield from _member(Cell("float", members, dimension, late=True))
+            yield from _member_figures(Cell("float", members, dimension, late=True))
     for dimension in of_nodes:
-        yield from _node(kinds[0], dimension)
+        yield from _node_figures(kinds[0], dimension)
 
 
-def _member(cell: Cell) -> Iterator[Figure]:
+def _member_figures(cell: Cell) -> Iterator[Figure]:
     held = HELD + (cell.members - 2 if cell.kind == "float" and cell.late else 0)
     what = "x, partial sum, total" + (f", {cell.members - 2} waiting for key order" if held > HELD else "")
-    case = f"{cell.kind}{' (lowest key late)' if cell.late else ''} {_short(cell.dimension)}"
-    yield from _figures(case, _measured(cell), cell.dimension, held, BUFFERS_BYTES, what)
+    case = f"{cell.kind}{' (lowest key late)' if cell.late else ''} {_dimension_text(cell.dimension)}"
+    yield from _figures(case, _peak_above_rest(cell), cell.dimension, held, BUFFERS_BYTES, what)
 
 
-def _node(kind: str, dimension: int) -> Iterator[Figure]:
+def _node_figures(kind: str, dimension: int) -> Iterator[Figure]:
     peak = node_peak(kind, dimension)
-    case = f"node {kind} {_short(dimension)}"
+    case = f"node {kind} {_dimension_text(dimension)}"
     what = f"x, partial sum, total; {PEERS} peers, at rest {peak.rest / 1e6:.0f} MB"
     yield from _figures(case, peak.above_rest, peak.dimension, HELD, NODE_BUFFERS_BYTES, what)
 
@@ -88,32 +88,32 @@ def _figures(
     )
 
 
-def _short(dimension: int) -> str:
+def _dimension_text(dimension: int) -> str:
     return f"d={dimension // 1_000_000}M"
 
 
-def _measured(cell: Cell) -> int:
-    """Return the peak above rest in bytes, with one fresh process for the member and one for all others."""
+def _peak_above_rest(cell: Cell) -> int:
+    """Run a session, with one new process for the member and one for all others; return the peak in bytes."""
     context = multiprocessing.get_context("spawn")
     member, others = context.Pipe()
-    results, told = context.Pipe(duplex=False)
+    results, sender = context.Pipe(duplex=False)
     processes = [
-        context.Process(target=measure, args=(cell, member, told), daemon=True),
+        context.Process(target=measure, args=(cell, member, sender), daemon=True),
         context.Process(target=serve, args=(cell, others), daemon=True),
     ]
     for process in processes:
         process.start()
-    for end in (member, others, told):
+    for end in (member, others, sender):
         end.close()
     try:
-        return _result(results, cell)
+        return _receive_peak(results, cell)
     finally:
         for process in processes:
             process.kill()
             process.join()
 
 
-def _result(results: Connection, cell: Cell) -> int:
+def _receive_peak(results: Connection, cell: Cell) -> int:
     try:
         if not results.poll(_PATIENCE_S):
             raise UserError(f"memory: no result for {cell} within {_PATIENCE_S:.0f} s")

@@ -1,7 +1,7 @@
 """One member of an additive session in a process of its own; a second process runs all other members.
 
-The two processes exchange frames over a pipe in lockstep, so that nothing queues up in the member: it sends
-a recipient's key and a frame, or asks for the next frame that is addressed to it.
+The member asks over a pipe for the next frame to it, or sends a recipient's key and a frame. So no frames
+queue up in the member.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from benchmarks.group import participants
+from benchmarks.memory.group import participants
 from benchmarks.memory.residence import OwnPeak, resident_bytes
 from protocol.actions import Action, Completed, Send
 from protocol.aggregation.additive.machine import Additive
@@ -31,7 +31,7 @@ _NEXT = b"next"
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement. `late`: the member with the lowest key sends last, the worst case for `float`."""
+    """One measurement. `late`: the member with the lowest key sends last, which is the worst for `float`."""
 
     kind: str
     members: int
@@ -39,39 +39,39 @@ class Cell:
     late: bool
 
     def participants(self, dimension: int) -> list[Participant]:
-        """All participants, in key order; the last one is the measured member."""
+        """Return all participants, in the order of their keys; the last one is the measured member."""
         return participants(self.members, dimension)
 
     @property
     def shares(self) -> Shares:
-        """The arithmetic of this kind."""
+        """The arithmetic of this kind of shares."""
         return ShareSettings(self.kind, CLIP, MAX_SHARE_VALUE).for_group(self.members)
 
 
 def vector(member: int, dimension: int) -> Floats:
-    """The update (d,) float32 of this member."""
+    """Return the update (d,) float32 of a member."""
     values = np.random.default_rng(member).standard_normal(dimension, dtype=np.float32)
     values *= np.float32(0.01)
     return values
 
 
 def measure(cell: Cell, others: Connection, results: Connection) -> None:
-    """Run the measured process: first a small session that loads everything, then the measured one."""
-    _in_session(cell, WARM_UP_DIMENSION, others)
+    """Run the measured process: a small session loads all code, then a second one is measured."""
+    _run_session(cell, WARM_UP_DIMENSION, others)
     gc.collect()
     with OwnPeak(resident_bytes("self", "VmRSS")) as peak:
-        mean = _in_session(cell, cell.dimension, others)
+        mean = _run_session(cell, cell.dimension, others)
     results.send((peak.above_rest, _error(mean, cell)))
 
 
-def _in_session(cell: Cell, dimension: int, others: Connection) -> Floats:
-    """Run a session; return the group's mean (d,). `x` stays in memory to the end, as in a node."""
+def _run_session(cell: Cell, dimension: int, others: Connection) -> Floats:
+    """Run a session; return the group's mean (d,). `x` stays in memory to its end, as in a node."""
     x = vector(cell.members - 1, dimension)
     machine = Additive(cell.participants(dimension)[-1], cell.shares)
     actions = machine.start(x, bytes(32), 0.0)
     while (completed := _carry_out(actions, others)) is None:
         others.send_bytes(_NEXT)
-        actions = machine.receive(_expected(codec.decode(others.recv_bytes())), 0.0)
+        actions = machine.receive(_session_message(codec.decode(others.recv_bytes())), 0.0)
     return completed.result
 
 
@@ -87,14 +87,15 @@ def _carry_out(actions: list[Action], others: Connection) -> Completed | None:
     return None
 
 
-def _expected(message: Message) -> Share | Sum:
+def _session_message(message: Message) -> Share | Sum:
+    """Return `message` as one of a session. Raises TypeError if it is none."""
     if not isinstance(message, Share | Sum):
         raise TypeError(f"a {type(message).__name__} in a session")
     return message
 
 
 def _error(mean: Floats, cell: Cell) -> float:
-    """The largest difference between `mean` (d,) and the mean in float64."""
+    """Return the largest difference between `mean` (d,) and the mean in float64."""
     exact = np.zeros(cell.dimension)
     for member in range(cell.members):
         exact += vector(member, cell.dimension)
@@ -102,13 +103,13 @@ def _error(mean: Floats, cell: Cell) -> float:
 
 
 def serve(cell: Cell, member: Connection) -> None:
-    """Run the other process: all other members, in the small session and in the measured one."""
+    """Run the other process: all other members, in both sessions."""
     for dimension in (WARM_UP_DIMENSION, cell.dimension):
         _Others(cell, dimension).serve(member)
 
 
 class _Others:
-    """All members but the last. They build a message to the last member when it asks for one."""
+    """All members but the last. They make each message to the last one only when it asks."""
 
     def __init__(self, cell: Cell, dimension: int) -> None:
         places = cell.participants(dimension)
@@ -126,7 +127,7 @@ class _Others:
             self._queue(key, machine.start(vector(number, dimension), rand, 0.0))
 
     def serve(self, member: Connection) -> None:
-        """Answer until the member has received every frame that is addressed to it."""
+        """Answer until the member has received every frame to it."""
         while self._left:
             self._settle()
             asked = member.recv_bytes()
@@ -151,10 +152,10 @@ class _Others:
                 self._hand(recipient, message)
 
     def _hand(self, recipient: Key, message: Message) -> None:
-        self._queue(recipient, self._machines[recipient].receive(_expected(message), 0.0))
+        self._queue(recipient, self._machines[recipient].receive(_session_message(message), 0.0))
 
     def _next(self) -> Message:
-        """The next message: one of each sender in turn; if `late`, all messages of the highest key first."""
+        """Return the next message to the member. Senders take turns; if `late`, by descending keys."""
         if self._late:
             self._for_member = deque(sorted(self._for_member, key=lambda waiting: waiting[0], reverse=True))
         while True:

@@ -1,4 +1,4 @@
-"""Four whole nodes on loopback with a wide linear model, and the memory of one of them."""
+"""The memory of one of four whole nodes on loopback, which train a wide linear model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scenarios.frame.children import Child, Children, warm_up
 from scenarios.swarms.history import read_summary
 
 PEERS, ROUNDS, ROWS, OUTPUTS = 4, 2, 48, 1000
-STARTED = "out: "  # the last line that a node prints before its first round
+STARTED = "out: "  # how the last line begins that a node prints before its first round
 START_S, RUN_S = 120.0, 600.0
 _POLL_S = 0.002
 _TASK = """
@@ -46,7 +46,7 @@ shares = "{kind}"
 
 @dataclass(frozen=True)
 class NodePeak:
-    """The peak memory of one node above its rest, in bytes, and the actual dimension of its model."""
+    """A node's peak above its rest, and its rest, in bytes; and the exact dimension of its model."""
 
     above_rest: int
     rest: int
@@ -54,19 +54,22 @@ class NodePeak:
 
 
 def node_peak(kind: str, dimension: int) -> NodePeak:
-    """Run the nodes; measure the first one from the moment when it has loaded its data and its model."""
+    """Run the nodes; measure the first one from when it has loaded its data and its model.
+
+    `dimension`: of the model, which is that or the next smaller multiple of OUTPUTS. Raises UserError.
+    """
     inputs = dimension // OUTPUTS - 1
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        data = _data(folder, inputs)
+        data = _write_data(folder, inputs)
         task_file = folder / "wide.toml"
         task_file.write_text(_TASK.format(inputs=inputs, outputs=OUTPUTS, rounds=ROUNDS, kind=kind), "utf-8")
-        above_rest, rest = _run(load_task(str(task_file), ()), data, folder)
+        above_rest, rest = _run_nodes(load_task(str(task_file), ()), data, folder)
     return NodePeak(above_rest, rest, OUTPUTS * (inputs + 1))
 
 
-def _data(folder: Path, inputs: int) -> list[Path]:
-    """Write a data file for each node: rows x (ROWS, inputs) and labels y (ROWS,); return their paths."""
+def _write_data(folder: Path, inputs: int) -> list[Path]:
+    """Write a file for each node, of rows x (ROWS, inputs) and labels y (ROWS,); return their paths."""
     files = [folder / f"{peer}.npz" for peer in range(PEERS)]
     for peer, file in enumerate(files):
         rng = np.random.default_rng(peer)
@@ -75,7 +78,7 @@ def _data(folder: Path, inputs: int) -> list[Path]:
     return files
 
 
-def _run(task: Task, data: list[Path], folder: Path) -> tuple[int, int]:
+def _run_nodes(task: Task, data: list[Path], folder: Path) -> tuple[int, int]:
     warm_up()
     with ExitStack() as stack:
         listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(PEERS)]
@@ -88,11 +91,11 @@ def _run(task: Task, data: list[Path], folder: Path) -> tuple[int, int]:
             log = folder / str(peer) / "log.txt"
             started.append(children.start(f"peer {peer}", log, "node.app:run", options, listener))
             if peak is None:
-                peak = stack.enter_context(OtherPeak(_when_started(started[0], children)))
-        _until_over(children)
+                peak = stack.enter_context(OtherPeak(_wait_for_start(started[0], children)))
+        _wait_for_end(children)
         summary = read_summary(folder / "0" / "summary.json")
         if peak is None or summary is None or summary.aggregated < ROUNDS:
-            raise UserError("the measured node did not aggregate every round: the figure would say nothing")
+            raise UserError("memory: the node did not aggregate every round, so its peak says nothing")
         return peak.above_rest, peak.rest
 
 
@@ -122,22 +125,22 @@ def _options(task: Task, data: Path, out: Path, endpoints: tuple[str, ...], peer
     )
 
 
-def _when_started(child: Child, children: Children) -> int:
-    """Wait until the node has printed the last line before its first round; return its process id."""
+def _wait_for_start(child: Child, children: Children) -> int:
+    """Wait until a node has printed all that it prints before its first round; return its process id."""
     deadline = time.monotonic() + START_S
     while not (child.log.exists() and STARTED in child.log.read_text("utf-8", "replace")):
         children.running()
         if time.monotonic() > deadline:
-            raise UserError(f"no node within {START_S:.0f} s")
+            raise UserError(f"memory: the node did not start within {START_S:.0f} s")
         children.wait(_POLL_S)
     if child.process.pid is None:
-        raise UserError("the measured node has no process id")
+        raise UserError("memory: the node has no process id")
     return child.process.pid
 
 
-def _until_over(children: Children) -> None:
+def _wait_for_end(children: Children) -> None:
     deadline = time.monotonic() + RUN_S
     while children.running():
         if time.monotonic() > deadline:
-            raise UserError(f"the nodes were not done after {RUN_S:.0f} s")
+            raise UserError(f"memory: the nodes did not end within {RUN_S:.0f} s")
         children.wait(1.0)

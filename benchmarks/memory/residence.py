@@ -12,7 +12,7 @@ _RESET_PEAK = "5"  # proc(5), /proc/pid/clear_refs: VmHWM becomes the current Vm
 
 
 def resident_bytes(pid: int | str, field: str) -> int:
-    """A field of /proc/PID/status in kB, such as VmRSS, converted to bytes; 0 once the process has ended."""
+    """Return a field of /proc/PID/status, such as VmRSS, in bytes; 0 once the process has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text("ascii", "replace").splitlines()
     except OSError:
@@ -22,9 +22,9 @@ def resident_bytes(pid: int | str, field: str) -> int:
 
 
 class OwnPeak:
-    """The peak of this process's resident memory above `rest`, in bytes, since the context was entered.
+    """The peak of this process's resident memory above `rest` bytes while the context is entered.
 
-    The kernel records the peak; if it does not allow a reset, a thread samples /proc/self/statm instead.
+    The kernel records the peak. If it does not allow a reset, a thread samples /proc/self/statm instead.
     """
 
     def __init__(self, rest: int) -> None:
@@ -62,7 +62,7 @@ class OwnPeak:
 
 
 class OtherPeak:
-    """The sampled peak of another process's private memory (RssAnon) above its value at the start."""
+    """The peak of another process's private memory (RssAnon), sampled by a thread, above its first value."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

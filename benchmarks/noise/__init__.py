@@ -1,1 +1,1 @@
-"""How fast noise is drawn."""
+"""How fast noise is drawn, and the memory it takes."""

@@ -1,7 +1,7 @@
-"""Noise: GB/s of float32 on one core, compared with torch's and numpy's in the same run, and the memory.
+"""Noise: GB/s of float32 on one core, beside torch's and numpy's noise in the same run, and its memory.
 
-Torch and numpy draw float32 values of 24 bits from a Mersenne twister or PCG64, which are not cryptographic
-generators. The low digits of a sum with such noise reveal the summand; they are here only for their speed.
+Torch and numpy draw values of 24 bits from a Mersenne twister and from PCG64, which are no cryptographic
+generators. The low digits of a sum with such noise reveal the summand. They are here for their speed alone.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from benchmarks.spec import Benchmark, Figure
-from node.errors import ConfigError
+from benchmarks.spec import Benchmark, Figure, check_counts
 
 DIMENSION, QUICK_DIMENSION = 10_000_000, 200_000
 REPEATS, QUICK_REPEATS = 9, 3
@@ -18,13 +17,12 @@ REPEATS, QUICK_REPEATS = 9, 3
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
-    parser.add_argument("--repeats", type=int, help=f"timings of each (default {REPEATS})")
+    parser.add_argument("--repeats", type=int, help=f"timings of each kind (default {REPEATS})")
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Yield the speeds, measured in turns, their ratios, and the memory."""
-    if arguments.repeats is not None and arguments.repeats < 1:
-        raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
+    """Yield the speeds of all kinds, their ratios, and the memory of ours."""
+    check_counts(arguments, "repeats")
     from benchmarks.noise.contest import findings  # noqa: PLC0415 - loads torch
 
     repeats = arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS)

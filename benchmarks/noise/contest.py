@@ -1,11 +1,10 @@
-"""Times noise of several kinds in turns, and measures the memory of ours."""
+"""Times all kinds of noise by turns, and measures the memory of ours."""
 
 from __future__ import annotations
 
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from statistics import median
 
 import numpy as np
@@ -14,6 +13,7 @@ import torch
 from benchmarks.spec import Figure, figure
 from mechanisms.noise.noise import noised
 from mechanisms.noise.randomness import SystemWords
+from scenarios.study.threads import one_thread
 
 NOISE_STD, RADIUS = 2.0, 1.0
 VECTORS_AT_MOST, BUFFERS_BYTES = 1.0, 2 << 20
@@ -22,11 +22,11 @@ OURS, RIVAL = "clipped vector + noise", "torch.randn std + vector"
 
 
 def findings(dimension: int, repeats: int) -> Iterator[Figure]:
-    """Yield the speeds, their ratios, and the memory."""
+    """Yield the speeds of all kinds on a vector (dimension,), their ratios, and the memory of ours."""
     case = f"d={dimension / 1e6:g}M"
     vector = np.full(dimension, RADIUS / (2 * dimension**0.5), dtype=np.float32)
-    with _one_torch_thread():
-        timings = _in_turn(_contestants(vector), repeats)
+    with one_thread():
+        timings = _time_in_turns(_contestants(vector), repeats)
     speeds = {name: [vector.nbytes / wall_s / 1e9 for wall_s, _ in each] for name, each in timings.items()}
     for name, values in speeds.items():
         goal = GOAL_GB_PER_S if name == OURS else None
@@ -43,7 +43,7 @@ def findings(dimension: int, repeats: int) -> Iterator[Figure]:
     either = max(ours / GOAL_GB_PER_S, ours / median(speeds[RIVAL]))
     note = f"the better of speed over {GOAL_GB_PER_S} GB/s and over {RIVAL}"
     yield figure("noise", case, "either goal", "x", [either], note=note, at_least=1.0)
-    yield _memory(case, vector)
+    yield _memory_figure(case, vector)
 
 
 def _contestants(vector: np.ndarray) -> dict[str, Callable[[], object]]:
@@ -58,12 +58,12 @@ def _contestants(vector: np.ndarray) -> dict[str, Callable[[], object]]:
     }
 
 
-def _in_turn(
+def _time_in_turns(
     contestants: dict[str, Callable[[], object]], repeats: int
 ) -> dict[str, list[tuple[float, float]]]:
-    """Return the wall-clock and CPU seconds of each contestant, after one run that does not count.
+    """Return the seconds and CPU seconds of each contestant's calls, after one that does not count.
 
-    They take turns, so that a busy moment affects all of them.
+    They take turns: other work on the machine slows all of them.
     """
     timings: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
     for repeat in range(repeats + 1):
@@ -76,18 +76,8 @@ def _in_turn(
     return timings
 
 
-@contextmanager
-def _one_torch_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _memory(case: str, vector: np.ndarray) -> Figure:
-    """Measure the peak of numpy's allocations, with the result."""
+def _memory_figure(case: str, vector: np.ndarray) -> Figure:
+    """Return the peak of what Python and numpy allocate, the noised vector included."""
     tracemalloc.start()
     try:
         noised(vector, NOISE_STD, RADIUS, SystemWords())

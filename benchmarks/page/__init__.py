@@ -1,1 +1,1 @@
-"""The page in a real browser, and what it costs a swarm when somebody watches it."""
+"""The page of a node in a real browser, and what it costs a swarm if somebody watches."""

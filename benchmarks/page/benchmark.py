@@ -1,4 +1,4 @@
-"""The page: the time to its first paint and to news, its speed with many rounds, and the cost of watching."""
+"""Page: how soon it paints and shows news, its speed with many rounds, and what watching costs a swarm."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from importlib import resources
 
-from benchmarks.spec import Benchmark, Figure, figure
+from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from node.errors import ConfigError
 
 SIZE_AT_MOST_KB = 500.0
@@ -22,27 +22,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Yield the page's size, then figures from the browser, then those of a swarm. Raises ConfigError."""
-    if arguments.peers < 1:
-        raise ConfigError(f"--peers {arguments.peers}: allowed are 1 and more")
-    if arguments.history < 1:
-        raise ConfigError(f"--history {arguments.history}: allowed are 1 and more")
+    """Yield the page's size, figures from a browser, the cost of a log, and that of watching a swarm."""
+    check_counts(arguments, "peers", "history")
     if not LEAST_PEERS <= arguments.nodes <= MOST_PEERS:
         raise ConfigError(f"--nodes {arguments.nodes}: allowed are {LEAST_PEERS} to {MOST_PEERS}")
-    from benchmarks.page.browser import in_browser  # noqa: PLC0415 - loads playwright and aiohttp
-    from benchmarks.page.overhead import logging_cost, overhead  # noqa: PLC0415
+    from benchmarks.page.browser import browser_figures  # noqa: PLC0415 - loads playwright and aiohttp
+    from benchmarks.page.overhead import logging_figure, overhead_figure  # noqa: PLC0415
     from node.observe.page import FRONT, PARTS  # noqa: PLC0415
 
     def findings() -> Iterator[Figure]:
-        yield _size([FRONT, *PARTS])
-        yield from in_browser(arguments.peers, arguments.history, arguments.quick)
-        yield logging_cost()
-        yield overhead(arguments.nodes, QUICK_ROUNDS if arguments.quick else MANY_ROUNDS)
+        yield _size_figure([FRONT, *PARTS])
+        yield from browser_figures(arguments.peers, arguments.history, arguments.quick)
+        yield logging_figure()
+        yield overhead_figure(arguments.nodes, QUICK_ROUNDS if arguments.quick else MANY_ROUNDS)
 
     return findings()
 
 
-def _size(names: Sequence[str]) -> Figure:
+def _size_figure(names: Sequence[str]) -> Figure:
     assets = resources.files("node").joinpath("assets")
     own = [name for name in names if not name.startswith("uPlot")]
     kilobytes = sum(len(assets.joinpath(name).read_bytes()) for name in own) / 1000

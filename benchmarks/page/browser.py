@@ -1,4 +1,4 @@
-"""A page in Chromium: the times to the first paint, from an event to the screen, and for a click."""
+"""The page in Chromium: the time to its first paint, from an event to the screen, and of a click."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _CLICK = """() => new Promise((done) => {
 })"""
 
 
-def in_browser(peers: int, history: int, quick: bool) -> Iterator[Figure]:
-    """Yield every figure that needs a browser. Raises UserError if there is none."""
+def browser_figures(peers: int, history: int, quick: bool) -> Iterator[Figure]:
+    """Yield all figures that need a browser. Raises UserError if there is no Chromium."""
     path = os.environ.get("MURMURATION_CHROMIUM") or shutil.which("chromium")
     if path is None:
         raise UserError("page: there is no Chromium; apt-get install chromium, or set MURMURATION_CHROMIUM")
@@ -52,15 +52,15 @@ def in_browser(peers: int, history: int, quick: bool) -> Iterator[Figure]:
     view = node_view(peers, history)
     with sync_playwright() as playwright, Served(view) as served:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
-        painted, shown = zip(*(_opened(browser, served.url, history) for _ in range(times)), strict=True)
+        painted, shown = zip(*(_open_page(browser, served.url, history) for _ in range(times)), strict=True)
         yield figure("page", case, "first paint", "s", painted, PAINT_AT_MOST_S)
         yield figure("page", case, "all shown", "s", shown)
-        yield from _while_it_runs(browser, served, view, times, case)
+        yield from _running_figures(browser, served, view, times, case)
         browser.close()
 
 
-def _opened(browser: Browser, url: str, history: int) -> tuple[float, float]:
-    """Seconds until the first paint, and until the table shows the last round, in a new window."""
+def _open_page(browser: Browser, url: str, history: int) -> tuple[float, float]:
+    """Open a new page; return the seconds until it first paints, and until it shows the last round."""
     context = browser.new_context()
     page = context.new_page()
     begun = time.perf_counter()
@@ -72,17 +72,18 @@ def _opened(browser: Browser, url: str, history: int) -> tuple[float, float]:
     return painted, shown
 
 
-def _while_it_runs(
+def _running_figures(
     browser: Browser, served: Served, view: NodeView, times: int, case: str
 ) -> Iterator[Figure]:
-    """Measure the delay of rounds that end one after another, then clicks that turn the table's pages."""
+    """Let rounds end one after another, then turn the table's pages; yield how long the page takes."""
     page = browser.new_context().new_page()
     page.goto(served.url)
     page.wait_for_function(_SHOWS, arg=view.round)
     page.evaluate(_WATCH)
-    told = {number: _tell(page, served, view, number) for number in _numbers(view, times)}
+    numbers = range(view.round + 1, view.round + 1 + times)
+    ended_at = {number: _show_round(page, served, view, number) for number in numbers}
     seen = page.evaluate("() => window.seen")
-    news = [seen[str(number)] - at for number, at in told.items()]
+    news = [seen[str(number)] - at for number, at in ended_at.items()]
     yield figure("page", case, "from an event to the page", "s", news, NEWS_AT_MOST_S)
     clicks = [float(page.evaluate(_CLICK)) for _ in range(times)]
     yield figure("page", case, "a click", "s", clicks, CLICK_AT_MOST_S)
@@ -90,12 +91,8 @@ def _while_it_runs(
     yield figure("page", case, "longest task of the page", "s", [max(blocked, default=0.0)], CLICK_AT_MOST_S)
 
 
-def _numbers(view: NodeView, times: int) -> range:
-    return range(view.round + 1, view.round + 1 + times)
-
-
-def _tell(page: Page, served: Served, view: NodeView, number: int) -> float:
-    """Show round `number`, for every peer too; return when it was shown, in Unix seconds."""
+def _show_round(page: Page, served: Served, view: NodeView, number: int) -> float:
+    """Let all peers end round `number`; return when, in Unix seconds, after the page has shown it."""
     peers = tuple(replace(peer, round=number) for peer in view.peers)
     news = replace(view, round=number, history=rounds(number), peers=peers)
     at = time.time()

@@ -1,7 +1,8 @@
-"""The cost of watching: one swarm, whose nodes are watched (page, metrics) in every other block of rounds.
+"""The cost of watching: one swarm, whose nodes are watched in every other block of rounds.
 
-A monitor requests the metrics once a second, fifteen times as often as usual. Logs cannot be switched off
-during a run, so the time to write the events of one round to a JSON log is measured separately.
+To watch a node, a client keeps its page open, and a monitor requests its metrics once a second, fifteen times
+as often as usual. No run can switch its log off on the way, so the time to write a round's events to a JSON
+log is measured by itself.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from scenarios.swarms.progress import PeerProgress
 
 TASK = "digits"
 BLOCK = 6
-"""Rounds per block, watched or not; the first two (`SKIPPED`) of each block are not counted."""
+"""Rounds of a block, in which nodes are watched or not. The first `SKIPPED` of each block do not count."""
 SKIPPED = 2
 SCRAPED_S = 1.0
 LOGGED = 2000
@@ -65,7 +66,7 @@ _PAGE = re.compile(r"^page: http://([^/\s]+)/", re.MULTILINE)
 
 
 class Watcher:
-    """A client that has the page open, and a monitor that requests the metrics."""
+    """A client that keeps a node's page open, and a monitor that requests its metrics."""
 
     def __init__(self, endpoint: str) -> None:
         self._socket = socket.create_connection(split_endpoint(endpoint), timeout=20)
@@ -90,7 +91,7 @@ class Watcher:
                 asked.close()
 
     def close(self) -> None:
-        """Close the connection and stop the monitor."""
+        """Close the page, stop the monitor."""
         self._gone.set()
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -105,7 +106,7 @@ class Turns:
         self._watchers: list[Watcher] = []
 
     def peers(self, peers: Sequence[PeerProgress]) -> None:
-        """Start or stop the watchers, depending on the block of the next round."""
+        """Start or stop the watchers, by the next round of the slowest peer."""
         ended = min(peer.round for peer in peers)
         if is_watched(ended + 1) and not self._watchers:
             self._watchers = [Watcher(endpoint) for endpoint in self._endpoints()]
@@ -122,22 +123,22 @@ class Turns:
         for peer in range(self._plan.peers):
             found = _PAGE.search((self._plan.peer_folder(peer) / "log.txt").read_text("utf-8"))
             if found is None:
-                raise UserError(f"peer {peer} does not say where its page is")
+                raise UserError(f"page: the log of peer {peer} does not say where its page is")
             yield found[1]
 
 
 def is_watched(round: int) -> bool:
-    """Whether the nodes are watched in this round."""
+    """Return whether the nodes are watched in this round."""
     return (round - 1) // BLOCK % 2 == 1
 
 
 def is_counted(round: int) -> bool:
-    """Whether this round is counted: it is not one of the first `SKIPPED` of its block."""
+    """Return whether this round counts: it is none of the first `SKIPPED` of its block."""
     return (round - 1) % BLOCK >= SKIPPED
 
 
-def overhead(nodes: int, rounds: int) -> Figure:
-    """By how much the median round is longer while every node is watched, in percent.
+def overhead_figure(nodes: int, rounds: int) -> Figure:
+    """Run a swarm; return by how many percent the median round is longer while all nodes are watched.
 
     Raises UserError if there are too few rounds to compare.
     """
@@ -161,8 +162,8 @@ def overhead(nodes: int, rounds: int) -> Figure:
     return figure("page", case, "a round is longer by", "%", [percent], AT_MOST_PERCENT, note)
 
 
-def logging_cost() -> Figure:
-    """Milliseconds to write the events of one round as lines of a JSON log (median)."""
+def logging_figure() -> Figure:
+    """Return the median milliseconds to write the events of a round as lines of a JSON log."""
     written = io.StringIO()
     taken: list[float] = []
     with logging_to(written, LogOptions("json", "info")):

@@ -1,4 +1,4 @@
-"""The real server of the page, in a thread of its own, with made-up views."""
+"""The node's own server of the page, in a thread of its own, with made-up views."""
 
 from __future__ import annotations
 
@@ -39,26 +39,27 @@ LEDGER: dict[str, object] = {
 
 @dataclass
 class MadeUp:
-    """The source of the server's views: it always returns `shown`. `looks` counts the requests."""
+    """A source of views that returns `shown`. `looks`: how often it was asked."""
 
     shown: View
     ended: bool = False
     looks: int = 0
 
     async def view(self) -> View:
-        """Return the made-up view."""
+        """Return `shown`, ended if `ended` says so."""
         self.looks += 1
         return replace(self.shown, ended=self.ended)
 
     def now(self) -> float:
-        """The time by this machine's clock, in Unix seconds."""
+        """Return the time in Unix seconds."""
         return time.time()
 
 
 class Served:
-    """A page, served at `url` while the context is entered. `token`: None as on loopback.
+    """A page, served at `url` while the context is entered.
 
-    `model`: the file that the owner may download; None: there is none. `own`: what the owner's rows show.
+    `token`: what a reader must know; None: nothing, as on loopback. `model`: the file that the owner may
+    download, if any. `own`: figures on the owner's rows, if any.
     """
 
     def __init__(
@@ -89,10 +90,9 @@ class Served:
         self._thread.join()
         self._listener.close()
 
-    def show(self, shown: View) -> float:
-        """Show another view from now on; return the time of the change, by time.perf_counter."""
+    def show(self, shown: View) -> None:
+        """Show another view from now on."""
         self.source.shown = shown
-        return time.perf_counter()
 
     @property
     def connections(self) -> int:
@@ -100,7 +100,7 @@ class Served:
         return 0 if self._runner.server is None else len(self._runner.server.connections)
 
     def end(self) -> None:
-        """Show that the run is over."""
+        """End the page, as a run that is over does, and stop the server."""
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._page.close(), self._loop).result()
             self._loop.call_soon_threadsafe(self._over.set)
@@ -124,7 +124,7 @@ class Served:
 
 
 def rounds(count: int, first: int = 1) -> tuple[Round, ...]:
-    """The history of a run that learns; in every ninth round the node stays on its own."""
+    """Return `count` rounds of a node that learns, from `first` on; in each ninth it stays on its own."""
     return tuple(_round(number) for number in range(first, first + count))
 
 
@@ -153,7 +153,7 @@ def _round(number: int) -> Round:
 
 
 def node_view(peers: int = 5, ended: int = 24) -> NodeView:
-    """The view of a node with `peers` peers, some of them unreachable, after `ended` rounds."""
+    """Return the view of a node after `ended` rounds, with so many peers, some of them unreachable."""
     kinds = ("reachable", "reachable", "reachable", "unreachable", "silent", "reachable", "not met", "left")
     known = tuple(_peer(number, kinds[number % len(kinds)], ended) for number in range(peers))
     return NodeView(
@@ -187,7 +187,7 @@ def node_view(peers: int = 5, ended: int = 24) -> NodeView:
 
 
 def step_view(ended: int = 7) -> NodeView:
-    """The view of a node whose members share noise, after `ended` rounds of ten steps; one sum failed."""
+    """Return the view of a node with shared noise after `ended` rounds of ten steps; one sum failed."""
     steps = tuple(
         replace(
             one,
@@ -245,7 +245,7 @@ def _peer(number: int, contact: str, round: int) -> Peer:
 
 
 def tracker_view(peers: int = 5) -> TrackerView:
-    """The view of a tracker with one swarm of `peers` peers."""
+    """Return the view of a tracker with one swarm of so many peers."""
     states = ("ready", "ready", "here", "unreachable", "follows")
     visitors = tuple(
         Visitor(f"10.0.0.{number + 1}:9001", f"{number:016x}", 7, states[number % 5])

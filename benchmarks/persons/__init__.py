@@ -1,1 +1,1 @@
-"""What a promise to persons costs, beside one to rows."""
+"""What it costs to promise epsilon to persons instead of rows."""

@@ -1,10 +1,10 @@
-"""The clinic, the arms of the table, and their runs in one process.
+"""A generated clinic, the arms that learn from it, and their runs in one process.
 
-A generated clinic: each person has a risk of their own, which no column shows, and visits with laboratory
-values that follow it. The task is what node.init writes; the steps are those of ten members who share noise,
-four of them honest beside each (`benchmarks.rates.simulation` says how one process stands for them). All arms
-hold back the same persons. By composition, what is (e, d)-private for a row is (k e, k exp((k - 1) e) d)-
-private for k rows of one person (Dwork & Roth 2014, Theorem 2.2, for delta above 0 by induction).
+Each person of the clinic has a risk, which no column shows. Each visit is a row, whose laboratory values
+follow the risk. node.init writes the task. The steps are those of ten members that share noise, each of which
+takes four others as honest (`benchmarks.rates.simulation`: one process stands for all). All arms hold back
+the same persons. By composition, what is (e, d)-private for a row is (k e, k exp((k - 1) e) d)-private for k
+rows of a person (Dwork & Roth 2014, Theorem 2.2, for delta above 0 by induction).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from threading import Event
 
 import numpy as np
 
-from benchmarks.proposed import proposed
-from benchmarks.rates.simulation import one_for_all
+from benchmarks.proposal import propose_task
+from benchmarks.rates.simulation import trainer_of_all
 from benchmarks.spec import Figure, figure
 from mechanisms.noise.randomness import SeededWords
 from node.data.dataset import load_dataset
@@ -36,7 +36,7 @@ _CAPS = (1, 8, 40)
 
 
 def write_clinic(path: Path, persons: int) -> None:
-    """Write visits of so many persons, 1 to 40 each, about 8 in the mean."""
+    """Write the visits of so many persons to `path`: 2 to 40 each, about 9 in the mean."""
     rng = np.random.default_rng(0)
     weights = rng.normal(size=_LABS)
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -54,7 +54,11 @@ def write_clinic(path: Path, persons: int) -> None:
 
 @dataclass(frozen=True)
 class Arm:
-    """What is promised to whom: `rows` a person are used, `by_person` or each row by itself."""
+    """What is promised to whom.
+
+    `epsilon`: None without privacy. `rows`: the most rows of a person in use, None for all. `by_person`:
+    whether a person is the unit, or each row by itself.
+    """
 
     name: str
     epsilon: float | None
@@ -64,7 +68,7 @@ class Arm:
 
 
 def arms() -> Iterator[Arm]:
-    """Yield the arms of the table."""
+    """Yield all arms, in the order of the table."""
     yield Arm("without privacy, all rows", None, DELTA, None, by_person=False)
     yield Arm("a row, epsilon 3 (of 40 rows no bound)", EPSILON, DELTA, None, by_person=False)
     for most in _CAPS:
@@ -76,11 +80,11 @@ def arms() -> Iterator[Arm]:
 
 
 def figures(persons: int, seeds: int) -> Iterator[Figure]:
-    """Train each arm with each seed; yield AUC on the persons held back, and the time of a step."""
+    """Train each arm with each seed; yield the AUC of persons held back, and the time of a row of a step."""
     with tempfile.TemporaryDirectory() as folder:
         data, task = Path(folder) / "clinic.csv", Path(folder) / "clinic.toml"
         write_clinic(data, persons)
-        proposed(data, task, f"--peers={MEMBERS}", f"--epsilon={EPSILON}", "--model=mlp")
+        propose_task(data, task, f"--peers={MEMBERS}", f"--epsilon={EPSILON}", "--model=mlp")
         case = f"{persons} persons, n={MEMBERS}"
         for arm in arms():
             found = [_outcome(arm, data, task, seed) for seed in range(seeds)]
@@ -92,7 +96,7 @@ def figures(persons: int, seeds: int) -> Iterator[Figure]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The metric on persons held back, the median time of a step, and its rows in the mean."""
+    """The AUC of the persons held back, the median seconds of a step, and its expected rows."""
 
     auc: float
     step_s: float
@@ -115,7 +119,7 @@ def _outcome(arm: Arm, data: Path, path: Path, seed: int) -> Outcome:
         f"privacy.delta={arm.delta}",
     ]
     task = load_task(str(path), [*settings, *more])
-    steps = one_for_all(task, dataset, MEMBERS, SeededWords(np.random.default_rng([seed, 3])))
+    steps = trainer_of_all(task, dataset, MEMBERS, SeededWords(np.random.default_rng([seed, 3])))
     base, seconds = steps.vector(), []
     for step in range(1, (task.train.steps or 0) + 1):
         begun = time.perf_counter()

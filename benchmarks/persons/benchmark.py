@@ -1,12 +1,11 @@
-"""Persons: what it costs to promise epsilon to a person with 1 to 40 rows beside a row, and its time."""
+"""Persons: what it costs to promise epsilon to a person, who has 2 to 40 rows, instead of a row."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
 
-from benchmarks.spec import Benchmark, Figure
-from node.errors import ConfigError
+from benchmarks.spec import Benchmark, Figure, check_counts
 
 ALL, QUICK, SEEDS = 2000, 200, 3
 
@@ -17,9 +16,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Train each arm with each seed; yield AUC on the persons held back, and the time of a step."""
-    if arguments.seeds < 1:
-        raise ConfigError(f"--seeds {arguments.seeds}: allowed are 1 and more")
+    """Yield the figures of all arms: AUC of persons held back, and the time of a row of a step."""
+    check_counts(arguments, "seeds")
     from benchmarks.persons.arms import figures  # noqa: PLC0415 - loads torch: after the options
 
     return figures(QUICK, 1) if arguments.quick else figures(ALL, arguments.seeds)

@@ -1,4 +1,4 @@
-"""What the table of defaults must suit: data sets, models, swarms, and the goals that were set beforehand."""
+"""The cases that the table of defaults must suit: data sets, models, swarms, and goals set beforehand."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Metric = Literal["accuracy", "auc"]
 
 @dataclass(frozen=True)
 class Case:
-    """A data set with a model for it, and a swarm of `peers`, `honest` of a node's others taken as honest.
+    """A data set, a model for it, and a swarm of `peers`, each of which takes `honest` others as honest.
 
-    `goals`: by epsilon, the least that the `metric` of the test rows is to be; for "auc" the most that it may
-    stay below that of all rows together without privacy. `body`: a model whose body, which is not trained,
-    makes features of the rows; they are the same in every run. `most_rows`: of those to choose on; None: all.
+    `goals`: by epsilon, the least `metric` of the test rows; for "auc", how far it may be below that of a
+    model of all rows without privacy. `body`: a model whose body is not trained and makes the features, if
+    any. `most_rows`: how many rows `validation_split` trains on; None: all.
     """
 
     name: str
@@ -46,13 +46,13 @@ class Case:
 
     @property
     def usual_honest(self) -> int:
-        """What a task takes that does not say `privacy.honest`: half of the others."""
+        """`privacy.honest` of a task that does not set it: half of the others."""
         return max(1, (self.peers - 1) // 2)
 
 
 @dataclass(frozen=True)
 class Folders:
-    """Where the data sets are, and where features are kept; None: nowhere."""
+    """Where the data sets are, and where features are kept, if anywhere."""
 
     data: Path
     features: Path | None
@@ -87,9 +87,9 @@ CASES = {
 }
 
 
-def for_choosing(case: Case, folders: Folders, seed: int) -> Dataset:
-    """Return the training rows alone: a fifth of them, drawn with `seed`, stands in for the test rows."""
-    whole = for_reading(case, folders, seed)
+def validation_split(case: Case, folders: Folders, seed: int) -> Dataset:
+    """Return the training rows alone: a fifth of them, drawn by `seed`, takes the place of the test rows."""
+    whole = full_split(case, folders, seed)
     rng = np.random.default_rng([seed, _HOLDING])
     kept, held_out = partition.hold_out(whole.train_y.numpy(), _HELD_OUT, rng)
     kept = rng.permutation(kept)[: case.most_rows] if case.most_rows is not None else kept
@@ -103,13 +103,13 @@ def for_choosing(case: Case, folders: Folders, seed: int) -> Dataset:
     )
 
 
-def for_reading(case: Case, folders: Folders, seed: int) -> Dataset:
-    """Return all training rows, and the test rows: the publisher's, or those of nodes with this task.seed."""
-    return _prepared(case.name, folders, seed if case.source == "digits" else 0)
+def full_split(case: Case, folders: Folders, seed: int) -> Dataset:
+    """Return the publisher's training and test rows; of digits those of nodes with this `task.seed`."""
+    return _load_case(case.name, folders, seed if case.source == "digits" else 0)
 
 
 @lru_cache(maxsize=3)
-def _prepared(name: str, folders: Folders, seed: int) -> Dataset:
+def _load_case(name: str, folders: Folders, seed: int) -> Dataset:
     case = CASES[name]
     found = sources.load(case.source, folders.data, np.random.default_rng([seed, _PUBLISHED]))
     train_x, test_x = (torch.from_numpy(x) for x in (found.train_x, found.test_x))

@@ -1,4 +1,4 @@
-"""Compares settings on held-out training rows, and reads those of the table on the test rows."""
+"""Compares settings on held-out training rows, and checks the table's on the test rows."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from itertools import product
 from math import sqrt
 from statistics import mean, stdev
 
-from benchmarks.rates.cases import CASES, Case, Folders, for_choosing, for_reading
-from benchmarks.rates.simulation import Settings, by_table, outcome, without_privacy
+from benchmarks.rates.cases import CASES, Case, Folders, full_split, validation_split
+from benchmarks.rates.simulation import Settings, plain_metric, private_metric, table_settings
 from benchmarks.spec import Row
 from node.data.dataset import Dataset
 from node.task.step_defaults import StepDefaults
@@ -20,15 +20,21 @@ from scenarios.study.threads import one_thread
 
 @dataclass(frozen=True)
 class Grid:
-    """What is varied: factors of the table's rate and clip, and steps and batches; none: the table's."""
+    """What is varied: factors of the table's learning rate and clipping radius, steps, and batches.
+
+    No steps or no batches: the table's.
+    """
 
     factors: Sequence[float]
     steps: Sequence[float]
     batches: Sequence[float]
     clips: Sequence[float]
 
-    def around(self, found: StepDefaults, rows: int) -> Iterator[tuple[bool, StepDefaults]]:
-        """Yield whether they are the table's own, and the settings."""
+    def settings_around(self, found: StepDefaults, rows: int) -> Iterator[tuple[bool, StepDefaults]]:
+        """Yield each setting, after whether it is `found`, the table's own.
+
+        A factor of the radius divides the rate, so that steps keep their length. A batch is at most `rows`.
+        """
         every = product(
             self.clips, self.steps or (found.steps,), self.batches or (found.expected_batch,), self.factors
         )
@@ -46,33 +52,34 @@ class Grid:
 
 @dataclass(frozen=True)
 class Measured:
-    """The values of some seeds."""
+    """A metric with each seed, and the seconds of all runs."""
 
     values: Sequence[float]
     seconds: float
 
     @property
     def mean(self) -> float:
-        """Their mean."""
+        """The mean over the seeds."""
         return mean(self.values)
 
     @property
     def standard_error(self) -> float | None:
-        """That of their mean; None for one value."""
+        """The standard error of the mean; None for one seed."""
         return stdev(self.values) / sqrt(len(self.values)) if len(self.values) > 1 else None
 
 
-def choosing(
+def compare_settings(
     names: Sequence[str], epsilons: Sequence[float], grid: Grid, seeds: Sequence[int], folders: Folders
 ) -> Iterator[Row]:
-    """Yield a row for each setting around the table's, on held-out training rows, and one for the best."""
+    """Yield a row for each setting, on held-out training rows, and how far the table's is below the best."""
     for case, epsilon in product(map(CASES.__getitem__, names), epsilons):
-        rows = len(for_choosing(case, folders, 0).train_y)
-        table = by_table(case, rows, epsilon, case.peers, case.usual_honest)
+        rows = len(validation_split(case, folders, 0).train_y)
+        table = table_settings(case, rows, epsilon, case.peers, case.usual_honest)
         found: list[tuple[Measured, bool, Settings]] = []
-        for is_table, steps in grid.around(table.steps, rows):
+        for is_table, steps in grid.settings_around(table.steps, rows):
             settings = replace(table, steps=steps)
-            measured = _over(seeds, case, settings, partial(for_choosing, case, folders))
+            load = partial(validation_split, case, folders)
+            measured = _measure(seeds, case, load, partial(private_metric, settings))
             found.append((measured, is_table, settings))
             yield _row("held-out", case, settings, measured, rows, is_table=is_table)
         best = max(found, key=lambda one: one[0].mean)
@@ -84,41 +91,38 @@ def choosing(
                 )
 
 
-def reading(
+def check_table(
     names: Sequence[str], epsilons: Sequence[float], seeds: Sequence[int], folders: Folders
 ) -> Iterator[Row]:
-    """Yield rows for the table's settings on the test rows, for the AUC beside plain training."""
+    """Yield a row for the table's settings at each epsilon, on test rows; for the AUC a plain one first."""
     for case in map(CASES.__getitem__, names):
-        load = partial(for_reading, case, folders)
+        load = partial(full_split, case, folders)
         rows = len(load(0).train_y)
         plain: Measured | None = None
         if case.metric == "auc":
-            plain = _timed(seeds, partial(_without_privacy, case, load))
+            plain = _measure(seeds, case, load, plain_metric)
             yield _plain_row(case, plain)
         for epsilon in epsilons:
-            shared = by_table(case, rows, epsilon, case.peers, case.honest)
-            measured = _over(seeds, case, shared, load)
+            shared = table_settings(case, rows, epsilon, case.peers, case.honest)
+            measured = _measure(seeds, case, load, partial(private_metric, shared))
             yield _row("test", case, shared, measured, rows, goal=_goal(case, epsilon, plain))
 
 
 def _goal(case: Case, epsilon: float, plain: Measured | None) -> float | None:
-    """Return the least that is asked for; None for no goal."""
+    """Return the least metric that is asked for; None if there is no goal."""
     goal = case.goals.get(epsilon)
     return goal if goal is None or plain is None else plain.mean - goal
 
 
-def _over(seeds: Sequence[int], case: Case, settings: Settings, load: Callable[[int], Dataset]) -> Measured:
-    return _timed(seeds, lambda seed: outcome(case, load(seed), settings, seed))
-
-
-def _without_privacy(case: Case, load: Callable[[int], Dataset], seed: int) -> float:
-    return without_privacy(case, load(seed), seed)
-
-
-def _timed(seeds: Sequence[int], value: Callable[[int], float]) -> Measured:
+def _measure(
+    seeds: Sequence[int],
+    case: Case,
+    load: Callable[[int], Dataset],
+    metric: Callable[[Case, Dataset, int], float],
+) -> Measured:
     begun = time.perf_counter()
     with one_thread():
-        values = [value(seed) for seed in seeds]
+        values = [metric(case, load(seed), seed) for seed in seeds]
     return Measured(values, time.perf_counter() - begun)
 
 
@@ -135,7 +139,7 @@ def _row(
     text = (
         f"{case.name:16} {kind:8} eps {settings.epsilon:g}  x{settings.variance:.2f}  {steps.steps} steps of "
         f"{steps.expected_batch:5}  rate {steps.learning_rate:<8g} clip {steps.clipping_radius:<5g} "
-        f"{case.metric} {_said(measured)}"
+        f"{case.metric} {_mean_text(measured)}"
     )
     text += "  table" if is_table else ""
     if goal is not None:
@@ -151,7 +155,7 @@ def _row(
         "variance": settings.variance,
         **asdict(steps),
         "table": is_table,
-        **_recorded(case, measured),
+        **_record(case, measured),
     }
     if goal is not None:
         record |= {"at_least": goal, "holds": measured.mean >= goal}
@@ -159,11 +163,11 @@ def _row(
 
 
 def _plain_row(case: Case, measured: Measured) -> Row:
-    text = f"{case.name:16} plain    no privacy, all rows together  {case.metric} {_said(measured)}"
-    return Row(text, {"case": case.name, "kind": "plain", **_recorded(case, measured)})
+    text = f"{case.name:16} plain    no privacy, all rows together  {case.metric} {_mean_text(measured)}"
+    return Row(text, {"case": case.name, "kind": "plain", **_record(case, measured)})
 
 
-def _recorded(case: Case, measured: Measured) -> dict[str, object]:
+def _record(case: Case, measured: Measured) -> dict[str, object]:
     return {
         "metric": case.metric,
         "mean": measured.mean,
@@ -173,6 +177,6 @@ def _recorded(case: Case, measured: Measured) -> dict[str, object]:
     }
 
 
-def _said(measured: Measured) -> str:
+def _mean_text(measured: Measured) -> str:
     error = measured.standard_error
     return f"{measured.mean:.4f}" + ("" if error is None else f" ± {error:.4f}")

@@ -1,8 +1,8 @@
 """Runs of shared private steps in one process, by the trainer of a node.
 
-One member holds the rows of all, and adds the noise that the n members of a swarm would add together: the
-variance of n shares. Its sample, gradients, clip, whole units, and the step from the sum are those of a node;
-what is missing is the secure sum, which adds up exactly.
+One member holds the rows of all n members, and adds the noise that all would add together: its variance is
+that of n shares. The sample, gradients, clip, rounding to whole units and step are a node's. There is no
+secure sum, which would add up exactly.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PLAIN: dict[str, object] = {"rounds": 1, "epochs": 30, "batch_size": 64, "learn
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run is compared by: `epsilon`, the noise's members, and the keys of its steps."""
+    """A run: its epsilon, the members that share noise, how many others each takes as honest, its steps."""
 
     epsilon: float
     members: int
@@ -43,25 +43,25 @@ class Settings:
 
     @property
     def variance(self) -> float:
-        """The noise's variance in the sum, as a multiple of what a trusted server would add."""
+        """The variance of the noise in a sum, in multiples of a trusted server's."""
         return self.members / (self.honest + 1)
 
 
-def by_table(case: Case, rows: int, epsilon: float, members: int, honest: int) -> Settings:
-    """Return what the table says for so many rows of all members together."""
+def table_settings(case: Case, rows: int, epsilon: float, members: int, honest: int) -> Settings:
+    """Return what the table of defaults says for `rows` rows of all members together."""
     return Settings(epsilon, members, honest, step_defaults(rows, epsilon, case.body is not None))
 
 
-def outcome(case: Case, dataset: Dataset, settings: Settings, seed: int) -> float:
-    """Return the metric of the last average of iterates on the data set's test rows."""
-    task = _task(case, dataset, seed, _shared(settings, len(dataset.train_y)))
+def private_metric(settings: Settings, case: Case, dataset: Dataset, seed: int) -> float:
+    """Return the metric of the test rows after a run with these settings."""
+    task = _task(case, dataset, seed, _shared_keys(settings, len(dataset.train_y)))
     words = SeededWords(np.random.default_rng([seed, _NOISE]))
-    trainer = one_for_all(task, dataset, settings.members, words)
-    return _measured(case, trainer, after_all_steps(trainer, task))
+    trainer = trainer_of_all(task, dataset, settings.members, words)
+    return _metric(case, trainer, final_average(trainer, task))
 
 
-def one_for_all(task: Task, dataset: Dataset, members: int, words: Words) -> StepTrainer:
-    """Return the trainer of one member who holds the rows of all `members`, and adds the noise of all.
+def trainer_of_all(task: Task, dataset: Dataset, members: int, words: Words) -> StepTrainer:
+    """Return the trainer of one member that holds the rows of all `members`, and adds the noise of all.
 
     Raises ValueError for a task without shared steps.
     """
@@ -69,31 +69,33 @@ def one_for_all(task: Task, dataset: Dataset, members: int, words: Words) -> Ste
     mechanism = make_mechanism(task, shapes(model, task.train.parameters), dataset.units)
     if plan is None or not isinstance(mechanism, DistributedDP):
         raise ValueError(f"privacy.mechanism = {task.privacy.mechanism!r} has no shared steps")
-    return StepTrainer(task, plan, model, dataset, task.task.seed, of_all(mechanism.shared, members), words)
+    return StepTrainer(
+        task, plan, model, dataset, task.task.seed, rule_of_all(mechanism.shared, members), words
+    )
 
 
-def after_all_steps(trainer: StepTrainer, task: Task) -> Vector:
-    """Return the last average of iterates (d,) after the steps of `task`."""
+def final_average(trainer: StepTrainer, task: Task) -> Vector:
+    """Take all steps of `task`; return the last average of iterates (d,)."""
     base = trainer.vector()
     for step in range(1, (task.train.steps or 0) + 1):
         base = trainer.following(base, step, trainer.contribution(base).words)
     return base
 
 
-def of_all(rule: SharedNoise, members: int) -> SharedNoise:
-    """Return the rule of one member who adds the noise of so many."""
+def rule_of_all(rule: SharedNoise, members: int) -> SharedNoise:
+    """Return the rule of one member that adds the noise of so many."""
     one = rule.gradient
     return replace(rule, gradient=replace(one, noise_multiplier=one.noise_multiplier * math.sqrt(members)))
 
 
-def without_privacy(case: Case, dataset: Dataset, seed: int) -> float:
-    """Return the metric of plain training on all rows together."""
+def plain_metric(case: Case, dataset: Dataset, seed: int) -> float:
+    """Return the metric of the test rows after training without privacy on all rows together."""
     task = _task(case, dataset, seed, {"train": _PLAIN})
     trainer = make_trainer(task, build_model(task, dataset), dataset, seed, None)
-    return _measured(case, trainer, trainer.train(trainer.vector(), 1, Event()).vector)
+    return _metric(case, trainer, trainer.train(trainer.vector(), 1, Event()).vector)
 
 
-def _measured(case: Case, trainer: Trainer, base: Vector) -> float:
+def _metric(case: Case, trainer: Trainer, base: Vector) -> float:
     found = trainer.evaluate(base)
     value = found.accuracy if case.metric == "accuracy" else found.metrics[case.metric]
     return 0.0 if value is None else value
@@ -109,7 +111,7 @@ def _task(case: Case, dataset: Dataset, seed: int, keys: dict[str, dict[str, obj
     )
 
 
-def _shared(settings: Settings, rows: int) -> dict[str, dict[str, object]]:
+def _shared_keys(settings: Settings, rows: int) -> dict[str, dict[str, object]]:
     found = settings.steps
     return {
         "train": {

@@ -1,1 +1,1 @@
-"""Secure sums compared with an insecure one."""
+"""Secure sums, beside a sum without protection."""

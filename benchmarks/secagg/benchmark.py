@@ -1,9 +1,9 @@
-"""Secure sums: the cost of a round with real peers on this machine, next to a sum without protection.
+"""Secure sums: the cost of a round with real peers on this machine, beside a sum without protection.
 
-For each group size n and dimension d, one run measures in succession: the additive protocol with ring and
-with seed shares, the masked protocol, and torch.distributed's all_reduce over gloo. A round is timed from the
-start signal, which all peers receive at once, until the last peer holds the mean, so it includes finding the
-group. One round warms up and does not count.
+For each group size n and dimension d, the benchmark measures, one after another: the additive protocol with
+ring shares, the same with seed shares, the masked protocol, and torch.distributed's all_reduce over gloo. All
+peers receive the start signal of a round at once. The round ends when the last peer holds the mean, so it
+includes the search for a group. The first round does not count.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.secagg.cells import CLIP, GLOO, MASKED, PROTOCOLS, RING, Cell, Exponents, Result, exponents
 from benchmarks.secagg.flower import flower_cpu_s
-from benchmarks.spec import Benchmark, Row
+from benchmarks.spec import Benchmark, Row, check_counts
 from node.errors import ConfigError, UserError
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.wire.limits import MAX_MEMBERS
@@ -25,13 +25,13 @@ DIMENSIONS, QUICK_DIMENSIONS = (100_000, 1_000_000, 10_000_000), (100_000,)
 ROUNDS, QUICK_ROUNDS = 5, 3
 LEAST_N = 3
 RING_WORDS_END = 200_000_000
-"""The product n d from which on ring shares are left out: they send 2 (n - 1) d words per peer."""
+"""Ring shares are left out if n d is as much or more: each peer sends 2 (n - 1) d words."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
-    parser.add_argument("--n", help=f"group sizes, with commas (default {_listed(SIZES)})")
-    parser.add_argument("--d", help=f"dimensions, with commas (default {_listed(DIMENSIONS)})")
+    parser.add_argument("--n", help=f"group sizes, with commas (default {_list_text(SIZES)})")
+    parser.add_argument("--d", help=f"dimensions, with commas (default {_list_text(DIMENSIONS)})")
     parser.add_argument("--rounds", type=int, help=f"rounds that count (default {ROUNDS})")
     parser.add_argument("--protocols", default=",".join(PROTOCOLS), help="with commas (default all)")
     parser.add_argument(
@@ -42,18 +42,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _listed(values: Sequence[int]) -> str:
+def _list_text(values: Sequence[int]) -> str:
     return ",".join(map(str, values))
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Row]:
-    """Yield a row for each cell, then the exponents, and the targets of the measured cells."""
+    """Yield a row for each cell, then the exponents of growth, then the targets of the measured cells."""
     quick = arguments.quick
     sizes = _numbers("--n", arguments.n, QUICK_SIZES if quick else SIZES, LEAST_N, MAX_MEMBERS)
     dimensions = _numbers("--d", arguments.d, QUICK_DIMENSIONS if quick else DIMENSIONS, 1, 10**9)
     rounds = (QUICK_ROUNDS if quick else ROUNDS) if arguments.rounds is None else arguments.rounds
-    if rounds < 1:
-        raise ConfigError(f"--rounds {rounds}: allowed are 1 and more")
+    check_counts(arguments, "rounds")
     protocols = arguments.protocols.split(",")
     if not set(protocols) <= set(PROTOCOLS):
         raise ConfigError(f"--protocols {arguments.protocols}: allowed are {', '.join(PROTOCOLS)}")
@@ -62,7 +61,7 @@ def run(arguments: argparse.Namespace) -> Iterator[Row]:
         raise ConfigError(f"--flwr-python {flower}: there is no such file")
     from benchmarks.secagg.processes import measure  # noqa: PLC0415 - loads aiohttp
 
-    return _all(measure, cells(protocols, sizes, dimensions), rounds, flower)
+    return _rows(measure, cells(protocols, sizes, dimensions), rounds, flower)
 
 
 def _numbers(option: str, text: str | None, default: Sequence[int], least: int, most: int) -> Sequence[int]:
@@ -78,18 +77,18 @@ def _numbers(option: str, text: str | None, default: Sequence[int], least: int, 
 
 
 def cells(protocols: Sequence[str], sizes: Sequence[int], dimensions: Sequence[int]) -> list[Cell]:
-    """Return the cells to measure, grouped by size and dimension; leave out those a protocol cannot run."""
+    """Return the cells to measure, by size, then dimension, without those that a protocol cannot run."""
     wanted = [Cell(protocol, n, d) for n in sizes for d in dimensions for protocol in protocols]
-    return [cell for cell in wanted if _is_for(cell)]
+    return [cell for cell in wanted if _can_run(cell)]
 
 
-def _is_for(cell: Cell) -> bool:
+def _can_run(cell: Cell) -> bool:
     if cell.protocol == MASKED:
         return cell.n >= LEAST_MEMBERS
     return cell.protocol != RING or cell.n * cell.d < RING_WORDS_END
 
 
-def _all(
+def _rows(
     measure: Callable[[Cell, int], Result], wanted: Sequence[Cell], rounds: int, flower: Path | None
 ) -> Iterator[Row]:
     yield Row(header(flower is not None))
@@ -108,8 +107,8 @@ def _all(
         results.append(result)
         column = columns.get((cell.n, cell.d), {})
         yield Row(line(result, column), {**result.record(), **column})
-    yield from _fits(exponents(results))
-    yield from _targets(results)
+    yield from _exponent_rows(exponents(results))
+    yield from _target_rows(results)
     if failed:
         raise UserError(f"secagg: {len(failed)} cells failed: {', '.join(failed)}")
 
@@ -124,7 +123,7 @@ def header(with_flower: bool) -> str:
 
 
 def line(result: Result, column: Mapping[str, object]) -> str:
-    """Return a cell as a line for the terminal; `column` holds Flower's figure if it was measured."""
+    """Return the line of a cell for the terminal. `column`: Flower's figure by name, or nothing."""
     cell, walls = result.cell, [taken.wall_s for taken in result.rounds]
     spread = f"[{min(walls):.3g} to {max(walls):.3g}]"
     return (
@@ -135,15 +134,15 @@ def line(result: Result, column: Mapping[str, object]) -> str:
     )
 
 
-def _fits(fits: Sequence[Exponents]) -> Iterator[Row]:
-    """Yield the exponents of growth with n: constant is 0, linear is 1."""
+def _exponent_rows(fits: Sequence[Exponents]) -> Iterator[Row]:
+    """Yield how cost grows with n: exponent 0 if it is constant, 1 if linear."""
     for fit in fits:
         text = f"grows with n as n^e: bytes sent a peer e = {fit.bytes_sent:5.2f}, CPU e = {fit.cpu_s:5.2f}"
         yield Row(f"{fit.protocol:14}     {fit.d:10}  {text}")
 
 
-def _targets(results: Sequence[Result]) -> Iterator[Row]:
-    """Yield the targets of the masked protocol in the measured cells."""
+def _target_rows(results: Sequence[Result]) -> Iterator[Row]:
+    """Yield a row for each target whose cells were measured."""
     by_cell = {result.cell: result for result in results}
     for target in TARGETS:
         masked = by_cell.get(Cell(MASKED, target.n, target.d))
@@ -158,7 +157,7 @@ def _targets(results: Sequence[Result]) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class Target:
-    """The upper bound of a figure of a masked cell, absolute or in multiples of gloo's."""
+    """The most that a figure of a masked cell may be; `is_over_gloo`: in multiples of gloo's figure."""
 
     n: int
     d: int

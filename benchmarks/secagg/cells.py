@@ -1,4 +1,4 @@
-"""The measurements of a secure sum: a cell is one protocol with n peers and d coordinates."""
+"""What is measured of secure sums: a cell is one protocol with n peers and d coordinates."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass
 from statistics import median
 
 import numpy as np
-from numpy.random import default_rng  # imported here: at its first use, in a round, its memory would count
+from numpy.random import default_rng  # numpy loads it at first use: in a round its memory would count
 
 from protocol.vectors.pieces import WORD_BYTES, Floats
 
 RING, SEED, MASKED, GLOO = "additive-ring", "additive-seed", "masked", "gloo"
 PROTOCOLS = (RING, SEED, MASKED, GLOO)
 CLIP = 4.0
-"""B: the coordinates are uniform within +-B."""
+"""B: all coordinates are uniform within +-B."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class Cell:
     d: int
 
     def vector(self, member: int, round: int) -> Floats:
-        """The vector (d,) float32, within +-CLIP, that a member contributes to a round."""
+        """Return the vector (d,) float32, within +-CLIP, that a member contributes to a round."""
         values = default_rng((round, member)).random(self.d, dtype=np.float32)
         values *= np.float32(2 * CLIP)
         values -= np.float32(CLIP)
         return values
 
     def error(self, mean: Floats, round: int) -> float:
-        """The largest difference between a round's mean (d,) and the mean in float64."""
+        """Return the largest difference between `mean` (d,) and the round's mean in float64."""
         exact = np.zeros(self.d)
         for member in range(self.n):
             exact += self.vector(member, round)
@@ -45,7 +45,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Sample:
-    """What one peer spent in one round; `mean` is the digest of the mean that it obtained."""
+    """What one peer spent in one round.
+
+    `sent`: bytes of frames by phase. `aggregate_s`: seconds from the GROUP message to the mean. `mean`: the
+    digest of the mean that the peer holds.
+    """
 
     cpu_s: float
     sent: Mapping[str, int]
@@ -53,7 +57,7 @@ class Sample:
     aggregate_s: float
     mean: bytes
     error: float | None
-    """The error of the mean, for one peer only, as all peers have the same mean."""
+    """The error of the mean; None for all peers but one, as all hold the same mean."""
 
     @property
     def bytes_sent(self) -> int:
@@ -62,8 +66,8 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Taken:
-    """A round: seconds from the start signal to the last peer's mean, and what each peer spent."""
+class RoundCost:
+    """The seconds of a round, from the start signal to the last peer's mean, and what each peer spent."""
 
     wall_s: float
     samples: Sequence[Sample]
@@ -71,10 +75,10 @@ class Taken:
 
 @dataclass(frozen=True)
 class Result:
-    """A cell's rounds without the warm-up."""
+    """The counted rounds of a cell."""
 
     cell: Cell
-    rounds: Sequence[Taken]
+    rounds: Sequence[RoundCost]
 
     @property
     def wall_s(self) -> float:
@@ -86,33 +90,33 @@ class Result:
         """The samples of every peer in every round."""
         return [sample for taken in self.rounds for sample in taken.samples]
 
-    def of_peers(self, figure: Callable[[Sample], float]) -> list[float]:
-        """The figure of every sample, in the order of `samples`."""
+    def sample_figures(self, figure: Callable[[Sample], float]) -> list[float]:
+        """Return a figure of every sample, in the order of `samples`."""
         return [figure(sample) for sample in self.samples]
 
     @property
     def cpu_s(self) -> float:
         """The median CPU seconds over all peers and rounds."""
-        return median(self.of_peers(lambda sample: sample.cpu_s))
+        return median(self.sample_figures(lambda sample: sample.cpu_s))
 
     @property
     def bytes_sent(self) -> float:
         """The median bytes of frames that a peer sends in a round."""
-        return median(self.of_peers(lambda sample: sample.bytes_sent))
+        return median(self.sample_figures(lambda sample: sample.bytes_sent))
 
     @property
     def peak_bytes(self) -> float:
         """The median peak of resident memory above rest, in bytes; a peer's own vector counts."""
-        return median(self.of_peers(lambda sample: sample.peak_bytes))
+        return median(self.sample_figures(lambda sample: sample.peak_bytes))
 
     @property
     def peak_vectors(self) -> float:
-        """`peak_bytes` in vectors of 4 d bytes."""
+        """`peak_bytes` in multiples of a vector of 4 d bytes."""
         return self.peak_bytes / (WORD_BYTES * self.cell.d)
 
     @property
     def aggregate_s(self) -> float:
-        """The seconds from the GROUP message to the mean, of the slowest peer; the median over the rounds."""
+        """The seconds from the GROUP message to the mean of the slowest peer in the median round."""
         return median(self._aggregate_s)
 
     @property
@@ -125,18 +129,18 @@ class Result:
         return max(sample.error for sample in self.samples if sample.error is not None)
 
     def record(self) -> dict[str, object]:
-        """The figures for the JSON file."""
+        """Return the figures for the JSON file."""
         phases = sorted({phase for sample in self.samples for phase in sample.sent})
         return {
             **asdict(self.cell),
             **_spread("wall_s", [taken.wall_s for taken in self.rounds]),
             **_spread("aggregate_s", self._aggregate_s),
-            **_spread("cpu_s", self.of_peers(lambda sample: sample.cpu_s)),
-            **_spread("bytes_sent", self.of_peers(lambda sample: sample.bytes_sent)),
+            **_spread("cpu_s", self.sample_figures(lambda sample: sample.cpu_s)),
+            **_spread("bytes_sent", self.sample_figures(lambda sample: sample.bytes_sent)),
             "bytes_by_phase": {
                 phase: median(sample.sent.get(phase, 0) for sample in self.samples) for phase in phases
             },
-            **_spread("peak_bytes", self.of_peers(lambda sample: sample.peak_bytes)),
+            **_spread("peak_bytes", self.sample_figures(lambda sample: sample.peak_bytes)),
             "peak_vectors": self.peak_vectors,
             "max_error": self.max_error,
             "max_error_of_bound": self.max_error / CLIP,
@@ -150,7 +154,7 @@ def _spread(name: str, values: Sequence[float]) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Exponents:
-    """The growth of bytes and CPU time with n at fixed d: cost ~ n^exponent."""
+    """How bytes and CPU time grow with n at a fixed d: cost ~ n^exponent."""
 
     protocol: str
     d: int
@@ -159,7 +163,7 @@ class Exponents:
 
 
 def exponents(results: Sequence[Result]) -> list[Exponents]:
-    """Fit exponents for each protocol and dimension that was measured with two group sizes or more."""
+    """Return the exponents of each protocol and dimension that was measured with two group sizes or more."""
     families: dict[tuple[str, int], list[Result]] = {}
     for result in results:
         families.setdefault((result.cell.protocol, result.cell.d), []).append(result)
@@ -176,7 +180,7 @@ def exponents(results: Sequence[Result]) -> list[Exponents]:
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
-    """The least-squares exponent e of y ~ x^e for (x, y) pairs; NaN if a y is not positive."""
+    """Return the least-squares exponent e of y ~ x^e for pairs (x, y); NaN if a y is not positive."""
     if min(y for _, y in points) <= 0:
         return math.nan
     logs = np.log(np.array(points, dtype=np.float64))

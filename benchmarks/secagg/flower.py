@@ -1,8 +1,8 @@
 """Flower's SecAgg+: the CPU time of one client, in an interpreter of its own, without a network.
 
-The benchmark calls the client's four stages in the order in which its messages would. It makes the keys and
-shares of the other clients beforehand and does not count them. Every client is a neighbour of every other, as
-in a masked session.
+A script calls the client's four stages in the order in which a server's messages would. It also makes the
+keys and shares of the other clients, and does not count that time. Every client is a neighbour of every
+other, as in a masked session.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ print(statistics.median(once(parameters) for _ in range(3)))
 
 
 def flower_cpu_s(python: Path, n: int, d: int) -> float:
-    """The CPU seconds of one of n clients for d coordinates, the median of three runs. Raises UserError."""
+    """Return the CPU seconds of one of n clients for d coordinates: the median of three. Raises UserError."""
     try:
         done = subprocess.run(
             [python, "-", str(n), str(d)],

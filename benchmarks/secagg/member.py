@@ -1,7 +1,7 @@
-"""One peer of a secure sum in a process of its own: session, shell and transport as in a node.
+"""One peer of a secure sum in a process of its own: session, shell and transport are a node's.
 
-There is no training and no database: files keep what other peers may still request. A base is identified by
-its session, not by the digest of a model. The parent starts each round.
+It trains nothing and has no database: a Store keeps what other peers may still request. A base has the digest
+of its session, not of a model. The parent starts each round.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MAX_SHARE_VALUE = 100.0
 
 @dataclass(frozen=True)
 class Place:
-    """The cell and member that a process runs, the endpoints of all members, and whether links use TLS."""
+    """Which member of which cell a process runs, the endpoints of all members, and whether links use TLS."""
 
     cell: Cell
     member: int
@@ -51,7 +51,7 @@ class Place:
     tls: bool
 
     def settings(self) -> Settings:
-        """The settings that a node would derive from its task and its options."""
+        """Return what a node would derive from its task and its options."""
         here = self.endpoints[self.member]
         kind = "ring" if self.cell.protocol == RING else "seed"
         return Settings(
@@ -77,16 +77,16 @@ class Place:
 
 
 def run(place: Place, folder: Path, listener: socket.socket, parent: Connection) -> int:
-    """Run the process to its end; return its exit status. `folder`: for its files; it does not exist yet."""
-    asyncio.run(_live(place, Store(folder), listener, parent))
+    """Run rounds until the parent ends them; return the exit status. `folder`: for the peer's files."""
+    asyncio.run(_run_member(place, Store(folder), listener, parent))
     return 0
 
 
-async def _live(place: Place, store: Store, listener: socket.socket, parent: Connection) -> None:
+async def _run_member(place: Place, store: Store, listener: socket.socket, parent: Connection) -> None:
     member = Member(place, store)
     await member.transport.start(listener, [])
     timer = asyncio.create_task(member.shell.keep_time())
-    rounds = asyncio.create_task(_rounds(member, place, store, parent))
+    rounds = asyncio.create_task(_run_rounds(member, place, store, parent))
     try:
         await asyncio.wait((rounds, member.shell.broken), return_when=asyncio.FIRST_COMPLETED)
         (member.shell.broken if member.shell.broken.done() else rounds).result()
@@ -97,46 +97,42 @@ async def _live(place: Place, store: Store, listener: socket.socket, parent: Con
         await member.transport.close()
 
 
-async def _rounds(member: Member, place: Place, store: Store, parent: Connection) -> None:
-    """Run rounds in step with the parent until it says that there are no more."""
+async def _run_rounds(member: Member, place: Place, store: Store, parent: Connection) -> None:
+    """Run rounds in step with the parent, until it sends None."""
     begun = cpu_seconds()
     await member.meet()
     met_cpu_s = cpu_seconds() - begun
     rest = settle()
     parent.send(met_cpu_s)
-    while (number := await told(parent)) is not None:
+    while (number := await receive_from(parent)) is not None:
         store.prune()
         meter = await asyncio.to_thread(Meter, place.cell, place.member, number, rest)
         parent.send(None)
-        await told(parent)
-        meter.go(member.transport.counts.sent)
-        mean, at = await member.outcome(meter)
+        await receive_from(parent)
+        meter.start(member.transport.counts.sent)
+        mean, at = await member.run_round(meter)
         parent.send(at)
-        await told(parent)
+        await receive_from(parent)
         sent = member.transport.counts.sent
         parent.send(await asyncio.to_thread(meter.sample, mean, sent, at - member.grouped_at))
         del meter, mean
 
 
-async def told(parent: Connection) -> Any:
-    """Return the parent's next message; waiting for it needs no thread."""
+async def receive_from(parent: Connection) -> Any:
+    """Wait for the parent's next message, without a thread, and return it."""
     loop = asyncio.get_running_loop()
-    said: asyncio.Future[None] = loop.create_future()
+    arrived: asyncio.Future[None] = loop.create_future()
 
-    def hear() -> None:
-        if not said.done():
-            said.set_result(None)
+    def note() -> None:
+        if not arrived.done():
+            arrived.set_result(None)
 
-    loop.add_reader(parent.fileno(), hear)
+    loop.add_reader(parent.fileno(), note)
     try:
-        await said
+        await arrived
     finally:
         loop.remove_reader(parent.fileno())
     return parent.recv()
-
-
-def _warned(text: str) -> None:
-    """Ignore warnings: all members have the same version."""
 
 
 class Member:
@@ -148,7 +144,7 @@ class Member:
         self._met = asyncio.Event()
         self._outcome: asyncio.Future[tuple[Floats, float]] | None = None
         self.grouped_at = 0.0
-        """When this peer received or sent the GROUP of the last round, in monotonic seconds."""
+        """When this peer received the last GROUP, or sent it, in monotonic seconds."""
         base = Base(0, parameters_hash(_PARAMETERS), 0, NO_SID)
         settings = place.settings()
         self._node = Node(settings, NodeState(0, base, None, {}), {}, os.urandom(32))
@@ -171,26 +167,26 @@ class Member:
             heavy=heavy,
             tls=tls,
             key=settings.key,
-            warn=_warned,
+            warn=lambda _: None,  # all members have the same version
             is_member=lambda _: True,
             is_wanted=self._node.runs,
         )
 
     async def meet(self) -> None:
-        """Greet the other members, and wait until all have answered."""
+        """Greet the other members; wait until all have answered."""
         await self.shell.feed(self._node.open)
         await self._met.wait()
 
-    async def outcome(self, meter: Meter) -> tuple[Floats, float]:
-        """Offer a vector; return the group's mean (d,) float32, and its time in monotonic seconds."""
+    async def run_round(self, meter: Meter) -> tuple[Floats, float]:
+        """Offer the meter's vector; return the mean (d,) float32, and its time in monotonic seconds."""
         self._outcome = asyncio.get_running_loop().create_future()
         await self._offer(meter)
         outcome, self._outcome = await self._outcome, None
         return outcome
 
     async def _offer(self, meter: Meter) -> None:
-        """Offer the round's vector. Afterwards only the session holds it, as in a node."""
-        vector, rand = meter.handed_over(), os.urandom(32)
+        """Offer the round's vector. When this returns, only the session holds it, as in a node."""
+        vector, rand = meter.hand_over(), os.urandom(32)
         await self.shell.feed(lambda now: self._node.offer(vector, rand, now))
 
     async def _receive(self, message: Message, back: Back) -> None:
@@ -218,12 +214,12 @@ class Member:
                 if message is not None:
                     self.transport.send(action.to, (message,), bulk=True)
             case Completed():
-                return self._completed(action, time.monotonic())
+                return self._adopt(action, time.monotonic())
             case Failed() | Fatal() | Healed() | Evidence():
                 raise UserError(f"secagg: {self._cell} did not end well: {action!r:.300}")
         return []
 
-    def _completed(self, completed: Completed, at: float) -> list[Action]:
+    def _adopt(self, completed: Completed, at: float) -> list[Action]:
         is_masked = isinstance(completed.certificate, ResultCertificate)
         if is_masked != (self._cell.protocol == MASKED):
             raise UserError(f"secagg: {self._cell} was summed up by another protocol")

@@ -1,4 +1,4 @@
-"""What one process spends in one round, measured from the same point for every protocol."""
+"""Measures what one process spends in one round, from the same point for every protocol."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from protocol.vectors.pieces import Floats, raw
 
 
 def trim() -> None:
-    """Return freed memory to the system, as it would count in the next round otherwise."""
+    """Return freed memory to the system: it would count in the next round."""
     gc.collect()
     with suppress(OSError, AttributeError):  # a C library other than glibc
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def settle() -> int:
-    """Freeze the objects loaded so far: the garbage collector skips them. Call it before the first vector.
+    """Freeze the objects loaded so far, which the garbage collector then skips; return the resident bytes.
 
-    Returns the resident bytes, the process's rest for all its rounds. Between two rounds a process may still
-    hold vectors of the first one; they then count as memory above rest.
+    Call it before the first vector is made: the result is the process's rest for all rounds. So what a
+    process still holds of an earlier round counts as memory above rest.
     """
     trim()
     gc.freeze()
@@ -34,15 +34,15 @@ def settle() -> int:
 
 
 def cpu_seconds() -> float:
-    """The CPU seconds of this process so far: all threads, user and system."""
+    """Return the CPU seconds of this process so far, of all threads, user and system."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
 class Meter:
-    """The meter of one member's round. Memory counts from before its vector is made, CPU and bytes from `go`.
+    """Measures one member's round: memory from before its vector is made, CPU time and bytes from `start`.
 
-    `rest`: resident bytes, see `settle`.
+    `rest`: what `settle` returned, in bytes.
     """
 
     def __init__(self, cell: Cell, member: int, round: int, rest: int) -> None:
@@ -52,20 +52,20 @@ class Meter:
         self._peak.__enter__()
         self._vector: Floats | None = cell.vector(member, round)
 
-    def handed_over(self) -> Floats:
-        """Return the vector (d,) float32 and drop it here. Raises RuntimeError on a second call."""
+    def hand_over(self) -> Floats:
+        """Return the round's vector (d,) float32, and let go of it. Raises RuntimeError on a second call."""
         vector, self._vector = self._vector, None
         if vector is None:
             raise RuntimeError("a round's vector is handed over once")
         return vector
 
-    def go(self, sent: Mapping[str, int]) -> None:
-        """Start to count. `sent`: bytes by phase since the process began."""
+    def start(self, sent: Mapping[str, int]) -> None:
+        """Start to count CPU time and bytes. `sent`: bytes by phase since the process began."""
         self._sent = Counter(sent)
         self._cpu_s = cpu_seconds()
 
     def sample(self, mean: Floats, sent: Mapping[str, int], aggregate_s: float) -> Sample:
-        """Return what the round cost. Call it when the round has ended for all members."""
+        """Return what the round cost. Call it after all members have the mean; `sent` as in `start`."""
         cpu_s = cpu_seconds() - self._cpu_s
         peak_bytes = self._peak.above_rest
         self._peak.__exit__(None, None, None)

@@ -1,4 +1,4 @@
-"""The parent's side of a cell: n processes, all of which start each round at the same moment."""
+"""The parent of a cell's n processes, which begin each round at the same moment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from benchmarks.secagg.cells import GLOO, Cell, Result, Sample, Taken
+from benchmarks.secagg.cells import GLOO, Cell, Result, RoundCost, Sample
 from benchmarks.secagg.member import Place
 from node.errors import UserError
 from scenarios.frame.children import Children, warm_up
@@ -22,27 +22,28 @@ _LOOK_S = 0.5
 
 
 def measure(cell: Cell, rounds: int) -> Result:
-    """Run a warm-up round, then `rounds` measured ones. Raises UserError if a process or a round fails."""
-    with gathered(cell, tls=False) as group:
-        taken = [group.round(number) for number in range(rounds + 1)]
+    """Run a round that does not count, then `rounds` counted ones. Raises UserError if one of them fails."""
+    with connected_processes(cell, tls=False) as group:
+        taken = [group.run_round(number) for number in range(rounds + 1)]
     return Result(cell, taken[1:])
 
 
 @contextmanager
-def gathered(cell: Cell, tls: bool) -> Iterator[Processes]:
-    """Yield a cell's processes, all connected. Raises UserError if one fails."""
+def connected_processes(cell: Cell, tls: bool) -> Iterator[Processes]:
+    """Start the processes of a cell; end them on leaving the context. Raises UserError if one fails."""
     warm_up(("benchmarks.secagg.member", "benchmarks.secagg.gloo"))
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         children = stack.enter_context(Children())
-        pipes = [stack.enter_context(pipe) for pipe in _started(cell, tls, children, Path(folder), stack)]
+        pipes = [stack.enter_context(pipe) for pipe in _start_all(cell, tls, children, Path(folder), stack)]
         group = Processes(cell, children, pipes)
         yield group
         group.end()
 
 
-def _started(cell: Cell, tls: bool, children: Children, folder: Path, stack: ExitStack) -> list[Connection]:
+def _start_all(cell: Cell, tls: bool, children: Children, folder: Path, stack: ExitStack) -> list[Connection]:
     """Start a process for each member; return the parent's ends of their pipes."""
-    listeners = _listeners(cell, stack)
+    count = 0 if cell.protocol == GLOO else cell.n
+    listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
     endpoints = tuple(f"127.0.0.1:{listener.getsockname()[1]}" for listener in listeners)
     ours: list[Connection] = []
     for member in range(cell.n):
@@ -60,57 +61,52 @@ def _started(cell: Cell, tls: bool, children: Children, folder: Path, stack: Exi
     return ours
 
 
-def _listeners(cell: Cell, stack: ExitStack) -> list[socket.socket]:
-    count = 0 if cell.protocol == GLOO else cell.n
-    return [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-
-
 class Processes:
-    """All processes of a cell, which the parent drives in step."""
+    """The processes of a cell. Each of them does the next thing when the parent says so."""
 
     def __init__(self, cell: Cell, children: Children, pipes: Sequence[Connection]) -> None:
         self._cell = cell
         self._children = children
         self._pipes = pipes
-        self.met_cpu_s: Sequence[float | None] = self._answers()
-        """The CPU seconds that each process spent on meeting the others; None if not measured."""
+        self.met_cpu_s: Sequence[float | None] = self._receive_all()
+        """The CPU seconds that each process spent until it had met all others; None for gloo."""
 
-    def round(self, number: int) -> Taken:
-        """Run one round, which all processes begin at the same moment."""
-        self._tell(number)
-        self._answers()
+    def run_round(self, number: int) -> RoundCost:
+        """Run one round. Raises UserError if a process fails, or if the peers hold different means."""
+        self._send(number)
+        self._receive_all()
         begun = time.monotonic()
-        self._tell("go")
-        done = max(self._answers())
-        self._tell("over")
-        samples: list[Sample] = self._answers()
+        self._send("go")
+        done = max(self._receive_all())
+        self._send("over")
+        samples: list[Sample] = self._receive_all()
         means = {sample.mean for sample in samples}
         if len(means) > 1:
             raise UserError(f"secagg: the peers of {self._cell} came to {len(means)} different means")
-        return Taken(done - begun, samples)
+        return RoundCost(done - begun, samples)
 
     def end(self) -> None:
-        """Tell all processes that there are no more rounds."""
-        self._tell(None)
+        """End all processes."""
+        self._send(None)
 
-    def _tell(self, what: object) -> None:
-        """Send the same message to all processes."""
+    def _send(self, message: object) -> None:
+        """Send a message to all processes."""
         for pipe in self._pipes:
-            pipe.send(what)
+            pipe.send(message)
 
-    def _answers(self) -> list[Any]:
-        """Return one answer of each, in the members' order. Raises UserError if a process ends or is late."""
+    def _receive_all(self) -> list[Any]:
+        """Return a message of each process, by member. Raises UserError if one ends, or takes STEP_S."""
         got: dict[Connection, Any] = {}
         deadline = time.monotonic() + STEP_S
         while len(got) < len(self._pipes):
             for pipe in wait([pipe for pipe in self._pipes if pipe not in got], _LOOK_S):
                 if isinstance(pipe, Connection):
-                    got[pipe] = self._answer(pipe)
+                    got[pipe] = self._receive(pipe)
             if time.monotonic() > deadline:
                 raise UserError(f"secagg: no answer from {len(self._pipes) - len(got)} processes")
         return [got[pipe] for pipe in self._pipes]
 
-    def _answer(self, pipe: Connection) -> Any:
+    def _receive(self, pipe: Connection) -> Any:
         try:
             return pipe.recv()
         except (EOFError, ConnectionError) as ended:

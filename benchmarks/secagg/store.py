@@ -1,4 +1,4 @@
-"""The files in which a peer of the benchmark keeps its last sessions, so that a straggler can catch up."""
+"""What a peer of the benchmark keeps of its last sessions, so that a straggler can catch up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SESSIONS = 2
 
 
 class Store:
-    """Certificates and the totals of masked sessions. Partial sums of additive ones are read and dropped."""
+    """Totals of masked sessions, in files, and certificates, in memory. It drops partial sums."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -23,17 +23,17 @@ class Store:
         self._certificates: dict[Sid, Certificate | ResultCertificate] = {}
 
     def keep(self, parts: Iterable[Sum | TotalPiece]) -> None:
-        """Write the parts as they arrive; a later part replaces an earlier one."""
+        """Write the totals among the parts. The last part of an index is valid."""
         totals = [part for part in parts if isinstance(part, TotalPiece)]
         if totals:
             self._files.setdefault(totals[0].sid, PieceFile(self._path(totals[0].sid))).add(totals)
 
     def certify(self, sid: Sid, certificate: Certificate | ResultCertificate) -> None:
-        """Write the certificate of a session that ended."""
+        """Keep the certificate of a session that ended."""
         self._certificates[sid] = certificate
 
     def prune(self) -> None:
-        """Delete all but the last sessions. Called between rounds, so that no round pays for it."""
+        """Delete all but the last two sessions. Call it between rounds: then no round pays for it."""
         for old in list(self._certificates)[:-_SESSIONS]:
             del self._certificates[old]
             self._files.pop(old, None)
@@ -43,7 +43,7 @@ class Store:
         return self._folder / sid.hex()
 
     def answer(self, request: CertificateRequest | PieceRequest) -> Message | None:
-        """Return the requested message; None if the store does not have it."""
+        """Return the requested message; None if it is not kept."""
         if isinstance(request, CertificateRequest):
             return self._certificates.get(request.sid)
         payload = self._files[request.sid].get(NOBODY, request.index) if request.sid in self._files else None

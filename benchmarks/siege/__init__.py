@@ -1,1 +1,1 @@
-"""A swarm while strangers flood one of its nodes with connections."""
+"""What a swarm suffers while strangers flood one of its nodes with connections."""

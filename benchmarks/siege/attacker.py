@@ -1,10 +1,10 @@
-"""A process that floods an endpoint: it holds connections open and opens each again when it is closed.
+"""A process that floods an endpoint: it keeps connections open, and opens a new one for each that is closed.
 
     python -m benchmarks.siege.attacker --endpoint 127.0.0.1:9001 --seconds 30 --bodies 2000 --idle 2000
 
-It runs at the lowest priority, connects only to loopback, and ends by itself, after its time or after a
-number of connections. It prints a line of JSON when it has opened all connections once, and another one at
-the end with their fates.
+It runs at the lowest priority, connects only to loopback, opens a bounded number of connections, and ends
+when its time is over. It prints a line of JSON when it has opened all connections once, and another one at
+the end. Both count how many connections it opened, how many the node closed, and how many tries failed.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import argparse
 import asyncio
 import json
 import os
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from node.addresses import is_loopback, split_endpoint
-from node.errors import UserError
 from node.net.doors import raise_descriptors
 from node.net.versions import SUBPROTOCOL
 
@@ -26,13 +26,13 @@ NICENESS = 19
 MOST_SECONDS = 1200.0
 MOST_OPENED = 2_000_000
 DRIP_S = 1.0
-"""Seconds between two bytes of a slow connection."""
+"""Seconds between two bytes on a slow connection."""
 AT_ONCE = 64
-"""The most connections that are being opened at the same time."""
+"""How many connections may be opening at the same time."""
 AGAIN_S = 0.01
-"""Seconds before the next try after a connection that could not be opened."""
+"""Seconds to wait after a try that failed."""
 _HOST = b"Host: 127.0.0.1\r\n"
-_SAYS: Mapping[str, bytes] = {
+_GREETINGS: Mapping[str, bytes] = {
     "bodies": b"POST /v1/bulk HTTP/1.1\r\n" + _HOST + b"Content-Length: 1300000\r\n\r\n" + bytes(10),
     "idle": b"",
     "websockets": b"GET /v1/link HTTP/1.1\r\n"
@@ -44,12 +44,12 @@ _SAYS: Mapping[str, bytes] = {
     + b"\r\n\r\n",
     "heads": b"GET / HTTP/1.1\r\n" + _HOST + b"X-Slow: ",
 }
-_DRIPS: Mapping[str, bytes] = {"bodies": b"\0", "heads": b"a"}
+_DROPS: Mapping[str, bytes] = {"bodies": b"\0", "heads": b"a"}
 
 
 @dataclass(frozen=True)
 class Force:
-    """The number of connections of each kind that are held at once."""
+    """How many connections of each kind are kept open at once."""
 
     bodies: int = 2000
     idle: int = 2000
@@ -58,33 +58,33 @@ class Force:
 
     @property
     def connections(self) -> int:
-        """The number of connections of all kinds."""
+        """The connections of all kinds together."""
         return self.bodies + self.idle + self.websockets + self.heads
 
 
-class _Held(asyncio.Protocol):
-    """One connection, from opening to closing by either end."""
+class Connection(asyncio.Protocol):
+    """One connection. It sends `greeting` when it opens, and `drop` at each call of `drip`."""
 
-    def __init__(self, says: bytes, drips: bytes) -> None:
-        self._says = says
-        self._drips = drips
+    def __init__(self, greeting: bytes, drop: bytes) -> None:
+        self._greeting = greeting
+        self._drop = drop
         self._transport: asyncio.Transport | None = None
         self.over = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send the first bytes of this kind of connection."""
+        """Send the greeting."""
         if isinstance(transport, asyncio.Transport):
             self._transport = transport
-            if self._says:
-                transport.write(self._says)
+            if self._greeting:
+                transport.write(self._greeting)
 
     def drip(self) -> None:
-        """Send one more byte, so that the connection is not silent."""
-        if self._drips and self._transport is not None and not self._transport.is_closing():
-            self._transport.write(self._drips)
+        """Send the drop, so that the connection is not silent."""
+        if self._drop and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(self._drop)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Record that the connection is closed."""
+        """Note that either end has closed the connection."""
         if not self.over.done():
             self.over.set_result(None)
 
@@ -95,35 +95,35 @@ class _Held(asyncio.Protocol):
 
 
 class Attack:
-    """All connections of the attack on one endpoint."""
+    """An attack on one endpoint, with all its connections."""
 
     def __init__(self, endpoint: str, force: Force, seconds: float) -> None:
         self._host, self._port = split_endpoint(endpoint)
         self._force = force
         self._until_s = asyncio.get_running_loop().time() + seconds
         self._opening = asyncio.Semaphore(AT_ONCE)
-        self._held: set[_Held] = set()
+        self._open_connections: set[Connection] = set()
         self._opened_once = 0
         self.counts: Counter[str] = Counter()
         self.all_opened = asyncio.Event()
 
     async def run(self) -> None:
-        """Hold the connections until the time is over."""
+        """Keep all connections open until the time is over, then close them."""
         kinds = [kind for kind, count in asdict(self._force).items() for _ in range(count)]
-        tasks = [asyncio.create_task(self._hold(kind)) for kind in kinds]
-        dripping = asyncio.create_task(self._drip())
+        tasks = [asyncio.create_task(self._keep_open(kind)) for kind in kinds]
+        dripping = asyncio.create_task(self._drip_all())
         await asyncio.wait((*tasks, dripping), timeout=self._until_s - asyncio.get_running_loop().time())
         for task in (*tasks, dripping):
             task.cancel()
-        for held in tuple(self._held):
+        for held in tuple(self._open_connections):
             held.close()
         await asyncio.gather(*tasks, dripping, return_exceptions=True)
 
-    async def _hold(self, kind: str) -> None:
-        """Hold one connection of this kind; open another whenever it is closed."""
+    async def _keep_open(self, kind: str) -> None:
+        """Keep a connection of this kind open: open another one whenever the node closes it."""
         is_first = True
         while self.counts["opened"] < MOST_OPENED:
-            held = await self._open(kind)
+            held = await self._open_connection(kind)
             if held is None:
                 continue
             if is_first:
@@ -132,36 +132,34 @@ class Attack:
                 if self._opened_once == self._force.connections:
                     self.all_opened.set()
             await held.over
-            self._held.discard(held)
+            self._open_connections.discard(held)
             self.counts["closed by the node"] += 1
 
-    async def _open(self, kind: str) -> _Held | None:
+    async def _open_connection(self, kind: str) -> Connection | None:
         loop = asyncio.get_running_loop()
         async with self._opening:
             try:
                 _, held = await loop.create_connection(
-                    lambda: _Held(_SAYS[kind], _DRIPS.get(kind, b"")), self._host, self._port
+                    lambda: Connection(_GREETINGS[kind], _DROPS.get(kind, b"")), self._host, self._port
                 )
             except OSError:
                 self.counts["not opened"] += 1
                 await asyncio.sleep(AGAIN_S)
                 return None
         self.counts["opened"] += 1
-        self._held.add(held)
-        self.counts["most at once"] = max(self.counts["most at once"], len(self._held))
+        self._open_connections.add(held)
+        self.counts["most at once"] = max(self.counts["most at once"], len(self._open_connections))
         return held
 
-    async def _drip(self) -> None:
+    async def _drip_all(self) -> None:
         while True:
             await asyncio.sleep(DRIP_S)
-            for held in tuple(self._held):
+            for held in tuple(self._open_connections):
                 held.drip()
 
 
 async def attack(endpoint: str, force: Force, seconds: float) -> None:
-    """Hold all connections for `seconds`; print when all have been opened once."""
-    if not is_loopback(endpoint):
-        raise UserError(f"{endpoint} is not on this machine alone: nothing else is attacked")
+    """Attack an endpoint for `seconds`; print the counts."""
     here = Attack(endpoint, force, min(seconds, MOST_SECONDS))
     running = asyncio.create_task(here.run())
     opened = asyncio.create_task(here.all_opened.wait())
@@ -180,6 +178,8 @@ def main() -> None:
     for kind, count in asdict(Force()).items():
         parser.add_argument(f"--{kind}", type=int, default=count)
     asked = parser.parse_args()
+    if not is_loopback(asked.endpoint):
+        sys.exit(f"--endpoint {asked.endpoint}: allowed are endpoints on loopback, such as 127.0.0.1:9001")
     force = Force(asked.bodies, asked.idle, asked.websockets, asked.heads)
     os.nice(NICENESS)
     raise_descriptors(force.connections + AT_ONCE + 256)

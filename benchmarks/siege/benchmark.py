@@ -1,10 +1,11 @@
-"""Siege: what strangers who flood one node cost its swarm, on this machine, with real processes.
+"""Siege: what strangers who flood one node cost its swarm, with real processes on this machine.
 
-Two swarms of four nodes learn side by side. One node of the first swarm is at rest and under siege in turns;
-the second swarm, the twin, is left alone and shows what else the machine does. An attacker at the lowest
-priority (benchmarks.siege.attacker) holds slow bodies, idle connections, silent websockets and slow headers,
-and reopens each one that is closed. Then another member is killed under siege and restarted. Then clients
-request the status 3,000 times. After a minute of rest the node must have released memory and descriptors.
+Two swarms of four nodes learn side by side. One node of the first swarm is at rest and under siege by turns.
+Nobody attacks the second swarm, the twin: it shows what else the machine does. An attacker at the lowest
+priority (benchmarks.siege.attacker) keeps slow bodies, idle connections, silent websockets and slow headers
+open. Then a siege begins in which another member is killed and restarted. Then clients request the node's
+status 3,000 times. After a minute of rest the node must have released the memory; the descriptors that it
+still has open are shown.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _MB = 1e6
 
 @dataclass(frozen=True)
 class Plan:
-    """The length and number of turns, the requests, and the connections of the attacker."""
+    """The seconds of a turn and of the last rest, the sieges, the requests, the attacker's connections."""
 
     turn_s: float
     after_s: float
@@ -58,8 +59,8 @@ class Plan:
 
 
 @dataclass
-class Seen:
-    """The rounds per second of each turn, and what each attacker reported."""
+class Measured:
+    """The rounds per second in each turn of both swarms, and what each attacker counted."""
 
     rest: list[float] = field(default_factory=list)
     siege: list[float] = field(default_factory=list)
@@ -69,12 +70,12 @@ class Seen:
 
     @property
     def paces(self) -> list[float]:
-        """The pace of each siege over the mean pace of the rests before and after it."""
+        """The rounds per second in each siege, divided by the mean of the rests before and after it."""
         return _paces(self.rest, self.siege)
 
     @property
     def twin_paces(self) -> list[float]:
-        """The same ratio for the twin."""
+        """The twin's rounds per second in the same turns, likewise."""
         return _paces(self.twin_rest, self.twin_siege)
 
 
@@ -84,11 +85,11 @@ def _paces(rest: list[float], siege: list[float]) -> list[float]:
 
 
 class Memory:
-    """Samples the memory of two nodes, the besieged one and its twin, above its value at the start."""
+    """The memory of the besieged node and its twin above its value at the start; a thread samples it."""
 
     def __init__(self, here: Swarm, twin: Swarm) -> None:
         self._swarms = (here, twin)
-        self._first = [swarm.resident(BESIEGED) for swarm in self._swarms]
+        self._first = [swarm.resident_bytes(BESIEGED) for swarm in self._swarms]
         self._most = list(self._first)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
@@ -97,18 +98,18 @@ class Memory:
     def _sample(self) -> None:
         while not self._over.wait(SAMPLE_S):
             with suppress(UserError):  # other code reports a node that has ended
-                now = [swarm.resident(BESIEGED) for swarm in self._swarms]
-                self._most = [max(pair) for pair in zip(self._most, now, strict=True)]
+                current = [swarm.resident_bytes(BESIEGED) for swarm in self._swarms]
+                self._most = [max(pair) for pair in zip(self._most, current, strict=True)]
 
-    def most(self) -> tuple[float, float]:
-        """End the sampling; return the peaks of both above the start, in MB."""
+    def peaks(self) -> tuple[float, float]:
+        """Stop the thread; return the peak of each above the start, in MB."""
         self._over.set()
         self._thread.join()
         return self._above(self._most)
 
-    def now(self) -> tuple[float, float]:
-        """Return the present memory of both above the start, in MB."""
-        return self._above([swarm.resident(BESIEGED) for swarm in self._swarms])
+    def current(self) -> tuple[float, float]:
+        """Return the present memory of each above the start, in MB."""
+        return self._above([swarm.resident_bytes(BESIEGED) for swarm in self._swarms])
 
     def _above(self, values: list[int]) -> tuple[float, float]:
         besieged, twin = ((value - first) / _MB for value, first in zip(values, self._first, strict=True))
@@ -122,7 +123,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Yield the costs during the siege, the return of a member, and what remains afterwards."""
+    """Yield what sieges cost the swarm, how soon a killed member is back, and what remains afterwards."""
     turn_s, after_s, turns, gets = (
         (QUICK_TURN_S, QUICK_AFTER_S, QUICK_TURNS, QUICK_GETS)
         if arguments.quick
@@ -141,26 +142,26 @@ def _figures(plan: Plan) -> Iterator[Figure]:
         with Swarm(folder / "besieged") as here, Swarm(folder / "twin") as twin:
             for swarm in (here, twin):
                 swarm.wait_rounds(BESIEGED, WARM_ROUNDS, START_S)
-            yield from _measured(here, twin, plan)
+            yield from _siege_figures(here, twin, plan)
 
 
-def _measured(here: Swarm, twin: Swarm, plan: Plan) -> Iterator[Figure]:
+def _siege_figures(here: Swarm, twin: Swarm, plan: Plan) -> Iterator[Figure]:
     case = f"{plan.force.connections} connections"
     memory, descriptors = Memory(here, twin), here.descriptors(BESIEGED)
-    seen = _by_turns(here, twin, plan)
-    note = f"{_listed(seen.siege)} rounds/s under siege, {_listed(seen.rest)} at rest"
+    seen = _measure_turns(here, twin, plan)
+    note = f"{_list_text(seen.siege)} rounds/s under siege, {_list_text(seen.rest)} at rest"
     yield figure("siege", case, "pace, siege / rest", "", seen.paces, note=note, at_least=LEAST_PACE)
     yield figure("siege", case, "pace of the twin, the same", "", seen.twin_paces)
-    yield _opened(case, seen)
-    listening_s, rejoined_s = _killed(here, plan)
+    yield _opened_figure(case, seen)
+    listening_s, rejoined_s = _restart_member(here, plan)
     yield figure("siege", case, "a killed member listens after", "s", [listening_s])
     yield figure("siege", case, "and is in a round after", "s", [rejoined_s], REJOINS_AT_MOST_S)
-    besieged, other = memory.most()
+    besieged, other = memory.peaks()
     note = f"{besieged:.1f} besieged, {other:.1f} twin"
     yield figure("siege", case, "memory above the twin", "MB", [besieged - other], MOST_DURING_MB, note)
-    yield _asked(here, plan)
+    yield _asking_figure(here, plan)
     time.sleep(plan.after_s)
-    besieged, other = memory.now()
+    besieged, other = memory.current()
     note = f"{besieged:.1f} besieged, {other:.1f} twin"
     name = f"memory {plan.after_s:.0f} s after"
     yield figure("siege", case, name, "MB", [besieged - other], MOST_AFTER_MB, note)
@@ -168,34 +169,38 @@ def _measured(here: Swarm, twin: Swarm, plan: Plan) -> Iterator[Figure]:
     yield figure("siege", case, f"descriptors {plan.after_s:.0f} s after", "more", [left])
 
 
-def _listed(values: list[float]) -> str:
+def _list_text(values: list[float]) -> str:
     return " ".join(f"{value:.2f}" for value in values)
 
 
-def _by_turns(here: Swarm, twin: Swarm, plan: Plan) -> Seen:
-    """Measure turns at rest and under siege alternately, with rest first and last."""
-    seen = Seen()
+def _measure_turns(here: Swarm, twin: Swarm, plan: Plan) -> Measured:
+    """Measure rests and sieges by turns; a rest is first and last."""
+    seen = Measured()
     for _ in range(plan.turns):
-        _turn(here, twin, plan.turn_s, seen.rest, seen.twin_rest)
-        with _attacked(here, plan.force, plan.turn_s + OPENED_WITHIN_S, seen.attacks):
-            _turn(here, twin, plan.turn_s, seen.siege, seen.twin_siege)
-    _turn(here, twin, plan.turn_s, seen.rest, seen.twin_rest)
+        _measure_turn(here, twin, plan.turn_s, seen.rest, seen.twin_rest)
+        with _attacker(here, plan.force, plan.turn_s + OPENED_WITHIN_S, seen.attacks):
+            _measure_turn(here, twin, plan.turn_s, seen.siege, seen.twin_siege)
+    _measure_turn(here, twin, plan.turn_s, seen.rest, seen.twin_rest)
     return seen
 
 
-def _turn(here: Swarm, twin: Swarm, turn_s: float, rate: list[float], twin_rate: list[float]) -> None:
-    """Measure the rounds per second of both swarms for `turn_s` seconds."""
-    begun, first, twin_first = time.monotonic(), here.aggregated(BESIEGED), twin.aggregated(BESIEGED)
+def _measure_turn(here: Swarm, twin: Swarm, turn_s: float, rate: list[float], twin_rate: list[float]) -> None:
+    """Append the rounds per second of each swarm over `turn_s` seconds to its list."""
+    begun, first, twin_first = time.monotonic(), here.last_round(BESIEGED), twin.last_round(BESIEGED)
     time.sleep(turn_s)
-    here_last, twin_last = here.aggregated(BESIEGED), twin.aggregated(BESIEGED)
+    here_last, twin_last = here.last_round(BESIEGED), twin.last_round(BESIEGED)
     lasted_s = time.monotonic() - begun
     rate.append((here_last - first) / lasted_s)
     twin_rate.append((twin_last - twin_first) / lasted_s)
 
 
 @contextmanager
-def _attacked(here: Swarm, force: Force, seconds: float, seen: list[Mapping[str, int]]) -> Iterator[None]:
-    """Run an attacker; enter the context once it has opened all its connections."""
+def _attacker(here: Swarm, force: Force, seconds: float, seen: list[Mapping[str, int]]) -> Iterator[None]:
+    """Attack the besieged node while the context is entered.
+
+    It is entered when the attacker has opened all connections. What the attacker counted so far is appended
+    to `seen`. Raises UserError if it ends early.
+    """
     argv = [sys.executable, "-m", "benchmarks.siege.attacker", "--endpoint", here.endpoints[BESIEGED]]
     argv += ["--seconds", str(seconds)]
     argv += [part for kind, count in asdict(force).items() for part in (f"--{kind}", str(count))]
@@ -203,10 +208,10 @@ def _attacked(here: Swarm, force: Force, seconds: float, seen: list[Mapping[str,
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as attacker:
         try:
             if attacker.stdout is None:
-                raise UserError("the attacker says nothing")
+                raise UserError("siege: the attacker has no output")
             opened = json.loads(attacker.stdout.readline() or "{}").get("opened")
             if not isinstance(opened, dict):
-                raise UserError("the attacker ended before it had begun")
+                raise UserError("siege: the attacker ended before it had opened its connections")
             seen.append({**opened, "node's CPU ms": int(1000 * (_cpu_s(here) - before_s))})
             yield
         finally:
@@ -220,48 +225,48 @@ def _cpu_s(here: Swarm) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _opened(case: str, seen: Seen) -> Figure:
+def _opened_figure(case: str, seen: Measured) -> Figure:
     counts = [float(found.get("opened", 0)) for found in seen.attacks]
     note = "; ".join(str(dict(found)) for found in seen.attacks)
     return figure("siege", case, "opened before a siege counts", "connections", counts, note=note)
 
 
-def _killed(here: Swarm, plan: Plan) -> tuple[float, float]:
-    """Kill and restart a member; return its seconds to listening, and from there to its first joint round."""
-    with _attacked(here, plan.force, REJOINS_WITHIN_S + OPENED_WITHIN_S, []):
+def _restart_member(here: Swarm, plan: Plan) -> tuple[float, float]:
+    """Kill and restart a member in a siege; return the seconds until it listens, then to a joint round."""
+    with _attacker(here, plan.force, REJOINS_WITHIN_S + OPENED_WITHIN_S, []):
         here.kill(KILLED)
         begun = time.monotonic()
         here.start(KILLED)
-        here.wait_answering(KILLED, REJOINS_WITHIN_S)
+        here.wait_listening(KILLED, REJOINS_WITHIN_S)
         listening_s = time.monotonic() - begun
         return listening_s, here.wait_rounds(KILLED, 1, REJOINS_WITHIN_S)
 
 
-def _asked(here: Swarm, plan: Plan) -> Figure:
-    """Measure the pace while clients request the status repeatedly, over the pace afterwards."""
-    begun, first = time.monotonic(), here.aggregated(BESIEGED)
-    _ask(here.endpoints[BESIEGED], plan.gets)
+def _asking_figure(here: Swarm, plan: Plan) -> Figure:
+    """Return the rounds per second while clients request the status, divided by those afterwards."""
+    begun, first = time.monotonic(), here.last_round(BESIEGED)
+    _request_status(here.endpoints[BESIEGED], plan.gets)
     asking_s = time.monotonic() - begun
-    asked = (here.aggregated(BESIEGED) - first) / asking_s
-    middle_s, middle = time.monotonic(), here.aggregated(BESIEGED)
+    asked = (here.last_round(BESIEGED) - first) / asking_s
+    middle_s, middle = time.monotonic(), here.last_round(BESIEGED)
     time.sleep(max(asking_s, plan.turn_s))
-    rest = (here.aggregated(BESIEGED) - middle) / (time.monotonic() - middle_s)
+    rest = (here.last_round(BESIEGED) - middle) / (time.monotonic() - middle_s)
     note = f"{asked:.2f} rounds/s while asked for {asking_s:.1f} s, {rest:.2f} after"
     return figure(
         "siege", f"{plan.gets} GETs", "pace, asked / rest", "", [asked / rest if rest else 0.0], note=note
     )
 
 
-def _ask(endpoint: str, gets: int) -> None:
-    """Request /v1/status `gets` times, from ASKERS threads at once."""
-    askers = [threading.Thread(target=_ask_some, args=(endpoint, gets // ASKERS)) for _ in range(ASKERS)]
+def _request_status(endpoint: str, gets: int) -> None:
+    """Request /v1/status `gets` times, by ASKERS threads at once."""
+    askers = [threading.Thread(target=_request_some, args=(endpoint, gets // ASKERS)) for _ in range(ASKERS)]
     for asker in askers:
         asker.start()
     for asker in askers:
         asker.join()
 
 
-def _ask_some(endpoint: str, gets: int) -> None:
+def _request_some(endpoint: str, gets: int) -> None:
     for _ in range(gets):
         asked = http.client.HTTPConnection(*split_endpoint(endpoint), timeout=20)
         with suppress(OSError, http.client.HTTPException):

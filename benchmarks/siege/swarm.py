@@ -1,4 +1,4 @@
-"""A swarm of real `python -m node` processes for the siege, which can be killed, restarted and measured."""
+"""A swarm of real `python -m node` processes, to kill, restart and measure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ END_S = 20.0
 
 
 class Swarm:
-    """Four nodes that learn the digits. On leaving `with Swarm(folder) as swarm` all processes have ended."""
+    """Four nodes that learn the digits, in folders below `folder`, while the context is entered."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -50,13 +50,13 @@ class Swarm:
             process.wait()
 
     def start(self, node: int) -> None:
-        """Start a node; it resumes from its folder if it ran before."""
+        """Start a node. If it ran before, it resumes from its folder."""
         argv = [sys.executable, "-m", "node", "--peers", ",".join(self.endpoints), "--listen"]
         argv += [self.endpoints[node], "--shard", f"{node}/{NODES}", "--rounds", str(ROUNDS)]
-        argv += ["--out", str(self.out(node)), "--seed", str(node), "--alone", "no"]
+        argv += ["--out", str(self.folder_of(node)), "--seed", str(node), "--alone", "no"]
         argv += [part for setting in SETTINGS for part in ("--set", setting)]
-        self.out(node).mkdir(parents=True, exist_ok=True)
-        with (self.out(node) / "log.txt").open("ab") as log:
+        self.folder_of(node).mkdir(parents=True, exist_ok=True)
+        with (self.folder_of(node) / "log.txt").open("ab") as log:
             self._processes[node] = subprocess.Popen(argv, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def kill(self, node: int) -> None:
@@ -64,57 +64,57 @@ class Swarm:
         self._processes[node].kill()
         self._processes[node].wait()
 
-    def out(self, node: int) -> Path:
-        """A node's folder."""
+    def folder_of(self, node: int) -> Path:
+        """Return a node's folder."""
         return self._folder / str(node)
 
-    def resident(self, node: int) -> int:
-        """The resident memory of a node, in bytes."""
+    def resident_bytes(self, node: int) -> int:
+        """Return the resident memory of a node in bytes."""
         return resident_bytes(self.pid(node), "VmRSS")
 
     def descriptors(self, node: int) -> int:
-        """The number of file descriptors that a node has open."""
+        """Return how many file descriptors a node has open."""
         return sum(1 for _ in Path(f"/proc/{self.pid(node)}/fd").iterdir())
 
     def pid(self, node: int) -> int:
-        """The process id of a node. Raises UserError if the process has ended."""
+        """Return the process id of a node. Raises UserError if the process has ended."""
         process = self._processes[node]
         if process.poll() is not None:
-            text = (self.out(node) / "log.txt").read_text("utf-8", "replace").strip().splitlines()
+            text = (self.folder_of(node) / "log.txt").read_text("utf-8", "replace").strip().splitlines()
             raise UserError(f"node {node} ended with status {process.returncode}: {text[-1] if text else ''}")
         return process.pid
 
-    def aggregated(self, node: int) -> int:
-        """The number of the last round that a node aggregated with others; 0 before the first."""
+    def last_round(self, node: int) -> int:
+        """Return the number of the last round that a node aggregated with others; 0 if there is none."""
         last = 0
-        with suppress(FileNotFoundError), (self.out(node) / "history.jsonl").open("rb") as file:
+        with suppress(FileNotFoundError), (self.folder_of(node) / "history.jsonl").open("rb") as file:
             for line in file:
                 record = _record(line)
                 if record.get("outcome") == "aggregated":
                     last = max(last, int(str(record.get("round", 0))))
         return last
 
-    def answers(self, node: int) -> bool:
-        """Whether a node accepts connections."""
+    def is_listening(self, node: int) -> bool:
+        """Return whether a node accepts connections."""
         host, _, port = self.endpoints[node].rpartition(":")
         with suppress(OSError), socket.create_connection((host, int(port)), timeout=1.0):
             return True
         return False
 
     def wait_rounds(self, node: int, count: int, within_s: float) -> float:
-        """Seconds until a node has aggregated `count` more rounds. Raises UserError after `within_s`."""
-        first, begun = self.aggregated(node), time.monotonic()
-        while self.aggregated(node) < first + count:
+        """Return the seconds until `last_round` is `count` higher. Raises UserError after `within_s`."""
+        first, begun = self.last_round(node), time.monotonic()
+        while self.last_round(node) < first + count:
             self.pid(node)
             if time.monotonic() - begun > within_s:
                 raise UserError(f"node {node} did not aggregate {count} rounds within {within_s:.0f} s")
             time.sleep(POLL_S)
         return time.monotonic() - begun
 
-    def wait_answering(self, node: int, within_s: float) -> None:
+    def wait_listening(self, node: int, within_s: float) -> None:
         """Wait until a node accepts connections. Raises UserError after `within_s`."""
         begun = time.monotonic()
-        while not self.answers(node):
+        while not self.is_listening(node):
             self.pid(node)
             if time.monotonic() - begun > within_s:
                 raise UserError(f"node {node} did not listen within {within_s:.0f} s")
@@ -122,7 +122,7 @@ class Swarm:
 
 
 def _record(line: bytes) -> Mapping[str, object]:
-    """Parse a line of the history; empty for a line that the node is still writing."""
+    """Return a line of the history as a record; empty if the node is still writing it."""
     try:
         found = json.loads(line)
     except ValueError:
@@ -131,7 +131,7 @@ def _record(line: bytes) -> Mapping[str, object]:
 
 
 def _free_endpoints(count: int) -> tuple[str, ...]:
-    """Endpoints on loopback whose ports are free at the moment."""
+    """Return endpoints on loopback whose ports are free now."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     try:
         return tuple(f"127.0.0.1:{each.getsockname()[1]}" for each in sockets)

@@ -1,1 +1,1 @@
-"""Benchmark: targets that ask for a treatment of their own."""
+"""Targets and cells that need a treatment of their own: counts, rare classes, limits, wide tables."""

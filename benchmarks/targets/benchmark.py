@@ -1,12 +1,12 @@
-"""Whether counts, rare classes and hospitals' odd cells are learned as well as on all rows in one place.
+"""Targets: whether three sites learn counts, rare classes and odd cells as well as a model of all their rows.
 
-    counts        a swarm with the loss of counts, with Huber's as before, and Poisson regression on all rows
+    counts        swarms with the loss of counts and with Huber's, beside Poisson models of all rows
     calibration   the mean probability of a class of 3 %, as the balanced model gives it, and corrected
     lab           exports with limits, decimal commas and spellings, beside logistic regression on all rows
-    wide          396 columns at epsilon 3, with and without an agreement, beside means of one site
+    wide          396 columns of five sites at epsilon 3: scales from public ranges, one site or an agreement
 
-node.init makes the task of the first site's file; the sites learn in one process with a node's own code, but
-for `wide` without privacy; test rows belong to nobody.
+node.init makes the task of the first site's file. The sites learn in one process with a node's own code,
+without privacy except in `wide`. No site has the test rows.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ from math import sqrt
 from pathlib import Path
 from statistics import mean, stdev
 
-from benchmarks.spec import Benchmark, Row, Scores
-from node.errors import ConfigError
+from benchmarks.spec import Benchmark, Row, Scores, check_counts
 
 PARTS = ("counts", "calibration", "lab", "wide")
 COUNTS = ("visits", "open-accounts", "inquiries")
 SPLITS, QUICK_SPLITS = 5, 1
 CLOSE = 0.01
-"""How far below the model of all rows the swarm may stay, in R2 or AUC."""
+"""How far the swarm's R2 or AUC may be below that of the other model."""
 OFF = 0.005
-"""How far the mean of corrected probabilities may be from the share of the class."""
+"""How far the mean of the corrected probabilities may be from the share of the class."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -39,9 +38,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Row]:
-    """Yield a row for each set and figure."""
-    if arguments.splits is not None and arguments.splits < 1:
-        raise ConfigError(f"--splits {arguments.splits}: allowed are 1 and more")
+    """Yield a verdict for each data set of counts, and for each other part."""
+    check_counts(arguments, "splits")
     splits = range(arguments.splits or (QUICK_SPLITS if arguments.quick else SPLITS))
     names = COUNTS[:1] if arguments.quick else COUNTS
     return _rows(arguments.part, names, splits, arguments.data_dir)
@@ -50,7 +48,7 @@ def run(arguments: argparse.Namespace) -> Iterator[Row]:
 def _rows(
     parts: Sequence[str], names: Sequence[str], splits: Sequence[int], data_dir: Path | None
 ) -> Iterator[Row]:
-    from benchmarks.targets.counts import counted  # noqa: PLC0415 - loads torch
+    from benchmarks.targets.counts import count_scores  # noqa: PLC0415 - loads torch
     from benchmarks.targets.lab import lab_scores  # noqa: PLC0415
     from benchmarks.targets.rare import rare_scores  # noqa: PLC0415
     from benchmarks.targets.wide import wide_scores  # noqa: PLC0415
@@ -59,35 +57,35 @@ def _rows(
     folder = data_folder(data_dir, os.environ)
     if "counts" in parts:
         for name in names:
-            found = [counted(name, folder, number) for number in splits]
-            yield from _judged(f"counts {name}", found, lambda one: one["r2"] - one["r2 pooled"], CLOSE)
+            found = [count_scores(name, folder, number) for number in splits]
+            yield _verdict_row(f"counts {name}", found, lambda one: one["r2"] - one["r2 pooled"], CLOSE)
     if "calibration" in parts:
         found = [rare_scores(number) for number in splits]
-        yield from _judged("calibration", found, lambda one: -abs(one["corrected"] - one["share"]), OFF)
+        yield _verdict_row("calibration", found, lambda one: -abs(one["corrected"] - one["share"]), OFF)
     if "lab" in parts:
         found = [lab_scores(number) for number in splits]
-        yield from _judged("lab", found, lambda one: one["auc"] - one["auc pooled"], CLOSE)
+        yield _verdict_row("lab", found, lambda one: one["auc"] - one["auc pooled"], CLOSE)
     if "wide" in parts:
         found = [wide_scores(number) for number in splits]
-        yield from _judged("wide", found, lambda one: one["auc ranges"] - one["auc means"], CLOSE)
+        yield _verdict_row("wide", found, lambda one: one["auc ranges"] - one["auc means"], CLOSE)
 
 
-def _judged(
+def _verdict_row(
     name: str, found: Sequence[Scores], difference: Callable[[Scores], float], close: float
-) -> Iterator[Row]:
-    """Yield the mean of each figure, and whether the mean difference is close enough."""
+) -> Row:
+    """Return the mean of each score, and whether the mean difference is at least -close."""
     means = {figure: mean(one[figure] for one in found) for figure in found[0]}
-    told = ", ".join(f"{figure} {value:.4f}" for figure, value in means.items())
+    scores = ", ".join(f"{figure} {value:.4f}" for figure, value in means.items())
     values = [difference(one) for one in found]
     error = stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
     holds = mean(values) >= -close
     text = (
-        f"{name:22} {told}; difference {mean(values):+.4f} ± {error:.4f}  "
+        f"{name:22} {scores}; difference {mean(values):+.4f} ± {error:.4f}  "
         f"{'✓' if holds else '✗'} at least {-close:g}"
     )
     record = {"set": name, "splits": len(found), "means": means, "values": [dict(one) for one in found]}
     judged = {"difference": mean(values), "standard_error": error, "at_least": -close, "holds": holds}
-    yield Row(text, {**record, **judged})
+    return Row(text, {**record, **judged})
 
 
 TARGETS = Benchmark(add_options, run)

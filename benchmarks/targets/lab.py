@@ -1,4 +1,4 @@
-"""Hospitals' exports with limits and several spellings, beside logistic regression on all rows."""
+"""Lab: hospitals' exports with limits and several spellings, beside logistic regression on all rows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.defaults.swarm import learned
-from benchmarks.proposed import proposed
+from benchmarks.defaults.swarm import train_swarm
+from benchmarks.proposal import propose_task
 from benchmarks.spec import Scores
 from benchmarks.walk.central import plain_auc
 from benchmarks.walk.hospitals import HEADER, SITES, TARGET, Rows, write
@@ -28,51 +28,47 @@ from scenarios.study.threads import one_thread
 
 _ROWS = 1900
 _LIMIT = 2.5
-"""Below it the laboratory writes <2,5."""
+"""Smaller values are written as <2,5."""
 _CRP, _WARD = HEADER.index("CRP"), HEADER.index("Station")
 _SPELLINGS: Sequence[Callable[[str], str]] = (str.upper, str.lower, str)
 
 
-def odd(rows: Rows, seed: int) -> Rows:
-    """Return the rows with limits of detection, and wards in capitals, small letters or as they are."""
-    spelled = np.random.default_rng([31, seed]).integers(len(_SPELLINGS), size=len(rows.cells))
-    cells = [_odd(row, _SPELLINGS[how]) for row, how in zip(rows.cells, spelled, strict=True)]
+def odd_rows(rows: Rows, seed: int) -> Rows:
+    """Return the rows with limits of detection, and each ward in capitals, in small letters or as it is."""
+    spellings = np.random.default_rng([31, seed]).integers(len(_SPELLINGS), size=len(rows.cells))
+    cells = [_odd_cells(row, _SPELLINGS[how]) for row, how in zip(rows.cells, spellings, strict=True)]
     return replace(rows, cells=cells)
 
 
-def _odd(row: tuple[str, ...], spelled: Callable[[str], str]) -> tuple[str, ...]:
+def _odd_cells(row: tuple[str, ...], spell: Callable[[str], str]) -> tuple[str, ...]:
     cells, crp = list(row), row[_CRP].replace(",", ".")
     if crp.replace(".", "", 1).isdigit() and float(crp) < _LIMIT:
         cells[_CRP] = f"<{_LIMIT}".replace(".", ",")
-    cells[_WARD] = spelled(row[_WARD])
+    cells[_WARD] = spell(row[_WARD])
     return tuple(cells)
 
 
 def lab_scores(seed: int) -> Scores:
-    """Return the AUC of new rows: the swarm's, logistic regression's in its encoding and on plain numbers."""
+    """Return the AUC of new rows: a swarm's, logistic regression's in its encoding and on plain numbers."""
     rows = hospitals(_ROWS, seed)
     with one_thread(), tempfile.TemporaryDirectory() as name:
         old, new = (
             [
-                write(Path(name) / f"{site.name}-{what}.csv", site, odd(part, 10 * seed + place))
+                write(Path(name) / f"{site.name}-{what}.csv", site, odd_rows(part, 10 * seed + place))
                 for place, (site, part) in enumerate(zip(SITES, parts, strict=True))
             ]
             for what, parts in (("old", rows.old), ("new", rows.new))
         )
-        task = _task(old[0], Path(name) / "task.toml")
+        options = ("--target", TARGET, "--privacy", "none", "--peers", "3")
+        task = load_task(str(propose_task(old[0], Path(name) / "task.toml", *options)), [])
         return {**_swarm_and_pooled(task, old, new), "auc plain numbers": plain_auc(rows)}
-
-
-def _task(data: Path, out: Path) -> Task:
-    written = proposed(data, out, "--target", TARGET, "--privacy", "none", "--peers", "3")
-    return load_task(str(written), [])
 
 
 def _swarm_and_pooled(task: Task, old: Sequence[Path], new: Sequence[Path]) -> dict[str, float]:
     own, later = ([read_source(path, task) for path in paths] for paths in (old, new))
-    (x, y), (test_x, test_y) = _all(own), _all(later)
+    (x, y), (test_x, test_y) = _join(own), _join(later)
     common = {"test_x": torch.from_numpy(test_x), "test_y": torch.from_numpy(test_y)}
-    swarm = learned(task, [replace(own_rows(one, task), **common) for one in own])  # type: ignore[arg-type]
+    swarm = train_swarm(task, [replace(own_rows(one, task), **common) for one in own])  # type: ignore[arg-type]
     outputs = swarm.answers()[0].numpy()
     pooled = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(x, y)
     return {
@@ -81,5 +77,5 @@ def _swarm_and_pooled(task: Task, old: Sequence[Path], new: Sequence[Path]) -> d
     }
 
 
-def _all(sources: Sequence[Source]) -> tuple[np.ndarray, np.ndarray]:
+def _join(sources: Sequence[Source]) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([one.x for one in sources]), np.concatenate([one.y for one in sources])

@@ -1,4 +1,4 @@
-"""A class of 3 %: what a balanced model says of it, and what the correction by the task's prior leaves."""
+"""A class of 3 %: its mean probability by a balanced model, and corrected by the task's prior."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import log_loss, roc_auc_score
 
 from benchmarks.defaults.sites import split_of
-from benchmarks.defaults.swarm import learned, made_task, rows_of
+from benchmarks.defaults.swarm import prepare_split, rows_of, train_swarm
 from benchmarks.defaults.tables import DataSet, Table
 from benchmarks.spec import Scores
 from node.training.figures.calibration import calibration_of
@@ -17,26 +17,26 @@ from node.training.figures.metrics import probabilities
 from scenarios.study.threads import one_thread
 
 _ROWS, _SEED = 6000, 29
-_ODDS = -4.35
-"""The logarithm of the odds of a row in the middle."""
+_LOG_ODDS = -4.35
+"""The log odds of yes in a row of zeros."""
 
 
-def rare(_: Path) -> Table:
-    """Rows of four numbers, of which about 3 % say yes."""
+def rare_class(_: Path) -> Table:
+    """Return rows of four numbers; the target of about 3 % of the rows is yes."""
     rng = np.random.default_rng(_SEED)
     x = rng.normal(size=(_ROWS, 4))
-    logits = _ODDS + 1.1 * x[:, 0] - 0.8 * x[:, 1] + 0.4 * x[:, 2]
+    logits = _LOG_ODDS + 1.1 * x[:, 0] - 0.8 * x[:, 1] + 0.4 * x[:, 2]
     y = np.where(rng.random(_ROWS) < 1 / (1 + np.exp(-logits)), "yes", "no")
     return Table(y, {f"x{place}": cells.round(4) for place, cells in enumerate(x.T)})
 
 
 def rare_scores(number: int) -> Scores:
-    """Return the mean chance of yes in the test rows of split `number`, before and after; log losses, AUC."""
-    data = DataSet("rare", rare)
+    """Return the figures of split `number`: mean P(yes) and log loss, balanced and corrected, and AUC."""
+    data = DataSet("rare", rare_class)
     split = split_of(data, data.read(Path()), number)
     with one_thread(), tempfile.TemporaryDirectory() as files:
-        task, sites, test = made_task(Path(files), split, "csv", ("--privacy", "none"))
-        swarm = learned(task, rows_of(task, sites, test))
+        task, sites, test = prepare_split(Path(files), split, "csv", ("--privacy", "none"))
+        swarm = train_swarm(task, rows_of(task, sites, test))
     outputs, labels = swarm.answers()
     corrected = calibration_of(task.train.loss, task.train.loss_args, 2).applied(outputs)
     before, after = (probabilities(each)[:, 1] for each in (outputs, corrected))

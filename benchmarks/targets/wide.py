@@ -1,9 +1,9 @@
-"""A wide table at epsilon 3: with means of one site, with public ranges, and with an agreement that is noise.
+"""A wide table at epsilon 3, with scales from one site's means, from public ranges, and from an agreement.
 
-Five sites learn from 396 columns, whose agreement would be drowned by its noise: `node.init --agree` says so
-and proposes the public ranges; who agrees nevertheless loses the share of epsilon. The agreement's sums are
-those of a node, with its noise, added up exactly. One process takes the steps of all sites, as in
-`benchmarks.rates.simulation`.
+Five sites learn from 396 columns. The noise of an agreement would drown so many sums: `node.init --agree`
+says so and proposes public ranges. Sites that agree nevertheless lose the epsilon of the agreement. Its sums
+and noise are those of a node; this process adds them up exactly. One process takes the steps of all sites, as
+in `benchmarks.rates.simulation`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.proposed import proposed
-from benchmarks.rates.simulation import after_all_steps, one_for_all
+from benchmarks.proposal import propose_task
+from benchmarks.rates.simulation import final_average, trainer_of_all
 from benchmarks.spec import Scores
 from mechanisms.noise.randomness import SeededWords
 from mechanisms.record_sums import RecordSums
@@ -45,20 +45,20 @@ _STEPS, _WORDS = (-1.3, -0.4, 0.4, 1.3), ("none", "low", "mean", "high", "top")
 
 @dataclass(frozen=True)
 class _Clinic:
-    """How rows come about: hidden factors move the numbers, the words, and the odds of being ill."""
+    """A source of rows: hidden factors move the numbers, the words, and the odds of being ill."""
 
     loadings: Numbers
     odds: Numbers
     scales: Numbers
 
     @classmethod
-    def drawn(cls, rng: np.random.Generator) -> _Clinic:
+    def draw(cls, rng: np.random.Generator) -> _Clinic:
         loadings = rng.normal(size=(_FACTORS, _NUMBERS + _CATEGORIES)) / np.sqrt(_FACTORS)
         odds = rng.normal(size=_FACTORS)
         return cls(loadings, _SPREAD * odds / np.linalg.norm(odds), np.exp(rng.normal(0, 1.5, _NUMBERS)))
 
     def write(self, path: Path, rows: int, rng: np.random.Generator) -> Path:
-        """Write so many rows to a CSV file, and return its path."""
+        """Write so many rows to a CSV file at `path`; return `path`."""
         factors = rng.normal(size=(rows, _FACTORS))
         values = factors @ self.loadings + 0.7 * rng.normal(size=(rows, self.loadings.shape[1]))
         numbers = np.exp(0.5 * values[:, :_NUMBERS]) * self.scales
@@ -74,9 +74,9 @@ class _Clinic:
 
 
 def wide_scores(number: int) -> Scores:
-    """Return the AUC of new rows, by what the scales of the columns come from, and without privacy."""
+    """Return the AUC of new rows by kind of scales, and without privacy; the agreement's rows and doubt."""
     rng = np.random.default_rng([_SEED, number])
-    clinic = _Clinic.drawn(rng)
+    clinic = _Clinic.draw(rng)
     with one_thread(), tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         files = [clinic.write(folder / f"site{site}.csv", _ROWS, rng) for site in range(_SITES)]
@@ -91,7 +91,7 @@ def wide_scores(number: int) -> Scores:
 
 def _task(data: Path, folder: Path, seed: int, *options: str) -> Task:
     out = folder / f"task{len(options)}.toml"
-    proposed(data, out, f"--peers={_SITES}", "--epsilon=3", "--target=ill", *options)
+    propose_task(data, out, f"--peers={_SITES}", "--epsilon=3", "--target=ill", *options)
     return load_task(str(out), [f"task.seed={seed}"])
 
 
@@ -108,11 +108,11 @@ def _private_auc(task: Task, files: Sequence[Path], test: Path) -> float:
     dataset = _all_rows(task, files, test)
     rows = len(dataset.train_y)
     takes_all = task.train.expected_batch == task.train.expected_rows
-    batch = float(rows) if takes_all else task.train.expected_batch  # a sum has room for no more
+    batch = float(rows) if takes_all else task.train.expected_batch  # a sum has no room for more
     task = replace(task, train=replace(task.train, expected_rows=rows, expected_batch=batch))
     words = SeededWords(np.random.default_rng([_SEED, task.task.seed, 2]))
-    trainer = one_for_all(task, dataset, _SITES, words)
-    return float(trainer.evaluate(after_all_steps(trainer, task)).metrics["auc"] or 0.0)
+    trainer = trainer_of_all(task, dataset, _SITES, words)
+    return float(trainer.evaluate(final_average(trainer, task)).metrics["auc"] or 0.0)
 
 
 def _all_rows(task: Task, files: Sequence[Path], test: Path) -> Dataset:

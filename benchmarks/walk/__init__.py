@@ -1,1 +1,1 @@
-"""From hospitals' exports to predictions with privacy, beside central DP-SGD on the same rows."""
+"""From three hospitals' exports to predictions with privacy, beside central DP-SGD on the same rows."""

@@ -1,9 +1,10 @@
-"""Whether three hospitals' swarm learns with privacy as much as central DP-SGD on all their rows.
+"""Walk: whether a swarm of three hospitals learns with privacy as much as central DP-SGD on all their rows.
 
-Each seed makes the exports of three hospitals, as they come from their systems. node.init proposes a task of
-the first file; all agree on scales, learn and predict, as real processes with every option at its default. A
-trusted server's DP-SGD learns from the same rows in one process, at the same stated epsilon and at several
-rates; the best of them on the new rows is what the swarm stands beside, which favours the server.
+Each seed makes three exports, as hospitals' systems write them. node.init proposes a task for the first file;
+all three agree on scales, learn and predict. Real processes do this, and nobody changes a setting of the
+task. A trusted server's DP-SGD learns from the same rows in one process, at the same stated epsilon and
+several learning rates. The swarm stands beside the rate that is best on the new rows, which favours the
+server.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from math import sqrt
 from pathlib import Path
 from statistics import mean, stdev
 
-from benchmarks.spec import Benchmark, Row
+from benchmarks.spec import Benchmark, Row, check_counts
 from node.errors import ConfigError
 from scenarios.frame.children import warm_up
 
@@ -25,13 +26,18 @@ EPSILON = 8.0
 SEEDS, QUICK_SEEDS = 5, 1
 FACTORS = (0.5, 1.0, 2.0)
 CLOSE = 0.02
-"""How far below central DP-SGD the swarm may stay."""
+"""How far the swarm's AUC may be below central DP-SGD's."""
 SERVERS = ("MLP", "Linear")
 
 
 @dataclass(frozen=True)
 class Found:
-    """The AUC of one seed's walk: the swarm's, the server's by model and factor of the rate, and plain."""
+    """What one seed's walk found.
+
+    `swarm`, `central`, `plain`: the AUC of the swarm, of central DP-SGD by model and factor of the table's
+    rate, and of logistic regression without privacy. The rest: the swarm's model and rate, and the epsilon of
+    its run.
+    """
 
     seed: int
     swarm: float
@@ -44,7 +50,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The swarm beside a server with `model`, whose `factor` of the table's rate was best over all seeds."""
+    """The mean AUC of the swarm, and of a server with `model` at the `factor` that is best for it."""
 
     model: str
     factor: float
@@ -54,7 +60,7 @@ class Verdict:
 
     @property
     def difference(self) -> float:
-        """How far the swarm is above the server; negative: below."""
+        """The swarm's AUC minus the server's."""
         return self.swarm - self.central
 
     @property
@@ -70,9 +76,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Iterator[Row]:
-    """Yield a row for each walk, and one for each of the server's models."""
-    if arguments.seeds is not None and arguments.seeds < 1:
-        raise ConfigError(f"--seeds {arguments.seeds}: allowed are 1 and more")
+    """Yield a row for each walk, then a verdict for each of the server's models."""
+    check_counts(arguments, "seeds")
     if not 0.01 <= arguments.epsilon <= 100:
         raise ConfigError(f"--epsilon {arguments.epsilon:g}: allowed are 0.01 to 100")
     seeds = arguments.seeds or (QUICK_SEEDS if arguments.quick else SEEDS)
@@ -82,15 +87,15 @@ def run(arguments: argparse.Namespace) -> Iterator[Row]:
 def _rows(seeds: Sequence[int], rows: int, epsilon: float) -> Iterator[Row]:
     found = []
     for seed in seeds:
-        found.append(walked(seed, rows, epsilon))
-        yield _row(found[-1], rows, epsilon)
+        found.append(measure_walk(seed, rows, epsilon))
+        yield _walk_row(found[-1], rows, epsilon)
     for verdict in verdicts(found):
         yield _verdict_row(verdict, rows, epsilon, len(found))
 
 
-def walked(seed: int, rows: int, epsilon: float) -> Found:
-    """Return the figures of one walk. Raises UserError if a command fails."""
-    warm_up()  # it loads beside this process
+def measure_walk(seed: int, rows: int, epsilon: float) -> Found:
+    """Let the swarm and the servers learn from one seed's rows. Raises UserError if a command fails."""
+    warm_up()  # the fork-server loads beside this process
     from benchmarks.walk.central import auc, central_auc, plain_auc  # noqa: PLC0415 - loads torch
     from benchmarks.walk.real import walk  # noqa: PLC0415
     from benchmarks.walk.rows import hospitals  # noqa: PLC0415
@@ -113,7 +118,7 @@ def walked(seed: int, rows: int, epsilon: float) -> Found:
 
 
 def verdicts(found: Sequence[Found]) -> list[Verdict]:
-    """Return one for each of the server's models, at the rate that is best for it."""
+    """Return a verdict for each of the server's models."""
     made = []
     for kind in SERVERS:
         by_factor = {factor: [one.central[kind][factor] for one in found] for factor in FACTORS}
@@ -125,7 +130,7 @@ def verdicts(found: Sequence[Found]) -> list[Verdict]:
     return made
 
 
-def _row(found: Found, rows: int, epsilon: float) -> Row:
+def _walk_row(found: Found, rows: int, epsilon: float) -> Row:
     servers = ", ".join(
         f"{kind} {'/'.join(f'{value:.4f}' for value in values.values())}"
         for kind, values in found.central.items()

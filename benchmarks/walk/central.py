@@ -1,7 +1,7 @@
-"""What the walk stands beside: central DP-SGD on all hospitals' rows, and plain logistic regression.
+"""What the walk stands beside: central DP-SGD and plain logistic regression, on the rows of all hospitals.
 
-The central arms have what a swarm has not: all rows in one place as plain numbers, their exact means and
-spreads, the whole epsilon for learning, and no row held back.
+Both have what a swarm has not: all rows in one place as plain numbers, their exact means and spreads, and no
+row held back. Central DP-SGD spends the whole epsilon on learning.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.rates.cases import Case
-from benchmarks.rates.simulation import Settings, outcome
+from benchmarks.rates.simulation import Settings, private_metric
 from benchmarks.walk.rows import Hospitals, features, ill
 from node.data.dataset import Dataset
 from node.task.step_defaults import step_defaults
 from scenarios.study.threads import one_thread
 
-_HIDDEN = 32  # as node.init proposes for so many rows
+_HIDDEN = 32  # what node.init proposes for so many rows
 _ALONE = 2
-"""Members, with one honest other: together they add n / (H + 1) = 1 times a trusted server's noise."""
+"""Members, both honest: together they add the noise of a trusted server, n / (H + 1) = 1 times."""
 
 
 def central_auc(rows: Hospitals, kind: str, epsilon: float, factor: float, seed: int) -> float:
-    """Return the AUC on new rows of DP-SGD by a trusted server, at `factor` times the table's rate.
+    """Return the AUC of the new rows by a trusted server's DP-SGD, at `factor` times the table's rate.
 
     `kind`: "MLP", which node.init proposes, or "Linear".
     """
-    pooled = _standardised(rows)
+    pooled = _pooled_rows(rows)
     steps = step_defaults(len(pooled.train_y), epsilon, frozen_body=False)
     steps = replace(steps, learning_rate=steps.learning_rate * factor)
     settings = Settings(epsilon, _ALONE, _ALONE - 1, steps)
     with one_thread():
-        return outcome(_case(kind, pooled.train_x.shape[1]), pooled, settings, seed)
+        return private_metric(settings, _case(kind, pooled.train_x.shape[1]), pooled, seed)
 
 
 def plain_auc(rows: Hospitals) -> float:
-    """Return the AUC on new rows of logistic regression without privacy over all sites' rows."""
+    """Return the AUC of the new rows by logistic regression without privacy on all sites' old rows."""
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     model.fit(features(rows.old), ill(rows.old))
     return auc(rows, model.predict_proba(features(rows.new))[:, 1])
 
 
 def auc(rows: Hospitals, chances: NDArray[np.float64]) -> float:
-    """Return the AUC of P(ill) of all sites' new rows."""
+    """Return the AUC of `chances` (n,): P(ill) of each new row, site by site."""
     return float(roc_auc_score(ill(rows.new), chances))
 
 
-def _standardised(rows: Hospitals) -> Dataset:
+def _pooled_rows(rows: Hospitals) -> Dataset:
     scaler = StandardScaler().fit(features(rows.old))
     train_x, test_x = (
         torch.from_numpy(scaler.transform(features(sites)).astype(np.float32))

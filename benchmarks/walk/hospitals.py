@@ -1,13 +1,12 @@
-"""Exports as hospitals have them: three sites with German numbers and dates, and a few who fall ill.
+"""Exports as three hospitals write them: German numbers and dates, and few patients who are ill.
 
 Every file has decimal commas, points for thousands, dates with the day first, four words for no value, an
-identifier, free text, and yes or no in German. Each site writes another encoding. The chance to fall ill is
-logistic in the columns, so that logistic regression over all rows has an AUC of about 0.8.
+identifier, free text, and yes or no in German. Each site has its own encoding. The chance of being ill is
+logistic in the columns: logistic regression over all rows has an AUC of about 0.8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -27,7 +26,7 @@ _START = date(2023, 1, 1)
 
 @dataclass(frozen=True)
 class Site:
-    """One hospital: the share of its rows that are ill, and the encoding and separator of its files."""
+    """One hospital. `ill`: the share of ill patients; `encoding`, `separator`: of its files."""
 
     name: str
     ill: float
@@ -44,7 +43,7 @@ SITES = (
 
 @dataclass(frozen=True)
 class Rows:
-    """A site's rows: cells as they are written, (n,) labels, and (n, d) the same rows as plain numbers."""
+    """A site's rows: the cells to write, labels `ill` (n,), and the same rows as plain numbers (n, d)."""
 
     cells: list[tuple[str, ...]]
     ill: NDArray[np.int64]
@@ -52,7 +51,7 @@ class Rows:
 
 
 def make_rows(site: Site, count: int, seed: int) -> Rows:
-    """Returns rows of a site; the same seed gives the same rows."""
+    """Return `count` rows of a site, which follow from `seed`."""
     rng = np.random.default_rng(seed)
     age, height = rng.normal(62, 15, count), rng.normal(1.71, 0.09, count)
     crp, leukocytes = np.exp(rng.normal(2.0, 0.9, count)), rng.normal(8400, 2300, count).clip(900)
@@ -96,7 +95,7 @@ def make_rows(site: Site, count: int, seed: int) -> Rows:
 
 
 def _offset(logit: NDArray[np.float64], share: float) -> float:
-    """Returns what makes the mean of sigmoid(logit + offset) the wanted share, by bisection."""
+    """Return the offset that makes the mean of sigmoid(logit + offset) equal to `share`, by bisection."""
     low, high = -20.0, 20.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -105,13 +104,8 @@ def _offset(logit: NDArray[np.float64], share: float) -> float:
 
 
 def write(path: Path, site: Site, rows: Rows) -> Path:
-    """Writes the rows as the site's hospital system exports them."""
+    """Write rows to `path` as the site's system exports them; return `path`."""
     with path.open("w", encoding=site.encoding, newline="") as file:
-        for line in _lines(rows):
+        for line in (HEADER, *rows.cells):
             file.write(site.separator.join(line) + "\r\n")
     return path
-
-
-def _lines(rows: Rows) -> Iterator[tuple[str, ...]]:
-    yield HEADER
-    yield from rows.cells

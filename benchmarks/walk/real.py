@@ -1,4 +1,4 @@
-"""The way of three hospitals by real commands: init, agree, learn, predict; nobody edits a file."""
+"""Three hospitals go the way of users by real commands: init, agree, learn, predict. Nobody edits a file."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ POLL_S = 1.0
 
 @dataclass(frozen=True)
 class Walked:
-    """What the three ended with.
+    """What the three nodes ended with.
 
-    `chances` (n,): P(ill) of all sites' new rows, in order. `epsilon_spent`: by the run; the agreement before
-    it spent its share of the stated epsilon.
+    `chances` (n,): P(ill) of each new row, site by site. `model`, `learning_rate`: of the task.
+    `epsilon_spent`: by the run alone; the agreement before it spent its own share of the stated epsilon.
     """
 
     chances: NDArray[np.float64]
@@ -40,32 +40,32 @@ class Walked:
 
 
 def walk(folder: Path, rows: Hospitals, epsilon: float) -> Walked:
-    """Write the files to `folder` and run all commands with them. Raises UserError if one fails."""
+    """Write the sites' files to `folder`, and run all commands there. Raises UserError if one fails."""
     for site, old, new in zip(SITES, rows.old, rows.new, strict=True):
         write(folder / f"{site.name}.csv", site, old)
         write(folder / f"{site.name}-new.csv", site, new)
     first, peers = f"{NAMES[0]}.csv", ("--peers", str(len(NAMES)))
     asked = ("--target", TARGET, "--agree", *peers, "--epsilon", f"{epsilon:g}", "--out", "task.toml")
-    _run(folder, [("node.init", "--data", first, *asked)])
+    _run_commands(folder, [("node.init", "--data", first, *asked)])
     places = _endpoints()
     met = [("--peers", ",".join(places), "--listen", place) for place in places]
-    _run(
+    _run_commands(
         folder,
         [
-            ("node.agree", "task.toml", *_own(name, "agreed"), *where, "--write", f"{name}.toml")
+            ("node.agree", "task.toml", *_own_options(name, "agreed"), *where, "--write", f"{name}.toml")
             for name, where in zip(NAMES, met, strict=True)
         ],
     )
-    _run(
+    _run_commands(
         folder,
         [
-            ("node", "--task", f"{name}.toml", *_own(name, "run"), *where)
+            ("node", "--task", f"{name}.toml", *_own_options(name, "run"), *where)
             for name, where in zip(NAMES, met, strict=True)
         ],
     )
     for name in NAMES:
         later = ("--data", f"{name}-new.csv", "--out", f"{name}-answers.csv")
-        _run(folder, [("node.predict", "--model", f"{name}-run", *later)])
+        _run_commands(folder, [("node.predict", "--model", f"{name}-run", *later)])
     ends = [json.loads((folder / f"{name}-run" / "summary.json").read_text("utf-8")) for name in NAMES]
     if len({end["base_digest"] for end in ends}) != 1:
         raise UserError("walk: the nodes ended with different models")
@@ -78,7 +78,7 @@ def walk(folder: Path, rows: Hospitals, epsilon: float) -> Walked:
     )
 
 
-def _own(name: str, out: str) -> tuple[str, ...]:
+def _own_options(name: str, out: str) -> tuple[str, ...]:
     return ("--data", f"{name}.csv", "--out", f"{name}-{out}")
 
 
@@ -91,11 +91,11 @@ def _endpoints() -> list[str]:
         return [f"{HOST}:{listener.getsockname()[1]}" for listener in sockets]
 
 
-def _run(folder: Path, commands: Sequence[Sequence[str]]) -> None:
-    """Run commands at the same time, and wait for all. Raises UserError if one fails."""
+def _run_commands(folder: Path, commands: Sequence[Sequence[str]]) -> None:
+    """Run (module, *argv) commands at the same time; wait for all. Raises UserError if one fails."""
     with Children() as children:
         for number, (module, *argv) in enumerate(commands):
-            log = folder / f"told-{module}-{number}.txt"
+            log = folder / f"log-{module}-{number}.txt"
             children.start(f"walk: {module}", log, COMMAND, module, folder, *argv)
         while children.running():
             children.wait(POLL_S)

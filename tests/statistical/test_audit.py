@@ -12,9 +12,9 @@ import pytest
 from scipy.stats import chi2
 
 from benchmarks.audit.case import Case, Standing
-from benchmarks.audit.offers import gaussian_rows, opposite
+from benchmarks.audit.offers import gaussian_rows, opposite_pair
 from benchmarks.audit.one_run import canary_guesses
-from benchmarks.audit.table import Audit, audits, judged, row_level
+from benchmarks.audit.table import Audit, audits, row_level, run_audit
 from mechanisms.accounting import gaussian
 from mechanisms.audits import membership, one_run
 from mechanisms.audits.audit import Method, distinguish, lower_bound
@@ -50,7 +50,7 @@ def name_of(audit: Audit) -> str:
 
 @pytest.mark.parametrize("audit", [audit for audit in AUDITS if not audit.fault], ids=name_of)
 def test_a_claim_has_the_standing_that_it_must_have(audit):
-    found = judged(audit, LEVEL, quick=True)
+    found = run_audit(audit, LEVEL, quick=True)
     assert found.holds, f"epsilon is at least {found.least}: {found.standing}"
     if found.standing is Standing.NOT_REFUTED:
         share = found.least / audit.claim.epsilon
@@ -73,7 +73,7 @@ def test_a_planted_fault_is_refuted(audit):
     if isinstance(audit, Case) and audit.mechanism not in ONE_BY_ONE:
         draws = DRAWS.get(named(audit), audit.trials)
         audit = replace(audit, quick_trials=draws)
-    found = judged(audit, LEVEL, quick=True)
+    found = run_audit(audit, LEVEL, quick=True)
     assert found.standing is Standing.REFUTED, f"epsilon is at least {found.least}"
 
 
@@ -86,7 +86,7 @@ def test_false_alarms_are_as_rare_as_alpha_says():
     release = gaussian_rows(gaussian.noise_std(1.0, 1e-5, 2.0))
     alarms = 0
     for seed in range(200):
-        scores = distinguish(release, opposite(1), 1_000, words([3, seed]))
+        scores = distinguish(release, opposite_pair(1), 1_000, words([3, seed]))
         alarms += lower_bound(scores, 1e-5, 0.05, Method.GAUSSIAN).verdict(1.0).refuted
     assert alarms <= 21
 
@@ -97,7 +97,7 @@ def test_known_power():
     for trials, least, most in ((1_000, 0, 1), (100_000, 8, 8)):
         refuted = 0
         for seed in range(8):
-            scores = distinguish(gaussian_rows(std), opposite(1), trials, words([4, trials, seed]))
+            scores = distinguish(gaussian_rows(std), opposite_pair(1), trials, words([4, trials, seed]))
             refuted += lower_bound(scores, 1e-5, 0.05, Method.GAUSSIAN).verdict(1.0).refuted
         assert least <= refuted <= most
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.audit.shared.faults import Fault, faults, sound, tensor_wise
+from benchmarks.audit.shared.faults import Fault, faults, no_fault, tensor_wise_fault
 from benchmarks.audit.shared.swarm import Crowd, residuals
 from mechanisms.audits.residuals import finding
 
@@ -20,13 +20,13 @@ ERROR_RATE = 1e-6
 
 @pytest.mark.parametrize("crowd", [CROWD, LOUD], ids=["usual-rows", "loud-rows"])
 def test_what_is_left_of_real_sums_is_the_noise_of_the_honest(crowd: Crowd) -> None:
-    found = finding(residuals(crowd, sound(3), seed=1), ERROR_RATE)
+    found = finding(residuals(crowd, no_fault(3), seed=1), ERROR_RATE)
     assert not found.refuted, found.words
 
 
 @pytest.mark.parametrize(
     ("crowd", "fault"),
-    [(CROWD, faults(3, 4)[0]), (CROWD, faults(3, 4)[4]), (LOUD, tensor_wise(3))],
+    [(CROWD, faults(3, 4)[0]), (CROWD, faults(3, 4)[4]), (LOUD, tensor_wise_fault(3))],
     ids=["one-adds-none", "only-ones-own", "clipped-by-tensor"],
 )
 def test_a_fault_in_a_real_node_shows(crowd: Crowd, fault: Fault) -> None:

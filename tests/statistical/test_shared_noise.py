@@ -8,7 +8,7 @@ are fixed; a right mechanism would be refuted with probability 1e-6.
 import numpy as np
 import pytest
 
-from benchmarks.audit.shared.faults import faults, faulty, sound, summed
+from benchmarks.audit.shared.faults import faults, faulty_rule, no_fault, ring_sum
 from mechanisms.audits.residuals import Residuals, finding
 from mechanisms.gradients.distributed import SharedNoise, in_ring
 from mechanisms.gradients.dp_sgd import GradientRule
@@ -31,15 +31,15 @@ def residuals(fault, seed=0, again=False):
         offers = []
         for share, row in zip(fault.shares, rows, strict=True):
             units = np.rint(row / RULE.unit)
-            add_units(units, faulty(RULE, share, 1.0).share_std, RULE.unit, words)
+            add_units(units, faulty_rule(RULE, share, 1.0).share_std, RULE.unit, words)
             offers.append(in_ring(units))
         toward.append(rows.sum(0))
-        left.append(faulty(RULE, 1.0, fault.scale).decoded(summed(offers)) - toward[-1])
+        left.append(faulty_rule(RULE, 1.0, fault.scale).decoded(ring_sum(offers)) - toward[-1])
     return Residuals(np.stack(left), np.stack(toward), GRADIENT.noise_std)
 
 
 def test_the_noise_of_the_honest_is_what_is_claimed():
-    found = finding(residuals(sound(HONEST)), ERROR_RATE)
+    found = finding(residuals(no_fault(HONEST)), ERROR_RATE)
     assert not found.refuted, found.words
 
 
@@ -49,4 +49,4 @@ def test_planted_faults_show(fault):
 
 
 def test_noise_that_is_used_twice_shows():
-    assert finding(residuals(sound(HONEST), again=True), ERROR_RATE).refuted_by == ("repeat",)
+    assert finding(residuals(no_fault(HONEST), again=True), ERROR_RATE).refuted_by == ("repeat",)

@@ -1,6 +1,6 @@
-"""Faults of shared noise, to be planted in members of an audit. No node can be told to have one.
+"""Faults of shared noise, which an audit plants in members. No node can be told to have one.
 
-They live beside the audit: `node` and `mechanisms` have no hook for them, and no configuration reaches them.
+`node` and `mechanisms` have no hook for them, and no configuration reaches them.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from mechanisms.gradients.objective import Objective
 from mechanisms.noise.randomness import Words
 
 _NEXT_TO_NONE = 1e-12
-"""The share of the noise of a member that adds none: every draw rounds to 0 units."""
+"""The share of noise of a member that adds none: every draw rounds to 0 units."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault in how honest members make or read a sum. `shares`: of its noise that each of them adds."""
+    """A fault in how honest members make or read a sum. `shares`: how much of its noise each one adds."""
 
     name: str
     shares: tuple[float, ...]
     scale: float = 1.0
-    """By how much the decoded sum is too large."""
+    """The decoded sum, in multiples of the right one."""
     tensor_wise: bool = False
-    """Whether each tensor's gradient is clipped by itself."""
+    """Whether each tensor's gradient is clipped by itself, not the whole one."""
 
 
-def sound(honest: int) -> Fault:
-    """No fault, for `honest` members."""
+def no_fault(honest: int) -> Fault:
+    """Return what `honest` members do without a fault."""
     return Fault("", (1.0,) * honest)
 
 
 def faults(honest: int, members: int) -> tuple[Fault, ...]:
-    """The faults of `honest` members in groups of `members`."""
+    """Return the faults of `honest` members in groups of `members`."""
     whole = (1.0,) * honest
     return (
         Fault("one adds no noise", (0.0, *whole[1:])),
@@ -53,32 +53,32 @@ def faults(honest: int, members: int) -> tuple[Fault, ...]:
     )
 
 
-def tensor_wise(honest: int) -> Fault:
-    """The fault that planted loud rows find: each tensor's gradient may be as long as the whole one."""
+def tensor_wise_fault(honest: int) -> Fault:
+    """Return the fault that loud rows find: each tensor's gradient may be as long as the whole one."""
     return Fault("each tensor clipped by itself", (1.0,) * honest, tensor_wise=True)
 
 
 @dataclass(frozen=True)
 class FaultyNoise(SharedNoise):
-    """A rule with another share of the noise and another scale of decoded sums, on the grid of the right one.
+    """A rule with another share of noise and another scale of decoded sums, on the grid of the right rule.
 
-    What the right rule refuses is not refused here.
+    It accepts what the right rule refuses.
     """
 
     share: float
     scale: float
 
     def __post_init__(self) -> None:
-        """Accepts everything."""
+        """Accept everything."""
 
     @property
     def share_std(self) -> float:
-        """The std that a member adds, with the fault."""
+        """The std of the noise that a member adds."""
         return max(self.share, _NEXT_TO_NONE) * self.right.share_std
 
     @property
     def unit(self) -> float:
-        """g of the right rule."""
+        """The unit g of the right rule."""
         return self.right.unit
 
     @property
@@ -89,12 +89,12 @@ class FaultyNoise(SharedNoise):
         )
 
     def decoded(self, words: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Returns the sum (d,) from its words (d,), too large by `scale`."""
+        """Return the sum (d,) of its words (d,), times `scale`."""
         return words.view(np.int32).astype(np.float64) * (self.unit * self.scale)
 
 
-def faulty(rule: SharedNoise, share: float, scale: float) -> SharedNoise:
-    """Returns `rule` with a fault; `rule` itself if there is none."""
+def faulty_rule(rule: SharedNoise, share: float, scale: float) -> SharedNoise:
+    """Return `rule` with this share of noise and scale of sums; `rule` itself if both are 1."""
     if share == scale == 1:
         return rule
     return FaultyNoise(
@@ -127,7 +127,7 @@ class TensorWise:
         ]
 
     def words(self, x: torch.Tensor, y: torch.Tensor, words: Words) -> NDArray[np.uint32]:
-        """Returns the member's words (d,) for these rows."""
+        """Return the member's words (d,) for these rows."""
         return in_ring(np.concatenate([each(x, y, words)[0] for each in self._sums]))
 
 
@@ -146,25 +146,25 @@ class Unrounded:
         )
 
     def words(self, x: torch.Tensor, y: torch.Tensor, words: Words) -> NDArray[np.uint32]:
-        """Returns the member's words (d,) for these rows."""
+        """Return the member's words (d,) for these rows."""
         return in_ring(self._sum(x, y, words)[0])
 
 
 class Right:
-    """A member without a fault, as a node has it."""
+    """A member without a fault: a node's own code."""
 
     def __init__(self, objective: Objective, rule: SharedNoise, most_rows: int) -> None:
         """See SharedGradient."""
         self._gradient = SharedGradient(objective, rule, most_rows)
 
     def words(self, x: torch.Tensor, y: torch.Tensor, words: Words) -> NDArray[np.uint32]:
-        """Returns the member's words (d,) for these rows."""
+        """Return the member's words (d,) for these rows."""
         return self._gradient.offer(x, y, words)[0]
 
 
 Member = Right | TensorWise | Unrounded
 
 
-def summed(words: Sequence[NDArray[np.uint32]]) -> NDArray[np.uint32]:
-    """Returns the sum (d,) of all members' words modulo 2^32, as a secure sum gives it."""
+def ring_sum(words: Sequence[NDArray[np.uint32]]) -> NDArray[np.uint32]:
+    """Return the sum (d,) of all members' words modulo 2^32, as a secure sum gives it."""
     return np.asarray(np.sum(np.stack(words), axis=0, dtype=np.uint32))

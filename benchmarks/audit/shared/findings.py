@@ -1,4 +1,4 @@
-"""Figures of the audits of shared noise, for a sound swarm and for one with each planted fault."""
+"""The figures of all audits of shared noise: without a fault, and with each planted fault."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.audit.case import DELTA, EPSILON
+from benchmarks.audit.case import DELTA, EPSILON, seeded_words
 from benchmarks.audit.shared import sums, swarm
-from benchmarks.audit.shared.faults import Fault, faults, sound, tensor_wise
+from benchmarks.audit.shared.faults import Fault, faults, no_fault, tensor_wise_fault
 from benchmarks.spec import Figure, figure
 from mechanisms.audits import one_run
 from mechanisms.audits.residuals import Finding, finding
-from mechanisms.noise.randomness import SeededWords, Words
 
 ALPHA = 1e-3
-"""The false alarms of a residual test. Smaller than elsewhere: its power leaves room for it."""
+"""How often a residual test may raise a false alarm. It is powerful enough for so small a rate."""
 _ALPHA_OF_BOUNDS = 0.05
 _REFUTED_AT_LEAST = 0.95
 _REPEATS, _LOUD_REPEATS, _CANARY_REPEATS = 5, 5, 5
@@ -32,30 +31,25 @@ RESIDUALS, LOUD, SHIFT, ONE_RUN, SWARM = (
 LOUD_SWARM = f"{SWARM}, loud rows"
 
 
-def seeded(*names: object) -> Words:
-    """Return random words with a seed that follows from the names."""
-    return SeededWords(np.random.default_rng(zlib.crc32(repr(names).encode())))
-
-
 def residual_findings(quick: bool) -> Iterator[Figure]:
-    """Yield the residual tests of sums in this process."""
+    """Yield the residual tests of sums in this process, without a fault and with each."""
     of, repeats = sums.digits(), 1 if quick else _REPEATS
-    for fault in (sound(sums.HONEST), *faults(sums.HONEST, sums.MEMBERS)):
+    for fault in (no_fault(sums.HONEST), *faults(sums.HONEST, sums.MEMBERS)):
         found = [
-            finding(sums.residuals(of, fault, seeded(RESIDUALS, fault.name, repeat)), ALPHA)
+            finding(sums.residuals(of, fault, seeded_words(RESIDUALS, fault.name, repeat)), ALPHA)
             for repeat in range(repeats)
         ]
         yield _figure(RESIDUALS, fault, found, sums.STEPS * of.rule.size)
 
 
 def swarm_findings(quick: bool) -> Iterator[Figure]:
-    """Yield the residual tests of real swarms; quickly: small ones, sound and with two faults."""
+    """Yield the residual tests of real swarms, then with loud rows; quickly: small ones, fewer faults."""
     crowd = QUICK if quick else CROWD
     planted = faults(crowd.honest, crowd.members)
-    for fault in (sound(crowd.honest), *(planted[4:6] if quick else planted)):
+    for fault in (no_fault(crowd.honest), *(planted[4:6] if quick else planted)):
         yield _of_nodes(SWARM, crowd, fault)
     loud = replace(crowd, loud=sums.LOUD, steps=sums.LOUD_STEPS)
-    for fault in (sound(crowd.honest), tensor_wise(crowd.honest)):
+    for fault in (no_fault(crowd.honest), tensor_wise_fault(crowd.honest)):
         yield _of_nodes(LOUD_SWARM, loud, fault)
 
 
@@ -66,14 +60,13 @@ def _of_nodes(name: str, crowd: swarm.Crowd, fault: Fault) -> Figure:
 
 
 def _figure(mechanism: str, fault: Fault, found: list[Finding], values: int, how: str = "") -> Figure:
-    """Return how often a test refutes a claim: never, or always if there is a fault. `values`: T d."""
+    """Return how often a test refutes the claim: never, or with a fault nearly always. `values`: T d."""
     refuted = [float(each.refuted) for each in found]
     share = [sum(refuted) / len(refuted)]
     by = sorted({name for each in found for name in each.refuted_by})
-    first = found[0].statistics
-    told = ", ".join(f"{each.name} {each.value:.4g}" for each in first)
+    statistics = ", ".join(f"{each.name} {each.value:.4g}" for each in found[0].statistics)
     note = (
-        f"{sum(refuted):.0f}/{len(refuted)}{' by ' + ', '.join(by) if by else ''}; the first: {told}; "
+        f"{sum(refuted):.0f}/{len(refuted)}{' by ' + ', '.join(by) if by else ''}; the first: {statistics}; "
         f"{values} values{how}"
     )
     if not fault.name:
@@ -84,9 +77,9 @@ def _figure(mechanism: str, fault: Fault, found: list[Finding], values: int, how
 def loud_findings(quick: bool) -> Iterator[Figure]:
     """Yield the residual tests with planted loud rows, towards what these rows should add."""
     of = sums.digits(sums.LOUD_STEPS)
-    for fault in (sound(sums.HONEST), tensor_wise(sums.HONEST)):
+    for fault in (no_fault(sums.HONEST), tensor_wise_fault(sums.HONEST)):
         found = [
-            finding(sums.loud_residuals(of, sums.MAKERS[fault.name], sums.LOUD, repeat), ALPHA)
+            finding(sums.loud_residuals(of, sums.MAKERS[fault.name], repeat), ALPHA)
             for repeat in range(1 if quick else _LOUD_REPEATS)
         ]
         how = f"; {sums.LOUD} loud rows a member"
@@ -94,10 +87,10 @@ def loud_findings(quick: bool) -> Iterator[Figure]:
 
 
 def shift_findings(quick: bool) -> Iterator[Figure]:
-    """Yield the share of records that move the words farther than C / g: exact, without any error rate."""
+    """Yield how many records move the words farther than C / g. This is exact: there is no error rate."""
     of = sums.digits(1)
     for name in ("", "no room for the rounding"):
-        found = sums.shifts(of, sums.MAKERS[name], sums.RECORDS // (4 if quick else 1), seed=1)
+        found = sums.shifts(of, sums.MAKERS[name], sums.RECORDS // (4 if quick else 1))
         beyond = sum(not each.allowed for each in found)
         most = max(each.share for each in found)
         note = f"{beyond} of {len(found)} records; the farthest is {most:.9f} C / g; d = {of.rule.size}"
@@ -108,12 +101,12 @@ def shift_findings(quick: bool) -> Iterator[Figure]:
 
 
 def one_run_findings(quick: bool) -> Iterator[Figure]:
-    """Yield the bounds from one sum of canaries; it finds gross faults only."""
+    """Yield the bounds from one sum of canaries, which finds only gross faults."""
     for name, share in {"": 1.0, **_GROSS}.items():
-        subject = sums.canaries(share)
+        subject = sums.CanarySum(share)
         bounds = [
             one_run.epsilon_lower_bound(
-                subject.guesses(seeded(ONE_RUN, name, repeat)), DELTA, _ALPHA_OF_BOUNDS
+                subject.guesses(seeded_words(ONE_RUN, name, repeat)), DELTA, _ALPHA_OF_BOUNDS
             )
             for repeat in range(1 if quick else _CANARY_REPEATS)
         ]
@@ -139,4 +132,4 @@ SHARED: Mapping[str, Callable[[bool], Iterator[Figure]]] = {
     ONE_RUN: one_run_findings,
     SWARM: swarm_findings,
 }
-"""The audits of shared noise by name; the argument: whether quickly."""
+"""The audits of shared noise by name. The argument: whether quickly."""

@@ -1,4 +1,4 @@
-"""What a trusted server would have summed: a slow second implementation, in float64, row by row."""
+"""What a trusted server would sum up: a slow second implementation, in float64, of single rows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _AT_ONCE = 256
 
 
 class Reference:
-    """Sums of clipped gradients of one model's single rows, by vmap over float64 copies."""
+    """Sums up the clipped gradients of single rows, by vmap over a float64 copy of the model."""
 
     def __init__(self, model: nn.Module, loss: Loss, radius: float) -> None:
-        """`radius`: C, the largest L2 norm of a row's gradient over all trainable parameters."""
+        """`radius`: the clip C of a row's gradient, in the L2 norm over all trainable parameters."""
         self._model = copy.deepcopy(model).double()
         self._loss, self._radius = loss, radius
         self._names = [name for name, value in self._model.named_parameters() if value.requires_grad]
@@ -27,7 +27,7 @@ class Reference:
     def __call__(
         self, parameters: NDArray[np.float32], x: torch.Tensor, y: torch.Tensor
     ) -> NDArray[np.float64]:
-        """Returns the sum (d,) at these parameters (d,) over the rows x (n, ...), y (n,)."""
+        """Return the sum (d,) over the rows x (n, ...), y (n,), at these parameters (d,)."""
         values = self._split(torch.from_numpy(parameters.astype(np.float64)))
         total = np.zeros(len(parameters))
         for start in range(0, len(x), _AT_ONCE):

@@ -1,15 +1,15 @@
 """The residual test on real nodes: each has its sockets, links, folder and key, and they meet on loopback.
 
-Honest nodes run as `python -m node` assembles them. Colluders are nodes, too; they make their part by a
-contribution that stands here alone, with seeded words, and keep what they know: the base before and after
-each step, and their own words. No node can be told to do so.
+Honest nodes run as `python -m node` assembles them. Colluders are nodes, too. Their contribution, which is
+only in this file, has seeded words and keeps what they know: the base before and after each step, and their
+own words. No node can be told to do so.
 
     base, base'  ──▶  the sum that the swarm's optimiser took  ──┐
     the colluders' words ───────────────────────────────────────┼──▶  what is left ──▶ the test
     the honest members' rows ──▶ float64 sum of clipped gradients ┘
 
-The sum is read from the bases: with train.momentum = 0 the optimiser's state is the sum over the expected
-batch. So the test covers sampling, clipping, noise, rounding, masks, decoding and the step, on what really
+The bases show the sum: with train.momentum = 0 the optimiser's state is the sum, divided by the expected
+batch. So the test covers sampling, clipping, noise, rounding, masks, decoding and the step, by what really
 went over the wires.
 """
 
@@ -30,7 +30,7 @@ from torch import nn
 from torch.nn import functional
 
 from benchmarks.audit.case import DELTA, EPSILON
-from benchmarks.audit.shared.faults import Fault, TensorWise, faulty, summed
+from benchmarks.audit.shared.faults import Fault, TensorWise, faulty_rule, ring_sum
 from benchmarks.audit.shared.reference import Reference
 from benchmarks.audit.shared.sums import loud_rows
 from mechanisms.audits.residuals import Residuals
@@ -62,22 +62,22 @@ from protocol.vectors.pieces import Vector
 from protocol.wire.messages import Base
 
 _LOUD_BEYOND = 10.0
-"""Features of the digits are from 0 to 1; a loud row has at least one beyond this."""
+"""A loud row has a feature beyond this. Those of the digits are from 0 to 1."""
 
 
 @dataclass(frozen=True)
 class Crowd:
-    """A swarm on the digits: `honest` of `members` members, the others collude, all rows in each step."""
+    """A swarm that learns the digits, with all rows in each step. All but `honest` members collude."""
 
     members: int
     honest: int
     steps: int
     sizes: tuple[int, ...] = (64, 64, 10)
     loud: int = 0
-    """Loud rows among each member's own; the test then looks towards what they should add."""
+    """How many loud rows each member has. If any, the test looks towards what these should add."""
 
     def settings(self, rows: int) -> tuple[str, ...]:
-        """The task's settings; `rows`: of all members."""
+        """Return the task's settings. `rows`: of all members together."""
         return (
             "privacy.mechanism=distributed-dp-sgd",
             f"privacy.epsilon={EPSILON}",
@@ -104,37 +104,37 @@ class Step:
 
 
 class Colluder:
-    """A node's contribution that keeps what it knows of each step, by the step's session."""
+    """The contribution of a colluder. It keeps what it knows of each step, by the step's session."""
 
     def __init__(self, inner: Steps, known: dict[bytes, Step]) -> None:
-        """`inner` makes the contribution; what is kept goes into `known`."""
+        """`inner` makes the contribution. `known`: where steps are kept."""
         self._inner = inner
         self._known = known
         self._offered: Vector | None = None
         self._spent: dict[bytes, NDArray[np.uint32]] = {}
 
     def prepare(self, number: int, stop: threading.Event) -> Training:
-        """As any member does."""
+        """Do as any member does."""
         return self._inner.prepare(number, stop)
 
     def offer(self) -> Vector:
-        """As any member does; keeps a copy."""
+        """Offer as any member does; keep a copy."""
         words = self._inner.offer()
         self._offered = words.copy()
         return words
 
     def spend(self, spend: Spend, at_ms: int) -> None:
-        """As any member does; from now on the words belong to this session."""
+        """Spend as any member does; note that the words belong to this session."""
         if self._offered is not None:
             self._spent[spend.sid] = self._offered.astype(np.uint32)
         self._inner.spend(spend, at_ms)
 
     def vote(self, vote: Vote, at_ms: int) -> None:
-        """As any member does."""
+        """Vote as any member does."""
         self._inner.vote(vote, at_ms)
 
     def following(self, before: Base, vector: Floats, proof: Completed | Healed) -> Following:
-        """As any member does; keeps the step."""
+        """Take the step as any member does; keep it."""
         earlier = vector.copy()
         found = self._inner.following(before, vector, proof)
         if proof.sid in self._spent:
@@ -156,7 +156,7 @@ class _Node(threading.Thread):
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        """Runs to the last step, or until another node failed."""
+        """Run to the last step, or until another node fails."""
         try:
             run_as(self._prepared, self._listener, _Silent(), self._live)  # type: ignore[arg-type]
         except BaseException as error:  # noqa: BLE001 - told to the thread that waits
@@ -177,11 +177,12 @@ class _Node(threading.Thread):
 
 
 def residuals(crowd: Crowd, fault: Fault, seed: int) -> Residuals:
-    """Runs the swarm once and returns what is left of its sums. Raises UserError if steps are missing.
+    """Run the swarm; return what is left of its sums. Raises UserError if a node fails or steps are missing.
 
-    `fault`: planted in the honest members; with "" they are unchanged nodes.
+    `fault`: planted in the honest members. Without a name they are unchanged nodes.
     """
-    datasets = _datasets(crowd)
+    task = load_task("digits", [])
+    datasets = [load_dataset(task, *_source(crowd, number)) for number in range(crowd.members)]
     rows = sum(len(each.train_y) for each in datasets)
     listeners = [listen(DEFAULT) for _ in range(crowd.members)]
     peers = [endpoint_of(listener, None) for listener in listeners]
@@ -189,11 +190,11 @@ def residuals(crowd: Crowd, fault: Fault, seed: int) -> Residuals:
     failed = threading.Event()
     with tempfile.TemporaryDirectory(prefix="audit-") as folder:
         plain = [
-            _prepared(crowd, number, peers, Path(folder) / str(number), rows)
+            _prepare_node(crowd, number, peers, Path(folder) / str(number), rows)
             for number in range(crowd.members)
         ]
         nodes = [
-            _Node(_member(crowd, fault, seed, number, prepared, known[number]), listener, failed)
+            _Node(_member_node(crowd, fault, seed, number, prepared, known[number]), listener, failed)
             for number, (prepared, listener) in enumerate(zip(plain, listeners, strict=True))
         ]
         for node in nodes:
@@ -203,17 +204,11 @@ def residuals(crowd: Crowd, fault: Fault, seed: int) -> Residuals:
     for node in nodes:
         if node.error is not None:
             raise UserError(f"a node of the audited swarm failed: {node.error}") from node.error
-    return _left(crowd, plain[0], datasets[: crowd.honest], known[crowd.honest :])
-
-
-def _datasets(crowd: Crowd) -> list[Dataset]:
-    """The rows of each member."""
-    task = load_task("digits", [])
-    return [load_dataset(task, *_source(crowd, number)) for number in range(crowd.members)]
+    return _residuals(crowd, plain[0], datasets[: crowd.honest], known[crowd.honest :])
 
 
 def _source(crowd: Crowd, number: int) -> tuple[Rows | None, tuple[int, int] | None]:
-    """A member's own rows and no shard, if there are loud ones; else only its shard of the digits."""
+    """Return the data and shard of a member: its shard of the digits, or rows in memory with loud ones."""
     shard = (number, crowd.members)
     if not crowd.loud:
         return None, shard
@@ -222,26 +217,26 @@ def _source(crowd: Crowd, number: int) -> tuple[Rows | None, tuple[int, int] | N
     return rows_of((torch.cat([usual.train_x, loud_x]), torch.cat([usual.train_y, loud_y]))), None
 
 
-def _prepared(crowd: Crowd, number: int, peers: Sequence[str], out: Path, rows: int) -> Prepared:
-    """Prepares a node as `python -m node` does."""
+def _prepare_node(crowd: Crowd, number: int, peers: Sequence[str], out: Path, rows: int) -> Prepared:
+    """Prepare a node as `python -m node` does."""
     mine = [f"--peers={','.join(peers)}", f"--listen={peers[number]}", f"--out={out}"]
     sets = [f"--set={setting}" for setting in crowd.settings(rows)]
     data, shard = _source(crowd, number)
     return prepare(replace(parse_arguments([*mine, *sets]), data=data, shard=shard))
 
 
-def _member(
+def _member_node(
     crowd: Crowd, fault: Fault, seed: int, number: int, plain: Prepared, known: dict[bytes, Step]
 ) -> Prepared:
-    """A colluder, or an honest member with the fault; without a fault the node as it is."""
+    """Return the node as a colluder, as an honest member with the fault, or unchanged if there is none."""
     if number >= crowd.honest:
         as_all = Fault(fault.name, (1.0,), fault.scale)
-        return _planted(plain, as_all, 0, SeededWords(np.random.default_rng([seed, number])), known)
-    return _planted(plain, fault, number, SystemWords(), known) if fault.name else plain
+        return _plant(plain, as_all, 0, SeededWords(np.random.default_rng([seed, number])), known)
+    return _plant(plain, fault, number, SystemWords(), known) if fault.name else plain
 
 
-def _shared(prepared: Prepared) -> tuple[DistributedDP, StepPlan]:
-    """The mechanism and the plan of an audited node."""
+def _mechanism_and_plan(prepared: Prepared) -> tuple[DistributedDP, StepPlan]:
+    """Return the mechanism and the plan of a node. Raises ValueError if its noise is not shared."""
     plan = prepared.options.task.step_plan
     if plan is None or not isinstance(prepared.mechanism, DistributedDP):
         raise ValueError("an audited task has steps with shared noise")
@@ -249,7 +244,7 @@ def _shared(prepared: Prepared) -> tuple[DistributedDP, StepPlan]:
 
 
 class _TensorWise(StepTrainer):
-    """A node's trainer whose words are of gradients that are clipped tensor by tensor."""
+    """A node's trainer that clips each tensor's gradient by itself."""
 
     def __init__(
         self,
@@ -268,20 +263,18 @@ class _TensorWise(StepTrainer):
         self._member = TensorWise(objective, rule, len(dataset.train_y))
 
     def contribution(self, base: Floats) -> Contributed:
-        """Returns the words of all rows."""
+        """Return the words of all rows."""
         write_vector(self._own, base[: self._size], "*")
         words = self._member.words(self._rows.train_x, self._rows.train_y, self._noise_words)
         return Contributed(words, 0.0, 0.0, 0)
 
 
-def _planted(
-    prepared: Prepared, fault: Fault, place: int, words: Words, known: dict[bytes, Step]
-) -> Prepared:
-    """A node with a fault, as the member at this place, and with these words, which keeps its steps."""
+def _plant(prepared: Prepared, fault: Fault, place: int, words: Words, known: dict[bytes, Step]) -> Prepared:
+    """Return a node with the fault of the member at `place`, which draws from `words` and keeps its steps."""
     options, task = prepared.options, prepared.options.task
-    mechanism, plan = _shared(prepared)
+    mechanism, plan = _mechanism_and_plan(prepared)
     dataset = load_dataset(task, options.data, options.shard)
-    rule = faulty(mechanism.shared, fault.shares[place], fault.scale)
+    rule = faulty_rule(mechanism.shared, fault.shares[place], fault.scale)
     make = _TensorWise if fault.tensor_wise else StepTrainer
     trainer = make(task, plan, build_model(task, dataset), dataset, options.seed, rule, words)
 
@@ -291,11 +284,11 @@ def _planted(
     return replace(prepared, trainer=trainer, contribution=contribution)
 
 
-def _left(
+def _residuals(
     crowd: Crowd, plain: Prepared, datasets: Sequence[Dataset], known: Sequence[Mapping[bytes, Step]]
 ) -> Residuals:
-    """What the colluders can not explain of each step, by the rows of the honest members."""
-    mechanism, plan = _shared(plain)
+    """Return what neither the colluders nor the honest members' rows (`datasets`) explain of each step."""
+    mechanism, plan = _mechanism_and_plan(plain)
     rule, size = mechanism.shared, mechanism.shared.size
     model = build_model(plain.options.task, datasets[0])
     reference = Reference(model, functional.cross_entropy, rule.gradient.clipping_radius)
@@ -310,7 +303,7 @@ def _left(
     for sid in sessions:
         step = known[0][sid]
         decoded = step.after[2 * size :].astype(np.float64) * plan.expected_batch
-        colluders = rule.decoded(summed([each[sid].own for each in known]))
+        colluders = rule.decoded(ring_sum([each[sid].own for each in known]))
         toward.append(reference(step.before[:size], x[is_loud], y[is_loud]))
         left.append(decoded - colluders - reference(step.before[:size], x, y))
     return Residuals(np.stack(left), np.stack(toward), rule.share_std * math.sqrt(crowd.honest))

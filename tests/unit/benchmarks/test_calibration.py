@@ -4,20 +4,20 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import line, main
-from benchmarks.calibration import compared
+from benchmarks.calibration import compare_calibrations
 from benchmarks.spec import figure
 
 
 def test_the_noise_at_the_same_stated_budget_and_the_ratio_at_100_releases_only():
-    found = {one.figure: one for one in compared(20.0, 100)}
+    found = {one.figure: one for one in compare_calibrations(20.0, 100)}
     assert found["linear-classic / exact"].median == pytest.approx(9.86, abs=0.005)
     assert found["linear-classic / exact"].holds
     assert found["noise, exact"].median == pytest.approx(2 * 2.90, abs=0.01)
     assert found["noise, linear-classic"].median == pytest.approx(2 * 28.58, abs=0.01)
     assert found["proved eps, linear-classic"].median == pytest.approx(1.34, abs=0.005)
     assert found["proved eps, exact"].median == pytest.approx(20, rel=1e-9)
-    assert [one.at_least for one in compared(8.0, 10) if one.at_least is not None] == []
-    assert [one.at_least for one in compared(8.0, 100) if one.at_least is not None] == [8.0]
+    assert [one.at_least for one in compare_calibrations(8.0, 10) if one.at_least is not None] == []
+    assert [one.at_least for one in compare_calibrations(8.0, 100) if one.at_least is not None] == [8.0]
 
 
 def test_quick_calibration_gives_every_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

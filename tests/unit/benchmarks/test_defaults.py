@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.defaults.choosing import cut
+from benchmarks.defaults.choosing import validation_split
 from benchmarks.defaults.comparison import Found, class_scores, verdicts
 from benchmarks.defaults.sites import split_of, write
 from benchmarks.defaults.tables import SETS, Table, table
@@ -27,23 +27,23 @@ def test_sites_and_test_rows_share_no_row_and_splits_differ(name):
 
     sets = [rows(part) for part in (*first.sites, first.test)]
     assert len(set.union(*sets)) == sum(map(len, sets)) == len(rows(whole))
-    assert rows(first.pooled) == set.union(*sets[:-1])
+    assert rows(first.pooled_rows) == set.union(*sets[:-1])
     assert rows(first.test) != rows(second.test)
-    assert [len(site) for site in first.sites] == pytest.approx([len(first.pooled) / 3] * 3, abs=1)
+    assert [len(site) for site in first.sites] == pytest.approx([len(first.pooled_rows) / 3] * 3, abs=1)
 
 
 @pytest.mark.parametrize("name", ["wine", "heavy-tails"])
 def test_rates_are_chosen_on_training_rows_alone(name):
     split = split_of(SETS[name], table(name, HERE), 0)
-    inner = cut(split, 0)
+    inner = validation_split(split, 0)
 
     def rows(part):
         return {tuple(row) for row in np.stack(list(part.columns.values()), axis=1)}
 
-    assert rows(inner.pooled) | rows(inner.test) == rows(split.pooled)
-    assert not rows(inner.pooled) & rows(inner.test)
-    assert not (rows(inner.pooled) | rows(inner.test)) & rows(split.test)
-    assert len(inner.test) == pytest.approx(len(split.pooled) / 5, rel=0.1)
+    assert rows(inner.pooled_rows) | rows(inner.test) == rows(split.pooled_rows)
+    assert not rows(inner.pooled_rows) & rows(inner.test)
+    assert not (rows(inner.pooled_rows) | rows(inner.test)) & rows(split.test)
+    assert len(inner.test) == pytest.approx(len(split.pooled_rows) / 5, rel=0.1)
     assert all(rows(part) < rows(site) for part, site in zip(inner.sites, split.sites, strict=True))
 
 
@@ -86,7 +86,7 @@ def test_a_shortfall_of_two_points_or_two_standard_errors_is_allowed():
     assert loud.difference == pytest.approx(-0.04)
     assert loud.standard_error == pytest.approx(np.std([0.40, 0.52, 0.46, 0.46], ddof=1) / 2)
     assert loud.holds
-    assert loud.allowed == pytest.approx(2 * loud.standard_error)
+    assert loud.allowed_shortfall == pytest.approx(2 * loud.standard_error)
     assert not of(0.40, 0.42, 0.41, 0.41).holds
 
 

@@ -38,6 +38,6 @@ def test_the_coordinator_is_the_first_of_those_that_are_looked_at():
 def test_the_time_of_a_call_within_a_call_counts_once():
     ticks = itertools.count()
     watch = Stopwatch(lambda: float(next(ticks)))
-    inner = watch.timed("inner", lambda: None)
-    watch.timed("outer", lambda: (inner(), inner()))()
+    inner = watch.timed_call("inner", lambda: None)
+    watch.timed_call("outer", lambda: (inner(), inner()))()
     assert watch.seconds == {(0, "inner"): 2.0, (0, "outer"): 3.0}, "of five in all"

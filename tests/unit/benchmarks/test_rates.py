@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.rates.cases import CASES, Folders, for_choosing, for_reading
+from benchmarks.rates.cases import CASES, Folders, full_split, validation_split
 from benchmarks.rates.search import Grid
-from benchmarks.rates.simulation import by_table, of_all, outcome
+from benchmarks.rates.simulation import private_metric, rule_of_all, table_settings
 from mechanisms.gradients.distributed import SharedNoise
 from mechanisms.gradients.dp_sgd import GradientRule
 from node.task.step_defaults import step_defaults
@@ -19,7 +19,7 @@ DIGITS, HERE = CASES["digits"], Folders(Path(), None)
 
 
 def test_settings_are_chosen_on_training_rows_alone():
-    whole, chosen = for_reading(DIGITS, HERE, 1), for_choosing(DIGITS, HERE, 1)
+    whole, chosen = full_split(DIGITS, HERE, 1), validation_split(DIGITS, HERE, 1)
     train = {row.tobytes() for row in whole.train_x.numpy()}
     test = {row.tobytes() for row in whole.test_x.numpy()} - train
     held_out = {row.tobytes() for row in chosen.test_x.numpy()}
@@ -34,30 +34,30 @@ def test_one_member_adds_the_noise_of_all():
         GradientRule(0.5, 1.25, 0.1), honest=3, expected_batch=100, members=64, size=9, steps=5
     )
     for members in (4, 10):
-        assert of_all(rule, members).share_std == pytest.approx(rule.share_std * members**0.5)
-    everybody = of_all(rule, 4)
+        assert rule_of_all(rule, members).share_std == pytest.approx(rule.share_std * members**0.5)
+    everybody = rule_of_all(rule, 4)
     assert everybody.share_std == pytest.approx(rule.gradient.noise_std), "all honest: as a trusted server"
 
 
 def test_a_run_follows_from_its_seed_and_more_noise_is_worse():
-    dataset = for_choosing(DIGITS, HERE, 0)
-    table = by_table(DIGITS, len(dataset.train_y), 8.0, 5, 2)
+    dataset = validation_split(DIGITS, HERE, 0)
+    table = table_settings(DIGITS, len(dataset.train_y), 8.0, 5, 2)
     short = replace(table, steps=replace(table.steps, steps=20, learning_rate=0.5))
-    assert outcome(DIGITS, dataset, short, 0) == outcome(DIGITS, dataset, short, 0) > 0.6
-    assert outcome(DIGITS, dataset, replace(short, epsilon=0.01), 0) < 0.5
+    assert private_metric(short, DIGITS, dataset, 0) == private_metric(short, DIGITS, dataset, 0) > 0.6
+    assert private_metric(replace(short, epsilon=0.01), DIGITS, dataset, 0) < 0.5
 
 
 def test_a_grid_around_the_table():
     found = step_defaults(60_000, 3.0, frozen_body=False)
     grid = Grid(factors=(0.5, 1.0), steps=(found.steps, 5), batches=(1e6,), clips=(1.0,))
-    settings = list(grid.around(found, 60_000))
+    settings = list(grid.settings_around(found, 60_000))
     assert len(settings) == 4
     assert not any(is_table for is_table, _ in settings), "another batch than the table's"
     assert {steps.expected_batch for _, steps in settings} == {60_000}
     assert {(steps.steps, steps.report_every) for _, steps in settings} == {
         *((found.steps, found.report_every), (5, 5))
     }
-    clipped = list(Grid((1.0,), (), (), (1.0, 0.1)).around(found, 60_000))
+    clipped = list(Grid((1.0,), (), (), (1.0, 0.1)).settings_around(found, 60_000))
     assert [is_table for is_table, _ in clipped] == [True, False]
     assert clipped[1][1].learning_rate == pytest.approx(10 * found.learning_rate), "steps keep their length"
 

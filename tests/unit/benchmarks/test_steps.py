@@ -35,7 +35,7 @@ def test_a_round_has_its_share_of_the_time_while_no_peer_has_ended():
     watch = CpuWatch(last_round=9)
     watch.peers(ended(0, 1))
     watch.peers(ended(1, 2))
-    assert watch.a_round_s() is None
+    assert watch.cpu_s_per_round() is None
     watch._seen[:] = [(1.5, 2.0)]
     with subprocess.Popen([sys.executable, "-c", PARENT], stdin=-1, stdout=-1) as child:
         child.stdout.readline()
@@ -43,4 +43,4 @@ def test_a_round_has_its_share_of_the_time_while_no_peer_has_ended():
         now_s = _cpu_s_below(os.getpid())
         watch.peers(ended(8, 9))
         child.stdin.close()
-    assert watch.a_round_s() == pytest.approx((now_s - 2.0) / 4, abs=0.02)
+    assert watch.cpu_s_per_round() == pytest.approx((now_s - 2.0) / 4, abs=0.02)

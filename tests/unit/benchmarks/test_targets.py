@@ -4,22 +4,22 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.targets.benchmark import _judged
+from benchmarks.targets.benchmark import _verdict_row
 from benchmarks.targets.counts import visits
-from benchmarks.targets.lab import odd
-from benchmarks.targets.rare import rare
+from benchmarks.targets.lab import odd_rows
+from benchmarks.targets.rare import rare_class
 from benchmarks.walk.hospitals import HEADER, SITES, make_rows
 from node.init.counts import is_count
 
 
 def test_visits_are_a_skewed_count_and_yes_is_rare() -> None:
     assert is_count("visits", visits(Path()).y.astype(np.float64))
-    assert 0.02 < np.mean(rare(Path()).y == "yes") < 0.04
+    assert 0.02 < np.mean(rare_class(Path()).y == "yes") < 0.04
 
 
 def test_a_laboratory_writes_limits_and_spells_wards_in_three_ways() -> None:
     rows = make_rows(SITES[0], 300, 0)
-    found = odd(rows, 0)
+    found = odd_rows(rows, 0)
     crp, ward = HEADER.index("CRP"), HEADER.index("Station")
     limited = [cells[crp] for cells in found.cells if cells[crp].startswith("<")]
     assert set(limited) == {"<2,5"}
@@ -33,7 +33,7 @@ def test_a_laboratory_writes_limits_and_spells_wards_in_three_ways() -> None:
 def test_a_verdict_is_of_the_mean_difference() -> None:
     scores = [{"auc": 0.80, "auc pooled": 0.805}, {"auc": 0.80, "auc pooled": 0.82}]
     for close, holds in ((0.013, True), (0.012, False)):
-        (row,) = _judged("lab", scores, lambda one: one["auc"] - one["auc pooled"], close)
+        row = _verdict_row("lab", scores, lambda one: one["auc"] - one["auc pooled"], close)
         assert row.record is not None
         assert (row.record["holds"], "✓" in row.text) == (holds, holds)
         assert row.record["means"] == {"auc": 0.80, "auc pooled": 0.8125}

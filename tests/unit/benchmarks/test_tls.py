@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.secagg.cells import MASKED, Cell, Sample, Taken
+from benchmarks.secagg.cells import MASKED, Cell, RoundCost, Sample
 from benchmarks.secagg.member import Member, Place
 from benchmarks.secagg.store import Store
-from benchmarks.tls import Passed, Side, _figures, loopback_bytes
+from benchmarks.tls import Side, TimedRound, _figures, loopback_bytes
 
 CELL = Cell(MASKED, 4, 1000)
 DEVICES = """Inter-|   Receive             |  Transmit
@@ -21,8 +21,8 @@ DEVICES = """Inter-|   Receive             |  Transmit
 def side(name: str, cost: float, device_bytes: int | None) -> Side:
     """Makes two rounds, the second at three times the cost."""
     passed = [
-        Passed(
-            Taken(cost * late, [Sample(0.1 * cost * late, {"sums": 900}, 1, 0.1, b"m", None)] * CELL.n),
+        TimedRound(
+            RoundCost(cost * late, [Sample(0.1 * cost * late, {"sums": 900}, 1, 0.1, b"m", None)] * CELL.n),
             device_bytes,
         )
         for late in (1, 3)

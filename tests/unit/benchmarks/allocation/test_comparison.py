@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.allocation.comparison import EXCESS_AT_MOST, drawn, excess
+from benchmarks.allocation.comparison import EXCESS_AT_MOST, draw_case, excess
 from mechanisms.servers import rpfl
 
 
@@ -18,7 +18,7 @@ def test_a_quick_run_gives_every_figure(tmp_path):
 
 def test_a_worse_allocation_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     """An even allocation is worse."""
-    weights, caps, budget = drawn(6, 7)
+    weights, caps, budget = draw_case(6, 7)
     assert excess(weights, caps, budget) < EXCESS_AT_MOST
     even = rpfl.allocate([1.0] * 7, caps, budget)
     monkeypatch.setattr("benchmarks.allocation.comparison.allocate", lambda *given: even)

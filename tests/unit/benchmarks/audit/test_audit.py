@@ -15,10 +15,10 @@ import pytest
 
 import mechanisms
 from benchmarks.__main__ import main
-from benchmarks.audit.case import Case, Claim, Standing, proved
+from benchmarks.audit.case import Case, Claim, Standing, proved_claim
 from benchmarks.audit.files import EACH_ROW, EPSILONS, FILE_AUDITS, SPLIT_OF_BEFORE
 from benchmarks.audit.one_run import OneRun
-from benchmarks.audit.table import FAMILY_ERROR, audits, judged, row, row_level
+from benchmarks.audit.table import FAMILY_ERROR, audits, row, row_level, run_audit
 from mechanisms.audits.audit import level
 from mechanisms.labels.flips import LabelDP
 from mechanisms.mechanism import Guarantee, Unprotected
@@ -93,7 +93,7 @@ def test_the_level_of_a_row_is_that_of_the_whole_table_and_a_claim_without_a_pro
 )
 def test_what_must_come_out_is_marked(name: str, verdict: str) -> None:
     (audit,) = (each for each in CLAIMS if each.mechanism == name)
-    shown = row(judged(audit, row_level(AUDITS), quick=True))
+    shown = row(run_audit(audit, row_level(AUDITS), quick=True))
     assert shown.record["verdict"] == verdict
     assert f"✓ {verdict}" in shown.text
 
@@ -168,7 +168,7 @@ def test_a_claim_is_what_the_mechanism_itself_says() -> None:
             assert audit.claim.delta == guarantee.delta
             assert audit.claim.unit == guarantee.unit.words
     with pytest.raises(ValueError, match="guarantee = None"):
-        proved(FedAvg.guarantee.fget(None), "a model", "nothing")
+        proved_claim(FedAvg.guarantee.fget(None), "a model", "nothing")
 
 
 def test_every_mechanism_with_a_clip_or_noise_of_its_own_has_a_planted_fault() -> None:
@@ -188,6 +188,6 @@ def test_a_file_with_and_without_a_row_or_a_person(name, fault):
     sound, faulty = FILE_AUDITS[name](3.0)
     error = level(FAMILY_ERROR, len(FILE_AUDITS) * len(EPSILONS))
     assert (sound.fault, faulty.fault) == ("", fault)
-    assert judged(replace(sound, quick_trials=100), error, quick=True).standing is Standing.NOT_REFUTED
-    assert judged(replace(faulty, quick_trials=100), error, quick=True).standing is Standing.REFUTED
+    assert run_audit(replace(sound, quick_trials=100), error, quick=True).standing is Standing.NOT_REFUTED
+    assert run_audit(replace(faulty, quick_trials=100), error, quick=True).standing is Standing.REFUTED
     assert np.linalg.norm(sound.pair.y1 - sound.pair.y0) > 0.9, "the row is released"

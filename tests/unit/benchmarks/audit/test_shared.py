@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from benchmarks.__main__ import main
 from benchmarks.audit.shared import sums
-from benchmarks.audit.shared.faults import faults, faulty, sound
+from benchmarks.audit.shared.faults import faults, faulty_rule, no_fault
 from benchmarks.audit.shared.findings import LOUD, ONE_RUN, RESIDUALS, SHARED, SHIFT, SWARM
 from benchmarks.audit.shared.reference import Reference
 from node.errors import ConfigError
@@ -49,17 +49,17 @@ def test_every_fault_of_the_table_is_planted_in_sums_and_in_real_nodes() -> None
         "decoded 2 % too small",
     ]
     assert all(len(fault.shares) == 7 for fault in faults(7, 10))
-    assert sound(7).shares == (1.0,) * 7
+    assert no_fault(7).shares == (1.0,) * 7
 
 
 def test_a_fault_changes_what_it_says_and_not_the_grid_and_no_configuration_reaches_it():
     words = np.array([1, 2**32 - 5], dtype=np.uint32)
-    less = faulty(RULE, 0.5, 1.02)
+    less = faulty_rule(RULE, 0.5, 1.02)
     assert less.share_std == RULE.share_std / 2
     assert less.unit == RULE.unit
     assert less.decoded(words) == pytest.approx(1.02 * RULE.decoded(words))
-    assert 0 < faulty(RULE, 0.0, 1.0).share_std / RULE.unit < 1e-3, "each draw is rounded to none"
-    assert faulty(RULE, 1.0, 1.0) is RULE
+    assert 0 < faulty_rule(RULE, 0.0, 1.0).share_std / RULE.unit < 1e-3, "each draw is rounded to none"
+    assert faulty_rule(RULE, 1.0, 1.0) is RULE
     with pytest.raises(ConfigError, match="share"):
         load_task("digits", ["privacy.mechanism=distributed-dp-sgd", "privacy.share=0.5"])
 

@@ -36,7 +36,7 @@ def test_the_measured_process_tells_its_peak() -> None:
 
 @pytest.mark.skipif(not os.environ.get("MURMURATION_DATA"), reason="MURMURATION_DATA is not set")
 def test_real_rows_have_the_shape_of_random_ones() -> None:
-    real, made = contest._real(contest.QUICK), contest.QUICK.random_rows()
+    real, made = contest._mnist_rows(contest.QUICK), contest.QUICK.random_rows()
     for values, expected in zip(real, made, strict=True):
         assert values.shape == expected.shape
         assert values.dtype == expected.dtype

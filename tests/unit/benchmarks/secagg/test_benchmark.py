@@ -8,7 +8,18 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.secagg import benchmark, processes
-from benchmarks.secagg.cells import GLOO, MASKED, RING, SEED, Cell, Result, Sample, Taken, exponents, slope
+from benchmarks.secagg.cells import (
+    GLOO,
+    MASKED,
+    RING,
+    SEED,
+    Cell,
+    Result,
+    RoundCost,
+    Sample,
+    exponents,
+    slope,
+)
 from benchmarks.secagg.gloo import ring_bytes
 from node.errors import UserError
 
@@ -16,7 +27,7 @@ from node.errors import UserError
 def result(cell: Cell, cost: float = 1.0) -> Result:
     """Makes two rounds of a cell: the second costs each peer a little more."""
     rounds = [
-        Taken(
+        RoundCost(
             wall_s=cost * late,
             samples=[
                 Sample(

@@ -21,8 +21,8 @@ def _thawed() -> Iterator[None]:
 
 def peak_vectors(rest: int, round: int) -> float:
     meter = Meter(CELL, 1, round, rest)
-    meter.go({})
-    return meter.sample(meter.handed_over(), {}, 0.0).peak_bytes / VECTOR_BYTES
+    meter.start({})
+    return meter.sample(meter.hand_over(), {}, 0.0).peak_bytes / VECTOR_BYTES
 
 
 def test_a_round_is_charged_for_what_the_one_before_left_behind() -> None:

@@ -1,4 +1,4 @@
-"""The members of one additive session, with keys from fixed seeds, without a network or a clock."""
+"""Members of one additive session, whose keys follow from their numbers; no network, no clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TIMEOUT_S = 3600.0
 
 
 def participants(count: int, dimension: int) -> list[Participant]:
-    """The participants of one session over vectors (d,), one for each of `count` members, in key order."""
+    """Return all participants of one session over vectors (dimension,), in the order of their keys."""
     numbered = ((NodeKey(_seed("key", number)), number) for number in range(count))
     members = sorted(numbered, key=lambda member: member[0].public)
     ephemerals = [Ephemeral(_seed("ephemeral", number)) for _, number in members]
