@@ -26,13 +26,13 @@ from mechanisms.accounting.ledger import (
     spent,
 )
 from mechanisms.accounting.terms import (
-    about,
     at_honest,
     has_no_bound,
     has_unknown,
+    ledger_of_unit,
     mechanisms_of,
     units,
-    unknown,
+    unknown_terms,
     with_terms,
 )
 from mechanisms.mechanism import CountPlan, Guarantee, Mechanism, Memory, Setting, SharedSetting
@@ -162,7 +162,7 @@ def terms_of(mechanism: Mechanism) -> Terms:
 
 def _counting(mechanism: Mechanism, unit: Unit, ledger: Ledger) -> Ledger:
     """Returns the charges that count for a unit; charges without terms count as the mechanism's own."""
-    return about(with_terms(ledger, terms_of(mechanism)), unit)
+    return ledger_of_unit(with_terms(ledger, terms_of(mechanism)), unit)
 
 
 def _spent(mechanism: Mechanism, guarantee: Guarantee, ledger: Ledger, honest: int) -> Spent:
@@ -356,7 +356,7 @@ def _before_text(mechanism: Mechanism, ledger: Ledger) -> dict[str, str]:
     if apart:
         lines["apart"] = "; ".join(map(_apart_text, apart))
     if has_unknown(ledger):
-        honest = unknown(terms_of(mechanism)).honest
+        honest = unknown_terms(terms_of(mechanism)).honest
         lines["unknown"] = (
             "charges of an earlier version do not say what they were sized for: they count for any unit, "
             f"with honest = {honest}; if that was more, epsilon is more than this node says"
@@ -371,7 +371,7 @@ def apart_from(mechanism: Mechanism, ledger: Ledger) -> Sequence[Mapping[str, ob
     """
     guarantee = mechanism.guarantee
     own, delta = (None, _DELTA) if guarantee is None else (guarantee.unit, guarantee.delta)
-    parts = ((unit, about(ledger, unit)) for unit in units(ledger) if unit != own)
+    parts = ((unit, ledger_of_unit(ledger, unit)) for unit in units(ledger) if unit != own)
     return [
         {
             "unit": unit.what,

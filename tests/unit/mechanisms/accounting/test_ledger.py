@@ -200,14 +200,14 @@ def test_pure_releases_never_cost_more_than_their_sum():
 
 def test_a_delta_too_small_for_the_grid_is_bounded_by_renyi():
     ledger = sampled(2.0, 0.01, 10)
-    assert delta_spent(ledger, 3.0) == renyi.delta(10 * renyi.sampled(2.0, 0.01), 3.0) < PLD_DELTA
+    assert delta_spent(ledger, 3.0) == renyi.delta(10 * renyi.sampled_gaussian(2.0, 0.01), 3.0) < PLD_DELTA
     assert delta_spent(sampled(1.0, 1e-4, 100), 0.9) <= PLD_DELTA
 
 
 @pytest.mark.parametrize(("z", "q"), [(1.0, 0.01), (0.5, 0.3), (5.0, 0.9)])
 def test_divergences_of_sampled_gaussians(z, q):
     known = _compute_rdp_poisson_subsampled_gaussian(q, z, np.array(renyi.ORDERS))
-    assert renyi.sampled(z, q) == pytest.approx(known, rel=1e-9)
+    assert renyi.sampled_gaussian(z, q) == pytest.approx(known, rel=1e-9)
 
 
 def test_divergences_of_gaussians_and_responses():
@@ -229,7 +229,7 @@ def test_more_steps_than_a_grid_is_for_are_accounted_by_renyi():
     ledger = sampled(50.0, 0.01, PLD_STEPS + 1)
     found = spent(ledger, DELTA)
     assert found.method == "RDP"
-    assert found.epsilon == renyi.epsilon((PLD_STEPS + 1) * renyi.sampled(50.0, 0.01), DELTA)
+    assert found.epsilon == renyi.epsilon((PLD_STEPS + 1) * renyi.sampled_gaussian(50.0, 0.01), DELTA)
     assert delta_spent(ledger, found.epsilon) == pytest.approx(DELTA)
     fewer = spent(sampled(50.0, 0.01, PLD_STEPS), DELTA)
     assert fewer.method == "PLD"
@@ -240,7 +240,7 @@ def test_many_different_events_are_accounted_by_renyi():
     events = [SampledGaussian(2.0 + i / 10, 0.05, 3) for i in range(PLD_KINDS)]
     assert spent(Ledger.of(events), DELTA).method == "PLD"
     more = Ledger.of([*events, Pure(0.2), Pure(0.2), Gaussian(9.0)])
-    expected = sum(3 * renyi.sampled(2.0 + i / 10, 0.05) for i in range(PLD_KINDS))
+    expected = sum(3 * renyi.sampled_gaussian(2.0 + i / 10, 0.05) for i in range(PLD_KINDS))
     expected = expected + 2 * renyi.response(0.2) + renyi.gaussian(9.0)
     found = spent(more, DELTA)
     assert found.method == "RDP"

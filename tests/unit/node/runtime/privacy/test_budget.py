@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from mechanisms.accounting.ledger import NO_BOUND, Gaussian, Ledger, SampledGaussian, spent
-from mechanisms.accounting.terms import at_honest, unknown, with_terms
+from mechanisms.accounting.terms import at_honest, unknown_terms, with_terms
 from node.errors import ConfigError
 from node.runtime.privacy.budget import (
     can_offer,
@@ -267,7 +267,7 @@ def test_after_an_offer_without_noise_there_is_no_bound_and_no_budget():
 
 def test_charges_of_which_nobody_knows_the_terms_count_and_it_is_said():
     local = made("ldp", rounds=2)
-    ledger = with_terms(Ledger.of(local.per_offer), unknown(terms_of(local)))
+    ledger = with_terms(Ledger.of(local.per_offer), unknown_terms(terms_of(local)))
     assert introduction(local, ledger)["unknown"].startswith("charges of an earlier version do not say what")
     assert "with honest = 1; if that was more" in introduction(local, ledger)["unknown"]
     (release,) = local.per_offer
