@@ -27,7 +27,7 @@ from mechanisms.gradients.noisy_sum import EXACT, NoisySum
 from mechanisms.gradients.objective import Objective
 from mechanisms.gradients.trial import BOOK_KEEPING
 from mechanisms.noise.noise import COARSEST, REACH, power_of_two
-from mechanisms.noise.randomness import Words
+from mechanisms.noise.randomness import Words, uniform64
 
 __all__ = ["BOOK_KEEPING", "GradientRule", "PrivateGradient", "poisson_rows", "record_events"]
 
@@ -57,11 +57,10 @@ def poisson_rows(rows: int, sampling_probability: float, words: Words) -> NDArra
     Each row is in it with `sampling_probability`, rounded down to a multiple of 2^-64.
     """
     below = math.floor(share("sampling_probability", sampling_probability) * 2.0**64)
-    drawn = np.empty(2 * count("rows", rows), dtype=np.uint32)
-    words.fill(drawn)
+    drawn = uniform64(count("rows", rows), words)
     if below == 0:
         return np.empty(0, dtype=np.int64)
-    return np.flatnonzero(drawn.view(np.uint64) <= np.uint64(below - 1)).astype(np.int64, copy=False)
+    return np.flatnonzero(drawn <= np.uint64(below - 1)).astype(np.int64, copy=False)
 
 
 class PrivateGradient:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from mechanisms import arguments
 from mechanisms.accounting.ledger import Ledger, Pure
-from mechanisms.noise.randomness import SystemWords, Words
+from mechanisms.noise.randomness import SystemWords, Words, uniform64
 
 Classes = NDArray[np.int64]
 
@@ -56,13 +56,6 @@ def respond(given: Classes, classes: int, epsilon: float, words: Words) -> Class
     other = (drawn // np.uint64(share)).astype(np.int64)  # which of the n - 1 others, if the class changes
     other += other >= given
     return np.where(drawn < np.uint64((classes - 1) * share), other, given)
-
-
-def uniform64(count: int, words: Words) -> NDArray[np.uint64]:
-    """Returns (count,) independent uniform 64-bit words."""
-    halves = np.empty(2 * count, dtype=np.uint32)
-    words.fill(halves)
-    return halves.view(np.uint64)
 
 
 def as_float64(name: str, array: object) -> NDArray[np.float64]:

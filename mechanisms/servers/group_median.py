@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mechanisms.arguments import count
 from mechanisms.noise.clipping import Floats, NotFinite
-from mechanisms.noise.randomness import Words
+from mechanisms.noise.randomness import Words, uniform64
 from mechanisms.servers.robust import Updates, coordinate_median, finite_rows
 
 LEAST_MEMBERS = 3
@@ -48,9 +48,7 @@ def deal(members: int, groups: int, words: Words) -> Groups:
             f"groups = {groups} is not allowed: {allowed}; there must be {LEAST_GROUPS} groups of "
             f"{LEAST_MEMBERS} members or more"
         )
-    drawn = np.empty(2 * members, np.uint32)
-    words.fill(drawn)
-    order = np.argsort(drawn.view(np.uint64), kind="stable")
+    order = np.argsort(uniform64(members, words), kind="stable")
     return tuple(np.array_split(order, groups))
 
 

@@ -33,7 +33,7 @@ from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Relation, Unit
 from mechanisms.arguments import at_least_zero, count, positive, probability
 from mechanisms.mechanism import Guarantee
 from mechanisms.noise.clipping import Floats, clip_elements, clip_l2
-from mechanisms.noise.noise import gaussian, noised
+from mechanisms.noise.noise import fill_gaussian, noised
 from mechanisms.noise.randomness import Words
 from mechanisms.servers.server import Averaging, Federation, Indices, State, Upload, among, fixed_sample
 
@@ -296,7 +296,7 @@ def _with_noise(vector: Floats, noise_std: float, words: Words) -> Floats:
     if noise_std == 0:
         return vector
     noise = np.empty_like(vector)
-    gaussian(noise, noise_std, words)
+    fill_gaussian(noise, noise_std, words)
     noise += vector
     return noise
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mechanisms.arguments import count, positive
 from mechanisms.noise.clipping import Floats, NotFinite, blocks
-from mechanisms.noise.noise import gaussian
+from mechanisms.noise.noise import fill_gaussian
 from mechanisms.noise.randomness import Words
 
 Updates = NDArray[np.float32]
@@ -60,7 +60,7 @@ def weak_dp(updates: Updates, norm_bound: float, noise_std: float, words: Words)
     """
     mean = norm_bounded_mean(updates, norm_bound)
     noise = np.empty_like(mean)
-    gaussian(noise, positive("noise_std", noise_std), words)
+    fill_gaussian(noise, positive("noise_std", noise_std), words)
     noise += mean
     return noise
 

@@ -17,7 +17,7 @@ import numpy as np
 from mechanisms.arguments import count, positive, probability
 from mechanisms.mechanism import Floats, Memory
 from mechanisms.noise.clipping import norm
-from mechanisms.noise.noise import gaussian
+from mechanisms.noise.noise import fill_gaussian
 from mechanisms.noise.randomness import Words
 
 LEAST_RADIUS = 1e-12
@@ -188,7 +188,7 @@ class Quantile:
         """Moves C by one noised bit."""
         before = self.radius(memory)
         noise = np.empty(1, dtype=np.float32)
-        gaussian(noise, self.bit_noise_std, words)
+        fill_gaussian(noise, self.bit_noise_std, words)
         bit = min(1.0, max(0.0, float(size <= before) + float(noise[0])))
         after = before * math.exp(-self.rate * (bit - self.quantile))
         return ((max(self.least_share * self.clipping_radius, min(after, self.clipping_radius)),),)

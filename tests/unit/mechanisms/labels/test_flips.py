@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mechanisms.accounting.ledger import Ledger, Pure
-from mechanisms.labels.flips import LabelDP, MemoisedLabelDP, respond, uniform64, words_for_another
+from mechanisms.labels.flips import LabelDP, MemoisedLabelDP, respond, words_for_another
 from mechanisms.noise.randomness import SystemWords
 from tests.unit.mechanisms.settings import Given, words
 
@@ -112,12 +112,6 @@ def test_each_word_says_one_class(label, said):
     share = words_for_another(1.0, 3)
     given = Given(0, share - 1, share, 2 * share - 1, 2 * share, 2**64 - 1)
     assert respond(np.full(6, label), 3, 1.0, given).tolist() == said
-
-
-def test_words_of_64_bits_are_taken_whole():
-    drawn = uniform64(1000, words(1))
-    assert len(np.unique(drawn)) == 1000
-    assert all(len(np.unique(half)) > 990 for half in (drawn >> np.uint64(32), drawn & np.uint64(2**32 - 1)))
 
 
 def test_labels_become_the_drawn_class():
