@@ -273,7 +273,7 @@ def _shared_cases(promise: Promise, epsilon: float) -> list[Case]:
 
         def step() -> Array:
             words = [one.contribution(base).words for one in trainers if isinstance(one, StepTrainer)]
-            return rule.decoded(np.sum(words, axis=0, dtype=np.uint32))
+            return rule.decode(np.sum(words, axis=0, dtype=np.uint32))
 
         return lambda: np.concatenate([step() for _ in range(rule.steps)])
 
@@ -336,7 +336,7 @@ def _agreement_cases(promise: Promise, epsilon: float) -> list[Case]:
         return Case(
             mechanism=f"{_named(_AGREEMENT, promise)}, epsilon {epsilon:g}",
             fault=fault,
-            release=_released([partial(mechanism.released, of, words) for of in sums]),
+            release=_released([partial(mechanism.release, of, words) for of in sums]),
             pair=Pair(np.zeros(1), np.ones(1), means[0], means[1]),
             claim=Claim(epsilon, DELTA, promise.unit.words, released, EXACT),
             trials=_QUICK if fault else _FAST,

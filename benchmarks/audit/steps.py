@@ -183,7 +183,7 @@ def sums(rule: SharedNoise, fault: Fault) -> Release:
     def step(present: Present, words: Words) -> Array:
         batches = [canaries.batch(rows) for rows in (present, *(none for _ in members[1:]))]
         offered = [member.offer(*batch, words)[0] for member, batch in zip(members, batches, strict=True)]
-        return rule.decoded(summed(offered))
+        return rule.decode(summed(offered))
 
     return abreast(step, rule.steps)
 

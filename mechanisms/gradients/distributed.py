@@ -114,7 +114,7 @@ class SharedNoise:
         """What one step costs a member's records, if `honest` other members are honest."""
         return (record_events(self.gradient, 1),)
 
-    def decoded(self, words: NDArray[np.uint32]) -> NDArray[np.float64]:
+    def decode(self, words: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Returns the private sum of gradients (d,) from the sum of all members' words (d,), modulo 2^32."""
         return words.view(np.int32).astype(np.float64) * self.unit
 

@@ -120,7 +120,7 @@ class LabelChoice:
             "delta": 0.0,
             "unit": ONE_LABEL,
             "outside": _BEYOND_LABELS,
-            f"epsilon at delta {DELTA:g}": spent(flip.spent(draws), DELTA).epsilon,
+            f"epsilon at delta {DELTA:g}": spent(flip.ledger(draws), DELTA).epsilon,
         }
 
 

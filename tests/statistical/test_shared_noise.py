@@ -34,7 +34,7 @@ def residuals(fault, seed=0, again=False):
             add_units(units, faulty(RULE, share, 1.0).share_std, RULE.unit, words)
             offers.append(in_ring(units))
         toward.append(rows.sum(0))
-        left.append(faulty(RULE, 1.0, fault.scale).decoded(summed(offers)) - toward[-1])
+        left.append(faulty(RULE, 1.0, fault.scale).decode(summed(offers)) - toward[-1])
     return Residuals(np.stack(left), np.stack(toward), GRADIENT.noise_std)
 
 

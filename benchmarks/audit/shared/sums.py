@@ -102,7 +102,7 @@ def residuals(of: Digits, fault: Fault, words: Words, steps: int = STEPS) -> Res
     for step in range(steps):
         write_vector(of.model, parameters, "*")
         offers = [member.words(*part, words) for member, part in zip(members, of.parts, strict=True)]
-        decoded = reading.decoded(summed(offers))
+        decoded = reading.decode(summed(offers))
         toward[step] = reference(parameters, x, y)
         left[step] = decoded - toward[step]
         parameters = (parameters - _RATE * decoded / of.rule.expected_batch).astype(np.float32)
@@ -143,7 +143,7 @@ def loud_residuals(of: Digits, make: Make, planted: int, seed: int) -> Residuals
     whole = reference(parameters, all_x, all_y)
     toward = reference(parameters, loud_x, loud_y)
     left = [
-        of.rule.decoded(summed([member.words(x, y, words) for x, y in parts])) - whole
+        of.rule.decode(summed([member.words(x, y, words) for x, y in parts])) - whole
         for _ in range(LOUD_STEPS)
     ]
     return Residuals(np.stack(left), np.tile(toward, (LOUD_STEPS, 1)), honest_std(of.rule))
@@ -208,7 +208,7 @@ class Canaries:
             self._members[share].words(self._rows[part], torch.ones(len(part), 1), words)
             for share, part in zip(self._fault.shares, parts, strict=True)
         ]
-        scores = self.rule.decoded(summed(offers))
+        scores = self.rule.decode(summed(offers))
         return one_run.guess(scores, included, GUESSES, GUESSES)
 
 

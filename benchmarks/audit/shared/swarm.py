@@ -310,7 +310,7 @@ def _left(
     for sid in sessions:
         step = known[0][sid]
         decoded = step.after[2 * size :].astype(np.float64) * plan.expected_batch
-        colluders = rule.decoded(summed([each[sid].own for each in known]))
+        colluders = rule.decode(summed([each[sid].own for each in known]))
         toward.append(reference(step.before[:size], x[is_loud], y[is_loud]))
         left.append(decoded - colluders - reference(step.before[:size], x, y))
     return Residuals(np.stack(left), np.stack(toward), rule.share_std * math.sqrt(crowd.honest))

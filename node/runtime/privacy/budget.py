@@ -36,7 +36,7 @@ from mechanisms.accounting.terms import (
     with_terms,
 )
 from mechanisms.mechanism import CountPlan, Guarantee, Mechanism, Memory, Setting, SharedSetting
-from mechanisms.units import short
+from mechanisms.units import noun_of
 from node.errors import ConfigError, reason, shown
 from node.storage.records import Receipt
 from node.task.import_path import import_object
@@ -306,7 +306,7 @@ def trust_text(by_honest: Mapping[int, float], unit: Unit) -> str:
     they = "they add their noise and tell nobody" if honest > 1 else "it adds its noise and tells nobody"
     some = _with_fewer(by_honest)
     return (
-        f"each {short(unit)} in your data is protected with epsilon {epsilon:.3g} as long as "
+        f"each {noun_of(unit)} in your data is protected with epsilon {epsilon:.3g} as long as "
         f"{_whom(honest)} honest: {they}. "
         f"{some[:1].upper() + some[1:] + '. ' if some else ''}If all others work together, only your own "
         f"noise is left: epsilon {by_honest[0]:.2g}. A member that adds no noise counts as dishonest, and "

@@ -135,8 +135,8 @@ def test_redrawing_composes():
     mechanism = LabelDP(1.5)
     assert (mechanism.total_epsilon(1), mechanism.total_epsilon(20)) == (1.5, 30.0)
     assert LabelDP(1000).total_epsilon(2) == 200.0
-    assert mechanism.spent(20) == Ledger.of([Pure(1.5)] * 20)
-    for call in (mechanism.total_epsilon, mechanism.spent):
+    assert mechanism.ledger(20) == Ledger.of([Pure(1.5)] * 20)
+    for call in (mechanism.total_epsilon, mechanism.ledger):
         with pytest.raises(ValueError, match="draws = 0"):
             call(0)
 
@@ -154,6 +154,6 @@ def test_memoised_labels_are_drawn_once_and_cannot_be_written_to(form):
         assert (memoised[rows] == first[rows]).all()
         assert (memoised[10:20] == first[10:20]).all()
     assert memoised.epsilon == 0.5
-    assert memoised.spent() == Ledger.of([Pure(0.5)])
+    assert memoised.ledger() == Ledger.of([Pure(0.5)])
     with pytest.raises(AttributeError):
         memoised.labels = labels
