@@ -40,12 +40,12 @@ def residuals(fault, seed=0, again=False):
 
 def test_the_noise_of_the_honest_is_what_is_claimed():
     found = finding(residuals(sound(HONEST)), ERROR_RATE)
-    assert not found.refuted, found.words
+    assert not found.is_refuted, found.words
 
 
 @pytest.mark.parametrize("fault", faults(HONEST, MEMBERS), ids=lambda fault: fault.name.replace(" ", "-"))
 def test_planted_faults_show(fault):
-    assert finding(residuals(fault), ERROR_RATE).refuted
+    assert finding(residuals(fault), ERROR_RATE).is_refuted
 
 
 def test_noise_that_is_used_twice_shows():
