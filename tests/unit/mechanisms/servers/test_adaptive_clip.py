@@ -106,7 +106,7 @@ def test_a_sampled_round_costs_as_much_as_one_of_dp_fedavg() -> None:
 def test_a_user_more_moves_the_sums_by_no_more_than_the_clip_and_a_half(size: float) -> None:
     """The sensitivities on which Theorem 1 rests; the expected number m divides, whoever is there."""
     server = made(9, 3, start_clip=2.0, clip_learning_rate=1.0)
-    state, m = server.start(), server.expected
+    state, m = server.start(), server.expected_users
     some = [vector(1, 0, 0), vector(0, 9, 0), vector(1, 1, 1)]
     one, other = (
         server.combine(vector(0, 0, 0), state, uploads(server, state, sent), words())
