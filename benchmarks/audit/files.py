@@ -30,7 +30,7 @@ from torch import nn
 from benchmarks.audit.case import DELTA, Case, Claim
 from benchmarks.audit.offers import EXACT, TOGETHER
 from benchmarks.proposed import proposed
-from mechanisms.accounting.ledger import Ledger, Unit, spent
+from mechanisms.accounting.ledger import Ledger, Unit, privacy_spent
 from mechanisms.audits.audit import Array, Pair, Release
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SystemWords
@@ -311,7 +311,7 @@ def _count_cases(promise: Promise, epsilon: float) -> list[Case]:
 
     noise = noise_of_counts(make_mechanism(_with_dp_sgd(2 * epsilon, *more), [("w", (1,))], _ROWS))
     assert noise is not None
-    cost = spent(Ledger.of((noise.event,)), DELTA).epsilon
+    cost = privacy_spent(Ledger.of((noise.event,)), DELTA).epsilon
     claim = Claim(cost, DELTA, promise.unit.words, "the counts of one offer", EXACT)
     return _cases(_COUNTS, epsilon, "test", _SLOW, claim, promise, runs_of)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.audit.case import DELTA, EPSILON, MANY, Case, Claim, Standing, proved, stated
 from mechanisms.accounting import gaussian
-from mechanisms.accounting.ledger import Gaussian, Ledger, releases_noise_multiplier, spent
+from mechanisms.accounting.ledger import Gaussian, Ledger, privacy_spent, releases_noise_multiplier
 from mechanisms.audits.audit import Array, Method, Pair, Release, each_row
 from mechanisms.mechanism import Memory, Setting
 from mechanisms.noise.noise import noised
@@ -117,7 +117,7 @@ def gaussian_cases() -> list[Case]:
 def _rounds(counted: int) -> Release:
     """ROUNDS rounds with the noise at which a ledger of `counted` rounds states EPSILON."""
     multiplier = releases_noise_multiplier(EPSILON, DELTA, counted)
-    read = spent(Ledger.of([Gaussian(multiplier)] * counted), DELTA)
+    read = privacy_spent(Ledger.of([Gaussian(multiplier)] * counted), DELTA)
     assert math.isclose(read.epsilon, EPSILON, rel_tol=1e-6)
     return in_rounds(gaussian_rows(2 * RADIUS * multiplier), ROUNDS)
 

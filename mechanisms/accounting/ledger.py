@@ -2,7 +2,7 @@
 
 An event is one use of the data: the parameters that determine its cost, and the `Terms` that it was sized
 for. A ledger holds the events of one key; `mechanisms.accounting.terms` selects those that count for one
-`Unit` of privacy. `spent` computes the total cost, whatever the terms:
+`Unit` of privacy. `privacy_spent` computes the total cost, whatever the terms:
 
 - only Gaussian events: closed form (Balle & Wang 2018, Theorem 8; Dong, Roth & Su 2022, Corollary 3.3);
 - otherwise privacy loss distributions (PLD), rounded up by connecting the dots (Doroshenko et al. 2022);
@@ -224,17 +224,17 @@ def _parts(ledger: Ledger) -> _Parts:
     return _Parts(gaussian.compose(plain), tuple(sampled), tuple(responses))
 
 
-def spent(ledger: Ledger, delta: float) -> Spent:
+def privacy_spent(ledger: Ledger, delta: float) -> Spent:
     """Returns the least epsilon for `delta` that the accountant proves; infinite without noise.
 
     Unit, relation and norm are those of the events; sampled events need add or remove, and L2. The method is
     `closed form`, `PLD` or `RDP`, as the module says, or `nothing spent`.
     """
-    return _spent(ledger, probability("delta", delta))
+    return _privacy_spent(ledger, probability("delta", delta))
 
 
 @lru_cache(maxsize=256)
-def _spent(ledger: Ledger, delta: float) -> Spent:
+def _privacy_spent(ledger: Ledger, delta: float) -> Spent:
     if not ledger:
         return Spent(0.0, delta, "nothing spent")
     parts = _parts(ledger)
@@ -264,8 +264,8 @@ def _take_smaller_sum(parts: _Parts, found: Spent) -> Spent:
 def delta_spent(ledger: Ledger, epsilon: float) -> float:
     """Returns the least delta for `epsilon` (>= 0) that the accountant proves; 1 without noise.
 
-    Unit, relation and norm are those of `spent`. A PLD proves no delta below `PLD_DELTA`: where it finds a
-    smaller one, the result is `PLD_DELTA` or what RDP proves, whichever is less.
+    Unit, relation and norm are those of `privacy_spent`. A PLD proves no delta below `PLD_DELTA`: where it
+    finds a smaller one, the result is `PLD_DELTA` or what RDP proves, whichever is less.
     """
     epsilon, parts = at_least_zero("epsilon", epsilon), _parts(ledger)
     if parts.gaussian_z == 0:
@@ -326,7 +326,9 @@ _MARGIN = 1 - 1e-9
 def _sampled_noise_multiplier(epsilon: float, delta: float, q: float, steps: int, beside: float) -> float:
     def enough(z: float) -> bool:
         parts = _Parts(beside, (privacy_loss.Sampled(z, q, steps),), ())
-        if parts.method == "PLD" and delta >= PLD_DELTA:  # the same loss as in `spent`, without a search
+        if (
+            parts.method == "PLD" and delta >= PLD_DELTA
+        ):  # the same loss as in `privacy_spent`, without a search
             return parts.loss(_TAIL * delta).delta(epsilon) <= delta * _MARGIN
         return renyi.epsilon(parts.divergences(), delta) <= epsilon
 

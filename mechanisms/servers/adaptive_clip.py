@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.accounting.ledger import Event, Ledger, SampledGaussian, spent
+from mechanisms.accounting.ledger import Event, Ledger, SampledGaussian, privacy_spent
 from mechanisms.arguments import at_least_zero, count, positive, probability, share
 from mechanisms.mechanism import Guarantee
 from mechanisms.noise.clipping import Floats, clip_l2, norm
@@ -109,7 +109,7 @@ class AdaptiveClip(PlainTraining):
     @property
     def guarantee(self) -> Guarantee | None:
         """The guarantee of sampled Gaussian releases over all rounds; None without noise."""
-        found = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
+        found = privacy_spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
         if math.isinf(found.epsilon):
             return None
         return Guarantee(ONE_USER, found.epsilon, self.delta, found.epsilon, OUTSIDE)

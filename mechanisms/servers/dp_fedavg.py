@@ -23,8 +23,8 @@ from mechanisms.accounting.ledger import (
     Relation,
     SampledGaussian,
     Unit,
+    privacy_spent,
     sampled_noise_multiplier,
-    spent,
 )
 from mechanisms.arguments import at_least_zero, count, positive, probability, share
 from mechanisms.mechanism import Guarantee
@@ -191,7 +191,7 @@ class DPFedAvg(PlainTraining):
     @property
     def guarantee(self) -> Guarantee | None:
         """The guarantee of sampled Gaussian releases over all rounds; None without noise."""
-        found = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
+        found = privacy_spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
         if math.isinf(found.epsilon):
             return None
         return Guarantee(ONE_USER, found.epsilon, self.delta, found.epsilon, OUTSIDE)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Relation, Unit, spent
+from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Relation, Unit, privacy_spent
 from mechanisms.arguments import count, positive, probability
 from mechanisms.mechanism import Guarantee
 from mechanisms.noise.clipping import Floats
@@ -82,7 +82,7 @@ class BookDPFedAvg(PlainTraining):
     @property
     def guarantee(self) -> Guarantee:
         """The epsilon that is proved. The stated one is infinite, as the book states none."""
-        proved = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
+        proved = privacy_spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
         return Guarantee(ZEROED_USER, proved.epsilon, self.delta, math.inf)
 
     @property

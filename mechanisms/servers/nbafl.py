@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Relation, Unit, spent
+from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Relation, Unit, privacy_spent
 from mechanisms.arguments import at_least_zero, count, positive, probability
 from mechanisms.mechanism import Guarantee
 from mechanisms.noise.clipping import Floats, clip_elements, clip_l2
@@ -77,7 +77,7 @@ def epsilon_of_clipped_steps(
     """
     farthest = 2 * positive("movement", movement) * count("steps", steps)
     release = Gaussian(positive("noise_std", noise_std) / farthest)
-    return spent(Ledger(((release, count("rounds", rounds)),)), delta).epsilon
+    return privacy_spent(Ledger(((release, count("rounds", rounds)),)), delta).epsilon
 
 
 # -- as FederatedScope runs it ---------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class PaperNbAFL(Averaging):
         It holds even if a client is chosen in every round and the sampling is public. The download noise is
         added to values that are private already.
         """
-        proved = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
+        proved = privacy_spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
         return Guarantee(ONE_CLIENT, proved.epsilon, self.delta, self.epsilon)
 
     @property
@@ -224,7 +224,7 @@ class PaperNbAFL(Averaging):
         the classic formula, which is not proved above 1.
         """
         z = self.constant * self.exposures / self.epsilon
-        found = spent(Ledger(((Gaussian(z), self.exposures),)), self.delta)
+        found = privacy_spent(Ledger(((Gaussian(z), self.exposures),)), self.delta)
         outside = "that one record moves clipped weights by at most 2 C / m, which training does not ensure"
         return Guarantee(ONE_RECORD, found.epsilon, self.delta, self.epsilon, outside)
 

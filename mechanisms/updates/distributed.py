@@ -64,8 +64,8 @@ def distributed_dp(setting: Setting) -> DistributedDP:
     of = setting.shared
     if of is None:
         raise ValueError(
-            "shared = None is not allowed: a SharedSetting, which follows from a task with privacy.mechanism "
-            "= 'distributed-dp-sgd'"
+            "shared = None is not allowed: what all members share; "
+            "set privacy.mechanism = 'distributed-dp-sgd'"
         )
     charged = charged_steps(of.steps)
     epsilon, delta = setting.epsilon, setting.delta

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.accounting.gaussian import classic_noise_multiplier
-from mechanisms.accounting.ledger import Event, Gaussian, Ledger, spent
+from mechanisms.accounting.ledger import Event, Gaussian, Ledger, privacy_spent
 from mechanisms.mechanism import Floats, Guarantee, Memory, Offer, Quiet, Setting
 from mechanisms.noise.clipping import clip_l2, finite_or_zeros, norm
 from mechanisms.noise.noise import noised
@@ -103,7 +103,7 @@ def linear_classic(name: str, window: int, setting: Setting) -> LinearClassic:
         setting.epsilon / setting.rounds, setting.delta / setting.rounds, replay=True
     )
     releases = Ledger(((Gaussian(multiplier), setting.rounds * len(setting.sizes)),))
-    proved = spent(releases, setting.delta)
+    proved = privacy_spent(releases, setting.delta)
     outside = OUTSIDE if window else ""
     guarantee = Guarantee(WHOLE_DATA_SET, proved.epsilon, setting.delta, setting.epsilon, outside)
     return LinearClassic(name, setting.sizes, setting.clipping_radius, window, multiplier, guarantee)

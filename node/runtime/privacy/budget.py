@@ -23,7 +23,7 @@ from mechanisms.accounting.ledger import (
     Spent,
     Terms,
     Unit,
-    spent,
+    privacy_spent,
 )
 from mechanisms.accounting.terms import (
     at_honest,
@@ -167,7 +167,7 @@ def _counting(mechanism: Mechanism, unit: Unit, ledger: Ledger) -> Ledger:
 
 def _spent(mechanism: Mechanism, guarantee: Guarantee, ledger: Ledger, honest: int) -> Spent:
     """Returns what a ledger costs the guarantee's unit if `honest` other members are honest."""
-    return spent(at_honest(_counting(mechanism, guarantee.unit, ledger), honest), guarantee.delta)
+    return privacy_spent(at_honest(_counting(mechanism, guarantee.unit, ledger), honest), guarantee.delta)
 
 
 def can_train(mechanism: Mechanism, ledger: Ledger, pending: Sequence[Event]) -> bool:
@@ -378,8 +378,8 @@ def apart_from(mechanism: Mechanism, ledger: Ledger) -> Sequence[Mapping[str, ob
             "neighbours": str(unit.relation),
             "norm": unit.norm,
             "mechanisms": list(mechanisms_of(part)),
-            "epsilon": finite(spent(part, delta).epsilon),
-            "epsilon_alone": finite(spent(at_honest(part, 0), delta).epsilon),
+            "epsilon": finite(privacy_spent(part, delta).epsilon),
+            "epsilon_alone": finite(privacy_spent(at_honest(part, 0), delta).epsilon),
             "delta": delta,
         }
         for unit, part in parts

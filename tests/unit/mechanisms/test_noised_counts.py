@@ -13,8 +13,8 @@ from mechanisms.accounting.ledger import (
     Ledger,
     SampledGaussian,
     Terms,
+    privacy_spent,
     sampled_noise_multiplier,
-    spent,
 )
 from mechanisms.accounting.terms import at_honest, with_terms
 from mechanisms.gradients.distributed import rounding_ratio
@@ -101,7 +101,7 @@ def test_training_and_counts_together_cost_the_budget_by_another_accountant(epsi
     assert 0.95 * epsilon < theirs <= epsilon * 1.002  # their grid is coarser, and rounds up
     ledger = Ledger.of([SampledGaussian(rule.gradient.noise_multiplier, 0.05, rule.steps)])
     ledger = ledger.adding([counts.event] * counts.releases)
-    assert spent(ledger, DELTA).epsilon <= epsilon
+    assert privacy_spent(ledger, DELTA).epsilon <= epsilon
 
 
 @pytest.mark.parametrize(("rows", "batch"), [(300, 16), (16, 16)])
@@ -110,8 +110,8 @@ def test_dp_sgd_s_own_steps_leave_the_budget_for_its_counts(rows, batch):
     made = setting(epsilon=2.0, rows=rows, batch_size=batch, counts=CountPlan(0.3, 4))
     mechanism = dp_sgd(made)
     ledger = Ledger.of([*mechanism.per_training * made.rounds, *[mechanism.counts.event] * 4])
-    assert spent(ledger, DELTA).epsilon <= 2.0 * (1 + 1e-9)
-    assert spent(ledger, DELTA).epsilon == pytest.approx(2.0, rel=0.01)
+    assert privacy_spent(ledger, DELTA).epsilon <= 2.0 * (1 + 1e-9)
+    assert privacy_spent(ledger, DELTA).epsilon == pytest.approx(2.0, rel=0.01)
     assert mechanism.counts.honest == 0
     assert mechanism.rule.noise_multiplier > dp_sgd(setting(epsilon=2.0, rows=rows)).rule.noise_multiplier
 

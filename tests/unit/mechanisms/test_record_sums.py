@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting import gaussian
-from mechanisms.accounting.ledger import Ledger, Relation, spent
+from mechanisms.accounting.ledger import Ledger, Relation, privacy_spent
 from mechanisms.record_sums import COARSEST, FINEST, RecordSums, record_sums
 from tests.unit.mechanisms.settings import refused, words
 
@@ -21,9 +21,9 @@ def sums(epsilon=1.0, delta=1e-6, releases=2, record_norm=3.0, records=1000) -> 
 def test_all_releases_together_cost_the_budget(epsilon, releases):
     mechanism = sums(epsilon, releases=releases)
     ledger = Ledger(()).adding(mechanism.per_training * releases)
-    assert spent(ledger, 1e-6).epsilon == pytest.approx(epsilon, rel=1e-6)
-    assert spent(ledger, 1e-6).epsilon <= epsilon * (1 + 1e-9)
-    assert spent(ledger.adding(mechanism.per_training), 1e-6).epsilon > epsilon
+    assert privacy_spent(ledger, 1e-6).epsilon == pytest.approx(epsilon, rel=1e-6)
+    assert privacy_spent(ledger, 1e-6).epsilon <= epsilon * (1 + 1e-9)
+    assert privacy_spent(ledger.adding(mechanism.per_training), 1e-6).epsilon > epsilon
     assert mechanism.per_offer == ()
     assert mechanism.gradient is None
 

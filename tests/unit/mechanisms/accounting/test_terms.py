@@ -16,7 +16,7 @@ from mechanisms.accounting.ledger import (
     Terms,
     Unit,
     event_from_text,
-    spent,
+    privacy_spent,
     terms_from_text,
     terms_to_text,
     to_text,
@@ -52,7 +52,7 @@ def shared(honest: int, unit: Unit = ROW) -> Terms:
 def test_epsilon_follows_the_noise_that_the_honest_add(z, sized_for, by_honest):
     ledger = Ledger.of([SampledGaussian(z, Q, STEPS, shared(sized_for))])
     for honest, epsilon in by_honest.items():
-        found = spent(at_honest(ledger, honest), DELTA).epsilon
+        found = privacy_spent(at_honest(ledger, honest), DELTA).epsilon
         assert found == pytest.approx(epsilon, rel=0.04)
     assert at_honest(ledger, sized_for) == Ledger.of([SampledGaussian(z, Q, STEPS)])
 
@@ -62,13 +62,13 @@ def test_what_was_sized_for_nine_is_not_rescaled_by_a_task_for_one(honest, as_if
     """40 steps for 9 honest others, then a task for 1 under the same key; composed by hand, too."""
     z, q, steps = 2.8675, 0.285, 40
     ledger = Ledger.of([SampledGaussian(z, q, 1, shared(9))] * steps)
-    found = spent(at_honest(ledger, honest), DELTA).epsilon
+    found = privacy_spent(at_honest(ledger, honest), DELTA).epsilon
     assert found == pytest.approx(true, abs=0.006)
     remaining = privacy_loss.Sampled(z * math.sqrt((honest + 1) / 10), q, steps)
     by_hand = privacy_loss.compose([remaining], [], 1e-4 * DELTA).epsilon(DELTA)
     assert found == pytest.approx(by_hand, rel=1e-9)
     rescaled = at_honest(Ledger.of([SampledGaussian(z, q, steps, shared(1))]), honest)
-    assert spent(rescaled, DELTA).epsilon == pytest.approx(as_if_for_one, abs=0.006)
+    assert privacy_spent(rescaled, DELTA).epsilon == pytest.approx(as_if_for_one, abs=0.006)
 
 
 def test_releases_of_two_tasks_compose_as_one_gaussian_each_at_its_own_noise():
@@ -82,7 +82,7 @@ def test_releases_of_two_tasks_compose_as_one_gaussian_each_at_its_own_noise():
             times / (z * z * (1.0 if of is None else (honest + 1) / (of + 1))) for z, of, times in runs
         )
         exact = gaussian.epsilon(DELTA, 1 / math.sqrt(inverse))
-        assert spent(at_honest(ledger, honest), DELTA).epsilon == pytest.approx(exact, rel=1e-9)
+        assert privacy_spent(at_honest(ledger, honest), DELTA).epsilon == pytest.approx(exact, rel=1e-9)
 
 
 def test_what_is_not_gaussian_or_the_owners_own_is_nobody_else_s_noise():
@@ -115,7 +115,7 @@ def test_an_offer_without_noise_leaves_no_bound_for_any_unit():
     mark = Gaussian(0.0, Terms("none", None))
     for event, is_bound in ((NO_BOUND, False), (mark, False), (Gaussian(0.0, shared(1)), True)):
         assert has_no_bound(Ledger.of([Gaussian(2.0), Pure(0.0), event])) != is_bound
-    assert spent(at_honest(ledger_of_unit(Ledger.of([mark]), DATA_SET), 9), DELTA).epsilon == math.inf
+    assert privacy_spent(at_honest(ledger_of_unit(Ledger.of([mark]), DATA_SET), 9), DELTA).epsilon == math.inf
 
 
 def test_numbers_of_members_are_whole_and_not_negative():
