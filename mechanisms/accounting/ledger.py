@@ -297,8 +297,8 @@ def sampled_noise_multiplier(
     `beside`: the multiplier of one more release, not sampled, that the same budget pays for; infinite: none.
     The result is never below the least such z, and at most 0.4 % above it. With a sampling probability below
     1 it is at least 0.01, however large the budget. Relation: add or remove one row; norm: L2.
-    Raises ValueError if the release beside costs the whole budget, or if the accountant is RDP and proves
-    the budget with no noise, however much.
+    Raises ValueError if the release beside costs the whole budget, or if the accountant is RDP and no amount
+    of noise proves the budget.
     """
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     q, steps = share("sampling_probability", sampling_probability), count("steps", steps)
@@ -326,18 +326,16 @@ _MARGIN = 1 - 1e-9
 def _sampled_noise_multiplier(epsilon: float, delta: float, q: float, steps: int, beside: float) -> float:
     def enough(z: float) -> bool:
         parts = _Parts(beside, (privacy_loss.Sampled(z, q, steps),), ())
-        if (
-            parts.method == "PLD" and delta >= PLD_DELTA
-        ):  # the same loss as in `privacy_spent`, without a search
+        if parts.method == "PLD" and delta >= PLD_DELTA:  # the loss of `privacy_spent`, without a search
             return parts.loss(_TAIL * delta).delta(epsilon) <= delta * _MARGIN
         return renyi.epsilon(parts.divergences(), delta) <= epsilon
 
     try:
         below, above = _bracket(_first_guess(epsilon, delta, q, steps), enough)
-    except OverflowError:  # RDP proves such a budget with no noise, however much
+    except OverflowError:  # no noise is enough for RDP to prove it
         raise ValueError(
-            f"epsilon = {epsilon!r} with delta = {delta!r} is not allowed: too small together to be shown "
-            "for sampled steps; raise one of them"
+            f"epsilon = {epsilon!r} with delta = {delta!r} is not allowed: too small together, as no amount "
+            "of noise proves them for sampled steps; raise one of them"
         ) from None
     while below > 0 and above > _CLOSE * below:
         middle = math.sqrt(below * above)

@@ -25,11 +25,8 @@ from mechanisms.arguments import count, positive, share
 from mechanisms.gradients.clipped_sum import Batch
 from mechanisms.gradients.noisy_sum import EXACT, NoisySum
 from mechanisms.gradients.objective import Objective
-from mechanisms.gradients.trial import BOOK_KEEPING
 from mechanisms.noise.noise import COARSEST, REACH, power_of_two
 from mechanisms.noise.randomness import Words, uniform64
-
-__all__ = ["BOOK_KEEPING", "GradientRule", "PrivateGradient", "poisson_rows", "record_events"]
 
 
 @dataclass(frozen=True, slots=True)

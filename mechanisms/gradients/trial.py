@@ -47,7 +47,7 @@ class Trial:
         exact = self._first_gradients(alone)
         try:
             # A model that decides by values in a batch fails here: its rows would depend on each other.
-            self._gradients(PerExample(self._objective), _COMPARED)
+            self._gradients(PerExample(self._objective))
         except _FAILURES as error:
             why_not = f"vmap fails: {_first_line(error)}"
         else:
@@ -65,10 +65,10 @@ class Trial:
         """Returns the fastest right way to use this method, and ""; or None and what is wrong."""
         try:
             method = make(self._objective)
-            small = self._gradients(method, _COMPARED)
+            small = self._gradients(method)
             if not self._agree(small, exact):
                 return None, "it disagrees with the gradients of single rows"
-            way = self._find_way_in_blocks(method, _elements(small, _COMPARED), 1)
+            way = self._find_way_in_blocks(method, _elements(small), 1)
             if way is not None:
                 return way, ""
         except _FAILURES as error:
@@ -82,9 +82,7 @@ class Trial:
         """
         together = PersonGradients(way.method, width)
         small, _ = together(*self._persons(_COMPARED, width, seed=1))
-        found = (
-            None if way.rows == 1 else self._find_way_in_blocks(together, _elements(small, _COMPARED), width)
-        )
+        found = None if way.rows == 1 else self._find_way_in_blocks(together, _elements(small), width)
         if found is None:
             alone = Way(method=together, rows=1, lanes=1, one_thread=True)
             return alone, list(together(*self._persons(1, width, seed=1))[0].values())
@@ -105,7 +103,7 @@ class Trial:
 
         def run(draw: Draw) -> Found:
             self._draw = draw
-            return without_side_effects(model, lambda: self._gradients(alone, _COMPARED))
+            return without_side_effects(model, lambda: self._gradients(alone))
 
         _, exact = choose_draw(run)
         if not self._agree(run(self._draw), exact, equal_nan=True):
@@ -118,8 +116,8 @@ class Trial:
             without_side_effects(model, lambda: model(x))
         return exact
 
-    def _gradients(self, method: Method, rows: int) -> Found:
-        x, y = self._stand_ins(rows, seed=1)
+    def _gradients(self, method: Method) -> Found:
+        x, y = self._stand_ins(_COMPARED, seed=1)
         return method(x, y)[0]
 
     def _agree(self, fast: Found, exact: Found, *, equal_nan: bool = False) -> bool:
@@ -180,7 +178,7 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def _elements(found: Found, rows: int) -> float:
-    """Returns how many numbers one row, or person, takes, from the gradients of `rows` of them."""
+def _elements(found: Found) -> float:
+    """Returns how many numbers one row, or person, takes, from the gradients of `_COMPARED` of them."""
     parts = found.values()
-    return sum(sum(one.numel() for one in part.parts) / rows + part.terms**2 for part in parts)
+    return sum(sum(one.numel() for one in part.parts) / _COMPARED + part.terms**2 for part in parts)

@@ -35,7 +35,16 @@ def finite_or_zeros(vector: Floats) -> Floats:
 
 def norm(vector: Floats) -> float:
     """The L2 norm of `vector` (d,) float32, in float64. Raises as `clip_l2`."""
-    return math.sqrt(_sum_of_squares(_check_vector(vector)))
+    buffer = np.empty(min(_BLOCK, len(_check_vector(vector))))
+    squares = 0.0
+    for part in blocks(len(vector)):
+        exact = buffer[: part.stop - part.start]
+        np.copyto(exact, vector[part])
+        np.square(exact, out=exact)
+        squares += float(exact.sum())  # not a dot product: its threads wait for each other on a busy machine
+    if not math.isfinite(squares):
+        raise NotFinite("vector holds a NaN or an infinity")
+    return math.sqrt(squares)
 
 
 def clip_l2(vector: Floats, radius: float) -> Floats:
@@ -107,20 +116,6 @@ def clip_elements(vector: Floats, bound: float) -> Floats:
 def blocks(size: int, block: int = _BLOCK) -> Iterator[slice]:
     """Yields consecutive slices of at most `block` elements that cover `size` elements."""
     return (slice(start, min(size, start + block)) for start in range(0, size, block))
-
-
-def _sum_of_squares(vector: Floats) -> float:
-    """The sum of squares in float64, computed in one small buffer. Raises NotFinite unless it is finite."""
-    buffer = np.empty(min(_BLOCK, len(vector)))
-    total = 0.0
-    for part in blocks(len(vector)):
-        exact = buffer[: part.stop - part.start]
-        np.copyto(exact, vector[part])
-        np.square(exact, out=exact)
-        total += float(exact.sum())  # not a dot product: its threads wait for each other on a busy machine
-    if not math.isfinite(total):
-        raise NotFinite("vector holds a NaN or an infinity")
-    return total
 
 
 def _scale(vector: Floats, factor: float) -> Floats:

@@ -238,13 +238,9 @@ class DPFedAvg(PlainTraining):
         """theta + estimate + N(0, sigma^2), also for an empty sample, as nobody may see that it is empty."""
         std, d = self.noise_std, self.federation.dimension
         spacing = spacing_of(std, self.clip.radius)
-        updates = [(update, self.weight(own)) for update, own in pair_uploads(uploads, d)]
+        updates = [(update, weight_of(own, self.weight_cap)) for update, own in pair_uploads(uploads, d)]
         units = self.estimator.estimate(updates, d, self.sampling_probability, spacing)
         return add_noised_units(model, units, std, spacing, words), state
-
-    def weight(self, rows: int) -> float:
-        """w_k = min(n_k / w_hat, 1)."""
-        return weight_of(rows, self.weight_cap)
 
 
 def dp_fedavg(

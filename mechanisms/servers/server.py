@@ -160,7 +160,7 @@ class ServerMechanism(Protection, Protocol):
         """Returns the figures of the `state` after the last round, by name."""
 
     def events(self, rounds: int) -> tuple[Event, ...]:
-        """The events of `rounds` rounds, for the unit of `guarantee`; `NO_NOISE` if that is None."""
+        """The events of `rounds` rounds, for the unit of `guarantee`; without noise if that is None."""
 
     def examples(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
         """Makes the examples that `client` trains on in all rounds, from its x (n, ...) and y (n,)."""
@@ -175,7 +175,10 @@ class ServerMechanism(Protection, Protocol):
         """Returns the model (d,) from which clients start: `model` (d,), with any noise of the server."""
 
     def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
-        """Returns (k, d) from the `weights` (k, d) after `step` of k clients that began at `start` (d,)."""
+        """Returns the weights (k, d) with which k clients go on, from `weights` (k, d) after `step`.
+
+        They began at `start` (d,).
+        """
 
     def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
         """Returns the (d,) that a client with `rows` rows sends at the end of its training."""

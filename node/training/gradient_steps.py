@@ -20,11 +20,12 @@ from torch.nn import functional
 
 from mechanisms.gradients.clipped_sum import Batch
 from mechanisms.gradients.distributed import SharedGradient, SharedNoise
-from mechanisms.gradients.dp_sgd import BOOK_KEEPING, GradientRule, PrivateGradient, poisson_rows
+from mechanisms.gradients.dp_sgd import GradientRule, PrivateGradient, poisson_rows
 from mechanisms.gradients.objective import Loss, Objective
 from mechanisms.gradients.row_outputs import check_rows
 from mechanisms.gradients.side_effects import NotByRow, in_eval_mode
 from mechanisms.gradients.stand_ins import choose_draw
+from mechanisms.gradients.trial import BOOK_KEEPING
 from mechanisms.noise.randomness import Words
 from node.data.dataset import Dataset
 from node.errors import ConfigError, reason
