@@ -75,7 +75,7 @@ class Layout:
             torch.set_num_threads(threads)
 
     def assign_places(self, x: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Yields for each block the numbers of its rows among x (n, ...), and their places, in order."""
+        """Yields for each block the numbers of its rows among x (n, ...), and the places of these rows."""
         if not len(x):
             return
         if self.lanes == 1:

@@ -32,7 +32,7 @@ T is (epsilon, delta)-private, as the accountant shows for the Gaussian mechanis
 coordinates is (epsilon + d ln((1 + eta) / (1 - eta)), (1 + eta)^d delta)-private: the coordinates' noise is
 independent, and both factors enter the inequality once. The same holds for a sampled batch, which mixes such
 R over samples, and for steps that follow one another. `SharedNoise` refuses a rule unless
-d steps ln((1 + eta) / (1 - eta)) stays below 1e-9. What wraps around modulo 2^32 harms accuracy alone.
+d `steps` ln((1 + eta) / (1 - eta)) stays below 1e-9. What wraps around modulo 2^32 harms accuracy alone.
 
 A member rounds x_k to whole units before it adds rounded noise. That is the same as rounding x_k + N_k, as
 rint commutes with adding a whole number. `noisy_sum` bounds how far this rounding moves two neighbouring x_k

@@ -98,7 +98,7 @@ class Trial:
         return None
 
     def _first_gradients(self, alone: Method) -> Found:
-        """Returns gradients of rows one by one. Raises NotByRow unless a second pass gives the same."""
+        """Returns gradients of rows one by one. Raises NotByRow for side effects or unlike passes."""
         model = self._objective.model
 
         def run(draw: Draw) -> Found:
