@@ -1,1 +1,1 @@
-"""Protection of what a node has learned, before anybody else may see it: pure functions, no I/O."""
+"""Protects what a node has learned before anybody else sees it: pure functions, no I/O."""

@@ -1,4 +1,4 @@
-"""Validation of arguments: each function returns a plain number or raises an error that names the value.
+"""Checks of arguments: each function returns a plain number, or raises an error that names the value.
 
 They raise ValueError for a number out of range and TypeError for anything else, with a one-line message such
 as `epsilon = -1.0 is not allowed: a number above 0`. NaN, infinity and booleans are never allowed.
@@ -7,39 +7,28 @@ as `epsilon = -1.0 is not allowed: a number above 0`. NaN, infinity and booleans
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Integral, Real
 
 
 def positive(name: str, value: object) -> float:
     """Returns `value` as a float: finite and above 0."""
-    number = _finite(name, value, "a number above 0")
-    if number <= 0:
-        raise ValueError(f"{name} = {value!r} is not allowed: a number above 0")
-    return number
+    return _number(name, value, "a number above 0", lambda number: number > 0)
 
 
 def at_least_zero(name: str, value: object) -> float:
     """Returns `value` as a float: finite, 0 or above."""
-    number = _finite(name, value, "a number of at least 0")
-    if number < 0:
-        raise ValueError(f"{name} = {value!r} is not allowed: a number of at least 0")
-    return number
+    return _number(name, value, "a number of at least 0", lambda number: number >= 0)
 
 
 def probability(name: str, value: object) -> float:
     """Returns `value` as a float strictly between 0 and 1, as every delta must be."""
-    number = _finite(name, value, "a number above 0 and below 1")
-    if not 0 < number < 1:
-        raise ValueError(f"{name} = {value!r} is not allowed: a number above 0 and below 1")
-    return number
+    return _number(name, value, "a number above 0 and below 1", lambda number: 0 < number < 1)
 
 
 def share(name: str, value: object) -> float:
     """Returns `value` as a float above 0 and at most 1, such as a sampling probability."""
-    number = _finite(name, value, "a number above 0 and at most 1")
-    if not 0 < number <= 1:
-        raise ValueError(f"{name} = {value!r} is not allowed: a number above 0 and at most 1")
-    return number
+    return _number(name, value, "a number above 0 and at most 1", lambda number: 0 < number <= 1)
 
 
 def count(name: str, value: object) -> int:
@@ -51,14 +40,15 @@ def count(name: str, value: object) -> int:
     return int(value)
 
 
-def _finite(name: str, value: object, allowed: str) -> float:
+def _number(name: str, value: object, allowed: str, is_in_range: Callable[[float], bool]) -> float:
     """Returns `value` as a float. NumPy's scalars are numbers; strings, arrays and booleans are not."""
+    message = f"{name} = {value!r} is not allowed: {allowed}"
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} = {value!r} is not allowed: {allowed}")
+        raise TypeError(message)
     try:
         number = float(value)
     except OverflowError:
-        raise ValueError(f"{name} = {value!r} is not allowed: {allowed}") from None
-    if not math.isfinite(number):
-        raise ValueError(f"{name} = {value!r} is not allowed: {allowed}")
+        raise ValueError(message) from None
+    if not math.isfinite(number) or not is_in_range(number):
+        raise ValueError(message)
     return number

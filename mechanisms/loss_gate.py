@@ -10,10 +10,9 @@ owner's rows are unlike the others', honest models look like lies: the gate refu
 is larger.
 
 Leakage: the decision is one bit per round that depends on all the owner's rows, and a node that acts on it
-reveals it. Noise on the whole offer (`ldp`, `aldp`) covers what the node offers because of it, as it clips
-and noises the offer whatever the update depends on. Noise in the gradient steps alone (`dp-sgd`, unit: one
-record) does not: a mean loss over unclipped rows has no bounded sensitivity, so no epsilon holds for both
-together.
+reveals it. Noise on the whole offer (`ldp`, `aldp`) covers this: it bounds what an offer reveals, whatever
+the update depends on. Noise in the gradient steps alone (`dp-sgd`, unit: one record) does not cover it: the
+mean loss of unclipped rows has no bounded sensitivity, so no epsilon holds for steps and decision together.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from mechanisms.mechanism import Mechanism, covers_offers
 class LossGate:
     """`tolerance`: in units of the loss (nats for classes); `lowest_loss`: of the models accepted so far.
 
-    An infinite or NaN `lowest_loss` means none so far: the gate accepts the first model with a finite loss.
+    An infinite `lowest_loss` means none so far: the gate accepts the first model with a finite loss.
     """
 
     tolerance: float
@@ -40,14 +39,13 @@ class LossGate:
 
     def accepts(self, loss: float) -> bool:
         """Returns whether the gate accepts a model with this mean loss; False if it is not finite."""
-        most = self.lowest_loss + self.tolerance if math.isfinite(self.lowest_loss) else math.inf
-        return math.isfinite(loss) and loss <= most
+        return math.isfinite(loss) and loss <= self.lowest_loss + self.tolerance
 
     def after(self, loss: float) -> LossGate:
         """Returns the gate after it accepted a model with this loss."""
-        return replace(self, lowest_loss=loss if loss < self.lowest_loss else self.lowest_loss)
+        return replace(self, lowest_loss=min(self.lowest_loss, loss))
 
 
 def covers_a_gate(mechanism: Mechanism) -> bool:
-    """Returns whether `mechanism`'s guarantee holds with a gate: it has none, or it covers whole offers."""
+    """Returns whether a gate leaves `mechanism`'s guarantee true: it has none, or it covers whole offers."""
     return mechanism.guarantee is None or covers_offers(mechanism)

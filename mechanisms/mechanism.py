@@ -1,9 +1,9 @@
 """The interface of a mechanism, which protects a node's data from what others see, and what it costs.
 
-A mechanism acts at three places: on the gradient step (`gradient`), on the update before it leaves (`offer`),
-and after an aggregate that every member learns (`aggregated`). Costs are constant events, known in advance,
-so a node knows what it can still afford. A mechanism itself is immutable; the node stores its memory between
-offers together with the spent offer.
+A mechanism acts at three points: on the gradient step (`gradient`), on the update before it leaves (`offer`),
+and after an aggregate that every member learns (`aggregated`). Its costs are events that are known in
+advance, so a node knows what it can still afford. A mechanism is immutable; the node stores its memory from
+one offer to the next.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:  # the import loads torch, which takes seconds and which a tra
 
 Floats = NDArray[np.float32]
 Memory = tuple[tuple[float, ...], ...]
-"""A mechanism's memory, one row per tensor or one in all. It may depend on private data: it never leaves."""
+"""A mechanism's memory: one row per tensor, or one row. It may depend on private data and never leaves."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedSetting:
     """What the members of a swarm agree on if they share the noise of single steps.
 
-    `honest`: how many of a member's others are taken to be honest. `sampling_probability`: with it a step has
-    any one row. `expected_batch`: the rows of all members in a step, in the mean. `steps`: of the whole run.
-    `members`: the most that a sum has.
+    `honest`: how many other members each member takes to be honest. `sampling_probability`: that a step uses
+    a given row. `expected_batch`: the mean number of rows of all members in a step. `steps`: of the whole
+    run. `members`: of the largest group.
     """
 
     honest: int
@@ -51,7 +51,7 @@ class SharedSetting:
 
 @dataclass(frozen=True, slots=True)
 class CountPlan:
-    """Noised counts beside training (mechanisms.noised_counts): so many `releases` for `share` of epsilon."""
+    """Noised counts beside training (mechanisms.noised_counts): `releases` that cost `share` of epsilon."""
 
     share: float
     releases: int
@@ -65,12 +65,11 @@ class CountPlan:
 class Setting:
     """The parameters of a mechanism: the keys of `[privacy]`, and the work that they cover.
 
-    `epsilon` and `delta` are totals over `rounds` offers. `sizes` are the numbers of parameters of each
-    tensor. `rows` is the number of this node's training rows, or persons; it counts as public.
-    `rows_per_person`: the most rows of a person, where a person is the unit of privacy; None: a row is.
-    `shared`: what members with shared noise agree on; None: each adds its own. `counts`: what is released
-    beside training; None: nothing. `epochs`: the passes over the rows in a round; None: as many as its time
-    allows.
+    `epsilon` and `delta` are totals over `rounds` offers. `sizes`: the number of parameters of each tensor.
+    `rows`: the number of this node's training rows, or persons; it counts as public. `rows_per_person`: the
+    most rows of a person, if a person is the unit of privacy; None if a row is. `shared`: what members with
+    shared noise agree on; None: each adds its own. `counts`: what the node releases beside training; None:
+    nothing. `epochs`: the passes over the rows in a round; None: as many as its time allows.
     """
 
     epsilon: float
@@ -101,7 +100,7 @@ class Setting:
 
     @property
     def steps(self) -> int:
-        """The number of gradient steps in a round; ValueError if nobody knows it beforehand."""
+        """The number of gradient steps in a round. Raises ValueError without `epochs`."""
         if self.epochs is None:
             raise ValueError(
                 "it needs the number of steps of a round, which train.seconds leaves open; set train.epochs"
@@ -113,8 +112,8 @@ class Setting:
 class Guarantee:
     """The guarantee of a run: the total (epsilon, delta) that is proved, its unit, and what is not covered.
 
-    `stated` is the requested epsilon; it differs from `epsilon` only in replays of faulty calibrations.
-    `outside` is a phrase for what epsilon does not cover, "" if it covers everything.
+    `stated`: the epsilon that was asked for; it differs from `epsilon` only in replays of other systems.
+    `outside`: a phrase for what epsilon does not cover, "" if it covers everything.
     """
 
     unit: Unit
@@ -123,12 +122,12 @@ class Guarantee:
     stated: float
     outside: str = ""
     honest: int | None = None
-    """How many other members must be honest for it to hold: they share the noise. None: nobody."""
+    """How many other members must be honest for it to hold, as they share the noise; None: it needs none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A vector (d,) float32 that may leave, the memory after it left, and the radius and noise std used."""
+    """A `vector` (d,) float32 that may leave, the memory after it, its clipping radius and its noise std."""
 
     vector: Floats
     memory: Memory = ()
@@ -137,7 +136,7 @@ class Offer:
 
 
 class Protection(Protocol):
-    """The description that every mechanism gives of itself, with or without a server."""
+    """What every mechanism, with or without a server, says of itself."""
 
     @property
     def name(self) -> str:
@@ -153,11 +152,14 @@ class Protection(Protocol):
 
 
 class Mechanism(Protection, Protocol):
-    """Turns progress into offers. A call with a `Setting` makes one; it raises TypeError or ValueError."""
+    """Turns progress into offers. A task names its maker, which takes a `Setting`.
+
+    The maker raises ValueError or TypeError for a setting that it refuses.
+    """
 
     @property
     def bound(self) -> float:
-        """A bound that coordinates of an offer almost never exceed (8 sigma), from public values; 0: none."""
+        """A bound that an offer's coordinates almost never exceed (8 sigma), from public values; 0: none."""
 
     @property
     def gradient(self) -> GradientRule | None:
@@ -165,23 +167,23 @@ class Mechanism(Protection, Protocol):
 
     @property
     def per_training(self) -> tuple[Event, ...]:
-        """The cost of a round's training, charged once part of it is offered."""
+        """The cost of a round's training; the node charges it once it offers any of the result."""
 
     @property
     def per_offer(self) -> tuple[Event, ...]:
-        """The cost of an offer in addition to the training that it contains."""
+        """The cost of an offer, beside that of the training that it contains."""
 
     def offer(self, fresh: Floats, memory: Memory, words: Words) -> Offer:
-        """Makes an offer from `fresh` (d,) float32, the progress not offered so far; leaves it unchanged."""
+        """Makes an offer from `fresh` (d,) float32, the progress not offered so far, without changing it."""
 
     def aggregated(self, mean: Floats, members: int, memory: Memory) -> Memory:
         """The memory after an aggregate: the `mean` (d,) of `members` offers, which all members know."""
 
 
 def covers_offers(mechanism: Mechanism) -> bool:
-    """Returns whether `mechanism`'s guarantee holds whatever its offers follow from: it noises them whole.
+    """Returns whether `mechanism` noises whole offers, so that its guarantee covers all that they depend on.
 
-    A mechanism with private gradient steps covers training only, and assumes that nothing else uses the rows.
+    A mechanism with private gradient steps covers the training alone: nothing else may use the rows.
     """
     return mechanism.guarantee is not None and mechanism.gradient is None
 
@@ -221,7 +223,7 @@ class Quiet:
 
 
 class Unprotected(Quiet):
-    """`privacy.mechanism = "none"`: the unchanged update. Only the secure sum hides it among the others."""
+    """`privacy.mechanism = "none"`: offers the update unchanged; only the secure sum hides it."""
 
     __slots__ = ()
 

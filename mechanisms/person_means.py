@@ -1,8 +1,8 @@
-"""What persons add to sums: each the mean of what the own rows add, in whole units.
+"""Sums over persons: each person adds the mean of what the person's rows add, in whole units.
 
-If a row adds a vector of at most `longest` in L2, so does a mean. Rounding to units may make it longer: then
-it is shortened, by rounding towards zero. So a person added or removed moves the sums by exactly one vector
-of whole units, at most `longest` in L2, which follows from the person's own rows alone.
+If no row adds a vector longer than `longest` (L2), no mean is longer. Rounding to whole units may lengthen a
+mean; it is then scaled down and rounded towards zero. So adding or removing a person moves the
+sums by one vector of whole units, at most `longest` in L2, which depends on this person's rows alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SLACK = 1 - 2.0**-40
-"""Below the rounding of a length and a product in float64."""
+"""Less than 1 by more than float64 rounds a length and a product."""
 
 
 def person_means(
@@ -23,9 +23,10 @@ def person_means(
     unit: float,
     longest: float,
 ) -> NDArray[np.float64]:
-    """Returns sums (size,) over persons, whole numbers of units; `persons` (n,) are numbers from 0.
+    """Returns sums (size,) over persons, in whole numbers of `unit`.
 
-    A row adds `amounts` (n, k) at `places` (n, k).
+    `persons` (n,): whose each row is, as numbers from 0. A row adds its `amounts` (n, k) at its `places`
+    (n, k) of the sums, a vector of at most `longest` in L2.
     """
     rows = np.bincount(persons)
     cells, own = np.unique(persons[:, None] * size + places, return_inverse=True)

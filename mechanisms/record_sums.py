@@ -1,15 +1,15 @@
 """Noised sums over a node's records, from which `node.agree` computes a swarm's scales and lists.
 
-Every record adds a vector of integers times a public unit, with an L2 norm of at most `record_norm`; before
-any other use the sums get Gaussian noise on the same grid. So
+Every record adds a vector of integers times a public unit, with an L2 norm of at most `record_norm`. Before
+any other use, Gaussian noise on the same grid is added to the sums. So
 
     release = unit (sum of integers + rint(N / unit)),   N ~ N(0, (z record_norm)^2) in each coordinate,
 
 is the Gaussian mechanism, rounded (mechanisms.noise.noise), and its delta is that of Balle & Wang 2018,
 Theorem 8.
 
-Unit of privacy: one record, or one person, who adds one vector for all rows together; neighbours: add or
-remove it; norm: L2. The number of records is not public: it is one of the sums.
+Unit of privacy: one record, or one person, who adds one vector for all of the person's rows; neighbours: add
+or remove it; norm: L2. The number of records is not public: it is one of the sums.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from mechanisms.arguments import count, positive
 from mechanisms.mechanism import Guarantee, Quiet
 from mechanisms.noise.noise import add_units
 from mechanisms.noise.randomness import Words
-from mechanisms.units import RECORD_AGREED, short
+from mechanisms.units import RECORD_AGREED, noun_of
 
 FINEST, COARSEST = 2.0**-20, 1.0
-"""The range of units, as fractions of 1; no record's number exceeds 1."""
+"""The smallest and largest unit. No number of a record exceeds 1."""
 _UNITS_A_STD = 2.0**20
 SIGMAS = 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class RecordSums(Quiet):
-    """Releases noised sums with `noise_multiplier` each; `records`: the most records that a node has."""
+    """Releases noised sums, each with `noise_multiplier`; `records`: the most records that a node has."""
 
     noise_multiplier: float
     record_norm: float
@@ -52,7 +52,7 @@ class RecordSums(Quiet):
         """What the mechanism protects, in one sentence."""
         return (
             "your counts and sums are noised before they leave: what they can tell anybody about whether "
-            f"any one {short(self.guarantee.unit)} is in your data is bounded by epsilon"
+            f"any one {noun_of(self.guarantee.unit)} is in your data is bounded by epsilon"
         )
 
     @property
@@ -62,21 +62,21 @@ class RecordSums(Quiet):
 
     @property
     def unit(self) -> float:
-        """A power of two, small compared with the noise, from public values alone."""
+        """The grid's step, from public values: a power of two, about 2^-20 of the noise std if in range."""
         return min(COARSEST, max(FINEST, 2.0 ** math.floor(math.log2(self.noise_std / _UNITS_A_STD))))
 
     @property
     def bound(self) -> float:
-        """The bound of a sum divided by `records`: 1 for the records, plus 8 sigma."""
+        """The bound on a sum divided by `records`: 1 for the records, plus 8 sigma."""
         return 1 + SIGMAS * self.noise_std / self.records
 
     @property
     def per_training(self) -> tuple[Event, ...]:
-        """One Gaussian release; offering it is post-processing."""
+        """One Gaussian release. Offering it is post-processing and costs nothing."""
         return (Gaussian(self.noise_multiplier),)
 
-    def released(self, units: NDArray[np.int64], words: Words) -> NDArray[np.float64]:
-        """Returns (d,) noised sums, in multiples of the unit, from (d,) sums of the records' integers."""
+    def release(self, units: NDArray[np.int64], words: Words) -> NDArray[np.float64]:
+        """Returns noised sums (d,), multiples of the unit, from the sums (d,) of the records' integers."""
         noised = units.astype(np.float64)
         add_units(noised, self.noise_std, self.unit, words)
         return noised * self.unit
@@ -85,10 +85,10 @@ class RecordSums(Quiet):
 def record_sums(
     epsilon: float, delta: float, releases: int, record_norm: float, records: int, unit: Unit = RECORD_AGREED
 ) -> RecordSums:
-    """Builds it for `releases` that together cost (epsilon, delta) (Dong, Roth & Su 2022, Corollary 3.3).
+    """Builds the mechanism for `releases` that together cost (epsilon, delta).
 
-    `record_norm`: the largest L2 norm of a record's vector; `unit`: whose it is, a record's or a person's.
-    Raises ValueError or TypeError for bad values.
+    Dong, Roth & Su 2022, Corollary 3.3. `record_norm`: the largest L2 norm of the vector that one `unit`, a
+    record or a person, adds. Raises ValueError or TypeError for a value that is not allowed.
     """
     positive("record_norm", record_norm)
     count("records", records)

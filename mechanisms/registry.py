@@ -38,15 +38,18 @@ def _aldp(setting: Setting) -> Mechanism:
 
 
 def _dp_sgd(setting: Setting) -> Mechanism:
-    if not _is_exact(setting):
-        raise ValueError(f"calibration = {setting.calibration!r} is not allowed with 'dp-sgd': 'exact'")
+    _check_exact(setting, "dp-sgd")
     return dp_sgd(setting)
 
 
-def _distributed(setting: Setting) -> Mechanism:
-    if not _is_exact(setting):
-        raise ValueError(f"calibration = {setting.calibration!r} is not allowed here: 'exact'")
+def _distributed_dp_sgd(setting: Setting) -> Mechanism:
+    _check_exact(setting, "distributed-dp-sgd")
     return distributed_dp(setting)
+
+
+def _check_exact(setting: Setting, name: str) -> None:
+    if not _is_exact(setting):
+        raise ValueError(f"calibration = {setting.calibration!r} is not allowed with {name!r}: 'exact'")
 
 
 def _is_exact(setting: Setting) -> bool:
@@ -61,19 +64,20 @@ MECHANISMS: Mapping[str, Maker] = {
     "ldp": _ldp,
     "aldp": _aldp,
     "dp-sgd": _dp_sgd,
-    "distributed-dp-sgd": _distributed,
+    "distributed-dp-sgd": _distributed_dp_sgd,
 }
-"""Name to maker of the mechanism from a `Setting`; makers raise ValueError for incompatible keys."""
+"""The makers of mechanisms by name. A maker raises ValueError for keys that do not go together."""
 
-_CALLED = ((ldp, "ldp"), (aldp, "aldp"), (dp_sgd, "dp-sgd"), (distributed_dp, "distributed-dp-sgd"))
+_NAMES = ((ldp, "ldp"), (aldp, "aldp"), (dp_sgd, "dp-sgd"), (distributed_dp, "distributed-dp-sgd"))
 
 
 def maker_of(found: Maker) -> Maker:
-    """Returns the maker of what an import path led to: the built-in one, if `found` makes such a mechanism.
+    """Returns the maker for `found`, which a task names by its import path.
 
-    So every key of the task has the effect, or is refused, as by the mechanism's name.
+    If `found` makes a built-in mechanism, it is the maker of that name: so each key of the task has the same
+    effect, or is refused alike, under the name and under the path. Else it is `found` itself.
     """
-    return next((MECHANISMS[name] for made, name in _CALLED if made is found), found)
+    return next((MECHANISMS[name] for made, name in _NAMES if made is found), found)
 
 
 SERVER_MECHANISMS: Mapping[str, Callable[..., ServerMechanism]] = {
@@ -93,4 +97,4 @@ SERVER_MECHANISMS: Mapping[str, Callable[..., ServerMechanism]] = {
     "row-noise": row_noise,
     "rpfl": rpfl_of,
 }
-"""Name to maker of a server-side mechanism from a `Federation` and keyword arguments."""
+"""The makers of server-side mechanisms by name, which take a `Federation` and keyword arguments."""

@@ -1,4 +1,4 @@
-"""The units of privacy of rows and persons."""
+"""The units of privacy whose neighbours add or remove a row or a person."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ RECORD_AGREED = Unit(f"{_RECORD}, over the agreement", Relation.ADD_REMOVE, "L2"
 PERSON_AGREED = Unit(f"{_PERSON}, over the agreement", Relation.ADD_REMOVE, "L2")
 
 
-def short(unit: Unit) -> str:
-    """Returns one of these units in a word, for sentences."""
+def noun_of(unit: Unit) -> str:
+    """Returns what a sentence calls one of these units."""
     return "person" if unit in (ONE_PERSON, PERSON_AGREED) else "record (row)"

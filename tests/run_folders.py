@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.ledger import Ledger, event_from_text, spent
+from mechanisms.accounting.ledger import Ledger, event_from_text, privacy_spent
 from protocol.crypto.node_key import NodeKey
 
 
@@ -28,7 +28,7 @@ def the_key(out: Path) -> bytes:
 def epsilon(out: Path, delta: float = 1e-5) -> float:
     """Returns the total epsilon in a folder's ledger."""
     texts = (text for (text,) in rows(out, "select events from ledger"))
-    return spent(
+    return privacy_spent(
         Ledger.of([event_from_text(line) for text in texts for line in text.split("\n")]), delta
     ).epsilon
 

@@ -30,7 +30,7 @@ from torch import nn
 from benchmarks.audit.case import DELTA, Case, Claim
 from benchmarks.audit.offers import EXACT, TOGETHER
 from benchmarks.proposal import propose_task
-from mechanisms.accounting.ledger import Ledger, Unit, spent
+from mechanisms.accounting.ledger import Ledger, Unit, privacy_spent
 from mechanisms.audits.audit import Array, Pair, Release
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SystemWords
@@ -272,7 +272,7 @@ def _shared_cases(promise: Promise, epsilon: float) -> list[Case]:
 
         def step() -> Array:
             words = [one.contribution(base).words for one in trainers if isinstance(one, StepTrainer)]
-            return rule.decoded(np.sum(words, axis=0, dtype=np.uint32))
+            return rule.decode(np.sum(words, axis=0, dtype=np.uint32))
 
         return lambda: np.concatenate([step() for _ in range(rule.steps)])
 
@@ -310,7 +310,7 @@ def _count_cases(promise: Promise, epsilon: float) -> list[Case]:
 
     noise = noise_of_counts(make_mechanism(_dp_sgd_task(2 * epsilon, *more), [("w", (1,))], _ROWS))
     assert noise is not None
-    cost = spent(Ledger.of((noise.event,)), DELTA).epsilon
+    cost = privacy_spent(Ledger.of((noise.event,)), DELTA).epsilon
     claim = Claim(cost, DELTA, promise.unit.words, "the counts of one offer", EXACT)
     return _cases(_COUNTS, epsilon, "test", _SLOW, claim, promise, runs_of)
 
@@ -335,7 +335,7 @@ def _agreement_cases(promise: Promise, epsilon: float) -> list[Case]:
         return Case(
             mechanism=f"{_case_name(_AGREEMENT, promise)}, epsilon {epsilon:g}",
             fault=fault,
-            release=_release_of([partial(mechanism.released, of, words) for of in sums]),
+            release=_release_of([partial(mechanism.release, of, words) for of in sums]),
             pair=Pair(np.zeros(1), np.ones(1), means[0], means[1]),
             claim=Claim(epsilon, DELTA, promise.unit.words, released, EXACT),
             trials=_QUICK if fault else _FAST,

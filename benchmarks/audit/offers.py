@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.audit.case import DELTA, EPSILON, MANY, Case, Claim, Standing, proved_claim, stated_claim
 from mechanisms.accounting import gaussian
-from mechanisms.accounting.ledger import Gaussian, Ledger, releases_noise_multiplier, spent
+from mechanisms.accounting.ledger import Gaussian, Ledger, privacy_spent, releases_noise_multiplier
 from mechanisms.audits.audit import Array, Method, Pair, Release, each_row
 from mechanisms.mechanism import Memory, Setting
 from mechanisms.noise.noise import noised
@@ -112,7 +112,7 @@ def gaussian_cases() -> list[Case]:
 def _rounds(counted: int) -> Release:
     """Return a release of ROUNDS outputs, side by side. A ledger of `counted` such outputs states EPSILON."""
     multiplier = releases_noise_multiplier(EPSILON, DELTA, counted)
-    read = spent(Ledger.of([Gaussian(multiplier)] * counted), DELTA)
+    read = privacy_spent(Ledger.of([Gaussian(multiplier)] * counted), DELTA)
     assert math.isclose(read.epsilon, EPSILON, rel_tol=1e-6)
     noisy = gaussian_rows(2 * RADIUS * multiplier)
     return lambda inputs, words: np.hstack([noisy(inputs, words) for _ in range(ROUNDS)])

@@ -203,7 +203,7 @@ def survey_rows(rows: Sequence[Sequence[str]], unit: float) -> Sums:
 
 def noised_sums(mechanism: RecordSums) -> Release:
     """Return a release of noised sums (d,); a row is one run."""
-    return each_row(lambda sums, words: mechanism.released(np.rint(sums).astype(np.int64), words))
+    return each_row(lambda sums, words: mechanism.release(np.rint(sums).astype(np.int64), words))
 
 
 # -- counts for a metric of all rows -------------------------------------------------------------------
@@ -243,7 +243,7 @@ def noised_counts(noise: CountNoise, members: int) -> Release:
 
     def one(counts: Array, words: Words) -> Array:
         nothing = np.zeros_like(counts)
-        shares = (grid.noised(counts if member == 0 else nothing, words) for member in range(members))
+        shares = (grid.add_noise(counts if member == 0 else nothing, words) for member in range(members))
         return sum(shares, start=nothing) * grid.unit
 
     return each_row(one)

@@ -156,7 +156,7 @@ def decoded_sums(rule: SharedNoise, fault: Fault) -> Release:
     def step(present: Present, words: Words) -> Array:
         batches = [canaries.batch(rows) for rows in (present, *(none for _ in members[1:]))]
         offered = [member.offer(*batch, words)[0] for member, batch in zip(members, batches, strict=True)]
-        return rule.decoded(ring_sum(offered))
+        return rule.decode(ring_sum(offered))
 
     return release_abreast(step, rule.steps)
 

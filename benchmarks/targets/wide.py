@@ -100,7 +100,7 @@ def _totals(task: Task, files: Sequence[Path], seed: int) -> Totals:
     if not isinstance(noise, RecordSums):
         raise TypeError(f"the agreement has no noise: {noise.name}")
     words = SeededWords(np.random.default_rng([_SEED, seed, 1]))
-    sums = [noise.released(survey(path, schema, noise.unit, task.agreement.records), words) for path in files]
+    sums = [noise.release(survey(path, schema, noise.unit, task.agreement.records), words) for path in files]
     return Totals(np.sum(sums, axis=0), noise_in_sum(noise, len(files)), len(files))
 
 

@@ -1,1 +1,1 @@
-"""Accounting of the spent budget: events, ledgers, and the (epsilon, delta) that they prove."""
+"""Privacy accounting: events, ledgers of events, and the (epsilon, delta) that a ledger costs."""

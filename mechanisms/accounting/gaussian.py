@@ -1,12 +1,12 @@
 """One release of the Gaussian mechanism: delta, epsilon and the noise that a budget requires, all exact.
 
-Everywhere z = `noise_multiplier` = noise_std / sensitivity, without unit. The guarantee is for two inputs
-whose un-noised values differ by at most the sensitivity in the L2 norm, in either direction, for any relation
-between data sets. Balle & Wang 2018, Theorem 8, with mu = 1 / z:
+Everywhere z = `noise_multiplier` = noise_std / sensitivity, without unit. The guarantee holds for any two
+inputs whose un-noised values differ by at most the sensitivity in the L2 norm. Which inputs are neighbours is
+for the caller to say. Balle & Wang 2018, Theorem 8, with mu = 1 / z:
 
     delta(epsilon) = Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu)
 
-The relative error of computed values is below 1e-9 for z up to 1e4; each search ends on the safe side.
+The relative error of computed values is below 1e-9 for z up to 1e4. Each search rounds its result up.
 """
 
 from __future__ import annotations
@@ -23,17 +23,14 @@ _SMALLEST_NOISE, _LARGEST_NOISE = 1e-150, 1e150
 
 
 def delta(epsilon: float, noise_multiplier: float) -> float:
-    """The smallest delta for this epsilon (at least 0); 1 without noise.
-
-    Balle & Wang 2018, Theorem 8. Exact, in the L2 norm; see the module for the relation.
-    """
+    """The smallest delta for this epsilon (at least 0); 1 without noise. Balle & Wang 2018, Theorem 8."""
     return _delta(at_least_zero("epsilon", epsilon), at_least_zero("noise_multiplier", noise_multiplier))
 
 
 def epsilon(delta: float, noise_multiplier: float) -> float:
-    """The smallest epsilon for this delta, rounded up; infinite without noise, 0 if delta alone suffices.
+    """The smallest epsilon for this delta, rounded up: the inverse of `delta` in epsilon.
 
-    The inverse of `delta` in epsilon (Balle & Wang 2018, Theorem 8).
+    It is infinite without noise, and 0 if the release is (0, delta)-private.
     """
     delta = probability("delta", delta)
     z = at_least_zero("noise_multiplier", noise_multiplier)
@@ -48,9 +45,9 @@ def epsilon(delta: float, noise_multiplier: float) -> float:
 
 
 def noise_multiplier(epsilon: float, delta: float) -> float:
-    """The smallest z for this epsilon (above 0) and delta, rounded up.
+    """The smallest z for this epsilon (above 0) and delta, rounded up: the inverse of `delta` in z.
 
-    The inverse of `delta` in z: the calibration of Balle & Wang 2018, Algorithm 1, by bisection.
+    It is the calibration of Balle & Wang 2018, Algorithm 1, by bisection.
     """
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     above = 1.0
@@ -67,8 +64,8 @@ def noise_std(epsilon: float, delta: float, sensitivity: float) -> float:
 def classic_noise_multiplier(epsilon: float, delta: float, *, replay: bool) -> float:
     """sqrt(2 ln(1.25 / delta)) / epsilon: Dwork & Roth 2014, Theorem 3.22, proved for epsilon < 1 only.
 
-    Raises ValueError for epsilon > 1, where the result may not be private (at delta = 1e-5 from epsilon =
-    8.42 on), unless `replay` requests the behaviour of an older system.
+    For epsilon > 1 the result may not be private: at delta = 1e-5 it is not from epsilon = 8.42 on. So the
+    function raises ValueError for epsilon > 1, unless `replay` asks for what an older system does.
     """
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     if epsilon > _CLASSIC_EPSILON_AT_MOST and not replay:
@@ -79,10 +76,10 @@ def classic_noise_multiplier(epsilon: float, delta: float, *, replay: bool) -> f
 
 
 def compose(noise_multipliers: Iterable[float]) -> float:
-    """Returns z of the single release that is equivalent to all of these: (sum z^-2)^(-1/2).
+    """Returns z of the single release that costs exactly as much as all of these: (sum z^-2)^(-1/2).
 
-    This also holds if each release, but not its z, depends on earlier results (Dong, Roth & Su 2022,
-    Corollary 3.3: Gaussian trade-off functions compose exactly). 0 if any is 0, infinite if there are none.
+    Dong, Roth & Su 2022, Corollary 3.3. A release may depend on earlier results, its z may not. The result is
+    0 if any z is 0, and infinite if there are none.
     """
     each = [at_least_zero("noise_multipliers", z) for z in noise_multipliers]
     least = min(each, default=math.inf)
@@ -92,9 +89,10 @@ def compose(noise_multipliers: Iterable[float]) -> float:
 
 
 def _delta(epsilon: float, z: float) -> float:
-    """Theorem 8 with both terms divided by phi(t) = e^epsilon phi(t'), to avoid over- and underflow.
+    """Theorem 8 in a form that neither overflows nor underflows.
 
-    Phi(-t) = phi(t) sqrt(pi / 2) erfcx(t / sqrt 2), for t = epsilon / mu - mu / 2 and t' = t + mu.
+    Let t = epsilon / mu - mu / 2 and t' = t + mu. Then phi(t) = e^epsilon phi(t'), and Phi(-t) = phi(t)
+    sqrt(pi / 2) erfcx(t / sqrt 2): phi(t) is a factor of both terms.
     """
     if z == 0:
         return 1.0
@@ -106,7 +104,7 @@ def _delta(epsilon: float, z: float) -> float:
 
 
 def _least(enough: Callable[[float], bool], below: float, above: float) -> float:
-    """The least number up to `above` that is enough, to the last digits; `above` must be enough."""
+    """The least number from `below` to `above` that is enough, rounded up; `above` must be enough."""
     while True:
         middle = math.sqrt(below * above) if below > 0 else above / 2
         if not below < middle < above or above - below <= 1e-15 * above:

@@ -1,15 +1,15 @@
 """Distributions of privacy losses on a grid: their composition, and the (epsilon, delta) that they give.
 
 Losses of independent releases add, so a composition convolves their distributions, by the FFT (Koskela, Jalko
-& Honkela 2020). A self-composition keeps a range of losses that has all but `tail` of the mass, by Chernoff's
-bound: for t > 0, P(sum >= s) <= E[e^(t loss)]^n e^(-t s), and likewise below. The mass outside is cut off or
-wraps around into the range, at any of its points, and `tail` counts as an infinite loss. So the result's
+& Honkela 2020). A self-composition keeps a range of losses that holds all but `tail` of the mass. Chernoff's
+bound gives the range: for t > 0, P(sum >= s) <= E[e^(t loss)]^n e^(-t s), and likewise below. The mass
+outside the range is cut off, or the FFT wraps it around to some point in the range. `tail`, which is at least
+as much, is added to the mass of the infinite loss. So
 
     delta(epsilon) = infinite + sum_(loss > epsilon) (1 - e^(epsilon - loss)) mass
 
-is never below the exact one: mass from outside gives up at most what the infinite loss adds. What remains is
-the FFT's own rounding, about 1e-16 of the whole mass (hence `ledger.PLD_DELTA`). dp-accounting is another
-program for the same, against which the tests hold this one.
+is never below the exact delta, but for the FFT's rounding: about 1e-16 of the whole mass (hence
+`ledger.PLD_DELTA`). The tests compare the results with those of dp-accounting.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _ORDERS = 20
-"""Chernoff's bound is taken at plus and minus t = 1 / n, ... _ORDERS / n for n grid points, in grid steps."""
+"""Chernoff's bound is taken at t = 1 / n, 2 / n ... _ORDERS / n per grid step, for n grid points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class GridLosses:
     def _losses(self) -> Array:
         return np.arange(self.first, self.first + len(self.masses), dtype=np.float64) * self.interval
 
-    def repeated(self, times: int, tail: float) -> GridLosses:
-        """Returns the loss of `times` such releases, 1 or more; at most `tail` of its mass was cut off."""
-        low, high = self._range(times, tail)
+    def self_composition(self, times: int, tail: float) -> GridLosses:
+        """Returns the loss of `times` such releases, 1 or more; cuts off at most `tail` of its mass."""
+        low, high = self._kept_range(times, tail)
         size = high - low + 1
         length = _transform_length(max(size, len(self.masses)))
         whole = np.fft.irfft(np.fft.rfft(self.masses, length) ** times, length)
@@ -49,8 +49,11 @@ class GridLosses:
         infinite = tail - math.expm1(times * math.log1p(-self.infinite))
         return GridLosses(self.interval, self.first * times + low, masses, infinite)
 
-    def _range(self, times: int, tail: float) -> tuple[int, int]:
-        """Returns the first and last place, from `times` first losses on, of all but `tail` of the mass."""
+    def _kept_range(self, times: int, tail: float) -> tuple[int, int]:
+        """Returns the first and last grid point that hold all but `tail` of the mass of `times` losses.
+
+        They count from the least possible sum, `times` times `first`.
+        """
         count, each = len(self.masses), math.log(2 / tail)
         rise = np.exp(np.arange(count) / count)
         up, down = self.masses.copy(), self.masses.copy()
@@ -63,16 +66,16 @@ class GridLosses:
         return low, high
 
     def plus(self, other: GridLosses, tail: float) -> GridLosses:
-        """Returns the loss of both releases, on the same grid; at most `tail` of its mass was cut off.
+        """Returns the loss of both releases, on the same grid; moves at most `tail` of its mass.
 
-        Mass cut off below moves to the least loss that is kept, mass cut off above to the infinite one.
+        The lowest mass moves up to the least loss that is kept, the highest to the infinite loss.
         """
         size = len(self.masses) + len(other.masses) - 1
         length = _transform_length(size)
         both = np.fft.rfft(self.masses, length) * np.fft.rfft(other.masses, length)
         masses = np.fft.irfft(both, length)[:size]
-        low = min(_fits(masses, tail / 2), size - 1)
-        high = max(size - _fits(masses[::-1], tail / 2), low + 1)
+        low = min(_count_within(masses, tail / 2), size - 1)
+        high = max(size - _count_within(masses[::-1], tail / 2), low + 1)
         kept = masses[low:high].copy()
         kept[0] += masses[:low].sum()
         infinite = self.infinite + other.infinite - self.infinite * other.infinite
@@ -80,17 +83,17 @@ class GridLosses:
         return GridLosses(self.interval, first, kept, infinite + float(masses[high:].sum()))
 
     def delta(self, epsilon: float) -> float:
-        """Returns the least delta for this epsilon: the module's formula."""
+        """Returns the least delta for this epsilon, by the module's formula."""
         losses = self._losses
         higher = losses > epsilon
         return self.infinite + float(-np.expm1(epsilon - losses[higher]) @ self.masses[higher])
 
     def epsilon(self, delta: float) -> float:
-        """Returns the least epsilon, at least 0, for this delta; infinite if the infinite loss exceeds delta.
+        """Returns the least epsilon, at least 0, for this delta; infinite if `infinite` exceeds delta.
 
-        Between two grid points delta(epsilon) = P - e^epsilon Q, with P and Q the masses of the losses above
-        under the two inputs. From the highest loss down, epsilon lies in the first interval that contains
-        ln((P - delta) / Q).
+        Between two grid points delta(epsilon) = P - e^epsilon Q. P and Q are the masses of all higher losses
+        under the two inputs. So epsilon is the first ln((P - delta) / Q), from the highest loss down, that
+        lies in its own interval.
         """
         if self.infinite > delta:
             return math.inf
@@ -100,13 +103,13 @@ class GridLosses:
             q = np.concatenate([[0.0], np.cumsum(np.exp(-losses) * masses)])
             solved = np.log((p - delta) / q)
         inside = (p > delta) & (q > 0) & (solved >= np.append(losses, -math.inf))
-        beyond_floats = (p[1:] >= delta) & (q[1:] == 0)  # no float is e^-loss: epsilon is about the loss
+        beyond_floats = (p[1:] >= delta) & (q[1:] == 0)  # e^-loss underflows: epsilon is about the loss
         if beyond_floats.any() and not inside[: np.argmax(beyond_floats) + 1].any():
             return max(0.0, float(losses[np.argmax(beyond_floats)]))
         return max(0.0, float(solved[np.argmax(inside)])) if inside.any() else 0.0
 
 
-def _fits(masses: Array, most: float) -> int:
+def _count_within(masses: Array, most: float) -> int:
     """Returns how many of the first masses add up to at most `most`."""
     beyond = np.cumsum(masses) > most
     return int(np.argmax(beyond)) if beyond.any() else len(masses)

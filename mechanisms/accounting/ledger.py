@@ -1,15 +1,15 @@
 """Events, the ledger that counts them, and the accountant that computes their total cost.
 
-An event is one use of the data, described by the parameters that determine its cost, and by the `Terms` that
-it was sized for. A ledger holds the releases of one key; `mechanisms.accounting.terms` takes out of it what
-counts for one `Unit` of privacy. `spent` computes the total, whatever the terms:
+An event is one use of the data: the parameters that determine its cost, and the `Terms` that it was sized
+for. A ledger holds the events of one key; `mechanisms.accounting.terms` selects those that count for one
+`Unit` of privacy. `privacy_spent` computes the total cost, whatever the terms:
 
 - only Gaussian events: closed form (Balle & Wang 2018, Theorem 8; Dong, Roth & Su 2022, Corollary 3.3);
 - otherwise privacy loss distributions (PLD), rounded up by connecting the dots (Doroshenko et al. 2022);
 - Renyi DP (RDP, Mironov 2017) where a PLD would be slow or too fine for doubles: more than `PLD_STEPS`
   steps in all, more than `PLD_KINDS` different events, or a delta below `PLD_DELTA`. Its bound is looser.
 
-Each is an upper bound. A central limit ("GDP") accountant is not: it reads below PLD when rows are sampled.
+Each is an upper bound. A central limit ("GDP") accountant is none: for sampled rows it is below PLD.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PLD_STEPS = 1_000_000
 PLD_KINDS = 16
 PLD_DELTA = 1e-11
 _TAIL = 1e-4
-"""The share of delta that goes into cutting the tails of a PLD."""
+"""The share of delta that pays for cutting off the tails of a PLD."""
 _CLOSE = 1.004
 """The search may return a noise multiplier up to this factor above the least that the accountant allows."""
 
@@ -43,7 +43,7 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The subject of a guarantee: `what` is added, removed or replaced, and the norm of the sensitivity."""
+    """What a guarantee protects: `what` neighbours add, remove or replace, and the sensitivity's norm."""
 
     what: str
     relation: Relation
@@ -57,10 +57,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What an event was sized for: its `mechanism`, the `unit` that it speaks of, and who shares its noise.
+    """What an event was sized for: its `mechanism`, its `unit` of privacy, and who shares its noise.
 
-    `unit`: None: any; such an event counts for each unit. `honest`: how many other members have to be
-    honest for the noise to have its whole size; None: all noise is the owner's own.
+    `unit`: None if the event counts for every unit. `honest`: how many other members must be honest for the
+    noise to have its full size; None: all noise is the owner's own.
     """
 
     mechanism: str
@@ -70,9 +70,9 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Gaussian:
-    """One Gaussian release with noise of `noise_multiplier` times its L2 sensitivity; 0 is no noise.
+    """One Gaussian release: noise std = `noise_multiplier` times its L2 sensitivity; 0 is no noise.
 
-    The relation is the one for which the caller computed that sensitivity.
+    Its neighbours are those for which the caller computed the sensitivity.
     """
 
     noise_multiplier: float
@@ -84,7 +84,7 @@ class Gaussian:
 
 @dataclass(frozen=True, slots=True)
 class SampledGaussian:
-    """Gaussian releases of sums over a Poisson sample; each of the `steps` draws a new sample.
+    """`steps` Gaussian releases of sums over rows; each draws a new Poisson sample of the rows.
 
     A sample includes every row independently with `sampling_probability`. Relation: add or remove one row;
     the sensitivity is the largest L2 norm of one row's term. Abadi et al. 2016, Algorithm 1.
@@ -103,7 +103,7 @@ class SampledGaussian:
 
 @dataclass(frozen=True, slots=True)
 class Pure:
-    """One (epsilon, 0) release, such as a randomised response, whatever its relation."""
+    """One (epsilon, 0)-private release, such as randomised response, for any relation."""
 
     epsilon: float
     terms: Terms | None = None
@@ -115,20 +115,20 @@ class Pure:
 Event = Gaussian | SampledGaussian | Pure
 
 NO_BOUND = Gaussian(0.0)
-"""A release without noise, or without a bound on what one unit changes: epsilon is infinite."""
+"""A release that nothing bounds: it has no noise, or one unit may change it without limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Counts how often each event took place; order does not matter.
+    """How often each event took place, in any order.
 
-    Sampled events with the same noise and sampling probability become one event with all their steps.
+    It merges sampled events with equal noise, sampling probability and terms into one with all their steps.
     """
 
     counts: tuple[tuple[Event, int], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "counts", _counted(self.counts))
+        object.__setattr__(self, "counts", _merge_counts(self.counts))
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Ledger:
@@ -136,14 +136,14 @@ class Ledger:
         return cls(tuple(zip(events, repeat(1), strict=False)))
 
     def adding(self, events: Iterable[Event]) -> Ledger:
-        """Returns a ledger with these events added."""
+        """Returns the ledger with these events, too."""
         return Ledger(self.counts + Ledger.of(events).counts)
 
     def __bool__(self) -> bool:
         return bool(self.counts)
 
 
-def _counted(counts: Iterable[tuple[Event, int]]) -> tuple[tuple[Event, int], ...]:
+def _merge_counts(counts: Iterable[tuple[Event, int]]) -> tuple[tuple[Event, int], ...]:
     totals: dict[Event, int] = {}
     key: Event
     for event, times in counts:
@@ -170,7 +170,7 @@ def _with_steps(counted: tuple[Event, int]) -> tuple[Event, int]:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """All events of a ledger together are (epsilon, delta)-DP; `method` found the epsilon."""
+    """All events of a ledger together are (epsilon, delta)-private; `method` is how epsilon was computed."""
 
     epsilon: float
     delta: float
@@ -179,7 +179,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """A ledger in the accountants' form: all plain Gaussians as one, with an infinite z if there are none."""
+    """A ledger as the accountants take it: plain Gaussians composed into one, of infinite z for none."""
 
     gaussian_z: float
     sampled: tuple[privacy_loss.Sampled, ...]
@@ -198,13 +198,13 @@ class _Parts:
         return privacy_loss.compose((*plain, *self.sampled), self.responses, tail)
 
     def divergences(self) -> renyi.Array:
-        each = [one.steps * renyi.sampled(one.z, one.q) for one in self.sampled]
+        each = [one.steps * renyi.sampled_gaussian(one.z, one.q) for one in self.sampled]
         each += [one.times * renyi.response(one.epsilon) for one in self.responses]
         return sum(each, renyi.gaussian(self.gaussian_z))
 
 
 _NO_NOISE = 1e-3
-"""A sampled release with a smaller noise multiplier counts as one without noise: its losses are millions."""
+"""Below this noise multiplier a sampled release counts as one without noise: its losses are millions."""
 
 
 def _parts(ledger: Ledger) -> _Parts:
@@ -224,17 +224,17 @@ def _parts(ledger: Ledger) -> _Parts:
     return _Parts(gaussian.compose(plain), tuple(sampled), tuple(responses))
 
 
-def spent(ledger: Ledger, delta: float) -> Spent:
-    """Returns the least epsilon for `delta` that this ledger's accountant proves; infinite without noise.
+def privacy_spent(ledger: Ledger, delta: float) -> Spent:
+    """Returns the least epsilon for `delta` that the accountant proves; infinite without noise.
 
-    It holds for the ledger's unit; for sampled events the relation is add or remove, the norm L2. The method
-    is `closed form`, `PLD`, `RDP` (the module says which applies) or `nothing spent`.
+    Unit, relation and norm are those of the events; sampled events need add or remove, and L2. The method is
+    `closed form`, `PLD` or `RDP`, as the module says, or `nothing spent`.
     """
-    return _spent(ledger, probability("delta", delta))
+    return _privacy_spent(ledger, probability("delta", delta))
 
 
 @lru_cache(maxsize=256)
-def _spent(ledger: Ledger, delta: float) -> Spent:
+def _privacy_spent(ledger: Ledger, delta: float) -> Spent:
     if not ledger:
         return Spent(0.0, delta, "nothing spent")
     parts = _parts(ledger)
@@ -247,11 +247,14 @@ def _spent(ledger: Ledger, delta: float) -> Spent:
         found = parts.loss(_TAIL * delta).epsilon(delta)
     else:
         found, method = renyi.epsilon(parts.divergences(), delta), "RDP"
-    return _or_plain_sum(parts, Spent(found, delta, method))
+    return _take_smaller_sum(parts, Spent(found, delta, method))
 
 
-def _or_plain_sum(parts: _Parts, found: Spent) -> Spent:
-    """The sum of epsilons, if all releases are pure and it is smaller (Dwork & Roth 2014, Corollary 3.15)."""
+def _take_smaller_sum(parts: _Parts, found: Spent) -> Spent:
+    """Returns the sum of the epsilons if all releases are pure and it is less, else `found`.
+
+    Dwork & Roth 2014, Corollary 3.15.
+    """
     total = math.fsum(one.epsilon * one.times for one in parts.responses)
     if parts.responses and not parts.sampled and math.isinf(parts.gaussian_z) and total <= found.epsilon:
         return Spent(total, found.delta, "closed form")
@@ -259,9 +262,10 @@ def _or_plain_sum(parts: _Parts, found: Spent) -> Spent:
 
 
 def delta_spent(ledger: Ledger, epsilon: float) -> float:
-    """Returns the least delta for `epsilon` (>= 0) that this ledger's accountant proves; 1 without noise.
+    """Returns the least delta for `epsilon` (>= 0) that the accountant proves; 1 without noise.
 
-    Unit, relation and norm are those of `spent`. Where only PLD applies, the result is at least `PLD_DELTA`.
+    Unit, relation and norm are those of `privacy_spent`. A PLD proves no delta below `PLD_DELTA`: where it
+    finds a smaller one, the result is `PLD_DELTA` or what RDP proves, whichever is less.
     """
     epsilon, parts = at_least_zero("epsilon", epsilon), _parts(ledger)
     if parts.gaussian_z == 0:
@@ -280,7 +284,7 @@ def delta_spent(ledger: Ledger, epsilon: float) -> float:
 def releases_noise_multiplier(epsilon: float, delta: float, releases: int) -> float:
     """Returns z for each of `releases` Gaussian releases that together cost (epsilon, delta), rounded up.
 
-    Together they cost as much as one release of z / sqrt(releases): Dong, Roth & Su 2022, Corollary 3.3.
+    They cost as much as one release of z / sqrt(releases): Dong, Roth & Su 2022, Corollary 3.3.
     """
     return gaussian.noise_multiplier(epsilon, delta) * math.sqrt(count("releases", releases))
 
@@ -290,22 +294,22 @@ def sampled_noise_multiplier(
 ) -> float:
     """Returns z for each of `steps` Poisson-sampled Gaussian releases that together cost (epsilon, delta).
 
-    `beside`: the multiplier of one more release, not sampled, within the same budget; infinite: none.
-    The result is at most 0.4 % above the least such z and never below it: `spent` of it is within the budget.
-    It is at least 0.01, however large the budget. Relation: add or remove one row; norm: L2.
-    Raises ValueError if RDP applies and cannot prove the budget with any noise, or if what is beside leaves
-    nothing of it.
+    `beside`: the multiplier of one more release, not sampled, that the same budget pays for; infinite: none.
+    The result is never below the least such z, and at most 0.4 % above it. With a sampling probability below
+    1 it is at least 0.01, however large the budget. Relation: add or remove one row; norm: L2.
+    Raises ValueError if the release beside costs the whole budget, or if the accountant is RDP and no amount
+    of noise proves the budget.
     """
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     q, steps = share("sampling_probability", sampling_probability), count("steps", steps)
-    left = _left_beside(gaussian.noise_multiplier(epsilon, delta), beside)
+    left = _multiplier_left(gaussian.noise_multiplier(epsilon, delta), beside)
     if q == 1:
         return left * math.sqrt(steps)
     return _sampled_noise_multiplier(epsilon, delta, q, steps, beside)
 
 
-def _left_beside(whole: float, beside: float) -> float:
-    """Returns z of the release that together with one of z = `beside` costs as much as one of `whole`."""
+def _multiplier_left(whole: float, beside: float) -> float:
+    """Returns z of a release that costs, together with one of z = `beside`, as much as one of z = `whole`."""
     if math.isinf(beside):
         return whole
     if not whole < beside:
@@ -315,23 +319,23 @@ def _left_beside(whole: float, beside: float) -> float:
 
 _LEAST_SEARCHED = 0.01
 _MARGIN = 1 - 1e-9
-"""Keeps an epsilon that is computed from delta within the budget, whatever rounding does."""
+"""Leaves room for rounding: an epsilon that is computed from delta later is within the budget, too."""
 
 
 @lru_cache(maxsize=256)
 def _sampled_noise_multiplier(epsilon: float, delta: float, q: float, steps: int, beside: float) -> float:
     def enough(z: float) -> bool:
         parts = _Parts(beside, (privacy_loss.Sampled(z, q, steps),), ())
-        if parts.method == "PLD" and delta >= PLD_DELTA:  # the same loss as in `spent`, without a search
+        if parts.method == "PLD" and delta >= PLD_DELTA:  # the loss of `privacy_spent`, without a search
             return parts.loss(_TAIL * delta).delta(epsilon) <= delta * _MARGIN
         return renyi.epsilon(parts.divergences(), delta) <= epsilon
 
     try:
         below, above = _bracket(_first_guess(epsilon, delta, q, steps), enough)
-    except OverflowError:  # RDP does not reach such a budget with any noise
+    except OverflowError:  # no noise is enough for RDP to prove it
         raise ValueError(
-            f"epsilon = {epsilon!r} with delta = {delta!r} is not allowed: too small together to be shown "
-            "for sampled steps; raise one of them"
+            f"epsilon = {epsilon!r} with delta = {delta!r} is not allowed: too small together, as no amount "
+            "of noise proves them for sampled steps; raise one of them"
         ) from None
     while below > 0 and above > _CLOSE * below:
         middle = math.sqrt(below * above)
@@ -340,13 +344,16 @@ def _sampled_noise_multiplier(epsilon: float, delta: float, q: float, steps: int
 
 
 def _first_guess(epsilon: float, delta: float, q: float, steps: int) -> float:
-    """The z whose chi-square divergences add up to that of one unsampled release: a start, no guarantee."""
+    """The z at which the chi-square divergences of all steps add up to that of one unsampled release.
+
+    The search starts there; nothing else depends on it.
+    """
     one_release = gaussian.noise_multiplier(epsilon, delta)
     return max(_LEAST_SEARCHED, 1 / math.sqrt(math.log1p(1 / (q * q * steps * one_release**2))))
 
 
 def _bracket(guess: float, enough: Callable[[float], bool]) -> tuple[float, float]:
-    """Returns (too little, enough) noise around the guess, or (0, the least that the search considers)."""
+    """Returns too little and enough noise, around the guess; (0, the least searched) if that is enough."""
     factor = 1.05
     below = above = guess
     while not enough(above):
@@ -365,7 +372,7 @@ _DIGITS = 4
 
 
 def rounded_up(value: float) -> float:
-    """The least number with four significant digits that is at least `value`, which is positive."""
+    """`value`, which is above 0, rounded up to four significant digits."""
     unit = 10.0 ** (math.floor(math.log10(value)) + 1 - _DIGITS)
     return float(f"{math.ceil(value / unit) * unit:.{_DIGITS}g}")
 

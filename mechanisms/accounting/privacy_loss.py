@@ -8,10 +8,10 @@ for each direction, dominate every pair of neighbours (add or remove one row):
   (Zhu, Dong & Wang 2022, Theorem 11; q = 1 is the plain Gaussian);
 - a pure release: randomised response between two values (Kairouz, Oh & Viswanath 2015, Theorem 3.2).
 
-Connecting the dots puts losses on a grid (Doroshenko et al. 2022, Algorithm 1): it divides an outcome between
-two grid points among these two such that its P and its Q do not change. The result dominates the exact pair,
-so every epsilon and delta is too large rather than too small. The mass of the cut tails counts as an infinite
-loss. `mechanisms.accounting.grid_losses` composes the losses.
+Connecting the dots puts losses on a grid (Doroshenko et al. 2022, Algorithm 1): an outcome whose loss lies
+between two grid points is divided among these two, so that the sums of P and of Q stay the same. The result
+dominates the exact pair: no epsilon and no delta is too small. The mass of the tails, which are cut off,
+counts as an infinite loss. `mechanisms.accounting.grid_losses` composes the losses.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Array = NDArray[np.float64]
 _FINENESS = 32.0
 """Grid steps per standard deviation of one step's loss: rounding then widens it by less than 0.1 %."""
 _MOST_POINTS = 1 << 14
-"""Most grid points of one step. At a low sampling rate the range is far wider than a standard deviation."""
+"""Most grid points of one step, for low sampling rates: there the range is many standard deviations wide."""
 _FINE_STEPS = 100_000
-"""With more steps than this the grid becomes coarser: ten times as many widen the result by 0.1 %."""
+"""From so many steps on the grid gets no finer: ten times as many steps then widen the result by 0.1 %."""
 _QUADRATURE_POINTS = 4001
 _QUADRATURE_REACH = 12.0
 
@@ -71,24 +71,24 @@ class PrivacyLoss:
 
 
 def compose(sampled: Sequence[Sampled], responses: Sequence[Response], tail: float) -> PrivacyLoss:
-    """Composes the loss of all these releases; there must be at least one.
+    """Composes the losses of all these releases; there must be at least one.
 
-    `tail`: how much of delta the cut tails may take, for each entry.
+    `tail`: the mass that may be cut off for each of the entries, which adds to delta.
     """
     interval = _interval(sampled, responses, tail)
     removing: list[GridLosses] = []
     adding: list[GridLosses] = []
     for one in sampled:
         for direction, loss in zip((removing, adding), _sampled_losses(one, interval, tail), strict=True):
-            direction.append(loss.repeated(one.steps, tail))
+            direction.append(loss.self_composition(one.steps, tail))
     for response in responses:
-        loss = _response_losses(response.epsilon, interval).repeated(response.times, tail)
+        loss = _response_losses(response.epsilon, interval).self_composition(response.times, tail)
         removing.append(loss)
         adding.append(loss)
-    return PrivacyLoss(_product(removing, tail), _product(adding, tail))
+    return PrivacyLoss(_compose_all(removing, tail), _compose_all(adding, tail))
 
 
-def _product(losses: Sequence[GridLosses], tail: float) -> GridLosses:
+def _compose_all(losses: Sequence[GridLosses], tail: float) -> GridLosses:
     total, *others = losses
     for other in others:
         total = total.plus(other, tail)
@@ -99,7 +99,7 @@ def _product(losses: Sequence[GridLosses], tail: float) -> GridLosses:
 
 
 def _interval(sampled: Sequence[Sampled], responses: Sequence[Response], tail: float) -> float:
-    """The grid's interval between losses, from mean and variance of all losses; coarser for a huge range."""
+    """The distance of two grid points, from mean and variance of all losses; larger for a huge range."""
     moments = [(one.steps, *_sampled_moments(one)) for one in sampled]
     moments += [(response.times, *_response_moments(response.epsilon)) for response in responses]
     mean = sum(times * mean for times, mean, _ in moments)
@@ -130,7 +130,7 @@ def _response_moments(epsilon: float) -> tuple[float, float]:
 
 
 def _loss(one: Sampled, x: Array) -> Array:
-    """ln(P / Q) at x when removing; it increases with x."""
+    """ln(P / Q) at the outcomes x, in the direction `removing`; it increases with x."""
     exponent = (x - 0.5) / one.z**2
     if one.q == 1:
         return exponent
@@ -138,7 +138,7 @@ def _loss(one: Sampled, x: Array) -> Array:
 
 
 def _outcome(one: Sampled, loss: Array) -> Array:
-    """The inverse of `_loss`: minus infinity below the least loss."""
+    """The outcomes x with this `_loss`; minus infinity where no outcome has so small a loss."""
     if one.q == 1:
         return loss * one.z**2 + 0.5
     with np.errstate(divide="ignore"):
@@ -151,7 +151,7 @@ def _outcome(one: Sampled, loss: Array) -> Array:
 
 
 def _cuts(one: Sampled, tail: float) -> Array:
-    """Returns (2,): the outcomes beyond which P and Q each hold at most `tail` / `steps`."""
+    """Returns (2,): the least and largest outcome; P and Q each hold at most `tail` / `steps` beyond them."""
     each = tail / one.steps / 2
     low = one.z * special.ndtri(each)
     high = 1 - one.z * special.ndtri(min(each / one.q, 0.5))
@@ -159,14 +159,14 @@ def _cuts(one: Sampled, tail: float) -> Array:
 
 
 def _sampled_losses(one: Sampled, interval: float, tail: float) -> tuple[GridLosses, GridLosses]:
-    """Returns the loss of one step as (removing, adding)."""
+    """Returns the losses of one step, (removing, adding)."""
     low, high = _loss(one, _cuts(one, tail)) / interval
     first, last = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
     at = _outcome(one, np.arange(first, last + 1) * interval)
     without = _masses(at / one.z)  # (cells + 2,): below the grid, in each cell, above the grid
     having = (1 - one.q) * without + one.q * _masses((at - 1) / one.z)
-    removing = _dots(having, without, first, interval)
-    adding = _dots(without[::-1], having[::-1], -last, interval)
+    removing = _connect_dots(having, without, first, interval)
+    adding = _connect_dots(without[::-1], having[::-1], -last, interval)
     return removing, adding
 
 
@@ -187,13 +187,15 @@ def _response_losses(epsilon: float, interval: float) -> GridLosses:
     cells = [1 + last + math.floor(-epsilon / interval), last + math.ceil(epsilon / interval)]
     upper[cells] = special.expit([-epsilon, epsilon])
     lower[cells] = special.expit([epsilon, -epsilon])
-    return _dots(upper, lower, -last, interval)
+    return _connect_dots(upper, lower, -last, interval)
 
 
-def _dots(upper: Array, lower: Array, first: int, interval: float) -> GridLosses:
-    """Connects the dots: (n + 1,) masses of P and Q below, between and above n grid points from `first`.
+def _connect_dots(upper: Array, lower: Array, first: int, interval: float) -> GridLosses:
+    """Connects the dots, from the (n + 1,) masses of P (`upper`) and Q (`lower`).
 
-    A cell's P = u + v and Q = e^-loss (u + v e^-interval) give the masses u and v at its lower and upper end.
+    They lie below, between and above n grid points, of which `first` is the number of the first. A cell
+    between two points has P = u + v and Q = e^-loss (u + v e^-interval), with u the mass that its lower end
+    gets, v that of its upper end.
     """
     cells, losses = upper[1:-1], interval * np.arange(first, first + len(upper) - 2)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,8 +1,8 @@
-"""Renyi differential privacy (RDP) of the same releases, at integer orders: looser than PLD, never slow.
+"""Renyi differential privacy (RDP) at integer orders: looser than `privacy_loss`, never slow.
 
 A release is (alpha, rho)-RDP if the Renyi divergence of order alpha between its distributions under two
 neighbouring inputs is at most rho, in either direction; under composition the rho of an order add up
-(Mironov 2017, Definition 4 and Proposition 1). Relation: add or remove one row, for sampled releases.
+(Mironov 2017, Definition 4 and Proposition 1). Relation of sampled releases: add or remove one row.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ ORDERS: tuple[int, ...] = (*range(2, 64), *(2**power for power in range(6, 15)))
 _ALPHAS = np.array(ORDERS, dtype=np.float64)
 
 
-def sampled(noise_multiplier: float, sampling_probability: float) -> Array:
+def sampled_gaussian(noise_multiplier: float, sampling_probability: float) -> Array:
     """The divergences (orders,) of one Poisson-sampled Gaussian release, q < 1.
 
     ln(sum_k binom(alpha, k) (1 - q)^(alpha - k) q^k e^(k (k - 1) / (2 z^2))) / (alpha - 1): Mironov, Talwar &
     Zhang 2019, section 3.3, with Theorem 5 for the direction.
     """
-    return np.array([_sampled(noise_multiplier, sampling_probability, order) for order in ORDERS])
+    return np.array([_sampled_divergence(noise_multiplier, sampling_probability, order) for order in ORDERS])
 
 
-def _sampled(z: float, q: float, order: int) -> float:
+def _sampled_divergence(z: float, q: float, order: int) -> float:
     k = np.arange(order + 1, dtype=np.float64)
     choose = special.gammaln(order + 1) - special.gammaln(k + 1) - special.gammaln(order - k + 1)
     terms = choose + (order - k) * math.log1p(-q) + k * math.log(q) + k * (k - 1) / 2 / z / z
@@ -41,7 +41,7 @@ def gaussian(noise_multiplier: float) -> Array:
 
 
 def response(epsilon: float) -> Array:
-    """The divergences (orders,) of one pure release, at worst randomised response: Mironov 2017, Prop. 5."""
+    """The divergences (orders,) of one pure release: those of randomised response, the worst (Prop. 5)."""
     truth, lie = special.log_expit(epsilon), special.log_expit(-epsilon)
     there, back = _ALPHAS * truth + (1 - _ALPHAS) * lie, _ALPHAS * lie + (1 - _ALPHAS) * truth
     divergences: Array = np.logaddexp(there, back) / (_ALPHAS - 1)

@@ -1,7 +1,7 @@
-"""The part of a ledger that counts for one unit of privacy, with the noise that remains if few are honest.
+"""The part of a ledger that counts for one unit of privacy, and its noise if fewer members are honest.
 
-A key's charges may come from several runs, with mechanisms and groups of their own. Each event knows what it
-was sized for (`Terms`); so a later run changes nothing about the cost of an earlier one.
+One key may pay for several runs, each with its own mechanism and group. An event carries the terms that it
+was sized for (`Terms`), so a later run does not change what an earlier one cost.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from mechanisms.accounting.ledger import Event, Gaussian, Ledger, SampledGaussia
 from mechanisms.arguments import count
 
 UNKNOWN = "unknown"
-"""The mechanism of charges of an earlier version, which did not write what they were sized for."""
+"""The mechanism of a charge that an earlier version wrote, without its terms."""
 
 
-def unknown(run: Terms) -> Terms:
-    """Returns the terms of such a charge for a node whose own charges have those of `run`.
+def unknown_terms(run: Terms) -> Terms:
+    """Returns the terms that a node gives to charges without any; its present charges have those of `run`.
 
-    It counts for any unit. One other member shares its noise, or as many as share the run's: with fewer, what
-    remains of the same mechanism's noise would be counted too high.
+    They count for every unit. Their noise counts as shared with as many honest members as the run's, and with
+    one at least: a smaller number would count the noise that remains too high (`at_honest`).
     """
     return Terms(UNKNOWN, None, max(1, run.honest or 1))
 
 
 def with_terms(ledger: Ledger, terms: Terms) -> Ledger:
-    """Returns the ledger with these terms for events that have none."""
-    return _changed(ledger, lambda event: event if event.terms else replace(event, terms=terms))
+    """Returns the ledger, in which events without terms get these."""
+    return _map_events(ledger, lambda event: event if event.terms else replace(event, terms=terms))
 
 
 def units(ledger: Ledger) -> tuple[Unit, ...]:
-    """Returns the units that the events speak of, in a fixed order."""
+    """Returns the units of the events, in a fixed order."""
     found = {event.terms.unit for event, _ in ledger.counts if event.terms and event.terms.unit}
     return tuple(sorted(found, key=lambda unit: unit.words))
 
 
-def about(ledger: Ledger, unit: Unit) -> Ledger:
-    """Returns the events that count for `unit`: its own, and those that speak of any unit."""
+def ledger_of_unit(ledger: Ledger, unit: Unit) -> Ledger:
+    """Returns the events that count for `unit`: those that name it, and those that name no unit."""
     return Ledger(
         tuple(
             (event, times)
@@ -49,17 +49,17 @@ def about(ledger: Ledger, unit: Unit) -> Ledger:
 
 
 def mechanisms_of(ledger: Ledger) -> tuple[str, ...]:
-    """Returns the names of the mechanisms that charged, in alphabetical order."""
+    """Returns the names of the events' mechanisms, in alphabetical order."""
     return tuple(sorted({event.terms.mechanism for event, _ in ledger.counts if event.terms}))
 
 
 def has_unknown(ledger: Ledger) -> bool:
-    """Returns whether the ledger has charges without a record of what they were sized for (`unknown`)."""
+    """Returns whether the ledger has charges whose terms nobody knows (`unknown_terms`)."""
     return UNKNOWN in mechanisms_of(ledger)
 
 
 def has_no_bound(ledger: Ledger) -> bool:
-    """Returns whether the ledger has a release without noise that concerns every unit."""
+    """Returns whether the ledger has a release without noise that counts for every unit."""
     return any(
         isinstance(event, Gaussian)
         and not event.noise_multiplier
@@ -69,12 +69,12 @@ def has_no_bound(ledger: Ledger) -> bool:
 
 
 def at_honest(ledger: Ledger, honest: int) -> Ledger:
-    """Returns the same releases, without terms, as they are if `honest` other members are honest, 0 or more.
+    """Returns the releases, without terms, with the noise that remains if `honest` (0 or more) are honest.
 
-    Noise that was sized for H honest others is shared: each member adds 1 / (H + 1) of its variance, and the
-    record's owner is honest. So the noise that remains is z sqrt((honest + 1) / (H + 1))
-    (`mechanisms.gradients.distributed`). A release whose noise is all the owner's own does not change, nor
-    does one that is not Gaussian.
+    `honest` counts other members. Members share noise that was sized for H honest others: each adds
+    1 / (H + 1) of the variance. The record's owner is honest, so z sqrt((honest + 1) / (H + 1)) remains of
+    the multiplier z (`mechanisms.gradients.distributed`). Releases whose noise is all the owner's own
+    stay as they are, and so do those that are not Gaussian.
     """
     remain = count("honest + 1", honest + 1)
 
@@ -86,8 +86,8 @@ def at_honest(ledger: Ledger, honest: int) -> Ledger:
         factor = math.sqrt(remain / (sized_for + 1))
         return replace(plain, noise_multiplier=plain.noise_multiplier * factor)
 
-    return _changed(ledger, remaining)
+    return _map_events(ledger, remaining)
 
 
-def _changed(ledger: Ledger, change: Callable[[Event], Event]) -> Ledger:
+def _map_events(ledger: Ledger, change: Callable[[Event], Event]) -> Ledger:
     return Ledger(tuple((change(event), times) for event, times in ledger.counts))

@@ -1,1 +1,1 @@
-"""Attacks on a mechanism: lower bounds on what it reveals."""
+"""Audits: attacks on a mechanism, which bound from below what it reveals."""

@@ -1,18 +1,18 @@
-"""Audits of a mechanism's code: run it often on two neighbouring inputs and try to distinguish the outputs.
+"""Audits of a mechanism's code: run it often on two neighbouring inputs and try to tell the outputs apart.
 
 The result is a lower bound on epsilon: with probability at most alpha it exceeds the least epsilon for which
 the mechanism is (epsilon, delta)-DP. A bound above the claim refutes the claim; a bound below it proves
-nothing. The auditor chooses the two inputs, which should be the worst neighbours that the claim allows: the
-result has the unit, relation and norm of the pair.
+nothing. The auditor chooses the two inputs, best the worst neighbours that the claim allows. The result holds
+for their unit, relation and norm.
 
     pair = Pair.of(x0, x1)                                    # a release without noise is the input itself
     scores = distinguish(release, pair, 100_000, words)
     bound = lower_bound(scores, delta=1e-5, alpha=0.05, method=Method.GAUSSIAN)
     print(bound.verdict(claim=1.0).words)
 
-The threshold of `lower_bound` is fixed before anybody looks at a score. `split_bound` chooses it on one half
-of the runs and judges the other. For a family of claims, divide alpha by their number (`level`): then the
-probability that any sound one is refuted is at most alpha.
+Fix the threshold of `lower_bound` before anybody looks at a score. `split_bound` chooses it on one half of
+the runs and judges the other half. For several claims, divide alpha by their number (`level`): then the
+probability that any sound claim is refuted is at most alpha.
 """
 
 from __future__ import annotations
@@ -33,25 +33,24 @@ from mechanisms.noise.randomness import Words
 Array = NDArray[np.float64]
 
 Release = Callable[[Array, Words], Array]
-"""Independent runs of a mechanism: (n, d) inputs to (n, k) outputs. `each_row` adapts a single run."""
+"""Runs a mechanism independently on each of (n, d) inputs; returns outputs (n, k). `each_row` makes one."""
 
 BLOCK_ROWS = 1 << 14
 
 
 class Method(StrEnum):
-    """How true and false positive rates become an epsilon."""
+    """How an epsilon follows from true and false positive rates."""
 
     GAUSSIAN = "gaussian"
-    """Only for Gaussian mechanisms and their compositions: epsilon of the Gaussian trade-off curve through
-    the rates (Dong, Roth, Su 2022, Definition 2.6; as in Nasr et al. 2023). Detects errors of a few
-    percent."""
+    """Only for Gaussian mechanisms and their compositions: the Gaussian trade-off curve through the rates
+    (Dong, Roth, Su 2022, Definition 2.6; as in Nasr et al. 2023). It detects errors of a few percent."""
     RATIO = "ratio"
-    """For any mechanism: the rates allowed by (epsilon, delta) (Kairouz, Oh, Viswanath 2015, Theorem 2.1)."""
+    """For any mechanism: the rates that (epsilon, delta) allows; Kairouz, Oh, Viswanath 2015, Theorem 2.1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two neighbouring inputs x (d,), and the release y (k,) of each without noise."""
+    """Two neighbouring inputs, x0 and x1 (d,), and what is released of them without noise, y0 and y1 (k,)."""
 
     x0: Array
     x1: Array
@@ -75,9 +74,9 @@ class Pair:
         return cls(x0, x1, x0, x1)
 
     def score(self, released: Array) -> Array:
-        """Returns (n,) from (n, k): the projection on y1 - y0, scaled to 0 at y0 and 1 at y1.
+        """Returns scores (n,) of releases (n, k): the projection on y1 - y0, scaled to 0 at y0 and 1 at y1.
 
-        It is the most powerful test for equal Gaussian noise in all coordinates (Neyman & Pearson).
+        For equal Gaussian noise in all coordinates no test is more powerful (Neyman & Pearson).
         """
         difference = self.y1 - self.y0
         return (released - self.y0) @ (difference / (difference @ difference))
@@ -85,7 +84,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Scores (n,) of releases of x0 and of x1, larger for more like x1; `threshold` is fixed beforehand."""
+    """Scores (n,) of releases of x0 and of x1; from `threshold` on, a release is taken for one of x1."""
 
     of_x0: Array
     of_x1: Array
@@ -107,16 +106,16 @@ class Verdict:
     bound: EpsilonBound
 
     @property
-    def refuted(self) -> bool:
+    def is_refuted(self) -> bool:
         """Whether the lower bound is above the claim."""
         return self.bound.epsilon > self.claim
 
     @property
     def words(self) -> str:
-        """The finding in one line."""
+        """The verdict in one line."""
         bound = self.bound
         sure = f"at delta {bound.delta:g} (confidence {1 - bound.alpha:g})"
-        held = "refuted" if self.refuted else "not refuted"
+        held = "refuted" if self.is_refuted else "not refuted"
         return f"epsilon is at least {bound.epsilon:.4g} {sure}: the claim of {self.claim:.4g} is {held}"
 
 
@@ -124,8 +123,8 @@ class Verdict:
 class EpsilonBound:
     """The epsilon at `delta` is at least `epsilon`; this is wrong with probability at most `alpha`.
 
-    tpr_low: the lower bound on the rate of x1 releases recognised as x1; fpr_high: the upper bound on the
-    rate of x0 releases taken for x1. Both hold together with confidence 1 - alpha.
+    tpr_low: a lower bound on the share of releases of x1 that are taken for x1; fpr_high: an upper bound on
+    the share of releases of x0 that are. Both hold together with confidence 1 - alpha.
     """
 
     epsilon: float
@@ -160,8 +159,8 @@ def distinguish(
 ) -> Scores:
     """Returns the scores of `trials` independent runs on each input of the pair.
 
-    score: maps releases (n, k) to (n,), larger for releases that look like x1; by default the pair's
-    projection, with the midpoint as threshold. Fix both before you look at any release.
+    score: maps releases (n, k) to scores (n,), larger for releases that look like x1; by default
+    `Pair.score`, with the midpoint as threshold. Fix both before you look at any release.
     """
     arguments.count("trials", trials)
     judge = pair.score if score is None else score
@@ -189,9 +188,9 @@ def lower_bound(scores: Scores, delta: float, alpha: float, method: Method) -> E
 
 
 def split_bound(scores: Scores, delta: float, alpha: float, method: Method) -> EpsilonBound:
-    """`lower_bound` on the second halves of the scores, with the threshold that is best on the first halves.
+    """`lower_bound` on the second halves of the scores, with the best threshold of the first halves.
 
-    The halves are independent runs, so the bound holds with confidence 1 - alpha whatever the choice. Raises
+    The halves are independent runs, so the bound holds with confidence 1 - alpha for any choice. Raises
     ValueError with fewer than two runs of an input.
     """
     first, second = halves(scores)
@@ -200,7 +199,7 @@ def split_bound(scores: Scores, delta: float, alpha: float, method: Method) -> E
 
 
 def halves(scores: Scores) -> tuple[Scores, Scores]:
-    """Returns the first and the second halves of the runs, both with the given threshold."""
+    """Returns the first and the second halves of the runs, both with the threshold of `scores`."""
     middles = len(scores.of_x0) // 2, len(scores.of_x1) // 2
     if min(middles) < 1:
         raise ValueError("scores of fewer than 2 runs of an input are not allowed: there are no halves")
@@ -211,13 +210,13 @@ def halves(scores: Scores) -> tuple[Scores, Scores]:
 
 
 _SHARES = special.expit(np.linspace(-10.0, 10.0, 161))
-"""The shares of scores below a candidate: evenly spaced in log odds, as good tests may be far in a tail."""
+"""Candidates are these quantiles, evenly spaced in log odds: the best test may be far in a tail."""
 
 
 def best_threshold(scores: Scores, delta: float, alpha: float, method: Method) -> float:
-    """The threshold with the largest `lower_bound` on these scores; it is biased on them: judge others.
+    """The threshold with the largest `lower_bound` on these scores. Judge others with it: here it is biased.
 
-    The candidates are quantiles of either input's scores, scores themselves, also where scores are discrete.
+    The candidates are quantiles of the scores of x0 and of x1. Each of them is one of the scores.
     """
     of_each = [
         np.quantile(scores_of, _SHARES, method="inverted_cdf") for scores_of in (scores.of_x0, scores.of_x1)
@@ -230,23 +229,23 @@ def best_threshold(scores: Scores, delta: float, alpha: float, method: Method) -
 
 
 def level(alpha: float, claims: int) -> float:
-    """alpha / claims: the error of each of `claims` audits whose family-wise error is alpha (Bonferroni).
+    """alpha / claims: the alpha of each of `claims` audits, for alpha in all (Bonferroni; Dunn 1961).
 
-    By the union bound, whatever the audits have in common: no sound claim is refuted with probability at
-    least 1 - alpha, and all lower bounds together hold with confidence 1 - alpha (Dunn 1961).
+    By the union bound, with probability at least 1 - alpha all lower bounds hold, and so no sound claim is
+    refuted, whatever the audits have in common.
     """
     return arguments.probability("alpha", alpha) / arguments.count("claims", claims)
 
 
 def clopper_pearson(hits: int, trials: int, alpha: float) -> tuple[float, float]:
-    """Returns (low, high) bounds on a probability: each is wrong with probability at most alpha / 2."""
+    """Returns a lower and an upper bound on a probability, each wrong with probability at most alpha / 2."""
     low = special.betaincinv(hits, trials - hits + 1, alpha / 2) if hits else 0.0
     high = special.betainccinv(hits + 1, trials - hits, alpha / 2) if hits < trials else 1.0
     return float(low), float(high)
 
 
 def gaussian_epsilon(tpr: float, fpr: float, delta: float) -> float:
-    """epsilon at `delta` of the Gaussian mechanism with these rates: 1 / z = Phi^-1(TPR) - Phi^-1(FPR)."""
+    """Epsilon at `delta` of the Gaussian mechanism with these rates: 1 / z = Phi^-1(TPR) - Phi^-1(FPR)."""
     arguments.probability("delta", delta)
     if tpr <= fpr:
         return 0.0

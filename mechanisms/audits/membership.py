@@ -1,9 +1,9 @@
 """Membership inference by a threshold on the loss (Yeom et al. 2018, Adversary 2).
 
 The attack's figures (`rates`, `auc`, `tpr_at`) describe one model and one data set; they prove nothing about
-epsilon. `epsilon_lower_bound` does, if a fair coin decided for each example whether the data include it
-(mechanisms.audits.one_run). Examples of one run are not independent runs, so Clopper-Pearson bounds do not
-apply to the rates of one run.
+epsilon. `epsilon_lower_bound` proves something if a fair coin decided for each example whether the data
+include it (mechanisms.audits.one_run). Clopper-Pearson bounds do not apply to the rates: the examples of one
+run are not independent runs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Rates:
 
 
 def best_threshold(losses: Losses) -> float:
-    """The threshold with the largest advantage on these losses; it is biased on them: see `halves`."""
+    """The threshold with the largest advantage on these losses. Judge others with it (`halves`)."""
     candidates = np.unique(np.concatenate((losses.members, losses.others)))
     tpr = np.searchsorted(np.sort(losses.members), candidates, "right") / len(losses.members)
     fpr = np.searchsorted(np.sort(losses.others), candidates, "right") / len(losses.others)
@@ -69,8 +69,8 @@ def rates(losses: Losses, threshold: float) -> Rates:
 def advantage_at_most(epsilon: float, delta: float) -> float:
     """The largest expected advantage of any attack on training that is (epsilon, delta)-DP for one example.
 
-    (e^eps - 1 + 2 delta) / (e^eps + 1), the corner of the region of Kairouz, Oh, Viswanath 2015, Theorem 2.1;
-    it is below the e^eps - 1 of Yeom et al. 2018, Theorem 1.
+    (e^eps - 1 + 2 delta) / (e^eps + 1), at most 1: the corner of the region of Kairouz, Oh, Viswanath 2015,
+    Theorem 2.1. It is below e^eps - 1, the bound of Yeom et al. 2018, Theorem 1.
     """
     epsilon, delta = arguments.at_least_zero("epsilon", epsilon), arguments.at_least_zero("delta", delta)
     unlike = 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon))
@@ -97,7 +97,7 @@ def tpr_at(losses: Losses, fpr: float) -> float:
 
 
 def halves(losses: Losses, words: Words) -> tuple[Losses, Losses]:
-    """Splits members and others into random halves: choose a threshold on one, evaluate it on the other.
+    """Splits members and others into random halves, to choose a threshold on one and judge the other.
 
     Raises ValueError with fewer than two members or two others.
     """
@@ -109,7 +109,7 @@ def halves(losses: Losses, words: Words) -> tuple[Losses, Losses]:
 
 
 def guesses(losses: Losses, threshold: float) -> Guesses:
-    """Guesses about every example: "in" if its loss is at most `threshold`, else "out"."""
+    """Returns guesses about all examples: "in" if the loss is at most `threshold`, else "out"."""
     correct = np.count_nonzero(losses.members <= threshold) + np.count_nonzero(losses.others > threshold)
     examples = len(losses.members) + len(losses.others)
     return Guesses(examples, examples, int(correct))
@@ -119,8 +119,8 @@ def epsilon_lower_bound(losses: Losses, threshold: float, delta: float, alpha: f
     """Returns a lower bound on the training's epsilon at `delta`, too high with probability at most alpha.
 
     Unit of privacy: one example; neighbours: add or remove it. The bound holds if fair coins decided which of
-    these examples were in the training data, and if `threshold` was fixed before anybody saw these losses or
-    chosen on other examples (`halves`).
+    these examples were in the training data, and if `threshold` was fixed before anybody saw these losses, or
+    was chosen on other examples (`halves`).
     """
     return one_run.epsilon_lower_bound(guesses(losses, threshold), delta, alpha)
 

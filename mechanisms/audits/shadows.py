@@ -1,9 +1,9 @@
 """Membership inference with shadow models: how hard is an example for models that were not trained on it?
 
-A low loss may mean a member or an easy example (mechanisms.audits.membership uses the loss alone). Shadow
-models, which the attacker trains on its own rows, distinguish the two: each function here turns an example's
-loss into a score that is low for members, so that `rates`, `auc`, `tpr_at` and `halves` accept it as a loss.
-The attacks are offline: one set of shadows serves for all examples, and none was trained on any of them.
+A low loss may mean a member or an easy example; mechanisms.audits.membership uses the loss alone. Shadow
+models, which the attacker trains on its own rows, tell the two apart. Each attack here turns the loss of an
+example into a score that is low for members, which `rates`, `auc`, `tpr_at` and `halves` take as a loss. The
+attacks are offline: one set of shadows serves for all examples, and no shadow was trained on any of them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from mechanisms.audits.membership import Losses
 Array = NDArray[np.float64]
 
 _LEAST_LOSS = 1e-30  # below it the logit of the probability would be infinite
-_LEAST_STD = 1e-12  # in case all shadows agree
+_LEAST_STD = 1e-12  # where all shadows agree
 
 
 @dataclass(frozen=True, slots=True)
 class Shadows:
-    """The losses (s, n) of `Losses.members` under s shadow models, and (s, m) of `Losses.others`.
+    """The losses of s shadow models on the `members` (s, n) and `others` (s, m) of `Losses`.
 
-    Raises ValueError without a shadow, with different numbers of them, or for losses that are not finite.
+    Raises ValueError without a shadow, for different numbers of shadows, or for losses that are not finite.
     """
 
     members: Array
@@ -44,26 +44,27 @@ class Shadows:
             )
 
 
-def calibrated(losses: Losses, shadows: Shadows) -> Losses:
+def calibrated_losses(losses: Losses, shadows: Shadows) -> Losses:
     """Returns each example's loss minus its mean loss over the shadows.
 
     Watson, Guo, Cormode & Sablayrolles 2022, "On the importance of difficulty calibration in membership
     inference attacks", section 3. Raises ValueError if shadows and losses have different numbers of examples.
     """
-    _alike(losses, shadows)
+    _check_sizes(losses, shadows)
     return Losses(losses.members - shadows.members.mean(axis=0), losses.others - shadows.others.mean(axis=0))
 
 
 def likelihood_ratio(losses: Losses, shadows: Shadows) -> Losses:
     """Returns how many standard deviations an example's logit lies below its mean over the shadows.
 
-    Carlini et al. 2022, "Membership inference attacks from first principles", the offline attack, (4): over
-    models not trained on the example, the logit of the true class's probability p = e^-loss is assumed to be
-    normal; a large logit indicates a member. All examples share one standard deviation, as in the paper for
-    few shadows. The score is monotone in that of (4), 1 - Pr[Z > logit], and does not saturate.
-    Raises ValueError for fewer than two shadows, or different numbers of examples in shadows and losses.
+    Carlini et al. 2022, "Membership inference attacks from first principles", the offline attack, (4). It
+    assumes that the logit of the true class's probability, p = e^-loss, is normal over models that were not
+    trained on the example; a large logit indicates a member. All examples share one standard deviation, as in
+    the paper for few shadows. This score falls as that of (4), 1 - Pr[Z > logit], rises, and does not
+    saturate. Raises ValueError for fewer than two shadows, or if shadows and losses have different numbers of
+    examples.
     """
-    _alike(losses, shadows)
+    _check_sizes(losses, shadows)
     if len(shadows.members) < 2:
         raise ValueError("1 shadow is not allowed: at least 2, for a standard deviation")
     members, others = logits(shadows.members), logits(shadows.others)
@@ -82,7 +83,7 @@ def logits(losses: Array) -> Array:
     return found
 
 
-def _alike(losses: Losses, shadows: Shadows) -> None:
+def _check_sizes(losses: Losses, shadows: Shadows) -> None:
     for name in ("members", "others"):
         own, theirs = len(getattr(losses, name)), getattr(shadows, name).shape[1]
         if own != theirs:

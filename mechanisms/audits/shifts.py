@@ -1,11 +1,11 @@
-"""How far one record moves what a member offers, exactly: with equal random words the noise cancels.
+"""Measures exactly how far one record moves what a member offers: with equal random words the noise cancels.
 
-A member's words for a secure sum are whole numbers: its sum of clipped gradients in units g, rounded, plus
-whole noise that depends on the random words alone, modulo 2^32 (mechanisms.gradients.distributed). Two
-batches that differ by one record, offered with equal random words, differ by the whole numbers by which the
-record moves the sum. Their L2 norm must be at most C / g: no tolerance, no probability of error. A record
-beyond it refutes the sensitivity on which every epsilon rests, such as a clip that forgets what rounding
-adds.
+A member's words for a secure sum are whole numbers modulo 2^32: its sum of clipped gradients, rounded to
+units g, plus whole-numbered noise, which depends on the random words alone
+(mechanisms.gradients.distributed). Offer two batches that differ by one record, with equal random words. The
+difference of their words is how far the record moves the sum. Its L2 norm must be at most C / g, without
+tolerance or probability of error. A larger one refutes the sensitivity on which every epsilon rests: a clip
+may forget what rounding adds, for example.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from mechanisms import arguments
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """The squared L2 norm of a shift in units, and the largest that is allowed; both exact."""
+    """The squared L2 norm of a shift in units, and the most that is allowed, (C / g)^2; both exact."""
 
     squared: int
     most: Fraction
 
     @property
-    def allowed(self) -> bool:
+    def is_allowed(self) -> bool:
         """Whether the shift is at most C / g."""
         return self.squared <= self.most
 
@@ -39,9 +39,10 @@ class Shift:
 
 
 def shift(offered: NDArray[np.uint32], without: NDArray[np.uint32], radius: float, unit: float) -> Shift:
-    """Compares the words (d,) of a batch with those of the batch without a record, of equal random words.
+    """Returns the shift between the words (d,) of a batch and those of the batch without one record.
 
-    radius: C; unit: g. Raises ValueError for other shapes, or if they are not words.
+    Both were offered with equal random words. radius: C; unit: g. Raises ValueError unless both are uint32 of
+    one shape (d,).
     """
     if offered.dtype != np.uint32 or without.dtype != np.uint32 or offered.shape != without.shape:
         raise ValueError(

@@ -1,7 +1,7 @@
 """Gradients of single rows by book-keeping (Bu et al. 2023): one pass forward and back for all rows.
 
-Hooks note each layer's inputs and where its outputs are in the graph. The backward pass goes to these places
-only and forms no gradient of a parameter; `layers` has what follows from both.
+Hooks note each layer's inputs, and where its outputs are in the graph. The backward pass computes the
+gradients of these outputs, and none of a parameter. `layers` computes the rows' gradients from both.
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ from mechanisms.gradients.objective import Objective
 
 
 class BookKeeping:
-    """Gradients by parameter name for the rows of a batch; see `Method`.
+    """Computes the gradients of the rows of a block; see `Method`.
 
     Raises ValueError, with the reason, for a parameter that does not belong to exactly one layer with a rule.
-    That each layer is used once and nothing else uses its parameters shows only in a comparison
-    (`clipped_sum`).
+    Only a comparison with another method (`trial`) shows whether something else uses a layer's parameters.
     """
 
     def __init__(self, objective: Objective) -> None:
         self._objective, self._convert = objective, Float64()
         left = {id(parameter): name for name, parameter in objective.parameters.items()}
         wanted = set(left)
-        self._layers: dict[nn.Module, dict[str, str]] = {}  # layer: its own name of a parameter, the model's
+        self._layers: dict[nn.Module, dict[str, str]] = {}  # a parameter's name in the layer: in the model
         for layer in objective.model.modules():
             for name, parameter in layer.named_parameters(recurse=False):
                 if id(parameter) not in wanted:
@@ -44,7 +43,7 @@ class BookKeeping:
     def __call__(self, x: torch.Tensor, y: torch.Tensor) -> tuple[dict[str, RowGradients], torch.Tensor]:
         """Returns the gradients by parameter name, and the (K,) losses, for x (K, ...) and y (K, ...).
 
-        The gradients are good until the next call.
+        The next call overwrites the gradients. Raises ValueError if a layer is used twice, or not at all.
         """
         inputs: dict[nn.Module, torch.Tensor] = {}
         edges: dict[nn.Module, GradientEdge] = {}

@@ -1,23 +1,23 @@
-"""Sums of gradients of single rows, each clipped to an L2 norm: how far a row moves what is really computed.
+"""Sums of clipped gradients of single rows, and a proof of how far a row moves the sum as it is computed.
 
 Unit of privacy: one record (row), or one person: all rows of a person, whose gradients are added and clipped
-together. Neighbours: add or remove it. Norm: L2 over all parameters together. What follows is said of rows;
-for persons read "person" (`persons` has their blocks: for each width its own, tested on its own).
+together. Neighbours: add or remove it. Norm: L2 over all parameters together. What follows speaks of rows;
+for persons read "person". Persons of each width have blocks of their own, which are tested on their own
+(`persons`).
 
-What is computed. Rows are taken in blocks of always K rows, empty places filled up with zeros. For each row
-i, layers give numbers a_i, e_i (`layers`) or the gradient itself; g_i is the exact gradient that these
-numbers stand for, n_i >= |g_i| / (1 + nu) its norm as computed, c_i = min(1, C' / n_i) its weight, 0 for an
-empty place and for a row whose n_i is not finite. The result S is the sum of c_i g_i as float64 matrix
-products give it.
+What is computed. A block always has K rows; zeros fill empty places. For each row i the layers give numbers
+a_i, e_i (`layers`), or the gradient itself. g_i is the exact gradient that these numbers stand for, and n_i
+its norm as computed, n_i >= |g_i| / (1 + nu). Its weight is c_i = min(1, C' / n_i), or 0 for an empty place
+and for a row whose n_i is not finite. The result S is the sum of c_i g_i as float64 matrix products give it.
 
 Sensitivity. Let a data set have at most B rows, and add one row to a batch.
 
-1. No other row's c_i g_i changes: they follow from the row, from K, and from the row's lane (`blocks`). This
-is an assumption about the machine's linear algebra: that a row's numbers depend neither on the other rows in
-its block nor on which of its lane's places it has. It is tested bit by bit, on the task's model, before the
-first step and every 1,000 steps (`trial`). Without the padding, or at other places, it does not hold. And it
-is one about the model: that no row leaves anything behind for another, and that no mask is drawn for a place.
-So a pass that changes a tensor of the model or draws from torch's generator is refused (`side_effects`).
+1. No other row's c_i g_i changes: it follows from the row, from K, and from the row's lane (`blocks`). This
+assumes something of the machine's linear algebra: a row's numbers depend neither on the other rows of its
+block nor on which of its lane's places it has. `trial` tests this bit by bit, on the task's model, before the
+first step and every 1,000 steps. It does not hold for blocks without padding, nor across lanes. The proof
+also assumes something of the model: no row leaves anything behind for another, and no mask is drawn for a
+place. So `side_effects` refuses a pass that changes a tensor of the model or draws from torch's generator.
 
 2. The new row's |c g| is at most C' (1 + nu).
 
@@ -46,21 +46,21 @@ from mechanisms.arguments import count, positive
 from mechanisms.gradients.blocks import Block, Way
 from mechanisms.gradients.layers import RowGradients, add_all, gamma, norms_of
 from mechanisms.gradients.objective import Objective
-from mechanisms.gradients.persons import by_width, widths
+from mechanisms.gradients.persons import group_by_width, widths
 from mechanisms.gradients.trial import Trial
 from mechanisms.noise.clipping import NotFinite
 
 TRIED_EVERY = 1000
-"""Steps after which a model is tried again: it may take rows in another way by then."""
-_SLACK = 2.0**-40  # above the rounding of a norm's last steps and of a weight
+"""Steps after which a model is tried again, as it may take rows in another way by then."""
+_SLACK = 2.0**-40  # more than the rounding of a norm's last steps and of a weight
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What is not private and stays with the rows' owner: the mean loss, and how many rows counted as zero.
+    """What has no noise and stays with the rows' owner: the mean loss, and how many rows counted as zero.
 
-    The mean is over the rows whose loss is finite, 0 for none. A row, or person, counts as zero if its
-    gradient is not finite.
+    The mean is over all rows of the batch, where a loss that is not finite counts as 0; 0 for no rows.
+    `not_finite`: the rows, or persons, whose gradient is not finite; they add nothing to the sum.
     """
 
     mean_loss: float
@@ -69,7 +69,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class RowSum:
-    """A sum of clipped gradients, `vector` (d,) float64, in the order of the parameters."""
+    """A sum of clipped gradients, `vector` (d,) float64 in the order of the parameters, and what stays."""
 
     vector: NDArray[np.float64]
     stays: Batch
@@ -78,10 +78,10 @@ class RowSum:
 class ClippedSum:
     """Sums clipped gradients of single rows, by the fastest method that is right for the model.
 
-    Book-keeping, where each parameter belongs to a layer with a rule; else, or where it disagrees with
-    torch.func's `vmap` on stand-in rows, `vmap`; and where the numbers of a row depend on the others in its
-    block, one row at a time. What decides are shapes and random stand-ins, never data: `method` says which it
-    is.
+    The fastest is book-keeping, for a model whose parameters each belong to a layer with a rule. The next is
+    torch.func's `vmap`. A method is right if it agrees with gradients of single rows, and if a row's numbers
+    do not depend on the other rows of its block. If neither is, rows are taken one at a time. Shapes and
+    random stand-ins decide, never data. `method` says which method it is, and why.
     """
 
     def __init__(
@@ -94,8 +94,9 @@ class ClippedSum:
     ) -> None:
         """`radius`: C. `most_rows`: no batch is longer; `expected_rows`: its mean. All are public.
 
-        With `rows_per_person`, the most that any has, both count persons. Raises ValueError for a layer that
-        mixes rows or keeps something of them (NotByRow), TypeError for parameters that are not float32.
+        With `rows_per_person`, the most rows that any person has, both count persons. Raises NotByRow, a
+        ValueError, for a layer that mixes rows or keeps something of them; TypeError for parameters that are
+        not float32.
         """
         objective.check()
         self._objective = objective
@@ -104,26 +105,26 @@ class ClippedSum:
         self._expected = min(positive("expected_rows", expected_rows), most_rows)
         self._by_person = rows_per_person is not None
         self._widths = widths(count("rows_per_person", rows_per_person or 1))
-        self._choose()
+        self._choose_ways()
 
-    def _choose(self) -> None:
-        """Tries the model as it is now. Raises NotByRow if no way is right."""
+    def _choose_ways(self) -> None:
+        """Tries the model as it is now and chooses a way for each width. Raises NotByRow if none is right."""
         trial = Trial(self._objective, self._expected / len(self._widths))
-        way, self.method = trial.chosen()
+        way, self.method = trial.choose_way()
         self._ways = {1: way}
         found = {1: trial.found}
         for width in self._widths[1:]:
-            self._ways[width], found[width] = trial.of_persons(way, width)
-        self._clip = self._clip_for(self._radius, found)
+            self._ways[width], found[width] = trial.choose_person_way(way, width)
+        self._clip = self._reduce_radius(found)
         self._left = TRIED_EVERY
 
     @property
     def block_rows(self) -> int:
-        """K, of rows."""
+        """K of the blocks of single rows."""
         return self._ways[1].rows
 
-    def _clip_for(self, radius: float, found: Mapping[int, Iterable[RowGradients]]) -> float:
-        """C': see the module."""
+    def _reduce_radius(self, found: Mapping[int, Iterable[RowGradients]]) -> float:
+        """Returns C', as the module defines it, for gradients of each width."""
         gradients = {width: list(parts) for width, parts in found.items()}
         every = [part for parts in gradients.values() for part in parts]
         nu = _SLACK + max(part.norm_error() for part in every)
@@ -132,47 +133,46 @@ class ClippedSum:
             self._ways[width].rows * part.terms for width, parts in gradients.items() for part in parts
         )
         ratio = max(part.ratio for part in every)
-        return radius / (1 + nu + 2 * gamma(longest + blocks + 8) * self._most * ratio)
+        return self._radius / (1 + nu + 2 * gamma(longest + blocks + 8) * self._most * ratio)
 
     def __call__(self, x: torch.Tensor, y: torch.Tensor, persons: torch.Tensor | None = None) -> RowSum:
-        """Returns the sum for x (n, ...) and y (n, ...); `persons` (n,): whose rows they are, as numbers.
+        """Returns the sum for x (n, ...) and y (n, ...); `persons` (n,): whose row each is, as whole numbers.
 
-        There are from 0 to `most_rows` of them. Raises NotFinite if a parameter is not finite, which no
-        single row is to blame for, and NotByRow if the model takes rows together by now, which random rows
-        show.
+        n may be 0. Raises NotFinite if a parameter of the model is not finite, ValueError for more rows or
+        persons than `most_rows`, and NotByRow if a new trial shows that the model takes rows together by now.
         """
         groups = self._groups(x, y, persons)
         if not all(_is_finite(parameter) for parameter in self._objective.parameters.values()):
             raise NotFinite("a parameter of the model is NaN or infinite")
         if not self._left:
-            self._choose()
+            self._choose_ways()
         self._left -= 1
         vector, total = self._objective.zeros()
         losses, lost = 0.0, 0
         for width, tensors in groups:
             way = self._ways[width]
             for block in way.blocks(*tensors):
-                loss, dropped = self._add(total, way, block)
+                loss, dropped = self._add_block(total, way, block)
                 losses, lost = losses + loss, lost + dropped
         return RowSum(vector.cpu().numpy(), Batch(losses / max(1, len(x)), lost))
 
     def _groups(
         self, x: torch.Tensor, y: torch.Tensor, persons: torch.Tensor | None
     ) -> list[tuple[int, tuple[torch.Tensor, ...]]]:
-        """Returns the tensors of each width; raises ValueError for more than were said to come."""
+        """Returns the tensors of each width. Raises ValueError for more rows or persons than allowed."""
         if (persons is not None) is not self._by_person:
             raise ValueError("persons must be given where rows_per_person is, and nowhere else")
         if persons is None:
-            _at_most("x", "rows", len(x), "most_rows", self._most)
+            _check_most("x", "rows", len(x), "most_rows", self._most)
             return [(1, (x, y))]
-        found = list(by_width(x, y, persons))
-        _at_most("persons", "persons", sum(len(group.x) for group in found), "most_rows", self._most)
+        found = list(group_by_width(x, y, persons))
+        _check_most("persons", "persons", sum(len(group.x) for group in found), "most_rows", self._most)
         widest, most = max((group.width for group in found), default=1), self._widths[-1]
-        _at_most("a person", "places", widest, "rows_per_person", most)
+        _check_most("a person", "places", widest, "rows_per_person", most)
         return [(group.width, group.tensors) for group in found]
 
-    def _add(self, total: Mapping[str, torch.Tensor], way: Way, block: Block) -> tuple[float, int]:
-        """Adds a block to `total`; returns the sum of its finite losses and the number of rows left out."""
+    def _add_block(self, total: Mapping[str, torch.Tensor], way: Way, block: Block) -> tuple[float, int]:
+        """Adds a block to `total`; returns the sum of its finite losses, and how many rows it left out."""
         gradients, losses = way.gradients(block)
         norms = norms_of(gradients)
         taken, finite = block.taken.to(norms.device), torch.isfinite(norms)
@@ -184,11 +184,11 @@ class ClippedSum:
         return float(own.sum()), int((taken & ~finite).sum())
 
 
-def _at_most(whose: str, what: str, number: int, name: str, most: int) -> None:
+def _check_most(whose: str, what: str, number: int, name: str, most: int) -> None:
     if number > most:
         raise ValueError(f"{whose} has {number} {what}; allowed: at most {name} = {most}")
 
 
 def _is_finite(values: torch.Tensor) -> bool:
-    """Whether all `values` are finite; a finite sum, which is fast, shows it."""
+    """Whether all `values` are finite, which a finite sum shows fast."""
     return math.isfinite(float(values.detach().sum())) or bool(torch.isfinite(values).all())

@@ -1,17 +1,17 @@
 """One private gradient step on the rows of all members of a secure sum, with noise that they share.
 
 Each member samples its own rows with probability q, clips each row's gradient to L2 norm C, adds noise to the
-sum, and rounds to whole units g. The secure sum adds up these whole numbers modulo 2^32; what it decodes to
-is what a trusted server would have released (Kairouz et al. 2021 for the idea, with discrete noise). Nobody
-sees a member's own numbers, so members can share the noise: N(0, s^2) each, s = z C / sqrt(H + 1), if H other
+sum, and rounds to whole units g. The secure sum adds these whole numbers modulo 2^32. Decoded, it is what a
+trusted server would have released (Kairouz et al. 2021 had the idea, with discrete noise). Nobody sees a
+member's own numbers, so members can share the noise: each adds N(0, s^2), s = z C / sqrt(H + 1), if H other
 members are honest.
 
 Unit of privacy: one record (row) of a member; neighbours: add or remove it; norm: L2 of its gradient. Where
-members sample persons (`dp_sgd`), it is one person of a member, and all counts of rows are of persons. The
-guarantee is against all others together, as long as at least H of the other members in the sum are honest:
-they add their noise and tell nobody. With h of them it is that of a multiplier z sqrt((h + 1) / (H + 1)):
-`mechanisms.accounting.terms`. A member that adds no noise counts as one that is not honest, and nobody can
-tell.
+members sample persons (`dp_sgd`), it is one person of a member, and all counts of rows count persons. The
+guarantee is against all others together, as long as at least H other members in the sum are honest: they add
+their noise and tell nobody what it was. With h honest others the guarantee is that of the multiplier
+z sqrt((h + 1) / (H + 1)): `mechanisms.accounting.terms`. A member that adds no noise counts as dishonest, and
+nobody can tell.
 
 Theorem. Let r members be honest, W_k = x_k + N_k their sums in units of g, N_k ~ N(0, s^2) independently, and
 R the sum of the rounded W_k. Then R is a post-processing of T = sum of W_k, up to a ratio between 1 - eta and
@@ -28,14 +28,15 @@ s^2 |y|^2). The dual lattice is the projection of Z^r: each of its points comes 
 Summing over Z^(r-1) without 0 gives eta. So the density of v given T is within 1 +- eta of one that does
 not depend on x. QED
 
-So if T is (epsilon, delta)-private, as the Gaussian mechanism with multiplier z is by its accountant, R on d
+T is (epsilon, delta)-private, as the accountant shows for the Gaussian mechanism with multiplier z. So R on d
 coordinates is (epsilon + d ln((1 + eta) / (1 - eta)), (1 + eta)^d delta)-private: the coordinates' noise is
 independent, and both factors enter the inequality once. The same holds for a sampled batch, which mixes such
-R over samples, and for steps that follow on each other. A rule is refused unless d steps times ln((1 + eta) /
-(1 - eta)) stays below 1e-9. What wraps around modulo 2^32 harms accuracy alone.
+R over samples, and for steps that follow one another. `SharedNoise` refuses a rule unless
+d `steps` ln((1 + eta) / (1 - eta)) stays below 1e-9. What wraps around modulo 2^32 harms accuracy alone.
 
-Rounding x_k to whole units before the noise is added is the same as rounding W_k, as whole numbers commute
-with rint; `noisy_sum` bounds by how much it moves two neighbouring x_k apart.
+A member rounds x_k to whole units before it adds rounded noise. That is the same as rounding x_k + N_k, as
+rint commutes with adding a whole number. `noisy_sum` bounds how far this rounding moves two neighbouring x_k
+apart.
 """
 
 from __future__ import annotations
@@ -66,9 +67,10 @@ _TAILS = 10.0  # standard deviations of the batch and of the noise for which the
 class SharedNoise:
     """What all members of a swarm agree on for steps on d = `size` parameters.
 
-    `gradient`: C, q, and the multiplier z of the noise of H + 1 members, `honest` = H; `expected_batch`: the
-    rows of all members in a step, in the mean; `members`: the most that a sum has. Raises ValueError for what
-    leaves no unit g: a batch that does not fit the ring, or too many parameters for it.
+    `gradient`: C, q, and the multiplier z of the noise of H + 1 members together, H = `honest`.
+    `expected_batch`: the mean number of rows of all members in a step. `members`: of the largest sum.
+    `steps`: all that the budget pays for. Raises ValueError if rounding to units would take more than a
+    quarter of C, if a member's share of the noise does not hide the rounding, or for a value out of range.
     """
 
     gradient: GradientRule
@@ -104,7 +106,7 @@ class SharedNoise:
 
     @property
     def unit(self) -> float:
-        """g: the least power of two for which the ring has room for 10 std more than the expected sum."""
+        """g: the least power of two for which the ring holds a large batch and 10 std of all the noise."""
         rows = self.expected_batch + _TAILS * math.sqrt(self.expected_batch)
         most = rows * self.gradient.clipping_radius + _TAILS * self.share_std * math.sqrt(self.members)
         return power_of_two(most / 2.0 ** (RING_BITS - 1))
@@ -114,8 +116,8 @@ class SharedNoise:
         """What one step costs a member's records, if `honest` other members are honest."""
         return (record_events(self.gradient, 1),)
 
-    def decoded(self, words: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Returns the private sum of gradients (d,) from the sum of all members' words (d,), modulo 2^32."""
+    def decode(self, words: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Returns the private sum of gradients (d,), from the sum (d,) of all members' words modulo 2^32."""
         return words.view(np.int32).astype(np.float64) * self.unit
 
 
@@ -125,9 +127,9 @@ class SharedGradient:
     def __init__(
         self, objective: Objective, rule: SharedNoise, most_rows: int, rows_per_person: int | None = None
     ) -> None:
-        """`most_rows`: all rows of this member, which count as public. See ClippedSum for the rest.
+        """`most_rows`: the number of this member's rows, which counts as public. See ClippedSum for the rest.
 
-        Raises ValueError if the parameters are not `rule.size` in number, or so many rows are not exact.
+        Raises ValueError if there are not `rule.size` parameters to train, or if so many rows are not exact.
         """
         size = sum(objective.sizes)
         if size != rule.size:
@@ -152,15 +154,15 @@ class SharedGradient:
     ) -> tuple[NDArray[np.uint32], Batch]:
         """Returns this member's words (d,) for a Poisson batch x (n, ...), y (n, ...), and what stays here.
 
-        `persons` (n,): see ClippedSum. n may be 0. Each call needs a new batch and draws new noise from
-        `words`. Raises NotFinite if training has diverged.
+        n may be 0. Each call needs a new batch, and draws new noise from `words`. For `persons` (n,) and what
+        it raises see ClippedSum.
         """
         units, batch = self._sum(x, y, words, persons)
         return in_ring(units), batch
 
 
 def in_ring(units: NDArray[np.float64]) -> NDArray[np.uint32]:
-    """Whole numbers (d,) modulo 2^32."""
+    """Returns whole numbers (d,) modulo 2^32."""
     return units.astype(np.int64).astype(np.uint32)
 
 

@@ -5,10 +5,10 @@ gradient over all parameters to L2 norm C, adds noise N(0, (z C)^2) to each coor
 the sum by the expected number of rows in a batch.
 
 Unit of privacy: one record (row). Neighbours: add or remove it; norm: L2 of its gradient over all
-parameters. Where a batch has persons (`clipped_sum`) read "person" for "row": each person is in it with
-probability q, with all rows that are used of the person. The number of rows of the data set counts as public
-(q and the divisor follow from it); the number of rows in a batch does not, and nothing depends on it. Only
-the gradient is private; the loss is not.
+parameters. Where batches have persons (`clipped_sum`), read "person" for "row": a person is in a batch with
+probability q, with all of the person's rows. The number of rows of the data set counts as public: q and the
+divisor follow from it. The number of rows in a batch does not, and nothing depends on it. Only the gradient
+is private; the loss is not.
 """
 
 from __future__ import annotations
@@ -25,16 +25,13 @@ from mechanisms.arguments import count, positive, share
 from mechanisms.gradients.clipped_sum import Batch
 from mechanisms.gradients.noisy_sum import EXACT, NoisySum
 from mechanisms.gradients.objective import Objective
-from mechanisms.gradients.trial import BOOK_KEEPING
 from mechanisms.noise.noise import COARSEST, REACH, power_of_two
-from mechanisms.noise.randomness import Words
-
-__all__ = ["BOOK_KEEPING", "GradientRule", "PrivateGradient", "poisson_rows", "record_events"]
+from mechanisms.noise.randomness import Words, uniform64
 
 
 @dataclass(frozen=True, slots=True)
 class GradientRule:
-    """C, z and q: `clipping_radius` (L2), noise std over C, and the probability that a batch has a row."""
+    """C, z and q: `clipping_radius` (L2), noise std over C, and the probability that a row is in a batch."""
 
     clipping_radius: float
     noise_multiplier: float
@@ -52,23 +49,22 @@ class GradientRule:
 
 
 def poisson_rows(rows: int, sampling_probability: float, words: Words) -> NDArray[np.int64]:
-    """Draws a batch: ascending row numbers of 0 to `rows` - 1; there may be none.
+    """Draws a batch: (k,) ascending row numbers among 0 to `rows` - 1; k may be 0.
 
     Each row is in it with `sampling_probability`, rounded down to a multiple of 2^-64.
     """
     below = math.floor(share("sampling_probability", sampling_probability) * 2.0**64)
-    drawn = np.empty(2 * count("rows", rows), dtype=np.uint32)
-    words.fill(drawn)
+    drawn = uniform64(count("rows", rows), words)
     if below == 0:
         return np.empty(0, dtype=np.int64)
-    return np.flatnonzero(drawn.view(np.uint64) <= np.uint64(below - 1)).astype(np.int64, copy=False)
+    return np.flatnonzero(drawn <= np.uint64(below - 1)).astype(np.int64, copy=False)
 
 
 class PrivateGradient:
     """Private gradients of one model by one rule; each costs one step of `record_events`.
 
-    No parameter other than `parameters` may ever be trained on these rows: a layer trained without noise
-    carries what it learned of one row into the gradients of others.
+    Nobody may ever train other parameters than those of the objective on these rows: a layer that is trained
+    without noise carries what it learned of one row into the gradients of others.
     """
 
     def __init__(
@@ -79,7 +75,10 @@ class PrivateGradient:
         expected_rows: float,
         rows_per_person: int | None = None,
     ) -> None:
-        """`most_rows`: all rows there are; `expected_rows`: q times them, the divisor. See ClippedSum."""
+        """`most_rows`: of the data set; `expected_rows`: q times that, the divisor. See ClippedSum.
+
+        Raises ValueError, too, if the grid is coarser than the gradients.
+        """
         self._parameters = objective.parameters
         self._divisor = positive("expected_rows", expected_rows)
         size, unit = sum(objective.sizes), _grid(rule, count("most_rows", most_rows))
@@ -108,7 +107,7 @@ class PrivateGradient:
     ) -> Batch:
         """Sets each parameter's `.grad` to a private gradient on the Poisson batch x (n, ...), y (n, ...).
 
-        `persons` (n,): see ClippedSum. n may be 0. Raises NotFinite if training has diverged.
+        n may be 0. For `persons` (n,) and what it raises see ClippedSum.
         """
         units, batch = self._sum(x, y, words, persons)
         units *= self._sum.unit / self._divisor
@@ -120,7 +119,7 @@ class PrivateGradient:
 
 
 def _grid(rule: GradientRule, most_rows: int) -> float:
-    """g: the least power of two at which the sampler is exact, and whole numbers are."""
+    """g: the least power of two at which the sampler and whole numbers in float64 are exact."""
     most = most_rows * rule.clipping_radius + REACH * rule.noise_std
     return power_of_two(max(rule.noise_std / COARSEST, most / EXACT))
 

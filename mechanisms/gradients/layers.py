@@ -1,13 +1,12 @@
 """Gradients of single rows for one layer, from its inputs and the gradients of its outputs.
 
-A layer's per-row gradient is a product of what came in (a) and of the gradient of what went out (e). For its
-norm, and for a weighted sum over rows, the product itself is rarely needed: |e a^T|^2 = |e|^2 |a|^2
-(Goodfellow 2015), for a sequence of positions |sum_t e_t a_t^T|^2 = sum_(s,t) <a_s, a_t> <e_s, e_t> ("ghost
-norm", Li et al. 2022), and the weighted sum is one matrix product over all rows ("book-keeping", Bu et al.
-2023).
+A row's gradient is a product of the layer's input (a) and of the gradient of its output (e). Its norm and a
+weighted sum over rows rarely need the product itself. |e a^T|^2 = |e|^2 |a|^2 (Goodfellow 2015). For a
+sequence of positions, |sum_t e_t a_t^T|^2 = sum_(s,t) <a_s, a_t> <e_s, e_t> ("ghost norm", Li et al. 2022).
+The weighted sum is one matrix product over all rows ("book-keeping", Bu et al. 2023).
 
-Every form states what it computes exactly enough for a proof: see `clipped_sum`. a and e are the layers' own
-float32 numbers; everything after them is float64.
+Each form of gradients says what it computes and how exactly, for the proof in `clipped_sum`. a and e are the
+layers' own float32 numbers; all that follows from them is float64.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from torch import nn
 from torch.nn import functional
 
 RATIO = 2.0**8
-"""How much longer than a row's gradient the sum of |e_t| |a_t| may be; see `Positions.squares`."""
+"""A row counts as long enough that the sum of |e_t| |a_t| is at most this many times its norm."""
 
 
 class RowGradients(Protocol):
@@ -31,7 +30,7 @@ class RowGradients(Protocol):
 
     @property
     def parts(self) -> tuple[torch.Tensor, ...]:
-        """The tensors (K, ...) that hold them: row k of each follows from row k of the batch alone."""
+        """The tensors (K, ...) that hold them: row k of each must follow from row k of the batch alone."""
 
     @property
     def terms(self) -> int:
@@ -39,19 +38,19 @@ class RowGradients(Protocol):
 
     @property
     def ratio(self) -> float:
-        """The most by which the terms' norms add up to more than the square root of `squares`."""
+        """The sum of the terms' norms is at most this many times the square root of `squares`."""
 
     def squares(self) -> torch.Tensor:
-        """(K,) float64: squared L2 norms, never below the true ones by more than a relative `norm_error`."""
+        """(K,) float64: squared L2 norms, at most `norm_error` (relative) below the exact ones."""
 
     def norm_error(self) -> float:
-        """The most by which rounding makes `squares` too small, relatively."""
+        """The largest relative error by which rounding makes `squares` too small."""
 
     def without(self, rows: torch.Tensor) -> Self:
-        """The same with zeros for `rows` (K,) bool, whatever they hold."""
+        """Returns the same with zeros for `rows` (K,) bool, even if they hold NaN or infinity."""
 
-    def together(self, rows: int) -> RowGradients:
-        """The sums of the gradients of each `rows` rows that follow on each other: those of K / `rows`."""
+    def group_sums(self, rows: int) -> RowGradients:
+        """Returns K / `rows` sums: those of the gradients of each `rows` consecutive rows."""
 
     def add_to(self, total: torch.Tensor, weights: torch.Tensor) -> None:
         """Adds the sum over rows of `weights` (K,) times the gradient to `total` (p,), both float64."""
@@ -67,7 +66,7 @@ def gamma(terms: float) -> float:
 
 @dataclass(frozen=True)
 class Rows:
-    """Gradients in full: `values` (K, p) float64. They are by definition what each row gives."""
+    """Gradients in full: `values` (K, p) float64, which count as exact."""
 
     values: torch.Tensor
     terms = 1
@@ -88,11 +87,11 @@ class Rows:
 
     def without(self, rows: torch.Tensor) -> Self:
         """See RowGradients."""
-        return replace(self, values=_zeroed(self.values, rows))
+        return replace(self, values=_zero_rows(self.values, rows))
 
-    def together(self, rows: int) -> RowGradients:
-        """See RowGradients: by definition what the rows give together."""
-        return Rows(grouped(self.values, rows).sum(1))
+    def group_sums(self, rows: int) -> RowGradients:
+        """See RowGradients; the sums count as exact."""
+        return Rows(group_rows(self.values, rows).sum(1))
 
     def add_to(self, total: torch.Tensor, weights: torch.Tensor) -> None:
         """See RowGradients."""
@@ -123,11 +122,11 @@ class Outer:
 
     def without(self, rows: torch.Tensor) -> Self:
         """See RowGradients."""
-        return replace(self, outputs=_zeroed(self.outputs, rows), inputs=_zeroed(self.inputs, rows))
+        return replace(self, outputs=_zero_rows(self.outputs, rows), inputs=_zero_rows(self.inputs, rows))
 
-    def together(self, rows: int) -> RowGradients:
-        """See RowGradients: rows are positions of one sequence."""
-        return _sequences(grouped(self.outputs, rows), grouped(self.inputs, rows))
+    def group_sums(self, rows: int) -> RowGradients:
+        """See RowGradients; the rows of a group become positions of a sequence."""
+        return _sequences(group_rows(self.outputs, rows), group_rows(self.inputs, rows))
 
     def add_to(self, total: torch.Tensor, weights: torch.Tensor) -> None:
         """See RowGradients."""
@@ -156,9 +155,9 @@ class Positions:
     def squares(self) -> torch.Tensor:
         """See RowGradients.
 
-        The inner products may cancel; their error is relative to m^2, m = sum_t |e_t| |a_t|. So a row counts
-        as at least m / RATIO long: a gradient that is a smaller sum of large terms is clipped as if it were
-        longer.
+        The inner products may cancel, and their error is relative to m^2, m = sum_t |e_t| |a_t|. So a row
+        counts as at least m / RATIO long. A gradient whose large terms cancel to less than that is clipped as
+        if it were so long.
         """
         e, a = self.outputs, self.inputs
         products = torch.bmm(a, a.transpose(1, 2)).mul_(torch.bmm(e, e.transpose(1, 2)))
@@ -172,11 +171,11 @@ class Positions:
 
     def without(self, rows: torch.Tensor) -> Self:
         """See RowGradients."""
-        return replace(self, outputs=_zeroed(self.outputs, rows), inputs=_zeroed(self.inputs, rows))
+        return replace(self, outputs=_zero_rows(self.outputs, rows), inputs=_zero_rows(self.inputs, rows))
 
-    def together(self, rows: int) -> RowGradients:
+    def group_sums(self, rows: int) -> RowGradients:
         """See RowGradients: sequences become one longer sequence."""
-        return _sequences(_joined(self.outputs, rows), _joined(self.inputs, rows))
+        return _sequences(_join_sequences(self.outputs, rows), _join_sequences(self.inputs, rows))
 
     def add_to(self, total: torch.Tensor, weights: torch.Tensor) -> None:
         """See RowGradients."""
@@ -187,7 +186,7 @@ class Positions:
 
 @dataclass(frozen=True)
 class Lookup:
-    """An embedding's (`height`, p): its rows `places` (K, T) get `outputs` e (K, T, p), float64."""
+    """Gradients of an embedding (`height`, p): `outputs` e (K, T, p) float64, at its rows `places` (K, T)."""
 
     places: torch.Tensor
     outputs: torch.Tensor
@@ -205,7 +204,7 @@ class Lookup:
         return self.places.shape[1]
 
     def squares(self) -> torch.Tensor:
-        """See RowGradients; bounded from below as in `Positions`."""
+        """See RowGradients. A row counts as at least so long as in `Positions`."""
         same = self.places.unsqueeze(2) == self.places.unsqueeze(1)
         products = torch.bmm(self.outputs, self.outputs.transpose(1, 2)).mul_(same)
         most = torch.linalg.vector_norm(self.outputs, dim=2).sum(1)
@@ -218,11 +217,13 @@ class Lookup:
 
     def without(self, rows: torch.Tensor) -> Self:
         """See RowGradients."""
-        return replace(self, outputs=_zeroed(self.outputs, rows))
+        return replace(self, outputs=_zero_rows(self.outputs, rows))
 
-    def together(self, rows: int) -> RowGradients:
+    def group_sums(self, rows: int) -> RowGradients:
         """See RowGradients: sequences become one longer sequence."""
-        return replace(self, places=_joined(self.places, rows), outputs=_joined(self.outputs, rows))
+        return replace(
+            self, places=_join_sequences(self.places, rows), outputs=_join_sequences(self.outputs, rows)
+        )
 
     def add_to(self, total: torch.Tensor, weights: torch.Tensor) -> None:
         """See RowGradients."""
@@ -231,29 +232,29 @@ class Lookup:
 
 
 def _sequences(e: torch.Tensor, a: torch.Tensor) -> RowGradients:
-    """The gradients of e (K, T, p) and a (K, T, k), float64: in full where that is the smaller form."""
+    """Returns the gradients of e (K, T, p) and a (K, T, k), float64: in full if that is the smaller form."""
     if _are_long(e.shape[1], e.shape[2], a.shape[2]):
         return Rows(torch.bmm(e.transpose(1, 2), a).flatten(1))
     return Positions(e, a)
 
 
 def _are_long(t: int, p: int, k: int) -> bool:
-    """Whether t positions have more inner products than an eighth of a gradient's p k numbers."""
+    """Whether the t^2 inner products of t positions are more than an eighth of a gradient's p k numbers."""
     return 8 * t * t > p * k
 
 
-def grouped(values: torch.Tensor, rows: int) -> torch.Tensor:
-    """(K / rows, rows, ...) of `values` (K, ...)."""
+def group_rows(values: torch.Tensor, rows: int) -> torch.Tensor:
+    """Returns `values` (K, ...) as (K / rows, rows, ...)."""
     return values.reshape(-1, rows, *values.shape[1:])
 
 
-def _joined(values: torch.Tensor, rows: int) -> torch.Tensor:
-    """(K / rows, rows T, ...) of `values` (K, T, ...)."""
-    return grouped(values, rows).flatten(1, 2)
+def _join_sequences(values: torch.Tensor, rows: int) -> torch.Tensor:
+    """Returns `values` (K, T, ...) as (K / rows, rows T, ...)."""
+    return group_rows(values, rows).flatten(1, 2)
 
 
 def norms_of(found: Mapping[str, RowGradients]) -> torch.Tensor:
-    """(K,) L2 norms over all parameters of gradients by name."""
+    """Returns the L2 norms (K,), over all parameters, of gradients by name."""
     return torch.stack([part.squares() for part in found.values()]).sum(0).sqrt_()
 
 
@@ -266,25 +267,25 @@ def add_all(
 
 
 def _squares(values: torch.Tensor) -> torch.Tensor:
-    """(K,) squared L2 norms of the rows of (K, n)."""
+    """Returns the squared L2 norms (K,) of the rows of `values` (K, n)."""
     squares: torch.Tensor = torch.linalg.vector_norm(values, dim=1).square_()
     return squares
 
 
-def _zeroed(values: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-    """`values` (K, ...) with zeros in `rows`. A weight of 0 would not do: 0 times infinity is NaN."""
+def _zero_rows(values: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Returns `values` (K, ...) with zeros in `rows` (K,) bool. A weight of 0 would make NaN of infinity."""
     return torch.where(rows.view(-1, *[1] * (values.dim() - 1)), 0, values)
 
 
 def in_float64(values: torch.Tensor) -> torch.Tensor:
-    """`values` in float64, on the CPU if their device has no such numbers (MPS)."""
+    """Returns `values` in float64, on the CPU if their device has no such numbers (MPS)."""
     return (values.cpu() if values.device.type == "mps" else values).double()
 
 
 class Float64:
-    """`in_float64`, into the memory of the last block: taking megabytes anew costs half of the time.
+    """`in_float64` into the memory of the last block, as allocating megabytes takes half of the time.
 
-    What it returned before `restart` is overwritten by what it returns afterwards, in the same order.
+    After `restart`, each call overwrites what the call of the same number returned before.
     """
 
     def __init__(self) -> None:
@@ -292,7 +293,7 @@ class Float64:
         self._next = 0
 
     def restart(self) -> None:
-        """Begins another block."""
+        """Begins a new block."""
         self._next = 0
 
     def __call__(self, values: torch.Tensor) -> torch.Tensor:
@@ -311,12 +312,12 @@ ByParameter = Iterator[tuple[str, RowGradients]]
 
 
 def of_layer(layer: nn.Module, inputs: torch.Tensor, signals: torch.Tensor, convert: Float64) -> ByParameter:
-    """The gradients of single rows, from `inputs` (K, ...) and `signals`, the gradient of the outputs."""
+    """Yields a layer's gradients, from `inputs` (K, ...) and `signals` (K, ...), the outputs' gradient."""
     return _rule(layer, inputs, signals, convert)
 
 
 def check_layer(layer: nn.Module) -> None:
-    """Raises ValueError for a layer without a rule, as a subclass with a forward pass of its own is."""
+    """Raises ValueError for a layer without a rule, such as a subclass with its own forward pass."""
     kinds = [kind for kind in _rule.registry if isinstance(layer, kind)]
     if not any(type(layer).forward is getattr(kind, "forward", None) for kind in kinds):
         raise ValueError(f"{type(layer).__name__} has no rule of its own")
@@ -330,15 +331,15 @@ def _rule(layer: nn.Module, a: torch.Tensor, e: torch.Tensor, convert: Float64) 
 @_rule.register
 def _(layer: nn.Linear, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> ByParameter:
     if a.dim() > 2:
-        yield from _summed(a.flatten(1, -2), e.flatten(1, -2), convert)
+        yield from _position_gradients(a.flatten(1, -2), e.flatten(1, -2), convert)
         return
     signals = convert(e)
     yield "weight", Outer(signals, convert(a))
     yield "bias", Rows(signals)
 
 
-def _summed(a: torch.Tensor, e: torch.Tensor, convert: Float64) -> ByParameter:
-    """For a (K, T, k) and e (K, T, p): by inner products if these are smaller than the gradients."""
+def _position_gradients(a: torch.Tensor, e: torch.Tensor, convert: Float64) -> ByParameter:
+    """Yields the gradients of a (K, T, k) and e (K, T, p), in full if that is the smaller form."""
     if _are_long(e.shape[1], e.shape[2], a.shape[2]):
         yield "weight", Rows(convert(torch.bmm(e.transpose(1, 2), a).flatten(1)))
     else:
@@ -350,7 +351,7 @@ def _summed(a: torch.Tensor, e: torch.Tensor, convert: Float64) -> ByParameter:
 def _(layer: nn.Conv1d, a: torch.Tensor, e: torch.Tensor, convert: Float64) -> ByParameter:
     lengths = layer.kernel_size, layer.dilation, _padding(layer), layer.stride
     kernel, dilation, padding, stride = ((own[0],) for own in lengths)
-    sizes = (1, *kernel), (1, *dilation), (0, *padding), (1, *stride)  # a 2-d one of height 1
+    sizes = (1, *kernel), (1, *dilation), (0, *padding), (1, *stride)  # as in two dimensions, with height 1
     return _convolution(layer, functional.unfold(a.unsqueeze(2), *sizes), e, convert)
 
 
@@ -369,9 +370,9 @@ def _padding(layer: nn.Conv1d | nn.Conv2d) -> tuple[int, ...]:
 def _convolution(
     layer: nn.Conv1d | nn.Conv2d, windows: torch.Tensor, e: torch.Tensor, convert: Float64
 ) -> ByParameter:
-    """For the inputs of each position, `windows` (K, k, T), and e (K, p, T)."""
+    """Yields the gradients, from each position's inputs, `windows` (K, k, T), and e (K, p, T)."""
     if layer.groups == 1:
-        yield from _summed(windows.transpose(1, 2), e.transpose(1, 2), convert)
+        yield from _position_gradients(windows.transpose(1, 2), e.transpose(1, 2), convert)
         return
     shape = len(e), layer.groups, -1, e.shape[2]
     of_group = torch.matmul(e.reshape(shape), windows.reshape(shape).transpose(2, 3))

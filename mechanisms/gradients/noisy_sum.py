@@ -1,8 +1,8 @@
 """A sum of clipped gradients in whole units, with noise: a private step, or one member's share of it.
 
-Sum and noise lie on a grid of `unit` g (`mechanisms.noise.noise` says why). Rounding the sum to it can move
-two neighbouring sums apart by at most 1 in each coordinate, sqrt(d) g in L2: rows are clipped to that much
-less than C.
+Sum and noise lie on a grid of step g = `unit` (`mechanisms.noise.noise` says why). Rounding to the grid moves
+two neighbouring sums apart by at most g in each coordinate, and so by at most sqrt(d) g in L2. So rows are
+clipped to C - sqrt(d) g.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class NoisySum:
         expected_rows: float,
         rows_per_person: int | None = None,
     ) -> None:
-        """`radius`: C; `noise_std`: as C in units of the gradient, not of the grid. See ClippedSum.
+        """`radius` (C), `unit` (g) and `noise_std` are in units of the gradient. See ClippedSum for the rest.
 
-        Raises ValueError if sums of so many rows are not exact.
+        Raises ValueError, too, if sums of so many rows are not exact.
         """
         if count("most_rows", most_rows) * radius > EXACT * unit:
             raise ValueError(f"most_rows = {most_rows} is not allowed: sums of so many rows are not exact")
@@ -49,9 +49,9 @@ class NoisySum:
     def __call__(
         self, x: torch.Tensor, y: torch.Tensor, words: Words, persons: torch.Tensor | None = None
     ) -> tuple[NDArray[np.float64], Batch]:
-        """Returns (d,) whole units for the batch x (n, ...), y (n, ...), and what stays with its owner.
+        """Returns whole units (d,) for the batch x (n, ...), y (n, ...), and what stays with its owner.
 
-        `persons` (n,): see ClippedSum. n may be 0. Raises NotFinite if training has diverged.
+        n may be 0. For `persons` (n,) and what it raises see ClippedSum.
         """
         total = self.clipped(x, y, persons)
         units = np.rint(total.vector / self.unit)

@@ -1,4 +1,4 @@
-"""What is differentiated: a model, its parameters, the loss of a row; models that give no row a gradient."""
+"""What is differentiated: a model, its parameters, and the loss of a row. It refuses layers that mix rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mechanisms.gradients.layers import in_float64
 from mechanisms.gradients.side_effects import NotByRow
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-"""Maps (outputs, targets) of a batch, here always a batch of one, to its mean loss."""
+"""Maps outputs and targets of a batch, here always of one row, to the mean loss."""
 
 
 @dataclass(frozen=True)
 class Objective:
-    """A model on its device and in its mode, the `parameters` that count, by their names in it, and the loss.
+    """A model, on its device and in its mode, the `parameters` to train, by their names in it, and the loss.
 
-    `row` is x (1, ...) and y (1, ...) of any row, for shapes and types.
+    `row`: x (1, ...) and y (1, ...) of any row, for shapes and types.
     """
 
     model: nn.Module
@@ -35,7 +35,7 @@ class Objective:
         return [parameter.numel() for parameter in self.parameters.values()]
 
     def check(self) -> None:
-        """Raises ValueError for no parameter or a layer that mixes rows, TypeError if one is not float32."""
+        """Raises ValueError without parameters or for a layer that mixes rows, TypeError unless float32."""
         if not self.parameters:
             raise ValueError("parameters is empty; allowed: at least one of the model's parameters")
         for name, parameter in self.parameters.items():
@@ -44,14 +44,14 @@ class Objective:
         check_layers(self.model)
 
     def zeros(self) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """Returns a float64 vector (d,), and views of it by parameter, where products are computed."""
+        """Returns a vector (d,) float64, on the device that computes products, and its views by parameter."""
         some = next(iter(self.parameters.values())).detach().flatten()[:0]
         vector = torch.zeros(sum(self.sizes), dtype=torch.float64, device=in_float64(some).device)
         return vector, dict(zip(self.parameters, torch.split(vector, self.sizes), strict=True))
 
 
 def check_layers(model: nn.Module) -> None:
-    """Raises NotByRow for a layer that mixes the rows of a batch, in the model's current mode."""
+    """Raises NotByRow for a layer that mixes the rows of a batch in the model's current mode."""
     for name, layer in model.named_modules():
         if _mixes_rows(layer):
             raise NotByRow(

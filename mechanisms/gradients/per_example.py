@@ -1,9 +1,8 @@
 """Gradients of single rows in full.
 
-`PerExample` uses torch.func: `vmap` over a functional call gives each row its own copy of the parameters, so
-that one ordinary backward pass returns each row's gradient. It is right for most models (not for an embedding
-with `padding_idx`, for example); `OneByOne` is right for all, and slow. `book_keeping` is faster where it
-fits.
+`PerExample` uses torch.func: `vmap` gives each row its own copy of the parameters, so that one ordinary
+backward pass returns each row's gradient. It is right for most models (an embedding with `padding_idx` is an
+exception). `OneByOne` is right for all, and slow. `book_keeping` is faster where it fits.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from mechanisms.gradients.objective import Objective
 
 
 class PerExample:
-    """Gradients by parameter name for the rows of a batch: each row's in full, for any model."""
+    """Computes each row's gradient in full, by `vmap`; see `Method`."""
 
     def __init__(self, objective: Objective) -> None:
         self._objective = objective
@@ -48,7 +47,7 @@ class PerExample:
 
 
 class OneByOne:
-    """Gradients by parameter name, by an ordinary backward pass for each row."""
+    """Computes each row's gradient in full, by a backward pass of its own; see `Method`."""
 
     def __init__(self, objective: Objective) -> None:
         self._objective = objective

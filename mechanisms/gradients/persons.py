@@ -1,8 +1,9 @@
-"""The rows of one person, whose gradients are added and clipped together: a person is the unit of privacy.
+"""Gradients of persons: those of a person's rows are added and clipped together.
 
-A person with m rows has the least width T = 1, 2, 4, 8, ... of at least m, and T places in a block, of which
-the last T - m hold zeros. Blocks have persons of one width. So what stands in a person's places follows from
-the person's own rows, in their order, and whoever comes or goes moves other persons by whole places.
+A person with m rows has a width T, the least of 1, 2, 4, 8 ... that is at least m. The person has T places in
+a block, of which the last T - m hold zeros. All persons of a block have the same width. So what stands in a
+person's places depends on the person's own rows and their order alone, and another person in the batch moves
+the others by whole persons.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from dataclasses import dataclass
 import torch
 
 from mechanisms.gradients.blocks import Gradients
-from mechanisms.gradients.layers import RowGradients, grouped
+from mechanisms.gradients.layers import RowGradients, group_rows
 
 
 def widths(rows: int) -> tuple[int, ...]:
-    """Returns the widths of persons with up to so many rows: 1, 2, 4, ..."""
+    """Returns the widths of persons with up to `rows` rows: 1, 2, 4 ..."""
     return tuple(1 << power for power in range((rows - 1).bit_length() + 1))
 
 
 @dataclass(frozen=True)
-class Together:
+class PersonGradients:
     """Computes the gradients of persons of one `width`, by a method for single rows."""
 
     method: Gradients
@@ -31,19 +32,19 @@ class Together:
     def __call__(
         self, x: torch.Tensor, y: torch.Tensor, own: torch.Tensor
     ) -> tuple[Mapping[str, RowGradients], torch.Tensor]:
-        """Returns gradients of K persons by parameter name, and the losses (K, T) of their rows, else 0.
+        """Returns gradients of K persons by parameter name, and the losses (K, T) of their rows.
 
-        x (K, T, ...), y (K, T, ...); `own` (K, T) bool says which places hold a row.
+        x (K, T, ...), y (K, T, ...). `own` (K, T) bool: which places hold a row; the others have a loss of 0.
         """
         found, losses = self.method(x.flatten(0, 1), y.flatten(0, 1))
         away = ~own.flatten()
-        gradients = {name: part.without(away).together(self.width) for name, part in found.items()}
-        return gradients, torch.where(own, grouped(losses, self.width), 0.0)
+        gradients = {name: part.without(away).group_sums(self.width) for name, part in found.items()}
+        return gradients, torch.where(own, group_rows(losses, self.width), 0.0)
 
 
 @dataclass(frozen=True)
-class OfWidth:
-    """Persons of one width T: x (m, T, ...), y (m, T, ...), and which places hold a row, `own` (m, T)."""
+class PersonGroup:
+    """m persons of one width T: x (m, T, ...), y (m, T, ...); `own` (m, T) bool: which places hold a row."""
 
     width: int
     x: torch.Tensor
@@ -52,12 +53,15 @@ class OfWidth:
 
     @property
     def tensors(self) -> tuple[torch.Tensor, ...]:
-        """What a method of this width takes: with one row each, just x and y (m, ...)."""
+        """The tensors that a method for this width takes: for T = 1 just x and y (m, ...)."""
         return (self.x[:, 0], self.y[:, 0]) if self.width == 1 else (self.x, self.y, self.own)
 
 
-def by_width(x: torch.Tensor, y: torch.Tensor, persons: torch.Tensor) -> Iterator[OfWidth]:
-    """Yields the rows x (n, ...), y (n, ...) of `persons` (n,) whole numbers, the narrowest persons first."""
+def group_by_width(x: torch.Tensor, y: torch.Tensor, persons: torch.Tensor) -> Iterator[PersonGroup]:
+    """Yields the persons of each width, the narrowest first, from their rows x (n, ...), y (n, ...).
+
+    `persons` (n,): whose row each is, as whole numbers.
+    """
     _, numbers, counts = torch.unique(persons.to(x.device), return_inverse=True, return_counts=True)
     order = torch.argsort(numbers, stable=True)
     starts = counts.cumsum(0) - counts
@@ -72,10 +76,10 @@ def by_width(x: torch.Tensor, y: torch.Tensor, persons: torch.Tensor) -> Iterato
         shape = int(chosen.sum()), width
         own = torch.zeros(shape, dtype=torch.bool, device=x.device)
         own[where] = True
-        yield OfWidth(width, _placed(x[rows], where, shape), _placed(y[rows], where, shape), own)
+        yield PersonGroup(width, _place_rows(x[rows], where, shape), _place_rows(y[rows], where, shape), own)
 
 
-def _placed(
+def _place_rows(
     values: torch.Tensor, where: tuple[torch.Tensor, torch.Tensor], shape: tuple[int, int]
 ) -> torch.Tensor:
     found = values.new_zeros(*shape, *values.shape[1:])

@@ -1,9 +1,9 @@
-"""The outputs of a module that is not trained, computed once for each row: each follows from its row alone.
+"""The outputs of a module that is not trained, once for each row: an output depends on its row alone.
 
-Private steps on such outputs clip what follows from a row's features. If these depended on other rows, one
-row would move the gradients of all. So rows are taken in padded blocks, as `clipped_sum` takes them, in which
-a row's outputs have the same bits whatever other rows there are and wherever it stands: tested on random
-rows. Where no block does, each row is taken by itself.
+Private steps on such outputs clip each row's gradient. If an output depended on other rows, one row would
+move the gradients of all. So rows are taken in padded blocks, as in `clipped_sum`. In them a row's outputs
+have the same bits whatever the other rows are and wherever it stands, which random rows test. If no blocks
+pass the test, each row is taken by itself.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from functools import partial
 import torch
 from torch import nn
 
-from mechanisms.gradients.blocks import ARRANGED, Layout
-from mechanisms.gradients.side_effects import NotByRow, in_eval_mode, named, without_side_effects
-from mechanisms.gradients.stand_ins import Draw, accepted, far_off, stand_ins
+from mechanisms.gradients.blocks import ARRANGEMENTS, Layout
+from mechanisms.gradients.side_effects import NotByRow, describe_layer, in_eval_mode, without_side_effects
+from mechanisms.gradients.stand_ins import Draw, choose_draw, distant_stand_ins, stand_ins
 
 _BLOCK, _AT_ONCE, _COMPARED = 32, 1024, 3
-# Outputs of a batch and of single rows differ by rounding alone, relatively, or absolutely if they are small.
+# The most by which rounding alone makes outputs of a batch and of single rows differ.
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-4
 
 
 class RowOutputs:
     """Computes the outputs of `module`, in eval mode, for rows like `row` (1, ...).
 
-    Raises NotByRow for a module whose outputs for a row depend on others, or are others the next time, and
-    what the module raises for all stand-ins.
+    Raises NotByRow if the outputs of a row depend on other rows, or if a pass changes the module or draws
+    numbers. Raises what the module raises if it refuses all stand-ins.
     """
 
     def __init__(self, module: nn.Module, row: torch.Tensor) -> None:
         self._module = module
         with in_eval_mode(module), torch.no_grad():
-            self.layout = self._chosen(row)
+            self.layout = self._choose_layout(row)
 
-    def _chosen(self, row: torch.Tensor) -> Layout:
-        draw, _ = accepted(lambda draw: check_rows(self._module, row, draw))
+    def _choose_layout(self, row: torch.Tensor) -> Layout:
+        draw, _ = choose_draw(lambda draw: check_rows(self._module, row, draw))
         first = stand_ins(row, _BLOCK, draw, torch.Generator().manual_seed(2))
-        other = far_off(row, _BLOCK, draw, torch.Generator().manual_seed(5))
-        for lanes, one_thread in ARRANGED:
+        other = distant_stand_ins(row, _BLOCK, draw, torch.Generator().manual_seed(5))
+        for lanes, one_thread in ARRANGEMENTS:
             layout = Layout(rows=_BLOCK, lanes=lanes, one_thread=one_thread)
             with layout.threads():
                 if layout.keeps_bits(lambda x: (self._module(x),), (first,), (other,)):
@@ -56,8 +56,8 @@ class RowOutputs:
     def _outputs(self, rows: torch.Tensor) -> torch.Tensor:
         parts, order = [], []
         with self.layout.threads():
-            for inside, places in self.layout.spread(rows):
-                parts.append(self._module(self.layout.filled(rows[inside], places))[places])
+            for inside, places in self.layout.assign_places(rows):
+                parts.append(self._module(self.layout.fill_block(rows[inside], places))[places])
                 order.append(inside)
         return torch.cat(parts)[torch.cat(order).argsort()]
 
@@ -65,21 +65,22 @@ class RowOutputs:
 def check_rows(module: nn.Module, row: torch.Tensor, draw: Draw) -> None:
     """Raises NotByRow unless stand-ins for `row` (1, ...) have the same outputs in a batch as alone.
 
-    Call it in eval mode, without gradients. The error names the innermost layer that mixes rows.
+    Call it in eval mode, without gradients. `draw` draws the stand-ins. The error names the innermost layer
+    that mixes rows.
     """
     x = stand_ins(row, _BLOCK, draw, torch.Generator().manual_seed(1))
     outputs = without_side_effects(module, lambda: module(x))
-    if _by_row(module, x, outputs):
+    if _is_by_row(module, x, outputs):
         return
-    layer = _mixing(module, x)
+    layer = describe_layer(module, _find_mixing_layer(module, x))
     raise NotByRow(
-        f"{named(module, layer)} mixes rows: what it makes of a row depends on the other rows in its batch; "
-        "allowed: nn.GroupNorm or nn.LayerNorm, or batch norm with statistics of its own that are not trained"
+        f"{layer} mixes rows: what it makes of a row depends on the other rows in its batch; allowed: "
+        "nn.GroupNorm or nn.LayerNorm, or batch norm with statistics of its own that are not trained"
     )
 
 
-def _by_row(module: nn.Module, x: torch.Tensor, outputs: torch.Tensor) -> bool:
-    """Whether `outputs` for x (n, ...) are those of its first rows alone, but for rounding."""
+def _is_by_row(module: nn.Module, x: torch.Tensor, outputs: torch.Tensor) -> bool:
+    """Whether the first rows of x (n, ...) alone have the same `outputs`, but for rounding."""
     try:
         alone = torch.cat([module(x[place : place + 1]) for place in range(_COMPARED)])
     except (ValueError, RuntimeError):  # batch norm without statistics of its own refuses a single row
@@ -87,8 +88,8 @@ def _by_row(module: nn.Module, x: torch.Tensor, outputs: torch.Tensor) -> bool:
     return torch.allclose(alone, outputs[:_COMPARED], _RELATIVE, _ABSOLUTE, equal_nan=True)
 
 
-def _mixing(module: nn.Module, x: torch.Tensor) -> str:
-    """Returns the first layer to end, in a pass of x (n, ...), that mixes rows; "" if none does alone."""
+def _find_mixing_layer(module: nn.Module, x: torch.Tensor) -> str:
+    """Returns the layer that ends first, of those that mix the rows x (n, ...); "" if no single one does."""
     passed: list[tuple[str, nn.Module, torch.Tensor, torch.Tensor]] = []
 
     def note(name: str, layer: nn.Module, given: tuple[object, ...], outputs: object) -> None:
@@ -103,7 +104,7 @@ def _mixing(module: nn.Module, x: torch.Tensor) -> str:
         (
             name
             for name, layer, given, outputs in passed
-            if len(given) == len(outputs) == len(x) and not _by_row(layer, given, outputs)
+            if len(given) == len(outputs) == len(x) and not _is_by_row(layer, given, outputs)
         ),
         "",
     )

@@ -1,7 +1,7 @@
-"""What a pass through a model does beside its outputs: it may change the model's tensors, or draw numbers.
+"""Side effects of a pass through a model: it changes the model's tensors, or draws numbers.
 
-Both carry something from row to row past clipping and noise: a buffer keeps what earlier rows were, and a
-mask that is drawn for a batch is another one for a row that stands at another place.
+Both carry something from row to row past clipping and noise. A buffer keeps something of earlier rows. A mask
+is drawn for each place of a batch, so a row gets another one if a row before it comes or goes.
 """
 
 from __future__ import annotations
@@ -24,37 +24,38 @@ class NotByRow(ValueError):
 
 
 def without_side_effects(model: nn.Module, run: Callable[[], T]) -> T:
-    """Returns what `run` returns, which passes rows through `model`; raises NotByRow if that does more.
+    """Returns what `run` returns, which passes rows through `model`. Raises NotByRow for side effects.
 
-    Other threads of this process may draw meanwhile: what draws here does so each time.
+    Another thread may draw from torch's generator meanwhile. So the model draws if several runs all do.
     """
     before = {name: tensor.detach().clone() for name, tensor in _tensors(model)}
     states = _generator_states(model)
     found = run()
-    if states != _generator_states(model) and all(_draws(model, run) for _ in range(_TRIES)):
+    if states != _generator_states(model) and all(_draws_numbers(model, run) for _ in range(_TRIES)):
+        layer = describe_layer(model, _drawing_layer(model, run))
         raise NotByRow(
-            f"{named(model, _drawing_layer(model, run))} draws from torch's generator, for each place of a "
-            "batch and not for each row; allowed: layers that draw nothing, such as dropout with p = 0"
+            f"{layer} draws from torch's generator, for each place of a batch and not for each row; allowed: "
+            "layers that draw nothing, such as dropout with p = 0"
         )
     for name, tensor in _tensors(model):
         if name not in before or not _same_bits(before[name], tensor):
-            layer, _, own = name.rpartition(".")
+            owner, _, own = name.rpartition(".")
             raise NotByRow(
-                f"{named(model, layer)} changes {own!r} when rows pass: what one row leaves there acts on "
-                "others; allowed: nn.GroupNorm or nn.LayerNorm, or buffers that stay as they are"
+                f"{describe_layer(model, owner)} changes {own!r} when rows pass: what one row leaves there "
+                "acts on others; allowed: nn.GroupNorm or nn.LayerNorm, or buffers that stay as they are"
             )
     return found
 
 
-def named(model: nn.Module, layer: str) -> str:
-    """Returns a layer of `model` in words, by its name in it, "" for the model itself."""
+def describe_layer(model: nn.Module, layer: str) -> str:
+    """Returns the words for a layer of `model`; `layer` is its name in the model, "" the model itself."""
     kind = type(model.get_submodule(layer)).__name__
     return f"layer {layer!r} ({kind})" if layer else kind
 
 
 @contextmanager
 def in_eval_mode(model: nn.Module) -> Iterator[None]:
-    """Puts all layers into eval mode, and each back into its own."""
+    """Puts all layers into eval mode, and each one back into its own mode at the end."""
     modes = [(layer, layer.training) for layer in model.modules()]
     model.eval()
     try:
@@ -69,7 +70,7 @@ def _tensors(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether both are equal, NaN to NaN."""
+    """Whether both are equal, where NaN equals NaN."""
     return one.shape == other.shape and bool(((one == other) | ((one != one) & (other != other))).all())
 
 
@@ -79,27 +80,27 @@ def _generator_states(model: nn.Module) -> list[bytes]:
     return [state.numpy().tobytes() for state in states]
 
 
-def _draws(model: nn.Module, run: Callable[[], object]) -> bool:
+def _draws_numbers(model: nn.Module, run: Callable[[], object]) -> bool:
     before = _generator_states(model)
     run()
     return before != _generator_states(model)
 
 
 def _drawing_layer(model: nn.Module, run: Callable[[], object]) -> str:
-    """Returns the first layer to end that has drawn, an innermost one; "" if none has."""
+    """Returns the name of the layer that ends first, of those that draw; "" if none does."""
     running: list[list[bytes]] = []
     found: list[str] = []
 
-    def begun(*_: object) -> None:
+    def note_start(*_: object) -> None:
         running.append(_generator_states(model))
 
-    def ended(name: str, *_: object) -> None:
+    def note_end(name: str, *_: object) -> None:
         if running.pop() != _generator_states(model):
             found.append(name)
 
     with ExitStack() as stack:
         for name, layer in model.named_modules():
-            stack.callback(layer.register_forward_pre_hook(begun).remove)
-            stack.callback(layer.register_forward_hook(partial(ended, name)).remove)
+            stack.callback(layer.register_forward_pre_hook(note_start).remove)
+            stack.callback(layer.register_forward_hook(partial(note_end, name)).remove)
         run()
     return found[0] if found else ""

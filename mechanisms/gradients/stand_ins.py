@@ -1,4 +1,4 @@
-"""Random stand-ins for rows, of the right shape and type: what they decide, no record has a part in."""
+"""Random stand-ins for rows, of their shape and type: a choice that they make depends on no record."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ def stand_ins(row: torch.Tensor, rows: int, draw: Draw, generator: torch.Generat
     return torch.randint(0, 2, shape, generator=generator).to(row.dtype).to(row.device)
 
 
-def far_off(row: torch.Tensor, rows: int, draw: Draw, generator: torch.Generator) -> torch.Tensor:
-    """Returns stand-ins that are 100 times as large as others, where a model takes any number.
+def distant_stand_ins(row: torch.Tensor, rows: int, draw: Draw, generator: torch.Generator) -> torch.Tensor:
+    """Returns stand-ins that are 100 times as large as others, if the model takes any number.
 
-    What rows leak into each other may be less than the rounding of numbers near 1.
+    Then rounding does not hide how little such rows leak into rows of numbers near 1.
     """
     found = stand_ins(row, rows, draw, generator)
     return found * 100 if row.is_floating_point() and draw is torch.randn else found
 
 
-def accepted(run: Callable[[Draw], T]) -> tuple[Draw, T]:
-    """Returns the first draw that `run` accepts, and what it returns: who looks numbers up refuses some.
+def choose_draw(run: Callable[[Draw], T]) -> tuple[Draw, T]:
+    """Returns the first draw that `run` accepts, and what `run` returns with it.
 
-    Raises what `run` raises for zeros if it accepts no draw.
+    A model that uses numbers as indices refuses some draws. Raises what `run` raises for zeros if it accepts
+    no draw.
     """
     draws: tuple[Draw, ...] = (torch.randn, torch.rand)
     for draw in draws:

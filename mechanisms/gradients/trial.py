@@ -1,6 +1,6 @@
-"""Which way of computing the gradients of single rows is right for a model on this machine, and the fastest.
+"""Finds the fastest way to compute gradients of single rows that is right for a model on this machine.
 
-Random stand-ins for rows decide, of the right shape: no record has a part in it.
+It tries ways on random stand-ins for rows, so the choice depends on no record.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from mechanisms.gradients.blocks import ARRANGED, Gradients, Method, Way, block_rows
+from mechanisms.gradients.blocks import ARRANGEMENTS, Gradients, Method, Way, block_rows
 from mechanisms.gradients.book_keeping import BookKeeping
-from mechanisms.gradients.layers import RowGradients, add_all, grouped, norms_of
+from mechanisms.gradients.layers import RowGradients, add_all, group_rows, norms_of
 from mechanisms.gradients.objective import Objective
 from mechanisms.gradients.per_example import OneByOne, PerExample
-from mechanisms.gradients.persons import Together
+from mechanisms.gradients.persons import PersonGradients
 from mechanisms.gradients.side_effects import NotByRow, in_eval_mode, without_side_effects
-from mechanisms.gradients.stand_ins import Draw, accepted, far_off, stand_ins
+from mechanisms.gradients.stand_ins import Draw, choose_draw, distant_stand_ins, stand_ins
 
-_COMPARED, _AGREE = 3, 1e-3  # rows that are compared with the other method; relative difference
+_COMPARED, _AGREE = 3, 1e-3  # so many rows are compared with the exact method; to this relative difference
 
 _FAILURES = (ValueError, TypeError, RuntimeError, IndexError, NotImplementedError)
 
@@ -27,10 +27,9 @@ Found = Mapping[str, RowGradients]
 
 
 class Trial:
-    """Compares rows computed twice, book-keeping with gradients in full, and rows of a block among others.
+    """Tries ways to compute the gradients of an objective; `expected_rows`: of a batch on average.
 
-    `found` holds gradients of the chosen way, for their shapes. Raises NotByRow for a model whose rows are
-    not independent even one by one, and what the model raises for all stand-ins.
+    `found` holds gradients of the way that was tried last, for their shapes: that of the chosen way.
     """
 
     def __init__(self, objective: Objective, expected_rows: float) -> None:
@@ -38,57 +37,60 @@ class Trial:
         self._draw: Draw = torch.randn
         self.found: list[RowGradients] = []
 
-    def chosen(self) -> tuple[Way, str]:
-        """Returns how the gradients are computed, and a line that says why so."""
+    def choose_way(self) -> tuple[Way, str]:
+        """Returns the way for single rows, and a line that says which it is and why.
+
+        Raises NotByRow for a model whose rows are not independent even one by one. Raises what the model
+        raises if it refuses all stand-ins.
+        """
         alone = OneByOne(self._objective)
         exact = self._first_gradients(alone)
         try:
-            # A model that decides by the values in a batch fails here; rows would depend on each other.
-            self._gradients(PerExample(self._objective), _COMPARED)
+            # A model that decides by values in a batch fails here: its rows would depend on each other.
+            self._gradients(PerExample(self._objective))
         except _FAILURES as error:
             why_not = f"vmap fails: {_first_line(error)}"
         else:
-            way, why_not = self._tried(BookKeeping, exact)
+            way, why_not = self._try_method(BookKeeping, exact)
             if way is not None:
                 return way, BOOK_KEEPING
-            way, why_not_in_full = self._tried(PerExample, exact)
+            way, why_not_in_full = self._try_method(PerExample, exact)
             if way is not None:
                 return way, f"each row in full (vmap), as book-keeping does not fit: {why_not}"
             why_not += f"; vmap: {why_not_in_full}"
         self.found = list(exact.values())
         return Way(method=alone, rows=1, lanes=1, one_thread=True), f"each row by itself, as {why_not}"
 
-    def _tried(self, make: type[BookKeeping | PerExample], exact: Found) -> tuple[Way | None, str]:
-        """Returns the fastest way of this method that is right, or None and the reason."""
+    def _try_method(self, make: type[BookKeeping | PerExample], exact: Found) -> tuple[Way | None, str]:
+        """Returns the fastest right way to use this method, and ""; or None and what is wrong."""
         try:
             method = make(self._objective)
-            small = self._gradients(method, _COMPARED)
+            small = self._gradients(method)
             if not self._agree(small, exact):
                 return None, "it disagrees with the gradients of single rows"
-            way = self._in_blocks(method, _elements(small, _COMPARED), 1)
+            way = self._find_way_in_blocks(method, _elements(small), 1)
             if way is not None:
                 return way, ""
         except _FAILURES as error:
             return None, _first_line(error)
         return None, "rows of a block are not independent"
 
-    def of_persons(self, way: Way, width: int) -> tuple[Way, list[RowGradients]]:
-        """Returns how the gradients of persons of a width are computed, and some of them, for their shapes.
+    def choose_person_way(self, way: Way, width: int) -> tuple[Way, list[RowGradients]]:
+        """Returns the way for persons of `width`, and gradients of such persons, for their shapes.
 
-        `way`: what was chosen for single rows. Where no block of several persons is right, each person has
-        its own.
+        `way` is that for single rows. If no block of several persons is right, each person has its own.
         """
-        together = Together(way.method, width)
+        together = PersonGradients(way.method, width)
         small, _ = together(*self._persons(_COMPARED, width, seed=1))
-        found = None if way.rows == 1 else self._in_blocks(together, _elements(small, _COMPARED), width)
+        found = None if way.rows == 1 else self._find_way_in_blocks(together, _elements(small), width)
         if found is None:
             alone = Way(method=together, rows=1, lanes=1, one_thread=True)
             return alone, list(together(*self._persons(1, width, seed=1))[0].values())
         return found, self.found
 
-    def _in_blocks(self, method: Gradients, elements: float, width: int) -> Way | None:
-        """Returns the fastest way in blocks whose rows, or persons, are independent; None: no way is."""
-        for lanes, one_thread in ARRANGED:
+    def _find_way_in_blocks(self, method: Gradients, elements: float, width: int) -> Way | None:
+        """Returns the fastest blocks whose rows, or persons, are independent; None if there are none."""
+        for lanes, one_thread in ARRANGEMENTS:
             rows = block_rows(self._expected, elements, lanes)
             way = Way(method=method, rows=rows, lanes=lanes, one_thread=one_thread)
             if self._is_independent(way, width):
@@ -96,14 +98,14 @@ class Trial:
         return None
 
     def _first_gradients(self, alone: Method) -> Found:
-        """Computes rows one by one, twice: what a row gives depends on no other row, and not on its turn."""
+        """Returns gradients of rows one by one. Raises NotByRow for side effects or unlike passes."""
         model = self._objective.model
 
         def run(draw: Draw) -> Found:
             self._draw = draw
-            return without_side_effects(model, lambda: self._gradients(alone, _COMPARED))
+            return without_side_effects(model, lambda: self._gradients(alone))
 
-        _, exact = accepted(run)
+        _, exact = choose_draw(run)
         if not self._agree(run(self._draw), exact, equal_nan=True):
             raise NotByRow(
                 "a row has another gradient when it is computed again: the model, or the loss, draws numbers "
@@ -114,12 +116,12 @@ class Trial:
             without_side_effects(model, lambda: model(x))
         return exact
 
-    def _gradients(self, method: Method, rows: int) -> Found:
-        x, y = self._stand_ins(rows, seed=1)
+    def _gradients(self, method: Method) -> Found:
+        x, y = self._stand_ins(_COMPARED, seed=1)
         return method(x, y)[0]
 
     def _agree(self, fast: Found, exact: Found, *, equal_nan: bool = False) -> bool:
-        """Whether norms and gradients of each row are the same but for rounding in float32."""
+        """Whether the norm and the gradient of each row are the same, but for rounding in float32."""
         own, norms = norms_of(fast).cpu(), norms_of(exact).cpu()
         if not torch.allclose(own, norms, rtol=_AGREE, atol=0.0, equal_nan=equal_nan):
             return False
@@ -138,7 +140,7 @@ class Trial:
         return vector.cpu()
 
     def _is_independent(self, way: Way, width: int) -> bool:
-        """Whether the numbers of a row, or person, keep their bits, whatever others are in its block."""
+        """Whether the numbers of a row, or person, have the same bits whatever others its block has."""
 
         def numbers(*rows: torch.Tensor) -> list[torch.Tensor]:
             with way.threads():
@@ -146,27 +148,27 @@ class Trial:
             self.found = list(found.values())
             return [*(number for part in self.found for number in part.parts), norms_of(found)]
 
-        first, other = self._persons(way.rows, width, 2), self._persons(way.rows, width, 5, far_off)
+        first, other = self._persons(way.rows, width, 2), self._persons(way.rows, width, 5, distant_stand_ins)
         return way.keeps_bits(numbers, first, other)
 
     def _persons(
         self, persons: int, width: int, seed: int, make: Callable[..., torch.Tensor] = stand_ins
     ) -> tuple[torch.Tensor, ...]:
-        """Random persons of one width with any number of rows: x and y (persons, width, ...), and which are.
+        """Returns random persons of 1 to `width` rows: x and y (persons, width, ...), and `own`.
 
-        With a width of 1 just x and y (persons, ...).
+        With a width of 1 it returns just x and y (persons, ...).
         """
         x, y = self._stand_ins(persons * width, seed, make)
         if width == 1:
             return x, y
         own = torch.rand((persons, width), generator=torch.Generator().manual_seed(seed)) < 0.5
         own[:, 0] = True
-        return grouped(x, width), grouped(y, width), own.to(x.device)
+        return group_rows(x, width), group_rows(y, width), own.to(x.device)
 
     def _stand_ins(
         self, rows: int, seed: int, make: Callable[..., torch.Tensor] = stand_ins
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Random x (rows, ...) and y (rows, ...); targets that are no integers are in [0, 1)."""
+        """Returns random x (rows, ...) and y (rows, ...); floating-point targets are in [0, 1)."""
         generator = torch.Generator().manual_seed(seed)
         x, y = self._objective.row
         return make(x, rows, self._draw, generator), stand_ins(y, rows, torch.rand, generator)
@@ -176,7 +178,7 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def _elements(found: Found, rows: int) -> float:
-    """Returns how many numbers the gradients of a row, or person, take, of `rows` that were found."""
+def _elements(found: Found) -> float:
+    """Returns how many numbers one row, or person, takes, from the gradients of `_COMPARED` of them."""
     parts = found.values()
-    return sum(sum(one.numel() for one in part.parts) / rows + part.terms**2 for part in parts)
+    return sum(sum(one.numel() for one in part.parts) / _COMPARED + part.terms**2 for part in parts)

@@ -1,4 +1,4 @@
-"""Labels that are noised once, and embeddings."""
+"""Label privacy and embedding privacy by randomised response."""
 
 from mechanisms.labels.flips import LabelDP
 

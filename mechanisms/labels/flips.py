@@ -2,14 +2,14 @@
 
 Unit of privacy: the label of one example. Neighbours: the same examples, one label replaced. Pure epsilon, no
 delta. The mechanism protects neither the features nor the set of examples. Training on the noisy labels costs
-nothing more, however often; a new draw from the true labels does cost more (`total_epsilon`), and so does
-publishing a loss on the true labels: it is a release of its own.
+nothing more, however often. Two things cost more: a new draw from the true labels (`total_epsilon`), and
+publishing a loss on the true labels, which is a release of its own.
 
 Randomised response keeps a class with probability e^eps / (n - 1 + e^eps) and turns it into each other class
 with 1 / (n - 1 + e^eps) (Warner 1965 for two classes; Kairouz, Oh, Viswanath 2014 for n). The probabilities
-are multiples of 2^-64, and each other class gets the same number c of the 2^64 words, rounded up: the ratio
-(2^64 - (n - 1) c) / c never exceeds e^eps. So for a very large epsilon less is proved: 44.4 for 100. At
-epsilon 0 (or below 1e-14) the ratio is 1 + n^2 2^-63 at most, as the 2^64 words do not always divide evenly.
+are multiples of 2^-64: each other class gets the same number c of the 2^64 words. c is rounded up, so the
+ratio (2^64 - (n - 1) c) / c never exceeds e^eps, and for a very large epsilon is below it: 44.4 is proved for
+100. At epsilon 0 (or below 1e-14) the ratio is at most 1 + n^2 2^-63, as n may not divide the 2^64 words.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from mechanisms import arguments
 from mechanisms.accounting.ledger import Ledger, Pure
-from mechanisms.noise.randomness import SystemWords, Words
+from mechanisms.noise.randomness import SystemWords, Words, uniform64
 
 Classes = NDArray[np.int64]
 
@@ -48,21 +48,14 @@ def words_for_another(epsilon: float, classes: int) -> int:
 def respond(given: Classes, classes: int, epsilon: float, words: Words) -> Classes:
     """Keeps or changes each of (n,) classes in 0 .. `classes` - 1 independently; returns (n,) classes.
 
-    Unit of privacy: one entry; neighbours differ in that entry (replace); pure epsilon >= 0. The caller
-    has validated the arguments: entries within range, `classes` at least 2.
+    Unit of privacy: one entry; neighbours: replace that entry; pure `epsilon` >= 0. The caller checks the
+    arguments: entries within range, `classes` at least 2.
     """
     share = words_for_another(epsilon, classes)
     drawn = uniform64(len(given), words)
     other = (drawn // np.uint64(share)).astype(np.int64)  # which of the n - 1 others, if the class changes
     other += other >= given
     return np.where(drawn < np.uint64((classes - 1) * share), other, given)
-
-
-def uniform64(count: int, words: Words) -> NDArray[np.uint64]:
-    """Returns (count,) independent uniform 64-bit words."""
-    halves = np.empty(2 * count, dtype=np.uint32)
-    words.fill(halves)
-    return halves.view(np.uint64)
 
 
 def as_float64(name: str, array: object) -> NDArray[np.float64]:
@@ -75,8 +68,8 @@ def as_float64(name: str, array: object) -> NDArray[np.float64]:
     raise TypeError(f"{name} of {kind} are not allowed: a numpy array or a torch tensor of real numbers")
 
 
-def like(values: NDArray[np.float64], form: Form) -> Form:
-    """Returns `values` as an array or tensor with the type (and a tensor's device) of `form`."""
+def convert_like(values: NDArray[np.float64], form: Form) -> Form:
+    """Returns `values` as an array or tensor, with the type of `form`, and with its device if a tensor."""
     if isinstance(form, torch.Tensor):
         return torch.from_numpy(values).to(form.device, form.dtype)
     return values.astype(form.dtype)
@@ -95,7 +88,7 @@ class LabelDP:
 
     epsilon: for one label and one draw; at least 0; a value above 100 counts as 100. Raises TypeError if it
     is not a number, ValueError for a negative one or NaN.
-    words: the randomness; seeded words are for simulations only.
+    words: the randomness; use seeded words in simulations only.
     """
 
     epsilon: float
@@ -112,18 +105,19 @@ class LabelDP:
         """
         values = as_float64("labels", labels)
         if _is_binary(values):
-            return like(self._respond(values.ravel(), 2).reshape(values.shape).astype(np.float64), labels)
+            bits = self._respond(values.ravel(), 2).reshape(values.shape)
+            return convert_like(bits.astype(np.float64), labels)
         if not _is_one_hot(values):
             shape = tuple(labels.shape)
             raise ValueError(f"labels of shape {shape} with these values are not allowed: {_ALLOWED}")
         classes = values.shape[1]
-        return like(np.eye(classes)[self._respond(values.argmax(axis=1), classes)], labels)
+        return convert_like(np.eye(classes)[self._respond(values.argmax(axis=1), classes)], labels)
 
     def total_epsilon(self, draws: int) -> float:
         """The pure epsilon of one label after `draws` independent draws: basic composition."""
         return arguments.count("draws", draws) * self.epsilon
 
-    def spent(self, draws: int) -> Ledger:
+    def ledger(self, draws: int) -> Ledger:
         """The ledger of `draws` independent draws: `draws` pure releases of the same labels."""
         return Ledger.of(repeat(Pure(self.epsilon), arguments.count("draws", draws)))
 
@@ -133,10 +127,10 @@ class LabelDP:
 
 @dataclass(frozen=True, slots=True)
 class MemoisedLabelDP(Generic[Form]):
-    """Noisy labels of a fixed data set, drawn once: however often they are read, epsilon is that of one draw.
+    """Noisy labels of a fixed data set, drawn once: epsilon is that of one draw, however often they are read.
 
-    `MemoisedLabelDP.draw` makes one, without keeping the true labels. The guarantee requires that you draw
-    only once in the data set's lifetime; keep the result with the data.
+    `MemoisedLabelDP.draw` makes one, without keeping the true labels. The guarantee holds if you draw only
+    once in the data set's lifetime, so keep the result with the data.
     """
 
     epsilon: float
@@ -151,7 +145,7 @@ class MemoisedLabelDP(Generic[Form]):
         """The noisy labels of the examples in `rows`: a slice, or an array of indices."""
         return self.labels[rows]
 
-    def spent(self) -> Ledger:
+    def ledger(self) -> Ledger:
         """The ledger of one pure release."""
         return Ledger.of([Pure(self.epsilon)])
 

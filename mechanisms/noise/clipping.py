@@ -1,7 +1,7 @@
-"""Clipping, which bounds how much one owner, or one record, can move a sum.
+"""Clipping, which bounds how far one owner, or one record, can move a sum.
 
-After clipping the L2 norm is at most the radius in exact arithmetic, not only up to rounding: float32
-products are rounded, so every function that scales a vector scales it slightly below the radius.
+The L2 norm of a clipped vector is at most the radius in exact arithmetic. Float32 products are rounded, so
+every function here scales a vector to slightly less than the radius.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from mechanisms.arguments import count, positive
 Floats = NDArray[np.float32]
 
 _BLOCK = 1 << 15  # elements per block: the float64 copies stay in the cache
-# Above the relative error of a float64 norm (about 2^-45 at 10^9 elements).
+# More than the relative error of a float64 norm (about 2^-45 at 10^9 elements).
 _NORM_MARGIN = 2.0**-40
-# Above the rounding of a product to float32, 2^-24, plus the margin of the norm.
+# More than the rounding of a product to float32, 2^-24, and the margin of the norm together.
 _SCALE_MARGIN = 2.0**-23
 _LEAST_RADIUS = 2.0**-100  # below it the rounding of subnormal numbers would matter
 
@@ -29,35 +29,45 @@ class NotFinite(ValueError):
 
 
 def finite_or_zeros(vector: Floats) -> Floats:
-    """Returns `vector` (d,); zeros in place of one that holds a NaN or an infinity."""
+    """Returns `vector` (d,), or zeros (d,) if it holds a NaN or an infinity."""
     return vector if np.isfinite(vector).all() else np.zeros_like(vector)
 
 
 def norm(vector: Floats) -> float:
-    """The L2 norm of `vector` (d,) float32, in float64; NotFinite on NaN or infinity, ValueError if empty."""
-    return math.sqrt(_squares(_checked("vector", vector)))
+    """The L2 norm of `vector` (d,) float32, in float64. Raises as `clip_l2`."""
+    buffer = np.empty(min(_BLOCK, len(_check_vector(vector))))
+    squares = 0.0
+    for part in blocks(len(vector)):
+        exact = buffer[: part.stop - part.start]
+        np.copyto(exact, vector[part])
+        np.square(exact, out=exact)
+        squares += float(exact.sum())  # not a dot product: its threads wait for each other on a busy machine
+    if not math.isfinite(squares):
+        raise NotFinite("vector holds a NaN or an infinity")
+    return math.sqrt(squares)
 
 
 def clip_l2(vector: Floats, radius: float) -> Floats:
     """Returns `vector` (d,) if its L2 norm is at most `radius`, else a copy that is scaled down to it.
 
-    Replacing one vector by another moves the result by at most 2 radius, adding or removing one by at
-    most radius (L2). Raises NotFinite on NaN or infinity, ValueError if empty.
+    Replacing the vector by another one moves the result by at most 2 radius; adding or removing it moves a
+    sum by at most radius (L2). Raises NotFinite on NaN or infinity, ValueError for another shape or an empty
+    vector, TypeError unless it is float32.
     """
-    bound = _radius("radius", radius)
+    bound = _check_radius("radius", radius)
     size = norm(vector)
     if size * (1 + _NORM_MARGIN) <= bound:
         return vector
-    return _scaled(vector, bound / size * (1 - _SCALE_MARGIN))
+    return _scale(vector, bound / size * (1 - _SCALE_MARGIN))
 
 
 def clip_rows(rows: Floats, radius: float) -> Floats:
-    """Returns a copy of `rows` (n, ...) float32, each scaled down to an L2 norm of at most `radius`.
+    """Returns a copy of `rows` (n, ...) float32, in which each has an L2 norm of at most `radius`.
 
     Replacing one row moves the result by at most 2 radius (L2). Raises NotFinite if a row holds NaN or
     infinity.
     """
-    bound, exact = _radius("radius", radius), rows.reshape(len(rows), -1).astype(np.float64)
+    bound, exact = _check_radius("radius", radius), rows.reshape(len(rows), -1).astype(np.float64)
     sizes = np.sqrt(np.einsum("np,np->n", exact, exact))
     if not np.isfinite(sizes).all():
         raise NotFinite("rows hold a NaN or an infinity")
@@ -67,11 +77,12 @@ def clip_rows(rows: Floats, radius: float) -> Floats:
 
 
 def clip_layers(vector: Floats, sizes: Sequence[int], radii: Sequence[float]) -> Floats:
-    """Scales consecutive layers of `vector` (d,), of `sizes` elements, to L2 norms of at most `radii`.
+    """Scales each layer of `vector` (d,), of `sizes` elements one after another, to at most its radius (L2).
 
     The result has an L2 norm of at most `layers_radius(radii)`; it is `vector` itself if no layer is longer.
+    Raises ValueError if sizes, radii and vector do not fit each other, and as `clip_l2`.
     """
-    checked = _checked("vector", vector)
+    checked = _check_vector(vector)
     if len(sizes) != len(radii):
         raise ValueError(f"radii has {len(radii)} values for {len(sizes)} layers; allowed: one a layer")
     ends = np.cumsum([count("sizes", size) for size in sizes])
@@ -85,19 +96,19 @@ def clip_layers(vector: Floats, sizes: Sequence[int], radii: Sequence[float]) ->
 
 
 def layers_radius(radii: Sequence[float]) -> float:
-    """sqrt(sum of r^2): the L2 norm that a vector clipped layer by layer cannot exceed."""
+    """sqrt(sum of r^2), rounded up: no vector that is clipped layer by layer is longer (L2)."""
     if not len(radii):
         raise ValueError("radii is empty; allowed: one radius a layer")
-    return math.hypot(*(_radius("radii", radius) for radius in radii)) * (1 + 2**-50)
+    return math.hypot(*(_check_radius("radii", radius) for radius in radii)) * (1 + 2**-50)
 
 
 def clip_elements(vector: Floats, bound: float) -> Floats:
     """Returns a (d,) float32 copy of `vector` (d,) with elements within +-`bound`: L2 norm <= bound sqrt(d).
 
-    Raises NotFinite on NaN or infinity, ValueError if empty.
+    Raises as `clip_l2`.
     """
-    limit = _below(positive("bound", bound))
-    if not np.isfinite(_checked("vector", vector)).all():
+    limit = _float32_at_most(positive("bound", bound))
+    if not np.isfinite(_check_vector(vector)).all():
         raise NotFinite("vector holds a NaN or an infinity")
     return np.clip(vector, -limit, limit)
 
@@ -107,45 +118,31 @@ def blocks(size: int, block: int = _BLOCK) -> Iterator[slice]:
     return (slice(start, min(size, start + block)) for start in range(0, size, block))
 
 
-def _squares(vector: Floats) -> float:
-    """The sum of squares in float64, with one reused buffer. Raises NotFinite unless all are finite."""
-    buffer = np.empty(min(_BLOCK, len(vector)))
-    total = 0.0
-    for part in blocks(len(vector)):
-        exact = buffer[: part.stop - part.start]
-        np.copyto(exact, vector[part])
-        np.square(exact, out=exact)
-        total += float(exact.sum())  # not a dot product: its threads wait for each other on a busy machine
-    if not math.isfinite(total):
-        raise NotFinite("vector holds a NaN or an infinity")
-    return total
-
-
-def _scaled(vector: Floats, factor: float) -> Floats:
-    """Returns `vector` (d,) times `factor`: products in float64, rounded once."""
+def _scale(vector: Floats, factor: float) -> Floats:
+    """Returns `vector` (d,) times `factor`, in float64 and then rounded to float32."""
     out = np.empty_like(vector)
     for part in blocks(len(vector)):
         np.multiply(vector[part], factor, out=out[part], dtype=np.float64, casting="same_kind")
     return out
 
 
-def _radius(name: str, value: float) -> float:
+def _check_radius(name: str, value: float) -> float:
     radius = positive(name, value)
     if radius < _LEAST_RADIUS:
         raise ValueError(f"{name} = {value} is not allowed: at least {_LEAST_RADIUS:g}")
     return radius
 
 
-def _below(bound: float) -> np.float32:
+def _float32_at_most(bound: float) -> np.float32:
     """The largest float32 that does not exceed `bound`."""
     with np.errstate(over="ignore"):
         nearest = np.float32(bound)
     return nearest if float(nearest) <= bound else np.nextafter(nearest, np.float32(0))
 
 
-def _checked(name: str, vector: Floats) -> Floats:
+def _check_vector(vector: Floats) -> Floats:
     if vector.dtype != np.float32:
-        raise TypeError(f"{name} holds {vector.dtype}; allowed: float32")
+        raise TypeError(f"vector holds {vector.dtype}; allowed: float32")
     if vector.ndim != 1 or not len(vector):
-        raise ValueError(f"{name} has shape {vector.shape}; allowed: (d,) with d at least 1")
+        raise ValueError(f"vector has shape {vector.shape}; allowed: (d,) with d at least 1")
     return vector

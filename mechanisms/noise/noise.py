@@ -1,39 +1,40 @@
 """Gaussian noise on a grid: the low bits of a noised float reveal nothing about the value under the noise.
 
-Adding floats leaks: which sums are possible depends on the summand (Mironov 2012, "On significance of the
-least significant bits for differential privacy"). So value and noise both lie on a grid g, a power of two:
+A sum of floats leaks: which sums are possible depends on the value to which the noise is added (Mironov 2012,
+"On significance of the least significant bits for differential privacy"). So value and noise both lie on a
+grid of spacing g, a power of two:
 
     y = g (trunc(x / g) + rint(N / g)),   N ~ N(0, noise_std^2)
 
-- g follows from public values only, and every |y| < 2^23 g: all arithmetic is exact in float32.
-- trunc rounds towards zero and so never lengthens a vector that is clipped to a radius.
-- An integer plus rint(N / g) is rint of the integer plus N / g: y is the continuous mechanism on the clipped,
-  truncated vector, then rounded, which is post-processing (Balle & Wang 2018, Theorem 8 holds unchanged).
+- g follows from public values alone, and every |y| < 2^23 g, so all arithmetic is exact in float32.
+- trunc rounds towards zero, so it never makes a clipped vector longer.
+- A whole number m plus rint(N / g) is rint(m + N / g). So y is the continuous mechanism on the truncated
+  vector, rounded afterwards. Rounding is post-processing: Balle & Wang 2018, Theorem 8 holds unchanged.
 
 The caller clips, and so decides the unit of privacy and the neighbours; the norm is L2.
 
-The sampler is exact. It is a ziggurat (Marsaglia & Tsang 2000): layers of equal area, stacked, cover the
-curve e(x) = exp(-x^2 / 2). It chooses a layer, a position x in its width and a height y in its range, all
-uniform, and accepts x if y < e(x). Whatever the layers' widths are, an accepted x then has a density
-proportional to e(x) if
+The sampler is exact. It is a ziggurat (Marsaglia & Tsang 2000): a stack of layers of equal area covers the
+curve e(x) = exp(-x^2 / 2). The sampler draws a layer, a position x within its width and a height y within its
+range, all uniform, and accepts x if y < e(x). An accepted x has a density proportional to e(x), whatever the
+widths are, if
 
 1. the layers' ranges [h_i, h_(i+1)) join without a gap from h_0 = 0 to a top of at least 1,
-2. each has the area w_i (h_(i+1) - h_i) = A, so that choosing layers uniformly is choosing a point uniformly,
+2. each has the same area w_i (h_(i+1) - h_i) = A, so that a uniform layer gives a uniform point,
 3. none is too narrow: e(w_i) <= h_i, and the strips beside layer 0 cover e beyond its edge, and
 4. `y < e(x)` is decided as for real numbers.
 
 Proof: by 1 and 3 the layers cover everything under the curve, by 2 the point (x, y) is uniform on the layers,
-and by 4 it is accepted exactly if it is under the curve. So x is uniform under the curve.
+and by 4 it is accepted exactly if it is under the curve. So an accepted point is uniform under the curve.
 
-For 1 to 3 widths are doubles, rounded up, and heights follow from them as integers in units of 2^-256: areas
-are equal up to a factor of 1 +- 2^-240. For 4, and to round to the nearest integer, doubles decide where
-their error cannot change the answer; elsewhere exact fractions do, with as many further random bits of x and
-y as it takes. Layer and position come from disjoint bits (Doornik 2005).
+For 1 to 3, widths are doubles, rounded up. Heights follow from them as integers in units of 2^-256, so areas
+are equal up to a factor of 1 +- 2^-240. For 4, and for rounding to the nearest integer, doubles decide where
+their error cannot change the answer. Elsewhere exact fractions decide, with as many further random bits of x
+and y as it takes. Layer and position come from disjoint bits (Doornik 2005).
 
-What remains: no draw is beyond 11 noise_std, which is a total variation of 2^-91 in each coordinate; and the
-ratio 1 +- 2^-240. Noise on d coordinates, T times, adds at most T d 2^-90 (1 + e^epsilon) to delta and T d
-2^-239 to epsilon: less than 1e-12 at T d = 10^11 and epsilon = 8. This assumes that numpy's exp is within 4
-units in the last place and that the words are uniform. It does not cover the time that drawing takes.
+Two errors remain: no draw is beyond 11 noise_std, a total variation of 2^-91 in each coordinate; and areas
+have the ratio 1 +- 2^-240. Noise on d coordinates, T times, adds at most T d 2^-90 (1 + e^epsilon) to delta
+and T d 2^-239 to epsilon: less than 1e-12 at T d = 10^11 and epsilon = 8. This assumes uniform words, and
+that numpy's exp is within 4 units in the last place. It does not cover the time that drawing takes.
 """
 
 from __future__ import annotations
@@ -47,28 +48,31 @@ from numpy.typing import NDArray
 
 from mechanisms.arguments import at_least_zero, positive
 from mechanisms.noise.clipping import Floats, blocks, norm
-from mechanisms.noise.randomness import Words
+from mechanisms.noise.randomness import Words, uniform64
 
 _MANTISSA = 2.0**23
 REACH = 11.0  # no draw is beyond this many noise_std
 _NORM_SLACK = 2.0**-40  # relative error bound of the norm in float64
 _BLOCK = 1 << 15  # elements per block: about 1.5 MB of buffers, which stay in the cache
-COARSEST = 2.0**32  # noise_std in units: beyond it most draws would need more bits
+COARSEST = 2.0**32  # the largest noise_std in units: with more, most draws would need further bits
 
-# The ziggurat under exp(-x^2 / 2). Layer 0 is 2 strips wider than the edge: they stand for the whole tail.
+# The ziggurat of exp(-x^2 / 2). Layer 0 is 2 strips wider than the edge: they stand for the whole tail.
 _LAYERS = 1024
 _EDGE = 4.045392376317927
 _STRIP = ((_EDGE + 2 * math.log(2) / _EDGE) - _EDGE) / 2  # so _EDGE + 2 _STRIP is a double, exactly
 _HEIGHT_BITS = 256
-# Above the rounding of widths (up) and cores (down), which are then on the safe side of the curve.
+# More than the rounding of widths (up) and cores (down), which are then on the safe side of the curve.
 _WIDER, _NARROWER = 1 + 2.0**-50, 1 - 2.0**-48
-# Above the relative error of doubles that are compared with the curve: 2^-46 in `_judge`, 2^-43 in `_tail`.
+# More than the relative error of what is compared: 2^-46 in `_find_rejected`, 2^-43 in `_draw_tail`.
 _DOUBT = 2.0**-42
 _LEAST, _MOST = 2.0**-120, 2.0**100  # of g: far from the ends of float32
 
 
 def grid(noise_std: float, radius: float) -> float:
-    """Returns g: the least power of two with radius + 11 noise_std < 2^23 g. The arguments must be public."""
+    """Returns g, the least power of two with radius + 11 noise_std < 2^23 g. Both arguments must be public.
+
+    Raises ValueError if g is far too small or too large for float32, or for an argument out of range.
+    """
     most = at_least_zero("radius", radius) + REACH * positive("noise_std", noise_std)
     spacing = power_of_two(most / _MANTISSA)
     if not _LEAST <= spacing <= _MOST:
@@ -82,10 +86,10 @@ def power_of_two(least: float) -> float:
 
 
 def noised(vector: Floats, noise_std: float, radius: float, words: Words) -> Floats:
-    """Returns a new (d,) float32: `vector` (d,), with L2 norm at most `radius`, plus noise, both on the grid.
+    """Returns a new (d,) float32: `vector` (d,), whose L2 norm is at most `radius`, plus noise, on `grid`.
 
-    It needs memory for the new vector and about 1.5 MB. Raises NotFinite on NaN or infinity, ValueError on a
-    vector longer than `radius`, an empty one, or a `noise_std` that is not above 0.
+    It needs memory for the new vector and about 1.5 MB. Raises ValueError if the vector is longer than
+    `radius`; otherwise as `clip_l2` and `grid`.
     """
     spacing, size = grid(noise_std, radius), norm(vector)
     if size > radius * (1 + _NORM_SLACK):
@@ -101,7 +105,7 @@ def noised(vector: Floats, noise_std: float, radius: float, words: Words) -> Flo
     return out
 
 
-def gaussian(out: Floats, noise_std: float, words: Words) -> None:
+def fill_gaussian(out: Floats, noise_std: float, words: Words) -> None:
     """Overwrites `out` (d,) float32 with N(0, noise_std^2) on the grid of `noise_std` and radius 0."""
     spacing = grid(noise_std, 0.0)
     noise = _Units(noise_std / spacing, len(out), words)
@@ -110,7 +114,10 @@ def gaussian(out: Floats, noise_std: float, words: Words) -> None:
 
 
 def add_units(units: NDArray[np.float64], noise_std: float, spacing: float, words: Words) -> None:
-    """Adds rint(N(0, noise_std^2) / spacing) to each of `units` (d,), float64 integers: sums on a grid."""
+    """Adds rint(N(0, noise_std^2) / spacing) to each of `units` (d,), float64 whole numbers, in place.
+
+    Raises ValueError if noise_std is more than 2^32 `spacing`.
+    """
     std = positive("noise_std", noise_std) / positive("spacing", spacing)
     if std > COARSEST:
         raise ValueError(f"noise_std = {noise_std} is not allowed: at most {COARSEST:g} spacing")
@@ -120,10 +127,10 @@ def add_units(units: NDArray[np.float64], noise_std: float, spacing: float, word
 
 
 def _layers() -> tuple[NDArray[np.float64], list[int]]:
-    """Returns the widths (1025,) and the heights (1025,) in units of 2^-256 of layers of equal area.
+    """Returns widths (1025,) and heights (1025,), in units of 2^-256, of 1024 layers of equal area.
 
-    Layer i extends to widths[i] and from heights[i] to heights[i + 1]. The first area is slightly too large,
-    so that the top is above 1 although each width is rounded up.
+    Layer i reaches from 0 to widths[i] and from heights[i] to heights[i + 1]. The area is slightly too large:
+    so the top is above 1, although each width is rounded up.
     """
     edge = Decimal(_EDGE)
     with_room = (-edge * edge / 2).exp(Context(prec=90)) * (1 + Decimal(2) ** -44)
@@ -141,17 +148,17 @@ def _layers() -> tuple[NDArray[np.float64], list[int]]:
 
 _WIDTHS, _EXACT_HEIGHTS = _layers()
 _HEIGHTS = np.array([math.ldexp(height, -_HEIGHT_BITS) for height in _EXACT_HEIGHTS])
-# A word with a smaller absolute value is under the curve at every height of its layer.
+# A word whose absolute value is below its layer's core is under the curve at every height of the layer.
 _CORES = _WIDTHS[1:] / _WIDTHS[:-1] * (2.0**63 * _NARROWER)
 
 _EDGE_CELL = int(Fraction(_EDGE) / Fraction(_WIDTHS[0]) * 2**53)
 
 
 class _Uniform:
-    """A uniform number whose binary digits are drawn as they are needed: it is in [start, start + width)."""
+    """A uniform number in [start, start + width), of which more binary digits are drawn when needed."""
 
     def __init__(self, start: int, bits: int, words: Words) -> None:
-        """`start` in units of 2^-bits is all that has been drawn so far."""
+        """`start`: the digits drawn so far, in units of 2^-`bits`."""
         self._words = words
         self.width = Fraction(1, 1 << bits)
         self.start = start * self.width
@@ -164,24 +171,17 @@ class _Uniform:
     def narrow(self) -> None:
         """Draws 64 more digits."""
         self.width /= 2**64
-        self.start += int(_drawn(self._words, 1)[0]) * self.width
-
-
-def _drawn(words: Words, count: int) -> NDArray[np.uint64]:
-    """Returns (count,) new words of 64 bits."""
-    drawn = np.empty(count, dtype=np.uint64)
-    words.fill(drawn.view(np.uint32))
-    return drawn
+        self.start += int(uniform64(1, self._words)[0]) * self.width
 
 
 class _Units:
     """Draws rint(N(0, std^2)) one block at a time, in reused buffers."""
 
     def __init__(self, std: float, most: int, words: Words) -> None:
-        size = _with_spare(min(_BLOCK, most))
+        size = _candidate_count(min(_BLOCK, most))
         self._std, self._source = std, words
         self._steps = _WIDTHS[:-1] * (std * 2.0**-63)
-        self._sure = 0.5 - std * 2.0**-48  # rounding cannot change the integer of a draw nearer than this
+        self._sure = 0.5 - std * 2.0**-48  # a draw nearer than this to an integer is rounded right
         self._words = np.empty(size, dtype=np.int64)
         self._layer = np.empty(size, dtype=np.intp)
         self._draws, self._size, self._noise = np.empty(size), np.empty(size), np.empty(size)
@@ -189,19 +189,19 @@ class _Units:
         self._positions: dict[int, _Uniform] = {}
 
     def draw32(self, count: int) -> Floats:
-        """Returns `draw` as (count,) float32: exact as long as no integer is beyond 2^24."""
-        noise32 = self._draws.view(np.float32)[:count]  # free by then
+        """Returns `draw` as (count,) float32, which is exact up to 2^24."""
+        noise32 = self._draws.view(np.float32)[:count]  # which `draw` no longer needs
         np.copyto(noise32, self.draw(count), casting="same_kind")
         return noise32
 
     def draw(self, count: int) -> NDArray[np.float64]:
-        """Returns (count,) float64 integers in a buffer that the next draw overwrites; count at most a block.
+        """Returns (count,) float64 integers, at most a block, in a buffer that the next draw overwrites.
 
-        It draws a few spare candidates to replace the rejected ones. If they are too few, which says nothing
-        about the accepted values, it draws all again.
+        Spare candidates replace rejected ones. If there are too few of them, it draws all again; how many
+        are rejected tells nothing about the values of the others.
         """
-        drawn = _with_spare(count)
-        while len(rejected := self._candidates(drawn)) > drawn - count:
+        drawn = _candidate_count(count)
+        while len(rejected := self._draw_candidates(drawn)) > drawn - count:
             pass
         holes = rejected[rejected < count]
         spare = np.ones(drawn - count, dtype=np.bool_)
@@ -209,8 +209,8 @@ class _Units:
         self._noise[holes] = self._noise[count:drawn][spare][: len(holes)]
         return self._noise[:count]
 
-    def _candidates(self, count: int) -> NDArray[np.intp]:
-        """Draws (count,) integers into the buffer; returns the (m,) ascending indices of rejected ones."""
+    def _draw_candidates(self, count: int) -> NDArray[np.intp]:
+        """Draws (count,) integers into the buffer; returns the ascending indices (m,) of those rejected."""
         words, layer, noise = self._words[:count], self._layer[:count], self._noise[:count]
         draws, size = self._draws[:count], self._size[:count]
         self._positions.clear()
@@ -225,30 +225,31 @@ class _Units:
         np.rint(draws, out=noise)
         draws -= noise
         if max(draws.max(), -draws.min()) >= self._sure:
-            self._refine((np.abs(draws) >= self._sure).nonzero()[0])
-        return self._judge(outside)
+            self._round_exactly((np.abs(draws) >= self._sure).nonzero()[0])
+        return self._find_rejected(outside)
 
-    def _refine(self, places: NDArray[np.intp]) -> None:
-        """Finds the integers at `places`, for which 54 bits of U are too few."""
+    def _round_exactly(self, places: NDArray[np.intp]) -> None:
+        """Rounds the draws at `places` by fractions, as 54 bits of U leave open which integer is nearest."""
         for place in places.tolist():
             width = Fraction(_WIDTHS[self._layer[place]]) * Fraction(self._std)
             self._noise[place] = _nearest(self._position(place), width, Fraction(0))
 
     def _position(self, place: int) -> _Uniform:
-        """U at `place`, in [-1, 1): the same number whoever asks, so that no digit is drawn twice."""
+        """U at `place`, in [-1, 1). It is kept for the block, so that no digit is drawn twice."""
         if place not in self._positions:
             self._positions[place] = _Uniform(int(self._words[place]) // _LAYERS, 53, self._source)
         return self._positions[place]
 
-    def _judge(self, outside: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Returns the (n,) rejected ones among the draws `outside` (m,) the core of their layer.
+    def _find_rejected(self, outside: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Returns the indices (n,) of rejected draws among those `outside` (m,) the core of their layer.
 
-        In doubles x is off by 2^-53 of the width (digits of U not yet drawn) and relatively by 2^-52, so e(x)
-        by less than 2^-46.6 for |x| < 4.4, with 2^-50 for exp. The height y is off by less than 2^-48.
+        In doubles x has an error of 2^-53 of the width, as later digits of U are not drawn yet, and a
+        relative one of 2^-52. With 2^-50 for exp, e(x) is off by less than 2^-46.6 for |x| < 4.4. The height
+        y is off by less than 2^-48.
         """
         layer = self._layer[outside]
         value = self._size[outside] * (_WIDTHS[layer] * 2.0**-63)
-        random = _drawn(self._source, 3 * len(outside)).reshape(-1, 3)
+        random = uniform64(3 * len(outside), self._source).reshape(-1, 3)
         low, high = _HEIGHTS[layer], _HEIGHTS[layer + 1]
         height, curve = low + random[:, 0] * 2.0**-64 * (high - low), np.exp(value * value * -0.5)
         accepted = height < curve
@@ -256,12 +257,12 @@ class _Units:
             accepted[row] = self._is_under(int(outside[row]), int(layer[row]), int(random[row, 0]))
         for row in (layer == 0).nonzero()[0].tolist():
             if self._is_beyond_edge(int(outside[row])):
-                accepted[row] = self._tail(int(outside[row]), *random[row].tolist())
+                accepted[row] = self._draw_tail(int(outside[row]), *random[row].tolist())
         rejected: NDArray[np.intp] = outside[~accepted]
         return rejected
 
     def _is_under(self, place: int, layer: int, chance: int) -> bool:
-        """Whether the draw at `place` is under the curve, at a height that begins with `chance`."""
+        """Whether the draw at `place` is under the curve; `chance` are the first digits of its height."""
         low, high = _EXACT_HEIGHTS[layer : layer + 2]
         height = _Uniform(chance, 64, self._source)
         return _is_below_curve(
@@ -269,7 +270,7 @@ class _Units:
         )
 
     def _is_beyond_edge(self, place: int) -> bool:
-        """Whether the draw at `place`, of layer 0, stands for the tail."""
+        """Whether the draw at `place`, of layer 0, is in the strips, which stand for the tail."""
         drawn = int(self._words[place]) // _LAYERS
         cell = drawn if drawn >= 0 else -drawn - 1  # |U| is from cell 2^-53 to (cell + 1) 2^-53
         if cell != _EDGE_CELL:
@@ -279,13 +280,13 @@ class _Units:
             position.narrow()
         return position.start >= share or position.end <= -share
 
-    def _tail(self, place: int, chance: int, strips: int, position: int) -> bool:
-        """Puts a draw beyond the edge r at `place`; returns whether it is accepted.
+    def _draw_tail(self, place: int, chance: int, strips: int, position: int) -> bool:
+        """Draws from the tail beyond the edge r, puts it at `place`, and returns whether it is accepted.
 
-        Strips of width s, r s = ln 2 up to rounding, cover e(x) beyond r: strip k from r + k s is h_1 2^-k
-        high, as e(r + k s) = e(r) 2^-k exp(-(k s)^2 / 2). All together they are as large as 2 strips of
-        height h_1, and strip k is chosen with probability 2^-(k + 1). In doubles the exponent, at most 61
-        before it cancels, is off by less than 2^-44; h_1 is above e(r) by 2^-44.
+        Strips of width s, with r s = ln 2 up to rounding, cover e(x) beyond r. Strip k begins at r + k s and
+        is h_1 2^-k high, as e(r + k s) = e(r) 2^-k exp(-(k s)^2 / 2). Together they have the area of 2 strips
+        of height h_1, so strip k is drawn with probability 2^-(k + 1). In doubles the exponent, whose terms
+        are at most 61, is off by less than 2^-44; h_1 is above e(r) by 2^-44.
         """
         strip = 64 - strips.bit_length()
         size = _EDGE + _STRIP * (strip + position * 2.0**-64)
@@ -307,7 +308,7 @@ class _Units:
 
 
 def _nearest(share: _Uniform, width: Fraction, start: Fraction) -> int:
-    """The integer nearest to start + width share; draws as many digits as needed."""
+    """The integer nearest to start + width share; draws as many digits of `share` as it needs."""
     while round(start + share.start * width) != round(start + share.end * width):
         share.narrow()
     return round(start + share.start * width)
@@ -318,8 +319,8 @@ def _is_below_curve(
 ) -> bool:
     """Whether low + rise height, in units of 2^-256, is less than e(start + width share).
 
-    It brackets both sides, and draws more digits of both, with more digits of the curve, until they are
-    apart.
+    It bounds both sides from below and above. Until the bounds decide, it draws more digits of height and
+    share, and computes more digits of the curve.
     """
     precision = 60
     while True:
@@ -335,7 +336,7 @@ def _is_below_curve(
 
 
 def _curve(x: Fraction, precision: int, side: int) -> Fraction:
-    """A bound of e(x) in units of 2^-256, from above (`side` 1) or below (-1), off by about 10^-precision."""
+    """A bound on e(x) in units of 2^-256, above (`side` 1) or below (-1), by about 10^-precision of it."""
     context = Context(prec=precision + 5)
     square = x * x / 2
     exponent = context.divide(Decimal(-square.numerator), Decimal(square.denominator))
@@ -343,6 +344,6 @@ def _curve(x: Fraction, precision: int, side: int) -> Fraction:
     return Fraction(context.exp(exponent)) * slack * (1 << _HEIGHT_BITS)
 
 
-def _with_spare(count: int) -> int:
-    """The number of candidates for `count` draws; 0.2 % are rejected."""
+def _candidate_count(count: int) -> int:
+    """How many candidates to draw for `count` draws, of which 0.2 % are rejected."""
     return count + count // 128 + 2

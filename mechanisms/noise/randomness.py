@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 _PIECE_BYTES = 1 << 18
 _ZEROS = bytes(_PIECE_BYTES)
 _KEY_BYTES = 32
-# 2^26 blocks of 16 bytes: the distinguishing advantage from random words is 2^(2 * 26 - 129) = 2^-77.
+# 2^26 blocks of 16 bytes: the advantage in telling them from random words is 2^(2 * 26 - 129) = 2^-77.
 _BYTES_A_KEY = 1 << 30
 
 
@@ -27,10 +27,10 @@ class Words(Protocol):
 
 
 class SystemWords:
-    """Expands the system's generator: AES-256-CTR under a fresh key from `os.urandom`.
+    """AES-256-CTR under a fresh key from the system's generator, `os.urandom`.
 
-    A key serves for 1 GiB; a new key then replaces it, and earlier words cannot be recomputed. A forked
-    process draws a key of its own: two processes never see the same words.
+    After 1 GiB a new key replaces the old one, and nobody can compute earlier words again. A forked process
+    draws its own key, so that two processes never get the same words.
     """
 
     def __init__(self, entropy: Callable[[int], bytes] = os.urandom) -> None:
@@ -65,6 +65,13 @@ class SeededWords:
     def fill(self, out: NDArray[np.uint32]) -> None:
         """See Words.fill. TypeError unless `out` is uint32, ValueError unless it is (n,) and contiguous."""
         _bytes_of(out)[:] = self._rng.bytes(out.nbytes)
+
+
+def uniform64(count: int, words: Words) -> NDArray[np.uint64]:
+    """Returns (count,) independent uniform 64-bit words."""
+    drawn = np.empty(count, dtype=np.uint64)
+    words.fill(drawn.view(np.uint32))
+    return drawn
 
 
 def _bytes_of(out: NDArray[np.uint32]) -> memoryview:

@@ -1,1 +1,1 @@
-"""Mechanisms that have a server, as in the replayed systems."""
+"""Mechanisms with a server that sees single updates, as in the replayed systems."""

@@ -1,8 +1,8 @@
 """DP-FedAvg with a clip that follows a quantile of the norms of updates.
 
 Andrew, Thakkar, McMahan & Ramaswamy 2021, "Differentially Private Learning with Adaptive Clipping",
-Algorithm 1. C is the clip of a round, gamma the `quantile` to follow, z the `noise_multiplier` of the whole,
-m = q N the expected number of users in a round:
+Algorithm 1. C is the clip of a round, gamma the `quantile` that it follows, z the `noise_multiplier` of both
+sums together, m = q N the expected number of users in a round:
 
     user     b = [||Delta|| <= C],  sends Delta min(1, C / ||Delta||) and b
     server   D = (sum Delta + N(0, (z_D C)^2 I)) / m,     z_D = (z^-2 - (2 sigma_b)^-2)^(-1/2)
@@ -10,10 +10,10 @@ m = q N the expected number of users in a round:
              b' = (sum (b - 1/2) + N(0, sigma_b^2)) / m + 1/2
              C <- C exp(-eta_C (b' - gamma))
 
-Theorem 1 there: a round costs as much privacy as one of plain DP-FedAvg with z, since the two releases have
-the sensitivities C and 1/2, and C^2 / (z_D C)^2 + (1/2)^2 / sigma_b^2 = 1 / z^2. C itself follows from noised
-values alone. The 1/2 is subtracted from each b and m is the expected number, so an absent user adds 0 to both
-sums: that is the add-or-remove relation, under Poisson sampling.
+Theorem 1 there: a round costs as much privacy as a round of plain DP-FedAvg with z. The two releases have the
+sensitivities C and 1/2, and C^2 / (z_D C)^2 + (1/2)^2 / sigma_b^2 = 1 / z^2. C itself follows from noised
+values alone. 1/2 is subtracted from each b, and m is the expected number, so an absent user adds 0 to both
+sums: neighbours add or remove a user, under Poisson sampling.
 
 Unit of privacy, neighbours and norm: those of `mechanisms.servers.dp_fedavg`. All users weigh the same.
 """
@@ -26,13 +26,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.accounting.ledger import Event, Ledger, SampledGaussian, spent
+from mechanisms.accounting.ledger import Event, Ledger, SampledGaussian, privacy_spent
 from mechanisms.arguments import at_least_zero, count, positive, probability, share
 from mechanisms.mechanism import Guarantee
 from mechanisms.noise.clipping import Floats, clip_l2, norm
 from mechanisms.noise.noise import noised
 from mechanisms.noise.randomness import Words
-from mechanisms.servers.dp_fedavg import ONE_USER, moved, spacing_of
+from mechanisms.servers.dp_fedavg import ONE_USER, add_noised_units, spacing_of
 from mechanisms.servers.estimators import Doubles, FixedDenominator
 from mechanisms.servers.server import (
     Federation,
@@ -47,13 +47,13 @@ from mechanisms.servers.server_optimizers import Momentum
 
 OUTSIDE = "the number of users, which is treated as public"
 _LEAST, _MOST = 2.0**-60, 2.0**60
-"""Bounds of C: norms stay within float32, even where nobody ever sends anything."""
+"""Bounds on C: norms stay within float32, even if nobody ever sends anything."""
 _USUAL_PART = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class ClipState:
-    """C, a float32 number as clients are told it, and V (d,)."""
+    """C, a number in float32 as the clients get it, and V (d,)."""
 
     clip: float
     velocity: Doubles
@@ -61,7 +61,7 @@ class ClipState:
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveClip(PlainTraining):
-    """Algorithm 1 with noise on both sums; `adaptive_clip` makes one.
+    """Algorithm 1, with noise on both sums; `adaptive_clip` makes one.
 
     count_noise_std: sigma_b, in users. clip_learning_rate: eta_C. start_clip: C of the first round, in the
     unit of the weights' L2 norm. optimizer: eta and beta.
@@ -108,8 +108,8 @@ class AdaptiveClip(PlainTraining):
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """The guarantee of the subsampled Gaussian over the federation's rounds; None without noise."""
-        found = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
+        """The guarantee of sampled Gaussian releases over all rounds; None without noise."""
+        found = privacy_spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
         if math.isinf(found.epsilon):
             return None
         return Guarantee(ONE_USER, found.epsilon, self.delta, found.epsilon, OUTSIDE)
@@ -124,7 +124,7 @@ class AdaptiveClip(PlainTraining):
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """z, z_D and sigma_b."""
+        """z, z_D and sigma_b, by name."""
         return {
             "noise multiplier": float(self.noise_multiplier),
             "noise multiplier of updates": self.update_noise_multiplier,
@@ -132,8 +132,8 @@ class AdaptiveClip(PlainTraining):
         }
 
     @property
-    def expected(self) -> float:
-        """m."""
+    def expected_users(self) -> float:
+        """m, the expected number of users in a round."""
         return self.sampling_probability * self.federation.clients
 
     def events(self, rounds: int) -> tuple[Event, ...]:
@@ -143,7 +143,7 @@ class AdaptiveClip(PlainTraining):
 
     def start(self) -> ClipState:
         """The first C, and V = 0."""
-        return ClipState(_single(self.start_clip), self.optimizer.start(self.federation.dimension))
+        return ClipState(_bounded_clip(self.start_clip), self.optimizer.start(self.federation.dimension))
 
     def told(self, state: ClipState) -> Floats:
         """C, (1,)."""
@@ -169,7 +169,7 @@ class AdaptiveClip(PlainTraining):
     def combine(
         self, model: Floats, state: ClipState, uploads: Sequence[Upload], words: Words
     ) -> tuple[Floats, ClipState]:
-        """The new theta, C and V; with noise even for an empty sample, which must not show."""
+        """The new theta, C and V. It noises an empty sample, too, as nobody may see that it is empty."""
         d = self.federation.dimension
         everybody = FixedDenominator(self.federation.clients)
         std = everybody.noise_std(
@@ -178,7 +178,7 @@ class AdaptiveClip(PlainTraining):
         spacing = spacing_of(std, state.clip)
         updates = [(sent.vector[:d], 1.0) for sent in uploads]
         units = everybody.estimate(updates, d, self.sampling_probability, spacing)
-        update = moved(np.zeros(d, np.float32), units, std, spacing, words).astype(np.float64)
+        update = add_noised_units(np.zeros(d, np.float32), units, std, spacing, words).astype(np.float64)
         step, velocity = self.optimizer.step(update, state.velocity)
         new: Floats = (model.astype(np.float64) + step).astype(np.float32)
         return new, ClipState(self._next_clip(state.clip, uploads, words), velocity)
@@ -188,8 +188,8 @@ class AdaptiveClip(PlainTraining):
         if self.count_noise_std:
             most = self.federation.clients / 2
             counted = float(noised(np.array([counted], np.float32), self.count_noise_std, most, words)[0])
-        part = counted / self.expected + 0.5
-        return _single(clip * math.exp(-self.clip_learning_rate * (part - self.quantile)))
+        part = counted / self.expected_users + 0.5
+        return _bounded_clip(clip * math.exp(-self.clip_learning_rate * (part - self.quantile)))
 
 
 def adaptive_clip(
@@ -204,10 +204,10 @@ def adaptive_clip(
     learning_rate: float = 1.0,
     momentum: float = 0.0,
 ) -> AdaptiveClip:
-    """Builds the algorithm from plain values; the values that may be left out are those of the paper.
+    """Builds the algorithm from plain values. Defaults are the paper's, but for `momentum`.
 
-    count_noise_std: None is m / 20, or 0 if `noise_multiplier` is 0. The paper's server has momentum 0.9; the
-    value here is that of plain DP-FedAvg. Raises ValueError or TypeError for values that are not allowed.
+    count_noise_std: None is m / 20, or 0 if `noise_multiplier` is 0. momentum: the paper's server has 0.9; 0
+    is that of plain DP-FedAvg. Raises ValueError or TypeError for values that are not allowed.
     """
     usual = share("sampling_probability", sampling_probability) * federation.clients / _USUAL_PART
     noise = (usual if noise_multiplier else 0.0) if count_noise_std is None else count_noise_std
@@ -224,6 +224,6 @@ def adaptive_clip(
     )
 
 
-def _single(clip: float) -> float:
-    """`clip` within its bounds, as clients are told it."""
+def _bounded_clip(clip: float) -> float:
+    """`clip` within its bounds, rounded to float32 as the clients get it."""
     return float(np.float32(min(max(clip, _LEAST), _MOST)))

@@ -2,8 +2,8 @@
 
 Unit of privacy: one user's whole data, over the run. Neighbours: add or remove a user; norm: L2 of the user's
 clipped update. Each round samples every user independently with probability q (Poisson). A client clips after
-every batch: theta = theta0 + clip(theta - theta0), either the whole update to S (`Flat`) or each layer to its
-S_j, S^2 = sum S_j^2 (`Layers`). The server adds an estimate of the mean update
+every batch: theta = theta0 + clip(theta - theta0). It clips the whole update to S (`Flat`), or each layer to
+its S_j, S^2 = sum S_j^2 (`Layers`). To the model the server adds an estimate of the mean update
 (mechanisms.servers.estimators) and noise.
 """
 
@@ -23,8 +23,8 @@ from mechanisms.accounting.ledger import (
     Relation,
     SampledGaussian,
     Unit,
+    privacy_spent,
     sampled_noise_multiplier,
-    spent,
 )
 from mechanisms.arguments import at_least_zero, count, positive, probability, share
 from mechanisms.mechanism import Guarantee
@@ -46,7 +46,7 @@ from mechanisms.servers.server import (
     State,
     Step,
     Upload,
-    matched,
+    pair_with_rows,
     poisson_sample,
 )
 
@@ -69,10 +69,10 @@ class Clip(Protocol):
         """S: the L2 norm that no clipped update exceeds."""
 
     def batch(self, weights: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
-        """Returns `weights` (k, d), each row moved to within S of `start` (d,); a zero update stays 0."""
+        """Moves each row of `weights` (k, d) to within S of `start` (d,), up to rounding."""
 
     def final(self, update: Floats) -> Floats:
-        """Returns `update` (d,) clipped to the radius exactly, whatever `batch` rounded."""
+        """Returns `update` (d,) clipped to the radius exactly, as rounding may leave it longer in `batch`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Flat:
 
     def batch(self, weights: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
         """See Clip.batch."""
-        return _nearer(weights, start, self.radius)
+        return _move_within(weights, start, self.radius)
 
     def final(self, update: Floats) -> Floats:
         """See Clip.final."""
@@ -111,7 +111,7 @@ class Layers:
 
     @classmethod
     def equal(cls, sizes: tuple[int, ...], radius: float) -> Layers:
-        """S_j = S / sqrt(layers), the paper's choice; S is `radius`."""
+        """Returns clips with S_j = S / sqrt(layers), the paper's choice; S is `radius`."""
         layers = max(1, len(sizes))
         return cls(sizes, (positive("radius", radius) / math.sqrt(layers),) * len(sizes))
 
@@ -124,17 +124,17 @@ class Layers:
         """See Clip.batch."""
         own, origins = (torch.split(all_of, list(self.sizes), -1) for all_of in (weights, start))
         layers = zip(own, origins, self.radii, strict=True)
-        return torch.cat([_nearer(layer, origin, radius) for layer, origin, radius in layers], 1)
+        return torch.cat([_move_within(layer, origin, radius) for layer, origin, radius in layers], 1)
 
     def final(self, update: Floats) -> Floats:
         """See Clip.final."""
         return clip_layers(update, self.sizes, self.radii)
 
 
-def _nearer(weights: torch.Tensor, start: torch.Tensor, radius: float) -> torch.Tensor:
-    """Moves the rows of `weights` (k, d) to within `radius` of `start` (d,), up to rounding.
+def _move_within(weights: torch.Tensor, start: torch.Tensor, radius: float) -> torch.Tensor:
+    """Returns `weights` (k, d) with each row within `radius` of `start` (d,), up to rounding.
 
-    Norms have the weights' own precision: float64 takes twice as long, and `final` is exact anyway.
+    It computes norms in the weights' own precision: float64 takes twice as long, and `final` is exact anyway.
     """
     norms = torch.linalg.vector_norm(weights - start, dim=1, keepdim=True)  # (k, 1)
     if bool((norms <= radius).all()):
@@ -148,7 +148,7 @@ def _nearer(weights: torch.Tensor, start: torch.Tensor, radius: float) -> torch.
 
 @dataclass(frozen=True, slots=True)
 class DPFedAvg(PlainTraining):
-    """Algorithm 1. A user uploads its clipped update; the server releases only the noised model.
+    """Algorithm 1: a user uploads its clipped update, and the server releases only the noised model.
 
     sampling_probability: q. noise_multiplier: z; 0 adds no noise and gives no guarantee.
     weight_cap: w_hat; a user with at least this many rows has weight 1. delta: of the guarantee.
@@ -190,8 +190,8 @@ class DPFedAvg(PlainTraining):
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """The guarantee of the subsampled Gaussian over the federation's rounds; None without noise."""
-        found = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
+        """The guarantee of sampled Gaussian releases over all rounds; None without noise."""
+        found = privacy_spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
         if math.isinf(found.epsilon):
             return None
         return Guarantee(ONE_USER, found.epsilon, self.delta, found.epsilon, OUTSIDE)
@@ -229,22 +229,18 @@ class DPFedAvg(PlainTraining):
         return self.clip.batch(weights, start)
 
     def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
-        """Returns the update, clipped once more: torch's rounding may have left it above the bound."""
+        """Returns the update, clipped once more, as rounding may have left it above the bound."""
         return self.clip.final(weights - start)
 
     def combine(
         self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
     ) -> tuple[Floats, State]:
-        """theta + estimate + N(0, sigma^2); with noise even for an empty sample, which must not show."""
+        """theta + estimate + N(0, sigma^2), also for an empty sample, as nobody may see that it is empty."""
         std, d = self.noise_std, self.federation.dimension
         spacing = spacing_of(std, self.clip.radius)
-        updates = [(update, self.weight(own)) for update, own in paired(uploads, d)]
+        updates = [(update, weight_of(own, self.weight_cap)) for update, own in pair_uploads(uploads, d)]
         units = self.estimator.estimate(updates, d, self.sampling_probability, spacing)
-        return moved(model, units, std, spacing, words), state
-
-    def weight(self, rows: int) -> float:
-        """w_k = min(n_k / w_hat, 1)."""
-        return weight_of(rows, self.weight_cap)
+        return add_noised_units(model, units, std, spacing, words), state
 
 
 def dp_fedavg(
@@ -260,7 +256,7 @@ def dp_fedavg(
     """Builds the algorithm from plain values.
 
     clip: S, which `per_layer` divides equally among the tensors. estimator: "fixed" for f_f, or "clipped" for
-    f_c with W_min = W; both use the weight of all users.
+    f_c with W_min = W, the weight of all users. Raises ValueError or TypeError for values not allowed.
     """
     radius, weight = positive("clip", clip), total_weight(federation.rows, weight_cap)
     if not isinstance(per_layer, bool):
@@ -282,11 +278,10 @@ def dp_fedavg_within(
     weight_cap: float,
     delta: float,
 ) -> DPFedAvg:
-    """Builds the algorithm with the least z for which all rounds together are (epsilon, delta)-private.
+    """Builds the algorithm with a z for which all rounds together are (epsilon, delta)-private.
 
-    The accountant finds z (mechanisms.accounting.ledger.sampled_noise_multiplier): the run spends at most
-    `epsilon`. The other arguments are those of `mechanisms.servers.dp_fedavg.dp_fedavg`. Raises ValueError or
-    TypeError for a value that is not allowed.
+    z is `sampled_noise_multiplier`, at most 0.4 % above the least one. The other arguments are those of
+    `dp_fedavg`. Raises ValueError or TypeError for values not allowed.
     """
     noise_multiplier = sampled_noise_multiplier(epsilon, delta, sampling_probability, federation.rounds)
     return dp_fedavg(
@@ -304,11 +299,11 @@ def dp_fedavg_within(
 # -- parts -------------------------------------------------------------------------------------------------
 
 
-def paired(uploads: Sequence[Upload], d: int) -> list[tuple[Floats, int]]:
-    """Pairs the vector (d,) of each upload with its rows; there may be none."""
+def pair_uploads(uploads: Sequence[Upload], d: int) -> list[tuple[Floats, int]]:
+    """Pairs the vector (d,) of each upload with its rows. Raises ValueError for another shape."""
     if not len(uploads):
         return []
-    pairs = matched([sent.vector for sent in uploads], [sent.rows for sent in uploads])
+    pairs = pair_with_rows([sent.vector for sent in uploads], [sent.rows for sent in uploads])
     if pairs[0][0].shape != (d,):
         raise ValueError(
             f"uploads of shape {pairs[0][0].shape} are not allowed: ({d},), as in the federation"
@@ -317,12 +312,15 @@ def paired(uploads: Sequence[Upload], d: int) -> list[tuple[Floats, int]]:
 
 
 def spacing_of(noise_std: float, radius: float) -> float:
-    """The grid that `noise_std` alone requires, as sums are kept in doubles; very fine without noise."""
+    """The grid's step that `noise_std` alone requires, as doubles hold the sums; very fine without noise."""
     return grid(noise_std or radius * 2.0**-20, 0.0)
 
 
-def moved(model: Floats, units: Doubles, noise_std: float, spacing: float, words: Words) -> Floats:
-    """Returns `model` (d,) plus `units` (d,) steps of `spacing` plus noise, rounded to float32 at the end."""
+def add_noised_units(model: Floats, units: Doubles, noise_std: float, spacing: float, words: Words) -> Floats:
+    """Returns `model` (d,) plus `units` (d,) steps of `spacing`, with noise if any, in float32.
+
+    It adds the noise to `units` in place.
+    """
     if noise_std > 0:
         add_units(units, noise_std, spacing, words)
     result: Floats = (model.astype(np.float64) + units * spacing).astype(np.float32)

@@ -1,4 +1,4 @@
-"""A book's version of DP-FedAvg, which has no privacy."""
+"""Replays a book's version of DP-FedAvg, which has no privacy."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Relation, Unit, spent
+from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Relation, Unit, privacy_spent
 from mechanisms.arguments import count, positive, probability
 from mechanisms.mechanism import Guarantee
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.noise import grid
 from mechanisms.noise.randomness import Words
-from mechanisms.servers.dp_fedavg import Flat, moved, paired
+from mechanisms.servers.dp_fedavg import Flat, add_noised_units, pair_uploads
 from mechanisms.servers.estimators import FixedDenominator
 from mechanisms.servers.server import (
     Federation,
@@ -24,7 +24,7 @@ from mechanisms.servers.server import (
     State,
     Step,
     Upload,
-    among,
+    client_count,
     fixed_sample,
 )
 
@@ -37,15 +37,15 @@ ZEROED_USER = Unit(
 
 @dataclass(frozen=True, slots=True)
 class BookDPFedAvg(PlainTraining):
-    """Replays the code that accompanies chapter 15.2 of "Practicing Federated Learning": it has no privacy.
+    """The code of chapter 15.2 of "Practicing Federated Learning".
 
-    That code never reads the algorithm's settings q and W. It samples `clients_per_round` without replacement
-    and clips each update to `clip_radius` (C) after every batch. To the model it adds `scale` (its lambda)
-    times the sum of the updates, and noise of `noise_std` in each coordinate, whatever C is. So z is
-    noise_std / (scale C): with its sigma = 0.001, lambda = 0.5 and C = 1000 that is 2e-6.
+    It never reads the algorithm's settings q and W. It samples `clients_per_round` without replacement and
+    clips each update to `clip_radius` (C) after every batch. To the model it adds `scale` (its lambda) times
+    the sum of the updates, and noise of `noise_std` in each coordinate, whatever C is. So z is
+    noise_std / (scale C): 2e-6 with its sigma = 0.001, lambda = 0.5 and C = 1000.
 
-    Not replayed: it noises the buffers of batch normalisation without clipping them; it divides by a norm of
-    zero.
+    This class leaves out that the code noises the buffers of batch normalisation without clipping them, and
+    that it divides by a norm of zero.
     """
 
     federation: Federation
@@ -56,7 +56,7 @@ class BookDPFedAvg(PlainTraining):
     delta: float
 
     def __post_init__(self) -> None:
-        among("clients_per_round", self.clients_per_round, self.federation)
+        client_count("clients_per_round", self.clients_per_round, self.federation)
         for name in ("scale", "clip_radius", "noise_std"):
             positive(name, getattr(self, name))
         probability("delta", self.delta)
@@ -76,13 +76,13 @@ class BookDPFedAvg(PlainTraining):
 
     @property
     def noise_multiplier(self) -> float:
-        """z."""
+        """z = noise_std / (scale C)."""
         return self.noise_std / (self.scale * self.clip_radius)
 
     @property
     def guarantee(self) -> Guarantee:
-        """The epsilon that is proved; the stated one is infinite, as the book states none."""
-        proved = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
+        """The epsilon that is proved. The stated one is infinite, as the book states none."""
+        proved = privacy_spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
         return Guarantee(ZEROED_USER, proved.epsilon, self.delta, math.inf)
 
     @property
@@ -95,9 +95,9 @@ class BookDPFedAvg(PlainTraining):
         }
 
     def events(self, rounds: int) -> tuple[Event, ...]:
-        """One Gaussian release of z per round: Poisson accounting does not apply to a sample of fixed size.
+        """One Gaussian release of z per round, not sampled: a sample of fixed size is not a Poisson sample.
 
-        A user may be in every round. A removed user sends zeros here, so the sample does not change.
+        A user may be in every round. The updates of a removed user are zeros, so the sample stays the same.
         """
         return (Gaussian(self.noise_multiplier),) * count("rounds", rounds)
 
@@ -110,7 +110,7 @@ class BookDPFedAvg(PlainTraining):
         return Flat(self.clip_radius).batch(weights, start)
 
     def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
-        """The update, clipped."""
+        """Returns the update, clipped once more, as rounding may have left it above the bound."""
         return Flat(self.clip_radius).final(weights - start)
 
     def combine(
@@ -118,6 +118,6 @@ class BookDPFedAvg(PlainTraining):
     ) -> tuple[Floats, State]:
         """theta + lambda sum Delta_k + N(0, sigma^2): a sum, not a mean."""
         d, spacing = self.federation.dimension, grid(self.noise_std, 0.0)
-        updates = [(update, 1.0) for update, _ in paired(uploads, d)]
+        updates = [(update, 1.0) for update, _ in pair_uploads(uploads, d)]
         units = FixedDenominator(1 / self.scale).estimate(updates, d, 1.0, spacing)
-        return moved(model, units, self.noise_std, spacing, words), state
+        return add_noised_units(model, units, self.noise_std, spacing, words), state

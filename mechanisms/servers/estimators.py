@@ -1,4 +1,4 @@
-"""Estimators of the mean from a sample's clipped updates, and how much one user can move them.
+"""Estimators of the mean from a sample's clipped updates, and how far one user can move them.
 
 McMahan, Ramage, Talwar & Zhang 2018 (arXiv 1710.06963), Section 3. A user with n_k rows has the weight
 w_k = min(n_k / w_hat, 1); W is the sum over all users, treated as public. C is the sample, ||Delta_k|| <= S:
@@ -14,14 +14,14 @@ without the user, A its sum (||A|| <= s S), w <= 1 the user's weight and v its t
     s <= m < s + w:  (A + v) / (s + w) - A / m            at most S (w + s (s + w - m) / m) / (s + w)
     m < s:           (A + v) / (s + w) - A / s            at most S 2 w / (s + w)
 
-All increase with w. At w = 1 the second is convex in s: 2 S / (m + 1) at s = m, and at its other end S / m
-(or S, at s = 0, if m < 1), which is no more; the third is smaller. The first is at most S / m, and at most S
-if m < 1, as then w <= m. So the sensitivity of f_c is 2 S / (m + 1); Delta_k = -S u of everybody in a sample
-with s = m, and a user with v = S u, reach it. Lemma 1 holds, with some margin.
+All increase with w, so take w = 1. The second is convex in s, and largest at an end: 2 S / (m + 1) at s = m,
+or no more than that at the other end, S / m (or S, at s = 0, if m < 1). The third is smaller. The first is at
+most S / m, and at most S if m < 1, as then w <= m. So the sensitivity of f_c is 2 S / (m + 1). It is reached:
+let everybody in a sample with s = m have Delta_k = -S u, and the user v = S u. Lemma 1 holds, with a margin.
 
 The noised value is on a grid (mechanisms.noise.noise). f_f truncates every user's term to the grid before the
 sum, which does not change the sensitivity. f_c truncates the quotient: neighbours may then differ by sqrt(d)
-more steps, which is within the margin of Lemma 1, or else the noise grows by it.
+more steps. That is within the margin of Lemma 1, or else the noise is larger by it.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Estimator(Protocol):
         """The std of the noise in each of `d` coordinates of the estimate, for z = `noise_multiplier`."""
 
     def estimate(self, updates: Weighted, d: int, sampling_probability: float, spacing: float) -> Doubles:
-        """Returns (d,) integers: the estimate in steps of `spacing`; zeros without updates."""
+        """Returns the estimate (d,) in whole steps of `spacing`; zeros without updates."""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedDenominator:
-    """f_f, which is unbiased: divides by q W; `total_weight` is W, the weight of all users."""
+    """f_f, which divides by q W and is unbiased; `total_weight` is W, the weight of all users."""
 
     total_weight: float
 
@@ -77,7 +77,7 @@ class FixedDenominator:
 
 @dataclass(frozen=True, slots=True)
 class ClippedDenominator:
-    """f_c: divides by the sample's own weight, but at least q W_min; `least_weight` is W_min, at most W."""
+    """f_c, which divides by the sample's own weight, at least q W_min; `least_weight` is W_min, at most W."""
 
     least_weight: float
 
@@ -85,12 +85,12 @@ class ClippedDenominator:
         positive("least_weight", self.least_weight)
 
     def noise_std(self, noise_multiplier: float, sampling_probability: float, clip: float, d: int) -> float:
-        """2 z S / (q W_min), or more if the grid needs more than the margin of Lemma 1."""
+        """2 z S / (q W_min), or more if rounding to the grid takes more than the margin of Lemma 1."""
         if noise_multiplier == 0:
             return 0.0
         m = sampling_probability * self.least_weight
         lemma = 2 * clip / m
-        # Twice sqrt(d) steps of the grid: the added noise may double the grid's spacing.
+        # sqrt(d) steps, twice: more noise may double the grid's step.
         rounding = 2 * math.sqrt(d) * grid(noise_multiplier * lemma, 0.0)
         return noise_multiplier * max(lemma, 2 * clip / (m + 1) + rounding)
 

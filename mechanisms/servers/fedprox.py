@@ -1,8 +1,8 @@
-"""FedProx: clients whose loss pulls them back to the model from which they started.
+"""FedProx: the loss pulls clients back to the model from which they started.
 
 Li et al. 2020, "Federated Optimization in Heterogeneous Networks", Algorithm 2 and Section 3.2: client k
-minimises F_k(w) + (mu / 2) ||w - w_t||^2. The server averages by rows, as `fedavg`. The paper leaves open how
-far a client minimises (its gamma); here a client does as many steps as the training section says.
+minimises F_k(w) + (mu / 2) ||w - w_t||^2. The server averages by rows, as in `fedavg`. The paper leaves open
+how far a client minimises (its gamma); here it takes as many steps as the training section says.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.arguments import at_least_zero
-from mechanisms.servers.server import ALL_AT_STAKE, Averaging, Federation, Indices, among, fixed_sample
+from mechanisms.servers.server import ALL_AT_STAKE, Averaging, Federation, Indices, client_count, fixed_sample
 
 
 @dataclass(frozen=True, slots=True)
 class FedProx(Averaging):
-    """Federated averaging of clients whose proximal term has mu = `proximal`; with 0 it is `fedavg`."""
+    """Federated averaging with a proximal term of mu = `proximal`; with 0 it is `fedavg`."""
 
     federation: Federation
     clients_per_round: int
     proximal: float = 0.01
 
     def __post_init__(self) -> None:
-        among("clients_per_round", self.clients_per_round, self.federation)
+        client_count("clients_per_round", self.clients_per_round, self.federation)
         at_least_zero("proximal", self.proximal)
 
     @property

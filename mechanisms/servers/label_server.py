@@ -1,9 +1,9 @@
 """Federated averaging of clients that noise their labels once: label privacy for rows that one party owns.
 
-Unit of privacy: the label of one example. Neighbours: the same examples, one label replaced by any other.
-Pure epsilon (delta 0), by randomised response (Ghazi et al. 2021, Algorithm 1 with k = all classes). It
-protects neither the features nor who owns which example. Every client keeps its noisy labels for all rounds,
-so training on them is post-processing, however long it takes.
+Unit of privacy: the label of one example. Neighbours: replace the label by any other. Pure epsilon (delta 0),
+by randomised response (Ghazi et al. 2021, Algorithm 1 with k = all classes). Nothing protects the features,
+or who owns which example. Every client keeps its noisy labels for all rounds, so training on them is
+post-processing, however long it takes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mechanisms.labels.flips import LabelDP, capped_epsilon
 from mechanisms.mechanism import Guarantee
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import Words
-from mechanisms.servers.server import Federation, Indices, Labels, PlainTraining, among, fixed_sample
+from mechanisms.servers.server import Federation, Indices, Labels, PlainTraining, client_count, fixed_sample
 
 ONE_LABEL = Unit("the label of one example, over the run", Relation.REPLACE, "discrete")
 OUTSIDE = "the features of every example, which are used as they are"
@@ -39,7 +39,7 @@ class LabelsOnce(PlainTraining):
     epsilon: float
 
     def __post_init__(self) -> None:
-        among("clients_per_round", self.clients_per_round, self.federation)
+        client_count("clients_per_round", self.clients_per_round, self.federation)
         if count("classes", self.classes) < 2:
             raise ValueError(f"classes = {self.classes} is not allowed: at least 2")
         object.__setattr__(self, "epsilon", capped_epsilon(self.epsilon))

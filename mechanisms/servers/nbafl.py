@@ -12,13 +12,14 @@ of the classic Gaussian mechanism (Dwork & Roth 2014, Theorem 3.22):
                            gamma = -ln(1 - K/N + (K/N) exp(-epsilon / (L sqrt K)))
 
 The upload and the first download formula are Wei et al. 2020, Section III and Theorem 1. The last three lines
-are Section V, on K-client random scheduling; for K = N they equal the first download formula. Two arms:
+are Section V, on K-client random scheduling; for K = N they equal the first download formula. Two classes:
 
 - `PaperNbAFL`: clients clip their weights to C in the L2 norm, with the factor 2 and the smallest m.
 - `FederatedScopeNbAFL`: what FederatedScope's `trainer_nbafl.py` computes, which differs from the paper.
 
-Neither has the privacy that its epsilon states. The paper treats a trained model as a mean over records, so
-that one record in m moves it by 2 C / m. Training is not a mean: clipped weights move by up to 2 C for any m.
+Neither has the privacy that its epsilon states. The paper treats a trained model as a mean over m records,
+which one record moves by 2 C / m. Training is not a mean: one record may move clipped weights by up to 2 C,
+for any m.
 """
 
 from __future__ import annotations
@@ -29,13 +30,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Relation, Unit, spent
+from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Relation, Unit, privacy_spent
 from mechanisms.arguments import at_least_zero, count, positive, probability
 from mechanisms.mechanism import Guarantee
 from mechanisms.noise.clipping import Floats, clip_elements, clip_l2
-from mechanisms.noise.noise import gaussian, noised
+from mechanisms.noise.noise import fill_gaussian, noised
 from mechanisms.noise.randomness import Words
-from mechanisms.servers.server import Averaging, Federation, Indices, State, Upload, among, fixed_sample
+from mechanisms.servers.server import (
+    Averaging,
+    Federation,
+    Indices,
+    State,
+    Upload,
+    client_count,
+    fixed_sample,
+)
 
 TABLE_EPSILONS = (100.0, 50.0, 10.0)
 TABLE_CONSTANTS = (1.0, 2.0, 3.0)
@@ -58,16 +67,17 @@ def delta_of(constant: float) -> float:
 def epsilon_of_clipped_steps(
     movement: float, steps: int, noise_std: float, rounds: int, delta: float
 ) -> float:
-    """Returns an epsilon that holds for uploads which nobody clips: that of clipped steps of training.
+    """Returns an epsilon that holds for noised uploads that nobody clips, if clients clip their gradients.
 
-    `movement`: the most that one step moves the weights (L2), which is the learning rate times the clip of
-    the gradient, without momentum and weight decay. An upload begins at the broadcast, which all know, and
-    ends at most `steps` movements from it. So those of two data sets of equal size differ by at most twice
-    that, and the noise of `noise_std` makes `rounds` Gaussian releases of them. The unit is `ONE_CLIENT`.
+    `movement`: how far one step moves the weights at most (L2): the learning rate times the clip of the
+    gradient, without momentum and weight decay. Training begins at the broadcast, which all know, and takes
+    `steps` steps. So the weights of two data sets of equal size differ by at most 2 movement steps, and
+    uploads with noise of `noise_std` are `rounds` Gaussian releases of that sensitivity. The unit is
+    `ONE_CLIENT`.
     """
     farthest = 2 * positive("movement", movement) * count("steps", steps)
     release = Gaussian(positive("noise_std", noise_std) / farthest)
-    return spent(Ledger(((release, count("rounds", rounds)),)), delta).epsilon
+    return privacy_spent(Ledger(((release, count("rounds", rounds)),)), delta).epsilon
 
 
 # -- as FederatedScope runs it ---------------------------------------------------------------------------
@@ -77,11 +87,11 @@ def epsilon_of_clipped_steps(
 class FederatedScopeNbAFL(Averaging):
     """FederatedScope's `trainer_nbafl.py`, formula by formula.
 
-    - A client adds noise of std `clip` T c / (m_i epsilon) to its upload: no factor 2, T instead of L, and
-      m_i the client's own number of rows. It never clips the upload.
-    - Before every broadcast the server clips each element to +-`clip` (so the norm only to clip sqrt d). If
-      it knows its clients' rows (`sizes_joined`) and T > L sqrt N, with L the clients of a round, it adds
-      noise of std 2 clip c sqrt(T^2 - L^2 N) / (m N epsilon), with the smallest m.
+    - A client adds noise of std `clip` T c / (m_i epsilon) to its upload: without the factor 2, with T
+      instead of L, and with m_i, its own number of rows. It never clips the upload.
+    - Before every broadcast the server clips each element to +-`clip`, and so the norm only to clip sqrt(d).
+      If it knows its clients' rows (`sizes_joined`) and T > L sqrt(N), it adds noise of std
+      2 clip c sqrt(T^2 - L^2 N) / (m N epsilon), with the smallest m. Here L is the clients of a round.
     """
 
     federation: Federation
@@ -94,10 +104,10 @@ class FederatedScopeNbAFL(Averaging):
     sizes_joined: bool
 
     def __post_init__(self) -> None:
-        among("clients_per_round", self.clients_per_round, self.federation)
+        client_count("clients_per_round", self.clients_per_round, self.federation)
         for name in ("epsilon", "constant", "clip"):
             positive(name, getattr(self, name))
-        _judge_training(self.proximal, self.grad_clip)
+        _check_training(self.proximal, self.grad_clip)
 
     @property
     def name(self) -> str:
@@ -124,7 +134,7 @@ class FederatedScopeNbAFL(Averaging):
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """The std of the noise on the largest and the smallest client's uploads, and on the download."""
+        """c / epsilon, and the noise std of the largest and smallest client's upload and of the download."""
         rows = self.federation.rows
         return {
             "constant / epsilon": self.constant / self.epsilon,
@@ -157,8 +167,8 @@ class FederatedScopeNbAFL(Averaging):
 class PaperNbAFL(Averaging):
     """Wei et al. 2020, Algorithm 1, and Section V if a round samples fewer than all clients.
 
-    `clip` bounds the L2 norm of a client's weights, all tensors together. The server noises the aggregate, so
-    the evaluated model is the broadcast one, as in the paper.
+    `clip` bounds the L2 norm of a client's weights, all tensors together. The server noises the aggregate: as
+    in the paper, the model that is evaluated is the one that is broadcast.
     """
 
     federation: Federation
@@ -171,7 +181,7 @@ class PaperNbAFL(Averaging):
     grad_clip: float | None
 
     def __post_init__(self) -> None:
-        among("clients_per_round", self.clients_per_round, self.federation)
+        client_count("clients_per_round", self.clients_per_round, self.federation)
         positive("epsilon", self.epsilon)
         probability("delta", self.delta)
         positive("clip", self.clip)
@@ -179,7 +189,7 @@ class PaperNbAFL(Averaging):
             raise ValueError(
                 f"exposures = {self.exposures} is not allowed: at most {self.federation.rounds}, the rounds"
             )
-        _judge_training(self.proximal, self.grad_clip)
+        _check_training(self.proximal, self.grad_clip)
 
     @property
     def name(self) -> str:
@@ -198,39 +208,39 @@ class PaperNbAFL(Averaging):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee from clipping and upload noise alone, against the server as well: sensitivity 2 C.
+        """The guarantee that clipping and upload noise give, with sensitivity 2 C, also against the server.
 
-        It allows that a client is chosen in every round and that the sampling is public. The download noise
-        is added to values that are already private.
+        It holds even if a client is chosen in every round and the sampling is public. The download noise is
+        added to values that are private already.
         """
-        proved = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
+        proved = privacy_spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
         return Guarantee(ONE_CLIENT, proved.epsilon, self.delta, self.epsilon)
 
     @property
     def claim(self) -> Guarantee:
-        """The cost of L uploads if one record moved them by only 2 C / m: L releases of c L / epsilon.
+        """The cost of L uploads if one record moved them by only 2 C / m: L releases with z = c L / epsilon.
 
-        The paper's epsilon comes from basic composition and the classic formula, which is not proved above 1:
-        this value may be smaller or larger.
+        It may be smaller or larger than the paper's epsilon, which follows from basic composition and from
+        the classic formula, which is not proved above 1.
         """
         z = self.constant * self.exposures / self.epsilon
-        found = spent(Ledger(((Gaussian(z), self.exposures),)), self.delta)
+        found = privacy_spent(Ledger(((Gaussian(z), self.exposures),)), self.delta)
         outside = "that one record moves clipped weights by at most 2 C / m, which training does not ensure"
         return Guarantee(ONE_RECORD, found.epsilon, self.delta, self.epsilon, outside)
 
     @property
     def constant(self) -> float:
-        """c."""
+        """c = sqrt(2 ln(1.25 / delta))."""
         return constant_of(self.delta)
 
     @property
     def least_rows(self) -> int:
-        """m."""
+        """m, the rows of the smallest client."""
         return min(self.federation.rows)
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """The noise, and the cost of L uploads under the paper's assumption (`claim`)."""
+        """c / epsilon, the noise, and the cost of L uploads under the paper's assumption (`claim`)."""
         return {
             "constant / epsilon": self.constant / self.epsilon,
             "upload noise std": self.upload_noise_std,
@@ -245,7 +255,7 @@ class PaperNbAFL(Averaging):
 
     @property
     def download_noise_std(self) -> float:
-        """sigma_D of K of N clients, for K = N of all; 0 if the uploads' noise suffices."""
+        """sigma_D for K of N clients; 0 if the uploads' noise suffices."""
         seen = download_exposures(
             self.epsilon,
             self.federation.rounds,
@@ -281,7 +291,7 @@ def download_exposures(epsilon: float, rounds: int, clients: int, chosen: int, e
 
     Wei et al. 2020, Section V. For K = N: b = 1 and epsilon / gamma = L sqrt N, as in Theorem 1.
     """
-    if chosen == clients:  # in closed form: b is 1 only up to rounding, and inaccurate for a large epsilon
+    if chosen == clients:  # then b is 1, but as computed below is inaccurate for a large epsilon
         return math.sqrt(max(0.0, rounds**2 - exposures**2 * clients))
     part = chosen / clients
     gamma = -math.log1p(part * math.expm1(-epsilon / (exposures * math.sqrt(chosen))))
@@ -292,16 +302,16 @@ def download_exposures(epsilon: float, rounds: int, clients: int, chosen: int, e
 
 
 def _with_noise(vector: Floats, noise_std: float, words: Words) -> Floats:
-    """Returns `vector` (d,) plus noise in plain float32, on which no guarantee rests; itself for no noise."""
+    """Returns `vector` (d,) plus noise in plain float32, for which nothing is proved; itself for no noise."""
     if noise_std == 0:
         return vector
     noise = np.empty_like(vector)
-    gaussian(noise, noise_std, words)
+    fill_gaussian(noise, noise_std, words)
     noise += vector
     return noise
 
 
-def _judge_training(proximal: float, grad_clip: float | None) -> None:
+def _check_training(proximal: float, grad_clip: float | None) -> None:
     at_least_zero("proximal", proximal)
     if grad_clip is not None:
         positive("grad_clip", grad_clip)

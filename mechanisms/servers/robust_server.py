@@ -1,8 +1,8 @@
 """Federated averaging with a robust aggregator in place of the mean.
 
-The server sees every single update, so this is incompatible with secure aggregation and protects nothing from
-the server. Aggregators weigh all clients equally and ignore the numbers of rows that clients state, as a liar
-would state many.
+The server sees every single update: secure aggregation cannot be used, and nothing is protected from the
+server. All clients weigh the same. The numbers of rows that clients state do not count, as a liar would state
+many.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mechanisms.servers.server import (
     PlainTraining,
     State,
     Upload,
-    among,
+    client_count,
     fixed_sample,
 )
 
@@ -49,7 +49,7 @@ def _of_updates(aggregate: Callable[..., Floats]) -> Aggregate:
 
 
 def _centred_clipping(updates: Updates, last: Floats, words: Words, radius: float, steps: int = 1) -> Floats:
-    """Clips around the last round's aggregate, as Karimireddy et al. 2021 do; around zero at first."""
+    """Clips around the last round's aggregate, as Karimireddy et al. 2021 do, and around zero at first."""
     return robust.centred_clipping(updates, last, radius, steps)
 
 
@@ -67,12 +67,12 @@ AGGREGATORS: Mapping[str, Aggregate] = {
     CENTRED_CLIPPING: _centred_clipping,
     "group-median": _group_median,
 }
-"""Aggregators by name; each takes updates (k, d), the last aggregate (d,) if the server remembers it, words,
-and its own parameters as named in `robust`."""
+"""Aggregators by name. Each takes updates (k, d), the last aggregate (d,) or None, words, and its own
+parameters, named as in `robust`."""
 
 
 def breakdown_point(aggregator: str, clients: int, parameters: Mapping[str, object]) -> int | None:
-    """The number of `clients` that may lie, as `robust` states; None if there is no breakdown point."""
+    """How many of `clients` may lie, as `robust` states it; None if there is no breakdown point."""
     match aggregator:
         case "coordinate-median" | "geometric-median":
             return (clients - 1) // 2
@@ -100,8 +100,8 @@ class _NoWords:
 class Robust(PlainTraining):
     """Aggregates the updates of `clients_per_round` clients by `aggregator` with `parameters`.
 
-    It ignores uploads that are not finite. Raises ValueError or TypeError if the aggregator does not accept
-    these parameters for so many clients, such as more attackers than its breakdown point.
+    It ignores uploads that are not finite. Raises ValueError or TypeError for parameters that the aggregator
+    refuses for so many clients, such as more attackers than it withstands.
     """
 
     federation: Federation
@@ -110,11 +110,11 @@ class Robust(PlainTraining):
     parameters: Mapping[str, object]
 
     def __post_init__(self) -> None:
-        chosen = among("clients_per_round", self.clients_per_round, self.federation)
+        chosen = client_count("clients_per_round", self.clients_per_round, self.federation)
         if self.aggregator not in AGGREGATORS:
             allowed = ", ".join(map(repr, AGGREGATORS))
             raise ValueError(f"aggregator = {self.aggregator!r} is not allowed: {allowed}")
-        self._aggregated(np.zeros((chosen, 1), np.float32), np.zeros(1, np.float32), _NoWords())
+        self._aggregate(np.zeros((chosen, 1), np.float32), np.zeros(1, np.float32), _NoWords())
 
     @property
     def name(self) -> str:
@@ -136,15 +136,15 @@ class Robust(PlainTraining):
         return fixed_sample(clients, self.clients_per_round, rng)
 
     def start(self) -> Floats | None:
-        """Zeros (d,) as the aggregate before the first, for centred clipping; others remember nothing."""
-        return np.zeros(self.federation.dimension, np.float32) if self._remembers else None
+        """Zeros (d,), around which centred clipping starts; None for the others, which remember nothing."""
+        return np.zeros(self.federation.dimension, np.float32) if self._has_memory else None
 
     def combine(
         self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
     ) -> tuple[Floats, State]:
-        """Returns the model plus the aggregate of the updates; the model itself if none is finite.
+        """Returns the model plus the aggregate of the updates, and the new state.
 
-        state: the last aggregate (d,), for centred clipping; a round without an aggregate keeps it.
+        state: the last aggregate (d,), for centred clipping. Without a finite upload both stay as they are.
         """
         if not len(uploads):
             return model, state
@@ -153,13 +153,13 @@ class Robust(PlainTraining):
         if not finite.any():
             return model, state
         updates = (sent[finite].astype(np.float64) - model).astype(np.float32)
-        aggregate = self._aggregated(updates, state, words)
+        aggregate = self._aggregate(updates, state, words)
         moved: Floats = (model.astype(np.float64) + aggregate).astype(np.float32)
-        return moved, aggregate if self._remembers else state
+        return moved, aggregate if self._has_memory else state
 
     @property
-    def _remembers(self) -> bool:
+    def _has_memory(self) -> bool:
         return self.aggregator == CENTRED_CLIPPING
 
-    def _aggregated(self, updates: Updates, last: Floats | None, words: Words) -> Floats:
+    def _aggregate(self, updates: Updates, last: Floats | None, words: Words) -> Floats:
         return AGGREGATORS[self.aggregator](updates, last, words, **self.parameters)

@@ -1,7 +1,7 @@
-"""Gaussian noise on every client's rows, drawn once: later training on them costs nothing more.
+"""Gaussian noise on every client's rows, drawn once: training on them costs nothing more.
 
 Unit of privacy: one record's features, over the run; neither its label nor its owner is covered. Neighbours:
-replace. Norm: L2; clients clip rows to `row_norm`, so that two rows differ by at most 2 row_norm.
+replace. Norm: L2. Clients clip rows to `row_norm`, so that two rows differ by at most 2 row_norm.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mechanisms.noise.clipping import Floats, clip_rows
 from mechanisms.noise.noise import noised
 from mechanisms.noise.randomness import Words
 from mechanisms.servers import rpfl
-from mechanisms.servers.server import Federation, Indices, Labels, PlainTraining, among, fixed_sample
+from mechanisms.servers.server import Federation, Indices, Labels, PlainTraining, client_count, fixed_sample
 
 RECORD_FEATURES = Unit("one record's features, not its label, over the run", Relation.REPLACE, "L2")
 PROTECTS = (
@@ -32,8 +32,9 @@ PROTECTS = (
 class NoisyRows(PlainTraining):
     """Federated averaging of clients that train on noised rows.
 
-    epsilons: (clients,), the epsilon intended for each client; noise_stds: (clients,), its noise. `guarantee`
-    is what publishing the rows with the smallest noise would cost; models learned from them cost no more.
+    epsilons: (clients,), the epsilon meant for each client; noise_stds: (clients,), the std of its noise.
+    `guarantee` is the cost of publishing the rows with the least noise; models learned from them cost no
+    more.
     """
 
     federation: Federation
@@ -51,13 +52,13 @@ class NoisyRows(PlainTraining):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee for records of the client with the least noise; it states the largest epsilon."""
+        """The guarantee for records of the client with the least noise; the largest epsilon is stated."""
         epsilon = gaussian.epsilon(self.delta, self.least_multiplier)
         return Guarantee(RECORD_FEATURES, epsilon, self.delta, max(self.epsilons))
 
     @property
     def least_multiplier(self) -> float:
-        """The least noise std over the sensitivity, the distance 2 row_norm of two rows."""
+        """z of the least noise: its std over 2 row_norm."""
         return min(self.noise_stds) / (2 * self.row_norm)
 
     @property
@@ -84,11 +85,11 @@ class NoisyRows(PlainTraining):
 def row_noise(
     federation: Federation, clients_per_round: int, epsilon: float, delta: float, row_norm: float
 ) -> NoisyRows:
-    """Builds local privacy of rows, with the same exact noise for every client (`rpfl.record_noise_std`).
+    """Builds local privacy of rows, with the same noise, exactly calibrated, for every client.
 
     Raises ValueError or TypeError for values that are not allowed.
     """
-    among("clients_per_round", clients_per_round, federation)
+    client_count("clients_per_round", clients_per_round, federation)
     noise_std = rpfl.record_noise_std(epsilon, delta, row_norm)
     return NoisyRows(
         federation=federation,

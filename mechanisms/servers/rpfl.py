@@ -1,20 +1,20 @@
 """The formulas of RPFL, "robust and private federated learning" (Shi, Hu, Wang, Zhu & Han).
 
 From "Distributionally Robust Federated Learning for Differentially Private Data". A client adds Gaussian
-noise of `noise_std` to its rows once, keeps the labels, and trains on these rows against all distributions
-within a Wasserstein distance rho of them (Lemma 1 there): the mean loss plus rho G(theta), with G a Lipschitz
-constant of the loss in a row. A server divides a budget of epsilon among the clients.
+noise of `noise_std` to its rows once and keeps the labels. It minimises the worst loss over all distributions
+within a Wasserstein distance rho of these rows, which is the mean loss plus rho G(theta), with G a Lipschitz
+constant of the loss in a row (Lemma 1 there). A server divides a budget of epsilon among the clients.
 
 What is known of its privacy. Unit: one record's features, not its label; neighbours: replace; norm: L2, rows
 scaled to at most `row_norm`.
 
-- Proved: what publishing the noised rows would cost (`record_epsilon`). RPFL publishes models instead, which
-  are post-processing of these rows: they cost no more. Noise that a client draws once and keeps is charged
-  once; noise that it redraws is charged in each round, K Gaussian releases.
-- Refuted: Theorem 1, whatever its unspecified constant c, once a client has enough rows: of a model after
-  one step the exact cost is known (`first_step_epsilon`), and it grows with the rows where the theorem states
-  one epsilon. Theorem 2's factor sqrt(K), for the noised rows: K releases cost more, whatever c0, once K is
-  large.
+- Proved: the cost of publishing the noised rows (`record_epsilon`). RPFL publishes models instead, which are
+  post-processing of these rows and cost no more. Noise that a client draws once and keeps is charged once.
+  Noise that it draws anew is charged in each round: K Gaussian releases.
+- Refuted: Theorem 1, for any value of its open constant c, once a client has enough rows. The exact cost of a
+  model after one step is known (`first_step_epsilon`). It grows with the rows, where the theorem states one
+  epsilon. Refuted, too: Theorem 2's factor sqrt(K), for the noised rows. Once K is large, K releases cost
+  more, for any c0.
 - Open: the exact cost of a model after several steps.
 """
 
@@ -39,14 +39,14 @@ Doubles = NDArray[np.float64]
 def allocate(weights: Sequence[float] | Doubles, caps: Sequence[float] | Doubles, budget: float) -> Doubles:
     """Returns (n,) epsilons that minimise sum w_i / eps_i, with sum eps_i <= `budget` and eps_i <= b_i.
 
-    `weights` w (n,) are d_i C_i, `caps` b (n,), all above 0. Exact, in O(n log n). The objective decreases in
-    every eps_i, so the result exhausts the budget or reaches every cap. Lagrange: an eps_i below its cap is
-    tau sqrt(w_i), with one tau for all; so eps_i = min(b_i, tau sqrt(w_i)), and the eps_i reach their caps in
-    the order of b_i / sqrt(w_i).
+    `weights` w (n,) are d_i C_i, `caps` b (n,), all above 0. The result is exact and takes O(n log n). The
+    objective decreases in every eps_i, so the result exhausts the budget or reaches every cap. By Lagrange an
+    eps_i below its cap is tau sqrt(w_i), with one tau for all. So eps_i = min(b_i, tau sqrt(w_i)), and the
+    eps_i reach their caps in the order of b_i / sqrt(w_i).
 
-    The mean losses s_i, which the document's clients send for this, do not change the result.
+    In the paper clients send their mean losses s_i for this; they do not change the result.
     """
-    w, b = _above_zero("weights", weights), _above_zero("caps", caps)
+    w, b = _check_above_zero("weights", weights), _check_above_zero("caps", caps)
     if len(w) != len(b):
         raise ValueError(f"caps has {len(b)} values for {len(w)} weights; allowed: one each")
     if b.sum() <= positive("budget", budget):
@@ -62,7 +62,7 @@ def allocate(weights: Sequence[float] | Doubles, caps: Sequence[float] | Doubles
     return shared
 
 
-def _above_zero(name: str, values: Sequence[float] | Doubles) -> Doubles:
+def _check_above_zero(name: str, values: Sequence[float] | Doubles) -> Doubles:
     found = np.asarray(values, np.float64)
     if found.ndim != 1 or not len(found):
         raise ValueError(f"{name} has shape {found.shape}; allowed: (n,), n at least 1")
@@ -80,8 +80,9 @@ def theorem_noise_std(
 ) -> float:
     """Theorem 1: sigma = sqrt(c G^2 T ln(1 / delta) / (d (d - 1) sqrt(mu))) / epsilon.
 
-    lipschitz: G; steps: T, of a round; rows: d, at least 2; convexity: mu; constant: c, which the document
-    leaves open. This is the authors' formula; `record_epsilon` and `first_step_epsilon` say what it gives.
+    lipschitz: G; steps: T, of a round; rows: d, at least 2; convexity: mu; constant: c, which the paper
+    leaves open. This is the authors' formula; `record_epsilon` and `first_step_epsilon` say what its noise
+    proves.
     """
     if count("rows", rows) < 2:
         raise ValueError(f"rows = {rows} is not allowed: at least 2")
@@ -102,19 +103,19 @@ def record_noise_std(epsilon: float, delta: float, row_norm: float) -> float:
 def record_epsilon(noise_std: float, delta: float, row_norm: float) -> float:
     """The exact epsilon of publishing a row's features with noise of `noise_std`; see `record_noise_std`.
 
-    For whatever is computed from the noised row it is an upper bound.
+    It is an upper bound for all that is computed from the noised row.
     """
     return gaussian.epsilon(delta, positive("noise_std", noise_std) / (2 * positive("row_norm", row_norm)))
 
 
 def first_step_epsilon(noise_std: float, rows: int, delta: float, row_norm: float) -> float:
-    """The exact epsilon of a row's features, of a logistic regression after one full step from theta = 0.
+    """The exact epsilon of a row's features if a logistic regression is published after one full step from 0.
 
-    Its gradient there is the mean of (1/2 - y_j) x~_j over d `rows`, y_j in {0, 1}: Gaussian, with a standard
-    deviation of sigma / (2 sqrt(d)) in each coordinate. Another row of at most the same norm moves it by up
-    to row_norm / d. The noise multiplier is therefore sigma sqrt(d) / (2 row_norm). With Theorem 1's sigma,
-    which falls as 1 / sqrt(d (d - 1)), it vanishes as d grows, and no constant c keeps epsilon. A term
-    (mu / 2) ||theta||^2, which makes the loss strongly convex, has no gradient at 0.
+    Its gradient there is the mean of (1/2 - y_j) x~_j over d `rows`, y_j in {0, 1}. It is Gaussian, with a
+    standard deviation of sigma / (2 sqrt(d)) in each coordinate. Replacing a row, with norms of at most
+    row_norm, moves it by up to row_norm / d. So the noise multiplier is sigma sqrt(d) / (2 row_norm).
+    Theorem 1's sigma falls as 1 / sqrt(d (d - 1)), so the multiplier vanishes as d grows, and no constant c
+    keeps epsilon. A term (mu / 2) ||theta||^2, which makes the loss strongly convex, has no gradient at 0.
     """
     multiplier = positive("noise_std", noise_std) * math.sqrt(count("rows", rows))
     return gaussian.epsilon(delta, multiplier / (2 * positive("row_norm", row_norm)))
@@ -126,12 +127,12 @@ def first_step_epsilon(noise_std: float, rows: int, delta: float, row_norm: floa
 def theorem_excess(
     smoothness: float, gradient_bound: float, convexity: float, rounds: int, features: int, noise_std: float
 ) -> float:
-    """Theorem 3: L B^2 / (mu^2 K) (1 + p sigma^2), said to bound E[loss(theta^K)] - loss*.
+    """Theorem 3: L B^2 / (mu^2 K) (1 + p sigma^2), which is said to bound E[loss(theta^K)] - loss*.
 
     smoothness: L; gradient_bound: B; convexity: mu; rounds: K; features: p. This is the authors' formula. It
-    vanishes as K grows, and noise on rows does not permit that: for the loss (theta x - 1)^2 / 2 of one row
-    x = 1 with noise of sigma the mean gradient is theta (1 + sigma^2) - 1, and the rounds end at
-    theta = 1 / (1 + sigma^2), an excess of sigma^4 / (2 (1 + sigma^2)^2) above loss* = 0.
+    vanishes as K grows, but with noise on rows the excess does not. For one row x = 1 with noise of sigma and
+    the loss (theta x - 1)^2 / 2, the mean gradient is theta (1 + sigma^2) - 1. So the rounds end at
+    theta = 1 / (1 + sigma^2), with an excess of sigma^4 / (2 (1 + sigma^2)^2) above loss* = 0.
     """
     above = positive("smoothness", smoothness) * positive("gradient_bound", gradient_bound) ** 2
     spread = 1 + count("features", features) * at_least_zero("noise_std", noise_std) ** 2
@@ -142,12 +143,12 @@ def theorem_excess(
 
 
 def noise_distance(noise_std: float, features: int, rows: int, gamma: float | None) -> float:
-    """Bounds the W1 distance of noised rows from the original ones by their mean L2 ||noise||.
+    """A bound on the W1 distance of d noised `rows` from the rows themselves, by the mean of ||noise|| (L2).
 
-    Its expectation is at most sigma sqrt(p), for p `features` (Jensen); that is the document's C / epsilon
-    with C = sqrt(p) epsilon sigma. With `gamma` it returns a value that the distance exceeds with probability
-    at most gamma, sigma (sqrt(p) + sqrt(2 ln(1 / gamma) / d)), by the concentration of a Lipschitz function
-    of Gaussians.
+    gamma None: a bound on the expectation, sigma sqrt(p) for p `features` (Jensen), which is the paper's
+    C / epsilon with C = sqrt(p) epsilon sigma. Else a value that the distance exceeds with probability at
+    most gamma: sigma (sqrt(p) + sqrt(2 ln(1 / gamma) / d)), by the concentration of a Lipschitz function of
+    Gaussians.
     """
     expected = at_least_zero("noise_std", noise_std) * math.sqrt(count("features", features))
     if gamma is None:
@@ -157,10 +158,10 @@ def noise_distance(noise_std: float, features: int, rows: int, gamma: float | No
 
 
 def sample_distance(rows: int, gamma: float, row_norm: float) -> float:
-    """eta = row_norm sqrt(2 ln(1 / gamma) / d): how far the rows may be from their distribution.
+    """eta = row_norm sqrt(2 ln(1 / gamma) / d): how far d `rows` may be from their distribution.
 
-    It is a dimension-free substitute for the measure concentration of Fournier & Guillin 2015, Theorem 2,
-    (ln(c1 / gamma) / (c2 d))^(1 / max(m, 2)), whose constants c1 and c2 are not known.
+    It takes the place of the measure concentration of Fournier & Guillin 2015, Theorem 2, (ln(c1 / gamma) /
+    (c2 d))^(1 / max(m, 2)), whose constants c1 and c2 nobody knows, and does not depend on m.
     """
     return positive("row_norm", row_norm) * math.sqrt(
         2 * math.log(1 / probability("gamma", gamma)) / count("rows", rows)
@@ -178,8 +179,9 @@ def radius(noise_std: float, features: int, rows: int, gamma: float, row_norm: f
 def network_lipschitz(matrices: Sequence[torch.Tensor]) -> torch.Tensor:
     """G of cross-entropy on a ReLU network: sqrt(2) times the spectral norms of its layers (out, in).
 
-    For the layers (k, out, in) of k networks it returns (k,). ReLU is 1-Lipschitz; the gradient of softmax
-    cross-entropy in the logits, p - y, has a norm of at most sqrt(2). Raises ValueError without a layer.
+    For the layers (k, out, in) of k networks it returns (k,). ReLU is 1-Lipschitz, and the gradient of
+    softmax cross-entropy in the logits, p - y, has a norm of at most sqrt(2). Raises ValueError without a
+    layer.
     """
     if not matrices:
         raise ValueError("matrices is empty; allowed: one a layer")
@@ -192,9 +194,9 @@ def network_lipschitz(matrices: Sequence[torch.Tensor]) -> torch.Tensor:
 def proximal_norm(weights: torch.Tensor, threshold: torch.Tensor) -> torch.Tensor:
     """Returns (k, p): for each row v of `weights` the minimiser of ||u - v||^2 / 2 + threshold_i ||u||_2.
 
-    That is v max(0, 1 - threshold_i / ||v||) (Parikh & Boyd 2014, section 6.5.1): the step for the term
-    rho ||theta||_2, with `threshold` (k,) the learning rate times rho. A plain subgradient would oscillate
-    around zero.
+    It is v max(0, 1 - threshold_i / ||v||) (Parikh & Boyd 2014, section 6.5.1), the step for the term
+    rho ||theta||_2, with `threshold` (k,) the learning rate times rho. A plain subgradient step would
+    oscillate around zero.
     """
     norms = torch.linalg.vector_norm(weights, dim=1)
     kept = torch.where(norms > threshold, 1 - threshold / norms, torch.zeros_like(norms))

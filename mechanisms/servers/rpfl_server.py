@@ -1,14 +1,14 @@
-"""The complete RPFL: a budget divided among clients, noised rows, a loss with a radius, and a server.
+"""RPFL as a whole: a budget divided among clients, noised rows, a loss with a radius, and a server.
 
 The formulas are in `mechanisms.servers.rpfl`. Line 19 of the printed algorithm has no regulariser; a `weight`
-of 0 gives this "literal" variant. With a weight above 0 the loss includes rho_i G(theta) as in the problem
-DRPri-W, scaled so that the clients' mean radius becomes `weight`: radii of full size make theta = 0 optimal
-(`figures` reports the factor).
+of 0 gives this "literal" variant. With a weight above 0 the loss includes rho_i G(theta), as in the problem
+DRPri-W, scaled so that the clients' mean radius becomes `weight`. Radii of full size would make theta = 0
+optimal; `figures` reports the factor.
 
-A client draws its noise once (`Rpfl`), or in each round as Algorithm 1 has it (`RedrawnRpfl`). Algorithm 1
-also allocates the budget in each round. This gives the same allocation every time, because neither the round
-nor the mean losses that clients send change the optimum (`rpfl.allocate`); so a mechanism computes it once.
-`mechanisms.servers.rpfl` says what is proved of its privacy, what is refuted, and what is open.
+A client draws its noise once (`Rpfl`), or in each round as in Algorithm 1 (`RedrawnRpfl`). Algorithm 1 also
+allocates the budget in each round. Neither the round nor the mean losses that clients send change the optimum
+(`rpfl.allocate`), so a mechanism allocates it once. `mechanisms.servers.rpfl` says what is proved of its
+privacy, what is refuted, and what is open.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from mechanisms.noise.randomness import Words
 from mechanisms.servers import rpfl
 from mechanisms.servers.robust_server import Robust
 from mechanisms.servers.row_noise import RECORD_FEATURES, NoisyRows
-from mechanisms.servers.server import FedAvg, Federation, Labels, State, Step, Upload, among
+from mechanisms.servers.server import FedAvg, Federation, Labels, State, Step, Upload, client_count
 
 MEAN = "mean"
 FIRST_STEP = "epsilon of one step from zero, exact, T = 1"
-"""The name of the figure `rpfl.first_step_epsilon`, the largest of a client."""
+"""The name of the figure for `rpfl.first_step_epsilon`, the largest of all clients."""
 MODELS_PROTECTED = (
     "every record's features are noised once, by their owner, who sends models learned from them: epsilon is "
     "what publishing the noised rows would cost, an upper bound for the models; labels are used as they are"
@@ -51,7 +51,7 @@ REDRAWN_PROTECTED = (
 
 
 class Regulariser(Protocol):
-    """The step for the term rho G(theta), in addition to the step for the loss."""
+    """Takes the step for the term rho G(theta), after the step for the loss."""
 
     def step(self, weights: torch.Tensor, thresholds: torch.Tensor) -> torch.Tensor:
         """Returns `weights` (k, d) after a step; `thresholds` (k,) are the learning rate times rho."""
@@ -73,8 +73,8 @@ class LinearNorm:
 class SpectralProduct:
     """The gradient step for G = sqrt(2) times the product of the layers' spectral norms.
 
-    G is smooth wherever the largest singular value of each layer is simple. widths: of linear layers with
-    biases, from input to output.
+    G is smooth wherever the largest singular value of each layer is simple. widths: those of linear layers
+    with biases, from input to output.
     """
 
     widths: tuple[int, ...]
@@ -91,7 +91,7 @@ class SpectralProduct:
         return stepped
 
     def _matrices(self, weights: torch.Tensor) -> list[torch.Tensor]:
-        """Returns the matrices (k, out, in) of each layer."""
+        """Returns the matrix (k, out, in) of each layer, of k networks with `weights` (k, d)."""
         found, begin = [], 0
         for inputs, outputs in pairwise(self.widths):
             end = begin + inputs * outputs
@@ -103,7 +103,7 @@ class SpectralProduct:
 def regulariser_of(widths: Sequence[int], sizes: Sequence[int]) -> Regulariser:
     """Returns the regulariser of a model of linear layers with biases and ReLU between them.
 
-    `widths` (features, 1) is a model with one logit. Raises ValueError if the tensors' `sizes` do not match.
+    `widths` (features, 1): a model with one logit. Raises ValueError if the tensors' `sizes` do not match.
     """
     own = tuple(count("widths", width) for width in widths)
     expected = tuple(size for inputs, outputs in pairwise(own) for size in (inputs * outputs, outputs))
@@ -120,7 +120,7 @@ def regulariser_of(widths: Sequence[int], sizes: Sequence[int]) -> Regulariser:
 
 @dataclass(frozen=True, slots=True)
 class Theorem:
-    """The parameters of Theorem 1's noise besides epsilon, delta and rows; the theorem leaves c open."""
+    """The parameters of Theorem 1's noise, besides epsilon, delta and rows. `constant`: c, which is open."""
 
     lipschitz: float
     steps: int
@@ -136,7 +136,7 @@ class Theorem:
 
 @dataclass(frozen=True, slots=True)
 class Rpfl(NoisyRows):
-    """RPFL; `rpfl_of` makes one. radii: rho_i of each client (clients,), in the unit of a row's L2 norm."""
+    """RPFL; `rpfl_of` makes one. radii: (clients,), rho_i of each client in the unit of a row's L2 norm."""
 
     radii: tuple[float, ...]
     weight: float
@@ -151,7 +151,7 @@ class Rpfl(NoisyRows):
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """Noise, budget and radii; of logistic regression also what one step costs, exactly."""
+        """Noise, budget and radii; of logistic regression also the exact cost of one step."""
         return {
             "least noise std on rows": min(self.noise_stds),
             "largest noise std on rows": max(self.noise_stds),
@@ -174,16 +174,16 @@ class Rpfl(NoisyRows):
 
     @property
     def withstands(self) -> int | None:
-        """The value of its aggregator."""
+        """The number of lying clients that its aggregator withstands."""
         return self.server.withstands
 
     @property
     def _mean_radius(self) -> float:
-        """The mean weighted by rows, as in the objective."""
+        """The mean radius, weighted by rows as in the objective."""
         return float(np.average(self.radii, weights=self.federation.rows))
 
     def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
-        """Applies the regulariser's step to each client, with the client's own radius."""
+        """Takes the regulariser's step for each client, with the client's own radius."""
         if self.weight == 0:
             return weights
         own = np.array(self.radii)[step.clients] * (self.weight / self._mean_radius)
@@ -202,7 +202,7 @@ class Rpfl(NoisyRows):
 
 @dataclass(frozen=True, slots=True)
 class RedrawnRpfl(Rpfl):
-    """RPFL whose clients noise their rows afresh in every round, Algorithm 1, lines 15 to 17."""
+    """RPFL whose clients noise their rows anew in every round, Algorithm 1, lines 15 to 17."""
 
     @property
     def protects(self) -> str:
@@ -211,7 +211,7 @@ class RedrawnRpfl(Rpfl):
 
     @property
     def guarantee(self) -> Guarantee:
-        """K releases of the rows with the least noise; it states Theorem 2's epsilon with c0 = 1."""
+        """The cost of K releases of the rows with the least noise; stated is Theorem 2's epsilon, c0 = 1."""
         rounds = self.federation.rounds
         epsilon = gaussian.epsilon(self.delta, self.least_multiplier / math.sqrt(rounds))
         return Guarantee(RECORD_FEATURES, epsilon, self.delta, math.sqrt(rounds) * max(self.epsilons))
@@ -230,7 +230,7 @@ class RedrawnRpfl(Rpfl):
 
 
 DRAWS: Mapping[str, type[Rpfl]] = {"once": Rpfl, "each-round": RedrawnRpfl}
-"""From the word for when a client draws its noise to the mechanism."""
+"""The mechanisms by when a client draws its noise."""
 
 
 def rpfl_of(
@@ -250,12 +250,12 @@ def rpfl_of(
 ) -> Rpfl:
     """Builds RPFL for a federation. Raises ValueError or TypeError for values that are not allowed.
 
-    epsilon: the mean budget per client, E = epsilon * clients; caps: b_i, assigned to the clients in turn;
+    epsilon: the mean budget of a client, E = epsilon * clients; caps: b_i, given to the clients in turn;
     theorem: the fields of `Theorem`; gamma: 1 less the confidence of the radius; weight: see the module;
     aggregator: "mean", or one of mechanisms.servers.robust_server with its parameters; draw: "once", or
     "each-round".
     """
-    among("clients_per_round", clients_per_round, federation)
+    client_count("clients_per_round", clients_per_round, federation)
     if draw not in DRAWS:
         raise ValueError(f"draw = {draw!r} is not allowed: {', '.join(map(repr, DRAWS))}")
     features = regulariser_of(widths, federation.sizes), count("widths", widths[0])

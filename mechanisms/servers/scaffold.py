@@ -1,16 +1,16 @@
-"""SCAFFOLD: control variates that take the drift out of local steps (Karimireddy et al. 2020, Algorithm 1).
+"""SCAFFOLD: control variates take the drift out of local steps (Karimireddy et al. 2020, Algorithm 1).
 
-The server's control c and each client's control c_i estimate the gradients of the mean loss and of the
-client's own. With x the model, eta_l the clients' learning rate, K their steps, N all clients, S the sample:
+The server's control c estimates the gradient of the mean loss, a client's control c_i that of its own loss.
+With x the model, eta_l the clients' learning rate, K their steps, N all clients, S the sample:
 
     client   y <- y - eta_l (g_i(y) + c - c_i)     K times, from y = x
              c_i+ = c_i - c + (x - y) / (K eta_l)                        option II
              sends y - x and c_i+ - c_i, keeps c_i+
     server   x <- x + eta_g mean of (y - x)        c <- c + |S| / N mean of (c_i+ - c_i)
 
-Means are over S and weigh clients equally, so the model approaches the minimum of the clients' mean loss,
-not of the rows' mean loss. c_i stays with its client. The correction follows each step of plain SGD; with
-momentum or weight decay in the clients' training, c_i estimates what these make of the gradient as well.
+Means are over S and weigh clients equally, so the model approaches the minimum of the clients' mean loss, not
+of the rows' mean loss. c_i stays with its client. The correction follows each step. With momentum or weight
+decay in the clients' training, c_i estimates what these make of the gradient.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mechanisms.servers.server import (
     Step,
     Trained,
     Upload,
-    among,
+    client_count,
     fixed_sample,
 )
 
@@ -49,7 +49,7 @@ class Scaffold(PlainTraining):
     learning_rate: float = 1.0
 
     def __post_init__(self) -> None:
-        among("clients_per_round", self.clients_per_round, self.federation)
+        client_count("clients_per_round", self.clients_per_round, self.federation)
         positive("learning_rate", self.learning_rate)
 
     @property
@@ -67,12 +67,12 @@ class Scaffold(PlainTraining):
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """eta_g, and how much longer than the model the vectors are that travel."""
+        """eta_g, and how many vectors as long as the model travel each way."""
         return {"server learning rate": float(self.learning_rate), "vectors sent per model": 2.0}
 
     @property
     def client_memory(self) -> int:
-        """d: c_i."""
+        """d, the length of c_i."""
         return self.federation.dimension
 
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
@@ -88,11 +88,11 @@ class Scaffold(PlainTraining):
         return state.astype(np.float32)
 
     def state_figures(self, state: Doubles) -> Mapping[str, float]:
-        """The norm of c: the gradient that is left."""
+        """The norm of c, which estimates the gradient of the mean loss."""
         return {"norm of the server's control": float(np.linalg.norm(state))}
 
     def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
-        """y - eta_l (c - c_i), after the step along the gradient."""
+        """y - eta_l (c - c_i), after a step of SGD."""
         correction = torch.from_numpy(step.told - step.kept).to(weights.dtype)  # (k, d)
         return weights - step.learning_rate * correction
 
@@ -106,7 +106,7 @@ class Scaffold(PlainTraining):
     def combine(
         self, model: Floats, state: Doubles, uploads: Sequence[Upload], words: Words
     ) -> tuple[Floats, Doubles]:
-        """x plus eta_g times the mean update, and the new c; unchanged without uploads."""
+        """x plus eta_g times the mean update, and the new c. Both stay as they are without uploads."""
         if not len(uploads):
             return model, state
         mean = np.mean([sent.vector.astype(np.float64) for sent in uploads], axis=0)  # (2 d,)

@@ -12,11 +12,10 @@ Every engine runs a round like this:
                       at the end sent = send(trained, words), which calls upload(weights, start, rows, words)
     model, state = combine(model, state, all uploads, words)
 
-The engine evaluates the model that `combine` returns. Hooks change none of their arguments. What the server
-remembers is the value `state`, which the engine hands from round to round. What a client remembers is the
-vector `kept`, which stays where the client trains. An engine may therefore train clients in blocks, or one
-per process. The server is trusted to do its part; the mechanism's `protects` says what a guarantee means
-against a curious server.
+The engine evaluates the model that `combine` returns. Hooks change none of their arguments. The server
+remembers the value `state`, which the engine hands from round to round. A client remembers the vector `kept`,
+which stays where the client trains. So an engine may train clients in blocks, or one in each process. The
+server is trusted to do its part; `protects` says what a guarantee means against a curious server.
 """
 
 from __future__ import annotations
@@ -40,18 +39,17 @@ Indices = NDArray[np.int64]
 Labels = NDArray[np.int64]
 
 State = Any
-"""What a mechanism's server remembers from round to round: an immutable value, which only the mechanism
-reads."""
+"""What a server remembers from round to round: an immutable value that only its mechanism reads."""
 
 NO_NOISE: tuple[Event, ...] = (NO_BOUND,)
-"""A release without noise, or without a bound on one client's effect: epsilon is infinite."""
+"""The events of a mechanism without noise, or without a bound on a client's effect: epsilon is infinite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Federation:
     """The setting of a mechanism: `rows` of each client, number of `rounds`, `sizes` of the model's tensors.
 
-    All of it counts as public. `sizes` are numbers of parameters, in the order of the vector (d,).
+    All of it counts as public. `sizes`: numbers of parameters, in the order of the vector (d,).
     """
 
     rows: tuple[int, ...]
@@ -68,41 +66,33 @@ class Federation:
 
     @property
     def clients(self) -> int:
-        """N, the number of clients; a round samples some of them."""
+        """N, the number of clients."""
         return len(self.rows)
 
     @property
     def dimension(self) -> int:
-        """d."""
+        """d, the number of the model's parameters."""
         return sum(self.sizes)
-
-
-def _nothing() -> Floats:
-    return np.zeros(0, np.float32)
-
-
-def _nothing_each() -> Floats:
-    return np.zeros((0, 0), np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """A completed step of local training: the numbers (k,) of its `clients`, and its learning rate.
 
-    told: (e,), what the server told all clients of its state; kept: (k, m), what each client remembers.
+    told: (e,), what the server tells all clients of its state; kept: (k, m), what each client remembers.
     """
 
     clients: Indices
     learning_rate: float
-    told: Floats = field(default_factory=_nothing)
-    kept: Floats = field(default_factory=_nothing_each)
+    told: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
+    kept: Floats = field(default_factory=lambda: np.zeros((0, 0), np.float32))
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """The end of a client's training in a round: `weights` (d,) after `steps` steps from `start` (d,).
+    """A client at the end of its training in a round: `weights` (d,), `steps` steps after `start` (d,).
 
-    rows: how many it trained on; told (e,) and kept (m,) as in `Step`.
+    rows: how many it trained on; told (e,) and kept (m,): as in `Step`.
     """
 
     client: int
@@ -133,10 +123,11 @@ class Upload:
 
 
 class ServerMechanism(Protection, Protocol):
-    """The hooks of the server and its clients around training. A call with a `Federation` makes one.
+    """The hooks of the server and its clients around training. A maker takes a `Federation`.
 
-    d is the number of the model's parameters. e numbers more travel in both directions: e is the length of
-    `told`. m numbers are what a client remembers: `client_memory`. Both are 0 for most mechanisms.
+    d is the number of the model's parameters. e more numbers, the length of `told`, travel with the model and
+    with an upload. m numbers, `client_memory`, are what a client remembers. e and m are 0 for most
+    mechanisms.
     """
 
     @property
@@ -145,31 +136,31 @@ class ServerMechanism(Protection, Protocol):
 
     @property
     def grad_clip(self) -> float | None:
-        """The L2 norm to which clients clip a batch's gradient, not for privacy; None: they do not clip."""
+        """The L2 norm to which clients clip a batch's gradient, not for privacy; None if they do not."""
 
     @property
     def withstands(self) -> int | None:
-        """How many lying clients per round it withstands, by its breakdown point; None without one."""
+        """How many lying clients in a round it withstands: its breakdown point; None without one."""
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """The mechanism's own figures for results, such as the std of its noise, by name with unit."""
+        """The mechanism's own figures for results, such as the std of its noise, by name."""
 
     @property
     def client_memory(self) -> int:
-        """m, the length of what a client remembers from one of its rounds to the next; at first zeros."""
+        """m, how many numbers a client remembers from one of its rounds to the next; at first zeros."""
 
     def start(self) -> State:
         """Returns the server's state before the first round."""
 
     def told(self, state: State) -> Floats:
-        """Returns what all clients of a round are told of `state`: (e,), of one length in all rounds."""
+        """Returns what the server tells all clients of `state`: (e,), with the same e in all rounds."""
 
     def state_figures(self, state: State) -> Mapping[str, float]:
-        """Returns the figures of the `state` after the last round, by name with unit."""
+        """Returns the figures of the `state` after the last round, by name."""
 
     def events(self, rounds: int) -> tuple[Event, ...]:
-        """The events of `rounds` rounds, for the unit of `guarantee`; `NO_NOISE` if that is None."""
+        """The events of `rounds` rounds, for the unit of `guarantee`; without noise if that is None."""
 
     def examples(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
         """Makes the examples that `client` trains on in all rounds, from its x (n, ...) and y (n,)."""
@@ -184,7 +175,10 @@ class ServerMechanism(Protection, Protocol):
         """Returns the model (d,) from which clients start: `model` (d,), with any noise of the server."""
 
     def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
-        """Returns (k, d) from the `weights` (k, d) after `step` of k clients that began at `start` (d,)."""
+        """Returns the weights (k, d) with which k clients go on, from `weights` (k, d) after `step`.
+
+        They began at `start` (d,).
+        """
 
     def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
         """Returns the (d,) that a client with `rows` rows sends at the end of its training."""
@@ -204,7 +198,8 @@ ALL_AT_STAKE = "every upload is what the client learned, without noise: whoever 
 class Averaging:
     """The hooks of federated averaging (McMahan et al. 2017, Algorithm 1); subclasses override some of them.
 
-    They add no noise, clip nothing and remember nothing. The new model is the mean of the uploads by rows.
+    They add no noise, clip nothing and remember nothing. The new model is the mean of the uploads, weighted
+    by rows.
     """
 
     __slots__ = ()
@@ -216,7 +211,7 @@ class Averaging:
 
     @property
     def withstands(self) -> int | None:
-        """None: a mean has no breakdown point, a single client can move it anywhere."""
+        """None: a mean has no breakdown point, as a single client can move it anywhere."""
         return None
 
     @property
@@ -234,8 +229,8 @@ class Averaging:
         return None
 
     def told(self, state: State) -> Floats:
-        """Nothing, (0,)."""
-        return _nothing()
+        """No numbers: (0,)."""
+        return np.zeros(0, np.float32)
 
     def state_figures(self, state: State) -> Mapping[str, float]:
         """No figures."""
@@ -273,12 +268,12 @@ class Averaging:
     def combine(
         self, model: Floats, state: State, uploads: Sequence[Upload], words: Words
     ) -> tuple[Floats, State]:
-        """Returns the mean of the uploads, `model` itself if there are none; and the same state."""
+        """Returns the mean of the uploads, or `model` itself if there are none, and `state`."""
         return mean_of(uploads) if len(uploads) else model, state
 
 
 class PlainTraining(Averaging):
-    """`Averaging` without changes to the clients' loss and gradients."""
+    """`Averaging`, with the clients' loss and gradients unchanged."""
 
     __slots__ = ()
 
@@ -301,7 +296,7 @@ class FedAvg(PlainTraining):
     clients_per_round: int
 
     def __post_init__(self) -> None:
-        among("clients_per_round", self.clients_per_round, self.federation)
+        client_count("clients_per_round", self.clients_per_round, self.federation)
 
     @property
     def name(self) -> str:
@@ -321,8 +316,8 @@ class FedAvg(PlainTraining):
 # -- parts ---------------------------------------------------------------------------------------------
 
 
-def among(name: str, value: object, federation: Federation) -> int:
-    """Returns `value` as a number of clients, at most all. Raises ValueError or TypeError with `name`."""
+def client_count(name: str, value: object, federation: Federation) -> int:
+    """Returns `value` as a number of clients, from 1 to all. Raises ValueError or TypeError with `name`."""
     chosen = count(name, value)
     if chosen > federation.clients:
         raise ValueError(
@@ -332,26 +327,26 @@ def among(name: str, value: object, federation: Federation) -> int:
 
 
 def fixed_sample(clients: int, size: int, rng: np.random.Generator) -> Indices:
-    """Samples `size` of `clients`, (size,) ascending; every set of that size is equally likely."""
+    """Samples `size` of `clients`: (size,), ascending; all sets of this size are equally likely."""
     if count("size", size) > count("clients", clients):
         raise ValueError(f"size = {size} is not allowed: at most {clients}, the number of clients")
     return np.sort(rng.choice(clients, size, replace=False)).astype(np.int64)
 
 
 def poisson_sample(clients: int, sampling_probability: float, rng: np.random.Generator) -> Indices:
-    """Samples each of `clients` independently with `sampling_probability`; (k,) ascending."""
+    """Samples each of `clients` independently with `sampling_probability`: (k,), ascending."""
     probability = share("sampling_probability", sampling_probability)
     return np.flatnonzero(rng.random(count("clients", clients)) < probability).astype(np.int64)
 
 
 def mean_of(uploads: Sequence[Upload]) -> Floats:
-    """The mean of the uploads' vectors weighted by rows; see `weighted_mean`."""
+    """The mean of the uploads' vectors, weighted by rows; see `weighted_mean`."""
     return weighted_mean([sent.vector for sent in uploads], [sent.rows for sent in uploads])
 
 
 def weighted_mean(vectors: Sequence[Floats], rows: Sequence[int]) -> Floats:
-    """sum (n_k / n) v_k, (d,) float32, for `vectors` v_k (d,) with n_k of n `rows`; summed in float64."""
-    pairs = matched(vectors, rows)
+    """sum (n_k / n) v_k for `vectors` v_k (d,) with n_k of n `rows`: (d,) float32, summed in float64."""
+    pairs = pair_with_rows(vectors, rows)
     total = math.fsum(rows)
     mean = np.zeros(len(vectors[0]))
     for vector, own in pairs:
@@ -359,8 +354,8 @@ def weighted_mean(vectors: Sequence[Floats], rows: Sequence[int]) -> Floats:
     return mean.astype(np.float32)
 
 
-def matched(vectors: Sequence[Floats], rows: Sequence[int]) -> list[tuple[Floats, int]]:
-    """Pairs `vectors` with `rows`. Raises ValueError unless there are equally many, all of one shape (d,)."""
+def pair_with_rows(vectors: Sequence[Floats], rows: Sequence[int]) -> list[tuple[Floats, int]]:
+    """Pairs `vectors` with `rows`. Raises ValueError unless there are as many of both, and of one shape."""
     if len(vectors) != len(rows) or not len(vectors):
         raise ValueError(f"rows has {len(rows)} values for {len(vectors)} uploads; allowed: one an upload")
     shapes = {vector.shape for vector in vectors}

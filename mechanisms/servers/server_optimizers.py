@@ -1,7 +1,7 @@
-"""Server optimisers: the clients' mean update as a gradient for an optimiser that remembers earlier rounds.
+"""Server optimisers, which take the clients' mean update for a gradient and remember earlier rounds.
 
-D is the mean of the clients' updates, weighted by rows; x the model, eta the server's learning rate; every
-operation is elementwise:
+D is the mean of the clients' updates, weighted by rows, x the model, and eta the server's learning rate. All
+operations are elementwise:
 
     fedavgm   v <- beta v + D                                   x <- x + eta v
     fedadam   m <- beta1 m + (1 - beta1) D                      x <- x + eta m / (sqrt(v) + tau)
@@ -9,9 +9,9 @@ operation is elementwise:
     fedyogi   as fedadam, but v <- v - (1 - beta2) D^2 sign(v - D^2)
 
 `fedavgm`: Hsu, Qi & Brown 2019, arXiv 1909.06335, Section 4 (there eta = 1). `fedadam`, `fedyogi`: Reddi et
-al. 2021, "Adaptive Federated Optimization", Algorithm 2, which begins at m = 0 and v >= tau^2; here
-v = tau^2. As there, moments are not corrected for their start. Their pseudocode weighs clients equally; here
-rows count, as in `fedavg`. A round without uploads changes nothing.
+al. 2021, "Adaptive Federated Optimization", Algorithm 2. It starts at m = 0 and v >= tau^2; here v = tau^2.
+As there, moments are not corrected for their start. Its pseudocode weighs clients equally; here rows count,
+as in `fedavg`. A round without uploads changes nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mechanisms.servers.server import (
     PlainTraining,
     State,
     Upload,
-    among,
+    client_count,
     fixed_sample,
     mean_of,
 )
@@ -48,7 +48,7 @@ class Optimizer(Protocol):
         """Returns the memory before the first step, for `d` parameters."""
 
     def step(self, update: Doubles, memory: State) -> tuple[Doubles, State]:
-        """Returns by how much the model moves (d,), and the memory after it, for the mean update (d,)."""
+        """Returns by how much the model moves (d,), and the new memory, for the mean update (d,)."""
 
 
 def decay(name: str, value: object) -> float:
@@ -141,7 +141,7 @@ class Adaptive:
 
 @dataclass(frozen=True, slots=True)
 class OptimizingServer(PlainTraining):
-    """Federated averaging whose server moves the model by `optimizer`; its memory is the state."""
+    """Federated averaging with `optimizer` at the server, whose memory is the state."""
 
     federation: Federation
     clients_per_round: int
@@ -150,7 +150,7 @@ class OptimizingServer(PlainTraining):
     figures: Mapping[str, float]
 
     def __post_init__(self) -> None:
-        among("clients_per_round", self.clients_per_round, self.federation)
+        client_count("clients_per_round", self.clients_per_round, self.federation)
 
     @property
     def protects(self) -> str:
@@ -194,7 +194,7 @@ def fedadam(
     beta2: float = 0.99,
     tau: float = 1e-3,
 ) -> OptimizingServer:
-    """Builds FedAdam; its decays and tau are the paper's, which tunes the learning rate for each task.
+    """Builds FedAdam. The decays and tau are the paper's, which tunes the learning rate for each task.
 
     Raises ValueError or TypeError for values that are not allowed.
     """

@@ -1,1 +1,1 @@
-"""Mechanisms of a node's offers, by their names in task files."""
+"""Mechanisms of a node's offers: `ldp`, `aldp`, `dp-sgd` and `distributed-dp-sgd`."""

@@ -1,9 +1,9 @@
 """Rules that adapt a clipping radius to the updates: pure functions of a node's memory.
 
 The radius sets the noise level, which the others can see. So a radius that depends on un-noised data is a
-release of its own: `Window` is such a rule and says so. A fixed radius costs nothing, nor, by
-post-processing, does any function of noised or aggregated values: `AggregateWindow`, and `Quantile`, which
-pays for its bits.
+release of its own: `Window` is such a rule and says so. A fixed radius costs nothing. A function of noised
+values costs nothing either, by post-processing: `AggregateWindow` follows noised aggregates, `Quantile`
+follows noised bits, for which it pays.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ import numpy as np
 from mechanisms.arguments import count, positive, probability
 from mechanisms.mechanism import Floats, Memory
 from mechanisms.noise.clipping import norm
-from mechanisms.noise.noise import gaussian
+from mechanisms.noise.noise import fill_gaussian
 from mechanisms.noise.randomness import Words
 
 LEAST_RADIUS = 1e-12
-"""A radius is never 0, as the noise would then be 0; the reference system has the same floor."""
+"""A radius is never 0: the noise would then be 0, too. The reference system has the same floor."""
 
 
 class RadiusRule(Protocol):
-    """A rule for the radius of the next offer and the memory after an offer."""
+    """Sets the clipping radius of the next offer from a memory, which offers and aggregates change."""
 
     @property
     def outside(self) -> str:
         """What epsilon does not cover because of this rule; "" if it covers everything."""
 
     def radius(self, memory: Memory) -> float:
-        """The clipping radius of the next offer, at most the cap."""
+        """The clipping radius of the next offer, at most `clipping_radius`."""
 
-    def offered(self, size: float, memory: Memory, words: Words) -> Memory:
-        """The memory after the offer of an update with L2 norm `size` (before clipping and noise)."""
+    def after_offer(self, size: float, memory: Memory, words: Words) -> Memory:
+        """The memory after an offer, of an update whose L2 norm was `size` before clipping and noise."""
 
-    def aggregated(self, mean: Floats, members: int, noise_std: float, memory: Memory) -> Memory:
-        """The memory after an aggregate: the `mean` (d,) of offers with noise of `noise_std` each."""
+    def after_aggregate(self, mean: Floats, members: int, noise_std: float, memory: Memory) -> Memory:
+        """The memory after an aggregate: the `mean` (d,) of offers, each with noise of `noise_std`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +55,21 @@ class Fixed:
         """`clipping_radius`."""
         return self.clipping_radius
 
-    def offered(self, size: float, memory: Memory, words: Words) -> Memory:
+    def after_offer(self, size: float, memory: Memory, words: Words) -> Memory:
         """Returns `memory` unchanged."""
         return memory
 
-    def aggregated(self, mean: Floats, members: int, noise_std: float, memory: Memory) -> Memory:
+    def after_aggregate(self, mean: Floats, members: int, noise_std: float, memory: Memory) -> Memory:
         """Returns `memory` unchanged."""
         return memory
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The mean norm of the last `window` updates, stored before noise, at most `clipping_radius`.
+    """The mean norm of the last `window` updates before noise, at most `clipping_radius`.
 
-    An empty window gives `clipping_radius`. This is the window-based adaptive rule that the documentation of
-    the reference peer-to-peer system describes. Its norms are private data that no noise covers.
+    Before the first offer it is `clipping_radius`. This is the adaptive rule that the documentation of the
+    reference peer-to-peer system describes. Its norms are private data that no noise covers.
     """
 
     clipping_radius: float
@@ -85,26 +85,27 @@ class Window:
         count("window", self.window)
 
     def radius(self, memory: Memory) -> float:
-        """Mean of the window, between LEAST_RADIUS and `clipping_radius`."""
+        """The mean of the window, between `LEAST_RADIUS` and `clipping_radius`."""
         norms = _row(memory)
         if not norms:
             return self.clipping_radius
         return max(LEAST_RADIUS, min(math.fsum(norms) / len(norms), self.clipping_radius))
 
-    def offered(self, size: float, memory: Memory, words: Words) -> Memory:
+    def after_offer(self, size: float, memory: Memory, words: Words) -> Memory:
         """Adds the update's norm to the window."""
-        return (_last((*_row(memory), size), self.window),)
+        return ((*_row(memory), size)[-self.window :],)
 
-    def aggregated(self, mean: Floats, members: int, noise_std: float, memory: Memory) -> Memory:
+    def after_aggregate(self, mean: Floats, members: int, noise_std: float, memory: Memory) -> Memory:
         """Returns `memory` unchanged: aggregates do not count."""
         return memory
 
 
 def aggregate_norm(mean: Floats, noise_stds: tuple[float, ...]) -> float:
-    """Returns the debiased L2 norm of a mean (d,) of noised updates: without the noise's expected part.
+    """Returns the L2 norm of a mean (d,) of n noised updates, less what the noise adds to it on average.
 
-    sqrt(max(0, ||X/n||^2 - d sum(std_i^2)/n^2)): E||X/n||^2 exceeds the un-noised value by the second term.
-    Free by post-processing only if all n offers were noised: raises ValueError if one was not.
+    sqrt(max(0, ||mean||^2 - d sum(std_i^2) / n^2)): the second term is how much the noise adds to
+    E||mean||^2. The norm costs nothing, by post-processing, only if all n offers were noised. Raises
+    ValueError if one was not.
     """
     if not noise_stds or min(noise_stds) <= 0:
         raise ValueError(
@@ -117,14 +118,15 @@ def aggregate_norm(mean: Floats, noise_stds: tuple[float, ...]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class AggregateWindow:
-    """`factor` times the mean debiased norm of the last `window` aggregates, between floor and cap.
+    """`factor` times the mean `aggregate_norm` of the last `window` aggregates.
 
-    Before there are `window` aggregates the radius is `clipping_radius`.
+    It is at least `least_share` of `clipping_radius` and at most `clipping_radius`, which it also is before
+    there are `window` aggregates.
 
-    The factor is public: the mean of clipped updates is never longer than the radius, so without a factor the
-    radius could only fall. The rule adapts badly under large noise: the debiased norm is then mostly 0 or far
-    too large. It assumes that each member's noise equals this node's, as for all that saw the same
-    aggregates.
+    The mean of clipped updates is never longer than the radius, so without the factor, which is public, the
+    radius could only fall. The rule adapts badly under large noise: the norm is then mostly 0 or far too
+    large. It assumes that each member's noise is as large as this node's, which is so for members that saw
+    the same aggregates.
     """
 
     clipping_radius: float
@@ -147,24 +149,24 @@ class AggregateWindow:
         wanted = self.factor * math.fsum(norms) / len(norms)
         return max(self.least_share * self.clipping_radius, min(wanted, self.clipping_radius))
 
-    def offered(self, size: float, memory: Memory, words: Words) -> Memory:
+    def after_offer(self, size: float, memory: Memory, words: Words) -> Memory:
         """Returns `memory` unchanged: the node's own norm does not count."""
         return memory
 
-    def aggregated(self, mean: Floats, members: int, noise_std: float, memory: Memory) -> Memory:
-        """Adds the aggregate's debiased norm to the window."""
+    def after_aggregate(self, mean: Floats, members: int, noise_std: float, memory: Memory) -> Memory:
+        """Adds the `aggregate_norm` of `mean` to the window."""
         size = aggregate_norm(mean, (noise_std,) * members)
-        return (_last((*_row(memory), size), self.window),)
+        return ((*_row(memory), size)[-self.window :],)
 
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
     """Andrew et al. 2021 (arXiv 1905.03871): C <- C exp(-rate (b - quantile)), b = 1[norm <= C] + noise.
 
-    In the local model each node noises its own bit, so there is no mean over clients: b is one bit. Replacing
-    the data set can turn 0 into 1: sensitivity 1, so `bit_noise_std` is the bit's noise multiplier and is
-    charged as such. The rule first clips the noised bit to [0, 1], which is post-processing, so one draw
-    moves C by at most a factor exp(rate / 2) for `quantile` .5. At local budgets b is nearly noise.
+    The paper's b is a mean over clients; here each node noises its own bit. Another data set can turn 0 into
+    1, a sensitivity of 1. So `bit_noise_std` is the noise multiplier of the bit, and the ledger charges it as
+    such. The rule clips the noised bit to [0, 1], which is post-processing: with `quantile` = .5 one bit
+    moves C by a factor of at most exp(rate / 2). At the budgets of local privacy b is nearly all noise.
     """
 
     clipping_radius: float
@@ -184,23 +186,19 @@ class Quantile:
         """C from the memory; `clipping_radius` before the first offer."""
         return _row(memory)[0] if _row(memory) else self.clipping_radius
 
-    def offered(self, size: float, memory: Memory, words: Words) -> Memory:
-        """Moves C by one noised bit."""
+    def after_offer(self, size: float, memory: Memory, words: Words) -> Memory:
+        """Moves C by a noised bit, which says whether the update was within C."""
         before = self.radius(memory)
         noise = np.empty(1, dtype=np.float32)
-        gaussian(noise, self.bit_noise_std, words)
+        fill_gaussian(noise, self.bit_noise_std, words)
         bit = min(1.0, max(0.0, float(size <= before) + float(noise[0])))
         after = before * math.exp(-self.rate * (bit - self.quantile))
         return ((max(self.least_share * self.clipping_radius, min(after, self.clipping_radius)),),)
 
-    def aggregated(self, mean: Floats, members: int, noise_std: float, memory: Memory) -> Memory:
+    def after_aggregate(self, mean: Floats, members: int, noise_std: float, memory: Memory) -> Memory:
         """Returns `memory` unchanged: aggregates do not count."""
         return memory
 
 
 def _row(memory: Memory) -> tuple[float, ...]:
     return memory[0] if memory else ()
-
-
-def _last(norms: tuple[float, ...], window: int) -> tuple[float, ...]:
-    return norms[-window:]

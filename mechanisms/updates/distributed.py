@@ -1,9 +1,9 @@
 """Record-level differential privacy with shared noise: `privacy.mechanism = "distributed-dp-sgd"`.
 
-One secure sum is one step of DP-SGD on the rows of all members, and they share its noise
-(mechanisms.gradients.distributed, with the theorem). All members take the same step from the sum, which is
-post-processing. With H of the others taken to be honest, n members add n / (H + 1) times the variance that a
-trusted server would add; each for itself, they would add n times.
+One secure sum is one step of DP-SGD on the rows of all members, who share its noise:
+`mechanisms.gradients.distributed` has the theorem. All members take the same step from the sum, which is
+post-processing. If each member takes H others to be honest, n members together add n / (H + 1) times the
+variance that a trusted server would add. If each added all the noise itself, it would be n times.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from mechanisms.accounting.ledger import Event, rounded_up, sampled_noise_multip
 from mechanisms.gradients.distributed import SharedNoise
 from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.mechanism import Guarantee, Quiet, Setting
-from mechanisms.noised_counts import CountNoise, beside, count_noise
-from mechanisms.units import short
+from mechanisms.noised_counts import CountNoise, count_noise, multiplier_beside
+from mechanisms.units import noun_of
 from mechanisms.updates.record import unit_of
 
 _RESERVED, _RESERVED_SHARE = 2, 25
@@ -26,7 +26,7 @@ _RESERVED, _RESERVED_SHARE = 2, 25
 class DistributedDP(Quiet):
     """Steps with shared noise. The guarantee holds if `shared.honest` other members are honest.
 
-    `counts`: the noise of counts beside the steps, which all members share, too; None: nothing is counted.
+    `counts`: the noise of counts beside the steps, which the members share, too; None: nothing is counted.
     """
 
     shared: SharedNoise
@@ -43,35 +43,36 @@ class DistributedDP(Quiet):
         """What the mechanism protects, in one sentence."""
         return (
             "every step has the noise of all members together: epsilon bounds what all others together learn "
-            f"about whether any one {short(self.guarantee.unit)} is in your data, as long as at least "
+            f"about whether any one {noun_of(self.guarantee.unit)} is in your data, as long as at least "
             f"{self.shared.honest} of them are honest"
         )
 
     @property
     def per_offer(self) -> tuple[Event, ...]:
-        """The cost of a step, charged when it is offered, even if its sum fails."""
+        """The cost of a step, which counts once it is offered, even if the sum fails."""
         return self.shared.events
 
 
 def distributed_dp(setting: Setting) -> DistributedDP:
-    """Builds the mechanism for `setting`, which says what the members share.
+    """Builds the mechanism for `setting`. Raises ValueError without `setting.shared`, or as `SharedNoise`.
 
     Unit of privacy: one record, or person (`unit_of`); neighbours: add or remove it; norm: L2 of its
-    gradient, clipped to `clipping_radius`. `epsilon` is the total over all steps and those that fail
-    (`charged_steps`), and over counts beside them. The multiplier is rounded up, so that all members compute
-    the same one.
+    gradient, clipped to `clipping_radius`. `epsilon` pays for all steps, for steps that fail
+    (`charged_steps`), and for the counts beside them. The multiplier is rounded up, so that all members
+    compute the same one.
     """
     of = setting.shared
     if of is None:
         raise ValueError(
-            "shared = None is not allowed: what the members share, which a task with privacy.mechanism = "
-            "'distributed-dp-sgd' says"
+            "shared = None is not allowed: what all members share; "
+            "set privacy.mechanism = 'distributed-dp-sgd'"
         )
     charged = charged_steps(of.steps)
     epsilon, delta = setting.epsilon, setting.delta
     counts = None if setting.counts is None else count_noise(setting.counts, epsilon, delta, of.honest)
-    exact = sampled_noise_multiplier(epsilon, delta, of.sampling_probability, charged, beside(counts))
-    rule = GradientRule(setting.clipping_radius, rounded_up(exact), of.sampling_probability)
+    q, beside = of.sampling_probability, multiplier_beside(counts)
+    noise_multiplier = rounded_up(sampled_noise_multiplier(epsilon, delta, q, charged, beside))
+    rule = GradientRule(setting.clipping_radius, noise_multiplier, q)
     shared = SharedNoise(
         gradient=rule,
         honest=of.honest,
@@ -86,5 +87,5 @@ def distributed_dp(setting: Setting) -> DistributedDP:
 
 
 def charged_steps(steps: int) -> int:
-    """How many steps a budget covers: those of the run, and one in 25 and two more for sums that fail."""
+    """How many steps the budget pays for: those of the run, a 25th more for sums that fail, and two."""
     return steps + math.ceil(steps / _RESERVED_SHARE) + _RESERVED

@@ -2,8 +2,8 @@
 
 Unit of privacy: one node's whole data set, over the run. Neighbours: any two data sets (replace). Norm: L2;
 two updates clipped to radius r differ by at most 2 r. One radius and one noise std apply to the whole update:
-all tensors together are one release. An update that is not finite counts as zero: to offer nothing in its
-place would tell two data sets apart with certainty.
+all tensors together are one release. An update that is not finite counts as zero: if the node offered nothing
+in its place, everybody could tell two data sets apart.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ SIGMAS = 8.0
 
 @dataclass(frozen=True, slots=True)
 class LocalDP(Quiet):
-    """Clips to the rule's radius r, then adds noise of std 2 r `noise_multiplier`, for all tensors at once.
+    """Clips the update to the rule's radius r, then adds noise of std 2 r `noise_multiplier`.
 
-    The Gaussian mechanism, calibrated exactly (Balle & Wang 2018, Thm 8) for all rounds together: T releases
-    of multiplier z cost as much as one of z / sqrt(T).
+    It is the Gaussian mechanism, calibrated exactly (Balle & Wang 2018, Theorem 8) for all rounds together:
+    T releases of multiplier z cost as much as one of z / sqrt(T).
     """
 
     name: str
@@ -38,7 +38,7 @@ class LocalDP(Quiet):
     clipping_radius: float
     noise_multiplier: float
     guarantee: Guarantee
-    also: tuple[Event, ...] = ()
+    rule_events: tuple[Event, ...] = ()
     """The events of an offer besides its own noise."""
 
     @property
@@ -51,32 +51,32 @@ class LocalDP(Quiet):
 
     @property
     def bound(self) -> float:
-        """8 sigma_max + r, from the cap of the radius."""
+        """8 sigma + r, for the largest radius."""
         return self.clipping_radius * (1 + SIGMAS * 2 * self.noise_multiplier)
 
     @property
     def per_offer(self) -> tuple[Event, ...]:
         """One Gaussian release and the rule's own events."""
-        return (Gaussian(self.noise_multiplier), *self.also)
+        return (Gaussian(self.noise_multiplier), *self.rule_events)
 
     def offer(self, fresh: Floats, memory: Memory, words: Words) -> Offer:
-        """Clips and noises `fresh`, or zeros if it is not finite. ValueError for an empty vector."""
+        """Clips and noises `fresh`, or zeros if it is not finite. Raises ValueError for an empty vector."""
         fresh, radius = finite_or_zeros(fresh), self.rule.radius(memory)
         size = norm(fresh)
         noise_std = 2 * radius * self.noise_multiplier
         vector = noised(clip_l2(fresh, radius), noise_std, radius, words)
-        return Offer(vector, self.rule.offered(size, memory, words), radius, noise_std)
+        return Offer(vector, self.rule.after_offer(size, memory, words), radius, noise_std)
 
     def aggregated(self, mean: Floats, members: int, memory: Memory) -> Memory:
-        """The memory that the rule returns."""
+        """The memory of the radius rule after the aggregate."""
         noise_std = 2 * self.rule.radius(memory) * self.noise_multiplier
-        return self.rule.aggregated(mean, members, noise_std, memory)
+        return self.rule.after_aggregate(mean, members, noise_std, memory)
 
 
 def ldp(setting: Setting) -> LocalDP:
     """`privacy.mechanism = "ldp"`: the radius is always `clipping_radius`."""
     noise_multiplier = releases_noise_multiplier(setting.epsilon, setting.delta, setting.rounds)
-    return _local("ldp", Fixed(setting.clipping_radius), noise_multiplier, setting)
+    return _make_local("ldp", Fixed(setting.clipping_radius), noise_multiplier, setting)
 
 
 def aldp(setting: Setting) -> LocalDP:
@@ -85,13 +85,13 @@ def aldp(setting: Setting) -> LocalDP:
     radius, window = setting.clipping_radius, setting.window
     match setting.window_source:
         case "raw":
-            return _local("aldp", Window(radius, window), noise_multiplier, setting)
+            return _make_local("aldp", Window(radius, window), noise_multiplier, setting)
         case "aggregate":
-            return _local("aldp", AggregateWindow(radius, window), noise_multiplier, setting)
+            return _make_local("aldp", AggregateWindow(radius, window), noise_multiplier, setting)
         case "quantile":
             of_bits, of_update = quantile_split(noise_multiplier)
             rule = Quantile(radius, of_bits)
-            return _local("aldp", rule, of_update, setting, (Gaussian(of_bits),))
+            return _make_local("aldp", rule, of_update, setting, (Gaussian(of_bits),))
     raise ValueError(
         f"window_source = {setting.window_source!r} is not allowed: {', '.join(map(repr, WINDOW_SOURCES))}"
     )
@@ -100,14 +100,14 @@ def aldp(setting: Setting) -> LocalDP:
 def quantile_split(noise_multiplier: float) -> tuple[float, float]:
     """Returns z_bit and z_update, whose releases together cost as much as one of `noise_multiplier`.
 
-    1/z^2 = 1/z_bit^2 + 1/z_update^2, Andrew et al. 2021, Thm 1, which has 2 sigma_b in place of z_bit: there,
-    adding or removing a bit contributes +-1/2; here, replacing a bit changes it by 1.
+    1/z^2 = 1/z_bit^2 + 1/z_update^2: Andrew et al. 2021, Theorem 1. It has 2 sigma_b where z_bit stands here:
+    adding or removing a bit moves its sum by 1/2, while here replacing a bit changes it by 1.
     """
     of_bits = noise_multiplier / math.sqrt(QUANTILE_SHARE)
     return of_bits, noise_multiplier / math.sqrt(1 - QUANTILE_SHARE)
 
 
-def _local(
+def _make_local(
     name: str, rule: RadiusRule, noise_multiplier: float, setting: Setting, also: tuple[Event, ...] = ()
 ) -> LocalDP:
     guarantee = Guarantee(WHOLE_DATA_SET, setting.epsilon, setting.delta, setting.epsilon, rule.outside)

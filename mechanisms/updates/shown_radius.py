@@ -1,4 +1,4 @@
-"""Which mechanisms show the norms of a node's own updates by the level of their noise."""
+"""Mechanisms whose noise level shows the norms of a node's own updates."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from mechanisms.updates.local import LocalDP
 
 
 def shows_radius(mechanism: Mechanism) -> bool:
-    """Returns whether radius and noise level follow un-noised norms, which no epsilon covers."""
+    """Returns whether un-noised norms set radius and noise level, which no epsilon covers."""
     return isinstance(mechanism, LocalDP | LinearClassic) and bool(mechanism.guarantee.outside)

@@ -102,7 +102,7 @@ class Surveyor:
         if self._mechanism is None:
             released = self._sums * FINEST
         else:
-            released = self._mechanism.released(self._sums, self._words)
+            released = self._mechanism.release(self._sums, self._words)
         return Trained(
             working + (released / self._records).astype(np.float32), 0.0, time.perf_counter() - begun
         )

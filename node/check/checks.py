@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
-from mechanisms.accounting.ledger import Ledger, spent
+from mechanisms.accounting.ledger import Ledger, privacy_spent
 from mechanisms.mechanism import Mechanism
 from mechanisms.updates.distributed import DistributedDP
 from node.check.finding import Finding, Level
@@ -265,7 +265,7 @@ def _budget(options: NodeOptions, mechanism: Mechanism) -> Finding:
     events = (*mechanism.per_training, *mechanism.per_offer) * rounds
     counts = noise_of_counts(mechanism)
     more = () if counts is None else (counts.event,) * counts.releases
-    cost = spent(Ledger.of((*events, *more)), guarantee.delta).epsilon
+    cost = privacy_spent(Ledger.of((*events, *more)), guarantee.delta).epsilon
     beside = " with their counts" if more else ""
     return Finding("ok", "budget", f"{budget} lasts all {rounds} rounds, which cost {cost:.3g}{beside}")
 

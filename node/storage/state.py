@@ -43,7 +43,7 @@ from mechanisms.accounting.ledger import (
     terms_to_text,
     to_text,
 )
-from mechanisms.accounting.terms import UNKNOWN, unknown
+from mechanisms.accounting.terms import UNKNOWN, unknown_terms
 from mechanisms.mechanism import Memory
 from node.errors import ConfigError
 from node.storage.database import Database, Fact, create_database
@@ -363,7 +363,7 @@ class State:
         """Returns a charge that only the spend file has, with assumed terms if it has none."""
         if charge.terms is not None or self._terms is None:
             return charge
-        return replace(charge, terms=unknown(self._terms))
+        return replace(charge, terms=unknown_terms(self._terms))
 
     @_alone
     def take_in(self) -> bool:

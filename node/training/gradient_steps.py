@@ -20,11 +20,12 @@ from torch.nn import functional
 
 from mechanisms.gradients.clipped_sum import Batch
 from mechanisms.gradients.distributed import SharedGradient, SharedNoise
-from mechanisms.gradients.dp_sgd import BOOK_KEEPING, GradientRule, PrivateGradient, poisson_rows
+from mechanisms.gradients.dp_sgd import GradientRule, PrivateGradient, poisson_rows
 from mechanisms.gradients.objective import Loss, Objective
 from mechanisms.gradients.row_outputs import check_rows
 from mechanisms.gradients.side_effects import NotByRow, in_eval_mode
-from mechanisms.gradients.stand_ins import accepted
+from mechanisms.gradients.stand_ins import choose_draw
+from mechanisms.gradients.trial import BOOK_KEEPING
 from mechanisms.noise.randomness import Words
 from node.data.dataset import Dataset
 from node.errors import ConfigError, reason
@@ -239,7 +240,7 @@ def _check_independent(model: nn.Module, row: torch.Tensor) -> None:
     """Raises ConfigError if outputs for rows like `row` (1, ...) depend on the other rows in their batch."""
     with in_eval_mode(model), torch.no_grad():
         try:
-            accepted(lambda draw: check_rows(model, row, draw))
+            choose_draw(lambda draw: check_rows(model, row, draw))
         except NotByRow as error:
             raise ConfigError(
                 f"model.class: with privacy.mechanism = {DISTRIBUTED!r} each row is learned by itself, and "

@@ -102,7 +102,7 @@ class StepTrainer(Trainer):
         Raises Diverged if it is not finite; then it is so at every member.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # what diverged is found below
-            found = self._optimizer.following(base, step, self._rule.decoded(summed))
+            found = self._optimizer.following(base, step, self._rule.decode(summed))
         if not np.isfinite(found).all():
             raise self._diverged
         return found

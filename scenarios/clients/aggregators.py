@@ -18,7 +18,7 @@ from mechanisms.servers.server import (
     PlainTraining,
     State,
     Upload,
-    among,
+    client_count,
     fixed_sample,
 )
 from node.errors import shown
@@ -56,7 +56,7 @@ class Aggregated(PlainTraining):
         """The number of clients of a round."""
         if self.clients_per_round is None:
             return self.federation.clients
-        return among("clients_per_round", self.clients_per_round, self.federation)
+        return client_count("clients_per_round", self.clients_per_round, self.federation)
 
     @property
     def name(self) -> str:

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from mechanisms.audits.membership import Losses, auc, best_threshold, halves, rates
-from mechanisms.audits.shadows import Shadows, calibrated
+from mechanisms.audits.shadows import Shadows, calibrated_losses
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import SeededWords
 from node.training.trainer import write_vector
@@ -82,7 +82,7 @@ def membership(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
     words = SeededWords(rng)
     return {
         **told("membership", found, words),
-        **told("calibrated membership", calibrated(found, shadows), words),
+        **told("calibrated membership", calibrated_losses(found, shadows), words),
     }
 
 

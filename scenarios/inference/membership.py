@@ -40,7 +40,7 @@ Floats = NDArray[np.float32]
 
 ATTACKS: Mapping[str, Callable[[Losses, Shadows], Losses]] = {
     "loss": lambda losses, _: losses,
-    "calibrated": shadows.calibrated,
+    "calibrated": shadows.calibrated_losses,
     "ratio": shadows.likelihood_ratio,
 }
 """The attacks, by the first word of their facts: `loss auc`, `ratio tpr`, ..."""

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 
-from mechanisms.accounting.ledger import Event, Ledger, event_from_text, spent, to_text
+from mechanisms.accounting.ledger import Event, Ledger, event_from_text, privacy_spent, to_text
 from scenarios.study.cells import Fact, Outcome
 
 UP, DOWN = "bytes up a client and round", "bytes down a client and round"
@@ -48,7 +48,7 @@ def epsilon_after(outcome: Outcome, rounds: int) -> float | None:
     if not isinstance(each, str) or not isinstance(delta, int | float):
         return None
     ledger = Ledger(tuple((event_from_text(text), rounds) for text in json.loads(each)))
-    found = spent(ledger, delta).epsilon
+    found = privacy_spent(ledger, delta).epsilon
     return found if math.isfinite(found) else None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.ledger import Relation, spent
+from mechanisms.accounting.ledger import Relation, privacy_spent
 from mechanisms.labels.embeddings import EmbeddingDP
 from mechanisms.labels.flips import LabelDP, MemoisedLabelDP
 from mechanisms.noise.randomness import SeededWords, Words
@@ -121,7 +121,7 @@ class LabelChoice:
             "delta": 0.0,
             "unit": ONE_LABEL,
             "outside": _BEYOND_LABELS,
-            f"epsilon at delta {DELTA:g}": spent(flip.spent(draws), DELTA).epsilon,
+            f"epsilon at delta {DELTA:g}": privacy_spent(flip.ledger(draws), DELTA).epsilon,
         }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mechanisms.accounting.ledger import Event, Ledger, event_from_text, spent
+from mechanisms.accounting.ledger import Event, Ledger, event_from_text, privacy_spent
 from protocol.wire.messages import Sid
 from tests.box.box import BoxNode
 from tests.box.invariants import ChargedFirst
@@ -56,7 +56,7 @@ def sound(folder: Path, budget: float, delta: float) -> list[Charge]:
     for charge in found:
         ledger = ledger.adding(charge.events)
         assert (charge.epsilon, charge.delta) == (
-            pytest.approx(spent(ledger, delta).epsilon, rel=1e-9),
+            pytest.approx(privacy_spent(ledger, delta).epsilon, rel=1e-9),
             delta,
         )
     assert all(one.epsilon < other.epsilon for one, other in pairwise(found))

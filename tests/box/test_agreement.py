@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mechanisms.accounting.ledger import Ledger, spent
+from mechanisms.accounting.ledger import Ledger, privacy_spent
 from node.agree.run import conclude, prepare_agreement
 from node.errors import UserError
 from node.init import __main__ as init
@@ -72,7 +72,7 @@ def totals(folder: Path) -> list[float]:
     ledger, found = Ledger(()), []
     for charge in charges(folder):
         ledger = ledger.adding(charge.events)
-        found.append(spent(ledger, DELTA * SHARE).epsilon)
+        found.append(privacy_spent(ledger, DELTA * SHARE).epsilon)
     return found
 
 

@@ -18,8 +18,8 @@ from mechanisms.accounting.ledger import (
     Gaussian,
     Ledger,
     SampledGaussian,
+    privacy_spent,
     releases_noise_multiplier,
-    spent,
 )
 from node.data.dataset import Dataset
 from node.options import NodeOptions
@@ -134,8 +134,8 @@ def test_a_mechanism_of_ones_own_is_charged_by_its_own_events_and_stopped_by_its
     box = make_box(3, ROUNDS, f"privacy.mechanism={OWN}", "privacy.epsilon=8", "train.rounds=2")
     box.start_all()
     to_one_model(box)
-    affordable = spent(Ledger(((Gaussian(1.0), 2),)), DELTA).epsilon
-    assert affordable < BUDGET < spent(Ledger(((Gaussian(1.0), 3),)), DELTA).epsilon
+    affordable = privacy_spent(Ledger(((Gaussian(1.0), 2),)), DELTA).epsilon
+    assert affordable < BUDGET < privacy_spent(Ledger(((Gaussian(1.0), 3),)), DELTA).epsilon
     for node in box.nodes:
         assert [charge.events for charge in sound(node.folder, BUDGET, DELTA)] == [(Gaussian(1.0),)] * 2
         privacy = node.summary["privacy"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mechanisms.accounting.ledger import Ledger, spent
+from mechanisms.accounting.ledger import Ledger, privacy_spent
 from protocol.wire import signing
 from protocol.wire.messages import Announce, ChargeCount, Charged, Reminder
 from tests.box.box import STEPS, Box, BoxNode
@@ -145,9 +145,9 @@ def test_on_its_owners_word_it_goes_on_from_the_count_as_if_it_had_been_spent(
     )
     ledger = Ledger.of(event for one in (booked, *later) for event in one.events)
     privacy = lost.summary["privacy"]
-    assert privacy["epsilon_spent"] == pytest.approx(spent(ledger, DELTA).epsilon)
+    assert privacy["epsilon_spent"] == pytest.approx(privacy_spent(ledger, DELTA).epsilon)
     assert privacy["epsilon_spent"] <= BUDGET * (1 + 1e-9)
-    assert booked.epsilon == pytest.approx(spent(Ledger.of(booked.events), DELTA).epsilon)
+    assert booked.epsilon == pytest.approx(privacy_spent(Ledger.of(booked.events), DELTA).epsilon)
     lost.start(*word)
     box.run(until=lambda: lost.is_over)
     assert lost.has_said("so the option changes nothing: leave it out")

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.walk.hospitals import SITES, TARGET, make_rows, write
-from mechanisms.accounting.ledger import Ledger, event_from_text, spent
+from mechanisms.accounting.ledger import Ledger, event_from_text, privacy_spent
 from node.check import __main__ as check
 from node.init import __main__ as init
 from node.task.sections import AgreementSection
@@ -148,7 +148,7 @@ def charged(out: Path, delta: float) -> float:
     """Recomputes the epsilon of all releases in a node's ledger."""
     texts = rows(out, "select events from ledger")
     events = (event_from_text(line) for (text,) in texts for line in text.splitlines())
-    return spent(Ledger.of(events), delta).epsilon
+    return privacy_spent(Ledger.of(events), delta).epsilon
 
 
 def chances(path: Path) -> list[float]:

@@ -11,7 +11,7 @@ from mechanisms.accounting.ledger import (
     Pure,
     SampledGaussian,
     event_from_text,
-    spent,
+    privacy_spent,
     to_text,
 )
 
@@ -69,4 +69,4 @@ def test_a_ledger_knows_no_order_and_events_survive_being_text(some, rng):
 @given(st.lists(noises, min_size=1, max_size=4), deltas)
 def test_every_release_costs(each, of):
     fewer, more = Ledger.of(map(Gaussian, each[1:])), Ledger.of(map(Gaussian, each))
-    assert spent(fewer, of).epsilon <= spent(more, of).epsilon
+    assert privacy_spent(fewer, of).epsilon <= privacy_spent(more, of).epsilon

@@ -87,7 +87,7 @@ def test_false_alarms_are_as_rare_as_alpha_says():
     alarms = 0
     for seed in range(200):
         scores = distinguish(release, opposite_pair(1), 1_000, words([3, seed]))
-        alarms += lower_bound(scores, 1e-5, 0.05, Method.GAUSSIAN).verdict(1.0).refuted
+        alarms += lower_bound(scores, 1e-5, 0.05, Method.GAUSSIAN).verdict(1.0).is_refuted
     assert alarms <= 21
 
 
@@ -98,7 +98,7 @@ def test_known_power():
         refuted = 0
         for seed in range(8):
             scores = distinguish(gaussian_rows(std), opposite_pair(1), trials, words([4, trials, seed]))
-            refuted += lower_bound(scores, 1e-5, 0.05, Method.GAUSSIAN).verdict(1.0).refuted
+            refuted += lower_bound(scores, 1e-5, 0.05, Method.GAUSSIAN).verdict(1.0).is_refuted
         assert least <= refuted <= most
 
 

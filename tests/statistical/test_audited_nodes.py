@@ -21,7 +21,7 @@ ERROR_RATE = 1e-6
 @pytest.mark.parametrize("crowd", [CROWD, LOUD], ids=["usual-rows", "loud-rows"])
 def test_what_is_left_of_real_sums_is_the_noise_of_the_honest(crowd: Crowd) -> None:
     found = finding(residuals(crowd, no_fault(3), seed=1), ERROR_RATE)
-    assert not found.refuted, found.words
+    assert not found.is_refuted, found.words
 
 
 @pytest.mark.parametrize(
@@ -31,4 +31,4 @@ def test_what_is_left_of_real_sums_is_the_noise_of_the_honest(crowd: Crowd) -> N
 )
 def test_a_fault_in_a_real_node_shows(crowd: Crowd, fault: Fault) -> None:
     found = finding(residuals(crowd, fault, seed=2), ERROR_RATE)
-    assert found.refuted, found.words
+    assert found.is_refuted, found.words

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm, poisson
 
-from mechanisms.noise.noise import _LAYERS, _WIDTHS, add_units, gaussian, grid, noised
+from mechanisms.noise.noise import _LAYERS, _WIDTHS, add_units, fill_gaussian, grid, noised
 from mechanisms.noise.randomness import SeededWords
 
 ERROR_RATE = 1e-6
@@ -43,7 +43,7 @@ def test_draws_are_gaussian_in_each_part_of_a_block_and_a_std_that_is_a_percent_
 def test_noise_std_is_a_standard_deviation(noise_std):
     """Not a variance, for either of the two that give floats."""
     out = np.empty(DRAWS, dtype=np.float32)
-    gaussian(out, noise_std, SeededWords(np.random.default_rng(1)))
+    fill_gaussian(out, noise_std, SeededWords(np.random.default_rng(1)))
     assert chi_square(out.astype(np.float64), noise_std) > ERROR_RATE
     of_zeros = noised(np.zeros_like(out), noise_std, 1.0, SeededWords(np.random.default_rng(2)))
     assert chi_square(of_zeros.astype(np.float64), noise_std) > ERROR_RATE

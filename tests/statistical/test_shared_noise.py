@@ -34,18 +34,18 @@ def residuals(fault, seed=0, again=False):
             add_units(units, faulty_rule(RULE, share, 1.0).share_std, RULE.unit, words)
             offers.append(in_ring(units))
         toward.append(rows.sum(0))
-        left.append(faulty_rule(RULE, 1.0, fault.scale).decoded(ring_sum(offers)) - toward[-1])
+        left.append(faulty_rule(RULE, 1.0, fault.scale).decode(ring_sum(offers)) - toward[-1])
     return Residuals(np.stack(left), np.stack(toward), GRADIENT.noise_std)
 
 
 def test_the_noise_of_the_honest_is_what_is_claimed():
     found = finding(residuals(no_fault(HONEST)), ERROR_RATE)
-    assert not found.refuted, found.words
+    assert not found.is_refuted, found.words
 
 
 @pytest.mark.parametrize("fault", faults(HONEST, MEMBERS), ids=lambda fault: fault.name.replace(" ", "-"))
 def test_planted_faults_show(fault):
-    assert finding(residuals(fault), ERROR_RATE).refuted
+    assert finding(residuals(fault), ERROR_RATE).is_refuted
 
 
 def test_noise_that_is_used_twice_shows():

@@ -88,7 +88,7 @@ class FaultyNoise(SharedNoise):
             self.gradient, self.honest, self.expected_batch, self.members, self.size, self.steps
         )
 
-    def decoded(self, words: NDArray[np.uint32]) -> NDArray[np.float64]:
+    def decode(self, words: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Return the sum (d,) of its words (d,), times `scale`."""
         return words.view(np.int32).astype(np.float64) * (self.unit * self.scale)
 

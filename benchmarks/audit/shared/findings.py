@@ -61,7 +61,7 @@ def _of_nodes(name: str, crowd: swarm.Crowd, fault: Fault) -> Figure:
 
 def _figure(mechanism: str, fault: Fault, found: list[Finding], values: int, how: str = "") -> Figure:
     """Return how often a test refutes the claim: never, or with a fault nearly always. `values`: T d."""
-    refuted = [float(each.refuted) for each in found]
+    refuted = [float(each.is_refuted) for each in found]
     share = [sum(refuted) / len(refuted)]
     by = sorted({name for each in found for name in each.refuted_by})
     statistics = ", ".join(f"{each.name} {each.value:.4g}" for each in found[0].statistics)
@@ -91,7 +91,7 @@ def shift_findings(quick: bool) -> Iterator[Figure]:
     of = sums.digits(1)
     for name in ("", "no room for the rounding"):
         found = sums.shifts(of, sums.MAKERS[name], sums.RECORDS // (4 if quick else 1))
-        beyond = sum(not each.allowed for each in found)
+        beyond = sum(not each.is_allowed for each in found)
         most = max(each.share for each in found)
         note = f"{beyond} of {len(found)} records; the farthest is {most:.9f} C / g; d = {of.rule.size}"
         if name:

@@ -111,7 +111,7 @@ def residuals(of: Digits, fault: Fault, words: Words) -> Residuals:
     for step in range(STEPS):
         write_vector(of.model, parameters, "*")
         offers = [member.words(*part, words) for member, part in zip(members, of.parts, strict=True)]
-        decoded = reading.decoded(ring_sum(offers))
+        decoded = reading.decode(ring_sum(offers))
         toward[step] = reference(parameters, x, y)
         left[step] = decoded - toward[step]
         parameters = (parameters - _RATE * decoded / of.rule.expected_batch).astype(np.float32)
@@ -152,7 +152,7 @@ def loud_residuals(of: Digits, make: Make, seed: int) -> Residuals:
     whole = reference(parameters, all_x, all_y)
     toward = reference(parameters, loud_x, loud_y)
     left = [
-        of.rule.decoded(ring_sum([member.words(x, y, words) for x, y in parts])) - whole
+        of.rule.decode(ring_sum([member.words(x, y, words) for x, y in parts])) - whole
         for _ in range(LOUD_STEPS)
     ]
     return Residuals(np.stack(left), np.tile(toward, (LOUD_STEPS, 1)), honest_std(of.rule))
@@ -203,5 +203,5 @@ class CanarySum:
         included = one_run.coins(CANARIES, words)
         parts = np.array_split(np.flatnonzero(included), HONEST)
         offers = [self._member.words(*self._canaries.batch(part), words) for part in parts]
-        scores = self.rule.decoded(ring_sum(offers))
+        scores = self.rule.decode(ring_sum(offers))
         return one_run.guess(scores, included, GUESSES, GUESSES)

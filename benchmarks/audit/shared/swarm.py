@@ -303,7 +303,7 @@ def _residuals(
     for sid in sessions:
         step = known[0][sid]
         decoded = step.after[2 * size :].astype(np.float64) * plan.expected_batch
-        colluders = rule.decoded(ring_sum([each[sid].own for each in known]))
+        colluders = rule.decode(ring_sum([each[sid].own for each in known]))
         toward.append(reference(step.before[:size], x[is_loud], y[is_loud]))
         left.append(decoded - colluders - reference(step.before[:size], x, y))
     return Residuals(np.stack(left), np.stack(toward), rule.share_std * math.sqrt(crowd.honest))

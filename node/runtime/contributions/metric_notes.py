@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mechanisms.accounting.ledger import Ledger, spent
+from mechanisms.accounting.ledger import Ledger, privacy_spent
 from mechanisms.mechanism import Mechanism
 from node.data.report import counted
 from node.runtime.privacy.budget import noise_of_counts
@@ -35,7 +35,7 @@ def cost_of_counts(mechanism: Mechanism) -> str:
     noise, guarantee = noise_of_counts(mechanism), mechanism.guarantee
     if noise is None or guarantee is None:
         return ""
-    alone = spent(Ledger(((noise.event, noise.releases),)), guarantee.delta).epsilon
+    alone = privacy_spent(Ledger(((noise.event, noise.releases),)), guarantee.delta).epsilon
     return (
         f"noise covers them ({noise.noise_multiplier:.3g} times what one moves them), within the same "
         f"budget: {counted(noise.releases, 'such offer')} would by themselves cost epsilon {alone:.2g}"

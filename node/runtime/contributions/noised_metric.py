@@ -185,14 +185,14 @@ class NoisedCounts:
         outputs, targets = self._outputs(vector)
         mine = Own(base.generation, self._exact.counted(outputs, targets))
         self._own = mine if self._shows_own else None
-        units = self._grid.noised(self._counts(outputs, targets), self._noise)
+        units = self._grid.add_noise(self._counts(outputs, targets), self._noise)
         return self._carrier.words(base.generation + 1, units)
 
     def _counts(self, outputs: torch.Tensor, targets: torch.Tensor) -> Sums:
         if self._persons is None:
             return of_rows(self._tally, outputs, targets)
         added = self._tally.added(outputs, targets)
-        return self._grid.by_person(added.places, added.amounts, self._persons, self._tally.size)
+        return self._grid.count_persons(added.places, added.amounts, self._persons, self._tally.size)
 
     def read(self, before: Base, words: Vector, members: int) -> SwarmFigure | None:
         """Returns the figure of a noised sum, with its standard error, and this node's exact figure."""

@@ -23,20 +23,20 @@ from mechanisms.accounting.ledger import (
     Spent,
     Terms,
     Unit,
-    spent,
+    privacy_spent,
 )
 from mechanisms.accounting.terms import (
-    about,
     at_honest,
     has_no_bound,
     has_unknown,
+    ledger_of_unit,
     mechanisms_of,
     units,
-    unknown,
+    unknown_terms,
     with_terms,
 )
 from mechanisms.mechanism import CountPlan, Guarantee, Mechanism, Memory, Setting, SharedSetting
-from mechanisms.units import short
+from mechanisms.units import noun_of
 from node.errors import ConfigError, reason, shown
 from node.storage.records import Receipt
 from node.task.import_path import import_object
@@ -162,12 +162,12 @@ def terms_of(mechanism: Mechanism) -> Terms:
 
 def _counting(mechanism: Mechanism, unit: Unit, ledger: Ledger) -> Ledger:
     """Returns the charges that count for a unit; charges without terms count as the mechanism's own."""
-    return about(with_terms(ledger, terms_of(mechanism)), unit)
+    return ledger_of_unit(with_terms(ledger, terms_of(mechanism)), unit)
 
 
 def _spent(mechanism: Mechanism, guarantee: Guarantee, ledger: Ledger, honest: int) -> Spent:
     """Returns what a ledger costs the guarantee's unit if `honest` other members are honest."""
-    return spent(at_honest(_counting(mechanism, guarantee.unit, ledger), honest), guarantee.delta)
+    return privacy_spent(at_honest(_counting(mechanism, guarantee.unit, ledger), honest), guarantee.delta)
 
 
 def can_train(mechanism: Mechanism, ledger: Ledger, pending: Sequence[Event]) -> bool:
@@ -306,7 +306,7 @@ def trust_text(by_honest: Mapping[int, float], unit: Unit) -> str:
     they = "they add their noise and tell nobody" if honest > 1 else "it adds its noise and tells nobody"
     some = _with_fewer(by_honest)
     return (
-        f"each {short(unit)} in your data is protected with epsilon {epsilon:.3g} as long as "
+        f"each {noun_of(unit)} in your data is protected with epsilon {epsilon:.3g} as long as "
         f"{_whom(honest)} honest: {they}. "
         f"{some[:1].upper() + some[1:] + '. ' if some else ''}If all others work together, only your own "
         f"noise is left: epsilon {by_honest[0]:.2g}. A member that adds no noise counts as dishonest, and "
@@ -356,7 +356,7 @@ def _before_text(mechanism: Mechanism, ledger: Ledger) -> dict[str, str]:
     if apart:
         lines["apart"] = "; ".join(map(_apart_text, apart))
     if has_unknown(ledger):
-        honest = unknown(terms_of(mechanism)).honest
+        honest = unknown_terms(terms_of(mechanism)).honest
         lines["unknown"] = (
             "charges of an earlier version do not say what they were sized for: they count for any unit, "
             f"with honest = {honest}; if that was more, epsilon is more than this node says"
@@ -371,15 +371,15 @@ def apart_from(mechanism: Mechanism, ledger: Ledger) -> Sequence[Mapping[str, ob
     """
     guarantee = mechanism.guarantee
     own, delta = (None, _DELTA) if guarantee is None else (guarantee.unit, guarantee.delta)
-    parts = ((unit, about(ledger, unit)) for unit in units(ledger) if unit != own)
+    parts = ((unit, ledger_of_unit(ledger, unit)) for unit in units(ledger) if unit != own)
     return [
         {
             "unit": unit.what,
             "neighbours": str(unit.relation),
             "norm": unit.norm,
             "mechanisms": list(mechanisms_of(part)),
-            "epsilon": finite(spent(part, delta).epsilon),
-            "epsilon_alone": finite(spent(at_honest(part, 0), delta).epsilon),
+            "epsilon": finite(privacy_spent(part, delta).epsilon),
+            "epsilon_alone": finite(privacy_spent(at_honest(part, 0), delta).epsilon),
             "delta": delta,
         }
         for unit, part in parts

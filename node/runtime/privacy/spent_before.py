@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mechanisms.accounting.ledger import Event, Gaussian, Ledger, SampledGaussian, spent
+from mechanisms.accounting.ledger import Event, Gaussian, Ledger, SampledGaussian, privacy_spent
 from mechanisms.mechanism import Mechanism
 from node.errors import ConfigError
 from node.runtime.privacy.budget import noise_of_counts, spent_by
@@ -96,4 +96,4 @@ def _of_the_other_kind(unit: Event) -> Event:
 
 def _costliest(events: Sequence[Event], delta: float) -> tuple[Event, ...]:
     """Returns the event that costs most by itself; () if there is none."""
-    return tuple(sorted(events, key=lambda event: -spent(Ledger.of((event,)), delta).epsilon))[:1]
+    return tuple(sorted(events, key=lambda event: -privacy_spent(Ledger.of((event,)), delta).epsilon))[:1]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, spent
+from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, privacy_spent
 from mechanisms.servers.dp_fedavg import ONE_USER
 from mechanisms.servers.dp_fedavg_book import ZEROED_USER
 from scenarios.catalogue import SCENARIOS
@@ -163,8 +163,8 @@ def _accounted(sweep: Sweep, arm: str) -> float:
     parameters = cell.mechanism.parameters if isinstance(cell, FederatedCell) else {}
     sampled = parameters.get("sampling_probability")
     if sampled is None:
-        return spent(Ledger(((Gaussian(z), cell.rounds),)), parameters["delta"]).epsilon
-    return spent(Ledger.of([SampledGaussian(z, sampled, cell.rounds)]), parameters["delta"]).epsilon
+        return privacy_spent(Ledger(((Gaussian(z), cell.rounds),)), parameters["delta"]).epsilon
+    return privacy_spent(Ledger.of([SampledGaussian(z, sampled, cell.rounds)]), parameters["delta"]).epsilon
 
 
 CLAIMS = as_claims(

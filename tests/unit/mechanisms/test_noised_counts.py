@@ -13,13 +13,13 @@ from mechanisms.accounting.ledger import (
     Ledger,
     SampledGaussian,
     Terms,
+    privacy_spent,
     sampled_noise_multiplier,
-    spent,
 )
 from mechanisms.accounting.terms import at_honest, with_terms
 from mechanisms.gradients.distributed import rounding_ratio
 from mechanisms.mechanism import CountPlan, SharedSetting
-from mechanisms.noised_counts import COARSEST, CountGrid, CountNoise, beside, count_noise
+from mechanisms.noised_counts import COARSEST, CountGrid, CountNoise, count_noise, multiplier_beside
 from mechanisms.units import ONE_RECORD
 from mechanisms.updates.distributed import distributed_dp
 from mechanisms.updates.record import dp_sgd
@@ -39,7 +39,7 @@ def test_the_noise_of_the_honest_and_oneself_is_the_declared_one(honest, sensiti
     """H + 1 members add z Delta together, with H = 0 each its own; all n of a group add what is stated."""
     one = grid(honest=honest, sensitivity=sensitivity)
     for count, declared in ((honest + 1, 8.0 * sensitivity), (7, one.sum_std(7))):
-        sums = sum(one.noised(np.zeros(CELLS), words(seed)) for seed in range(count)) * one.unit
+        sums = sum(one.add_noise(np.zeros(CELLS), words(seed)) for seed in range(count)) * one.unit
         assert sums.std() == pytest.approx(declared, rel=6 / math.sqrt(2 * CELLS))
         assert abs(sums.mean()) < 5 * declared / math.sqrt(CELLS)
 
@@ -47,7 +47,7 @@ def test_the_noise_of_the_honest_and_oneself_is_the_declared_one(honest, sensiti
 def test_counts_come_through_in_whole_units_with_new_noise_each_time():
     one, counts = grid(), np.arange(CELLS, dtype=np.float64)
     before = counts.copy()
-    first, other = (one.noised(counts, words(seed)) for seed in (1, 2))
+    first, other = (one.add_noise(counts, words(seed)) for seed in (1, 2))
     assert np.array_equal(first, np.rint(first))
     assert np.abs(first * one.unit - counts).max() < 11 * one.share_std
     assert not np.array_equal(first, other)
@@ -68,9 +68,9 @@ def test_the_grid_is_public_fine_beside_the_noise_and_divides_a_row(multiplier, 
 def test_the_largest_counts_of_the_largest_group_do_not_wrap_around(multiplier):
     one = grid(multiplier)
     counts = np.full(CELLS, 1e12)
-    total = sum(one.noised(counts, words(seed)) for seed in range(MEMBERS))
+    total = sum(one.add_noise(counts, words(seed)) for seed in range(MEMBERS))
     assert np.abs(total).max() < 2**31
-    assert np.abs(one.noised(-counts, words(2))).max() < 2**31 / MEMBERS + 11 * one.share_std / one.unit
+    assert np.abs(one.add_noise(-counts, words(2))).max() < 2**31 / MEMBERS + 11 * one.share_std / one.unit
     assert one.most * one.unit > 100_000, "rows of one member in one number"
 
 
@@ -81,7 +81,7 @@ def test_a_cut_moves_no_two_counts_further_apart():
     for count in (0.0, 10.0, edge - 1, edge, edge + 5):
         counts = np.array([count, 7.0, 0.0])
         row = np.array([1.0, 0.0, 0.0])
-        moved = one.noised(counts + row, words(3)) - one.noised(counts, words(3))
+        moved = one.add_noise(counts + row, words(3)) - one.add_noise(counts, words(3))
         assert np.linalg.norm(moved) * one.unit <= one.sensitivity
 
 
@@ -101,7 +101,7 @@ def test_training_and_counts_together_cost_the_budget_by_another_accountant(epsi
     assert 0.95 * epsilon < theirs <= epsilon * 1.002  # their grid is coarser, and rounds up
     ledger = Ledger.of([SampledGaussian(rule.gradient.noise_multiplier, 0.05, rule.steps)])
     ledger = ledger.adding([counts.event] * counts.releases)
-    assert spent(ledger, DELTA).epsilon <= epsilon
+    assert privacy_spent(ledger, DELTA).epsilon <= epsilon
 
 
 @pytest.mark.parametrize(("rows", "batch"), [(300, 16), (16, 16)])
@@ -110,8 +110,8 @@ def test_dp_sgd_s_own_steps_leave_the_budget_for_its_counts(rows, batch):
     made = setting(epsilon=2.0, rows=rows, batch_size=batch, counts=CountPlan(0.3, 4))
     mechanism = dp_sgd(made)
     ledger = Ledger.of([*mechanism.per_training * made.rounds, *[mechanism.counts.event] * 4])
-    assert spent(ledger, DELTA).epsilon <= 2.0 * (1 + 1e-9)
-    assert spent(ledger, DELTA).epsilon == pytest.approx(2.0, rel=0.01)
+    assert privacy_spent(ledger, DELTA).epsilon <= 2.0 * (1 + 1e-9)
+    assert privacy_spent(ledger, DELTA).epsilon == pytest.approx(2.0, rel=0.01)
     assert mechanism.counts.honest == 0
     assert mechanism.rule.noise_multiplier > dp_sgd(setting(epsilon=2.0, rows=rows)).rule.noise_multiplier
 
@@ -121,7 +121,7 @@ def test_counts_by_themselves_cost_at_most_their_share_by_theorem_8():
     assert gaussian.delta(1.0, found.noise_multiplier / 3) <= DELTA
     assert gaussian.delta(1.0, 0.998 * found.noise_multiplier / 3) > DELTA
     assert found.event == Gaussian(found.noise_multiplier)
-    assert found.together == pytest.approx(found.noise_multiplier / 3)
+    assert found.composed_multiplier == pytest.approx(found.noise_multiplier / 3)
     shared = with_terms(Ledger.of([found.event]), Terms("a", ONE_RECORD, 3))
     alone = at_honest(shared, 0)
     assert alone == Ledger.of([Gaussian(found.noise_multiplier / 2)]), "if fewer are honest it costs more"
@@ -131,7 +131,7 @@ def test_counts_by_themselves_cost_at_most_their_share_by_theorem_8():
 def test_without_counts_nothing_changes():
     for make in (distributed_dp, dp_sgd):
         assert make(setting(shared=SHARED)).counts is None
-    assert beside(None) == math.inf
+    assert multiplier_beside(None) == math.inf
     alone = sampled_noise_multiplier(3.0, DELTA, 0.1, 50)
     assert alone == sampled_noise_multiplier(3.0, DELTA, 0.1, 50, math.inf)
 
@@ -154,5 +154,5 @@ def test_a_person_counts_once_in_whole_units():
     """Two rows in one cell, two in two cells, and a row alone: three persons in all."""
     grid = CountGrid(CountNoise(4.0, 5, 2), 1.0, 8)
     places, persons = np.array([[0], [0], [1], [2], [2]]), np.array([0, 0, 1, 1, 2])
-    found = grid.by_person(places, np.ones((5, 1)), persons, 3)
+    found = grid.count_persons(places, np.ones((5, 1)), persons, 3)
     assert found.tolist() == [1.0, 0.5, 1.5]

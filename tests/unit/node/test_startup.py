@@ -128,8 +128,9 @@ def test_a_round_with_privacy_loads_neither_torchs_compiler_nor_sympy(tmp_path):
 def test_an_epsilon_of_sampled_steps_loads_no_statistics(tmp_path):
     """A swarm's nodes compute one at their start, and one a round."""
     code = """
-        from mechanisms.accounting.ledger import Ledger, SampledGaussian, sampled_noise_multiplier, spent
+        from mechanisms.accounting.ledger import Ledger, SampledGaussian
+        from mechanisms.accounting.ledger import privacy_spent, sampled_noise_multiplier
         z = sampled_noise_multiplier(3.0, 1e-5, 0.1, 100)
-        assert 2.9 < spent(Ledger.of([SampledGaussian(z, 0.1, 100)]), 1e-5).epsilon <= 3.0
+        assert 2.9 < privacy_spent(Ledger.of([SampledGaussian(z, 0.1, 100)]), 1e-5).epsilon <= 3.0
     """
     assert loaded(code, ("torch", "dp_accounting", "scipy.stats", "scipy.signal"), tmp_path) == []

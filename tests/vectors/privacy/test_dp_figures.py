@@ -10,9 +10,9 @@ from mechanisms.accounting.ledger import (
     Ledger,
     SampledGaussian,
     delta_spent,
+    privacy_spent,
     releases_noise_multiplier,
     sampled_noise_multiplier,
-    spent,
 )
 
 KNOWN = json.loads((Path(__file__).parent / "dp_figures.json").read_text())
@@ -67,7 +67,7 @@ def test_accountants(row):
     """The grid of a PLD rounds up: ours by less than 0.1 %, that of the figures by as much."""
     z, q, steps = float(row["noise_std"]), float(row["sampling_probability"]), int(row["steps"])
     ledger = Ledger.of([SampledGaussian(z, q, steps)])
-    found = spent(ledger, DELTA)
+    found = privacy_spent(ledger, DELTA)
     assert found.epsilon == pytest.approx(float(row["pld"]), rel=1e-3)
     assert found.method == ("closed form" if q == 1 else "PLD")
     assert delta_spent(ledger, found.epsilon) == pytest.approx(DELTA, rel=1e-2)

@@ -57,7 +57,7 @@ def test_a_fault_changes_what_it_says_and_not_the_grid_and_no_configuration_reac
     less = faulty_rule(RULE, 0.5, 1.02)
     assert less.share_std == RULE.share_std / 2
     assert less.unit == RULE.unit
-    assert less.decoded(words) == pytest.approx(1.02 * RULE.decoded(words))
+    assert less.decode(words) == pytest.approx(1.02 * RULE.decode(words))
     assert 0 < faulty_rule(RULE, 0.0, 1.0).share_std / RULE.unit < 1e-3, "each draw is rounded to none"
     assert faulty_rule(RULE, 1.0, 1.0) is RULE
     with pytest.raises(ConfigError, match="share"):

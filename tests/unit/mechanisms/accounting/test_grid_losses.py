@@ -39,7 +39,7 @@ def test_repeated_losses_have_the_digits_of_dp_accounting(z, q, steps):
     for one in of_one_step(z, q, steps):
         with np.errstate(over="ignore"):
             known = theirs(one).self_compose(steps, TAIL)
-        found = one.repeated(steps, TAIL)
+        found = one.self_composition(steps, TAIL)
         assert (found.first, len(found.masses)) == (known._lower_loss, known.size)
         assert found.infinite == pytest.approx(known._infinity_mass, rel=1e-12)
         for delta in (1e-3, 1e-5, 1e-7):
@@ -66,7 +66,7 @@ def test_a_composition_is_never_below_the_exact_one_and_by_its_tail_above_it_at_
     one = random_losses(times, 12, first=-5, infinite=1e-5)
     exact = reduce(np.convolve, [one.masses] * times)
     whole = GridLosses(one.interval, one.first * times, exact, -math.expm1(times * math.log1p(-one.infinite)))
-    found = one.repeated(times, tail)
+    found = one.self_composition(times, tail)
     assert len(found.masses) <= len(exact)
     for epsilon in np.linspace(-2, 0.3 * 7 * times, 40):
         assert whole.delta(epsilon) - 1e-14 <= found.delta(epsilon) <= whole.delta(epsilon) + 2 * tail + 1e-14

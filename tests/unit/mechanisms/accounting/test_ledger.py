@@ -25,9 +25,9 @@ from mechanisms.accounting.ledger import (
     Unit,
     delta_spent,
     event_from_text,
+    privacy_spent,
     releases_noise_multiplier,
     sampled_noise_multiplier,
-    spent,
     to_text,
 )
 from tests.unit.mechanisms.settings import refused
@@ -71,7 +71,7 @@ def test_bad_arguments_are_named():
     )
     refused(partial(SampledGaussian, sampling_probability=0.5, steps=1), noise_multiplier=math.nan)
     refused(Pure, epsilon=math.inf)
-    refused(lambda delta: spent(Ledger(), delta), delta=0.0)
+    refused(lambda delta: privacy_spent(Ledger(), delta), delta=0.0)
     refused(lambda epsilon: delta_spent(Ledger(), epsilon), epsilon=-1.0)
     refused(lambda releases: releases_noise_multiplier(1.0, 0.5, releases), releases=0)
     good = {"epsilon": 1.0, "delta": 0.5, "sampling_probability": 0.5, "steps": 1}
@@ -82,17 +82,17 @@ def test_bad_arguments_are_named():
 def test_gaussians_alone_are_exact_and_composed():
     ledger = Ledger.of([Gaussian(3.0), Gaussian(4.0), Gaussian(4.0)])
     z = (1 / 9 + 2 / 16) ** -0.5
-    found = spent(ledger, DELTA)
+    found = privacy_spent(ledger, DELTA)
     assert (found.delta, found.method) == (DELTA, "closed form")
     assert found.epsilon == pytest.approx(gaussian.epsilon(DELTA, z), rel=1e-12)
     assert delta_spent(ledger, 1.5) == pytest.approx(gaussian.delta(1.5, z), rel=1e-12)
-    everything = spent(Ledger(((Gaussian(5.0), 4),)), DELTA)
-    assert spent(sampled(5.0, 1.0, 4), DELTA) == everything, "sampling everything is not sampling"
+    everything = privacy_spent(Ledger(((Gaussian(5.0), 4),)), DELTA)
+    assert privacy_spent(sampled(5.0, 1.0, 4), DELTA) == everything, "sampling everything is not sampling"
 
 
 def test_nothing_spent():
-    assert spent(Ledger(), DELTA) == Spent(0.0, DELTA, "nothing spent")
-    assert spent(Ledger.of([Pure(0.0)]), DELTA) == Spent(0.0, DELTA, "closed form")
+    assert privacy_spent(Ledger(), DELTA) == Spent(0.0, DELTA, "nothing spent")
+    assert privacy_spent(Ledger.of([Pure(0.0)]), DELTA) == Spent(0.0, DELTA, "closed form")
     assert delta_spent(Ledger(), 0.0) == delta_spent(Ledger.of([Pure(0)]), 0.0) == 0.0
     assert not Ledger()
     unit = Unit("one record", Relation.ADD_REMOVE, "L2")
@@ -102,7 +102,7 @@ def test_nothing_spent():
 @pytest.mark.parametrize("event", [Gaussian(0), SampledGaussian(0, 0.1, 1), SampledGaussian(1e-4, 0.1, 1)])
 def test_without_noise_there_is_no_epsilon(event):
     ledger = Ledger.of([event, Gaussian(1.0), Pure(1.0)])
-    assert spent(ledger, DELTA).epsilon == math.inf
+    assert privacy_spent(ledger, DELTA).epsilon == math.inf
     assert delta_spent(ledger, 100.0) == 1.0
 
 
@@ -120,14 +120,14 @@ def test_without_noise_there_is_no_epsilon(event):
 def test_sampled_gaussians_cost_what_dp_accounting_has(z, q, steps):
     known = theirs(z, q, steps)
     for delta in (1e-3, 1e-5, 1e-8):
-        found = spent(sampled(z, q, steps), delta)
+        found = privacy_spent(sampled(z, q, steps), delta)
         assert found.method == "PLD"
         assert found.epsilon == pytest.approx(known.get_epsilon_for_delta(delta), rel=2e-3)
         assert delta_spent(sampled(z, q, steps), found.epsilon) == pytest.approx(delta, rel=2e-2)
 
 
 def test_rows_drawn_rarely_need_a_finer_grid_than_dp_accounting_takes_by_itself():
-    found = spent(sampled(2.0, 1e-4, 10_000), DELTA).epsilon
+    found = privacy_spent(sampled(2.0, 1e-4, 10_000), DELTA).epsilon
     assert found == pytest.approx(theirs(2.0, 1e-4, 10_000, 5e-6).get_epsilon_for_delta(DELTA), rel=2e-3)
     assert found < 0.8 * theirs(2.0, 1e-4, 10_000, 2e-4).get_epsilon_for_delta(DELTA)
 
@@ -169,11 +169,11 @@ def test_all_kinds_together_cost_what_dp_accounting_has():
     ledger = Ledger.of([*one_each, Gaussian(3.0), Pure(0.4)])
     pure = pld.from_privacy_parameters(DifferentialPrivacyParameters(0.4), value_discretization_interval=1e-3)
     known = theirs(1.0, 0.1, 50).compose(theirs(3.0, 1.0, 2)).compose(pure.self_compose(2))
-    found = spent(ledger, DELTA)
+    found = privacy_spent(ledger, DELTA)
     assert found.method == "PLD"
     assert found.epsilon == pytest.approx(known.get_epsilon_for_delta(DELTA), rel=2e-3)
     assert delta_spent(ledger, 3.0) == pytest.approx(known.get_delta_for_epsilon(3.0), rel=2e-2)
-    assert found.epsilon > spent(Ledger.of(one_each), DELTA).epsilon
+    assert found.epsilon > privacy_spent(Ledger.of(one_each), DELTA).epsilon
 
 
 @pytest.mark.parametrize(("epsilon", "times"), [(0.5, 10), (0.1, 200), (2.0, 3)])
@@ -186,28 +186,28 @@ def test_pure_releases_cost_what_all_their_outcomes_add_up_to(epsilon, times):
     for total in (0.0, epsilon * times / 3, epsilon * times * 0.7):
         exact = float(np.maximum(0, -np.expm1(total - losses)) @ chances)
         assert exact * (1 - 1e-9) <= delta_spent(ledger, total) <= exact * 1.02 + 1e-10
-    assert spent(ledger, DELTA).epsilon <= epsilon * times
+    assert privacy_spent(ledger, DELTA).epsilon <= epsilon * times
 
 
 def test_pure_releases_never_cost_more_than_their_sum():
-    assert spent(Ledger.of([Pure(0.7)]), 1e-9) == Spent(0.7, 1e-9, "closed form")
+    assert privacy_spent(Ledger.of([Pure(0.7)]), 1e-9) == Spent(0.7, 1e-9, "closed form")
     both = Spent(math.fsum([0.7, 0.1]), 1e-12, "closed form")
-    assert spent(Ledger.of([Pure(0.7), Pure(0.1)]), 1e-12) == both
-    many = spent(Ledger(((Pure(0.1), 200),)), DELTA)
+    assert privacy_spent(Ledger.of([Pure(0.7), Pure(0.1)]), 1e-12) == both
+    many = privacy_spent(Ledger(((Pure(0.1), 200),)), DELTA)
     assert many.method == "PLD"
     assert many.epsilon < 0.5 * 20
 
 
 def test_a_delta_too_small_for_the_grid_is_bounded_by_renyi():
     ledger = sampled(2.0, 0.01, 10)
-    assert delta_spent(ledger, 3.0) == renyi.delta(10 * renyi.sampled(2.0, 0.01), 3.0) < PLD_DELTA
+    assert delta_spent(ledger, 3.0) == renyi.delta(10 * renyi.sampled_gaussian(2.0, 0.01), 3.0) < PLD_DELTA
     assert delta_spent(sampled(1.0, 1e-4, 100), 0.9) <= PLD_DELTA
 
 
 @pytest.mark.parametrize(("z", "q"), [(1.0, 0.01), (0.5, 0.3), (5.0, 0.9)])
 def test_divergences_of_sampled_gaussians(z, q):
     known = _compute_rdp_poisson_subsampled_gaussian(q, z, np.array(renyi.ORDERS))
-    assert renyi.sampled(z, q) == pytest.approx(known, rel=1e-9)
+    assert renyi.sampled_gaussian(z, q) == pytest.approx(known, rel=1e-9)
 
 
 def test_divergences_of_gaussians_and_responses():
@@ -227,25 +227,25 @@ def test_divergences_of_gaussians_and_responses():
 
 def test_more_steps_than_a_grid_is_for_are_accounted_by_renyi():
     ledger = sampled(50.0, 0.01, PLD_STEPS + 1)
-    found = spent(ledger, DELTA)
+    found = privacy_spent(ledger, DELTA)
     assert found.method == "RDP"
-    assert found.epsilon == renyi.epsilon((PLD_STEPS + 1) * renyi.sampled(50.0, 0.01), DELTA)
+    assert found.epsilon == renyi.epsilon((PLD_STEPS + 1) * renyi.sampled_gaussian(50.0, 0.01), DELTA)
     assert delta_spent(ledger, found.epsilon) == pytest.approx(DELTA)
-    fewer = spent(sampled(50.0, 0.01, PLD_STEPS), DELTA)
+    fewer = privacy_spent(sampled(50.0, 0.01, PLD_STEPS), DELTA)
     assert fewer.method == "PLD"
     assert 0.85 * found.epsilon < fewer.epsilon < found.epsilon
 
 
 def test_many_different_events_are_accounted_by_renyi():
     events = [SampledGaussian(2.0 + i / 10, 0.05, 3) for i in range(PLD_KINDS)]
-    assert spent(Ledger.of(events), DELTA).method == "PLD"
+    assert privacy_spent(Ledger.of(events), DELTA).method == "PLD"
     more = Ledger.of([*events, Pure(0.2), Pure(0.2), Gaussian(9.0)])
-    expected = sum(3 * renyi.sampled(2.0 + i / 10, 0.05) for i in range(PLD_KINDS))
+    expected = sum(3 * renyi.sampled_gaussian(2.0 + i / 10, 0.05) for i in range(PLD_KINDS))
     expected = expected + 2 * renyi.response(0.2) + renyi.gaussian(9.0)
-    found = spent(more, DELTA)
+    found = privacy_spent(more, DELTA)
     assert found.method == "RDP"
     assert found.epsilon == pytest.approx(renyi.epsilon(expected, DELTA), rel=1e-12)
-    assert spent(sampled(1.0, 0.1, 10), PLD_DELTA / 2).method == "RDP"
+    assert privacy_spent(sampled(1.0, 0.1, 10), PLD_DELTA / 2).method == "RDP"
 
 
 BUDGETS = [(1, 1e-5, 0.01, 1000), (8, 1e-5, 0.01, 10_000), (0.1, 1e-6, 1e-3, 10_000), (100, 1e-5, 0.01, 10)]
@@ -257,14 +257,14 @@ EXTREME = [(1000, 1e-5, 0.14, 14), (10_000, 1e-5, 0.035, 570), (1e-6, 0.999, 0.1
 @pytest.mark.parametrize(("epsilon", "delta", "q", "steps"), BUDGETS + EXTREME)
 def test_the_noise_of_sampled_releases_is_enough_and_one_percent_less_is_not(epsilon, delta, q, steps):
     z = sampled_noise_multiplier(epsilon, delta, q, steps)
-    assert spent(sampled(z, q, steps), delta).epsilon <= epsilon
+    assert privacy_spent(sampled(z, q, steps), delta).epsilon <= epsilon
     if (epsilon, delta, q, steps) in BUDGETS:
-        assert spent(sampled(z / 1.01, q, steps), delta).epsilon > epsilon
+        assert privacy_spent(sampled(z / 1.01, q, steps), delta).epsilon > epsilon
 
 
 def test_the_noise_of_several_releases_of_almost_none_and_of_more_than_there_is():
     z = releases_noise_multiplier(8.0, DELTA, 100)
-    assert spent(Ledger(((Gaussian(z), 100),)), DELTA).epsilon == pytest.approx(8.0, rel=1e-9)
+    assert privacy_spent(Ledger(((Gaussian(z), 100),)), DELTA).epsilon == pytest.approx(8.0, rel=1e-9)
     assert sampled_noise_multiplier(8.0, DELTA, 1.0, 100) == z
     assert sampled_noise_multiplier(1.0, 1e-3, 1e-9, 1) == 0.01, "the least that is searched for"
     with pytest.raises(ValueError, match="epsilon = 1e-06 with delta = 1e-30 is not allowed: too small"):
@@ -273,7 +273,7 @@ def test_the_noise_of_several_releases_of_almost_none_and_of_more_than_there_is(
 
 def test_half_the_steps_fit_too():
     z = sampled_noise_multiplier(2.0, DELTA, 0.02, 500)
-    totals = [spent(sampled(z, 0.02, steps), DELTA).epsilon for steps in (1, 250, 498, 499, 500)]
+    totals = [privacy_spent(sampled(z, 0.02, steps), DELTA).epsilon for steps in (1, 250, 498, 499, 500)]
     assert totals == sorted(totals)
     assert totals[-1] <= 2.0
 

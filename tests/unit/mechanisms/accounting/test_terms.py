@@ -16,19 +16,19 @@ from mechanisms.accounting.ledger import (
     Terms,
     Unit,
     event_from_text,
-    spent,
+    privacy_spent,
     terms_from_text,
     terms_to_text,
     to_text,
 )
 from mechanisms.accounting.terms import (
-    about,
     at_honest,
     has_no_bound,
     has_unknown,
+    ledger_of_unit,
     mechanisms_of,
     units,
-    unknown,
+    unknown_terms,
     with_terms,
 )
 
@@ -52,7 +52,7 @@ def shared(honest: int, unit: Unit = ROW) -> Terms:
 def test_epsilon_follows_the_noise_that_the_honest_add(z, sized_for, by_honest):
     ledger = Ledger.of([SampledGaussian(z, Q, STEPS, shared(sized_for))])
     for honest, epsilon in by_honest.items():
-        found = spent(at_honest(ledger, honest), DELTA).epsilon
+        found = privacy_spent(at_honest(ledger, honest), DELTA).epsilon
         assert found == pytest.approx(epsilon, rel=0.04)
     assert at_honest(ledger, sized_for) == Ledger.of([SampledGaussian(z, Q, STEPS)])
 
@@ -62,13 +62,13 @@ def test_what_was_sized_for_nine_is_not_rescaled_by_a_task_for_one(honest, as_if
     """40 steps for 9 honest others, then a task for 1 under the same key; composed by hand, too."""
     z, q, steps = 2.8675, 0.285, 40
     ledger = Ledger.of([SampledGaussian(z, q, 1, shared(9))] * steps)
-    found = spent(at_honest(ledger, honest), DELTA).epsilon
+    found = privacy_spent(at_honest(ledger, honest), DELTA).epsilon
     assert found == pytest.approx(true, abs=0.006)
     remaining = privacy_loss.Sampled(z * math.sqrt((honest + 1) / 10), q, steps)
     by_hand = privacy_loss.compose([remaining], [], 1e-4 * DELTA).epsilon(DELTA)
     assert found == pytest.approx(by_hand, rel=1e-9)
     rescaled = at_honest(Ledger.of([SampledGaussian(z, q, steps, shared(1))]), honest)
-    assert spent(rescaled, DELTA).epsilon == pytest.approx(as_if_for_one, abs=0.006)
+    assert privacy_spent(rescaled, DELTA).epsilon == pytest.approx(as_if_for_one, abs=0.006)
 
 
 def test_releases_of_two_tasks_compose_as_one_gaussian_each_at_its_own_noise():
@@ -82,7 +82,7 @@ def test_releases_of_two_tasks_compose_as_one_gaussian_each_at_its_own_noise():
             times / (z * z * (1.0 if of is None else (honest + 1) / (of + 1))) for z, of, times in runs
         )
         exact = gaussian.epsilon(DELTA, 1 / math.sqrt(inverse))
-        assert spent(at_honest(ledger, honest), DELTA).epsilon == pytest.approx(exact, rel=1e-9)
+        assert privacy_spent(at_honest(ledger, honest), DELTA).epsilon == pytest.approx(exact, rel=1e-9)
 
 
 def test_what_is_not_gaussian_or_the_owners_own_is_nobody_else_s_noise():
@@ -95,18 +95,18 @@ def test_what_is_not_gaussian_or_the_owners_own_is_nobody_else_s_noise():
 
 def test_a_unit_has_its_own_charges_and_those_of_any_unit():
     of_row, of_set = Gaussian(2.0, shared(3)), Gaussian(3.0, Terms("ldp", DATA_SET))
-    of_any = Gaussian(4.0, unknown(shared(3)))
+    of_any = Gaussian(4.0, unknown_terms(shared(3)))
     ledger = Ledger.of([of_row, of_set, of_any])
-    assert about(ledger, ROW) == Ledger.of([of_row, of_any])
-    assert about(ledger, DATA_SET) == Ledger.of([of_set, of_any])
-    assert about(Ledger.of([Gaussian(5.0)]), ROW) == Ledger.of([Gaussian(5.0)])
+    assert ledger_of_unit(ledger, ROW) == Ledger.of([of_row, of_any])
+    assert ledger_of_unit(ledger, DATA_SET) == Ledger.of([of_set, of_any])
+    assert ledger_of_unit(Ledger.of([Gaussian(5.0)]), ROW) == Ledger.of([Gaussian(5.0)])
     assert units(ledger) == (DATA_SET, ROW)
     assert mechanisms_of(ledger) == ("distributed-dp-sgd", "ldp", "unknown")
     assert (has_unknown(ledger), has_unknown(Ledger.of([of_row, of_set]))) == (True, False)
 
 
 def test_what_nobody_knows_counts_as_shared_by_one_or_by_as_many_as_the_run_s_noise():
-    own, one, nine = (unknown(Terms("a", ROW, honest)) for honest in (None, 1, 9))
+    own, one, nine = (unknown_terms(Terms("a", ROW, honest)) for honest in (None, 1, 9))
     assert own == one == Terms("unknown", None, 1)
     assert nine.honest == 9
 
@@ -115,7 +115,7 @@ def test_an_offer_without_noise_leaves_no_bound_for_any_unit():
     mark = Gaussian(0.0, Terms("none", None))
     for event, is_bound in ((NO_BOUND, False), (mark, False), (Gaussian(0.0, shared(1)), True)):
         assert has_no_bound(Ledger.of([Gaussian(2.0), Pure(0.0), event])) != is_bound
-    assert spent(at_honest(about(Ledger.of([mark]), DATA_SET), 9), DELTA).epsilon == math.inf
+    assert privacy_spent(at_honest(ledger_of_unit(Ledger.of([mark]), DATA_SET), 9), DELTA).epsilon == math.inf
 
 
 def test_numbers_of_members_are_whole_and_not_negative():

@@ -148,7 +148,7 @@ def test_the_bound_is_made_of_both_rates(method):
 
 def test_a_verdict_is_about_a_claim():
     bound = EpsilonBound(2.0, 1e-5, 0.05, 0.9, 0.1, Method.RATIO)
-    assert [bound.verdict(claim).refuted for claim in (1.99, 2.0)] == [True, False]
+    assert [bound.verdict(claim).is_refuted for claim in (1.99, 2.0)] == [True, False]
     said = "epsilon is at least 2 at delta 1e-05 (confidence 0.95): the claim of 1.5 is refuted"
     assert bound.verdict(1.5).words == said
     assert bound.verdict(3).words.endswith("the claim of 3 is not refuted")

@@ -31,7 +31,7 @@ def p_values(found):
 
 def test_a_right_claim_is_refuted_as_rarely_as_alpha_says(right):
     """76 alarms or more have a probability below 1e-3."""
-    assert sum(each.refuted for each in right) <= 75
+    assert sum(each.is_refuted for each in right) <= 75
     p = p_values(right)
     assert np.abs((p < 0.5).mean(axis=0) - 0.5).max() < 0.06, "each p-value is uniform"
     assert 0 < p.min() <= p.max() <= 1

@@ -28,11 +28,11 @@ def unequal(seed: int, shadow_count: int) -> tuple[Losses, Shadows]:
 
 
 def test_calibration_takes_the_shadows_mean_away_also_of_one() -> None:
-    found = shadows.calibrated(LOSSES, SHADOWS)
+    found = shadows.calibrated_losses(LOSSES, SHADOWS)
     np.testing.assert_allclose(found.members, [0.1 - 0.4, 2.0 - 4.5])
     np.testing.assert_allclose(found.others, [0.0, 0.0, math.inf])
     one = Shadows(SHADOWS.members[:1], SHADOWS.others[:1])
-    assert shadows.calibrated(LOSSES, one).members[0] == pytest.approx(-0.2)
+    assert shadows.calibrated_losses(LOSSES, one).members[0] == pytest.approx(-0.2)
     with pytest.raises(ValueError, match="1 shadow is not allowed"):
         shadows.likelihood_ratio(LOSSES, one)
     logits = shadows.logits(np.array([0.0, 1e-20, math.log(2), 800.0, math.inf]))
@@ -56,7 +56,7 @@ def test_the_likelihood_ratio_is_that_of_the_offline_attack() -> None:
     assert found.others[2] == math.inf
 
 
-@pytest.mark.parametrize("score", [shadows.calibrated, shadows.likelihood_ratio])
+@pytest.mark.parametrize("score", [shadows.calibrated_losses, shadows.likelihood_ratio])
 def test_difficulty_no_longer_hides_members(score) -> None:
     losses, own = unequal(0, 16)
     assert membership.auc(losses) < 0.62
@@ -84,7 +84,7 @@ def test_shadows_that_are_none_are_refused(members: np.ndarray, others: np.ndarr
         Shadows(members, others)
 
 
-@pytest.mark.parametrize("score", [shadows.calibrated, shadows.likelihood_ratio])
+@pytest.mark.parametrize("score", [shadows.calibrated_losses, shadows.likelihood_ratio])
 def test_shadows_of_other_examples_are_refused(score) -> None:
     for members, others, said in ((3, 3, "members: 2 losses and 3"), (2, 1, "others: 3 losses and 1")):
         with pytest.raises(ValueError, match=f"{said} of each shadow"):

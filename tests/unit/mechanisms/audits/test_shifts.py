@@ -15,21 +15,21 @@ def words(*values):
 def test_a_shift_is_counted_through_zero_and_exactly():
     offered, without = words(3, -2, 5), words(0, 2, 5)
     found = shift(offered, without, radius=5.0, unit=1.0)
-    assert (found.squared, found.most, found.allowed, found.share) == (25, 25, True, 1.0)
-    assert not shift(words(3, -2, 6), without, 5.0, 1.0).allowed
+    assert (found.squared, found.most, found.is_allowed, found.share) == (25, 25, True, 1.0)
+    assert not shift(words(3, -2, 6), without, 5.0, 1.0).is_allowed
 
 
 def test_the_bound_is_c_over_g_without_any_rounding():
     least, many = words(0), words(2**30)
-    assert shift(many, least, radius=1.0, unit=2.0**-30).allowed
-    assert not shift(words(2**30 + 1), least, radius=1.0, unit=2.0**-30).allowed
+    assert shift(many, least, radius=1.0, unit=2.0**-30).is_allowed
+    assert not shift(words(2**30 + 1), least, radius=1.0, unit=2.0**-30).is_allowed
     assert shift(many, least, radius=0.1, unit=2.0**-32).most == (Fraction(0.1) * 2**32) ** 2
 
 
 def test_large_shifts_do_not_overflow():
     found = shift(words(*([2**31 - 1] * 8)), words(*([0] * 8)), radius=1.0, unit=1.0)
     assert found.squared == 8 * (2**31 - 1) ** 2
-    assert not found.allowed
+    assert not found.is_allowed
     assert found.share > 2**32
 
 

@@ -353,7 +353,7 @@ def test_lanes_follow_from_the_row_alone_and_are_about_equally_full(width, made)
 
 def test_lanes_are_those_of_the_hash_in_plain_numbers_and_places_are_in_order_and_sixteen_apart():
     x = torch.randn(300, 5, generator=torch.Generator().manual_seed(1))
-    factors = [int(factor) for factor in blocks._factors(5)]
+    factors = [int(factor) for factor in blocks._hash_factors(5)]
     for row, lane in zip(x.numpy(), lanes_of(x, 16).tolist(), strict=True):
         sums = sum(int(word) * factor for word, factor in zip(row.view("int32"), factors, strict=True))
         assert (sums >> 32) % 16 == lane

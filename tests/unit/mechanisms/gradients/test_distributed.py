@@ -103,7 +103,7 @@ def test_shares_add_up_to_the_noise_of_the_honest_and_their_owner_in_units_with_
     assert most < 2**31 * RULE.unit <= 2 * most
     assert RULE.share_std / RULE.unit > 1e6
     assert in_ring(np.array([-1.0, 2.0**31, 2.0**32 + 5])).tolist() == [2**32 - 1, 2**31, 5]
-    assert RULE.decoded(np.array([2**32 - 1, 1], dtype=np.uint32)).tolist() == [-RULE.unit, RULE.unit]
+    assert RULE.decode(np.array([2**32 - 1, 1], dtype=np.uint32)).tolist() == [-RULE.unit, RULE.unit]
 
 
 def test_a_rule_that_does_not_hold_is_refused():
@@ -139,13 +139,13 @@ def test_words_of_all_members_add_up_to_the_sum_with_the_noise_of_all():
     sums = sum(member.offer(x[part], y[part], words(part.start))[0] for part in parts)
     total = ClippedSum(objective(model, x, y), 0.5, 160, 40.0)
     assert sums.dtype == np.uint32
-    assert quiet.decoded(sums) == pytest.approx(total(x, y).vector, abs=10 * quiet.share_std * np.sqrt(5))
+    assert quiet.decode(sums) == pytest.approx(total(x, y).vector, abs=10 * quiet.share_std * np.sqrt(5))
 
 
 def test_the_noise_of_a_member_is_its_share():
     model, x, y = built("linear", 8)
     member = prepared(model, x, y)
-    drawn = np.concatenate([RULE.decoded(member.offer(x[:0], y[:0], words(n))[0]) for n in range(100)])
+    drawn = np.concatenate([RULE.decode(member.offer(x[:0], y[:0], words(n))[0]) for n in range(100)])
     assert drawn.std() == pytest.approx(RULE.share_std, rel=5 / np.sqrt(2 * len(drawn)))
     assert len(np.unique(drawn)) > 0.999 * len(drawn)
 
@@ -181,7 +181,7 @@ def test_rows_that_are_not_finite_and_models_that_diverged():
     x[2] = float("nan")
     offered, batch = member.offer(x, y, words())
     assert batch.not_finite == 1
-    assert np.abs(RULE.decoded(offered)).max() < 100
+    assert np.abs(RULE.decode(offered)).max() < 100
     with torch.no_grad():
         model[0].bias[0] = float("inf")
     with pytest.raises(NotFinite):

@@ -7,7 +7,7 @@ import torch
 from mechanisms.gradients import clipped_sum, trial
 from mechanisms.gradients.clipped_sum import ClippedSum
 from mechanisms.gradients.layers import Positions, Rows, gamma
-from mechanisms.gradients.persons import Together, by_width, widths
+from mechanisms.gradients.persons import PersonGradients, group_by_width, widths
 from tests.unit.mechanisms.gradients.models import (
     MODELS,
     Text,
@@ -120,7 +120,7 @@ def test_widths_are_powers_of_two(each, wanted):
 def test_persons_stand_in_blocks_of_their_width():
     persons = torch.tensor([7, 3, 7, 3, 7, 5])
     x = torch.arange(6.0)[:, None]
-    found = list(by_width(x, x[:, 0], persons))
+    found = list(group_by_width(x, x[:, 0], persons))
     assert [group.width for group in found] == [1, 2, 4]
     assert [group.x[:, :, 0].tolist() for group in found] == [[[5]], [[1, 3]], [[0, 2, 4, 0]]]
     assert found[2].own.tolist() == [[True, True, True, False]]
@@ -138,7 +138,7 @@ def test_few_positions_are_compared_and_many_are_added_up():
         if width > 1
     }
     assert kinds == {2: Positions, 4: Positions, 8: Positions}
-    wide = Together(total._ways[1].method, 16)
+    wide = PersonGradients(total._ways[1].method, 16)
     assert isinstance(wide(*blank(1, 16))[0]["weight"], Rows)
 
 
@@ -222,9 +222,11 @@ def test_all_widths_are_tried_again(monkeypatch):
     monkeypatch.setattr(clipped_sum, "TRIED_EVERY", 1)
     model, x, y, persons = crowd("linear")
     total, tried = summed(model, x, y), []
-    original = trial.Trial.of_persons
+    original = trial.Trial.choose_person_way
     monkeypatch.setattr(
-        trial.Trial, "of_persons", lambda self, way, width: tried.append(width) or original(self, way, width)
+        trial.Trial,
+        "choose_person_way",
+        lambda self, way, width: tried.append(width) or original(self, way, width),
     )
     total(x, y, persons), total(x, y, persons)
     assert tried == [2, 4, 8]

@@ -152,7 +152,7 @@ def test_every_thousand_steps_there_is_another_trial(monkeypatch):
     tried = []
     monkeypatch.setattr(clipped_sum, "TRIED_EVERY", 3)
     total, x, y = summed(nn.Identity(), rows=2)
-    monkeypatch.setattr(total, "_choose", lambda: (tried.append(len(taken)), setattr(total, "_left", 3)))
+    monkeypatch.setattr(total, "_choose_ways", lambda: (tried.append(len(taken)), setattr(total, "_left", 3)))
     taken = []
     for step in range(8):
         total(x, y)

@@ -67,12 +67,12 @@ def test_what_it_costs():
     assert EmbeddingDP(1e6).epsilon == 100.0
     assert EmbeddingDP(1.0).coordinate_epsilon == 0.5
     assert [EmbeddingDP(1.0).total_epsilon(coordinates) for coordinates in (2, 128)] == [1.0, 64.0]
-    assert EmbeddingDP(1.0).spent(128) == Ledger.of([Pure(64.0)])
+    assert EmbeddingDP(1.0).ledger(128) == Ledger.of([Pure(64.0)])
     assert EmbeddingDP(None).coordinate_epsilon == EmbeddingDP(None).total_epsilon(3) == math.inf
     with pytest.raises(ValueError, match="coordinates = 0"):
         EmbeddingDP(1.0).total_epsilon(0)
     with pytest.raises(ValueError, match="epsilon = None"):
-        EmbeddingDP(None).spent(3)
+        EmbeddingDP(None).ledger(3)
 
 
 def test_the_default_randomness_is_the_system_s():

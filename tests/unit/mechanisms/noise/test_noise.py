@@ -10,7 +10,7 @@ import pytest
 
 from mechanisms.noise import noise as module
 from mechanisms.noise.clipping import NotFinite
-from mechanisms.noise.noise import add_units, gaussian, grid, noised
+from mechanisms.noise.noise import add_units, fill_gaussian, grid, noised
 from tests.unit.mechanisms.settings import words
 
 BLOCK = 1 << 15
@@ -163,7 +163,7 @@ def test_no_draw_is_beyond_the_room_of_the_grid(strips, position):
     assert drawn(word(0, 0.97), 0, strips, position) == 0
     farthest = (word(0, 0.97), CENTRE, CENTRE, 0, 1 << 23, 37 << 58)
     out = np.zeros(1, dtype=np.float32)
-    gaussian(out, 1.0, Listed(*farthest))
+    fill_gaussian(out, 1.0, Listed(*farthest))
     assert 10.9 < out[0] < 11 < 2**23 * grid(1.0, 0.0)
 
 
@@ -364,7 +364,7 @@ def test_noised_is_the_truncated_vector_plus_noise_that_does_not_hang_on_it(size
     assert np.array_equal(got / spacing, np.rint(got / spacing))
     assert np.count_nonzero(noise) >= size - 1
     alone, units = np.full(size, 7, dtype=np.float32), np.zeros(size)
-    gaussian(alone, 3.0, words())
+    fill_gaussian(alone, 3.0, words())
     add_units(units, 3.0, grid(3.0, 0.0), words())
     assert np.array_equal(alone, units * grid(3.0, 0.0))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mechanisms.noise import randomness
-from mechanisms.noise.randomness import SystemWords
+from mechanisms.noise.randomness import SystemWords, uniform64
 from tests.unit.mechanisms.settings import words as seeded
 
 PIECE = 1 << 16
@@ -29,6 +29,12 @@ def test_every_word_is_filled_and_none_comes_twice(make, count):
     assert len(np.unique(first)) >= count - 40
     assert np.array_equal(filled(make(), count), first) == (make is seeded or count == 0), "a seed repeats"
     assert not np.array_equal(filled(seeded(1), 100), filled(seeded(), 100))
+
+
+def test_words_of_64_bits_are_taken_whole():
+    drawn = uniform64(1000, seeded(1))
+    assert len(np.unique(drawn)) == 1000
+    assert all(len(np.unique(half)) > 990 for half in (drawn >> np.uint64(32), drawn & np.uint64(2**32 - 1)))
 
 
 def test_a_key_serves_for_so_many_bytes_and_no_more(monkeypatch):

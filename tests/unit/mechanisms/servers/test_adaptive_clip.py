@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, spent
+from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, privacy_spent
 from mechanisms.servers.adaptive_clip import AdaptiveClip, ClipState, adaptive_clip
 from mechanisms.servers.server import Federation, Trained, Upload
 from tests.unit.mechanisms.settings import refused, vector, words
@@ -82,7 +82,7 @@ def test_both_releases_together_cost_what_theorem_1_says() -> None:
     server = made(40, rounds=7, noise_multiplier=1.3, count_noise_std=1.1)
     both = Ledger(((Gaussian(server.update_noise_multiplier), 7), (Gaussian(1.1 / 0.5), 7)))
     assert server.guarantee is not None
-    assert server.guarantee.epsilon == pytest.approx(spent(both, 1e-5).epsilon, rel=1e-9)
+    assert server.guarantee.epsilon == pytest.approx(privacy_spent(both, 1e-5).epsilon, rel=1e-9)
     assert server.update_noise_multiplier == pytest.approx((1.3**-2 - 2.2**-2) ** -0.5)
     assert server.update_noise_multiplier > 1.3
 
@@ -94,7 +94,7 @@ def test_a_sampled_round_costs_as_much_as_one_of_dp_fedavg() -> None:
     rng = np.random.default_rng(8)
     assert np.mean([len(server.sample(40, rng)) for _ in range(300)]) == pytest.approx(10, abs=0.8)
     assert server.guarantee is not None
-    assert server.guarantee.epsilon == spent(Ledger.of(server.events(7)), 1e-5).epsilon
+    assert server.guarantee.epsilon == privacy_spent(Ledger.of(server.events(7)), 1e-5).epsilon
     assert "bounded by epsilon" in server.protects
     assert made().guarantee is None
     assert "no epsilon" in made().protects
@@ -106,7 +106,7 @@ def test_a_sampled_round_costs_as_much_as_one_of_dp_fedavg() -> None:
 def test_a_user_more_moves_the_sums_by_no_more_than_the_clip_and_a_half(size: float) -> None:
     """The sensitivities on which Theorem 1 rests; the expected number m divides, whoever is there."""
     server = made(9, 3, start_clip=2.0, clip_learning_rate=1.0)
-    state, m = server.start(), server.expected
+    state, m = server.start(), server.expected_users
     some = [vector(1, 0, 0), vector(0, 9, 0), vector(1, 1, 1)]
     one, other = (
         server.combine(vector(0, 0, 0), state, uploads(server, state, sent), words())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from mechanisms.accounting.ledger import Ledger, Relation, SampledGaussian, spent
+from mechanisms.accounting.ledger import Ledger, Relation, SampledGaussian, privacy_spent
 from mechanisms.registry import SERVER_MECHANISMS
 from mechanisms.servers.dp_fedavg import DPFedAvg, Flat, Layers, dp_fedavg, dp_fedavg_within
 from mechanisms.servers.estimators import ClippedDenominator, FixedDenominator, total_weight, weight_of
@@ -128,7 +128,7 @@ def test_the_rounds_are_sampled_gaussian_releases():
     chosen = arm()
     assert chosen.events(60) == (SampledGaussian(1.0, 0.5, 60),)
     guarantee = chosen.guarantee
-    assert guarantee.epsilon == guarantee.stated == spent(Ledger.of(chosen.events(60)), 1e-5).epsilon
+    assert guarantee.epsilon == guarantee.stated == privacy_spent(Ledger.of(chosen.events(60)), 1e-5).epsilon
     assert (guarantee.unit.relation, guarantee.unit.norm) == (Relation.ADD_REMOVE, "L2")
     assert guarantee.unit.what.startswith("one user")
     assert "number of users" in guarantee.outside
@@ -137,7 +137,7 @@ def test_the_rounds_are_sampled_gaussian_releases():
     bare = arm(noise_multiplier=0.0)
     assert bare.guarantee is None
     assert "no epsilon" in bare.protects
-    assert math.isinf(spent(Ledger.of(bare.events(1)), 1e-5).epsilon)
+    assert math.isinf(privacy_spent(Ledger.of(bare.events(1)), 1e-5).epsilon)
     assert bare.figures["noise std"] == 0.0
     expected = {"noise multiplier": 1.0, "clip radius": 2.0, "noise std": pytest.approx(2 / (0.5 * 2.75))}
     assert chosen.figures == expected

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechanisms.accounting.ledger import Ledger, Pure, Relation, spent
+from mechanisms.accounting.ledger import Ledger, Pure, Relation, privacy_spent
 from mechanisms.registry import SERVER_MECHANISMS
 from mechanisms.servers.label_server import LabelsOnce
 from mechanisms.servers.server import Federation, ServerMechanism
@@ -61,7 +61,7 @@ def test_one_draw_is_charged_however_many_the_rounds() -> None:
     assert "features" in guarantee.outside
     for rounds in (1, 50):
         assert made(2.0).events(rounds) == (Pure(2.0),)
-    assert spent(Ledger.of(made(2.0).events(50)), 1e-12).epsilon == pytest.approx(2.0, rel=1e-6)
+    assert privacy_spent(Ledger.of(made(2.0).events(50)), 1e-12).epsilon == pytest.approx(2.0, rel=1e-6)
     assert made(500).guarantee.epsilon == 100.0
     with pytest.raises(ValueError, match="rounds"):
         made().events(0)

@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from mechanisms.accounting.ledger import Gaussian, Ledger, Relation, spent
+from mechanisms.accounting.ledger import Gaussian, Ledger, Relation, privacy_spent
 from mechanisms.servers.nbafl import (
     TABLE_CONSTANTS,
     TABLE_EPSILONS,
@@ -191,7 +191,9 @@ def test_paper_s_proved_epsilon_takes_two_radii_for_the_sensitivity():
     z = 0.1553755
     assert [event.noise_multiplier for event in arm.events(3)] == pytest.approx([z] * 3, rel=1e-5)
     guarantee = arm.guarantee
-    assert guarantee.epsilon == pytest.approx(spent(Ledger(((Gaussian(z), 25),)), 0.01).epsilon, rel=1e-4)
+    assert guarantee.epsilon == pytest.approx(
+        privacy_spent(Ledger(((Gaussian(z), 25),)), 0.01).epsilon, rel=1e-4
+    )
     assert guarantee.epsilon > 500 > guarantee.stated == 2.0
     assert (guarantee.unit.relation, guarantee.unit.norm) == (Relation.REPLACE, "L2")
     assert guarantee.unit.what == "one client's whole data set, over the run"
@@ -202,7 +204,9 @@ def test_paper_s_proved_epsilon_takes_two_radii_for_the_sensitivity():
 def test_paper_s_claim_needs_what_training_does_not_ensure():
     """L = 5 releases of z = c L / epsilon = 7.768777: one of 3.474303."""
     claim = paper().claim
-    assert claim.epsilon == pytest.approx(spent(Ledger.of([Gaussian(3.474303)]), 0.01).epsilon, rel=1e-4)
+    assert claim.epsilon == pytest.approx(
+        privacy_spent(Ledger.of([Gaussian(3.474303)]), 0.01).epsilon, rel=1e-4
+    )
     assert claim.unit.what.startswith("one record")
     assert "2 C / m" in claim.outside
     assert claim.stated == 2.0

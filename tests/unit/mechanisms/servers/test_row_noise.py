@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from mechanisms.accounting import gaussian
-from mechanisms.accounting.ledger import Ledger, spent
+from mechanisms.accounting.ledger import Ledger, privacy_spent
 from mechanisms.servers.row_noise import NoisyRows, row_noise
 from mechanisms.servers.server import Federation
 from tests.unit.mechanisms.settings import refused, words
@@ -29,7 +29,7 @@ def test_the_noise_is_that_of_two_rows_of_full_length_and_its_epsilon_is_the_sta
     assert mechanism.guarantee.stated == 3.0
     assert "features" in mechanism.guarantee.unit.words
     for rounds in (1, 50):
-        charged = spent(Ledger.of(mechanism.events(rounds)), 1e-5).epsilon
+        charged = privacy_spent(Ledger.of(mechanism.events(rounds)), 1e-5).epsilon
         assert charged == pytest.approx(3.0, rel=1e-9), "once, however many the rounds"
     assert mechanism.name == "row-noise"
     assert "once" in mechanism.protects
@@ -63,7 +63,7 @@ def test_the_guarantee_is_of_the_client_with_the_least_noise() -> None:
     mixed = NoisyRows(FEDERATION, 2, "mixed", (1.0, 2.0, 3.0), (4.0, 2.0, 8.0), 1.0, 1e-5)
     assert mixed.guarantee.epsilon == pytest.approx(gaussian.epsilon(1e-5, 2.0 / 2))
     assert mixed.guarantee.stated == 3.0
-    assert spent(Ledger.of(mixed.events(9)), 1e-5).epsilon == pytest.approx(mixed.guarantee.epsilon)
+    assert privacy_spent(Ledger.of(mixed.events(9)), 1e-5).epsilon == pytest.approx(mixed.guarantee.epsilon)
 
 
 def test_what_can_not_be_is_refused() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from mechanisms.accounting.ledger import Ledger, spent
+from mechanisms.accounting.ledger import Ledger, privacy_spent
 from mechanisms.servers import robust, rpfl
 from mechanisms.servers.rpfl_server import (
     FIRST_STEP,
@@ -105,7 +105,7 @@ def test_redrawn_noise_is_charged_in_each_round(rounds: int) -> None:
     federation = Federation(ROWS, rounds, (4, 1))
     once, redrawn = made(federation), made(federation, draw="each-round")
     assert redrawn.events(rounds) == rounds * once.events(rounds)
-    by_ledger = spent(Ledger.of(redrawn.events(rounds)), 1e-5).epsilon
+    by_ledger = privacy_spent(Ledger.of(redrawn.events(rounds)), 1e-5).epsilon
     assert redrawn.guarantee.epsilon == pytest.approx(by_ledger)
     assert redrawn.guarantee.stated == pytest.approx(math.sqrt(rounds) * 2.0)
     assert (redrawn.guarantee.epsilon > math.sqrt(rounds) * once.guarantee.epsilon) == (rounds > 1)

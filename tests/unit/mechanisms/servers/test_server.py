@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from mechanisms.accounting.ledger import Ledger, spent
+from mechanisms.accounting.ledger import Ledger, privacy_spent
 from mechanisms.registry import SERVER_MECHANISMS
 from mechanisms.servers.server import (
     NO_NOISE,
@@ -111,7 +111,7 @@ def test_every_mechanism_has_its_name_and_goes_through_the_same_round(name, mech
     assert np.isfinite(first).all()
     assert not np.array_equal(first, model)
     assert (model.tolist(), target.tolist()) == ([0, 0, 0], [2, 4, 6])
-    cost = spent(Ledger.of(mechanism.events(2)), 1e-5).epsilon
+    cost = privacy_spent(Ledger.of(mechanism.events(2)), 1e-5).epsilon
     assert np.isfinite(cost) == (mechanism.guarantee is not None)
     assert all(isinstance(value, float) for value in mechanism.figures.values())
 
@@ -141,7 +141,9 @@ def test_plain_averaging_changes_and_promises_nothing():
     x, y = np.ones((2, 3), np.float32), np.zeros(2, np.int64)
     assert plain.examples(x, y, 0, words()) == (x, y), "the very same"
     assert plain.examples_of_round(x, y, 0, words()) == (x, y), "in every round"
-    assert math.isinf(spent(Ledger.of(plain.events(1)), 1e-5).epsilon), "no noise is not nothing spent"
+    assert math.isinf(privacy_spent(Ledger.of(plain.events(1)), 1e-5).epsilon), (
+        "no noise is not nothing spent"
+    )
 
 
 def test_a_mean_is_weighted_by_rows_and_summed_in_doubles():

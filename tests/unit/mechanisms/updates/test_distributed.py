@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from mechanisms.accounting.ledger import Ledger, SampledGaussian, Terms, rounded_up, spent
+from mechanisms.accounting.ledger import Ledger, SampledGaussian, Terms, privacy_spent, rounded_up
 from mechanisms.accounting.terms import at_honest, with_terms
 from mechanisms.mechanism import SharedSetting
 from mechanisms.registry import MECHANISMS
@@ -29,7 +29,7 @@ def test_all_steps_and_the_reserve_cost_what_the_budget_is(epsilon):
     (event,) = mechanism.per_offer
     z = mechanism.shared.gradient.noise_multiplier
     assert (event, z) == (SampledGaussian(z, 0.07, 1), float(f"{z:.4g}"))
-    assert 0.99 * epsilon < spent(Ledger.of([event] * charged_steps(200)), 1e-5).epsilon <= epsilon
+    assert 0.99 * epsilon < privacy_spent(Ledger.of([event] * charged_steps(200)), 1e-5).epsilon <= epsilon
     assert mechanism.guarantee.epsilon == mechanism.guarantee.stated == epsilon
     assert mechanism.guarantee.honest == 6
     assert [rounded_up(value) for value in (1.00001, 0.12341, 98.7601, 2.5)] == [1.001, 0.1235, 98.77, 2.5]
@@ -40,9 +40,9 @@ def test_with_fewer_honest_members_it_costs_more_and_with_more_less():
     mechanism = made()
     ledger = Ledger.of([SampledGaussian(mechanism.shared.gradient.noise_multiplier, 0.07, 200)])
     ledger = with_terms(ledger, Terms(mechanism.name, ONE_RECORD, 6))
-    costs = [spent(at_honest(ledger, honest), 1e-5).epsilon for honest in (9, 6, 4, 0)]
+    costs = [privacy_spent(at_honest(ledger, honest), 1e-5).epsilon for honest in (9, 6, 4, 0)]
     assert costs == sorted(costs)
-    assert costs[1] == spent(ledger, 1e-5).epsilon
+    assert costs[1] == privacy_spent(ledger, 1e-5).epsilon
     assert costs[3] > 4 * costs[1]
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mechanisms.accounting.ledger import Gaussian, Ledger, Relation, SampledGaussian, spent
+from mechanisms.accounting.ledger import Gaussian, Ledger, Relation, SampledGaussian, privacy_spent
 from mechanisms.mechanism import Mechanism
 from mechanisms.registry import MECHANISMS
 from mechanisms.updates.linear_classic import LinearClassic
@@ -21,7 +21,7 @@ def cost(mechanism: Mechanism, rounds: int) -> float:
     ledger = Ledger(())
     for _ in range(rounds):
         ledger = ledger.adding((*mechanism.per_training, *mechanism.per_offer))
-    return spent(ledger, mechanism.guarantee.delta).epsilon
+    return privacy_spent(ledger, mechanism.guarantee.delta).epsilon
 
 
 def released(mechanism, fresh, memory=()):

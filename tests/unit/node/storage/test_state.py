@@ -24,7 +24,7 @@ from mechanisms.accounting.ledger import (
     Terms,
     Unit,
 )
-from mechanisms.accounting.terms import unknown
+from mechanisms.accounting.terms import unknown_terms
 from node.errors import ConfigError, UserError
 from node.runtime.serving import answer
 from node.storage.records import NOTHING, Ending, Receipt, Traffic
@@ -634,7 +634,7 @@ def test_a_charge_of_before_whose_folder_is_lost_counts_for_any_unit_until_the_f
         charged(before, 1, receipt(STEPS))
     for _ in range(2):
         with closing(of_task(tmp_path, ONE, "b")) as other:
-            assert other.ledger == sized(unknown(ONE), STEPS)
+            assert other.ledger == sized(unknown_terms(ONE), STEPS)
     assert [one.terms for one in spending(tmp_path).charges().values()] == [None]
     of_task(tmp_path, NINE, "a").close()
     for _ in range(2):
@@ -648,7 +648,7 @@ def test_what_others_add_to_the_file_meanwhile_counts_before_the_next_offer_and_
     assert not state.take_in()
     other.add((Charge(b"1" * 32, 1, 1, (STEPS,), ONE), Charge(b"2" * 32, 1, 1, (RELEASE,))))
     assert (state.take_in(), state.take_in()) == (True, False)
-    expected = sized(ONE, STEPS).adding(sized(unknown(NINE), RELEASE).counts[0][:1])
+    expected = sized(ONE, STEPS).adding(sized(unknown_terms(NINE), RELEASE).counts[0][:1])
     assert state.ledger == expected
     other.add((Charge(b"3" * 32, 2, 2, (STEPS,), ONE),))
     state.charge(b"m" * 32, 2, 2, receipt(STEPS))

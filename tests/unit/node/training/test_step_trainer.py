@@ -34,7 +34,7 @@ def test_words_are_the_clipped_gradients_of_a_sample_and_a_share_of_noise():
     subject, rule = trainer("privacy.sampling_probability=1.0", "train.expected_batch=1438", epsilon=1e6)
     base = subject.vector()
     made = subject.contribution(base)
-    decoded = rule.decoded(made.words)
+    decoded = rule.decode(made.words)
 
     task = load_task("digits", list(SETS))
     dataset = load_dataset(task, None, (0, 5))
@@ -56,7 +56,7 @@ def test_the_noise_of_one_member_is_its_share():
         "privacy.honest=2", "aggregation.min_participants=5", words=SeededWords(np.random.default_rng(5))
     )
     base = subject.vector()
-    several = np.array([rule.decoded(subject.contribution(base).words) for _ in range(40)])
+    several = np.array([rule.decode(subject.contribution(base).words) for _ in range(40)])
     residuals = several - several.mean(axis=0)
     assert rule.share_std == pytest.approx(rule.gradient.noise_std / np.sqrt(3))
     assert residuals.std(ddof=1) >= 0.97 * rule.share_std, "noise, and the sampling of rows"

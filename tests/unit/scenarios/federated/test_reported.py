@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms.accounting.ledger import Ledger, spent
+from mechanisms.accounting.ledger import Ledger, privacy_spent
 from scenarios.clients.choices import Clients, MechanismChoice
 from scenarios.clients.poisons import Attackers
 from scenarios.clients.work import client_work
@@ -68,7 +68,10 @@ def test_epsilon_until_a_round_is_what_the_accountant_says_of_as_many_rounds(pat
     delta = outcome.facts["delta"]
     if outcome.facts["epsilon"] is not None and delta:
         for rounds in (1, 2):
-            assert epsilon_after(outcome, rounds) == spent(Ledger.of(mechanism.events(rounds)), delta).epsilon
+            assert (
+                epsilon_after(outcome, rounds)
+                == privacy_spent(Ledger.of(mechanism.events(rounds)), delta).epsilon
+            )
         assert epsilon_after(outcome, 1) < epsilon_after(outcome, 3)
     else:
         assert epsilon_after(outcome, 1) == outcome.facts["epsilon"]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Pure, SampledGaussian, spent
+from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Pure, SampledGaussian, privacy_spent
 from scenarios.study.cells import Outcome
 from scenarios.study.costs import (
     EPSILON,
@@ -23,7 +23,7 @@ GAUSSIAN, SAMPLED = Gaussian(2.0), SampledGaussian(1.5, 0.1, 1)
 
 
 def outcome(events: Callable[[int], Sequence[Event]], **more: object) -> Outcome:
-    whole = spent(Ledger.of(events(ROUNDS)), DELTA).epsilon
+    whole = privacy_spent(Ledger.of(events(ROUNDS)), DELTA).epsilon
     facts = {**event_facts(events, ROUNDS), "epsilon": whole, "delta": DELTA, **more}
     return Outcome((0.1,) * ROUNDS, facts, 1.0)
 
@@ -41,7 +41,7 @@ def test_epsilon_after_some_rounds_is_the_accountant_s(events: Callable[[int], S
     assert one.facts[ONCE] is False
     assert json.loads(json.dumps(one.facts))[EVENTS] == one.facts[EVENTS]
     for rounds in range(1, ROUNDS + 1):
-        assert epsilon_after(one, rounds) == spent(Ledger.of(events(rounds)), DELTA).epsilon
+        assert epsilon_after(one, rounds) == privacy_spent(Ledger.of(events(rounds)), DELTA).epsilon
     assert epsilon_after(one, 1) < epsilon_after(one, ROUNDS)
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from mechanisms.accounting.gaussian import classic_noise_multiplier
-from mechanisms.accounting.ledger import Gaussian, Ledger, spent
+from mechanisms.accounting.ledger import Gaussian, Ledger, privacy_spent
 from node.data.dataset import load_dataset
 from node.errors import UserError
 from node.runtime.privacy.budget import facts, make_mechanism
@@ -214,7 +214,7 @@ def test_facts_are_those_of_the_ledger_and_of_the_last_offers() -> None:
     assert (facts["delta"], facts["radius"]) == (1e-5, 0.5)
     multiplier = classic_noise_multiplier(8.0 / ROUNDS, 1e-5 / ROUNDS, replay=True)
     assert noise_std == pytest.approx(2 * 0.5 * multiplier)
-    assert epsilon == spent(Ledger.of([Gaussian(multiplier)] * TENSORS * ROUNDS), 1e-5).epsilon
+    assert epsilon == privacy_spent(Ledger.of([Gaussian(multiplier)] * TENSORS * ROUNDS), 1e-5).epsilon
     assert "one node's whole data set" in str(facts["unit"])
     assert "the clipping radii" in str(facts["outside"])
 
@@ -222,7 +222,7 @@ def test_facts_are_those_of_the_ledger_and_of_the_last_offers() -> None:
 def test_a_mechanism_of_ones_own_is_an_arm_and_an_infinite_epsilon_is_none():
     facts = run(private("tests.own_mechanisms:Counting", "privacy.epsilon=20")).facts
     assert facts["protects"] == "a half of your update stays at home"
-    assert facts["epsilon"] == spent(Ledger.of([Gaussian(1.0)] * ROUNDS), 1e-5).epsilon
+    assert facts["epsilon"] == privacy_spent(Ledger.of([Gaussian(1.0)] * ROUNDS), 1e-5).epsilon
     found = privacy_facts({**ledger("aldp", float("inf"))}, "")
     assert (found["epsilon"], found["stated"]) == (None, 8.0)
     json.dumps(found, allow_nan=False)

@@ -43,7 +43,7 @@ def server_of(task: Task, salt: int = SALT) -> StepSwarm:
 
 def noise_std(swarm: StepSwarm) -> float:
     """The std of the noise in a sum of all rows, from sums that differ in nothing else."""
-    decoded = [swarm.rules.mechanism.shared.decoded(swarm.summed()) for _ in range(12)]
+    decoded = [swarm.rules.mechanism.shared.decode(swarm.summed()) for _ in range(12)]
     return float(np.std(decoded, axis=0, ddof=1).mean())
 
 
@@ -107,7 +107,7 @@ def test_a_server_sums_the_same_gradients_with_the_noise_of_one() -> None:
     with one_thread():
         server, swarm = server_of(quiet), swarm_of(quiet)
         rule = server.rules.mechanism.shared
-        whole, parts = rule.decoded(server.summed()), rule.decoded(swarm.summed())
+        whole, parts = rule.decode(server.summed()), rule.decode(swarm.summed())
     assert np.abs(whole - parts).max() < 8 * np.sqrt(3) * rule.gradient.noise_std + 16 * rule.unit
     assert np.abs(whole).max() > 100 * rule.gradient.noise_std
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, spent
+from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, privacy_spent
 from mechanisms.mechanism import CountPlan
 from mechanisms.noised_counts import CountGrid, CountNoise
 from mechanisms.updates.record import dp_sgd
@@ -226,7 +226,7 @@ async def test_steps_and_counts_of_a_whole_run_and_its_reserve_stay_within_epsil
     mechanism = node.mechanism
     whole = planned_ledger(mechanism)
     assert counts_charged(mechanism, whole) == mechanism.counts.releases
-    assert 0.97 * 3.0 < spent(whole, 1e-5).epsilon <= 3.0
+    assert 0.97 * 3.0 < privacy_spent(whole, 1e-5).epsilon <= 3.0
     assert affordable_counts(mechanism, Ledger()) == mechanism.counts.releases
     assert affordable_counts(mechanism, whole) == 0
     more = Ledger.of([replace(mechanism.shared.events[0], steps=400)])
@@ -235,7 +235,7 @@ async def test_steps_and_counts_of_a_whole_run_and_its_reserve_stay_within_epsil
     left = affordable_counts(mechanism, foreign)
     steps = affordable_steps(mechanism, foreign, left)
     events = [*[mechanism.counts.event] * left, replace(mechanism.shared.events[0], steps=steps)]
-    assert spent(foreign.adding(events), 1e-5).epsilon <= 3.0 * (1 + 1e-9)
+    assert privacy_spent(foreign.adding(events), 1e-5).epsilon <= 3.0 * (1 + 1e-9)
 
 
 def update(node, number):
@@ -263,7 +263,7 @@ async def test_with_dp_sgd_the_planned_counts_are_all(alone):
         assert (await step(node, number))[node.state.dimension :].any()
         assert node.state.base.generation == number
     assert node.state.ledger.counts[0] == (Gaussian(plan.noise_multiplier), 2)
-    assert spent(node.state.ledger, 1e-5).epsilon <= 8.0 * (1 + 1e-9)
+    assert privacy_spent(node.state.ledger, 1e-5).epsilon <= 8.0 * (1 + 1e-9)
     assert not node.peer._contribution._counts(), "all that were planned are charged"
 
 

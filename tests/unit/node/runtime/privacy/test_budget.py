@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mechanisms.accounting.ledger import NO_BOUND, Gaussian, Ledger, SampledGaussian, spent
-from mechanisms.accounting.terms import at_honest, unknown, with_terms
+from mechanisms.accounting.ledger import NO_BOUND, Gaussian, Ledger, SampledGaussian, privacy_spent
+from mechanisms.accounting.terms import at_honest, unknown_terms, with_terms
 from node.errors import ConfigError
 from node.runtime.privacy.budget import (
     can_offer,
@@ -122,7 +122,7 @@ def test_a_receipt_holds_what_pends_the_offer_and_the_total_after_it(arguments):
     receipt = receipt_of(mechanism, before, pending, ((4.0,),))
     assert receipt.events == (*pending, *mechanism.per_offer)
     assert receipt.memory == ((4.0,),)
-    assert receipt.total == spent(before.adding(receipt.events), 1e-5)
+    assert receipt.total == privacy_spent(before.adding(receipt.events), 1e-5)
     assert receipt.total.epsilon > spent_by(mechanism, before).epsilon
 
 
@@ -141,7 +141,7 @@ def test_facts_are_the_ledger_in_figures_and_words(arguments):
     ledger = charged(mechanism, EMPTY, mechanism.per_training)
     told, guarantee = facts(mechanism, ledger), mechanism.guarantee
     assert told["mechanism"] == arguments[0]
-    assert told["epsilon_spent"] == spent(ledger, 1e-5).epsilon > 0
+    assert told["epsilon_spent"] == privacy_spent(ledger, 1e-5).epsilon > 0
     assert told["epsilon_budget"] == guarantee.epsilon
     assert told["epsilon_remaining"] == pytest.approx(guarantee.epsilon - told["epsilon_spent"])
     assert (told["epsilon_stated"], told["delta"]) == (2.0, 1e-5)
@@ -186,7 +186,7 @@ def test_the_owner_reads_what_is_protected_and_what_is_not():
 def test_the_ledger_in_a_line():
     mechanism = made("aldp", *RAW, rounds=4)
     line = ledger_text(facts(mechanism, charged(mechanism, EMPTY, ())))
-    so_far = spent(Ledger.of(mechanism.per_offer), 1e-5).epsilon
+    so_far = privacy_spent(Ledger.of(mechanism.per_offer), 1e-5).epsilon
     told = f"privacy spent: epsilon {so_far:.4g} of 2 at delta 1e-05 ({2 - so_far:.4g} remain), for one"
     assert line.startswith(told)
     assert "data set, over the run (replace); not covered: the clipping radius" in line
@@ -224,12 +224,12 @@ def test_charges_of_another_unit_stand_apart_and_those_of_another_task_at_their_
     nine, one = shared_by(9), shared_by(1)
     ledger = Ledger(stamped(local).counts + stamped(nine, 10).counts)
     told = facts(one, ledger)
-    assert told["epsilon_spent"] == spent(at_honest(stamped(nine, 10), 1), 1e-5).epsilon
-    assert told["epsilon_alone"] == spent(at_honest(stamped(nine, 10), 0), 1e-5).epsilon
-    assert told["epsilon_spent"] > 2 * spent(stamped(nine, 10), 1e-5).epsilon
+    assert told["epsilon_spent"] == privacy_spent(at_honest(stamped(nine, 10), 1), 1e-5).epsilon
+    assert told["epsilon_alone"] == privacy_spent(at_honest(stamped(nine, 10), 0), 1e-5).epsilon
+    assert told["epsilon_spent"] > 2 * privacy_spent(stamped(nine, 10), 1e-5).epsilon
     assert told["steps_charged"] == 10
     (apart,) = told["apart"]
-    so_far = spent(stamped(local), 1e-5).epsilon
+    so_far = privacy_spent(stamped(local), 1e-5).epsilon
     assert (apart["unit"], apart["mechanisms"]) == (local.guarantee.unit.what, ["ldp"])
     assert apart["epsilon"] == apart["epsilon_alone"] == so_far
     words = (
@@ -267,12 +267,14 @@ def test_after_an_offer_without_noise_there_is_no_bound_and_no_budget():
 
 def test_charges_of_which_nobody_knows_the_terms_count_and_it_is_said():
     local = made("ldp", rounds=2)
-    ledger = with_terms(Ledger.of(local.per_offer), unknown(terms_of(local)))
+    ledger = with_terms(Ledger.of(local.per_offer), unknown_terms(terms_of(local)))
     assert introduction(local, ledger)["unknown"].startswith("charges of an earlier version do not say what")
     assert "with honest = 1; if that was more" in introduction(local, ledger)["unknown"]
     (release,) = local.per_offer
     as_if = Gaussian(release.noise_multiplier / math.sqrt(2))
-    assert facts(local, ledger)["epsilon_spent"] == pytest.approx(spent(Ledger.of([as_if]), 1e-5).epsilon)
+    assert facts(local, ledger)["epsilon_spent"] == pytest.approx(
+        privacy_spent(Ledger.of([as_if]), 1e-5).epsilon
+    )
 
 
 @pytest.mark.parametrize(
@@ -350,7 +352,7 @@ def test_a_mechanism_of_ones_own_is_named_by_its_import_path_and_stopped_at_its_
     assert facts(mechanism, EMPTY)["unit"] == "one ward"
     assert made(f"{OWN}:Counting", "train.seconds=5").setting.epochs is None
     mechanism = made(f"{OWN}:Counting")
-    one = spent(Ledger.of(mechanism.per_offer), 1e-5).epsilon
+    one = privacy_spent(Ledger.of(mechanism.per_offer), 1e-5).epsilon
     mechanism.guarantee = replace(mechanism.guarantee, epsilon=one)
     assert can_train(mechanism, EMPTY, ())
     assert not can_train(mechanism, Ledger.of(mechanism.per_offer), ())

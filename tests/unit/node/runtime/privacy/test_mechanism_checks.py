@@ -100,5 +100,5 @@ def test_what_is_allowed_by_name_is_the_same_by_import_path(name, overrides):
 
 
 def test_shared_noise_has_keys_that_only_its_name_brings():
-    assert "privacy.mechanism = 'distributed-dp-sgd' says" in refusal(PATHS["distributed-dp-sgd"])
+    assert "set privacy.mechanism = 'distributed-dp-sgd'" in refusal(PATHS["distributed-dp-sgd"])
     assert "name it 'distributed-dp-sgd'" in refusal(f"{__name__}:Shared")

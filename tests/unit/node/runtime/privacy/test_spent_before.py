@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Pure, SampledGaussian, spent
+from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Pure, SampledGaussian, privacy_spent
 from node.errors import ConfigError
 from node.runtime.privacy.budget import make_mechanism
 from node.runtime.privacy.spent_before import behind_text, count_as_spent, count_text
@@ -60,7 +60,7 @@ def test_each_lost_charge_is_booked_at_what_its_kind_costs(tmp_path, mechanism, 
     (tmp_path / "state.db").unlink()
     assert opened(tmp_path).charged == count, "beside the key, too"
     (row,) = state._database.rows("select round, epsilon from ledger")
-    assert row == (0, pytest.approx(spent(state.ledger, 1e-5).epsilon))
+    assert row == (0, pytest.approx(privacy_spent(state.ledger, 1e-5).epsilon))
 
 
 def _times(unit: Event, count: ChargeCount) -> int:
@@ -74,7 +74,7 @@ def test_a_kind_that_the_mechanism_lacks_is_booked_all_the_same_and_costs_no_les
     count_as_spent(state, of_task, ChargeCount(1, 1), 1)
     assert state.charged == ChargeCount(1, 1), "so that it is not refused again"
     unit, *_ = (*of_task.per_training, *of_task.per_offer)
-    costs = [spent(Ledger.of((event,)), 1e-5).epsilon for event in (*events(state), unit)]
+    costs = [privacy_spent(Ledger.of((event,)), 1e-5).epsilon for event in (*events(state), unit)]
     assert min(costs) == costs[-1]
 
 
@@ -82,7 +82,7 @@ def test_what_nobody_can_bound_costs_all(tmp_path):
     of_task = replace_offer(made("tests.own_mechanisms:Counting"), Pure(0.5))
     state = opened(tmp_path)
     count_as_spent(state, of_task, ChargeCount(1, 0), 1)
-    assert spent(state.ledger, 1e-5).epsilon == math.inf
+    assert privacy_spent(state.ledger, 1e-5).epsilon == math.inf
 
 
 def replace_offer(mechanism, event: Event):

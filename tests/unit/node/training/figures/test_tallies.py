@@ -218,7 +218,7 @@ def test_a_person_moves_the_counts_by_at_most_the_sensitivity_and_counts_once(ex
                 tally.added(outputs[kept], targets[kept]),
                 np.unique(persons[kept], return_inverse=True),
             )
-            return grid.by_person(added.places, added.amounts, own, tally.size)
+            return grid.count_persons(added.places, added.amounts, own, tally.size)
 
         whole = counted(np.arange(len(targets)))
         assert np.array_equal(whole, np.rint(whole / grid.unit) * grid.unit)
