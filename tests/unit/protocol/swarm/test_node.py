@@ -228,13 +228,6 @@ def test_without_shares_everyone_ends_with_its_own_update_and_the_next_round_goe
     assert [end.round for _, end in wires.ends(Completed)] == [2, 2, 2]
 
 
-def test_without_sums_everyone_ends_with_its_own_update():
-    wires = to_sums(swarm()).tick(15)
-
-    assert [end.reason for _, end in wires.ends(Failed)] == [Reason.SUMS_TIMEOUT] * 3
-    assert {wires[key].base for key in KEYS[:3]} == {INITIAL}
-
-
 def test_bulk_that_is_on_its_way_has_time_of_its_own_and_the_transport_knows_how_long():
     wires = to_shares(swarm(least_rate=1.0))
     one = wires[ONE]
@@ -362,15 +355,6 @@ def test_a_smaller_group_takes_the_same_model(masked):
     most = most_additive(64) if masked is None else most_masked(64)
     assert too_long(settings(keys[1], dimension=most + PIECE_WORDS * 64, masked=masked), 5) == []
     assert too_long(settings(keys[1], dimension=most, masked=masked), 64) == []
-
-
-def test_a_group_with_an_ephemeral_key_of_small_order_is_refused_before_anything_is_sent():
-    two, (mine, first, last) = asking()
-    bad = resigned(last, THREE, ephemeral=bytes(32))
-
-    with pytest.raises(RemoteProtocolError, match="unusable ephemeral key"):
-        heard(two, group_of([mine, first, bad], ONE), NOW)
-    assert two.status.phase == "group"
 
 
 def test_a_group_is_refused_while_a_new_base_is_being_stored():

@@ -54,13 +54,6 @@ def test_a_commitment_binds_secret_session_and_sender():
     assert len({known, *others}) == 5
 
 
-def test_both_ends_of_a_pair_come_to_one_seed():
-    near = mask_keys.pair_seed(mask_keys.private_key(NEAR), mask_keys.public_key(FAR), SID, ONE, TWO)
-
-    assert near == mask_keys.pair_seed(mask_keys.private_key(FAR), mask_keys.public_key(NEAR), SID, TWO, ONE)
-    assert len(near) == 32
-
-
 def test_a_pair_s_seed_is_bound_to_the_session_and_both_members():
     public = mask_keys.public_key(FAR)
     seeds = {

@@ -8,12 +8,10 @@ import pytest
 from protocol.actions import Evidence, Failed
 from protocol.aggregation.masked.machine import DoubleMasked
 from protocol.aggregation.masked.release import release_digest
-from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.aggregation.masked.unmasking import check_result, totals_digest
 from protocol.aggregation.masked.view_change import votes_digest
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.swarm.recovery.fetch import Past, ResultFetch
 from protocol.wire import signing
 from protocol.wire.masked_messages import (
     Ack,
@@ -37,7 +35,7 @@ from protocol.wire.member_sets import everybody
 from tests import parts
 from tests.simulation.bare import Swarm
 from tests.simulation.mutations import MEMBERS, OTHERS, begin, machine, real_messages
-from tests.simulation.schedules import CLIP, EVERYBODY_ADDS, REDUCERS, Schedule
+from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Schedule
 
 SCHEDULE = Schedule(0, MEMBERS, REDUCERS, groups=1)
 WHOLE = everybody(MEMBERS)
@@ -427,24 +425,3 @@ def test_a_total_of_who_does_not_add_it_up_waits():
     total = first(Total)
     other = next(key for key in sorted(OTHERS) if key != total.head.sender)
     assert at_masks().receive(replace(total, head=signed(total.head, sender=other)), NOW) == []
-
-
-# -- fetching a result ---------------------------------------------------------------------------------------
-
-
-def test_a_fetch_takes_a_certificate_and_then_each_chunk_once():
-    participant, swarm = machine(REDUCERS).participant, Swarm(SCHEDULE).run()
-    settings = parts.settings(participant.key, dimension=participant.dimension)
-    past = Past(participant.group, parts.base(), {})
-    masked = MaskedSettings(CLIP, None, REDUCERS)
-    fetch = ResultFetch(past, participant.sid, sorted(OTHERS)[0], settings, masked)
-    fetch.start(NOW)
-    pieces = swarm.members[1].pieces
-    with pytest.raises(RemoteProtocolError, match="not asked for"):
-        fetch.receive(pieces[0], NOW)
-    fetch.receive(swarm.members[1].end.certificate, NOW)
-    with pytest.raises(RemoteProtocolError, match="not asked for"):
-        fetch.receive(swarm.members[1].end.certificate, NOW)
-    fetch.receive(pieces[0], NOW)
-    with pytest.raises(RemoteProtocolError, match="piece 0 of a total that was not asked for"):
-        fetch.receive(pieces[0], NOW)

@@ -300,6 +300,16 @@ def fetched(certificate: ResultCertificate, pieces: dict[int, TotalPiece]) -> tu
     return under_test, actions
 
 
+def test_a_fetch_takes_a_certificate_and_then_each_chunk_once():
+    under_test, source = fetch(), Swarm(SCHEDULE).run().members[1]
+    certificate, piece = source.end.certificate, source.pieces[0]
+    for unasked, asked in ((piece, certificate), (certificate, piece), (piece, None)):
+        with pytest.raises(RemoteProtocolError, match="not asked for"):
+            under_test.receive(unasked, NOW)
+        if asked is not None:
+            under_test.receive(asked, NOW)
+
+
 def test_a_result_that_is_fetched_is_the_one_that_the_source_has():
     source = Swarm(SCHEDULE).run().members[1]
     under_test, actions = fetched(source.end.certificate, source.pieces)
