@@ -547,12 +547,10 @@ def test_a_sealed_share_of_the_wrong_length_is_refused_and_leaves_its_place_free
 
 
 def test_a_share_of_the_wrong_phase_is_refused():
-    all_three = machines(3)
-    shares = started(all_three, VECTORS)
-    for place in (1, 2):
-        all_three[0].receive(shares[place][ONE][0], NOW)
+    machine, _ = at_sums()
+    _, (share, _) = at_shares()
 
-    refused(all_three[0], replace(shares[1][ONE][0], index=1), "wrong phase")
+    refused(machine, replace(share, index=1), "wrong phase")
 
 
 def test_a_share_of_an_earlier_attempt_of_the_same_group_is_refused():

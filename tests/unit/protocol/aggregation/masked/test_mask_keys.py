@@ -142,16 +142,6 @@ def test_words_from_inside_a_block_or_beyond_a_piece_are_refused_and_change_noth
     assert not target.any()
 
 
-def test_flipping_any_of_the_256_seed_bits_changes_every_word():
-    """Of 64 words none may stay (chance 256 * 64 / 2^32 = 4e-6; the draw is fixed)."""
-    whole = np.zeros(64, dtype="<u4")
-    Stream(SEED).add_to(whole, 0)
-    for bit in range(256):
-        other = np.zeros(64, dtype="<u4")
-        Stream(flipped(SEED, bit)).add_to(other, 0)
-        assert not np.any(other == whole), bit
-
-
 def test_any_bit_of_a_secret_that_counts_changes_both_masks():
     """X25519 ignores the lowest three bits of a secret, and nothing else of 254."""
     public, alike = mask_keys.public_key(FAR), []

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from protocol.actions import Evidence, Failed
-from protocol.aggregation.masked.machine import DoubleMasked
 from protocol.aggregation.masked.release import release_digest
 from protocol.aggregation.masked.unmasking import check_result, totals_digest
 from protocol.aggregation.masked.view_change import votes_digest
@@ -34,18 +33,12 @@ from protocol.wire.masked_messages import (
 from protocol.wire.member_sets import everybody
 from tests import parts
 from tests.simulation.bare import Swarm
-from tests.simulation.mutations import MEMBERS, OTHERS, begin, machine, real_messages
+from tests.simulation.mutations import MEMBERS, OTHERS, at_masks, begin, machine, real_messages
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Schedule
 
 SCHEDULE = Schedule(0, MEMBERS, REDUCERS, groups=1)
 WHOLE = everybody(MEMBERS)
 NOW = parts.NOW
-
-
-def at_masks(layout: int = REDUCERS) -> DoubleMasked:
-    here = machine(layout)
-    begin(here, real_messages(layout))
-    return here
 
 
 def first(kind: type, layout: int = REDUCERS) -> Any:
