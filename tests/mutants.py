@@ -3,8 +3,9 @@
 Cosmic Ray's operators make the mutants: one position of a source file each, drawn without repetition. Each
 mutant runs in a process of its own against all tests that reach its statement, not only up to the first that
 fails, so that the file says which tests are the only ones that find a fault. Quick tests run first; after
-`--seconds` of CPU the others are left out, and counted. A file that is there is continued; FILE.reach keeps
-which test runs which line. Install what it needs with `pip install -e '.[mutants]'`.
+`--seconds` of CPU the others are left out, and counted. A file that is there is continued; what lived while
+tests were left out is tried again with more seconds. FILE.reach keeps which test runs which line.
+Install what it needs with `pip install -e '.[mutants]'`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from difflib import unified_diff
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
+from typing import Any
 
 import pytest
 from cosmic_ray import plugins
@@ -56,6 +58,10 @@ class Mutant:
     line: int
     before: str
     after: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.path} {self.operator} {self.occurrence}"
 
     @property
     def changed(self) -> str:
@@ -271,6 +277,8 @@ class Trial:
     out: Path
     reach: _Reach
     seconds: float
+    before: Mapping[str, frozenset[str]] | None
+    """Which tests killed which mutant in an earlier file: they run first, and the first to fail is enough."""
 
     def each(self, mutants: Sequence[Mutant], jobs: int, how: Callable[[Mutant], Start | None]) -> None:
         """Tries all mutants that can be tried in this way, so many at once."""
@@ -292,7 +300,8 @@ class Trial:
         """Runs one mutant in a process of its own; returns the tests that kill it."""
         reach = self.reach.of(mutant)
         here, there = FORK.Pipe(duplex=False)
-        child = FORK.Process(target=self._child, args=(start, reach, there))
+        first = (self.before or {}).get(mutant.name, frozenset())
+        child = FORK.Process(target=self._child, args=(start, reach, first, there))
         child.start()
         there.close()
         ended: dict[str, bool] = {}
@@ -304,20 +313,25 @@ class Trial:
         child.join()
         killed = sorted(test for test, passed in ended.items() if not passed)
         untried = len(reach) - len(ended)
-        return {**asdict(mutant), "broken": bool(reach) and not ended, "killed": killed, "untried": untried}
+        found = {"broken": bool(reach) and not ended, "killed": killed, "untried": untried}
+        return {**asdict(mutant), **found, "seconds": self.seconds}
 
-    def _child(self, start: Start, reach: frozenset[str], there: Connection) -> None:
+    def _child(self, start: Start, reach: frozenset[str], first: frozenset[str], there: Connection) -> None:
         most = int(self.seconds) + 60
         resource.setrlimit(resource.RLIMIT_CPU, (most, most))
 
         def run(items: Sequence[pytest.Item]) -> None:
             begun = time.process_time()
-            for item in sorted(items, key=lambda one: self.reach.seconds.get(one.nodeid, 0)):
-                if time.process_time() - begun > self.seconds:
+            chosen = (item for item in items if item.nodeid in reach)
+            for item in sorted(
+                chosen, key=lambda one: (one.nodeid not in first, self.reach.seconds[one.nodeid])
+            ):
+                there.send((item.nodeid, False))  # should this one be the end of the process
+                passed = _passes(item)
+                there.send((item.nodeid, passed))
+                is_enough = self.before is not None and not passed
+                if is_enough or time.process_time() - begun > self.seconds:
                     break
-                if item.nodeid in reach:
-                    there.send((item.nodeid, False))  # should this one be the end of the process
-                    there.send((item.nodeid, _passes(item)))
 
         start(run)
         os._exit(0)
@@ -352,6 +366,17 @@ def by_import(reach: _Reach, mutant: Mutant) -> Start:
     return start
 
 
+def fates(file: Path) -> dict[str, dict[str, Any]]:
+    """Reads what became of each mutant; of two lines about one the later counts."""
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    return {f"{one['path']} {one['operator']} {one['occurrence']}": one for one in lines}
+
+
+def is_dead(fate: Mapping[str, Any]) -> bool:
+    """Returns whether a test failed, or none could be loaded."""
+    return bool(fate["killed"] or fate["broken"])
+
+
 def main() -> None:
     """Runs the command."""
     sys.dont_write_bytecode = False  # else each process would compile all modules and tests again
@@ -362,6 +387,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="a file of one line a mutant")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=60, help="CPU time of all tests of one mutant")
+    parser.add_argument(
+        "--before",
+        type=Path,
+        help="an earlier file: what killed a mutant there runs first, and one test is enough",
+    )
     parser.add_argument("sources", nargs="+", help="files or folders to change")
     parser.add_argument("--tests", nargs="+", required=True, help="files or folders of tests")
     given = parser.parse_args()
@@ -376,9 +406,18 @@ def main() -> None:
         importlib.import_module(package)  # once, not in each process
 
     def todo() -> list[Mutant]:
-        known = [json.loads(line) for line in given.out.read_text().splitlines()]
-        names = {(one["path"], one["operator"], one["occurrence"]) for one in known}
-        return [one for one in mutants if (one.path, one.operator, one.occurrence) not in names]
+        done = {
+            name
+            for name, one in fates(given.out).items()
+            if is_dead(one) or not one["untried"] or one["seconds"] >= given.seconds
+        }
+        return [one for one in mutants if one.name not in done]
+
+    before = (
+        {name: frozenset(one["killed"]) for name, one in fates(given.before).items()}
+        if given.before
+        else None
+    )
 
     reach = given.out.with_name(given.out.name + ".reach")
 
@@ -393,7 +432,7 @@ def main() -> None:
                 live.setdefault(one.__code__.co_filename, []).append(one)
         gc.freeze()
         if reach.exists():
-            trial = Trial(given.out, _Reach(reach), given.seconds)
+            trial = Trial(given.out, _Reach(reach), given.seconds, before)
             trial.each(todo(), given.jobs, lambda mutant: in_place(live, items, mutant))
 
     first = FORK.Process(target=_collected, args=(given.tests, loaded))
@@ -401,10 +440,10 @@ def main() -> None:
     first.join()
     if first.exitcode or not reach.exists():
         raise SystemExit("the tests cannot be loaded, or fail as they are: mend them first")
-    trial = Trial(given.out, _Reach(reach), given.seconds)
+    trial = Trial(given.out, _Reach(reach), given.seconds, before)
     trial.each(todo(), given.jobs, lambda mutant: by_import(trial.reach, mutant))
-    if left := todo():
-        raise SystemExit(f"{len(left)} mutants were not tried, such as {left[0]}")
+    found = list(fates(given.out).values())
+    print(f"{len(found)} mutants, of which {sum(map(is_dead, found))} die")
 
 
 if __name__ == "__main__":

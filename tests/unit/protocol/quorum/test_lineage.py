@@ -17,6 +17,7 @@ from protocol.quorum.lineage import (
     after,
     follow,
     included_in,
+    is_opened,
     is_signed_by,
     members_of,
     passed_in,
@@ -67,6 +68,9 @@ def test_a_masked_session_includes_some_and_others_may_have_signed():
     assert signed_by(one) == tuple(KEYS[place].public for place in (0, 2, 3))
     assert is_signed_by(one, of(0, 2, 5))
     assert not is_signed_by(one, of(0, 1, 5))
+    summed = link(keys(0, 1, 2), base())
+    lines = [Line(1, None, links) for links in ((), (summed, one), (one, summed))]
+    assert [is_opened(each) for each in lines] == [False, True, False], "the last session made the base"
 
 
 @pytest.mark.parametrize("bound", [(b"s" * 32,), (RESIGNED,)])

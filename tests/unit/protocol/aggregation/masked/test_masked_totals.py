@@ -296,7 +296,8 @@ def fetched(certificate: ResultCertificate, pieces: dict[int, TotalPiece]) -> tu
 def test_a_fetch_takes_a_certificate_and_then_each_chunk_once():
     under_test, source = fetch(), Swarm(SCHEDULE).run().members[1]
     certificate, piece = source.end.certificate, source.pieces[0]
-    for unasked, asked in ((piece, certificate), (certificate, piece), (piece, None)):
+    of_another = replace(piece, sid=bytes(32))
+    for unasked, asked in ((piece, certificate), (certificate, None), (of_another, piece), (piece, None)):
         with pytest.raises(RemoteProtocolError, match="not asked for"):
             under_test.receive(unasked, NOW)
         if asked is not None:
