@@ -914,15 +914,6 @@ def test_nobody_closes_while_a_base_is_fetched_or_stored():
     assert Closed() in one.adopted(INITIAL, NOW)
 
 
-def test_a_node_with_a_key_that_runs_already_gives_up():
-    one = node(ONE, seeds=(endpoint(TWO),))
-    (question,) = outbox(one.open(NOW), endpoint(TWO))
-    twin = announce(ONE, endpoint=endpoint(TWO), instance=b"2" * 16)
-    actions = heard(one, Hello(twin, question.nonce, False, PARAMETERS, age_ms=60_000), NOW)
-
-    assert "already runs with this key" in only(actions, Fatal).text
-
-
 def test_a_fetch_that_heals_is_stored_before_the_next_offer_goes_out():
     """Healed stops seeking until the shell reports that the base is stored."""
     wires = swarm()
