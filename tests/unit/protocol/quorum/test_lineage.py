@@ -25,7 +25,7 @@ from protocol.quorum.lineage import (
 )
 from protocol.wire.ids import RESIGNED
 from protocol.wire.masked_messages import ReleaseHead, ResultCertificate
-from protocol.wire.messages import Certificate, Link
+from protocol.wire.messages import Link
 from tests.lines import chain, link, made, session_of
 from tests.parts import base, endpoint, members
 
@@ -199,8 +199,3 @@ def test_who_knows_electors_in_the_middle_needs_none_before():
 
     assert follow(links, [(2, of(1, 3, 4))]) == of(3, 4, 5)
     assert follow(links[1:], [(1, of(0, 1, 3))]) == of(3, 4, 5)
-
-
-def test_a_certificate_is_the_one_that_there_is():
-    one = link(keys(0, 1, 2), base())
-    assert isinstance(one.certificate, Certificate)

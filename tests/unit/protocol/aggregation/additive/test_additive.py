@@ -227,12 +227,14 @@ def test_without_all_shares_the_round_ends_unspent_and_nothing_is_sent():
     refused(machine, shares[1], "not running")
 
 
-def test_without_all_sums_the_round_ends_with_ones_own_update():
+def test_without_all_sums_the_round_ends_with_ones_own_update_and_a_late_one_never_becomes_a_model():
+    """The fault of the reference system: a random partial sum was taken for the model."""
     machine, sums = at_sums()
     machine.receive(sums[0], NOW + 2)
 
     assert machine.tick(NOW + 10.9) == []
     assert machine.tick(NOW + 11.0) == [failed(machine, Reason.SUMS_TIMEOUT, THREE, THREE)]
+    refused(machine, sums[1], "not running")
 
 
 RATE = 64_000.0
@@ -272,30 +274,13 @@ def test_what_came_in_the_first_half_gives_no_time_to_the_second():
     assert kinds(machine.tick(NOW + 30.0))[-1] == "Failed"
 
 
-def test_a_late_partial_sum_never_becomes_a_model():
-    """The fault of the reference system: a random partial sum was taken for the model."""
-    machine, sums = at_sums()
-    machine.receive(sums[0], NOW + 2)
-    machine.tick(NOW + 11.0)
-
-    refused(machine, sums[1], "not running")
-
-
-def test_sums_over_other_contributors_end_the_round():
-    machine, sums = at_sums()
-    other = resigned(sums[0], KEYS[1], contributors=bytes(32))
+@pytest.mark.parametrize("at", [at_shares, at_sums])
+def test_sums_over_other_contributors_end_the_round_also_if_they_come_early(at):
+    machine, due = at()
+    other = resigned(at_sums()[1][0], KEYS[1], contributors=bytes(32))
 
     assert machine.receive(other, NOW + 2) == [Failed(Reason.CONTRIBUTORS_DIFFER, 1, (TWO,), machine.sid)]
-    refused(machine, sums[1], "not running")
-
-
-def test_sums_over_other_contributors_that_come_early_leave_the_offer_unspent():
-    machine, shares = at_shares()
-    _, sums = at_sums()
-    other = resigned(sums[0], KEYS[1], contributors=bytes(32))
-
-    assert kinds(machine.receive(other, NOW + 2)) == ["Failed"]
-    refused(machine, shares[0], "not running")
+    refused(machine, due[1], "not running")
 
 
 @pytest.mark.parametrize("at", [at_shares, at_sums])
@@ -492,20 +477,14 @@ def test_a_stranger_may_go_and_a_member_whose_sum_is_here():
     assert kinds(machine.receive(sums[1], NOW + 2)) == ["Keep", "Completed"]
 
 
-def test_after_its_end_a_session_waits_for_nothing_and_does_nothing():
+def test_before_its_start_a_session_takes_nothing_in_and_after_its_end_it_waits_for_nothing():
+    refused(machines(3)[0], at_shares()[1][0], "not running")
     machine, sums = at_sums()
     finish(machine, sums)
 
     assert (machine.phase, machine.deadline, machine.waiting_for()) == (Phase.DONE, None, ())
     assert machine.tick(NOW + 1000) == []
     refused(machine, sums[0], "not running")
-
-
-def test_nothing_is_taken_in_before_the_start():
-    machine = machines(3)[0]
-    _, shares = at_shares()
-
-    refused(machine, shares[0], "not running")
 
 
 # -- what does not belong here ---------------------------------------------------------------------------
