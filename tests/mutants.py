@@ -20,6 +20,7 @@ import multiprocessing
 import os
 import random
 import resource
+import shlex
 import signal
 import sys
 import time
@@ -27,6 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import asdict, dataclass
 from difflib import unified_diff
+from importlib import metadata
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -37,6 +39,8 @@ from cosmic_ray import plugins
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import MutationVisitor
 from coverage import Coverage, CoverageData
+
+from benchmarks.machine import machine, versions
 
 ROOT = Path(__file__).parents[1]
 TEST_S = 5
@@ -377,6 +381,19 @@ def is_dead(fate: Mapping[str, Any]) -> bool:
     return bool(fate["killed"] or fate["broken"])
 
 
+def results(found: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns in short what became of the mutants, and how those read that live."""
+    living = [one for one in found.values() if not is_dead(one)]
+    return {
+        "command": shlex.join(("python", "-m", "tests.mutants", *sys.argv[1:])),
+        "machine": machine(),
+        "versions": {**versions(), "cosmic-ray": metadata.version("cosmic-ray")},
+        "before": {"tried": len(before), "died": sum(map(is_dead, before.values()))},
+        "now": {"tried": len(found), "died": len(found) - len(living)},
+        "living": sorted((f"{one['path']}:{one['line']}", one["before"], one["after"]) for one in living),
+    }
+
+
 def main() -> None:
     """Runs the command."""
     sys.dont_write_bytecode = False  # else each process would compile all modules and tests again
@@ -392,6 +409,7 @@ def main() -> None:
         type=Path,
         help="an earlier file: what killed a mutant there runs first, and one test is enough",
     )
+    parser.add_argument("--results", type=Path, metavar="FILE", help="where to write the figures in short")
     parser.add_argument("sources", nargs="+", help="files or folders to change")
     parser.add_argument("--tests", nargs="+", required=True, help="files or folders of tests")
     given = parser.parse_args()
@@ -413,11 +431,8 @@ def main() -> None:
         }
         return [one for one in mutants if one.name not in done]
 
-    before = (
-        {name: frozenset(one["killed"]) for name, one in fates(given.before).items()}
-        if given.before
-        else None
-    )
+    earlier = fates(given.before) if given.before else {}
+    before = {name: frozenset(one["killed"]) for name, one in earlier.items()} if given.before else None
 
     reach = given.out.with_name(given.out.name + ".reach")
 
@@ -442,8 +457,13 @@ def main() -> None:
         raise SystemExit("the tests cannot be loaded, or fail as they are: mend them first")
     trial = Trial(given.out, _Reach(reach), given.seconds, before)
     trial.each(todo(), given.jobs, lambda mutant: by_import(trial.reach, mutant))
-    found = list(fates(given.out).values())
-    print(f"{len(found)} mutants, of which {sum(map(is_dead, found))} die")
+    found = fates(given.out)
+    if given.results:
+        given.results.write_text(json.dumps(results(found, earlier), indent=1) + "\n")
+    print(f"{len(found)} mutants, of which {sum(map(is_dead, found.values()))} die")
+    died = {name for name, one in earlier.items() if is_dead(one)}
+    if lives := sorted(name for name, one in found.items() if name in died and not is_dead(one)):
+        raise SystemExit("\n".join(("these died before:", *lives)))
 
 
 if __name__ == "__main__":
