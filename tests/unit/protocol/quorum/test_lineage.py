@@ -192,10 +192,3 @@ def test_what_electors_signed_before_their_anchor_is_no_link():
 
     assert follow([old], [(2, of(0, 1, 2))]) is None
     assert follow([old], [(1, of(0, 1, 2))]) == of(0, 1, 2)
-
-
-def test_who_knows_electors_in_the_middle_needs_none_before():
-    links, _ = chain([keys(0, 1, 3), keys(1, 3, 4), keys(3, 4, 5)])
-
-    assert follow(links, [(2, of(1, 3, 4))]) == of(3, 4, 5)
-    assert follow(links[1:], [(1, of(0, 1, 3))]) == of(3, 4, 5)

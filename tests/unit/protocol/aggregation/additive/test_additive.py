@@ -324,16 +324,6 @@ def with_four() -> tuple[Additive, list[Share], tuple[bytes, ...]]:
     return all_four[0], [shares[number][me][0] for number in (1, 2, 3)], all_four[0].members
 
 
-def test_who_lacks_a_share_when_the_time_is_over_tells_all_others_so():
-    machine, shares, (one, two, three, four) = with_four()
-    machine.receive(shares[0], NOW)
-    machine.receive(shares[1], NOW)
-    *sends, end = machine.tick(machine.deadline)
-    said = signing.sign(Lacking(machine.sid, one, set_of((four,), machine.members)), members(4)[0])
-    assert sends == [Send(key, (said,)) for key in (two, three, four)]
-    assert end.withheld == Withheld(machine.sid, Due.SHARE, (four,))
-
-
 def test_of_more_than_three_who_cannot_reach_a_member_complains_of_nobody():
     machine, _, (_, two, *_) = with_four()
     assert kinds(machine.unreachable(two, NOW)) == ["Failed"]

@@ -122,16 +122,6 @@ def test_what_is_added_is_the_words_of_the_stream(size, start):
     np.testing.assert_array_equal(target, before)
 
 
-def test_only_the_target_is_changed():
-    """Also if it is a part of a vector."""
-    vector = np.zeros(64, dtype="<u4")
-    Stream(SEED).add_to(vector[8:40], 8)
-
-    np.testing.assert_array_equal(vector[8:40], prg.words(SEED, 8, 32))
-    assert not vector[:8].any()
-    assert not vector[40:].any()
-
-
 @pytest.mark.parametrize(("start", "size"), [(1, 4), (6, 1), (0, PIECE_WORDS + 1)])
 @pytest.mark.parametrize("change", [Stream.add_to, Stream.subtract_from])
 def test_words_from_inside_a_block_or_beyond_a_piece_are_refused_and_change_nothing(change, start, size):
