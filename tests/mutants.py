@@ -131,7 +131,8 @@ def drawn(paths: Sequence[Path], count: int, seed: int) -> list[Mutant]:
         except (SyntaxError, AttributeError):  # an operator may not know what it meets: `except a.B`
             continue
         diff = [*unified_diff(source.splitlines(), changed.splitlines(), n=0, lineterm="")][3:]
-        was, now = (next((one[1:].strip() for one in diff if one[0] == sign), "") for sign in "-+")
+        texts = [(one[0], one[1:].strip()) for one in diff if one[1:].strip()]
+        was, now = (next((text for mark, text in texts if mark == sign), "") for sign in "-+")
         mutants.append(Mutant(path, name, occurrence, line, was, now))
         if len(mutants) == count:
             break
