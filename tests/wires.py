@@ -33,8 +33,8 @@ from protocol.quorum.lineage import FIRST
 from protocol.swarm.node import Node
 from protocol.wire import codec
 from protocol.wire.ids import LINEAGE
-from protocol.wire.messages import Base, BasePiece, CertificateRequest, LineagePiece, Link, Message
-from tests.parts import NOW, base_of, endpoint, rand, settings, speaker, state
+from protocol.wire.messages import Base, BasePiece, CertificateRequest, Hello, LineagePiece, Link, Message
+from tests.parts import NOW, PARAMETERS, announce, base_of, endpoint, rand, settings, speaker, state
 
 ZERO = np.zeros(5, dtype="<f4")
 INITIAL = base_of(ZERO, 0, size=0)
@@ -44,6 +44,11 @@ def node(key: NodeKey, number: int = 0, following: bool = False, **changes: Any)
     """A node, not opened, on the initial base."""
     where = state(held=INITIAL, following=following)
     return Node(settings(key, **changes), where, {}, rand(100 + number))
+
+
+def hello(key: NodeKey, **changes: Any) -> Hello:
+    """What a node says that is on the initial base, and asks for no answer."""
+    return Hello(announce(key, **{"base": INITIAL, **changes}), bytes(16), False, PARAMETERS)
 
 
 class Wires:

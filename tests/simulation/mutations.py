@@ -211,6 +211,13 @@ def begin(under_test: DoubleMasked, messages: tuple[Any, ...]) -> None:
             _hand_on(under_test, message, parts.NOW)
 
 
+def at_masks(layout: int = REDUCERS) -> DoubleMasked:
+    """Returns a machine after its joins."""
+    here = machine(layout)
+    begin(here, real_messages(layout))
+    return here
+
+
 def _hand_on(under_test: DoubleMasked, message: Any, now: float) -> None:
     if message is None:
         return

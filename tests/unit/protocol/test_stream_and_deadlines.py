@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from protocol.adaptive_timeouts import FIRST_VIEW, Pace, PhasePaces
-from protocol.aggregation.reorder_buffer import OF_ONE_BYTES, ReorderBuffer
+from protocol.aggregation.reorder_buffer import ReorderBuffer
 from protocol.crypto import prg
-from protocol.errors import TooEarly
 from protocol.vectors.pieces import PIECE_WORDS, piece, piece_bytes, piece_count, pieces
 from protocol.wire.messages import Share
 
@@ -27,10 +26,6 @@ def test_words_do_not_depend_on_where_one_starts_to_read():
         np.testing.assert_array_equal(prg.words(bytes(32), start, 64 - start), whole[start:])
 
 
-def test_no_words_are_no_words():
-    assert len(prg.words(bytes(32), 8, 0)) == 0
-
-
 def test_a_vector_is_cut_into_pieces_that_cover_it_once():
     for dimension in (1, PIECE_WORDS - 1, PIECE_WORDS, PIECE_WORDS + 1, 3 * PIECE_WORDS):
         parts = [part for _, part in pieces(dimension)]
@@ -41,48 +36,26 @@ def test_a_vector_is_cut_into_pieces_that_cover_it_once():
     assert piece(PIECE_WORDS + 1, 1) == slice(PIECE_WORDS, PIECE_WORDS + 1)
 
 
-def test_a_deadline_is_the_cap_until_three_waits_were_seen():
-    pace = Pace(1.0, 15.0)
-    for _ in range(2):
-        pace.observe(0.1)
-        assert pace.allowed_s == 15.0
-    pace.observe(0.1)
-    assert pace.allowed_s == 1.0
-
-
-def test_a_deadline_is_twice_the_median_and_six_deviations():
-    pace = Pace(0.1, 100.0)
-    for seconds in (1.0, 2.0, 4.0):
+@pytest.mark.parametrize(
+    ("within_s", "waits_s", "allowed_s"),
+    [
+        pytest.param((1.0, 15.0), [0.1, 0.1], 15.0, id="the cap until three waits were seen"),
+        pytest.param((1.0, 15.0), [0.1] * 3, 1.0, id="not below the floor"),
+        pytest.param(
+            (0.1, 100.0), [1.0, 2.0, 4.0], 2 * (2.0 + 6 * 1.0), id="twice median and six deviations"
+        ),
+        pytest.param((1.0, 15.0), [10.0] * 3, 15.0, id="not above the cap"),
+        pytest.param((5.0, 2.0), [0.0] * 3, 2.0, id="a cap below the floor wins"),
+        pytest.param((0.5, 100.0), [1.0] * 4 + [50.0], 2.0, id="one slow wait does not move it"),
+        pytest.param((0.5, 100.0), [1.0] * 4 + [50.0] + [3.0] * 32, 6.0, id="old ones are forgotten"),
+    ],
+)
+def test_a_deadline_follows_the_waits_that_were_seen(within_s, waits_s, allowed_s):
+    pace = Pace(*within_s)
+    for seconds in waits_s:
         pace.observe(seconds)
 
-    assert pace.allowed_s == pytest.approx(2 * (2.0 + 6 * 1.0))
-
-
-def test_a_deadline_stays_within_its_cap():
-    pace = Pace(1.0, 15.0)
-    for seconds in (10.0, 10.0, 10.0):
-        pace.observe(seconds)
-
-    assert pace.allowed_s == 15.0
-
-
-def test_a_cap_below_the_floor_wins():
-    pace = Pace(5.0, 2.0)
-    for _ in range(3):
-        pace.observe(0.0)
-
-    assert pace.allowed_s == 2.0
-
-
-def test_one_slow_wait_does_not_move_a_deadline_and_old_ones_are_forgotten():
-    pace = Pace(0.5, 100.0)
-    for seconds in (1.0, 1.0, 1.0, 1.0, 50.0):
-        pace.observe(seconds)
-    assert pace.allowed_s == 2.0
-
-    for _ in range(32):
-        pace.observe(3.0)
-    assert pace.allowed_s == 6.0
+    assert pace.allowed_s == pytest.approx(allowed_s)
 
 
 ONE = b"1" * 32
@@ -100,15 +73,6 @@ def test_early_messages_are_handed_on_to_their_session_in_order_and_once():
 
     assert early.take(b"m" * 32) == [mine, share(b"m" * 32, 2)]
     assert early.take(b"o" * 32) == []
-
-
-def test_early_messages_are_held_within_a_bound():
-    early = ReorderBuffer()
-    early.hold(share(bytes(32), OF_ONE_BYTES - 1000), ONE, is_expected=True)
-    with pytest.raises(TooEarly):
-        early.hold(share(bytes(32), 1000), ONE, is_expected=True)
-    early.drop()
-    early.hold(share(bytes(32), 1000), ONE, is_expected=True)
 
 
 def test_each_phase_has_a_cap_and_a_pace_of_its_own():

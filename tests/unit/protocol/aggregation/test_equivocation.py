@@ -123,8 +123,3 @@ def test_only_two_records_that_fit_a_frame_are_shown():
     assert len(codec.encode(Equivocation(record, record))) <= codec.MAX_HEADER_BYTES
     assert proof((record,)) == proof((record, record, record)) == proof((record, record + b"\0")) == ()
     assert len(proof((record, record))) == 1
-
-
-def test_a_record_is_the_same_after_it_was_shown():
-    for record in RECORDS:
-        assert signing.record_of(signing.evidence(record)) == record

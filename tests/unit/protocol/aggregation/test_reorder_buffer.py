@@ -6,7 +6,6 @@ import pytest
 
 from protocol.aggregation.reorder_buffer import ReorderBuffer
 from protocol.errors import TooEarly
-from protocol.wire import codec
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.masked_messages import AckVote, Masked, MaskedHead, ViewChange, ViewVote
 from tests.parts import members
@@ -76,7 +75,3 @@ def test_what_is_taken_makes_room_and_other_sessions_are_dropped():
     early.hold(vote(ONE, bytes(20_000)), ONE, is_expected=True)
     early.drop()
     assert early.take(SID) == []
-
-
-def test_a_frame_is_as_long_as_its_message_is_counted():
-    assert len(codec.encode(vote(ONE, bytes(5_000)))) > 5_000

@@ -12,10 +12,6 @@ from tests.parts import members
 KEY, OTHER = members(2)
 
 
-def test_a_signature_verifies_under_its_key_label_and_body():
-    verify(KEY.public, b"ready", b"body", KEY.sign(b"ready", b"body"))
-
-
 @pytest.mark.parametrize(
     ("public", "label", "body"),
     [(OTHER.public, b"ready", b"body"), (KEY.public, b"group", b"body"), (KEY.public, b"ready", b"bodz")],

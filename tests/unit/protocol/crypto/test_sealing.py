@@ -83,10 +83,6 @@ def test_an_ephemeral_key_that_gives_no_secret_is_refused(public):
         check_public(public)
 
 
-def test_an_honest_ephemeral_key_is_usable():
-    check_public(FAR.public)
-
-
 def test_each_label_and_context_gives_a_value_of_its_own():
     root = b"\x07" * 32
     values = [

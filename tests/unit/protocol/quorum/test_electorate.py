@@ -126,11 +126,6 @@ def test_nobody_is_a_quorum_of_no_electors():
     assert not Electorate((ONE,)).is_quorum((), without=(ONE,))
 
 
-@pytest.mark.parametrize(("voters", "expected"), [((ONE,), True), ((TWO,), False)])
-def test_of_two_halves_the_one_with_the_first_elector_is_a_quorum(voters, expected):
-    assert of_keys((TWO, ONE)).is_quorum(voters) is expected
-
-
 def test_half_is_no_quorum_where_the_first_elector_resigned():
     electors = of_keys((ONE, TWO, THREE))
 

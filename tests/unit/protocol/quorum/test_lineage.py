@@ -17,6 +17,7 @@ from protocol.quorum.lineage import (
     after,
     follow,
     included_in,
+    is_opened,
     is_signed_by,
     members_of,
     passed_in,
@@ -24,7 +25,7 @@ from protocol.quorum.lineage import (
 )
 from protocol.wire.ids import RESIGNED
 from protocol.wire.masked_messages import ReleaseHead, ResultCertificate
-from protocol.wire.messages import Certificate, Link
+from protocol.wire.messages import Link
 from tests.lines import chain, link, made, session_of
 from tests.parts import base, endpoint, members
 
@@ -67,6 +68,9 @@ def test_a_masked_session_includes_some_and_others_may_have_signed():
     assert signed_by(one) == tuple(KEYS[place].public for place in (0, 2, 3))
     assert is_signed_by(one, of(0, 2, 5))
     assert not is_signed_by(one, of(0, 1, 5))
+    summed = link(keys(0, 1, 2), base())
+    lines = [Line(1, None, links) for links in ((), (summed, one), (one, summed))]
+    assert [is_opened(each) for each in lines] == [False, True, False], "the last session made the base"
 
 
 @pytest.mark.parametrize("bound", [(b"s" * 32,), (RESIGNED,)])
@@ -188,15 +192,3 @@ def test_what_electors_signed_before_their_anchor_is_no_link():
 
     assert follow([old], [(2, of(0, 1, 2))]) is None
     assert follow([old], [(1, of(0, 1, 2))]) == of(0, 1, 2)
-
-
-def test_who_knows_electors_in_the_middle_needs_none_before():
-    links, _ = chain([keys(0, 1, 3), keys(1, 3, 4), keys(3, 4, 5)])
-
-    assert follow(links, [(2, of(1, 3, 4))]) == of(3, 4, 5)
-    assert follow(links[1:], [(1, of(0, 1, 3))]) == of(3, 4, 5)
-
-
-def test_a_certificate_is_the_one_that_there_is():
-    one = link(keys(0, 1, 2), base())
-    assert isinstance(one.certificate, Certificate)

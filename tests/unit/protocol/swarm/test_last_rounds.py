@@ -17,7 +17,6 @@ from protocol.wire.messages import Accepted, BasePiece, Certificate, Group, Hell
 from tests.parts import (
     COUNTER,
     NOW,
-    PARAMETERS,
     announce,
     base,
     base_of,
@@ -34,7 +33,7 @@ from tests.parts import (
     state,
     vector,
 )
-from tests.wires import INITIAL, Wires, node
+from tests.wires import INITIAL, Wires, hello, node
 
 KEYS = members(6)
 ONE, TWO, THREE, FOUR, FIVE, SIX = KEYS
@@ -43,11 +42,6 @@ HELD = vector(7)
 BETTER = base_of(HELD, 1)
 FIRST = Failed(Reason.BUDGET_SPENT, 1, (), None)
 ALL_SPENT = Failed(Reason.ALL_SPENT, 1, (), None)
-
-
-def hello(key, **changes) -> Hello:
-    changes.setdefault("base", INITIAL)
-    return Hello(announce(key, **changes), bytes(16), False, PARAMETERS)
 
 
 def hearing(*discovery: Hello) -> Node:

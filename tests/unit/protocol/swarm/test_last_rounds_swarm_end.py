@@ -121,23 +121,22 @@ def test_a_better_base_that_can_not_be_had_is_waited_for_while_somebody_shows_it
     assert late.base == INITIAL
 
 
-def test_while_a_group_may_still_come_it_is_waited_for():
+FOLLOWS = hello(THREE, INITIAL, counter=COUNTER + 1, following=True)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        lambda late: away(late, TWO),
+        lambda late: heard(late, FOLLOWS, NOW),
+        lambda late: late.unreachable(endpoint(THREE), "connection refused", NOW),
+    ],
+    ids=["left", "follows", "cannot be reached"],
+)
+def test_a_group_that_may_still_come_is_waited_for_until_one_that_it_needs_is_in_none(ends):
     late = back(hello(ONE, leaving=True), hello(TWO, INITIAL), hello(THREE, INITIAL))
     assert failed(offered(late)) == []
-    assert failed(away(late, TWO)) == [OVER]
-
-
-def test_who_follows_will_be_in_no_group():
-    late = back(hello(ONE, leaving=True), hello(TWO, INITIAL), hello(THREE, INITIAL))
-    assert failed(offered(late)) == []
-    follows = hello(THREE, INITIAL, counter=COUNTER + 1, following=True)
-    assert failed(heard(late, follows, NOW)) == [OVER]
-
-
-def test_who_can_not_be_reached_makes_none():
-    late = back(hello(ONE, leaving=True), hello(TWO, INITIAL), hello(THREE, INITIAL))
-    offered(late)
-    assert failed(late.unreachable(endpoint(THREE), "connection refused", NOW)) == [OVER]
+    assert failed(ends(late)) == [OVER]
 
 
 @pytest.mark.parametrize(

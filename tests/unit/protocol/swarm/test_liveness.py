@@ -5,11 +5,9 @@ import numpy as np
 from protocol.actions import Failed, Reason
 from protocol.swarm.meeting.matchmaker import Matchmaker
 from protocol.swarm.node import Node
-from protocol.wire.messages import Hello
 from tests.parts import (
     COUNTER,
     NOW,
-    PARAMETERS,
     announce,
     endpoint,
     group_of,
@@ -20,7 +18,7 @@ from tests.parts import (
     rand,
     ready,
 )
-from tests.wires import INITIAL, node
+from tests.wires import INITIAL, hello, node
 
 ONE, TWO, THREE = members(3)
 VECTOR = np.ones(5, dtype="<f4")
@@ -31,7 +29,7 @@ def in_session() -> Node:
     two = node(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
     two.open(NOW)
     for key in (ONE, THREE):
-        heard(two, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+        heard(two, hello(key), NOW)
     (mine,) = outbox(two.offer(VECTOR, rand(0), NOW), endpoint(ONE))
     heard(two, group_of([mine, *(ready(key, ONE.public, base=INITIAL) for key in (ONE, THREE))], ONE), NOW)
     return two
@@ -57,12 +55,6 @@ def test_the_group_is_waited_for_while_others_may_still_be_in_a_session():
         two._seeker._group_pace.observe(0.1)
     two.offer(VECTOR, rand(0), NOW)
     assert two._seeker.offer.deadline == NOW + 15.0 + 15.0
-
-
-def test_the_group_is_waited_for_no_longer_than_the_cap():
-    two = node(TWO, seeds=(), group_timeout_s=20.0)
-    two.offer(VECTOR, rand(0), NOW)
-    assert two._seeker.offer.deadline == NOW + 20.0
 
 
 def holding_three() -> Matchmaker:

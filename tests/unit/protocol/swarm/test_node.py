@@ -83,7 +83,7 @@ from tests.parts import (
     stranger,
     vector,
 )
-from tests.wires import INITIAL, Wires, node
+from tests.wires import INITIAL, Wires, hello, node
 
 KEYS = members(4)
 ONE, TWO, THREE, FOUR = KEYS
@@ -228,13 +228,6 @@ def test_without_shares_everyone_ends_with_its_own_update_and_the_next_round_goe
     assert [end.round for _, end in wires.ends(Completed)] == [2, 2, 2]
 
 
-def test_without_sums_everyone_ends_with_its_own_update():
-    wires = to_sums(swarm()).tick(15)
-
-    assert [end.reason for _, end in wires.ends(Failed)] == [Reason.SUMS_TIMEOUT] * 3
-    assert {wires[key].base for key in KEYS[:3]} == {INITIAL}
-
-
 def test_bulk_that_is_on_its_way_has_time_of_its_own_and_the_transport_knows_how_long():
     wires = to_shares(swarm(least_rate=1.0))
     one = wires[ONE]
@@ -289,7 +282,7 @@ def asking() -> tuple[Node, list[Ready]]:
     two = node(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
     two.open(NOW)
     for key in (ONE, THREE):
-        heard(two, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+        heard(two, hello(key), NOW)
     (mine,) = outbox(two.offer(vector(0), rand(0), NOW), endpoint(ONE))
     return two, [mine, *(ready(key, ONE.public, base=INITIAL) for key in (ONE, THREE))]
 
@@ -300,7 +293,7 @@ def meeting(keys, **changes) -> tuple[tuple[Node, Ready], list[Ready]]:
     second.open(NOW)
     others = [key for key in keys if key != keys[1]]
     for key in others:
-        heard(second, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+        heard(second, hello(key), NOW)
     zeros = np.broadcast_to(np.float32(0), changes["dimension"])
     (mine,) = outbox(second.offer(zeros, rand(0), NOW), endpoint(keys[0]))
     return (second, mine), [ready(key, keys[0].public, base=INITIAL) for key in others]
@@ -327,7 +320,7 @@ def test_a_group_with_a_member_that_is_not_accepted_is_refused():
 
 def test_a_group_with_a_ready_of_an_earlier_start_is_refused_and_nothing_hangs():
     two, (mine, first, _) = asking()
-    heard(two, Hello(announce(THREE, epoch=5, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    heard(two, hello(THREE, epoch=5), NOW)
     old = ready(THREE, ONE.public, base=INITIAL, epoch=4)
     with pytest.raises(RemoteProtocolError, match="a start that is over"):
         heard(two, group_of([mine, first, old], ONE), NOW)
@@ -362,15 +355,6 @@ def test_a_smaller_group_takes_the_same_model(masked):
     most = most_additive(64) if masked is None else most_masked(64)
     assert too_long(settings(keys[1], dimension=most + PIECE_WORDS * 64, masked=masked), 5) == []
     assert too_long(settings(keys[1], dimension=most, masked=masked), 64) == []
-
-
-def test_a_group_with_an_ephemeral_key_of_small_order_is_refused_before_anything_is_sent():
-    two, (mine, first, last) = asking()
-    bad = resigned(last, THREE, ephemeral=bytes(32))
-
-    with pytest.raises(RemoteProtocolError, match="unusable ephemeral key"):
-        heard(two, group_of([mine, first, bad], ONE), NOW)
-    assert two.status.phase == "group"
 
 
 def test_a_group_is_refused_while_a_new_base_is_being_stored():
@@ -624,7 +608,7 @@ def test_a_late_joiner_adopts_what_the_majority_shows():
     one = node(ONE, seeds=())
     one.open(NOW)
     for key in (TWO, THREE):
-        actions = heard(one, Hello(announce(key, base=better), bytes(16), False, PARAMETERS), NOW)
+        actions = heard(one, hello(key, base=better), NOW)
     assert outbox(actions, endpoint(TWO))[-1].sid == better.digest
     heard(one, no_line(better), NOW)
     done = heard(one, BasePiece(better.digest, 0, held.tobytes()), NOW)
@@ -644,7 +628,7 @@ def test_adopting_the_base_one_has_changes_nothing():
 def test_what_a_restart_kept_is_served():
     group = group_of([ready(key, ONE.public, base=INITIAL) for key in KEYS[:3]], ONE)
     one = Node(settings(ONE), state(), {b"p" * 32: Past(group, INITIAL, {})}, rand(0))
-    heard(one, Hello(announce(TWO), bytes(16), False, PARAMETERS), NOW)
+    heard(one, hello(TWO, base=base()), NOW)
     request = signing.sign(CertificateRequest(b"p" * 32, TWO.public, ONE.public), TWO)
 
     assert only(heard(one, request, NOW), Serve) == Serve(endpoint(TWO), request)
@@ -688,7 +672,7 @@ def test_the_next_candidate_is_asked_while_the_coordinator_can_not_be_reached():
     assert two._seeker.coordinator == TWO.public
     assert not two._seeker.holds(mine.nonce)
 
-    back = Hello(announce(ONE, base=INITIAL, counter=COUNTER + 5000), bytes(16), False, PARAMETERS)
+    back = hello(ONE, counter=COUNTER + 5000)
     (again,) = outbox(heard(two, back, NOW), endpoint(ONE))
     assert (again.coordinator, two._seeker.coordinator) == (ONE.public, ONE.public)
     assert again.nonce != mine.nonce
@@ -700,7 +684,7 @@ def test_a_node_that_coordinates_gives_way_to_one_with_a_lower_key():
     three.offer(vector(0), rand(0), NOW)
     room = three._coordination._matchmaker.room(announce(THREE).swarm)
     assert set(room.readys) == {THREE.public}
-    actions = heard(three, Hello(announce(ONE, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    actions = heard(three, hello(ONE), NOW)
 
     assert [type(message) for message in outbox(actions, endpoint(ONE))] == [Ready]
     assert set(room.readys) == set()
@@ -821,7 +805,7 @@ def test_with_a_tracker_the_ready_goes_there_and_none_is_collected():
     (mine,) = outbox(one.offer(vector(0), rand(0), NOW), TRACKER)
 
     assert (mine.coordinator, one.status.phase) == (stranger().public, "group")
-    heard(one, Hello(announce(TWO, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    heard(one, hello(TWO), NOW)
     with pytest.raises(RemoteProtocolError, match="does not collect"):
         heard(one, ready(TWO, ONE.public), NOW)
     heard(one, Accepted(mine.nonce), NOW + 1)
@@ -878,7 +862,7 @@ def test_who_is_listed_or_else_known_is_a_member():
     assert [listed.is_member(key.public) for key in (TWO, THREE)] == [True, False]
     one = node(ONE, seeds=())
     assert not one.is_member(TWO.public)
-    heard(one, Hello(announce(TWO), bytes(16), False, PARAMETERS), NOW)
+    heard(one, hello(TWO, base=base()), NOW)
     assert one.is_member(TWO.public)
 
 
@@ -928,15 +912,6 @@ def test_nobody_closes_while_a_base_is_fetched_or_stored():
     assert "Closed" not in kinds(one.close(NOW))
 
     assert Closed() in one.adopted(INITIAL, NOW)
-
-
-def test_a_node_with_a_key_that_runs_already_gives_up():
-    one = node(ONE, seeds=(endpoint(TWO),))
-    (question,) = outbox(one.open(NOW), endpoint(TWO))
-    twin = announce(ONE, endpoint=endpoint(TWO), instance=b"2" * 16)
-    actions = heard(one, Hello(twin, question.nonce, False, PARAMETERS, age_ms=60_000), NOW)
-
-    assert "already runs with this key" in only(actions, Fatal).text
 
 
 def test_a_fetch_that_heals_is_stored_before_the_next_offer_goes_out():
@@ -1039,7 +1014,7 @@ def test_a_coordinator_that_stands_elsewhere_is_told_whom_one_counts_with():
     electors = of_keys(key.public for key in KEYS[1:])
     two = Node(settings(TWO), state(2, held, line=Line(2, electors)), {}, rand(0))
     two.open(NOW)
-    heard(two, Hello(announce(ONE, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    heard(two, hello(ONE), NOW)
     told, asked = outbox(two.offer(vector(0), rand(0), NOW), endpoint(ONE))
     assert (told, asked.electors) == (Electors(electors.members, 0), electors.digest)
 
@@ -1049,7 +1024,7 @@ def test_a_coordinator_that_stands_elsewhere_is_told_whom_one_counts_with():
         one.receive(told, TWO.public, NOW)
     with pytest.raises(RemoteProtocolError, match="electors, from a peer that this node does not accept"):
         one.receive(told, None, NOW)
-    heard(one, Hello(announce(TWO, base=held), bytes(16), False, PARAMETERS), NOW)
+    heard(one, hello(TWO, base=held), NOW)
     one.receive(told, TWO.public, NOW)
     asked = {"base": held, "electors": electors.digest, "weak": False, "counter": COUNTER + 1}
     for key in KEYS[1:]:
@@ -1071,7 +1046,7 @@ def test_a_coordinator_without_electors_of_its_own_collects_for_others():
 def test_one_that_follows_takes_no_electors():
     one = node(ONE, seeds=(), following=True)
     one.open(NOW)
-    heard(one, Hello(announce(TWO, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    heard(one, hello(TWO), NOW)
     with pytest.raises(RemoteProtocolError, match="electors, for a node that does not coordinate"):
         one.receive(Electors((), 3), TWO.public, NOW)
 
@@ -1092,7 +1067,7 @@ def test_a_tracker_is_told_whom_a_node_cannot_reach_also_while_its_ready_waits()
     one = node(ONE, tracker=TRACKER)
     (question,) = outbox(one.open(NOW), TRACKER)
     heard(one, roster_of(stranger(), question.nonce), NOW)
-    heard(one, Hello(announce(TWO, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    heard(one, hello(TWO), NOW)
     ready, *_ = reversed(outbox(one.offer(vector(0), rand(0), NOW), TRACKER))
     lost = one.unreachable(endpoint(TWO), "no answer", NOW)
 

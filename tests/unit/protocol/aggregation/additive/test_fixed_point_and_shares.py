@@ -29,7 +29,7 @@ def test_a_bound_is_positive_and_finite(bound):
 
 @pytest.mark.parametrize("count", [0, (2**31 - 1) // MIN_UNITS + 1])
 def test_a_group_leaves_room_for_each_summand(count):
-    with pytest.raises(ValueError, match="members"):
+    with pytest.raises(ValueError, match=f"members {count} must be 1 to {(2**31 - 1) // MIN_UNITS}$"):
         FixedPoint(1.0, count)
 
 
@@ -41,15 +41,6 @@ def test_a_whole_group_at_the_bound_does_not_wrap(count, sign):
 
     assert abs(count * word) < 2**31
     assert abs(word) >= point.scale * 4.0 - 1
-
-
-def test_values_beyond_the_bound_are_clipped_and_counted():
-    point = FixedPoint(1.0, 3)
-    beyond = np.array([1.0, -1.0, 1.0001, -7.0, 3e38], dtype="<f4")
-    words, clipped = point.encode(beyond, SEED)
-
-    assert clipped == 3
-    np.testing.assert_allclose(words.view("<i4") / point.scale, [1, -1, 1, -1, 1], atol=1 / point.scale)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -158,14 +149,6 @@ def test_several_pieces_add_up_like_one(kind):
 
     tolerance = 1e-3 if kind == "float" else 1e-6
     np.testing.assert_allclose(mean, np.mean(vectors, axis=0, dtype=np.float64), atol=tolerance)
-
-
-def test_float_shares_of_ten_members_are_within_a_thousandth():
-    vectors = [vector(number, 4096) for number in range(10)]
-    results = completed(machines(10, 4096, ShareSettings("float", 4.0, 100.0)), vectors)
-
-    np.testing.assert_allclose(mean_of(results[0]), np.mean(vectors, axis=0, dtype=np.float64), atol=1e-3)
-    assert len({mean_of(result).tobytes() for result in results}) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

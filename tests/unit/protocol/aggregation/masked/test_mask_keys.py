@@ -54,13 +54,6 @@ def test_a_commitment_binds_secret_session_and_sender():
     assert len({known, *others}) == 5
 
 
-def test_both_ends_of_a_pair_come_to_one_seed():
-    near = mask_keys.pair_seed(mask_keys.private_key(NEAR), mask_keys.public_key(FAR), SID, ONE, TWO)
-
-    assert near == mask_keys.pair_seed(mask_keys.private_key(FAR), mask_keys.public_key(NEAR), SID, TWO, ONE)
-    assert len(near) == 32
-
-
 def test_a_pair_s_seed_is_bound_to_the_session_and_both_members():
     public = mask_keys.public_key(FAR)
     seeds = {
@@ -129,16 +122,6 @@ def test_what_is_added_is_the_words_of_the_stream(size, start):
     np.testing.assert_array_equal(target, before)
 
 
-def test_only_the_target_is_changed():
-    """Also if it is a part of a vector."""
-    vector = np.zeros(64, dtype="<u4")
-    Stream(SEED).add_to(vector[8:40], 8)
-
-    np.testing.assert_array_equal(vector[8:40], prg.words(SEED, 8, 32))
-    assert not vector[:8].any()
-    assert not vector[40:].any()
-
-
 @pytest.mark.parametrize(("start", "size"), [(1, 4), (6, 1), (0, PIECE_WORDS + 1)])
 @pytest.mark.parametrize("change", [Stream.add_to, Stream.subtract_from])
 def test_words_from_inside_a_block_or_beyond_a_piece_are_refused_and_change_nothing(change, start, size):
@@ -147,16 +130,6 @@ def test_words_from_inside_a_block_or_beyond_a_piece_are_refused_and_change_noth
         change(Stream(SEED), target, start)
 
     assert not target.any()
-
-
-def test_flipping_any_of_the_256_seed_bits_changes_every_word():
-    """Of 64 words none may stay (chance 256 * 64 / 2^32 = 4e-6; the draw is fixed)."""
-    whole = np.zeros(64, dtype="<u4")
-    Stream(SEED).add_to(whole, 0)
-    for bit in range(256):
-        other = np.zeros(64, dtype="<u4")
-        Stream(flipped(SEED, bit)).add_to(other, 0)
-        assert not np.any(other == whole), bit
 
 
 def test_any_bit_of_a_secret_that_counts_changes_both_masks():

@@ -6,14 +6,11 @@ from typing import Any
 import pytest
 
 from protocol.actions import Evidence, Failed
-from protocol.aggregation.masked.machine import DoubleMasked
 from protocol.aggregation.masked.release import release_digest
-from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.aggregation.masked.unmasking import check_result, totals_digest
 from protocol.aggregation.masked.view_change import votes_digest
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.swarm.recovery.fetch import Past, ResultFetch
 from protocol.wire import signing
 from protocol.wire.masked_messages import (
     Ack,
@@ -36,18 +33,13 @@ from protocol.wire.masked_messages import (
 from protocol.wire.member_sets import everybody
 from tests import parts
 from tests.simulation.bare import Swarm
-from tests.simulation.mutations import MEMBERS, OTHERS, begin, machine, real_messages
-from tests.simulation.schedules import CLIP, EVERYBODY_ADDS, REDUCERS, Schedule
+from tests.simulation.mutations import MEMBERS, OTHERS, at_masks, begin, machine, real_messages
+from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Schedule
 
 SCHEDULE = Schedule(0, MEMBERS, REDUCERS, groups=1)
 WHOLE = everybody(MEMBERS)
 NOW = parts.NOW
-
-
-def at_masks(layout: int = REDUCERS) -> DoubleMasked:
-    here = machine(layout)
-    begin(here, real_messages(layout))
-    return here
+STRANGER = parts.stranger()
 
 
 def first(kind: type, layout: int = REDUCERS) -> Any:
@@ -167,26 +159,53 @@ def test_a_session_starts_once():
 # -- chunks, totals, checks ---------------------------------------------------------------------------------
 
 
-def test_a_chunk_of_another_length():
-    refused(replace(first(Masked), payload=b"1234"), "has 4 bytes")
+def changed(kind: type, **changes: Any) -> Any:
+    return replace(first(kind), **changes)
 
 
-def test_a_total_that_is_not_what_its_head_names_or_of_other_inputs():
-    total = first(Total)
-    refused(replace(total, payload=bytes(len(total.payload))), "not what its head names")
-    refused(replace(total, inputs=total.inputs[1:]), "other inputs")
-
-
-def test_a_total_of_another_length():
+def shorter_total() -> Total:
     total = first(Total)
     payload = bytes(total.payload)[:-1]
-    head = signed(total.head, digest=bulk_digest(payload))
-    refused(replace(total, head=head, payload=payload), "of a total has")
+    return replace(total, head=signed(total.head, digest=bulk_digest(payload)), payload=payload)
 
 
-def test_a_check_of_too_few_products():
-    check = first(Check)
-    refused(replace(check, vote=signed(check.vote, products=b"1234")), "4 bytes of products")
+def shorter_lock() -> ViewChange:
+    digests = (bytes(32),)
+    lock = lock_of(0, totals=totals_digest(SCHEDULE_SID, WHOLE, digests))
+    return ViewChange(vote(0, locks=(lock,)), (Proof(digests, ()),))
+
+
+def locked(number: int = 0, **changes: Any) -> ViewChange:
+    """Makes member 0's vote with the lock of a member."""
+    return ViewChange(vote(0, locks=(lock_of(number, **changes),)), ())
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda: changed(Masked, payload=b"1234"), "has 4 bytes"),
+        (lambda: changed(Total, payload=bytes(len(first(Total).payload))), "not what its head names"),
+        (lambda: changed(Total, inputs=first(Total).inputs[1:]), "other inputs"),
+        (shorter_total, "of a total has"),
+        (lambda: changed(Check, vote=signed(first(Check).vote, products=b"1234")), "4 bytes of products"),
+        (lambda: changed(Ack, digests=first(Ack).digests[:-1]), "other totals than it shows"),
+        (lambda: changed(Ack, digests=first(Ack).digests[::-1]), "other totals than it shows"),
+        (lambda: changed(Release, head=signed(first(Release).head, joins=bytes(32))), "for other joins"),
+        (lambda: changed(Release, shares=first(Release).shares[1:]), "other shares than its head names"),
+        (lambda: ViewChange(vote(0, 0), ()), "are allowed"),
+        (lambda: ViewChange(vote(0, 60), ()), "are allowed"),
+        (lambda: locked(1), "another member's lock"),
+        (lambda: locked(included=3), "too few members, or strangers"),
+        (lambda: locked(included=WHOLE | 1 << 40), "strangers"),
+        (shorter_lock, "totals of another length"),
+        (
+            lambda: signing.sign(Dispute(SCHEDULE_SID, STRANGER.public, WHOLE, 0), STRANGER),
+            "somebody who is not in this session",
+        ),
+    ],
+)
+def test_messages_that_are_refused(make, match):
+    refused(make(), match)
 
 
 def test_a_dispute_of_a_chunk_that_does_not_exist_waits():
@@ -195,18 +214,6 @@ def test_a_dispute_of_a_chunk_that_does_not_exist_waits():
 
 
 # -- the end ------------------------------------------------------------------------------------------------
-
-
-def test_an_acknowledgement_of_other_totals_than_it_shows():
-    ack = first(Ack)
-    refused(replace(ack, digests=ack.digests[:-1]), "other totals than it shows")
-    refused(replace(ack, digests=ack.digests[::-1]), "other totals than it shows")
-
-
-def test_a_release_for_other_joins_or_of_other_shares():
-    release = first(Release)
-    refused(replace(release, head=signed(release.head, joins=bytes(32))), "for other joins")
-    refused(replace(release, shares=release.shares[1:]), "other shares than its head names")
 
 
 def test_a_share_that_is_no_number_of_the_field_was_not_dealt():
@@ -264,17 +271,6 @@ def lock_of(number: int, **changes: Any) -> AckVote:
     )
 
 
-def test_votes_for_views_that_do_not_exist():
-    for view in (0, 60):
-        refused(ViewChange(vote(0, view), ()), "are allowed")
-
-
-def test_locks_that_are_not_the_voters_own_or_on_too_few():
-    refused(ViewChange(vote(0, locks=(lock_of(1),)), ()), "another member's lock")
-    refused(ViewChange(vote(0, locks=(lock_of(0, included=3),)), ()), "too few members, or strangers")
-    refused(ViewChange(vote(0, locks=(lock_of(0, included=WHOLE | 1 << 40),)), ()), "strangers")
-
-
 def test_locks_that_nothing_proves():
     digests = (bytes(32),) * SCHEDULE.layout.chunks
     locked = vote(0, locks=(lock_of(0),))
@@ -282,12 +278,6 @@ def test_locks_that_nothing_proves():
     refused(ViewChange(vote(0), (Proof(digests, ()),)), "a lock without its proof")
     refused(ViewChange(locked, (Proof(digests[1:], ()),)), "other totals than the lock names")
     refused(ViewChange(locked, (Proof(digests, ()),)), "without the checks of all")
-
-
-def test_a_lock_on_totals_of_another_length():
-    digests = (bytes(32),)
-    lock = lock_of(0, totals=totals_digest(SCHEDULE_SID, WHOLE, digests))
-    refused(ViewChange(vote(0, locks=(lock,)), (Proof(digests, ()),)), "totals of another length")
 
 
 def checks_of(totals: bytes, count: int = 0) -> tuple[Any, ...]:
@@ -417,34 +407,7 @@ def test_who_has_finished_is_asked_once():
     assert here.finished(sorted(OTHERS)[1], NOW) == []
 
 
-def test_a_message_of_a_stranger_or_of_no_masked_kind():
-    stranger = parts.stranger()
-    dispute = signing.sign(Dispute(SCHEDULE_SID, stranger.public, WHOLE, 0), stranger)
-    refused(dispute, "somebody who is not in this session")
-
-
 def test_a_total_of_who_does_not_add_it_up_waits():
     total = first(Total)
     other = next(key for key in sorted(OTHERS) if key != total.head.sender)
     assert at_masks().receive(replace(total, head=signed(total.head, sender=other)), NOW) == []
-
-
-# -- fetching a result ---------------------------------------------------------------------------------------
-
-
-def test_a_fetch_takes_a_certificate_and_then_each_chunk_once():
-    participant, swarm = machine(REDUCERS).participant, Swarm(SCHEDULE).run()
-    settings = parts.settings(participant.key, dimension=participant.dimension)
-    past = Past(participant.group, parts.base(), {})
-    masked = MaskedSettings(CLIP, None, REDUCERS)
-    fetch = ResultFetch(past, participant.sid, sorted(OTHERS)[0], settings, masked)
-    fetch.start(NOW)
-    pieces = swarm.members[1].pieces
-    with pytest.raises(RemoteProtocolError, match="not asked for"):
-        fetch.receive(pieces[0], NOW)
-    fetch.receive(swarm.members[1].end.certificate, NOW)
-    with pytest.raises(RemoteProtocolError, match="not asked for"):
-        fetch.receive(swarm.members[1].end.certificate, NOW)
-    fetch.receive(pieces[0], NOW)
-    with pytest.raises(RemoteProtocolError, match="piece 0 of a total that was not asked for"):
-        fetch.receive(pieces[0], NOW)

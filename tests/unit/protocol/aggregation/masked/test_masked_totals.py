@@ -11,7 +11,6 @@ from protocol.actions import Completed, Evidence, Failed, Healed, Send
 from protocol.aggregation.masked.chunks import is_signed
 from protocol.aggregation.masked.disputes import WRONG_CHECK
 from protocol.aggregation.masked.linear_check import Coefficients
-from protocol.aggregation.masked.machine import DoubleMasked
 from protocol.aggregation.masked.thresholds import MaskedSettings, Tolerance
 from protocol.aggregation.masked.totals import Totals, payload_bytes, product_bytes
 from protocol.aggregation.masked.unmasking import totals_digest
@@ -42,7 +41,7 @@ from protocol.wire.member_sets import everybody
 from protocol.wire.messages import PieceRequest
 from tests import parts
 from tests.simulation.bare import Swarm
-from tests.simulation.mutations import MEMBERS, OTHERS, begin, machine, real_messages
+from tests.simulation.mutations import MEMBERS, OTHERS, at_masks, begin, machine, real_messages
 from tests.simulation.schedules import CLIP, EVERYBODY_ADDS, REDUCERS, Crash, Schedule
 
 SCHEDULE = Schedule(0, MEMBERS, REDUCERS, groups=1)
@@ -52,12 +51,6 @@ SEAT = machine(REDUCERS).participant
 KEYS = {key.public: key for key in parts.members(MEMBERS)}
 FIRST, SECOND, *_ = sorted(OTHERS)
 WITHOUT_ME = everybody(MEMBERS) & ~1
-
-
-def at_masks(layout: int) -> DoubleMasked:
-    here = machine(layout)
-    begin(here, real_messages(layout))
-    return here
 
 
 def signed(record: Any) -> Any:
@@ -298,6 +291,17 @@ def fetched(certificate: ResultCertificate, pieces: dict[int, TotalPiece]) -> tu
     under_test.receive(certificate, NOW)
     actions = [action for index in sorted(pieces) for action in under_test.receive(pieces[index], NOW)]
     return under_test, actions
+
+
+def test_a_fetch_takes_a_certificate_and_then_each_chunk_once():
+    under_test, source = fetch(), Swarm(SCHEDULE).run().members[1]
+    certificate, piece = source.end.certificate, source.pieces[0]
+    of_another = replace(piece, sid=bytes(32))
+    for unasked, asked in ((piece, certificate), (certificate, None), (of_another, piece), (piece, None)):
+        with pytest.raises(RemoteProtocolError, match="not asked for"):
+            under_test.receive(unasked, NOW)
+        if asked is not None:
+            under_test.receive(asked, NOW)
 
 
 def test_a_result_that_is_fetched_is_the_one_that_the_source_has():

@@ -113,6 +113,8 @@ def test_a_question_is_answered_with_whom_one_knows():
 
     assert (answer.nonce, answer.wants_reply) == (NONCE, False)
     assert {one.endpoint for one in answer.known} == {TWO, THREE}
+    (question,) = outbox(found.greet(FOUR, NOW), FOUR)
+    assert question.known == (), "a question is short"
 
 
 def test_an_endpoint_that_does_not_answer_is_greeted_again_later_each_time():
@@ -307,7 +309,7 @@ def test_announcements_are_shown_to_who_should_see_them():
     shown = announce(KEYS[3])
     (news,) = outbox(found.show(TWO, (shown,), NOW), TWO)
 
-    assert news.known == (shown,)
+    assert (news.known, news.wants_reply) == ((shown,), False)
 
 
 # -- news ----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 from protocol.actions import Note, Notice
 from protocol.errors import RemoteProtocolError
 from protocol.wire import signing
-from protocol.wire.messages import Goodbye, Hello, Parting
+from protocol.wire.messages import Goodbye, Hello, Parting, Refused
 from tests.parts import COUNTER, NOW, announce, endpoint, members, outbox, stranger
 from tests.wires import Wires
 
@@ -120,4 +120,6 @@ def test_who_could_not_be_reached_or_refused_is_told_nothing():
     wires = Wires(KEYS)
     wires[TWO].open(NOW)
     wires[TWO].unreachable(endpoint(ONE), "connection refused", NOW)
-    assert outbox(wires[TWO].leave(NOW, Parting.ENDED), endpoint(ONE)) == []
+    refusal = Refused(wires[TWO]._discovery.greetings[endpoint(THREE)].nonce, "no")
+    wires[TWO].receive(refusal, THREE.public, NOW)
+    assert wires[TWO].leave(NOW, Parting.ENDED) == []

@@ -346,10 +346,6 @@ def other(**changes) -> Group:
     return with_last(ready(FOURTH, ME.public, **changes))
 
 
-def test_a_good_group_is_not_refused():
-    check_group(group(KEYS), group(KEYS).readys[0])
-
-
 LAST = group(KEYS).readys[3]
 DIFFERENT = "different tasks, parameters, bases or coordinators"
 BROKEN = {

@@ -216,13 +216,8 @@ def test_where_too_few_offer_to_make_a_group_everybody_votes():
 
     agreed = shown([base(1, 1)] * 2, [base(1, 1)] * 2)
     assert agreed.majority(state(following=True), 3) == (base(1, 1), (ONE, TWO, THREE, FOUR))
+    assert shown([], [base(1, 1)] * 2).majority(state(following=True), 3) == (base(1, 1), (ONE, TWO))
     assert shown([base(1, 1)] * 2, []).majority(state(), 3) == (base(1, 1), (ONE, TWO))
-
-
-def test_where_all_follow_all_of_them_vote():
-    found = shown([], [base(1, 1)] * 4)
-
-    assert found.majority(state(following=True), 3) == (base(1, 1), (ONE, TWO, THREE, FOUR))
 
 
 def test_the_live_are_shown_by_rank_of_their_base():

@@ -179,7 +179,8 @@ def test_who_leaves_is_told_once():
     heard(held, hello(KEYS[0]), NOW)
     gone = hello(KEYS[0], wants_reply=False, leaving=True, counter=COUNTER + 1)
 
-    assert notices(heard(held, gone, NOW)) == [(Note.LEFT, endpoint(KEYS[0]))]
+    left = Notice(Note.LEFT, endpoint(KEYS[0]), KEYS[0].public.hex()[:8])
+    assert heard(held, gone, NOW) == [left]
     assert notices(heard(held, gone, NOW)) == []
     assert held.peers == 0
 

@@ -158,19 +158,13 @@ def test_certificates_that_prove_nothing_are_refused(finished):
         refused(finished.fetch(), certificate, match)
 
 
-def test_a_certificate_is_taken_once(finished):
-    fetch = finished.fetch()
-    fetch.receive(finished.certificate, NOW)
-
-    refused(fetch, finished.certificate, "was not asked for")
-
-
-def test_pieces_that_the_certificate_does_not_name_are_refused(finished):
+def test_a_second_certificate_and_pieces_that_the_first_does_not_name_are_refused(finished):
     fetch = finished.fetch()
     piece_one = finished.sums[0]
     refused(fetch, piece_one, "does not hold")
     fetch.receive(finished.certificate, NOW)
 
+    refused(fetch, finished.certificate, "was not asked for")
     refused(fetch, resigned(piece_one, KEYS[0], pieces=(bytes(32),)), "does not hold")
     refused(fetch, replace(piece_one, index=1), "a sum of 1 pieces, piece 1")
     refused(fetch, replace(piece_one, payload=bytes(20)), "not what its header names")
@@ -232,22 +226,16 @@ def test_a_base_is_fetched_piece_by_piece_and_checked_against_its_digest():
     assert (adopted.base, adopted.trusted, fetch.deadline) == (base_of(held, 4), (TWO, THREE), None)
 
 
-def test_a_base_with_another_digest_is_not_adopted():
-    held = vector(1, 5)
-    fetch = fetching(held)
-    judged(fetch, held)
-    (good,) = pieces_of(held, base_of(held, 4).digest)
-
-    assert fetch.receive(replace(good, payload=bytes(20)), NOW) == []
-    assert fetch.failed
-
-
-def test_a_base_that_holds_no_numbers_is_not_adopted():
-    held = np.array([1.0, np.nan], dtype="<f4")
+@pytest.mark.parametrize(
+    ("held", "given"),
+    [(vector(1, 2), np.zeros(2, dtype="<f4")), (np.array([1.0, np.nan], dtype="<f4"),) * 2],
+    ids=["another digest", "no numbers"],
+)
+def test_a_base_with_another_digest_or_without_numbers_is_not_adopted(held, given):
     fetch = fetching(held)
     judged(fetch, held)
 
-    assert fetch.receive(pieces_of(held, base_of(held, 4).digest)[0], NOW) == []
+    assert fetch.receive(pieces_of(given, base_of(held, 4).digest)[0], NOW) == []
     assert fetch.failed
 
 
@@ -263,14 +251,6 @@ def test_pieces_of_a_base_that_do_not_belong_here_are_refused(finished):
     refused(fetch, replace(first, payload=first.payload[:-4]), "bytes")
     fetch.receive(first, NOW)
     refused(fetch, first, "is here already")
-
-
-def test_silence_ends_the_fetch_of_a_base():
-    fetch = fetching(vector(1, 5))
-    fetch.start(NOW)
-    fetch.tick(NOW + PATIENCE_S)
-
-    assert fetch.failed
 
 
 # -- lines ---------------------------------------------------------------------------------------------
