@@ -141,14 +141,25 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
+class Elector:
+    """One of the electors of a base. `name`: where it listens, or how its key begins. `key`: if known."""
+
+    name: str
+    key: Key | None = None
+    is_me: bool = False
+    is_bound: bool = False
+    """Whether a vote of it for another base is open."""
+
+
+@dataclass(frozen=True, slots=True)
 class Completed:
     """What the sum of the offers of `contributors` decodes to, (Settings.summed,), on `group`'s base.
 
     In fixed point it is their mean, float32; of whole numbers their sum, uint32.
 
     `certificate` proves it. `contributors`, in key order: a masked session may end without some of its group,
-    even without this node. `line`: the line of the base that it makes. `without`: the names of the electors
-    that the quorum counted as gone for good.
+    even without this node. `line`: the line of the base that it makes. `without`: the electors that
+    the quorum counted as gone for good.
     """
 
     group: Group
@@ -158,7 +169,7 @@ class Completed:
     contributors: tuple[Key, ...]
     certificate: Certificate | ResultCertificate
     line: Line | None = None
-    without: tuple[str, ...] = ()
+    without: tuple[Elector, ...] = ()
     withheld: Withheld | None = None
     """Who owed what when the time of a view was over: the sum waited, and went on without it."""
 
@@ -235,7 +246,7 @@ class Healed:
     certificate: Certificate | ResultCertificate
     source: Key
     line: Line | None = None
-    without: tuple[str, ...] = ()
+    without: tuple[Elector, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +343,16 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """This node's offer has waited long for a group, or its round failed: see `Picture.obstacle`.
+
+    `is_anew`: it begins to wait once more, as long as before.
+    """
+
+    is_anew: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Fatal:
     """This node cannot take part as it is configured: one line that says why.
 
@@ -392,6 +413,7 @@ Action = (
     | KeepCharged
     | LedgerBehind
     | Notice
+    | Waiting
     | Fatal
     | TrackerKnown
     | Named

@@ -25,6 +25,7 @@ from protocol.actions import (
     Spend,
     Unbind,
     Vote,
+    Waiting,
 )
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
@@ -114,7 +115,16 @@ class Wires:
                     self.carry_out(where, self.nodes[where].adopted(new, self.now))
                 case Completed() | Healed() | Adopted() | Failed() | Fatal() | Evidence():
                     self.done.append((where, action))
-                case Notice() | RaiseEpoch() | Spend() | Vote() | Unbind() | KeepCharged() | LedgerBehind():
+                case (
+                    Notice()
+                    | Waiting()
+                    | RaiseEpoch()
+                    | Spend()
+                    | Vote()
+                    | Unbind()
+                    | KeepCharged()
+                    | LedgerBehind()
+                ):
                     self.told.append((where, action))
                 case _:
                     pass

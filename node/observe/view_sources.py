@@ -68,7 +68,7 @@ class NodeViewSource:
 
     def _now(self) -> NodeView:
         parts = self._inspector
-        status, found = parts.node.status, parts.node.obstacle
+        status, found = parts.node.status, parts.node.picture().obstacle
         return NodeView(
             kind="node",
             about=self._journal.about,

@@ -15,7 +15,8 @@ from protocol.swarm.meeting.group_seeker import Offer
 from protocol.swarm.meeting.membership import Member
 from protocol.swarm.meeting.suspicion import Suspicion
 from protocol.swarm.recovery.catch_up import CatchUp
-from protocol.wire.messages import Key, Parting
+from protocol.swarm.votes.obstacle import Obstacle
+from protocol.wire.messages import Base, Key, Parting
 
 
 class Contact(StrEnum):
@@ -132,6 +133,14 @@ def _greeted(endpoint: str, greeting: Greeting, is_tracker: bool) -> KnownPeer:
         late="",
         suspected="",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What a node knows that its owner may be told of: a notice is the difference of two pictures."""
+
+    base: Base
+    obstacle: Obstacle | None
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from protocol.actions import (
     Adopted,
     Closed,
     Completed,
+    Elector,
     Evidence,
     Failed,
     Healed,
@@ -31,6 +32,7 @@ from protocol.actions import (
     Spend,
     Unbind,
     Vote,
+    Waiting,
 )
 from protocol.adaptive_timeouts import PhasePaces
 from protocol.aggregation.equivocation import proof, proven
@@ -42,7 +44,7 @@ from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolEr
 from protocol.quorum.electorate import Ballot
 from protocol.quorum.lineage import Line, after, is_opened
 from protocol.swarm.addressing import Addresses
-from protocol.swarm.inspection import KnownPeer, Status, known_peers_of, status_of
+from protocol.swarm.inspection import KnownPeer, Picture, Status, known_peers_of, status_of
 from protocol.swarm.last_rounds import Closing, Follower, SwarmEnd
 from protocol.swarm.lateness import Awaited, Lateness
 from protocol.swarm.meeting.charges import Charges
@@ -60,7 +62,7 @@ from protocol.swarm.runs import Runs
 from protocol.swarm.session_factory import farewell, machine_for, too_long
 from protocol.swarm.votes.late_finish import LateFinishes
 from protocol.swarm.votes.mixed import MixedVersions
-from protocol.swarm.votes.obstacle import TOLD_AFTER_S, Obstacle, Watch, names_of
+from protocol.swarm.votes.obstacle import Obstacle, obstacle
 from protocol.swarm.votes.rivals import Rivals, in_both
 from protocol.swarm.votes.voting import Voting
 from protocol.transitions import Course
@@ -113,6 +115,10 @@ def sums_between(before: Base | None, base: Base) -> int:
     return 0 if before is None else max(0, base.generation - before.generation)
 
 
+LONG_S = 10.0
+"""An offer waits this long for a group before the owner learns what prevents one."""
+
+
 class Node:
     """One node in one swarm. `rand` is 32 secret bytes, new at each start; times are Unix seconds."""
 
@@ -125,9 +131,8 @@ class Node:
         self._charges = Charges(settings, state, self._members)
         self._patience = Patience(settings, state, self._members)
         self._mixed = MixedVersions(settings, state, self._discovery, self._patience)
-        self._watch = Watch(
-            settings, state, self._members, self._patience, self.addresses.called, self._mixed.needed
-        )
+        self._obstacle: Obstacle | None = None
+        """What prevented a group at the last look. Any thread may read it: it is replaced, never changed."""
         self._voting = Voting(settings, state, self._members, self._patience)
         self._rivals = Rivals(settings, state, self._members, self._voting)
         self._late = LateFinishes(settings, state.votes, self._voting.ballot)
@@ -137,7 +142,7 @@ class Node:
         self._remember_open_sessions()
         self._line: Line = state.line
         """The line of the base that is being stored."""
-        self._suspicion = Suspicion(settings, self.addresses.called)
+        self._suspicion = Suspicion(settings, self.addresses.named)
         self._passing_on = PassingOn()
         self._coordination = Coordination(settings, state, self._discovery, self._patience, self._suspicion)
         self._seeker = self._coordination.seeker
@@ -289,8 +294,7 @@ class Node:
         actions += self._coordination.tick(now)
         for_upgrade = bool(self._mixed.needed(now))
         if self._coordination.waits_on(now, for_upgrade):
-            self._watch.look(now)
-            actions += self._watch.tell() if for_upgrade else self._watch.remind()
+            actions += self._waiting(now, is_anew=not for_upgrade)
         elif self._coordination.expired(now):
             self._course.step(Event.NO_GROUP)
             actions += self._alone(Reason.GROUP_TIMEOUT, now)
@@ -306,13 +310,12 @@ class Node:
         return Awaited(self._coordination.unready if seeks else (), len(self._members.live(self.round)))
 
     def _watched(self, now: float) -> list[Action]:
-        """Update the obstacle to a group; notify the owner once an offer has waited for TOLD_AFTER_S."""
+        """Look for the obstacle to a group; notify the owner of it while an offer waits for LONG_S."""
         if self._discovery.joining or self._course.phase in (Phase.CLOSING, Phase.CLOSED):
-            self._watch.pause()
+            self._obstacle = None
             return []
-        self._watch.look(now)
-        offer = self._seeker.offer
-        return self._watch.tell() if offer is not None and now >= offer.started + TOLD_AFTER_S else []
+        offer, waiting = self._seeker.offer, self._waiting(now)
+        return waiting if offer is not None and now >= offer.started + LONG_S else []
 
     def charged(self, count: ChargeCount) -> list[Action]:
         """The shell has stored charges: its ledger on disk has this count now."""
@@ -336,7 +339,7 @@ class Node:
             self._rivals.adopted()
             self._coordination.adopted()
             self._patience.adopted(was_anchored, now)
-            freed = self._watch.adopted(base, now)
+            self._look(now)
             self._suspicion.healed(base.sid, is_opened(state.line), now)
             if self._seeker.offer is not None:
                 self._suspicion.ended(now, sums_between(state.previous, base))
@@ -401,10 +404,9 @@ class Node:
             name=self.addresses.named,
         )
 
-    @property
-    def obstacle(self) -> Obstacle | None:
-        """What prevented a group at the last look; None: nothing. Safe in any thread."""
-        return self._watch.obstacle
+    def picture(self) -> Picture:
+        """What people are told of, as of now. Safe in any thread."""
+        return Picture(self._state.base, self._obstacle)
 
     @property
     def other_versions(self) -> dict[str, str]:
@@ -601,12 +603,13 @@ class Node:
         self._result_of = action.sid
         return replace(action, line=self._line, without=self._without(past.ballot))
 
-    def _without(self, ballot: Ballot | None) -> tuple[str, ...]:
-        """The electors that counted as gone for good in the session of a strong base, named for people."""
+    def _without(self, ballot: Ballot | None) -> tuple[Elector, ...]:
+        """The electors that counted as gone for good in the session of a strong base."""
         if ballot is None:
             return ()
-        are_keys = self._state.line.electors is not None or self._settings.electorate is None
-        return names_of(ballot.gone, are_keys, self.addresses.called)
+        if self._state.line.electors is None and self._settings.electorate is not None:
+            return tuple(Elector(one.decode("ascii", "replace")) for one in sorted(ballot.gone))
+        return tuple(Elector(self.addresses.named(key), key) for key in sorted(ballot.gone))
 
     # -- rounds ------------------------------------------------------------------------------------
 
@@ -741,7 +744,7 @@ class Node:
                     return [
                         *actions,
                         *self._refused(action, actions),
-                        *self._in_the_way(now),
+                        *self._waiting(now),
                         *self._broadcast(now),
                     ]
                 case Unbind():
@@ -805,12 +808,24 @@ class Node:
             self._suspicion.ended(now)
         self._patience.failed(now)
         self._early.drop()
-        return [Failed(reason, self.round, (), None), *self._in_the_way(now), *self._broadcast(now)]
+        return [Failed(reason, self.round, (), None), *self._waiting(now), *self._broadcast(now)]
 
-    def _in_the_way(self, now: float) -> list[Action]:
-        """Notify the owner, once, which electors were missing when a round failed."""
-        self._watch.look(now)
-        return self._watch.tell()
+    def _look(self, now: float) -> None:
+        """Find out what prevents a group."""
+        self._obstacle = obstacle(
+            self._settings,
+            self._state,
+            self._members,
+            self._patience,
+            self.addresses.named,
+            self._mixed.needed(now),
+            now,
+        )
+
+    def _waiting(self, now: float, is_anew: bool = False) -> list[Action]:
+        """No group came in time: notify the owner, if anything prevents one."""
+        self._look(now)
+        return [] if self._obstacle is None else [Waiting(is_anew)]
 
     def _too_late(self, now: float) -> list[Action]:
         """Drop an offer that finds no group because the run is over, or because no sum can come any more."""
