@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 from protocol.quorum.lineage import Line
 from protocol.vectors.pieces import Floats, Vector
@@ -352,6 +352,51 @@ class Waiting:
     is_anew: bool = False
 
 
+class Fault(Enum):
+    """For what a member gets a strike."""
+
+    FAILED = "it did not send its part, and the sum failed"
+    WAITED = "it did not send its part, and the sum waited for it"
+    CONTRADICTS = "it contradicts more than one other about what was due"
+    IN_TWO = "it is in two groups at once for one base"
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """A member got a strike, and is left out of the next sum, or of those of so many `rounds`.
+
+    `due`: what it owed. `is_first`: it is left out of the next sum alone; of those `rounds` the next time.
+    """
+
+    key: Key
+    fault: Fault
+    due: Due | None
+    rounds: int
+    is_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TakenIn:
+    """A member is no longer left out: its time is over, or it has taken part in a sum to its end."""
+
+    key: Key
+    is_time_over: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutBy:
+    """These members had this node left out of a group."""
+
+    keys: tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClockSet:
+    """Somebody set this machine's clock by so many seconds; a few are the clock's own steps."""
+
+    by_s: float
+
+
 @dataclass(frozen=True, slots=True)
 class Fatal:
     """This node cannot take part as it is configured: one line that says why.
@@ -396,6 +441,8 @@ class Closed:
     """Every live member confirmed the last base, or the time to linger is over."""
 
 
+News = Notice | Waiting | Strike | TakenIn | LeftOutBy | ClockSet
+"""What the owner may be told of; nothing depends on it. Words are made outside."""
 Action = (
     Send
     | Reply
@@ -412,8 +459,7 @@ Action = (
     | RaiseEpoch
     | KeepCharged
     | LedgerBehind
-    | Notice
-    | Waiting
+    | News
     | Fatal
     | TrackerKnown
     | Named

@@ -9,6 +9,7 @@ import numpy as np
 from protocol.actions import (
     Action,
     Adopted,
+    ClockSet,
     Completed,
     Evidence,
     Failed,
@@ -17,12 +18,14 @@ from protocol.actions import (
     Keep,
     KeepCharged,
     LedgerBehind,
+    LeftOutBy,
     Notice,
     RaiseEpoch,
     Reply,
     Send,
     Serve,
     Spend,
+    Strike,
     Unbind,
     Vote,
     Waiting,
@@ -118,6 +121,9 @@ class Wires:
                 case (
                     Notice()
                     | Waiting()
+                    | Strike()
+                    | LeftOutBy()
+                    | ClockSet()
                     | RaiseEpoch()
                     | Spend()
                     | Vote()

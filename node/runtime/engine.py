@@ -62,6 +62,7 @@ from node.training.trainer import Diverged, Interrupted, Learner
 from protocol.actions import (
     Action,
     Adopted,
+    ClockSet,
     Closed,
     Completed,
     Evidence,
@@ -71,12 +72,15 @@ from protocol.actions import (
     Keep,
     KeepCharged,
     LedgerBehind,
+    LeftOutBy,
     Notice,
     RaiseEpoch,
     Reason,
     Send,
     Serve,
     Spend,
+    Strike,
+    TakenIn,
     TrackerKnown,
     Unbind,
     Vote,
@@ -154,7 +158,8 @@ class Engine:
             clock=system.clock,
             own=self.own,
         )
-        self._notices = Notices(node.picture(), plan.parameters, plan.nicknames, folder.path)
+        named = node.addresses.named
+        self._notices = Notices(node.picture(), plan.parameters, plan.nicknames, folder.path, named)
         self._shell = Shell(node, self._send, self._perform, heavy, node.is_light, system.clock, self._look)
         self.transport = Transport(
             receive=self._shell.receive,
@@ -443,7 +448,7 @@ class Engine:
             case Evidence():
                 await asyncio.to_thread(self._state.ban, action.sender, action.records)
                 self._warn(f"banned {self._called(action.sender)}: {action.what}")
-            case Notice() | Waiting():
+            case Notice() | Waiting() | Strike() | TakenIn() | LeftOutBy() | ClockSet():
                 self._tell(self._notices.of(action, self._node.picture()))
             case LedgerBehind():
                 raise UserError(behind_text(action, self._plan.task))

@@ -2,45 +2,97 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from node.nicknames import Nicknames
+from node.runtime.clocks import THIS_MACHINE, ClockNotices
 from node.runtime.record.events import Noticed
 from node.runtime.waiting import absent, waiting_text, who
 from node.task.parameters import describe_difference
-from protocol.actions import Fatal, Note, Notice, Waiting
+from protocol.actions import (
+    ClockSet,
+    Fatal,
+    Fault,
+    LeftOutBy,
+    News,
+    Note,
+    Notice,
+    Strike,
+    TakenIn,
+    Waiting,
+)
 from protocol.swarm.inspection import Picture
+from protocol.swarm.lateness import Late, Slow
 from protocol.swarm.votes.obstacle import Stage
-from protocol.wire.messages import Parting
+from protocol.wire.messages import Key, Parting
+
+MAX_BLAMING = 3
+_FAULTS = {
+    Fault.FAILED: "did not send {due}, and the sum failed",
+    Fault.WAITED: "did not send {due}, and the sum waited for it",
+    Fault.CONTRADICTS: "contradicts more than one other about {due}",
+    Fault.IN_TWO: "is in two groups at once for one model",
+}
+_LEFT_OUT = "is left out of sums for a while: its messages came late or not at all"
 
 
 class Notices:
     """What the owner of a node is told: events of its machine in words, and what is new in its picture."""
 
-    def __init__(self, picture: Picture, parameters: str, nicknames: Nicknames, out: Path) -> None:
-        """`parameters`: this node's own; `out`: its folder."""
+    def __init__(
+        self,
+        picture: Picture,
+        parameters: str,
+        nicknames: Nicknames,
+        out: Path,
+        named: Callable[[Key], str],
+    ) -> None:
+        """`parameters`: this node's own; `out`: its folder. `named`: returns where a key's node listens."""
+        self._named = named
         self._last = picture
         self._parameters = parameters
         self._nicknames = nicknames
         self._out = out
         self._obstacle: tuple[str, Stage] | None = None
         """Whom the last notice of an obstacle named, and what followed from it."""
+        self._clocks = ClockNotices()
 
-    def of(self, action: Notice | Waiting, picture: Picture) -> list[Noticed]:
+    def of(self, action: News, picture: Picture) -> list[Noticed]:
         """The notices of an event, after those of what it changed."""
-        changed = self.since(picture)
-        if isinstance(action, Notice):
-            return [*changed, Noticed(action, notice_text(action, self._parameters, self._nicknames))]
-        if self._obstacle == self._standing and not action.is_anew:
-            return changed
-        self._obstacle = self._standing
-        text = waiting_text(picture.obstacle, self._nicknames, self._out)
-        return [*changed, _of_swarm(Note.WAITING, text)]
+        return [*self.since(picture), *self._of(action)]
+
+    def _of(self, action: News) -> list[Noticed]:
+        match action:
+            case Notice():
+                return [Noticed(action, notice_text(action, self._parameters, self._nicknames))]
+            case ClockSet():
+                return self._clocks.set(action)
+            case Strike(key):
+                return [self._of_peer(key, strike_words(action))]
+            case TakenIn(key, is_time_over):
+                why = "its time is over" if is_time_over else "it has taken part in a sum to its end"
+                return [self._of_peer(key, f"is no longer left out: {why}")]
+            case LeftOutBy(keys):
+                names = ", ".join(map(self._called, keys[:MAX_BLAMING])) + ", ..." * (len(keys) > MAX_BLAMING)
+                text = f"{_LEFT_OUT}, say {names}; is its network slow or cut?"
+                return [Noticed(Notice(Note.WITHHOLDS, ""), f"{THIS_MACHINE} {text}")]
+            case Waiting(is_anew):
+                if self._obstacle == self._standing and not is_anew:
+                    return []
+                self._obstacle = self._standing
+                text = waiting_text(self._last.obstacle, self._nicknames, self._out)
+                return [_of_swarm(Note.WAITING, text)]
 
     def since(self, picture: Picture) -> list[Noticed]:
         """The notices of what is new since the last picture."""
         before, self._last = self._last, picture
-        return self._of_base(picture) if picture.base != before.base else []
+        if picture == before:
+            return []
+        were_late = {(type(late), late.key) for late in before.late}
+        late = [_of_late(each) for each in picture.late if (type(each), each.key) not in were_late]
+        made = self._of_base(picture) if picture.base != before.base else []
+        return [*self._clocks.since(picture.clocks), *late, *made]
 
     def _of_base(self, picture: Picture) -> list[Noticed]:
         """A quorum made the new base, or it is weak."""
@@ -55,10 +107,47 @@ class Notices:
         text = f"{model} was agreed without a quorum of the electors{names}: it counts until they are back"
         return [] if told == self._obstacle else [_of_swarm(Note.WEAK, text)]
 
+    def _of_peer(self, key: Key, text: str) -> Noticed:
+        who = self._called(key)
+        return Noticed(Notice(Note.WITHHOLDS, who), f"{who} {text}")
+
+    def _called(self, key: Key) -> str:
+        return self._nicknames.names.get(key) or self._named(key)
+
     @property
     def _standing(self) -> tuple[str, Stage] | None:
         found = self._last.obstacle
         return None if found is None else (who(found, self._nicknames), found.stage)
+
+
+def _of_late(late: Late) -> Noticed:
+    kind, is_ = (Note.SLOW, "is ") if isinstance(late, Slow) else (Note.BEHIND, "")
+    return Noticed(Notice(kind, late.endpoint), f"{late.endpoint} {is_}{late_words(late)}")
+
+
+def strike_words(strike: Strike) -> str:
+    """Returns what a member did, and for how long it is left out."""
+    what = _FAULTS[strike.fault].format(due=strike.due)
+    next_time = "of the next sum, and the next time " if strike.is_first else ""
+    return f"{what}: left out {next_time}for {_rounds(strike.rounds)}"
+
+
+def strikes_words(strikes: int, rounds_out: int) -> str:
+    """Returns what this node holds against a member; empty if nothing."""
+    if rounds_out:
+        return f"withholds: left out for {_rounds(rounds_out)}"
+    return f"{strikes} sum{'s' * (strikes > 1)} failed or waited for its messages" if strikes else ""
+
+
+def _rounds(count: int) -> str:
+    return f"{count} round{'s' * (count > 1)}"
+
+
+def late_words(late: Late) -> str:
+    """Returns in what a peer is late."""
+    if isinstance(late, Slow):
+        return f"slow: the last {late.sums} sums waited {late.mean_s:.1f} s for it"
+    return f"fell behind: its last sum is {late.generation}, this node's {late.mine}"
 
 
 def _of_swarm(kind: Note, text: str) -> Noticed:
@@ -81,10 +170,8 @@ def notice_text(notice: Notice, parameters: str, nicknames: Nicknames) -> str:
             return f"{who} refuses this node: {text}"
         case Note.NOT_ALLOWED | Note.WRONG_PIN:
             return f"{who} is not let in: {text}"
-        case Note.SLOW | Note.BEHIND | Note.WITHHOLDS | Note.OTHER_VERSION:
-            return f"{who} {'is ' * (notice.kind is Note.SLOW)}{text}"
-        case Note.CLOCK:
-            return f"{who}: {text}"
+        case Note.OTHER_VERSION:
+            return f"{who} {text}"
         case Note.EPOCH:
             return (
                 "peers remember a later start with this key: this folder was restored from an older copy, or "

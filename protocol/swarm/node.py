@@ -19,14 +19,13 @@ import numpy as np
 from protocol.actions import (
     Action,
     Adopted,
+    ClockSet,
     Closed,
     Completed,
     Elector,
     Evidence,
     Failed,
     Healed,
-    Note,
-    Notice,
     Reason,
     Send,
     Spend,
@@ -48,7 +47,6 @@ from protocol.swarm.inspection import KnownPeer, Picture, Status, known_peers_of
 from protocol.swarm.last_rounds import Closing, Follower, SwarmEnd
 from protocol.swarm.lateness import Awaited, Lateness
 from protocol.swarm.meeting.charges import Charges
-from protocol.swarm.meeting.clock_skew import THIS_MACHINE
 from protocol.swarm.meeting.coordination import Coordination
 from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.passing_on import PassingOn
@@ -142,7 +140,7 @@ class Node:
         self._remember_open_sessions()
         self._line: Line = state.line
         """The line of the base that is being stored."""
-        self._suspicion = Suspicion(settings, self.addresses.named)
+        self._suspicion = Suspicion(settings)
         self._passing_on = PassingOn()
         self._coordination = Coordination(settings, state, self._discovery, self._patience, self._suspicion)
         self._seeker = self._coordination.seeker
@@ -285,7 +283,9 @@ class Node:
     def tick(self, now: float) -> list[Action]:
         """Carry out what is due at `now`."""
         self._lateness.heard(now, self._awaited)
-        actions = [*self._discovery.tick(now), *self._discovery.clock_news(), *self._lateness.news()]
+        actions = self._discovery.tick(now)
+        self._discovery.compare_clocks()
+        self._lateness.look()
         self._catch_up.tick(now)
         self._rivals.tick(now)
         actions += self._passing_on.tick(self._machine, now)
@@ -323,8 +323,7 @@ class Node:
 
     def clock(self, offset_s: float, asleep_s: float) -> list[Action]:
         """This machine's clock is `offset_s` ahead of the shell's times; it slept `asleep_s` of that."""
-        text = self._discovery.clocks.step(offset_s, asleep_s)
-        return [Notice(Note.CLOCK, THIS_MACHINE, text)] if text else []
+        return [ClockSet(self._discovery.clocks.step(offset_s, asleep_s))]
 
     def adopted(self, base: Base, now: float) -> list[Action]:
         """The shell has stored a new base: continue on it and announce it."""
@@ -406,7 +405,7 @@ class Node:
 
     def picture(self) -> Picture:
         """What people are told of, as of now. Safe in any thread."""
-        return Picture(self._state.base, self._obstacle)
+        return Picture(self._state.base, self._obstacle, self._lateness.late, self._discovery.compared)
 
     @property
     def other_versions(self) -> dict[str, str]:
@@ -433,7 +432,8 @@ class Node:
         match message:
             case Hello():
                 heard = [*self._hello(message, by, now), *self._gave_up(message.announce, False, now)]
-                return [*heard, *self._discovery.clock_news()]
+                self._discovery.compare_clocks()
+                return heard
             case Roster() | Refused() | Goodbye():
                 return self._introduction(message, by, now)
             case Ready():
@@ -474,7 +474,9 @@ class Node:
     def _introduction(self, message: Roster | Refused | Goodbye, by: Key | None, now: float) -> list[Action]:
         match message:
             case Roster():
-                return [*self._discovery.roster(message, now), *self._discovery.clock_news()]
+                heard = self._discovery.roster(message, now)
+                self._discovery.compare_clocks()
+                return heard
             case Refused():
                 return self._discovery.refused(message, now)
             case _:

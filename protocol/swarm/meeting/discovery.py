@@ -12,13 +12,14 @@ message. A node that leaves says why in a GOODBYE, for the others' owners, and t
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from protocol.actions import Action, Fatal, Note, Notice, RaiseEpoch, Reply, Send, TrackerKnown, WrongTracker
 from protocol.crypto.sealing import derive
 from protocol.errors import RemoteProtocolError
-from protocol.swarm.meeting.clock_skew import THIS_MACHINE, Clocks
+from protocol.swarm.meeting.clock_skew import Clocks, Skew
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S, NodeState, Settings
 from protocol.transitions import Course, Step, Table
@@ -131,6 +132,8 @@ class Discovery:
         self._join_until: float | None = None
         self.members = Members()
         self.clocks = Clocks()
+        self.compared: Mapping[Key, Skew] = {}
+        """The clocks at the last look at which most peers' were known. Replaced, never changed in place."""
         self._course = Course(STEPS, Phase.JOINING)
         self.tracker_key: Key | None = None
         self._first_tracker: Key | None = None
@@ -281,7 +284,7 @@ class Discovery:
         held = self.members.get(announce.key)
         was_further = held is not None and held.order > announce.order and held.instance != announce.instance
         actions = self._meet(announce, now)
-        self.clocks.heard(announce.key, hello.clock_ms, now)
+        self.clocks.heard(announce.key, announce.endpoint, hello.clock_ms, now)
         self._answered(hello.nonce, announce, now)
         if hello.wants_reply or was_further:
             first = (held,) if held is not None and was_further else ()
@@ -408,7 +411,7 @@ class Discovery:
         except RemoteProtocolError:
             return []
         state.begin_epoch(latest.epoch + 1)
-        raised: list[Action] = [RaiseEpoch(latest.epoch), *self._tell(Note.EPOCH, THIS_MACHINE, mine, "")]
+        raised: list[Action] = [RaiseEpoch(latest.epoch), *self._tell(Note.EPOCH, "", mine, "")]
         return [*raised, *self.greet(latest.endpoint, now), *self.broadcast(now)]
 
     def _may_come(self, key: Key) -> bool:
@@ -433,7 +436,7 @@ class Discovery:
             held, wanted = roster.key.hex(), " or ".join(key.hex() for key in expected)
             return [WrongTracker(tracker, f"it holds the key {held}, not {wanted}")]
         first: list[Action] = [] if expected else [TrackerKnown(tracker, roster.key)]
-        self.clocks.heard(roster.key, roster.clock_ms, now)
+        self.clocks.heard(roster.key, tracker, roster.clock_ms, now)
         actions = [*first, *self._tell(Note.COORDINATOR, tracker, roster.key, roster.key.hex()[:8])]
         greeting.answered, greeting.retry_at, greeting.retry_s = True, None, _FIRST_RETRY_S
         greeting.since, greeting.other_version = now, ""
@@ -567,24 +570,14 @@ class Discovery:
         }
         self.clocks.keep({*(announce.key for announce in latest), self.tracker_key or b""})
 
-    def clock_news(self) -> list[Action]:
-        """Notices about wrong clocks, once this node has heard the clocks of most of its peers.
+    def compare_clocks(self) -> None:
+        """Show the clocks, once this node has heard those of most of its peers.
 
         A late node learns of all peers from the first that answers, and for a moment knows only that one's
         clock.
         """
-        if self.joining or not self.clocks.differ:
-            return []
-        if not self.clocks.most_heard(self.members.live(self._state.round)):
-            return []
-        return [Notice(Note.CLOCK, self._named(key), text) for key, text in self.clocks.news()]
-
-    def _named(self, key: Key | None) -> str:
-        """The name of a peer for people: its endpoint if known."""
-        if key is None:
-            return THIS_MACHINE
-        announce = self.members.get(key)
-        return announce.endpoint if announce is not None else self._settings.tracker or key.hex()[:8]
+        if not self.joining and self.clocks.most_heard(self.members.live(self._state.round)):
+            self.compared = self.clocks.ahead
 
     def announcing_due(self, now: float) -> bool:
         """Whether it is time to announce this node again."""

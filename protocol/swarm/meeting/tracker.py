@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from protocol.actions import Action, Note, Notice, Reply, Send
+from protocol.actions import Action, ClockSet, Note, Notice, Reply, Send
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_message
-from protocol.swarm.meeting.clock_skew import THIS_MACHINE, Clocks
+from protocol.swarm.meeting.clock_skew import Clocks, Skew
 from protocol.swarm.meeting.matchmaker import Matchmaker, Waiting
 from protocol.wire import signing
 from protocol.wire.limits import MAX_KNOWN, MAX_MEMBERS
@@ -62,6 +62,11 @@ class Tracker:
         """The number of announced peers."""
         return len(self._endpoints)
 
+    @property
+    def clocks(self) -> Mapping[Key, Skew]:
+        """The clocks of the announced peers."""
+        return self._clocks.ahead
+
     def is_member(self, key: Key) -> bool:
         """Whether this key is on the allow-list; without a list, whether it is announced."""
         return key in (self._endpoints if self._allow is None else self._allow)
@@ -94,8 +99,7 @@ class Tracker:
 
     def clock(self, offset_s: float, asleep_s: float) -> list[Action]:
         """This machine's clock is `offset_s` ahead of the shell's times; it slept `asleep_s` of that."""
-        text = self._clocks.step(offset_s, asleep_s)
-        return [Notice(Note.CLOCK, THIS_MACHINE, text)] if text else []
+        return [ClockSet(self._clocks.step(offset_s, asleep_s))]
 
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """Stop waiting for the peers at an endpoint that cannot be reached."""
@@ -121,7 +125,7 @@ class Tracker:
         if self._matchmaker.is_full(announce):
             return [_refuse(hello, FULL)]
         notices = self._note(announce) if self._matchmaker.announce(announce, now) else []
-        self._clocks.heard(announce.key, hello.clock_ms, now)
+        self._clocks.heard(announce.key, announce.endpoint, hello.clock_ms, now)
         if not hello.wants_reply:
             return notices
         known = self._matchmaker.of_task(announce.task)
@@ -165,11 +169,7 @@ class Tracker:
             if key in self._endpoints
         ]
         self._clocks.keep(self._endpoints.keys())
-        wrong = [
-            Notice(Note.CLOCK, THIS_MACHINE if key is None else self._endpoints[key], text)
-            for key, text in self._clocks.news()
-        ]
-        actions = [*silent, *actions, *wrong, *self._matchmaker.close_groups(now)]
+        actions = [*silent, *actions, *self._matchmaker.close_groups(now)]
         return [self._addressed(action) for action in actions]
 
     def _addressed(self, action: Action) -> Action:

@@ -80,7 +80,6 @@ def test_a_key_without_a_name_is_called_by_its_first_digits():
         (Notice(Note.JOINED, "h:1", ONE.hex()[:8]), f"h:1 is here (key {ONE.hex()[:8]})"),
         (Notice(Note.LEFT, "h:1", TWO.hex()[:8]), "h:1 has left (ward b)"),
         (Notice(Note.LEFT, "h:1", TWO.hex()[:8], Parting.FAILED), "h:1 has left: it cannot go on (ward b)"),
-        (Notice(Note.WITHHOLDS, "ward b", "did not send its share"), "ward b did not send its share"),
     ],
 )
 def test_who_comes_and_goes_has_a_name(notice, text):

@@ -5,22 +5,37 @@ from pathlib import Path
 
 import pytest
 
-from node.nicknames import NO_NICKNAMES
-from node.runtime.notices import Notices
+from node.nicknames import Nicknames
+from node.runtime.notices import Notices, strikes_words
 from node.runtime.record.events import Noticed
-from protocol.actions import Elector, Note, Waiting
+from protocol.actions import (
+    ClockSet,
+    Due,
+    Elector,
+    Fault,
+    LeftOutBy,
+    Note,
+    Notice,
+    Strike,
+    TakenIn,
+    Waiting,
+)
 from protocol.swarm.inspection import Picture
+from protocol.swarm.lateness import Behind, Slow
+from protocol.swarm.meeting.clock_skew import Skew
 from protocol.swarm.votes.obstacle import Obstacle, Stage, Whose
 from tests.parts import base
 
 STRONG, WEAK = replace(base(3), anchor=3), replace(base(4), anchor=3)
+KEYS = [bytes([number]) * 32 for number in range(6)]
 FOUND = Obstacle(Stage.PATIENT, 1, (Elector("h:1"), Elector("h:2")), Whose.LAST, failing=5)
-PICTURE = Picture(STRONG, FOUND)
+PICTURE = Picture(STRONG, FOUND, (), {})
 
 
 @pytest.fixture
 def notices() -> Notices:
-    return Notices(PICTURE, "{}", NO_NICKNAMES, Path("runs"))
+    named = Nicknames({KEYS[1]: "ward b"})
+    return Notices(PICTURE, "{}", named, Path("runs"), lambda key: f"h:{key[0]}")
 
 
 def kinds(told: list[Noticed]) -> list[Note]:
@@ -57,10 +72,78 @@ def test_models_without_a_quorum_are_told_once_and_so_is_the_first_with_a_quorum
 
 
 def test_a_model_without_a_quorum_is_told_of_where_the_electors_are_back(notices):
-    (told,) = notices.since(Picture(WEAK, None))
+    (told,) = notices.since(replace(PICTURE, base=WEAK, obstacle=None))
     assert told.text.endswith("of the electors: it counts until they are back")
-    assert notices.since(Picture(replace(base(5), anchor=3), None)) == []
+    assert notices.since(replace(PICTURE, base=replace(base(5), anchor=3), obstacle=None)) == []
 
 
 def test_what_an_event_changed_is_told_before_the_event(notices):
     assert kinds(notices.of(Waiting(is_anew=True), replace(PICTURE, base=WEAK))) == [Note.WEAK, Note.WAITING]
+
+
+def test_who_is_late_is_told_once_and_again_after_it_was_on_time(notices):
+    late = (Slow(KEYS[2], "h:2", 3, 2.0), Behind(KEYS[2], "h:2", 4, 6))
+    found = replace(PICTURE, late=late)
+    assert [(each.notice, each.text) for each in notices.since(found)] == [
+        (Notice(Note.SLOW, "h:2"), "h:2 is slow: the last 3 sums waited 2.0 s for it"),
+        (Notice(Note.BEHIND, "h:2"), "h:2 fell behind: its last sum is 4, this node's 6"),
+    ]
+    assert notices.since(replace(found, late=(replace(late[0], mean_s=3.0), late[1]))) == []
+    assert notices.since(replace(found, late=late[1:])) == []
+    assert kinds(notices.since(found)) == [Note.SLOW]
+
+
+def test_wrong_clocks_are_told(notices):
+    assert kinds(notices.since(replace(PICTURE, clocks={KEYS[2]: Skew("h:2", 100.0)}))) == [Note.CLOCK]
+    assert kinds(notices.of(ClockSet(600.0), PICTURE)) == [Note.CLOCK]
+
+
+OUT = "this machine is left out of sums for a while: its messages came late or not at all"
+CUT = "is its network slow or cut?"
+SHARE = "did not send its share, and the sum"
+
+
+@pytest.mark.parametrize(
+    ("action", "text"),
+    [
+        (
+            Strike(KEYS[1], Fault.FAILED, Due.SHARE, 4, is_first=True),
+            f"ward b {SHARE} failed: left out of the next sum, and the next time for 4 rounds",
+        ),
+        (
+            Strike(KEYS[2], Fault.WAITED, Due.SHARE, 1, is_first=False),
+            f"h:2 {SHARE} waited for it: left out for 1 round",
+        ),
+        (
+            Strike(KEYS[2], Fault.CONTRADICTS, Due.JOINED, 2, is_first=False),
+            "h:2 contradicts more than one other about its vote for the joins: left out for 2 rounds",
+        ),
+        (
+            Strike(KEYS[2], Fault.IN_TWO, None, 2, is_first=False),
+            "h:2 is in two groups at once for one model: left out for 2 rounds",
+        ),
+        (TakenIn(KEYS[1], is_time_over=True), "ward b is no longer left out: its time is over"),
+        (
+            TakenIn(KEYS[2], is_time_over=False),
+            "h:2 is no longer left out: it has taken part in a sum to its end",
+        ),
+        (LeftOutBy(tuple(KEYS[1:3])), f"{OUT}, say ward b, h:2; {CUT}"),
+        (LeftOutBy(tuple(KEYS[1:])), f"{OUT}, say ward b, h:2, h:3, ...; {CUT}"),
+    ],
+)
+def test_who_withholds_is_told_by_name(notices, action, text):
+    (told,) = notices.of(action, PICTURE)
+    assert (told.notice.kind, told.text) == (Note.WITHHOLDS, text)
+
+
+@pytest.mark.parametrize(
+    ("strikes", "rounds_out", "text"),
+    [
+        (0, 0, ""),
+        (1, 0, "1 sum failed or waited for its messages"),
+        (2, 0, "2 sums failed or waited for its messages"),
+        (2, 1, "withholds: left out for 1 round"),
+    ],
+)
+def test_what_is_held_against_a_peer(strikes, rounds_out, text):
+    assert strikes_words(strikes, rounds_out) == text

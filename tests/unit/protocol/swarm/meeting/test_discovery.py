@@ -531,7 +531,7 @@ def test_a_key_that_was_further_than_this_folder_goes_on_above_it():
 
     kinds = [type(action) for action in actions]
     assert only(actions, RaiseEpoch) == RaiseEpoch(7)
-    assert (Note.EPOCH, "this machine") in notices(actions)
+    assert (Note.EPOCH, "") in notices(actions)
     (question,) = outbox(actions, FOUR)  # if another runs with this key, it is there
     (news,) = outbox(actions, THREE)
     assert {question.announce.epoch, news.announce.epoch} == {8}
