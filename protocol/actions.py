@@ -331,15 +331,17 @@ class Note(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notice to the user; nothing depends on it. `who`: the subject, `text`: what happened to it.
+    """What happened to the peer at `who`, to be put in words; empty: to this machine.
 
-    `parting`: why it left, if it said so.
+    `text`: the reason, as another program gave it, or how the peer's key begins. `parting`: why it left, if
+    it said so. `subject`: of one kind, the first notice about a subject says it all; empty: each is news.
     """
 
     kind: Note
     who: str
     text: str = ""
     parting: Parting | None = None
+    subject: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from protocol.swarm.votes.obstacle import Stage
 from protocol.wire.messages import Key, Parting
 
 MAX_BLAMING = 3
+MAX_TOLD = 1024
 _FAULTS = {
     Fault.FAILED: "did not send {due}, and the sum failed",
     Fault.WAITED: "did not send {due}, and the sum waited for it",
@@ -57,6 +59,7 @@ class Notices:
         self._obstacle: tuple[str, Stage] | None = None
         """Whom the last notice of an obstacle named, and what followed from it."""
         self._clocks = ClockNotices()
+        self._told: OrderedDict[tuple[Note, bytes], None] = OrderedDict()
 
     def of(self, action: News, picture: Picture) -> list[Noticed]:
         """The notices of an event, after those of what it changed."""
@@ -65,7 +68,8 @@ class Notices:
     def _of(self, action: News) -> list[Noticed]:
         match action:
             case Notice():
-                return [Noticed(action, notice_text(action, self._parameters, self._nicknames))]
+                told = Noticed(action, notice_text(action, self._parameters, self._nicknames))
+                return [] if self._is_told(action) else [told]
             case ClockSet():
                 return self._clocks.set(action)
             case Strike(key):
@@ -83,6 +87,17 @@ class Notices:
                 self._obstacle = self._standing
                 text = waiting_text(self._last.obstacle, self._nicknames, self._out)
                 return [_of_swarm(Note.WAITING, text)]
+
+    def _is_told(self, notice: Notice) -> bool:
+        """Whether the owner knows it already. The oldest are forgotten: strangers come without number."""
+        about = notice.kind, notice.subject
+        if about in self._told:
+            return True
+        if notice.subject:
+            self._told[about] = None
+        if len(self._told) > MAX_TOLD:
+            self._told.popitem(last=False)
+        return False
 
     def since(self, picture: Picture) -> list[Noticed]:
         """The notices of what is new since the last picture."""
@@ -161,9 +176,9 @@ def notice_text(notice: Notice, parameters: str, nicknames: Nicknames) -> str:
         case Note.JOINED | Note.LEFT:
             return _coming_or_going_text(notice, nicknames)
         case Note.LOST:
-            return f"{who} is gone: {text}"
+            return f"{who} is gone: {text or 'fell silent'}"
         case Note.COORDINATOR:
-            return f"coordinator {who}: {text}"
+            return f"coordinator {who}: {text or 'does not answer; it is asked again'}"
         case Note.UNREACHABLE:
             return f"{who} cannot be reached ({text}); trying again"
         case Note.REFUSED:

@@ -11,7 +11,6 @@ message. A node that leaves says why in a GOODBYE, for the others' owners, and t
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -35,8 +34,6 @@ MAX_GREETINGS = 1024
 """The largest number of endpoints that a node greets at a time."""
 GREETED_FOR_S = 60.0
 """A node stops greeting an endpoint that is silent for this long, is not configured and not a member's."""
-MAX_TOLD = 1024
-"""How many notices about peers a node remembers, to give each once; it forgets the oldest first."""
 TWIN_S = 0.05
 """If two nodes with one key differ by less in age, their `instance` decides which one ends."""
 OTHER_SWARM = "other task or parameters"
@@ -124,7 +121,6 @@ class Discovery:
         self._state = state
         self._rand = rand
         self._greetings: dict[str, Greeting] = {}
-        self._told: OrderedDict[tuple[Note, bytes], None] = OrderedDict()
         self._opened_at = 0.0
         self._dialled_until = 0.0
         """Until when one that left may be back with another --tls: one who cannot be linked with dialled."""
@@ -337,7 +333,7 @@ class Discovery:
         note, reason = refusal
         announce = hello.announce
         text = hello.parameters if note is Note.OTHER_SWARM else reason
-        actions = self._tell(note, announce.endpoint, announce.key, text)
+        actions: list[Action] = [Notice(note, announce.endpoint, text, subject=announce.key)]
         self._refused(hello.nonce, Refused(hello.nonce, reason, hello.parameters))
         if hello.wants_reply:
             refused = Refused(
@@ -345,15 +341,6 @@ class Discovery:
             )
             actions.append(Reply((refused,)))
         return [*actions, *self.settle(now)]
-
-    def _tell(self, note: Note, who: str, key: Key, text: str) -> list[Action]:
-        """A notice to the owner, once for each peer and kind."""
-        if (note, key) in self._told:
-            return []
-        self._told[note, key] = None
-        if len(self._told) > MAX_TOLD:
-            self._told.popitem(last=False)
-        return [Notice(note, who, text)]
 
     def accepts(self, announce: Announce) -> bool:
         """Whether a peer belongs to this swarm and may take part."""
@@ -411,7 +398,7 @@ class Discovery:
         except RemoteProtocolError:
             return []
         state.begin_epoch(latest.epoch + 1)
-        raised: list[Action] = [RaiseEpoch(latest.epoch), *self._tell(Note.EPOCH, "", mine, "")]
+        raised = (RaiseEpoch(latest.epoch), Notice(Note.EPOCH, "", subject=mine))
         return [*raised, *self.greet(latest.endpoint, now), *self.broadcast(now)]
 
     def _may_come(self, key: Key) -> bool:
@@ -437,11 +424,11 @@ class Discovery:
             return [WrongTracker(tracker, f"it holds the key {held}, not {wanted}")]
         first: list[Action] = [] if expected else [TrackerKnown(tracker, roster.key)]
         self.clocks.heard(roster.key, tracker, roster.clock_ms, now)
-        actions = [*first, *self._tell(Note.COORDINATOR, tracker, roster.key, roster.key.hex()[:8])]
+        met = Notice(Note.COORDINATOR, tracker, roster.key.hex()[:8], subject=roster.key)
         greeting.answered, greeting.retry_at, greeting.retry_s = True, None, _FIRST_RETRY_S
         greeting.since, greeting.other_version = now, ""
         self.tracker_key = self._first_tracker = roster.key
-        return [*actions, *self.news(roster.known, now), *self.settle(now)]
+        return [*first, met, *self.news(roster.known, now), *self.settle(now)]
 
     @property
     def keys_of_tracker(self) -> frozenset[Key]:
@@ -459,7 +446,7 @@ class Discovery:
         is_other = refused.reason == OTHER_SWARM
         text = refused.parameters if is_other else refused.reason
         note = Note.OTHER_SWARM if is_other else Note.REFUSED
-        return [*self._tell(note, endpoint, endpoint.encode(), text), *self.settle(now)]
+        return [Notice(note, endpoint, text, subject=endpoint.encode()), *self.settle(now)]
 
     def _refused(self, nonce: bytes, refused: Refused) -> str | None:
         for endpoint, greeting in self._greetings.items():
@@ -522,8 +509,8 @@ class Discovery:
         greeting.retry_s = min(_LAST_RETRY_S, greeting.retry_s * 1.6)
         if is_other:
             greeting.other_version = why
-            told = self._tell(Note.OTHER_VERSION, endpoint, f"{endpoint} {why}".encode(), why)
-            return [*told, *self.settle(now)]
+            answered = Notice(Note.OTHER_VERSION, endpoint, why, subject=f"{endpoint} {why}".encode())
+            return [answered, *self.settle(now)]
         return [] if self._join_until is not None else self._missed()
 
     def _stays_away(self, endpoint: str) -> list[Action]:

