@@ -386,20 +386,6 @@ class TakenIn:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOutBy:
-    """These members had this node left out of a group."""
-
-    keys: tuple[Key, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ClockSet:
-    """Somebody set this machine's clock by so many seconds; a few are the clock's own steps."""
-
-    by_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Fatal:
     """This node cannot take part as it is configured: one line that says why.
 
@@ -443,7 +429,7 @@ class Closed:
     """Every live member confirmed the last base, or the time to linger is over."""
 
 
-News = Notice | Waiting | Strike | TakenIn | LeftOutBy | ClockSet
+News = Notice | Waiting | Strike | TakenIn
 """What the owner may be told of; nothing depends on it. Words are made outside."""
 Action = (
     Send

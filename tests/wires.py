@@ -9,7 +9,6 @@ import numpy as np
 from protocol.actions import (
     Action,
     Adopted,
-    ClockSet,
     Completed,
     Evidence,
     Failed,
@@ -18,7 +17,6 @@ from protocol.actions import (
     Keep,
     KeepCharged,
     LedgerBehind,
-    LeftOutBy,
     Notice,
     RaiseEpoch,
     Reply,
@@ -122,8 +120,6 @@ class Wires:
                     Notice()
                     | Waiting()
                     | Strike()
-                    | LeftOutBy()
-                    | ClockSet()
                     | RaiseEpoch()
                     | Spend()
                     | Vote()

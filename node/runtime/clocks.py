@@ -7,7 +7,7 @@ from statistics import median
 from typing import TypeVar
 
 from node.runtime.record.events import Noticed
-from protocol.actions import ClockSet, Note, Notice
+from protocol.actions import Note, Notice
 from protocol.swarm.meeting.clock_skew import FEWEST, Skew
 from protocol.wire.ids import Key
 
@@ -22,21 +22,22 @@ class ClockNotices:
 
     def __init__(self) -> None:
         self._told: set[Key | None] = set()
+        self._set_s = 0.0
 
-    def set(self, action: ClockSet) -> list[Noticed]:
-        """This machine's clock was set."""
-        if abs(action.by_s) < TOLERANCE_S:
-            return []
-        self._told.discard(None)
-        way = "forward" if action.by_s > 0 else "back"
-        return [_of(f"its clock was set {way} by {abs(action.by_s):.0f} s; rounds do not depend on it")]
+    def since(self, set_s: float, clocks: Mapping[Key, Skew]) -> list[Noticed]:
+        """What is new since the last call. A clock is told of again once its peer was forgotten.
 
-    def since(self, clocks: Mapping[Key, Skew]) -> list[Noticed]:
-        """The clocks found wrong since the last call; all of them once their peers were forgotten."""
+        `set_s`: by how much somebody has set this machine's clock so far.
+        """
+        by_s, self._set_s = set_s - self._set_s, set_s
+        is_set = abs(by_s) >= TOLERANCE_S
         wrong = wrong_clocks({key: skew.ahead_s for key, skew in clocks.items()})
-        fresh = [key for key in wrong if key not in self._told]
-        self._told = {*(self._told & {None, *clocks}), *fresh}
-        return [_of(wrong[key], "" if key is None else clocks[key].endpoint) for key in fresh]
+        told = self._told & (clocks.keys() if is_set else {None, *clocks})
+        fresh = [key for key in wrong if key not in told]
+        self._told = {*told, *fresh}
+        way = f"its clock was set {'forward' if by_s > 0 else 'back'} by {abs(by_s):.0f} s"
+        mine = [_of(f"{way}; rounds do not depend on it")] if is_set else []
+        return [*mine, *(_of(wrong[key], "" if key is None else clocks[key].endpoint) for key in fresh)]
 
 
 def _of(text: str, who: str = "") -> Noticed:

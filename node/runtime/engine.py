@@ -62,7 +62,6 @@ from node.training.trainer import Diverged, Interrupted, Learner
 from protocol.actions import (
     Action,
     Adopted,
-    ClockSet,
     Closed,
     Completed,
     Evidence,
@@ -72,7 +71,6 @@ from protocol.actions import (
     Keep,
     KeepCharged,
     LedgerBehind,
-    LeftOutBy,
     Notice,
     RaiseEpoch,
     Reason,
@@ -448,7 +446,7 @@ class Engine:
             case Evidence():
                 await asyncio.to_thread(self._state.ban, action.sender, action.records)
                 self._warn(f"banned {self._called(action.sender)}: {action.what}")
-            case Notice() | Waiting() | Strike() | TakenIn() | LeftOutBy() | ClockSet():
+            case Notice() | Waiting() | Strike() | TakenIn():
                 self._tell(self._notices.of(action, self._node.picture()))
             case LedgerBehind():
                 raise UserError(behind_text(action, self._plan.task))

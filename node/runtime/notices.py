@@ -11,18 +11,7 @@ from node.runtime.clocks import THIS_MACHINE, ClockNotices
 from node.runtime.record.events import Noticed
 from node.runtime.waiting import absent, waiting_text, who
 from node.task.parameters import describe_difference
-from protocol.actions import (
-    ClockSet,
-    Fatal,
-    Fault,
-    LeftOutBy,
-    News,
-    Note,
-    Notice,
-    Strike,
-    TakenIn,
-    Waiting,
-)
+from protocol.actions import Fatal, Fault, News, Note, Notice, Strike, TakenIn, Waiting
 from protocol.swarm.inspection import Picture
 from protocol.swarm.lateness import Late, Slow
 from protocol.swarm.votes.obstacle import Stage
@@ -70,17 +59,11 @@ class Notices:
             case Notice():
                 told = Noticed(action, notice_text(action, self._parameters, self._nicknames))
                 return [] if self._is_told(action) else [told]
-            case ClockSet():
-                return self._clocks.set(action)
             case Strike(key):
                 return [self._of_peer(key, strike_words(action))]
             case TakenIn(key, is_time_over):
                 why = "its time is over" if is_time_over else "it has taken part in a sum to its end"
                 return [self._of_peer(key, f"is no longer left out: {why}")]
-            case LeftOutBy(keys):
-                names = ", ".join(map(self._called, keys[:MAX_BLAMING])) + ", ..." * (len(keys) > MAX_BLAMING)
-                text = f"{_LEFT_OUT}, say {names}; is its network slow or cut?"
-                return [Noticed(Notice(Note.WITHHOLDS, ""), f"{THIS_MACHINE} {text}")]
             case Waiting(is_anew):
                 if self._obstacle == self._standing and not is_anew:
                     return []
@@ -107,7 +90,9 @@ class Notices:
         were_late = {(type(late), late.key) for late in before.late}
         late = [_of_late(each) for each in picture.late if (type(each), each.key) not in were_late]
         made = self._of_base(picture) if picture.base != before.base else []
-        return [*self._clocks.since(picture.clocks), *late, *made]
+        clocks = self._clocks.since(picture.set_s, picture.clocks)
+        out = [] if before.out_by or not picture.out_by else [self._of_blame(picture.out_by)]
+        return [*clocks, *late, *made, *out]
 
     def _of_base(self, picture: Picture) -> list[Noticed]:
         """A quorum made the new base, or it is weak."""
@@ -121,6 +106,11 @@ class Notices:
         names = f" (missing: {absent(found, self._nicknames)})" if found and found.absent else ""
         text = f"{model} was agreed without a quorum of the electors{names}: it counts until they are back"
         return [] if told == self._obstacle else [_of_swarm(Note.WEAK, text)]
+
+    def _of_blame(self, keys: tuple[Key, ...]) -> Noticed:
+        names = ", ".join(map(self._called, keys[:MAX_BLAMING])) + ", ..." * (len(keys) > MAX_BLAMING)
+        text = f"{_LEFT_OUT}, say {names}; is its network slow or cut?"
+        return Noticed(Notice(Note.WITHHOLDS, ""), f"{THIS_MACHINE} {text}")
 
     def _of_peer(self, key: Key, text: str) -> Noticed:
         who = self._called(key)

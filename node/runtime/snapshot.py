@@ -69,7 +69,7 @@ class Inspector:
     @property
     def left_out_nameless(self) -> str:
         """How many peers this node leaves out, in words; empty if none. It may be read at any time."""
-        count = len(self.node.left_out)
+        count = len(self.node.picture().left_out)
         if not count:
             return ""
         peers, are = ("peers", "are") if count > 1 else ("peer", "is")

@@ -33,7 +33,7 @@ from node.storage.key_file import own_key
 from node.system.streams import BoundAddress
 from node.system.system import SYSTEM, System
 from node.tracker.options import TrackerOptions
-from protocol.actions import Action, ClockSet, Named, Notice, Send
+from protocol.actions import Action, Named, Notice, Send
 from protocol.crypto.node_key import NodeKey
 from protocol.swarm.meeting.tracker import Tracker
 
@@ -79,8 +79,6 @@ async def live(
         match action:
             case Notice():
                 tell([Noticed(action, notice_text(action, "", NO_NICKNAMES))])
-            case ClockSet():
-                tell(clocks.set(action))
             case Named():
                 named[action.task, action.parameters] = action.electors
                 await asyncio.to_thread(write_named, beside, dict(named))
@@ -91,7 +89,7 @@ async def live(
             _tell(each, tracker.peers, source, log)
 
     def look() -> None:
-        tell(clocks.since(tracker.clocks))
+        tell(clocks.since(tracker.clocks.set_s, tracker.clocks.ahead))
 
     shell = Shell(tracker, send, perform, heavy=False, clock=system.clock, look=look)
     tls = make_tls(key, options.tls, endpoint, lambda _: frozenset())  # messages name their senders

@@ -139,6 +139,12 @@ class Picture:
     obstacle: Obstacle | None
     late: tuple[Late, ...]
     clocks: Mapping[Key, Skew]
+    set_s: float
+    """By how much somebody set this machine's clock, since the start."""
+    left_out: tuple[Key, ...]
+    """The members that this node leaves out for a while."""
+    out_by: tuple[Key, ...]
+    """The members that have this node left out, as its coordinator says."""
 
 
 @dataclass(frozen=True)

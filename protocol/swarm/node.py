@@ -19,7 +19,6 @@ import numpy as np
 from protocol.actions import (
     Action,
     Adopted,
-    ClockSet,
     Closed,
     Completed,
     Elector,
@@ -323,7 +322,8 @@ class Node:
 
     def clock(self, offset_s: float, asleep_s: float) -> list[Action]:
         """This machine's clock is `offset_s` ahead of the shell's times; it slept `asleep_s` of that."""
-        return [ClockSet(self._discovery.clocks.step(offset_s, asleep_s))]
+        self._discovery.clocks.step(offset_s, asleep_s)
+        return []
 
     def adopted(self, base: Base, now: float) -> list[Action]:
         """The shell has stored a new base: continue on it and announce it."""
@@ -405,17 +405,20 @@ class Node:
 
     def picture(self) -> Picture:
         """What people are told of, as of now. Safe in any thread."""
-        return Picture(self._state.base, self._obstacle, self._lateness.late, self._discovery.compared)
+        return Picture(
+            base=self._state.base,
+            obstacle=self._obstacle,
+            late=self._lateness.late,
+            clocks=self._discovery.compared,
+            set_s=self._discovery.clocks.set_s,
+            left_out=self._suspicion.left_out,
+            out_by=self._suspicion.out_by,
+        )
 
     @property
     def other_versions(self) -> dict[str, str]:
         """What the named peers of another version answered, by endpoint."""
         return self._discovery.other_versions
-
-    @property
-    def left_out(self) -> tuple[Key, ...]:
-        """The members that this node leaves out for a while. Safe in any thread."""
-        return self._suspicion.left_out
 
     @property
     def known_peers(self) -> tuple[KnownPeer, ...]:
@@ -814,14 +817,9 @@ class Node:
 
     def _look(self, now: float) -> None:
         """Find out what prevents a group."""
+        who, needed = self.addresses.named, self._mixed.needed(now)
         self._obstacle = obstacle(
-            self._settings,
-            self._state,
-            self._members,
-            self._patience,
-            self.addresses.named,
-            self._mixed.needed(now),
-            now,
+            self._settings, self._state, self._members, self._patience, who, needed, now
         )
 
     def _waiting(self, now: float, is_anew: bool = False) -> list[Action]:

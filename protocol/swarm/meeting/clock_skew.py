@@ -29,7 +29,8 @@ class Clocks:
     def __init__(self) -> None:
         self.offset_s = 0.0
         """By how much this machine's clock is ahead of the shell's times."""
-        self._asleep_s = 0.0
+        self.set_s = 0.0
+        """By how much of that somebody set it: this machine did not sleep meanwhile."""
         self.ahead: Mapping[Key, Skew] = {}
         """Replaced, never changed in place."""
 
@@ -52,12 +53,11 @@ class Clocks:
         if not all(key in keys for key in self.ahead):
             self.ahead = {key: skew for key, skew in self.ahead.items() if key in keys}
 
-    def step(self, offset_s: float, asleep_s: float) -> float:
-        """This machine's clock shows `offset_s` more than the shell's times; returns by how much it was set.
+    def step(self, offset_s: float, asleep_s: float) -> None:
+        """This machine's clock shows `offset_s` more than the shell's times.
 
         `asleep_s`: how much of that the machine slept, while the shell's times stood still.
         """
-        by_s = (offset_s - asleep_s) - (self.offset_s - self._asleep_s)
-        self.offset_s, self._asleep_s = offset_s, asleep_s
+        set_s = offset_s - asleep_s
+        by_s, self.offset_s, self.set_s = set_s - self.set_s, offset_s, set_s
         self.ahead = {key: replace(skew, ahead_s=skew.ahead_s - by_s) for key, skew in self.ahead.items()}
-        return by_s

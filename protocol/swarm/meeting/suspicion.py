@@ -34,7 +34,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from protocol.actions import Action, Due, Fault, LeftOutBy, Strike, TakenIn, Withheld
+from protocol.actions import Action, Due, Fault, Strike, TakenIn, Withheld
 from protocol.swarm.node_state import Settings
 from protocol.wire.ids import NO_SID
 from protocol.wire.messages import Key, Sid
@@ -80,8 +80,8 @@ class Suspicion:
         self.disputes: tuple[tuple[Key, Key], ...] = ()
         """The pairs of members in dispute in the last session, if it failed."""
         self._news: list[Action] = []
-        self._is_out = False
-        """Whether this node knows that others leave it out; a sum with it ends that."""
+        self.out_by: tuple[Key, ...] = ()
+        """Who had this node left out, as its coordinator says, until a sum with it; empty: nobody."""
 
     @property
     def left_out(self) -> tuple[Key, ...]:
@@ -100,15 +100,13 @@ class Suspicion:
             self._news.append(TakenIn(key, is_time_over=True))
 
     def left_out_by(self, keys: tuple[Key, ...]) -> None:
-        """The coordinator says that these had this node left out: its owner learns it once."""
-        if keys and not self._is_out:
-            self._is_out = True
-            self._news.append(LeftOutBy(keys))
+        """The coordinator says that these had this node left out."""
+        self.out_by = self.out_by or keys
 
     def completed(self, contributors: Collection[Key], now: float) -> None:
         """A sum with these members has a result."""
         self.disputes = ()
-        self._is_out = self._is_out and self._settings.key.public not in contributors
+        self.out_by = () if self._settings.key.public in contributors else self.out_by
         for key in contributors:
             if key in self._left:
                 self._take_in(key)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from protocol.actions import Action, ClockSet, Note, Notice, Reply, Send
+from protocol.actions import Action, Note, Notice, Reply, Send
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_message
-from protocol.swarm.meeting.clock_skew import Clocks, Skew
+from protocol.swarm.meeting.clock_skew import Clocks
 from protocol.swarm.meeting.matchmaker import Matchmaker, Waiting
 from protocol.wire import signing
 from protocol.wire.limits import MAX_KNOWN, MAX_MEMBERS
@@ -50,7 +50,7 @@ class Tracker:
         self._allow = allow
         self._matchmaker = Matchmaker(key, min_peers, named or {})
         self._endpoints: dict[Key, str] = {}
-        self._clocks = Clocks()
+        self.clocks = Clocks()
 
     @property
     def deadline(self) -> float | None:
@@ -61,11 +61,6 @@ class Tracker:
     def peers(self) -> int:
         """The number of announced peers."""
         return len(self._endpoints)
-
-    @property
-    def clocks(self) -> Mapping[Key, Skew]:
-        """The clocks of the announced peers."""
-        return self._clocks.ahead
 
     def is_member(self, key: Key) -> bool:
         """Whether this key is on the allow-list; without a list, whether it is announced."""
@@ -99,7 +94,8 @@ class Tracker:
 
     def clock(self, offset_s: float, asleep_s: float) -> list[Action]:
         """This machine's clock is `offset_s` ahead of the shell's times; it slept `asleep_s` of that."""
-        return [ClockSet(self._clocks.step(offset_s, asleep_s))]
+        self.clocks.step(offset_s, asleep_s)
+        return []
 
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """Stop waiting for the peers at an endpoint that cannot be reached."""
@@ -125,7 +121,7 @@ class Tracker:
         if self._matchmaker.is_full(announce):
             return [_refuse(hello, FULL)]
         notices = self._note(announce) if self._matchmaker.announce(announce, now) else []
-        self._clocks.heard(announce.key, announce.endpoint, hello.clock_ms, now)
+        self.clocks.heard(announce.key, announce.endpoint, hello.clock_ms, now)
         if not hello.wants_reply:
             return notices
         known = self._matchmaker.of_task(announce.task)
@@ -136,7 +132,7 @@ class Tracker:
         return [*notices, Send(announce.endpoint, (self._roster(hello.nonce, shown, now),))]
 
     def _roster(self, nonce: bytes, known: tuple[Announce, ...], now: float) -> Roster:
-        return signing.sign(Roster(self._key.public, nonce, known, self._clocks.shown_ms(now)), self._key)
+        return signing.sign(Roster(self._key.public, nonce, known, self.clocks.shown_ms(now)), self._key)
 
     def _note(self, announce: Announce) -> list[Action]:
         """Update where a peer listens; a notice when it joins or leaves."""
@@ -166,7 +162,7 @@ class Tracker:
         silent: list[Action] = [
             Notice(Note.LOST, self._endpoints.pop(key)) for key in expired if key in self._endpoints
         ]
-        self._clocks.keep(self._endpoints.keys())
+        self.clocks.keep(self._endpoints.keys())
         actions = [*silent, *actions, *self._matchmaker.close_groups(now)]
         return [self._addressed(action) for action in actions]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from node.runtime.clocks import TOLERANCE_S, ClockNotices, wrong_clocks
-from protocol.actions import ClockSet, Note
+from protocol.actions import Note
 from protocol.swarm.meeting.clock_skew import Skew
 
 
@@ -36,22 +36,22 @@ def shown(**ahead_s: float) -> dict[bytes, Skew]:
 
 def test_a_wrong_clock_is_told_once_until_its_peer_is_forgotten():
     notices = ClockNotices()
-    (told,) = notices.since(shown(two=100, three=0))
+    (told,) = notices.since(0.0, shown(two=100, three=0))
     assert (told.notice.kind, told.notice.who) == (Note.CLOCK, "two:1")
     assert (
         told.text == "two:1: its clock is 100 s ahead of this machine's: set it; rounds do not depend on it"
     )
-    assert notices.since(shown(two=0, three=0)) == notices.since(shown(two=100, three=0)) == []
-    assert notices.since({}) == []
-    assert len(notices.since(shown(two=100, three=0))) == 1
+    assert notices.since(0.0, shown(two=0, three=0)) == notices.since(0.0, shown(two=100, three=0)) == []
+    assert notices.since(0.0, {}) == []
+    assert len(notices.since(0.0, shown(two=100, three=0))) == 1
 
 
 @pytest.mark.parametrize(("by_s", "way"), [(600, "forward"), (-600, "back")])
 def test_this_machines_clock_is_told_again_once_somebody_set_it(by_s, way):
     notices = ClockNotices()
-    for _ in range(2):
-        (told,) = notices.set(ClockSet(by_s))
+    for times in (1, 2):
+        told, wrong = notices.since(times * by_s, shown(two=-by_s, three=-by_s))
         assert told.text == f"this machine: its clock was set {way} by 600 s; rounds do not depend on it"
-        (told,) = notices.since(shown(two=-by_s, three=-by_s))
-        assert "those of 2 of 2 peers" in told.text
-        assert notices.since(shown(two=-by_s, three=-by_s)) == notices.set(ClockSet(1.0)) == []
+        assert "those of 2 of 2 peers" in wrong.text
+        assert notices.since(times * by_s + 1, shown(two=-by_s, three=-by_s)) == []
+        assert notices.since(times * by_s, shown(two=-by_s, three=-by_s)) == []

@@ -9,11 +9,9 @@ from node.nicknames import Nicknames
 from node.runtime.notices import Notices, strikes_words
 from node.runtime.record.events import Noticed
 from protocol.actions import (
-    ClockSet,
     Due,
     Elector,
     Fault,
-    LeftOutBy,
     Note,
     Notice,
     Strike,
@@ -29,7 +27,7 @@ from tests.parts import base
 STRONG, WEAK = replace(base(3), anchor=3), replace(base(4), anchor=3)
 KEYS = [bytes([number]) * 32 for number in range(6)]
 FOUND = Obstacle(Stage.PATIENT, 1, (Elector("h:1"), Elector("h:2")), Whose.LAST, failing=5)
-PICTURE = Picture(STRONG, FOUND, (), {})
+PICTURE = Picture(STRONG, FOUND, late=(), clocks={}, set_s=0.0, left_out=(), out_by=())
 
 
 @pytest.fixture
@@ -95,11 +93,9 @@ def test_who_is_late_is_told_once_and_again_after_it_was_on_time(notices):
 
 def test_wrong_clocks_are_told(notices):
     assert kinds(notices.since(replace(PICTURE, clocks={KEYS[2]: Skew("h:2", 100.0)}))) == [Note.CLOCK]
-    assert kinds(notices.of(ClockSet(600.0), PICTURE)) == [Note.CLOCK]
+    assert kinds(notices.since(replace(PICTURE, set_s=600.0))) == [Note.CLOCK]
 
 
-OUT = "this machine is left out of sums for a while: its messages came late or not at all"
-CUT = "is its network slow or cut?"
 SHARE = "did not send its share, and the sum"
 
 
@@ -127,13 +123,24 @@ SHARE = "did not send its share, and the sum"
             TakenIn(KEYS[2], is_time_over=False),
             "h:2 is no longer left out: it has taken part in a sum to its end",
         ),
-        (LeftOutBy(tuple(KEYS[1:3])), f"{OUT}, say ward b, h:2; {CUT}"),
-        (LeftOutBy(tuple(KEYS[1:])), f"{OUT}, say ward b, h:2, h:3, ...; {CUT}"),
     ],
 )
 def test_who_withholds_is_told_by_name(notices, action, text):
     (told,) = notices.of(action, PICTURE)
     assert (told.notice.kind, told.text) == (Note.WITHHOLDS, text)
+
+
+OUT = "this machine is left out of sums for a while: its messages came late or not at all"
+CUT = "is its network slow or cut?"
+
+
+def test_who_has_this_node_left_out_is_told_once_until_a_sum_with_it(notices):
+    few, all_ = replace(PICTURE, out_by=tuple(KEYS[1:3])), replace(PICTURE, out_by=tuple(KEYS[1:]))
+    (told,) = notices.since(few)
+    assert (told.notice.kind, told.text) == (Note.WITHHOLDS, f"{OUT}, say ward b, h:2; {CUT}")
+    assert notices.since(replace(few, set_s=1.0)) == notices.since(PICTURE) == []
+    (told,) = notices.since(all_)
+    assert told.text == f"{OUT}, say ward b, h:2, h:3, ...; {CUT}"
 
 
 @pytest.mark.parametrize(

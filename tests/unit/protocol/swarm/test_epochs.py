@@ -2,7 +2,7 @@
 
 import pytest
 
-from protocol.actions import ClockSet, Completed, Note, Notice, RaiseEpoch
+from protocol.actions import Completed, Note, Notice, RaiseEpoch
 from protocol.swarm.meeting.clock_skew import Skew
 from protocol.swarm.node import Node
 from protocol.wire.messages import Hello
@@ -53,7 +53,8 @@ def test_a_start_after_the_last_one_needs_nothing_of_the_kind():
 
 def test_a_clock_that_is_set_while_the_node_runs_is_told_and_changes_nothing():
     wires = Wires(KEYS).open()
-    assert wires[ONE].clock(600.0, 0.0) == [ClockSet(600.0)]
+    assert wires[ONE].clock(600.0, 0.0) == []
+    assert wires[ONE].picture().set_s == 600.0
     wires.tick(10).offer()
 
     seen = {key: wires[key].picture().clocks for key in KEYS}

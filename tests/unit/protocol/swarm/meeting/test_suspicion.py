@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from protocol.actions import Due, Fault, LeftOutBy, Strike, TakenIn, Withheld
+from protocol.actions import Due, Fault, Strike, TakenIn, Withheld
 from protocol.swarm.meeting.suspicion import FORGIVEN_AFTER, LEFT_OUT_FROM, Suspicion
 from tests.parts import NOW, members, settings
 
@@ -263,19 +263,14 @@ def test_each_step_is_told_once_and_in_rounds():
     assert one.news() == []
 
 
-def test_it_is_told_once_that_others_leave_this_node_out():
+def test_who_has_this_node_left_out_is_shown_until_a_sum_with_it():
     one, others = suspicion(), tuple(key.public for key in KEYS[1:])
     one.left_out_by(())
-    assert one.news() == []
-    for _ in range(2):
-        one.left_out_by(others)
-    assert one.news() == [LeftOutBy(others)]
-    works(one, OTHER)
+    assert one.out_by == ()
+    one.left_out_by(others)
     one.left_out_by((OTHER,))
-    assert one.news() == []
-    works(one, ME, OTHER)
-    one.left_out_by((OTHER,))
-    assert len(one.news()) == 1, "it was in a sum in between"
+    assert works(one, OTHER).out_by == others
+    assert works(one, ME, OTHER).out_by == ()
 
 
 # -- the bound -----------------------------------------------------------------------------------------------
