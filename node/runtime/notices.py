@@ -18,7 +18,9 @@ from protocol.swarm.votes.obstacle import Stage
 from protocol.wire.messages import Key, Parting
 
 MAX_BLAMING = 3
+"""So many are named of those that leave this node out."""
 MAX_TOLD = 1024
+"""The subjects of so many notices are remembered, to tell each once."""
 _FAULTS = {
     Fault.FAILED: "did not send {due}, and the sum failed",
     Fault.WAITED: "did not send {due}, and the sum waited for it",

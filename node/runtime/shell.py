@@ -78,7 +78,7 @@ class Shell:
         clock: Clock = CLOCK,
         look: Callable[[], None] = lambda: None,
     ) -> None:
-        """`look` is called at the end of each event, when all its actions are carried out.
+        """`look` is called, under the lock, after all that an event led to; sometimes once before that, too.
 
         `heavy`: events that are not light may take more than some tens of ms and run in a thread.
 
