@@ -346,7 +346,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """This node's offer has waited long for a group, or its round failed: see `Picture.obstacle`.
+    """This node's offer has waited long for a group, or its round failed: see `Picture.hindered`.
 
     `is_anew`: it begins to wait once more, as long as before.
     """

@@ -23,21 +23,26 @@ class ClockNotices:
     def __init__(self) -> None:
         self._told: set[Key | None] = set()
         self._set_s = 0.0
+        self._last: Mapping[Key, Skew] = {}
 
     def since(self, set_s: float, clocks: Mapping[Key, Skew]) -> list[Noticed]:
         """What is new since the last call. A clock is told of again once its peer was forgotten.
 
-        `set_s`: by how much somebody has set this machine's clock so far.
+        `set_s`: by how much somebody has set this machine's clock so far. The peers' clocks are compared with
+        it only once they are known anew.
         """
         by_s, self._set_s = set_s - self._set_s, set_s
-        is_set = abs(by_s) >= TOLERANCE_S
+        if abs(by_s) >= TOLERANCE_S:
+            self._told.discard(None)
+            way = "forward" if by_s > 0 else "back"
+            return [_of(f"its clock was set {way} by {abs(by_s):.0f} s; rounds do not depend on it")]
+        if clocks == self._last:
+            return []
+        self._last = clocks
         wrong = wrong_clocks({key: skew.ahead_s for key, skew in clocks.items()})
-        told = self._told & (clocks.keys() if is_set else {None, *clocks})
-        fresh = [key for key in wrong if key not in told]
-        self._told = {*told, *fresh}
-        way = f"its clock was set {'forward' if by_s > 0 else 'back'} by {abs(by_s):.0f} s"
-        mine = [_of(f"{way}; rounds do not depend on it")] if is_set else []
-        return [*mine, *(_of(wrong[key], "" if key is None else clocks[key].endpoint) for key in fresh)]
+        fresh = [key for key in wrong if key not in self._told]
+        self._told = {*(self._told & {None, *clocks}), *fresh}
+        return [_of(wrong[key], "" if key is None else clocks[key].endpoint) for key in fresh]
 
 
 def _of(text: str, who: str = "") -> Noticed:

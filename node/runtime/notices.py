@@ -14,7 +14,7 @@ from node.task.parameters import describe_difference
 from protocol.actions import Fatal, Fault, News, Note, Notice, Strike, TakenIn, Waiting
 from protocol.swarm.inspection import Picture
 from protocol.swarm.lateness import Late, Slow
-from protocol.swarm.votes.obstacle import Stage
+from protocol.swarm.votes.obstacle import Obstacle, Stage
 from protocol.wire.messages import Key, Parting
 
 MAX_BLAMING = 3
@@ -67,10 +67,11 @@ class Notices:
                 why = "its time is over" if is_time_over else "it has taken part in a sum to its end"
                 return [self._of_peer(key, f"is no longer left out: {why}")]
             case Waiting(is_anew):
-                if self._obstacle == self._standing and not is_anew:
+                before, self._obstacle = self._obstacle, self._key_of(self._last.hindered)
+                if before == self._obstacle and not is_anew:
                     return []
-                self._obstacle = self._standing
-                text = waiting_text(self._last.obstacle, self._nicknames, self._out)
+                still = self._last.obstacle or self._last.hindered
+                text = waiting_text(still, self._nicknames, self._out)
                 return [_of_swarm(Note.WAITING, text)]
 
     def _is_told(self, notice: Notice) -> bool:
@@ -104,7 +105,7 @@ class Notices:
             self._obstacle = None
             text = f"a quorum is there: {model} counts for good"
             return [] if told is None else [_of_swarm(Note.QUORUM, text)]
-        self._obstacle = self._standing or told or ("", Stage.WEAK)
+        self._obstacle = self._key_of(found) or told or ("", Stage.WEAK)
         names = f" (missing: {absent(found, self._nicknames)})" if found and found.absent else ""
         text = f"{model} was agreed without a quorum of the electors{names}: it counts until they are back"
         return [] if told == self._obstacle else [_of_swarm(Note.WEAK, text)]
@@ -121,9 +122,7 @@ class Notices:
     def _called(self, key: Key) -> str:
         return self._nicknames.names.get(key) or self._named(key)
 
-    @property
-    def _standing(self) -> tuple[str, Stage] | None:
-        found = self._last.obstacle
+    def _key_of(self, found: Obstacle | None) -> tuple[str, Stage] | None:
         return None if found is None else (who(found, self._nicknames), found.stage)
 
 

@@ -137,6 +137,9 @@ class Picture:
 
     base: Base
     obstacle: Obstacle | None
+    """What prevents a group, as of the last look."""
+    hindered: Obstacle | None
+    """What did so when an offer had last waited long, or its round failed."""
     late: tuple[Late, ...]
     clocks: Mapping[Key, Skew]
     set_s: float

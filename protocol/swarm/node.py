@@ -130,6 +130,7 @@ class Node:
         self._mixed = MixedVersions(settings, state, self._discovery, self._patience)
         self._obstacle: Obstacle | None = None
         """What prevented a group at the last look. Any thread may read it: it is replaced, never changed."""
+        self._hindered: Obstacle | None = None
         self._voting = Voting(settings, state, self._members, self._patience)
         self._rivals = Rivals(settings, state, self._members, self._voting)
         self._late = LateFinishes(settings, state.votes, self._voting.ballot)
@@ -313,8 +314,11 @@ class Node:
         if self._discovery.joining or self._course.phase in (Phase.CLOSING, Phase.CLOSED):
             self._obstacle = None
             return []
-        offer, waiting = self._seeker.offer, self._waiting(now)
-        return waiting if offer is not None and now >= offer.started + LONG_S else []
+        offer = self._seeker.offer
+        if offer is not None and now >= offer.started + LONG_S:
+            return self._waiting(now)
+        self._look(now)
+        return []
 
     def charged(self, count: ChargeCount) -> list[Action]:
         """The shell has stored charges: its ledger on disk has this count now."""
@@ -408,6 +412,7 @@ class Node:
         return Picture(
             base=self._state.base,
             obstacle=self._obstacle,
+            hindered=self._hindered,
             late=self._lateness.late,
             clocks=self._discovery.compared,
             set_s=self._discovery.clocks.set_s,
@@ -825,7 +830,10 @@ class Node:
     def _waiting(self, now: float, is_anew: bool = False) -> list[Action]:
         """No group came in time: notify the owner, if anything prevents one."""
         self._look(now)
-        return [] if self._obstacle is None else [Waiting(is_anew)]
+        if self._obstacle is None:
+            return []
+        self._hindered = self._obstacle
+        return [Waiting(is_anew)]
 
     def _too_late(self, now: float) -> list[Action]:
         """Drop an offer that finds no group because the run is over, or because no sum can come any more."""

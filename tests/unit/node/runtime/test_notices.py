@@ -27,13 +27,17 @@ from tests.parts import base
 STRONG, WEAK = replace(base(3), anchor=3), replace(base(4), anchor=3)
 KEYS = [bytes([number]) * 32 for number in range(6)]
 FOUND = Obstacle(Stage.PATIENT, 1, (Elector("h:1"), Elector("h:2")), Whose.LAST, failing=5)
-PICTURE = Picture(STRONG, FOUND, late=(), clocks={}, set_s=0.0, left_out=(), out_by=())
+PICTURE = Picture(STRONG, FOUND, FOUND, late=(), clocks={}, set_s=0.0, left_out=(), out_by=())
 
 
 @pytest.fixture
 def notices() -> Notices:
     named = Nicknames({KEYS[1]: "ward b"})
     return Notices(PICTURE, "{}", named, Path("runs"), lambda key: f"h:{key[0]}")
+
+
+def hindered(found: Obstacle | None) -> Picture:
+    return replace(PICTURE, obstacle=found, hindered=found)
 
 
 def kinds(told: list[Noticed]) -> list[Note]:
@@ -43,11 +47,16 @@ def kinds(told: list[Noticed]) -> list[Note]:
 def test_an_obstacle_is_told_once_and_again_when_it_changes(notices):
     (first,) = notices.of(Waiting(), PICTURE)
     assert first.text.startswith("waiting for 1 of: h:1, h:2, who made the last model; goes on")
-    assert notices.of(Waiting(), replace(PICTURE, obstacle=replace(FOUND, failing=4))) == []
-    willing = replace(PICTURE, obstacle=replace(FOUND, stage=Stage.WILLING))
+    assert notices.of(Waiting(), hindered(replace(FOUND, failing=4))) == []
+    willing = hindered(replace(FOUND, stage=Stage.WILLING))
     assert kinds(notices.of(Waiting(), willing)) == [Note.WAITING]
-    other = replace(PICTURE, obstacle=replace(FOUND, absent=FOUND.absent[:1]))
+    other = hindered(replace(FOUND, absent=FOUND.absent[:1]))
     assert kinds(notices.of(Waiting(), other)) == [Note.WAITING]
+
+
+def test_an_obstacle_that_is_gone_in_the_same_moment_is_told_all_the_same(notices):
+    (told,) = notices.of(Waiting(), replace(PICTURE, obstacle=None))
+    assert told.text.startswith("waiting for 1 of: h:1, h:2, who made the last model; goes on")
 
 
 def test_who_waits_anew_is_told_the_same_again(notices):

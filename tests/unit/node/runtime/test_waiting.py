@@ -132,6 +132,7 @@ async def test_a_waiting_node_says_so_to_all_who_look(alone):
     owner.ended = True
     view = await owner.view()
     assert (view.waiting, view.electors_missing) == ("", 0)
+    inspector.node._hindered = FOUND
     await node.peer._perform(Waiting())
     assert json.loads(node.said.getvalue()) == {"event": "notice", "text": hint}
 
