@@ -342,7 +342,6 @@ def _settings(
         weak=section.weak,
         amnesty_s=section.amnesty_s,
         wait_s=options.wait_s,
-        nicknames=prepared.nicknames.names,
         leave_out=section.leave_out_rounds * (plan.report_every or 1),
         budget="" if prepared.mechanism.guarantee is None else prepared.spends_for,
     )

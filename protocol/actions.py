@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 from protocol.quorum.lineage import Line
 from protocol.vectors.pieces import Floats, Vector
@@ -141,14 +141,25 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
+class Elector:
+    """One of the electors of a base. `name`: where it listens, or how its key begins. `key`: if known."""
+
+    name: str
+    key: Key | None = None
+    is_me: bool = False
+    is_bound: bool = False
+    """Whether a vote of it for another base is open."""
+
+
+@dataclass(frozen=True, slots=True)
 class Completed:
     """What the sum of the offers of `contributors` decodes to, (Settings.summed,), on `group`'s base.
 
     In fixed point it is their mean, float32; of whole numbers their sum, uint32.
 
     `certificate` proves it. `contributors`, in key order: a masked session may end without some of its group,
-    even without this node. `line`: the line of the base that it makes. `without`: the names of the electors
-    that the quorum counted as gone for good.
+    even without this node. `line`: the line of the base that it makes. `without`: the electors that
+    the quorum counted as gone for good.
     """
 
     group: Group
@@ -158,7 +169,7 @@ class Completed:
     contributors: tuple[Key, ...]
     certificate: Certificate | ResultCertificate
     line: Line | None = None
-    without: tuple[str, ...] = ()
+    without: tuple[Elector, ...] = ()
     withheld: Withheld | None = None
     """Who owed what when the time of a view was over: the sum waited, and went on without it."""
 
@@ -235,7 +246,7 @@ class Healed:
     certificate: Certificate | ResultCertificate
     source: Key
     line: Line | None = None
-    without: tuple[str, ...] = ()
+    without: tuple[Elector, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,15 +331,58 @@ class Note(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notice to the user; nothing depends on it. `who`: the subject, `text`: what happened to it.
+    """What happened to the peer at `who`, to be put in words; empty: to this machine.
 
-    `parting`: why it left, if it said so.
+    `text`: the reason, as another program gave it, or how the peer's key begins. `parting`: why it left, if
+    it said so. `subject`: of one kind, the first notice about a subject says it all; empty: each is news.
     """
 
     kind: Note
     who: str
     text: str = ""
     parting: Parting | None = None
+    subject: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """This node's offer has waited long for a group, or its round failed: see `Picture.hindered`.
+
+    `is_anew`: it begins to wait once more, as long as before.
+    """
+
+    is_anew: bool = False
+
+
+class Fault(Enum):
+    """For what a member gets a strike."""
+
+    FAILED = "it did not send its part, and the sum failed"
+    WAITED = "it did not send its part, and the sum waited for it"
+    CONTRADICTS = "it contradicts more than one other about what was due"
+    IN_TWO = "it is in two groups at once for one base"
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """A member got a strike, and is left out of the next sum, or of those of so many `rounds`.
+
+    `due`: what it owed. `is_first`: it is left out of the next sum alone; of those `rounds` the next time.
+    """
+
+    key: Key
+    fault: Fault
+    due: Due | None
+    rounds: int
+    is_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TakenIn:
+    """A member is no longer left out: its time is over, or it has taken part in a sum to its end."""
+
+    key: Key
+    is_time_over: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,6 +429,8 @@ class Closed:
     """Every live member confirmed the last base, or the time to linger is over."""
 
 
+News = Notice | Waiting | Strike | TakenIn
+"""What the owner may be told of; nothing depends on it. Words are made outside."""
 Action = (
     Send
     | Reply
@@ -391,7 +447,7 @@ Action = (
     | RaiseEpoch
     | KeepCharged
     | LedgerBehind
-    | Notice
+    | News
     | Fatal
     | TrackerKnown
     | Named

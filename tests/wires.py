@@ -23,8 +23,10 @@ from protocol.actions import (
     Send,
     Serve,
     Spend,
+    Strike,
     Unbind,
     Vote,
+    Waiting,
 )
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
@@ -119,7 +121,17 @@ class Wires:
                     self.carry_out(where, self.nodes[where].adopted(new, self.now))
                 case Completed() | Healed() | Adopted() | Failed() | Fatal() | Evidence():
                     self.done.append((where, action))
-                case Notice() | RaiseEpoch() | Spend() | Vote() | Unbind() | KeepCharged() | LedgerBehind():
+                case (
+                    Notice()
+                    | Waiting()
+                    | Strike()
+                    | RaiseEpoch()
+                    | Spend()
+                    | Vote()
+                    | Unbind()
+                    | KeepCharged()
+                    | LedgerBehind()
+                ):
                     self.told.append((where, action))
                 case _:
                     pass

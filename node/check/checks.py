@@ -30,6 +30,7 @@ from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
 from node.net.listening import listen
 from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
+from node.runtime.clocks import skew_words
 from node.runtime.contributions.learning import make_learning
 from node.runtime.contributions.metric_notes import cost_of_counts
 from node.runtime.known_tracker import KnownTracker
@@ -49,7 +50,6 @@ from node.task.schema import TableSchema
 from node.task.sections import BUILT_IN_SOURCES, Task
 from node.training.build import build_model
 from node.training.trainer import Shapes, shapes
-from protocol.swarm.meeting.clock_skew import skew_words
 from protocol.swarm.meeting.discovery import OTHER_KEY
 from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_PARAMETERS_CHARS

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from node.doctor.finding import COLUMNS, Examined, Level
 from node.errors import one_line
-from protocol.swarm.meeting.clock_skew import Clocks
-
-THIS_MACHINE = "this machine"
+from node.runtime.clocks import THIS_MACHINE, wrong_clocks
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ def table(found: Sequence[Examined]) -> list[str]:
 
 def advice(found: Sequence[Examined]) -> list[Line]:
     """Returns a line for each peer; one more, the first, if it is this machine's clock that is wrong."""
-    clocks = _clock_news(found)
+    clocks = wrong_clocks({each.endpoint: each.ahead_s for each in found if each.ahead_s is not None})
     lines = [Line("warning", THIS_MACHINE, clocks[None])] if None in clocks else []
     return lines + [_line(each, clocks.get(each.endpoint)) for each in found]
 
@@ -58,12 +56,3 @@ def _line(each: Examined, clock: str | None) -> Line:
     if each.key is not None and level != "problem" and "pinned" not in each.cell("key"):
         texts.append(f"its key, not pinned here, is {each.key.hex()}")
     return Line(level, each.endpoint, "; ".join(texts))
-
-
-def _clock_news(found: Sequence[Examined]) -> Mapping[str | None, str]:
-    """Returns whose clock is wrong, by endpoint, and how; None: this machine's, as most others show."""
-    clocks = Clocks()
-    for each in found:
-        if each.ahead_s is not None:
-            clocks.heard(each.endpoint.encode(), int(each.ahead_s * 1000), 0.0)
-    return {None if who is None else who.decode(): text for who, text in clocks.news()}

@@ -13,6 +13,7 @@ from node.logs import Log
 from node.nicknames import NO_NICKNAMES, Nicknames
 from node.observe.journal import PAGE
 from node.observe.lines import alone_text, event_values
+from node.runtime.clocks import THIS_MACHINE
 from node.runtime.notices import parting_words
 from node.runtime.record import events
 from node.runtime.record.artifacts import Record, Summary
@@ -53,7 +54,7 @@ def log_notice(log: Log, notice: Notice, text: str, name: str = "") -> None:
         about["why"] = parting_words(notice.parting)
     if name:
         about["name"] = name
-    say(f"peer-{notice.kind}", peer=notice.who, **about)
+    say(f"peer-{notice.kind}", peer=notice.who or THIS_MACHINE, **about)
 
 
 class LogObserver:

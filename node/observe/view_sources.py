@@ -14,12 +14,12 @@ from node.observe.history_reader import Rounds
 from node.observe.journal import KEPT, Journal, Remark
 from node.observe.run_folder import MODEL, size_of
 from node.observe.views import NodeView, Peer, Swarm, TrackerView, Visitor
-from node.runtime.notices import parting_words
+from node.runtime.clocks import TOLERANCE_S, skew_words
+from node.runtime.notices import late_words, parting_words, strikes_words
 from node.runtime.privacy.budget import facts, steps_charged
 from node.runtime.shell import Shell
 from node.runtime.snapshot import Inspector
 from protocol.swarm.inspection import KnownPeer
-from protocol.swarm.meeting.clock_skew import skew_words
 from protocol.swarm.meeting.matchmaker import Waiting
 from protocol.swarm.meeting.tracker import Tracker
 from protocol.wire.messages import Announce
@@ -68,7 +68,7 @@ class NodeViewSource:
 
     def _now(self) -> NodeView:
         parts = self._inspector
-        status, found = parts.node.status, parts.node.obstacle
+        status, found = parts.node.status, parts.node.picture().obstacle
         return NodeView(
             kind="node",
             about=self._journal.about,
@@ -139,8 +139,8 @@ def _peers(
                     (
                         found.why,
                         parting_words(found.parting),
-                        found.suspected,
-                        found.late,
+                        strikes_words(found.strikes, found.rounds_out),
+                        *map(late_words, found.late),
                         clock_words(found.ahead_s),
                     ),
                 )
@@ -152,7 +152,7 @@ def _peers(
 
 def clock_words(ahead_s: float | None) -> str:
     """Returns what is wrong with a peer's clock; empty if it is right."""
-    if ahead_s is None:
+    if ahead_s is None or abs(ahead_s) < TOLERANCE_S:
         return ""
     return skew_words(ahead_s, "this machine's")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -29,7 +29,7 @@ from node.runtime.contributions.loss_gate import NodeLossGate
 from node.runtime.contributions.weighting import WRONG_WEIGHTS
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.meter import Meter
-from node.runtime.notices import fatal_text, notice_text
+from node.runtime.notices import Notices, fatal_text
 from node.runtime.plan import Plan
 from node.runtime.privacy.group_guarantees import withstands
 from node.runtime.privacy.spent_before import behind_text
@@ -52,7 +52,7 @@ from node.runtime.serving import Serving, answer
 from node.runtime.shell import Shell, is_heavy
 from node.runtime.slow_upload import slow_upload_text
 from node.runtime.snapshot import Inspector, Show
-from node.runtime.waiting import without_text
+from node.runtime.waiting import names_of, without_text
 from node.storage.records import Ending, SwarmFigure
 from node.storage.state import Kept, State
 from node.storage.vector_files import Floats
@@ -71,16 +71,18 @@ from protocol.actions import (
     Keep,
     KeepCharged,
     LedgerBehind,
-    Note,
     Notice,
     RaiseEpoch,
     Reason,
     Send,
     Serve,
     Spend,
+    Strike,
+    TakenIn,
     TrackerKnown,
     Unbind,
     Vote,
+    Waiting,
     WrongTracker,
 )
 from protocol.crypto.node_key import NodeKey
@@ -154,7 +156,9 @@ class Engine:
             clock=system.clock,
             own=self.own,
         )
-        self._shell = Shell(node, self._send, self._perform, heavy, node.is_light, system.clock)
+        named = node.addresses.named
+        self._notices = Notices(node.picture(), plan.parameters, plan.nicknames, folder.path, named)
+        self._shell = Shell(node, self._send, self._perform, heavy, node.is_light, system.clock, self._look)
         self.transport = Transport(
             receive=self._shell.receive,
             unreachable=self._shell.unreachable,
@@ -357,7 +361,8 @@ class Engine:
         part_of = None if self._plan.report_every is None else self._number
         aggregate_s = self._system.clock.monotonic() - self._aggregating_since
         ending = ending_of(outcome, self._training, aggregate_s, self._meter, part_of, self._alone(outcome))
-        return self._history.tallied(replace(ending, swarm=swarm))
+        without = () if isinstance(outcome, Failed) else names_of(outcome.without, self._plan.nicknames)
+        return self._history.tallied(replace(ending, swarm=swarm, without=without))
 
     def _train(self, own: int) -> Training:
         """Has the loss gate judge the base, then prepares an offer for this node's own round, in a thread."""
@@ -441,8 +446,8 @@ class Engine:
             case Evidence():
                 await asyncio.to_thread(self._state.ban, action.sender, action.records)
                 self._warn(f"banned {self._called(action.sender)}: {action.what}")
-            case Notice():
-                self._observer.handle(Noticed(action, self._words_of(action)))
+            case Notice() | Waiting() | Strike() | TakenIn():
+                self._tell(self._notices.of(action, self._node.picture()))
             case LedgerBehind():
                 raise UserError(behind_text(action, self._plan.task))
             case Fatal() | WrongTracker():
@@ -457,11 +462,12 @@ class Engine:
     def _warn(self, text: str) -> None:
         self._observer.handle(Warned(text))
 
-    def _words_of(self, notice: Notice) -> str:
-        """Returns a notice in words. An obstacle that still stands comes with what the owner can do."""
-        if notice.kind is Note.WAITING:
-            return self.inspector.waiting or notice.text
-        return notice_text(notice, self._plan.parameters, self._plan.nicknames)
+    def _look(self) -> None:
+        self._tell(self._notices.since(self._node.picture()))
+
+    def _tell(self, notices: Iterable[Noticed]) -> None:
+        for notice in notices:
+            self._observer.handle(notice)
 
     def _called(self, key: Key) -> str:
         return self._plan.nicknames.called(key.hex())
@@ -557,7 +563,7 @@ class Engine:
         await asyncio.to_thread(self._state.adopt, base, vector, round, kept, memory, line, durable)
         self._alone_after = round.round if isinstance(round, Ending) else round + 1
         if not isinstance(why, Adopted) and why.without:
-            self._warn(without_text(base.generation, why.without))
+            self._warn(without_text(base.generation, names_of(why.without, self._plan.nicknames)))
         match why:
             case Completed():
                 self._settle(why)

@@ -2,10 +2,162 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+
 from node.nicknames import Nicknames
+from node.runtime.clocks import THIS_MACHINE, ClockNotices
+from node.runtime.record.events import Noticed
+from node.runtime.waiting import absent, waiting_text, who
 from node.task.parameters import describe_difference
-from protocol.actions import Fatal, Note, Notice
-from protocol.wire.messages import Parting
+from protocol.actions import Fatal, Fault, News, Note, Notice, Strike, TakenIn, Waiting
+from protocol.swarm.inspection import Picture
+from protocol.swarm.lateness import Late, Slow
+from protocol.swarm.votes.obstacle import Obstacle, Stage
+from protocol.wire.messages import Key, Parting
+
+MAX_BLAMING = 3
+"""So many are named of those that leave this node out."""
+MAX_TOLD = 1024
+"""The subjects of so many notices are remembered, to tell each once."""
+_FAULTS = {
+    Fault.FAILED: "did not send {due}, and the sum failed",
+    Fault.WAITED: "did not send {due}, and the sum waited for it",
+    Fault.CONTRADICTS: "contradicts more than one other about {due}",
+    Fault.IN_TWO: "is in two groups at once for one model",
+}
+_LEFT_OUT = "is left out of sums for a while: its messages came late or not at all"
+
+
+class Notices:
+    """What the owner of a node is told: events of its machine in words, and what is new in its picture."""
+
+    def __init__(
+        self,
+        picture: Picture,
+        parameters: str,
+        nicknames: Nicknames,
+        out: Path,
+        named: Callable[[Key], str],
+    ) -> None:
+        """`parameters`: this node's own; `out`: its folder. `named`: returns where a key's node listens."""
+        self._named = named
+        self._last = picture
+        self._parameters = parameters
+        self._nicknames = nicknames
+        self._out = out
+        self._obstacle: tuple[str, Stage] | None = None
+        """Whom the last notice of an obstacle named, and what followed from it."""
+        self._clocks = ClockNotices()
+        self._told: OrderedDict[tuple[Note, bytes], None] = OrderedDict()
+
+    def of(self, action: News, picture: Picture) -> list[Noticed]:
+        """The notices of an event, after those of what it changed."""
+        return [*self.since(picture), *self._of(action)]
+
+    def _of(self, action: News) -> list[Noticed]:
+        match action:
+            case Notice():
+                told = Noticed(action, notice_text(action, self._parameters, self._nicknames))
+                return [] if self._is_told(action) else [told]
+            case Strike(key):
+                return [self._of_peer(key, strike_words(action))]
+            case TakenIn(key, is_time_over):
+                why = "its time is over" if is_time_over else "it has taken part in a sum to its end"
+                return [self._of_peer(key, f"is no longer left out: {why}")]
+            case Waiting(is_anew):
+                before, self._obstacle = self._obstacle, self._key_of(self._last.hindered)
+                if before == self._obstacle and not is_anew:
+                    return []
+                still = self._last.obstacle or self._last.hindered
+                text = waiting_text(still, self._nicknames, self._out)
+                return [_of_swarm(Note.WAITING, text)]
+
+    def _is_told(self, notice: Notice) -> bool:
+        """Whether the owner knows it already. The oldest are forgotten: strangers come without number."""
+        about = notice.kind, notice.subject
+        if about in self._told:
+            return True
+        if notice.subject:
+            self._told[about] = None
+        if len(self._told) > MAX_TOLD:
+            self._told.popitem(last=False)
+        return False
+
+    def since(self, picture: Picture) -> list[Noticed]:
+        """The notices of what is new since the last picture."""
+        before, self._last = self._last, picture
+        if picture == before:
+            return []
+        were_late = {(type(late), late.key) for late in before.late}
+        late = [_of_late(each) for each in picture.late if (type(each), each.key) not in were_late]
+        made = self._of_base(picture) if picture.base != before.base else []
+        clocks = self._clocks.since(picture.set_s, picture.clocks)
+        out = [] if before.out_by or not picture.out_by else [self._of_blame(picture.out_by)]
+        return [*clocks, *late, *made, *out]
+
+    def _of_base(self, picture: Picture) -> list[Noticed]:
+        """A quorum made the new base, or it is weak."""
+        model = f"the model of generation {picture.base.generation}"
+        told, found = self._obstacle, picture.obstacle
+        if picture.base.is_strong:
+            self._obstacle = None
+            text = f"a quorum is there: {model} counts for good"
+            return [] if told is None else [_of_swarm(Note.QUORUM, text)]
+        self._obstacle = self._key_of(found) or told or ("", Stage.WEAK)
+        names = f" (missing: {absent(found, self._nicknames)})" if found and found.absent else ""
+        text = f"{model} was agreed without a quorum of the electors{names}: it counts until they are back"
+        return [] if told == self._obstacle else [_of_swarm(Note.WEAK, text)]
+
+    def _of_blame(self, keys: tuple[Key, ...]) -> Noticed:
+        names = ", ".join(map(self._called, keys[:MAX_BLAMING])) + ", ..." * (len(keys) > MAX_BLAMING)
+        text = f"{_LEFT_OUT}, say {names}; is its network slow or cut?"
+        return Noticed(Notice(Note.WITHHOLDS, ""), f"{THIS_MACHINE} {text}")
+
+    def _of_peer(self, key: Key, text: str) -> Noticed:
+        who = self._called(key)
+        return Noticed(Notice(Note.WITHHOLDS, who), f"{who} {text}")
+
+    def _called(self, key: Key) -> str:
+        return self._nicknames.names.get(key) or self._named(key)
+
+    def _key_of(self, found: Obstacle | None) -> tuple[str, Stage] | None:
+        return None if found is None else (who(found, self._nicknames), found.stage)
+
+
+def _of_late(late: Late) -> Noticed:
+    kind, is_ = (Note.SLOW, "is ") if isinstance(late, Slow) else (Note.BEHIND, "")
+    return Noticed(Notice(kind, late.endpoint), f"{late.endpoint} {is_}{late_words(late)}")
+
+
+def strike_words(strike: Strike) -> str:
+    """Returns what a member did, and for how long it is left out."""
+    what = _FAULTS[strike.fault].format(due=strike.due)
+    next_time = "of the next sum, and the next time " if strike.is_first else ""
+    return f"{what}: left out {next_time}for {_rounds(strike.rounds)}"
+
+
+def strikes_words(strikes: int, rounds_out: int) -> str:
+    """Returns what this node holds against a member; empty if nothing."""
+    if rounds_out:
+        return f"withholds: left out for {_rounds(rounds_out)}"
+    return f"{strikes} sum{'s' * (strikes > 1)} failed or waited for its messages" if strikes else ""
+
+
+def _rounds(count: int) -> str:
+    return f"{count} round{'s' * (count > 1)}"
+
+
+def late_words(late: Late) -> str:
+    """Returns in what a peer is late."""
+    if isinstance(late, Slow):
+        return f"slow: the last {late.sums} sums waited {late.mean_s:.1f} s for it"
+    return f"fell behind: its last sum is {late.generation}, this node's {late.mine}"
+
+
+def _of_swarm(kind: Note, text: str) -> Noticed:
+    return Noticed(Notice(kind, ""), text)
 
 
 def notice_text(notice: Notice, parameters: str, nicknames: Nicknames) -> str:
@@ -15,21 +167,17 @@ def notice_text(notice: Notice, parameters: str, nicknames: Nicknames) -> str:
         case Note.JOINED | Note.LEFT:
             return _coming_or_going_text(notice, nicknames)
         case Note.LOST:
-            return f"{who} is gone: {text}"
+            return f"{who} is gone: {text or 'fell silent'}"
         case Note.COORDINATOR:
-            return f"coordinator {who}: {text}"
+            return f"coordinator {who}: {text or 'does not answer; it is asked again'}"
         case Note.UNREACHABLE:
             return f"{who} cannot be reached ({text}); trying again"
         case Note.REFUSED:
             return f"{who} refuses this node: {text}"
         case Note.NOT_ALLOWED | Note.WRONG_PIN:
             return f"{who} is not let in: {text}"
-        case Note.SLOW | Note.BEHIND | Note.WITHHOLDS | Note.OTHER_VERSION:
-            return f"{who} {'is ' * (notice.kind is Note.SLOW)}{text}"
-        case Note.CLOCK:
-            return f"{who}: {text}"
-        case Note.WAITING | Note.WEAK | Note.QUORUM:
-            return text
+        case Note.OTHER_VERSION:
+            return f"{who} {text}"
         case Note.EPOCH:
             return (
                 "peers remember a later start with this key: this folder was restored from an older copy, or "
@@ -37,6 +185,8 @@ def notice_text(notice: Notice, parameters: str, nicknames: Nicknames) -> str:
             )
         case Note.OTHER_SWARM:
             return f"{who} is in another swarm: {describe_difference(parameters, text)}"
+        case _:
+            return text
 
 
 def _coming_or_going_text(notice: Notice, nicknames: Nicknames) -> str:

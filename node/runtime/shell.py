@@ -76,8 +76,11 @@ class Shell:
         heavy: bool,
         is_light: Callable[[Message], bool] = is_always_light,
         clock: Clock = CLOCK,
+        look: Callable[[], None] = lambda: None,
     ) -> None:
-        """`heavy`: events that are not light may take more than some tens of ms and run in a thread.
+        """`look` is called, under the lock, after all that an event led to; sometimes once before that, too.
+
+        `heavy`: events that are not light may take more than some tens of ms and run in a thread.
 
         `is_light` tells whether a message is light for the machine now, as
         `protocol.aggregation.session_machine` defines it.
@@ -86,6 +89,7 @@ class Shell:
         self._is_light = is_light
         self._send = send
         self._perform = perform
+        self._look = look
         self._heavy = heavy
         self._lock = asyncio.Lock()
         self._deadline: float | None = None
@@ -229,8 +233,9 @@ class Shell:
             self.broken.set_exception(error)
 
     def _note_deadline(self) -> None:
-        """Under the lock: notes the deadline for the timer, which holds until the end of the next event."""
+        """Under the lock, at the end of an event: notes the deadline until the end of the next one."""
         try:
+            self._look()
             deadline = None if self._is_over else self._machine.deadline
         except Exception as error:  # noqa: BLE001 - as above
             self._break(error)

@@ -12,7 +12,7 @@ from node.runtime.meter import Meter
 from node.runtime.plan import Plan
 from node.runtime.record.own_figures import OwnBook
 from node.runtime.shell import Shell
-from node.runtime.waiting import waiting_text
+from node.runtime.waiting import nameless, waiting_text
 from node.storage.state import State
 from protocol.swarm.inspection import Contact
 from protocol.swarm.node import Node
@@ -59,18 +59,17 @@ class Inspector:
     @property
     def waiting(self) -> str:
         """Why no group forms; empty if there is no obstacle. It may be read at any time."""
-        return waiting_text(self.node.obstacle, self.out)
+        return waiting_text(self.node.picture().obstacle, self.plan.nicknames, self.out)
 
     @property
     def waiting_nameless(self) -> str:
         """The same without names, for any client. It may be read at any time."""
-        found = self.node.obstacle
-        return "" if found is None else found.nameless
+        return nameless(self.node.picture().obstacle)
 
     @property
     def left_out_nameless(self) -> str:
         """How many peers this node leaves out, in words; empty if none. It may be read at any time."""
-        count = len(self.node.left_out)
+        count = len(self.node.picture().left_out)
         if not count:
             return ""
         peers, are = ("peers", "are") if count > 1 else ("peer", "is")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from node.cli.sigint import begun
@@ -24,7 +24,9 @@ from node.observe.prometheus import Figures, TrackerTally, new_registry, tracker
 from node.observe.sd_notify import READY, STOPPING, notify
 from node.observe.view_sources import TrackerViewSource
 from node.runtime import wall_clock
+from node.runtime.clocks import ClockNotices
 from node.runtime.notices import notice_text
+from node.runtime.record.events import Noticed
 from node.runtime.shell import Shell
 from node.storage.allow_list import read_allow_list
 from node.storage.key_file import own_key
@@ -62,7 +64,7 @@ async def live(
     tally = TrackerTally(registry)
     beside = file_beside(options.key)
     named = read_named(beside)
-    tracker = Tracker(key, options.min_peers, allow, named)
+    tracker, clocks = Tracker(key, options.min_peers, allow, named), ClockNotices()
     endpoint = endpoint_of(listener, options.listen)
     bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
     access = access_of(endpoint, bound, where, lambda: _token(options))
@@ -76,13 +78,20 @@ async def live(
     async def perform(action: Action) -> list[Action]:
         match action:
             case Notice():
-                _tell(action, tracker.peers, source, log)
+                tell([Noticed(action, notice_text(action, "", NO_NICKNAMES))])
             case Named():
                 named[action.task, action.parameters] = action.electors
                 await asyncio.to_thread(write_named, beside, dict(named))
         return []
 
-    shell = Shell(tracker, send, perform, heavy=False, clock=system.clock)
+    def tell(notices: Sequence[Noticed]) -> None:
+        for each in notices:
+            _tell(each, tracker.peers, source, log)
+
+    def look() -> None:
+        tell(clocks.since(tracker.clocks.set_s, tracker.clocks.ahead))
+
+    shell = Shell(tracker, send, perform, heavy=False, clock=system.clock, look=look)
     tls = make_tls(key, options.tls, endpoint, lambda _: frozenset())  # messages name their senders
 
     def warn(text: str) -> None:
@@ -131,12 +140,11 @@ def _introduce(options: TrackerOptions, key: NodeKey, endpoint: str, access: Acc
     print(f"page: {access.shown(options.page_token, on_terminal=sys.stdout.isatty())}", flush=True)
 
 
-def _tell(notice: Notice, here: int, source: TrackerViewSource, log: Log) -> None:
+def _tell(told: Noticed, here: int, source: TrackerViewSource, log: Log) -> None:
     """Reports a notice on the terminal, on the page, and in the log."""
-    text = notice_text(notice, "", NO_NICKNAMES)
-    source.remark(text)
-    print(f"{text}; {here} here", flush=True)
-    log_notice(log, notice, text)
+    source.remark(told.text)
+    print(f"{told.text}; {here} here", flush=True)
+    log_notice(log, told.notice, told.text)
 
 
 def _token(options: TrackerOptions) -> str:

@@ -56,10 +56,6 @@ class Addresses:
         """A name for people: the endpoint, even an old one; else the beginning of the key."""
         return self.of(key) or self._before(key) or key.hex()[:8]
 
-    def called(self, key: Key) -> str:
-        """A name for people: the one that the owner gave to the key, if there is one, else as `named`."""
-        return self._settings.nicknames.get(key) or self.named(key)
-
     def _before(self, key: Key) -> str | None:
         """The endpoint in the newest READY of this key in the base's line; for display, never dialled."""
         readys = (ready for link in reversed(self._state.line.whole) for ready in link.group.readys)

@@ -1,21 +1,22 @@
-"""What a node is doing, which peers it knows, and whether it reaches them: in a form for people."""
+"""What a node is doing, which peers it knows and reaches, and what it sees of the swarm: as values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import isinf
 
 from protocol.aggregation.session_machine import SessionMachine
-from protocol.swarm.lateness import Lateness
-from protocol.swarm.meeting.clock_skew import Clocks
+from protocol.swarm.lateness import Late, Lateness
+from protocol.swarm.meeting.clock_skew import Clocks, Skew
 from protocol.swarm.meeting.discovery import Discovery, Greeting
 from protocol.swarm.meeting.group_seeker import Offer
 from protocol.swarm.meeting.membership import Member
 from protocol.swarm.meeting.suspicion import Suspicion
 from protocol.swarm.recovery.catch_up import CatchUp
-from protocol.wire.messages import Key, Parting
+from protocol.swarm.votes.obstacle import Obstacle
+from protocol.wire.messages import Base, Key, Parting
 
 
 class Contact(StrEnum):
@@ -47,14 +48,16 @@ class KnownPeer:
     is_tracker: bool
     why: str
     """Why it cannot be reached, or why it refuses this node; empty if not known."""
-    ahead_s: float | None
-    """By how much its clock is ahead of this machine's; None if not known or below TOLERANCE_S."""
-    parting: Parting | None
+    ahead_s: float | None = None
+    """By how much its clock is ahead of this machine's; None if not known."""
+    parting: Parting | None = None
     """Why it left, if it did and said so."""
-    late: str
-    """Whether it is slow or has fallen behind, in words; empty if it is on time."""
-    suspected: str
-    """What this node holds against it, and for how long it leaves it out; empty if nothing."""
+    late: tuple[Late, ...] = ()
+    """Whether it is slow or has fallen behind; empty if it is on time."""
+    strikes: int = 0
+    """How many sums failed or waited for its messages; a few good ones take one back."""
+    rounds_out: int = 0
+    """For how many rounds this node leaves it out; 0 if it does not."""
 
 
 def known_peers_of(
@@ -70,7 +73,7 @@ def known_peers_of(
     ends = {member.announce.endpoint for member in members}
     clocks = discovery.clocks
     met = (_met(each, each.announce.key in known, greetings, clocks, lateness, suspicion) for each in members)
-    ahead_s = clocks.ahead_s(discovery.tracker_key or b"")
+    ahead_s = _ahead_s(clocks, discovery.tracker_key or b"")
     asked = (end for end, greeting in greetings.items() if end == tracker or not greeting.answered)
     others = sorted(set(asked) - ends, key=lambda end: (end != tracker, end))
     greeted = (_greeted(end, greetings[end], end == tracker) for end in others)
@@ -105,11 +108,17 @@ def _met(
         follows=announce.following,
         is_tracker=False,
         why=why,
-        ahead_s=clocks.ahead_s(announce.key),
+        ahead_s=_ahead_s(clocks, announce.key),
         parting=member.parting if announce.leaving else None,
-        late=lateness.words(announce) if contact is Contact.REACHABLE else "",
-        suspected=suspicion.words(announce.key),
+        late=lateness.of(announce) if contact is Contact.REACHABLE else (),
+        strikes=suspicion.strikes(announce.key),
+        rounds_out=suspicion.rounds_out(announce.key),
     )
+
+
+def _ahead_s(clocks: Clocks, key: Key) -> float | None:
+    skew = clocks.ahead.get(key)
+    return None if skew is None else skew.ahead_s
 
 
 def _greeted(endpoint: str, greeting: Greeting, is_tracker: bool) -> KnownPeer:
@@ -119,19 +128,26 @@ def _greeted(endpoint: str, greeting: Greeting, is_tracker: bool) -> KnownPeer:
         contact, why = Contact.REACHABLE, ""
     else:
         contact, why = (Contact.UNREACHABLE if greeting.why else Contact.NOT_MET), greeting.why
-    return KnownPeer(
-        endpoint=endpoint,
-        key=None,
-        contact=contact,
-        sums=None,
-        follows=False,
-        is_tracker=is_tracker,
-        why=why,
-        ahead_s=None,
-        parting=None,
-        late="",
-        suspected="",
-    )
+    return KnownPeer(endpoint, None, contact, None, follows=False, is_tracker=is_tracker, why=why)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What a node knows that its owner may be told of: a notice is the difference of two pictures."""
+
+    base: Base
+    obstacle: Obstacle | None
+    """What prevents a group, as of the last look."""
+    hindered: Obstacle | None
+    """What did so when an offer had last waited long, or its round failed."""
+    late: tuple[Late, ...]
+    clocks: Mapping[Key, Skew]
+    set_s: float
+    """By how much somebody set this machine's clock, since the start."""
+    left_out: tuple[Key, ...]
+    """The members that this node leaves out for a while."""
+    out_by: tuple[Key, ...]
+    """The members that have this node left out, as its coordinator says."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Detects late peers, for people: who is slow, and who fell behind. No decision of a node depends on it.
+"""Detects late peers: who is slow, and who fell behind. No decision of a node depends on it.
 
 While nothing happens in a sum, this node waits for somebody. If that is at most half of the others, the
 silence counts as a wait for each of them. A coordinator also waits for the READYs of peers that still train.
@@ -10,7 +10,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from protocol.actions import Action, Note, Notice
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.wire.messages import Announce, Key
@@ -33,6 +32,29 @@ class Awaited:
     others: int
 
 
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """The last `sums` waited `mean_s` for this peer, on average."""
+
+    key: Key
+    endpoint: str
+    sums: int
+    mean_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """This peer's base is of `generation`, this node's of `mine`."""
+
+    key: Key
+    endpoint: str
+    generation: int
+    mine: int
+
+
+Late = Slow | Behind
+
+
 class Lateness:
     """How long the last rounds waited for each peer, and how far each has come. Times are in seconds."""
 
@@ -44,7 +66,8 @@ class Lateness:
         self._waits: Counter[Key] = Counter()
         """Milliseconds of the round in progress."""
         self._rounds: deque[Counter[Key]] = deque(maxlen=MOST_ROUNDS)
-        self._told: set[tuple[Note, Key]] = set()
+        self.late: tuple[Late, ...] = ()
+        """The live members that were late at the last look. Replaced, never changed in place."""
 
     def heard(self, now: float, awaited: Callable[[], Awaited]) -> None:
         """Something happens; until now, the node waited for those that `awaited` returns."""
@@ -60,33 +83,20 @@ class Lateness:
         self._rounds.append(self._waits)
         self._waits = Counter()
 
-    def words(self, announce: Announce) -> str:
-        """What is wrong with this member, in words; empty if it is on time."""
-        return "; ".join(text for _, text in self._found(announce))
+    def look(self) -> None:
+        """Find out which live members are late."""
+        live = (self._members.get(key) for key in self._members.live(self._state.round))
+        self.late = tuple(late for announce in live if announce is not None for late in self.of(announce))
 
-    def news(self) -> list[Action]:
-        """Notices of live members that have become slow or fallen behind since they were last on time."""
-        live = [self._members.get(key) for key in self._members.live(self._state.round)]
-        found = {(kind, a.key): (a, text) for a in live if a is not None for kind, text in self._found(a)}
-        fresh = [key for key in found if key not in self._told]
-        self._told = set(found)
-        return [Notice(kind, found[kind, key][0].endpoint, found[kind, key][1]) for kind, key in fresh]
+    def of(self, announce: Announce) -> tuple[Late, ...]:
+        """In what this member is late; empty if it is on time.
 
-    def _found(self, announce: Announce) -> list[tuple[Note, str]]:
-        return [*self._slow(announce.key), *self._behind(announce)]
-
-    def _slow(self, key: Key) -> list[tuple[Note, str]]:
-        count = len(self._rounds)
-        if count < FEWEST_ROUNDS:
-            return []
-        mean_s = sum(waits[key] for waits in self._rounds) / count / 1000
-        if mean_s < SLOW_S:
-            return []
-        return [(Note.SLOW, f"slow: the last {count} sums waited {mean_s:.1f} s for it")]
-
-    def _behind(self, announce: Announce) -> list[tuple[Note, str]]:
-        """A peer without a sum is new; where each sum is a step, peers announce no bases meanwhile."""
-        mine, theirs = self._state.base.generation, announce.base.generation
-        if self._settings.by_steps or not 0 < theirs <= mine - BEHIND_SUMS:
-            return []
-        return [(Note.BEHIND, f"fell behind: its last sum is {theirs}, this node's {mine}")]
+        A peer without a sum is new; where each sum is a step, peers announce no bases meanwhile.
+        """
+        key, endpoint, theirs = announce.key, announce.endpoint, announce.base.generation
+        count, mine = len(self._rounds), self._state.base.generation
+        mean_s = sum(waits[key] for waits in self._rounds) / max(1, count) / 1000
+        is_slow = count >= FEWEST_ROUNDS and mean_s >= SLOW_S
+        is_behind = not self._settings.by_steps and 0 < theirs <= mine - BEHIND_SUMS
+        slow = (Slow(key, endpoint, count, mean_s),) if is_slow else ()
+        return (*slow, Behind(key, endpoint, theirs, mine)) if is_behind else slow

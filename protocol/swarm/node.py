@@ -21,16 +21,16 @@ from protocol.actions import (
     Adopted,
     Closed,
     Completed,
+    Elector,
     Evidence,
     Failed,
     Healed,
-    Note,
-    Notice,
     Reason,
     Send,
     Spend,
     Unbind,
     Vote,
+    Waiting,
 )
 from protocol.adaptive_timeouts import PhasePaces
 from protocol.aggregation.equivocation import proof, proven
@@ -42,11 +42,10 @@ from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolEr
 from protocol.quorum.electorate import Ballot
 from protocol.quorum.lineage import Line, after, is_opened
 from protocol.swarm.addressing import Addresses
-from protocol.swarm.inspection import KnownPeer, Status, known_peers_of, status_of
+from protocol.swarm.inspection import KnownPeer, Picture, Status, known_peers_of, status_of
 from protocol.swarm.last_rounds import Closing, Follower, SwarmEnd
 from protocol.swarm.lateness import Awaited, Lateness
 from protocol.swarm.meeting.charges import Charges
-from protocol.swarm.meeting.clock_skew import THIS_MACHINE
 from protocol.swarm.meeting.coordination import Coordination
 from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.passing_on import PassingOn
@@ -60,7 +59,7 @@ from protocol.swarm.runs import Runs
 from protocol.swarm.session_factory import farewell, machine_for, too_long
 from protocol.swarm.votes.late_finish import LateFinishes
 from protocol.swarm.votes.mixed import MixedVersions
-from protocol.swarm.votes.obstacle import TOLD_AFTER_S, Obstacle, Watch, names_of
+from protocol.swarm.votes.obstacle import Obstacle, obstacle
 from protocol.swarm.votes.rivals import Rivals, in_both
 from protocol.swarm.votes.voting import Voting
 from protocol.transitions import Course
@@ -113,6 +112,10 @@ def sums_between(before: Base | None, base: Base) -> int:
     return 0 if before is None else max(0, base.generation - before.generation)
 
 
+LONG_S = 10.0
+"""An offer waits this long for a group before the owner learns what prevents one."""
+
+
 class Node:
     """One node in one swarm. `rand` is 32 secret bytes, new at each start; times are Unix seconds."""
 
@@ -125,9 +128,9 @@ class Node:
         self._charges = Charges(settings, state, self._members)
         self._patience = Patience(settings, state, self._members)
         self._mixed = MixedVersions(settings, state, self._discovery, self._patience)
-        self._watch = Watch(
-            settings, state, self._members, self._patience, self.addresses.called, self._mixed.needed
-        )
+        self._obstacle: Obstacle | None = None
+        """What prevented a group at the last look. Any thread may read it: it is replaced, never changed."""
+        self._hindered: Obstacle | None = None
         self._voting = Voting(settings, state, self._members, self._patience)
         self._rivals = Rivals(settings, state, self._members, self._voting)
         self._late = LateFinishes(settings, state.votes, self._voting.ballot)
@@ -137,7 +140,7 @@ class Node:
         self._remember_open_sessions()
         self._line: Line = state.line
         """The line of the base that is being stored."""
-        self._suspicion = Suspicion(settings, self.addresses.called)
+        self._suspicion = Suspicion(settings)
         self._passing_on = PassingOn()
         self._coordination = Coordination(settings, state, self._discovery, self._patience, self._suspicion)
         self._seeker = self._coordination.seeker
@@ -280,7 +283,9 @@ class Node:
     def tick(self, now: float) -> list[Action]:
         """Carry out what is due at `now`."""
         self._lateness.heard(now, self._awaited)
-        actions = [*self._discovery.tick(now), *self._discovery.clock_news(), *self._lateness.news()]
+        actions = self._discovery.tick(now)
+        self._discovery.compare_clocks()
+        self._lateness.look()
         self._catch_up.tick(now)
         self._rivals.tick(now)
         actions += self._passing_on.tick(self._machine, now)
@@ -289,8 +294,7 @@ class Node:
         actions += self._coordination.tick(now)
         for_upgrade = bool(self._mixed.needed(now))
         if self._coordination.waits_on(now, for_upgrade):
-            self._watch.look(now)
-            actions += self._watch.tell() if for_upgrade else self._watch.remind()
+            actions += self._waiting(now, is_anew=not for_upgrade)
         elif self._coordination.expired(now):
             self._course.step(Event.NO_GROUP)
             actions += self._alone(Reason.GROUP_TIMEOUT, now)
@@ -306,13 +310,15 @@ class Node:
         return Awaited(self._coordination.unready if seeks else (), len(self._members.live(self.round)))
 
     def _watched(self, now: float) -> list[Action]:
-        """Update the obstacle to a group; notify the owner once an offer has waited for TOLD_AFTER_S."""
+        """Look for the obstacle to a group; notify the owner of it while an offer waits for LONG_S."""
         if self._discovery.joining or self._course.phase in (Phase.CLOSING, Phase.CLOSED):
-            self._watch.pause()
+            self._obstacle = None
             return []
-        self._watch.look(now)
         offer = self._seeker.offer
-        return self._watch.tell() if offer is not None and now >= offer.started + TOLD_AFTER_S else []
+        if offer is not None and now >= offer.started + LONG_S:
+            return self._waiting(now)
+        self._look(now)
+        return []
 
     def charged(self, count: ChargeCount) -> list[Action]:
         """The shell has stored charges: its ledger on disk has this count now."""
@@ -320,8 +326,8 @@ class Node:
 
     def clock(self, offset_s: float, asleep_s: float) -> list[Action]:
         """This machine's clock is `offset_s` ahead of the shell's times; it slept `asleep_s` of that."""
-        text = self._discovery.clocks.step(offset_s, asleep_s)
-        return [Notice(Note.CLOCK, THIS_MACHINE, text)] if text else []
+        self._discovery.clocks.step(offset_s, asleep_s)
+        return []
 
     def adopted(self, base: Base, now: float) -> list[Action]:
         """The shell has stored a new base: continue on it and announce it."""
@@ -336,7 +342,7 @@ class Node:
             self._rivals.adopted()
             self._coordination.adopted()
             self._patience.adopted(was_anchored, now)
-            freed = self._watch.adopted(base, now)
+            self._look(now)
             self._suspicion.healed(base.sid, is_opened(state.line), now)
             if self._seeker.offer is not None:
                 self._suspicion.ended(now, sums_between(state.previous, base))
@@ -401,20 +407,23 @@ class Node:
             name=self.addresses.named,
         )
 
-    @property
-    def obstacle(self) -> Obstacle | None:
-        """What prevented a group at the last look; None: nothing. Safe in any thread."""
-        return self._watch.obstacle
+    def picture(self) -> Picture:
+        """What people are told of, as of now. Safe in any thread."""
+        return Picture(
+            base=self._state.base,
+            obstacle=self._obstacle,
+            hindered=self._hindered,
+            late=self._lateness.late,
+            clocks=self._discovery.compared,
+            set_s=self._discovery.clocks.set_s,
+            left_out=self._suspicion.left_out,
+            out_by=self._suspicion.out_by,
+        )
 
     @property
     def other_versions(self) -> dict[str, str]:
         """What the named peers of another version answered, by endpoint."""
         return self._discovery.other_versions
-
-    @property
-    def left_out(self) -> tuple[Key, ...]:
-        """The members that this node leaves out for a while. Safe in any thread."""
-        return self._suspicion.left_out
 
     @property
     def known_peers(self) -> tuple[KnownPeer, ...]:
@@ -431,7 +440,8 @@ class Node:
         match message:
             case Hello():
                 heard = [*self._hello(message, by, now), *self._gave_up(message.announce, False, now)]
-                return [*heard, *self._discovery.clock_news()]
+                self._discovery.compare_clocks()
+                return heard
             case Roster() | Refused() | Goodbye():
                 return self._introduction(message, by, now)
             case Ready():
@@ -472,7 +482,9 @@ class Node:
     def _introduction(self, message: Roster | Refused | Goodbye, by: Key | None, now: float) -> list[Action]:
         match message:
             case Roster():
-                return [*self._discovery.roster(message, now), *self._discovery.clock_news()]
+                heard = self._discovery.roster(message, now)
+                self._discovery.compare_clocks()
+                return heard
             case Refused():
                 return self._discovery.refused(message, now)
             case _:
@@ -601,12 +613,13 @@ class Node:
         self._result_of = action.sid
         return replace(action, line=self._line, without=self._without(past.ballot))
 
-    def _without(self, ballot: Ballot | None) -> tuple[str, ...]:
-        """The electors that counted as gone for good in the session of a strong base, named for people."""
+    def _without(self, ballot: Ballot | None) -> tuple[Elector, ...]:
+        """The electors that counted as gone for good in the session of a strong base."""
         if ballot is None:
             return ()
-        are_keys = self._state.line.electors is not None or self._settings.electorate is None
-        return names_of(ballot.gone, are_keys, self.addresses.called)
+        if self._state.line.electors is None and self._settings.electorate is not None:
+            return tuple(Elector(one.decode("ascii", "replace")) for one in sorted(ballot.gone))
+        return tuple(Elector(self.addresses.named(key), key) for key in sorted(ballot.gone))
 
     # -- rounds ------------------------------------------------------------------------------------
 
@@ -741,7 +754,7 @@ class Node:
                     return [
                         *actions,
                         *self._refused(action, actions),
-                        *self._in_the_way(now),
+                        *self._waiting(now),
                         *self._broadcast(now),
                     ]
                 case Unbind():
@@ -805,12 +818,22 @@ class Node:
             self._suspicion.ended(now)
         self._patience.failed(now)
         self._early.drop()
-        return [Failed(reason, self.round, (), None), *self._in_the_way(now), *self._broadcast(now)]
+        return [Failed(reason, self.round, (), None), *self._waiting(now), *self._broadcast(now)]
 
-    def _in_the_way(self, now: float) -> list[Action]:
-        """Notify the owner, once, which electors were missing when a round failed."""
-        self._watch.look(now)
-        return self._watch.tell()
+    def _look(self, now: float) -> None:
+        """Find out what prevents a group."""
+        who, needed = self.addresses.named, self._mixed.needed(now)
+        self._obstacle = obstacle(
+            self._settings, self._state, self._members, self._patience, who, needed, now
+        )
+
+    def _waiting(self, now: float, is_anew: bool = False) -> list[Action]:
+        """No group came in time: notify the owner, if anything prevents one."""
+        self._look(now)
+        if self._obstacle is None:
+            return []
+        self._hindered = self._obstacle
+        return [Waiting(is_anew)]
 
     def _too_late(self, now: float) -> list[Action]:
         """Drop an offer that finds no group because the run is over, or because no sum can come any more."""

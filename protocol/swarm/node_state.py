@@ -70,8 +70,6 @@ class Settings:
     """After this long without a strong base, silent electors count as gone for good; None: never."""
     wait_s: float = 0.0
     """How long this start's first offer waits for a group at least (s); infinite: for ever."""
-    nicknames: Mapping[Key, str] = field(default_factory=dict)
-    """The owner's names of keys, for texts alone."""
     leave_out: int = 0
     """For how many sums a member is left out first, if sums fail for want of its messages; 0: never."""
 

@@ -58,7 +58,6 @@ def ending_of(
         missing=tuple(key.hex()[:16] for key in failed.missing) if failed else (),
         clipped=meter.clipped,
         phases=meter.phases(training.seconds),
-        without=() if isinstance(outcome, Failed) else outcome.without,
         alone=alone,
         part_of=part_of,
         steps=int(part_of is not None and failed is None),

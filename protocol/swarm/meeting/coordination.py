@@ -258,7 +258,7 @@ class Coordination:
             return overdue
         announce = self._members.get(ready.coordinator)
         who = announce.endpoint if announce else ready.coordinator.hex()[:8]
-        told = (Notice(Note.COORDINATOR, who, "does not answer; it is asked again"),) if overdue else ()
+        told = (Notice(Note.COORDINATOR, who),) if overdue else ()
         return [*overdue, *told, Send(ready.coordinator, self._told(ready.coordinator, ready))]
 
     @property

@@ -11,14 +11,14 @@ message. A node that leaves says why in a GOODBYE, for the others' owners, and t
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from protocol.actions import Action, Fatal, Note, Notice, RaiseEpoch, Reply, Send, TrackerKnown, WrongTracker
 from protocol.crypto.sealing import derive
 from protocol.errors import RemoteProtocolError
-from protocol.swarm.meeting.clock_skew import THIS_MACHINE, Clocks
+from protocol.swarm.meeting.clock_skew import Clocks, Skew
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S, NodeState, Settings
 from protocol.transitions import Course, Step, Table
@@ -34,8 +34,6 @@ MAX_GREETINGS = 1024
 """The largest number of endpoints that a node greets at a time."""
 GREETED_FOR_S = 60.0
 """A node stops greeting an endpoint that is silent for this long, is not configured and not a member's."""
-MAX_TOLD = 1024
-"""How many notices about peers a node remembers, to give each once; it forgets the oldest first."""
 TWIN_S = 0.05
 """If two nodes with one key differ by less in age, their `instance` decides which one ends."""
 OTHER_SWARM = "other task or parameters"
@@ -123,7 +121,6 @@ class Discovery:
         self._state = state
         self._rand = rand
         self._greetings: dict[str, Greeting] = {}
-        self._told: OrderedDict[tuple[Note, bytes], None] = OrderedDict()
         self._opened_at = 0.0
         self._dialled_until = 0.0
         """Until when one that left may be back with another --tls: one who cannot be linked with dialled."""
@@ -131,6 +128,8 @@ class Discovery:
         self._join_until: float | None = None
         self.members = Members()
         self.clocks = Clocks()
+        self.compared: Mapping[Key, Skew] = {}
+        """The clocks at the last look at which most peers' were known. Replaced, never changed in place."""
         self._course = Course(STEPS, Phase.JOINING)
         self.tracker_key: Key | None = None
         self._first_tracker: Key | None = None
@@ -281,7 +280,7 @@ class Discovery:
         held = self.members.get(announce.key)
         was_further = held is not None and held.order > announce.order and held.instance != announce.instance
         actions = self._meet(announce, now)
-        self.clocks.heard(announce.key, hello.clock_ms, now)
+        self.clocks.heard(announce.key, announce.endpoint, hello.clock_ms, now)
         self._answered(hello.nonce, announce, now)
         if hello.wants_reply or was_further:
             first = (held,) if held is not None and was_further else ()
@@ -334,7 +333,7 @@ class Discovery:
         note, reason = refusal
         announce = hello.announce
         text = hello.parameters if note is Note.OTHER_SWARM else reason
-        actions = self._tell(note, announce.endpoint, announce.key, text)
+        actions: list[Action] = [Notice(note, announce.endpoint, text, subject=announce.key)]
         self._refused(hello.nonce, Refused(hello.nonce, reason, hello.parameters))
         if hello.wants_reply:
             refused = Refused(
@@ -342,15 +341,6 @@ class Discovery:
             )
             actions.append(Reply((refused,)))
         return [*actions, *self.settle(now)]
-
-    def _tell(self, note: Note, who: str, key: Key, text: str) -> list[Action]:
-        """A notice to the owner, once for each peer and kind."""
-        if (note, key) in self._told:
-            return []
-        self._told[note, key] = None
-        if len(self._told) > MAX_TOLD:
-            self._told.popitem(last=False)
-        return [Notice(note, who, text)]
 
     def accepts(self, announce: Announce) -> bool:
         """Whether a peer belongs to this swarm and may take part."""
@@ -408,7 +398,7 @@ class Discovery:
         except RemoteProtocolError:
             return []
         state.begin_epoch(latest.epoch + 1)
-        raised: list[Action] = [RaiseEpoch(latest.epoch), *self._tell(Note.EPOCH, THIS_MACHINE, mine, "")]
+        raised = (RaiseEpoch(latest.epoch), Notice(Note.EPOCH, "", subject=mine))
         return [*raised, *self.greet(latest.endpoint, now), *self.broadcast(now)]
 
     def _may_come(self, key: Key) -> bool:
@@ -433,12 +423,12 @@ class Discovery:
             held, wanted = roster.key.hex(), " or ".join(key.hex() for key in expected)
             return [WrongTracker(tracker, f"it holds the key {held}, not {wanted}")]
         first: list[Action] = [] if expected else [TrackerKnown(tracker, roster.key)]
-        self.clocks.heard(roster.key, roster.clock_ms, now)
-        actions = [*first, *self._tell(Note.COORDINATOR, tracker, roster.key, roster.key.hex()[:8])]
+        self.clocks.heard(roster.key, tracker, roster.clock_ms, now)
+        met = Notice(Note.COORDINATOR, tracker, roster.key.hex()[:8], subject=roster.key)
         greeting.answered, greeting.retry_at, greeting.retry_s = True, None, _FIRST_RETRY_S
         greeting.since, greeting.other_version = now, ""
         self.tracker_key = self._first_tracker = roster.key
-        return [*actions, *self.news(roster.known, now), *self.settle(now)]
+        return [*first, met, *self.news(roster.known, now), *self.settle(now)]
 
     @property
     def keys_of_tracker(self) -> frozenset[Key]:
@@ -456,7 +446,7 @@ class Discovery:
         is_other = refused.reason == OTHER_SWARM
         text = refused.parameters if is_other else refused.reason
         note = Note.OTHER_SWARM if is_other else Note.REFUSED
-        return [*self._tell(note, endpoint, endpoint.encode(), text), *self.settle(now)]
+        return [Notice(note, endpoint, text, subject=endpoint.encode()), *self.settle(now)]
 
     def _refused(self, nonce: bytes, refused: Refused) -> str | None:
         for endpoint, greeting in self._greetings.items():
@@ -519,8 +509,8 @@ class Discovery:
         greeting.retry_s = min(_LAST_RETRY_S, greeting.retry_s * 1.6)
         if is_other:
             greeting.other_version = why
-            told = self._tell(Note.OTHER_VERSION, endpoint, f"{endpoint} {why}".encode(), why)
-            return [*told, *self.settle(now)]
+            answered = Notice(Note.OTHER_VERSION, endpoint, why, subject=f"{endpoint} {why}".encode())
+            return [answered, *self.settle(now)]
         return [] if self._join_until is not None else self._missed()
 
     def _stays_away(self, endpoint: str) -> list[Action]:
@@ -567,24 +557,14 @@ class Discovery:
         }
         self.clocks.keep({*(announce.key for announce in latest), self.tracker_key or b""})
 
-    def clock_news(self) -> list[Action]:
-        """Notices about wrong clocks, once this node has heard the clocks of most of its peers.
+    def compare_clocks(self) -> None:
+        """Show the clocks, once this node has heard those of most of its peers.
 
         A late node learns of all peers from the first that answers, and for a moment knows only that one's
         clock.
         """
-        if self.joining or not self.clocks.differ:
-            return []
-        if not self.clocks.most_heard(self.members.live(self._state.round)):
-            return []
-        return [Notice(Note.CLOCK, self._named(key), text) for key, text in self.clocks.news()]
-
-    def _named(self, key: Key | None) -> str:
-        """The name of a peer for people: its endpoint if known."""
-        if key is None:
-            return THIS_MACHINE
-        announce = self.members.get(key)
-        return announce.endpoint if announce is not None else self._settings.tracker or key.hex()[:8]
+        if not self.joining and self.clocks.most_heard(self.members.live(self._state.round)):
+            self.compared = self.clocks.ahead
 
     def announcing_due(self, now: float) -> bool:
         """Whether it is time to announce this node again."""

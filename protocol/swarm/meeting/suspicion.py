@@ -31,18 +31,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from protocol.actions import Action, Note, Notice, Withheld
-from protocol.swarm.meeting.clock_skew import THIS_MACHINE
+from protocol.actions import Action, Due, Fault, Strike, TakenIn, Withheld
 from protocol.swarm.node_state import Settings
 from protocol.wire.ids import NO_SID
 from protocol.wire.messages import Key, Sid
 
 LEFT_OUT_FROM = 2
 """The strike from which on a member is left out of more than the next sum."""
-_NAMED = 3
 COSTS_BACK = 8
 """For how many times the seconds that it cost a member is left out at least, from that strike on."""
 MOST_DOUBLINGS = 30
@@ -66,10 +64,8 @@ def silent(withheld: Withheld, others: int) -> tuple[Key, ...]:
 class Suspicion:
     """The strikes against each member since this node's start, which forgets them."""
 
-    def __init__(self, settings: Settings, name: Callable[[Key], str]) -> None:
-        """`name`: returns what people call a member."""
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._name = name
         self._strikes: Counter[Key] = Counter()
         self._good: Counter[Key] = Counter()
         """The sums that each member has ended well since its last strike was given or taken back."""
@@ -83,9 +79,9 @@ class Suspicion:
         """The last failed session, who got a strike for it, and since when it cost time (s)."""
         self.disputes: tuple[tuple[Key, Key], ...] = ()
         """The pairs of members in dispute in the last session, if it failed."""
-        self._told: list[Action] = []
-        self._is_out = False
-        """Whether this node knows that others leave it out; a sum with it ends that."""
+        self._news: list[Action] = []
+        self.out_by: tuple[Key, ...] = ()
+        """Who had this node left out, as its coordinator says, until a sum with it; empty: nobody."""
 
     @property
     def left_out(self) -> tuple[Key, ...]:
@@ -101,25 +97,20 @@ class Suspicion:
         left = {key: Left(max(0, old.sums - sums), old.until) for key, old in self._left.items()}
         self._left = {key: rest for key, rest in left.items() if rest.sums or rest.until > now}
         for key in left.keys() - self._left.keys():
-            self._tell(key, "is no longer left out: its time is over")
+            self._news.append(TakenIn(key, is_time_over=True))
 
-    def left_out_by(self, keys: Sequence[Key]) -> None:
-        """The coordinator says that these had this node left out: its owner learns it once."""
-        if self._is_out or not keys:
-            return
-        self._is_out = True
-        names = ", ".join(self._name(key) for key in keys[:_NAMED]) + (", ..." if len(keys) > _NAMED else "")
-        text = f"is left out of sums for a while: its messages came late or not at all, say {names}"
-        self._told.append(Notice(Note.WITHHOLDS, THIS_MACHINE, f"{text}; is its network slow or cut?"))
+    def left_out_by(self, keys: tuple[Key, ...]) -> None:
+        """The coordinator says that these had this node left out."""
+        self.out_by = self.out_by or keys
 
     def completed(self, contributors: Collection[Key], now: float) -> None:
         """A sum with these members has a result."""
         self.disputes = ()
-        self._is_out = self._is_out and self._settings.key.public not in contributors
+        self.out_by = () if self._settings.key.public in contributors else self.out_by
         for key in contributors:
             if key in self._left:
                 self._take_in(key)
-                self._tell(key, "is no longer left out: it has taken part in a sum to its end")
+                self._news.append(TakenIn(key, is_time_over=False))
             if now >= self._clean_at.get(key, math.inf):
                 del self._clean_at[key]
                 self._strikes[key] -= 1
@@ -130,27 +121,27 @@ class Suspicion:
     def failed(self, withheld: Withheld | None, others: int, cost_s: float, now: float) -> None:
         """A session with so many others failed here after `cost_s`: a strike for who withheld something."""
         self.disputes = () if withheld is None else withheld.disputes
-        struck = self._struck(withheld, others, "failed", cost_s, now)
+        struck = self._struck(withheld, others, Fault.FAILED, cost_s, now)
         self._last = (NO_SID if withheld is None else withheld.sid), struck, now - cost_s
 
     def delayed(self, withheld: Withheld | None, others: int, cost_s: float, now: float) -> None:
         """A session had a result, but waited `cost_s` for what these withheld: a strike for each."""
-        self._on_trial(self._struck(withheld, others, "waited for it", cost_s, now), cost_s, now)
+        self._on_trial(self._struck(withheld, others, Fault.WAITED, cost_s, now), cost_s, now)
 
     def in_two(self, keys: Collection[Key], now: float) -> None:
         """These are in two groups at once that might make two bases of one: a strike for each."""
         for key in sorted(keys) if self._settings.leave_out else ():
-            self._strike(key, "is in two groups at once for one model", 0.0, now)
+            self._strike(key, Fault.IN_TWO, None, 0.0, now)
 
     def _struck(
-        self, withheld: Withheld | None, others: int, how: str, cost_s: float, now: float
+        self, withheld: Withheld | None, others: int, fault: Fault, cost_s: float, now: float
     ) -> tuple[Key, ...]:
         """Give the strikes; returns to whom."""
         if withheld is None or not self._settings.leave_out:
             return ()
         late = silent(withheld, others)
         for key in late:
-            self._strike(key, f"did not send {withheld.due}, and the sum {how}", cost_s, now)
+            self._strike(key, fault, withheld.due, cost_s, now)
         for one, other in withheld.disputes:
             self._contradicts[one].add(other)
             self._contradicts[other].add(one)
@@ -158,23 +149,21 @@ class Suspicion:
         contradicting = tuple(sorted(named.difference(withheld.keys)))
         for key in contradicting:
             self._strikes[key] = max(1, self._strikes[key])  # the session before counts by now, too
-            self._strike(key, f"contradicts more than one other about {withheld.due}", cost_s, now)
+            self._strike(key, Fault.CONTRADICTS, withheld.due, cost_s, now)
         return (*late, *contradicting)
 
-    def _strike(self, key: Key, why: str, cost_s: float, now: float) -> None:
+    def _strike(self, key: Key, fault: Fault, due: Due | None, cost_s: float, now: float) -> None:
         self._strikes[key] += 1
         self._good[key] = 0
         self._clean_at.pop(key, None)
         first = self._settings.leave_out
         doublings = min(self._strikes[key] - LEFT_OUT_FROM, MOST_DOUBLINGS)
-        if doublings >= 0:
+        is_first, left = doublings < 0, Left(1, now)
+        if not is_first:
             left = Left(first << doublings, now + (COSTS_BACK * cost_s) * 2**doublings)
-            then = f"left out for {self._length(left.sums)}"
-        else:
-            left = Left(1, now)
-            then = f"left out of the next sum, and the next time for {self._length(first)}"
         self._left = {**self._left, key: left}
-        self._tell(key, f"{why}: {then}")
+        rounds = self._rounds(first if is_first else left.sums)
+        self._news.append(Strike(key, fault, due, rounds, is_first))
 
     def healed(self, sid: Sid, is_opened: bool, now: float) -> None:
         """A session that failed here has a result after all.
@@ -210,21 +199,14 @@ class Suspicion:
 
     # -- for people --------------------------------------------------------------------------------
 
-    def words(self, key: Key) -> str:
-        """What this node holds against a member, in words; empty if nothing."""
-        if key in self._left:
-            return f"withholds: left out for {self._length(self._left[key].sums)}"
-        count = self._strikes[key]
-        return f"{count} sum{'s' * (count > 1)} failed or waited for its messages" if count else ""
+    def rounds_out(self, key: Key) -> int:
+        """For how many rounds a member is left out at least; 0 if it is not."""
+        return self._rounds(self._left[key].sums) if key in self._left else 0
 
     def news(self) -> list[Action]:
-        """The notices since the last call."""
-        told, self._told = self._told, []
-        return told
+        """What happened since the last call."""
+        news, self._news = self._news, []
+        return news
 
-    def _tell(self, key: Key, text: str) -> None:
-        self._told.append(Notice(Note.WITHHOLDS, self._name(key), text))
-
-    def _length(self, sums: int) -> str:
-        rounds = max(1, -(-sums // self._settings.run_steps))
-        return f"{rounds} round{'s' * (rounds > 1)}"
+    def _rounds(self, sums: int) -> int:
+        return max(1, -(-sums // self._settings.run_steps))

@@ -13,7 +13,7 @@ from protocol.actions import Action, Note, Notice, Reply, Send
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_message
-from protocol.swarm.meeting.clock_skew import THIS_MACHINE, Clocks
+from protocol.swarm.meeting.clock_skew import Clocks
 from protocol.swarm.meeting.matchmaker import Matchmaker, Waiting
 from protocol.wire import signing
 from protocol.wire.limits import MAX_KNOWN, MAX_MEMBERS
@@ -50,7 +50,7 @@ class Tracker:
         self._allow = allow
         self._matchmaker = Matchmaker(key, min_peers, named or {})
         self._endpoints: dict[Key, str] = {}
-        self._clocks = Clocks()
+        self.clocks = Clocks()
 
     @property
     def deadline(self) -> float | None:
@@ -94,8 +94,8 @@ class Tracker:
 
     def clock(self, offset_s: float, asleep_s: float) -> list[Action]:
         """This machine's clock is `offset_s` ahead of the shell's times; it slept `asleep_s` of that."""
-        text = self._clocks.step(offset_s, asleep_s)
-        return [Notice(Note.CLOCK, THIS_MACHINE, text)] if text else []
+        self.clocks.step(offset_s, asleep_s)
+        return []
 
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """Stop waiting for the peers at an endpoint that cannot be reached."""
@@ -121,7 +121,7 @@ class Tracker:
         if self._matchmaker.is_full(announce):
             return [_refuse(hello, FULL)]
         notices = self._note(announce) if self._matchmaker.announce(announce, now) else []
-        self._clocks.heard(announce.key, hello.clock_ms, now)
+        self.clocks.heard(announce.key, announce.endpoint, hello.clock_ms, now)
         if not hello.wants_reply:
             return notices
         known = self._matchmaker.of_task(announce.task)
@@ -132,7 +132,7 @@ class Tracker:
         return [*notices, Send(announce.endpoint, (self._roster(hello.nonce, shown, now),))]
 
     def _roster(self, nonce: bytes, known: tuple[Announce, ...], now: float) -> Roster:
-        return signing.sign(Roster(self._key.public, nonce, known, self._clocks.shown_ms(now)), self._key)
+        return signing.sign(Roster(self._key.public, nonce, known, self.clocks.shown_ms(now)), self._key)
 
     def _note(self, announce: Announce) -> list[Action]:
         """Update where a peer listens; a notice when it joins or leaves."""
@@ -160,16 +160,10 @@ class Tracker:
     def _after(self, actions: list[Action], now: float) -> list[Action]:
         expired = self._matchmaker.expire(now)
         silent: list[Action] = [
-            Notice(Note.LOST, self._endpoints.pop(key), "fell silent")
-            for key in expired
-            if key in self._endpoints
+            Notice(Note.LOST, self._endpoints.pop(key)) for key in expired if key in self._endpoints
         ]
-        self._clocks.keep(self._endpoints.keys())
-        wrong = [
-            Notice(Note.CLOCK, THIS_MACHINE if key is None else self._endpoints[key], text)
-            for key, text in self._clocks.news()
-        ]
-        actions = [*silent, *actions, *wrong, *self._matchmaker.close_groups(now)]
+        self.clocks.keep(self._endpoints.keys())
+        actions = [*silent, *actions, *self._matchmaker.close_groups(now)]
         return [self._addressed(action) for action in actions]
 
     def _addressed(self, action: Action) -> Action:

@@ -11,7 +11,8 @@ from node.observe.journal import Journal
 from node.observe.lines import round_text
 from node.observe.view_sources import NodeViewSource
 from node.runtime.notices import notice_text
-from protocol.actions import Note, Notice
+from node.runtime.waiting import names_of, waiting_text
+from protocol.actions import Elector, Note, Notice
 from protocol.quorum.electorate import of_names
 from protocol.wire.messages import Hello, Parting
 from tests.own_data import told
@@ -79,7 +80,6 @@ def test_a_key_without_a_name_is_called_by_its_first_digits():
         (Notice(Note.JOINED, "h:1", ONE.hex()[:8]), f"h:1 is here (key {ONE.hex()[:8]})"),
         (Notice(Note.LEFT, "h:1", TWO.hex()[:8]), "h:1 has left (ward b)"),
         (Notice(Note.LEFT, "h:1", TWO.hex()[:8], Parting.FAILED), "h:1 has left: it cannot go on (ward b)"),
-        (Notice(Note.WITHHOLDS, "ward b", "did not send its share"), "ward b did not send its share"),
     ],
 )
 def test_who_comes_and_goes_has_a_name(notice, text):
@@ -99,14 +99,16 @@ def test_who_was_missing_has_a_name():
 
 
 def test_electors_that_are_missing_have_names():
-    place = Place(KEYS, nicknames={TWO: "ward b"})
-    assert place.text.startswith("waiting for ")
     named = of_names(endpoint(key) for key in KEYS)
-    first = Place(named, held=base(), nicknames={TWO: "ward b"}, pins={endpoint(KEYS[1]): TWO})
-    assert f"ward b ({endpoint(KEYS[1])})" in first.text
-    met = Place(named, held=base(), nicknames={TWO: "ward b"}).hear(KEYS[1])
+    pinned = Place(named, held=base(), pins={endpoint(KEYS[1]): TWO}).look()
+    assert f"ward b ({endpoint(KEYS[1])})" in waiting_text(pinned, NAMED, Path())
+    met = Place(named, held=base()).hear(KEYS[1])
     met.members.suspect(TWO)
-    assert f"ward b ({endpoint(KEYS[1])})" in met.text
+    assert f"ward b ({endpoint(KEYS[1])})" in waiting_text(met.look(), NAMED, Path())
+    made = Place(KEYS).look()
+    assert " ward b, " in waiting_text(made, NAMED, Path())
+    gone = (Elector("h:2", TWO), Elector("h:3", THREE), Elector("h:4"))
+    assert names_of(gone, NAMED) == ("ward b", "h:3", "h:4")
 
 
 async def test_the_page_and_the_status_line_show_names(alone):

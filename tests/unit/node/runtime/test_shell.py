@@ -104,6 +104,23 @@ async def test_the_timer_ticks_when_the_deadline_is_over_and_links_are_told_to_t
     assert machine.events == ["tick", ("unreachable", where, "refused"), ("reconnected", where)]
 
 
+async def test_at_the_end_of_each_event_the_owner_of_the_machine_looks_also_where_nothing_is_to_be_done():
+    machine, performed, looks = Recorder(), [], []
+
+    async def perform(action):
+        performed.append(action)
+        return []
+
+    shell = Shell(machine, performed.append, perform, False, look=lambda: looks.append(len(performed)))
+    await shell.receive("a", BACK)
+    assert looks[-1] == 2, "after all that the event led to"
+    looks.clear()
+    await shell.unreachable("127.0.0.1:1", "refused")
+    with pytest.raises(RemoteProtocolError):
+        await shell.receive(None, BACK)
+    assert len(looks) == 2
+
+
 @pytest.mark.parametrize(
     ("message", "in_loop"),
     [

@@ -14,34 +14,107 @@ from node.observe.health import missing_of
 from node.observe.history_reader import Rounds
 from node.observe.journal import Journal
 from node.observe.view_sources import NodeViewSource
-from node.runtime.notices import notice_text
-from node.runtime.waiting import waiting_text
+from node.runtime.waiting import nameless, waiting_text
 from node.storage.folder_lock import HISTORY
-from protocol.actions import Healed, Note, Notice
+from protocol.actions import Elector, Healed, Waiting
 from protocol.quorum.lineage import FIRST, Line
-from protocol.swarm.votes.obstacle import Obstacle, Stage
+from protocol.swarm.votes.obstacle import Obstacle, Stage, Whose
 from protocol.wire.messages import Link
 from tests.parts import endpoint, group, members
 from tests.unit.node.alone import ended, words
 from tests.unit.node.observe.test_health import served
 
+A, B, C = Elector("10.0.0.3:1"), Elector("a1b2c3d4", b"k" * 32), Elector("10.0.0.5:1", is_bound=True)
 MADE = "who made the last model"
-FOUND = Obstacle(1, ("10.0.0.3:1", "a1b2c3d4"), MADE, Stage.WEAK, "until they are back", can_be_gone=True)
-TEXT = f"waiting for 1 of: 10.0.0.3:1, a1b2c3d4, {MADE}; until they are back"
+FOUND = Obstacle(Stage.WEAK, 1, (A, B), Whose.LAST)
+MEANWHILE = "until they are back, models are agreed without them"
+TEXT = f"waiting for 1 of: 10.0.0.3:1, a1b2c3d4, {MADE}; {MEANWHILE}"
+HINT = "; if they are gone for good: python -m node.rejoin --out 'my runs'"
 GONE = ("10.0.0.3:1", "a1b2c3d4")
+PATIENT = Obstacle(Stage.PATIENT, 2, (A, C), Whose.STRONG, failing=5)
 
 
-def test_the_owner_is_told_what_can_be_done_where_something_can():
-    assert waiting_text(None, Path("mine")) == ""
-    assert waiting_text(replace(FOUND, can_be_gone=False), Path("mine")) == TEXT
-    assert waiting_text(FOUND, Path("my runs")) == (
-        f"{TEXT}; if they are gone for good: python -m node.rejoin --out 'my runs'"
+NAMED = "who were named for the first model"
+QUORUM = "who made the last model with a quorum"
+OTHERS = "of another version of the protocol"
+TWO_HERE = "a model takes at least 3 peers, and 2 are here"
+NEVER = "nothing goes on without them (aggregation.weak = false)"
+AS_LONG = "goes on without them as soon as the others here have waited as long"
+UPGRADE = "upgrade all nodes of the swarm together; no round is spent meanwhile"
+ALL_SAY_SO = "a model is made without them once all nodes of a group count them so"
+ME = Elector("h:1", is_me=True, is_bound=True)
+
+
+@pytest.mark.parametrize(
+    ("found", "who", "nobody", "then"),
+    [
+        (FOUND, f"1 of: 10.0.0.3:1, a1b2c3d4, {MADE}", f"1 of 2 peers, {MADE}", MEANWHILE + HINT),
+        (
+            PATIENT,
+            f"10.0.0.3:1, 10.0.0.5:1 (whose vote is bound), {QUORUM}",
+            f"2 of 2 peers, {QUORUM}",
+            f"goes on without them after 5 more failed rounds{HINT}",
+        ),
+        (
+            Obstacle(Stage.NEVER, 1, (ME,), Whose.NAMED),
+            f"this node (whose vote is bound), {NAMED}",
+            f"1 peer, {NAMED}",
+            NEVER + HINT,
+        ),
+        (Obstacle(Stage.TOO_FEW, 1, here=2, least=3, amnesty_s=9.0), "1 peer more", "1 peer more", TWO_HERE),
+        (
+            Obstacle(Stage.TOO_FEW, 1, (A,), Whose.LAST, here=2, least=3),
+            f"10.0.0.3:1, {MADE}",
+            f"1 peer, {MADE}",
+            TWO_HERE,
+        ),
+        (Obstacle(Stage.WILLING, 0, (), Whose.LAST), f"somebody {MADE}", f"somebody {MADE}", AS_LONG),
+        (
+            Obstacle(Stage.VERSIONS, 1, (A,), Whose.OTHERS),
+            f"10.0.0.3:1, {OTHERS}",
+            f"1 peer, {OTHERS}",
+            f"no group can form without them: {UPGRADE}",
+        ),
+    ],
+)
+def test_an_obstacle_in_words(found, who, nobody, then):
+    assert waiting_text(found, NO_NICKNAMES, Path("my runs")) == f"waiting for {who}; {then}"
+    assert nameless(found) == f"waiting for {nobody}; {then.removesuffix(HINT)}"
+
+
+def test_those_who_count_as_gone_and_nobody_in_words():
+    said = Obstacle(Stage.SAID, 0, (A, B), Whose.LAST, amnesty_s=60.0)
+    text = f"count as gone for good here; {ALL_SAY_SO}"
+    assert waiting_text(said, NO_NICKNAMES, Path()) == f"10.0.0.3:1, a1b2c3d4 {text}"
+    assert nameless(said) == f"2 peers {text}"
+    assert waiting_text(None, NO_NICKNAMES, Path()) == nameless(None) == ""
+    alone = Obstacle(Stage.TOO_FEW, 2, here=1, least=3)
+    assert nameless(alone) == "waiting for 2 peers more; a model takes at least 3 peers, and 1 is here"
+
+
+SILENT = "without a quorum those that are silent count as gone for good (aggregation.amnesty_s)"
+
+
+@pytest.mark.parametrize(
+    ("changes", "then"),
+    [
+        ({"failing": 1}, "after 1 more failed round"),
+        ({"failing": 2, "wait_s": 120.0}, "after 2 more waits of 120 s"),
+        ({"failing": 1, "wait_s": 120.0}, "after 1 more wait of 120 s"),
+        ({"failing": 0}, "30 s after the first failed round"),
+        ({"amnesty_s": 90.0}, f"after 5 more failed rounds; after 90 s {SILENT}"),
+    ],
+)
+def test_what_follows_while_a_node_is_patient(changes, then):
+    assert nameless(replace(PATIENT, **changes)).endswith(f"; goes on without them {then}")
+
+
+def test_many_electors_are_counted_and_the_first_of_a_tie_is_named():
+    many = tuple(Elector(f"h:{number}") for number in range(8))
+    text = waiting_text(replace(PATIENT, missing=5, absent=many, tie=(many[0], 6)), NO_NICKNAMES, Path())
+    assert text.startswith(
+        "waiting for 5 of: h:0, h:1, h:2, h:3, h:4, h:5 and 2 more (h:0 among them, else 6), who"
     )
-
-
-@pytest.mark.parametrize("kind", [Note.WEAK, Note.QUORUM, Note.WAITING])
-def test_what_the_swarm_does_is_told_in_its_own_words(kind):
-    assert notice_text(Notice(kind, "", "in words"), "{}", NO_NICKNAMES) == "in words"
 
 
 async def test_a_waiting_node_says_so_to_all_who_look(alone):
@@ -51,7 +124,7 @@ async def test_a_waiting_node_says_so_to_all_who_look(alone):
     assert (
         (await inspector.take()).waiting == (await owner.view()).waiting == inspector.waiting_nameless == ""
     )
-    inspector.node._watch.obstacle = FOUND
+    inspector.node._obstacle = FOUND
     hint = f"{TEXT}; if they are gone for good: python -m node.rejoin --out {node.folder}"
     assert (await inspector.take()).waiting == hint
     view = await owner.view()
@@ -59,7 +132,8 @@ async def test_a_waiting_node_says_so_to_all_who_look(alone):
     owner.ended = True
     view = await owner.view()
     assert (view.waiting, view.electors_missing) == ("", 0)
-    await node.peer._perform(Notice(Note.WAITING, "", TEXT))
+    inspector.node._hindered = FOUND
+    await node.peer._perform(Waiting())
     assert json.loads(node.said.getvalue()) == {"event": "notice", "text": hint}
 
 
@@ -68,8 +142,8 @@ async def test_a_supervisor_is_told_that_a_node_waits_and_no_name(alone):
     stopping = SimpleNamespace(asked=False)
     async with served(missing_of(inspector, stopping), lambda: inspector.waiting_nameless) as ask:
         assert await ask("/healthz") == (200, {"status": "ok"})
-        inspector.node._watch.obstacle = FOUND
-        waiting = f"waiting for 1 of 2 peers, {MADE}; until they are back"
+        inspector.node._obstacle = FOUND
+        waiting = f"waiting for 1 of 2 peers, {MADE}; {MEANWHILE}"
         assert await ask("/healthz") == (200, {"status": "ok", "waiting": waiting})
 
 
@@ -82,7 +156,7 @@ async def test_a_model_that_was_made_without_somebody_is_told_loudly_and_stands_
     node = alone("none")
     node.peer._training = node.peer._train(1)
     made = ended(node, words(node, 0.5))
-    await node.peer._perform(replace(made, without=GONE, line=replace(FIRST, anchor=1)))
+    await node.peer._perform(replace(made, without=(A, B), line=replace(FIRST, anchor=1)))
     await node.peer._history.catch_up()
     (warning,) = told(node, "warning")
     assert "generation 1 was agreed WITHOUT 10.0.0.3:1, a1b2c3d4, who count as gone" in warning["text"]
@@ -93,7 +167,16 @@ async def test_a_model_that_was_made_without_somebody_is_told_loudly_and_stands_
 async def test_one_that_was_fetched_is_told_of_too(alone):
     node = alone("none")
     made = ended(node, words(node, 0.5))
-    fetched = (made.group, made.sid, made.result, made.contributors, made.certificate, b"k" * 32, None, GONE)
+    fetched = (
+        made.group,
+        made.sid,
+        made.result,
+        made.contributors,
+        made.certificate,
+        b"k" * 32,
+        None,
+        (A, B),
+    )
     await node.peer._perform(Healed(*fetched))
     assert len(told(node, "warning")) == 1
 

@@ -3,6 +3,7 @@
 import pytest
 
 from protocol.actions import Completed, Note, Notice, RaiseEpoch
+from protocol.swarm.meeting.clock_skew import Skew
 from protocol.swarm.node import Node
 from protocol.wire.messages import Hello
 from tests.parts import NOW, PARAMETERS, announce, endpoint, members, rand, settings, state, stranger
@@ -52,15 +53,13 @@ def test_a_start_after_the_last_one_needs_nothing_of_the_kind():
 
 def test_a_clock_that_is_set_while_the_node_runs_is_told_and_changes_nothing():
     wires = Wires(KEYS).open()
-    (notice,) = wires[ONE].clock(600.0, 0.0)
-    assert (notice.kind, notice.who) == (Note.CLOCK, "this machine")
-    assert wires[ONE].clock(600.5, 0.0) == []
+    assert wires[ONE].clock(600.0, 0.0) == []
+    assert wires[ONE].picture().set_s == 600.0
     wires.tick(10).offer()
 
-    told = [(where, a.who) for where, a in wires.told if isinstance(a, Notice) and a.kind == Note.CLOCK]
-    assert sorted(told) == sorted(
-        [(endpoint(ONE), "this machine"), (endpoint(TWO), endpoint(ONE)), (endpoint(THREE), endpoint(ONE))]
-    )
+    seen = {key: wires[key].picture().clocks for key in KEYS}
+    assert seen[TWO][ONE.public] == seen[THREE][ONE.public] == Skew(endpoint(ONE), 600.0)
+    assert {skew.ahead_s for skew in seen[ONE].values()} == {-600.0}
     assert len(wires.ends(Completed)) == 3
 
 

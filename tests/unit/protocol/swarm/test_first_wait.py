@@ -4,10 +4,11 @@ import math
 
 import pytest
 
-from protocol.actions import Completed, Failed, Note, Notice, Reason
+from protocol.actions import Completed, Failed, Reason, Waiting
 from protocol.quorum.electorate import of_names
 from protocol.swarm.meeting.group_seeker import MAX_TRIES
 from protocol.swarm.meeting.patience import PATIENT_ROUNDS
+from protocol.swarm.votes.obstacle import Stage
 from protocol.wire.messages import Ready
 from tests.parts import NOW, base_of, endpoint, members, outbox, vector
 from tests.wires import Wires, node
@@ -23,8 +24,8 @@ def two_of_three(wait_s: float, **changes) -> Wires:
     return Wires(KEYS[:2], **options).open().tick(6.0).offer()
 
 
-def reminders(wires: Wires) -> list[str]:
-    return [a.text for _, a in wires.told if isinstance(a, Notice) and a.kind is Note.WAITING]
+def reminders(wires: Wires) -> int:
+    return [action for _, action in wires.told].count(Waiting(is_anew=True))
 
 
 @pytest.mark.parametrize("wait_s", [1000.0, math.inf])
@@ -32,11 +33,11 @@ def test_while_the_owner_waits_no_round_ends_and_each_t_group_says_who_is_missin
     wires = two_of_three(wait_s)
     for count in range(1, 4):
         wires.tick(T_GROUP_S)
-        assert len(reminders(wires)) == 2 * count
+        assert reminders(wires) == 2 * count
     assert not wires.ends(Failed)
     assert {wires[key].round for key in wires.keys} == {0}
-    assert endpoint(KEYS[2]) in reminders(wires)[-1]
-    assert "a model takes at least 3 peers, and 2 are here" in reminders(wires)[-1]
+    found = wires[KEYS[0]].picture().obstacle
+    assert ([one.name for one in found.absent], found.stage) == ([endpoint(KEYS[2])], Stage.TOO_FEW)
 
 
 def test_the_status_says_how_long_the_owner_waits_at_most():
@@ -65,15 +66,19 @@ def test_after_the_first_group_a_round_without_one_ends_at_t_group():
     assert [end.reason for _, end in wires.ends(Failed)] == [Reason.GROUP_TIMEOUT]
 
 
+def left(wires: Wires) -> int:
+    return wires[wires.keys[0]].picture().obstacle.failing
+
+
 def test_waits_count_for_the_patience_and_the_next_ready_says_so():
     """Three of seven electors: after five waits they make a weak base together, without a failed round."""
     named = tuple(endpoint(key) for key in members(7))
     wires = Wires(members(7)[:3], electorate=of_names(named), seeds=named, wait_s=math.inf)
     wires.open().tick(6.0).offer()
-    assert "after 5 more waits of 120 s" in wires[wires.keys[0]].obstacle.text
+    assert (left(wires), wires[wires.keys[0]].picture().obstacle.wait_s) == (PATIENT_ROUNDS, T_GROUP_S)
     for _ in range(PATIENT_ROUNDS - 1):
         wires.tick(T_GROUP_S)
-    assert "after 1 more wait of 120 s" in wires[wires.keys[0]].obstacle.text
+    assert left(wires) == 1
     assert not wires.ends(Completed)
     wires.tick(T_GROUP_S).tick(5.0)
     assert [(end.line.anchor, end.round) for _, end in wires.ends(Completed)] == [(0, 1)] * 3

@@ -44,8 +44,7 @@ def test_before_anybody_answers_nobody_was_met():
     node, _ = opened()
 
     assert node.known_peers == tuple(
-        KnownPeer(end, None, Contact.NOT_MET, None, False, False, "", None, None, "", "")
-        for end in sorted((TWO, THREE))
+        KnownPeer(end, None, Contact.NOT_MET, None, False, False, "") for end in sorted((TWO, THREE))
     )
 
 
@@ -54,7 +53,7 @@ def test_who_said_hello_is_reachable_and_has_told_its_sums():
     heard(node, hello(KEYS[1], base=base(3), following=True), NOW)
     first = node.known_peers[0]
 
-    assert first == KnownPeer(TWO, KEYS[1].public, Contact.REACHABLE, 3, True, False, "", None, None, "", "")
+    assert first == KnownPeer(TWO, KEYS[1].public, Contact.REACHABLE, 3, True, False, "")
     assert seen(node)[THREE] is Contact.NOT_MET
 
 
@@ -64,7 +63,7 @@ def test_who_can_not_be_reached_any_more_says_why_until_it_is_heard_again():
     node.unreachable(TWO, "connection refused", NOW + 1)
 
     assert node.known_peers[0] == KnownPeer(
-        TWO, KEYS[1].public, Contact.UNREACHABLE, 0, False, False, "connection refused", None, None, "", ""
+        TWO, KEYS[1].public, Contact.UNREACHABLE, 0, False, False, "connection refused"
     )
     heard(node, hello(KEYS[1], counter=COUNTER + 2000), NOW + 2)
     assert (node.known_peers[0].contact, node.known_peers[0].why) == (Contact.REACHABLE, "")

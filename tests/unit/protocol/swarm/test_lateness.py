@@ -1,9 +1,8 @@
-"""Who is slow and who fell behind, for people: what is noticed, when, and that it is told once."""
+"""Who is slow and who fell behind."""
 
 import pytest
 
-from protocol.actions import Note, Notice
-from protocol.swarm.lateness import FEWEST_ROUNDS, SILENCE_S, Awaited, Lateness
+from protocol.swarm.lateness import FEWEST_ROUNDS, SILENCE_S, Awaited, Behind, Late, Lateness, Slow
 from protocol.swarm.meeting.membership import Members
 from tests.parts import NOW, announce, base, endpoint, members, settings, state
 from tests.wires import Wires
@@ -27,30 +26,28 @@ def rounds(found: Lateness, waits_s: list[float], awaited: Awaited) -> None:
         found.ended()
 
 
+def late(found: Lateness) -> tuple[Late, ...]:
+    found.look()
+    return found.late
+
+
 def test_who_keeps_the_others_waiting_in_several_rounds_is_slow():
     found, there = lateness()
     there.learn(announce(KEYS[1]), 0, NOW, live=True)
     for_two = Awaited((TWO,), 2)
     rounds(found, [2.0] * (FEWEST_ROUNDS - 1), for_two)
-    assert found.news() == []
+    assert late(found) == ()
     rounds(found, [2.0], for_two)
-    told = "slow: the last 3 sums waited 2.0 s for it"
-    assert found.news() == [Notice(Note.SLOW, endpoint(KEYS[1]), told)]
-    assert found.words(announce(KEYS[1])) == told
-    assert found.news() == [], "once"
+    assert late(found) == found.of(announce(KEYS[1])) == (Slow(TWO, endpoint(KEYS[1]), 3, 2.0),)
 
 
-def test_who_is_on_time_again_is_not_slow_any_more_and_is_told_of_again_later():
+def test_who_is_on_time_again_is_not_slow_any_more():
     found, there = lateness()
     there.learn(announce(KEYS[1]), 0, NOW, live=True)
-    for_two = Awaited((TWO,), 2)
-    rounds(found, [5.0] * 3, for_two)
-    assert len(found.news()) == 1
-    rounds(found, [0.0] * 5, for_two)
-    assert found.news() == []
-    assert found.words(announce(KEYS[1])) == ""
-    rounds(found, [5.0] * 5, for_two)
-    assert len(found.news()) == 1
+    rounds(found, [5.0] * 3, Awaited((TWO,), 2))
+    assert len(late(found)) == 1
+    rounds(found, [0.0] * 5, Awaited((TWO,), 2))
+    assert late(found) == ()
 
 
 @pytest.mark.parametrize(
@@ -65,34 +62,34 @@ def test_what_is_nobody_s_fault_counts_for_nobody(awaited, wait_s):
     found, there = lateness()
     there.learn(announce(KEYS[1]), 0, NOW, live=True)
     rounds(found, [wait_s] * 5, awaited)
-    assert found.news() == []
+    assert late(found) == ()
 
 
 def test_who_announces_a_base_long_past_fell_behind():
     found, there = lateness(6)
     for key, sums in zip(KEYS[1:], (4, 5, 0), strict=True):
         there.learn(announce(key, base=base(sums), round=9), 0, NOW, live=True)
-    told = "fell behind: its last sum is 4, this node's 6"
-    assert found.news() == [Notice(Note.BEHIND, endpoint(KEYS[1]), told)]
+    assert late(found) == (Behind(TWO, endpoint(KEYS[1]), 4, 6),)
     by_steps, there = lateness(6, sums=9, by_steps=True)
     there.learn(announce(KEYS[1], base=base(4)), 0, NOW, live=True)
-    assert by_steps.news() == []
+    assert late(by_steps) == ()
 
 
-def test_a_node_notices_who_is_slow_in_sums_and_says_so():
+def test_a_node_shows_who_is_slow_in_sums():
     wires = Wires(KEYS[:3]).open()
-    late = endpoint(KEYS[2])
+    slow = endpoint(KEYS[2])
     for _ in range(FEWEST_ROUNDS):
-        wires.dropped = lambda here, _to, _message: here == late
+        wires.dropped = lambda here, _to, _message: here == slow
         wires.offer(*KEYS[:2])
         wires.dropped = lambda _from, _to, _message: False
         wires.now += 3.0
         wires.offer(KEYS[2])
         wires.tick(0.5)
-    notices = [a for w, a in wires.told if isinstance(a, Notice) and a.kind is Note.SLOW and a.who == late]
-    assert [notice.text for notice in notices] == ["slow: the last 3 sums waited 3.0 s for it"]
-    (found,) = (peer for peer in wires[KEYS[0]].known_peers if peer.endpoint == late)
-    assert found.late == notices[0].text
+    told = wires[KEYS[0]].picture().late
+    assert [(one.endpoint, one.sums) for one in told] == [(slow, 3)]
+    assert told[0].mean_s == pytest.approx(3.0, abs=0.1)
+    (found,) = (peer for peer in wires[KEYS[0]].known_peers if peer.endpoint == slow)
+    assert found.late == told
 
 
 def test_a_coordinator_alone_waits_for_readys():

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol.actions import Completed, Due, Failed, Notice, Send, Spend, Withheld
+from protocol.actions import Completed, Due, Failed, Send, Spend, Withheld
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
 from protocol.aggregation.masked.thresholds import MaskedSettings
-from protocol.swarm.meeting.clock_skew import THIS_MACHINE
 from protocol.wire.ids import Key
 from protocol.wire.masked_messages import (
     Ack,
@@ -88,7 +87,7 @@ class Swarm(Wires):
         return [len(end.contributors) for end in ends]
 
     def left_out(self, *keys) -> list[tuple[Key, ...]]:
-        return [self[key].left_out for key in keys]
+        return [self[key].picture().left_out for key in keys]
 
 
 def withholds(*keys, to=KEYS, kinds: tuple[type, ...] = (), setup: tuple[type, ...] = SETUP) -> Drops:
@@ -135,14 +134,7 @@ def test_an_honest_one_that_all_others_suspect_is_back_in_time(number):
     for key in others_of(suspect):
         suspects(wires, key, suspect)
     wires.steps(LEAVE_OUT)
-    told = {
-        (where, note.text)
-        for where, note in wires.told
-        if isinstance(note, Notice) and note.who == THIS_MACHINE
-    }
-    ((where, text),) = told
-    assert where == endpoint(suspect)
-    assert text.startswith("is left out of sums for a while")
+    assert {where for where, node in wires.nodes.items() if node.picture().out_by} == {endpoint(suspect)}
     assert {len(end.contributors) for _, end in wires.ends(Completed)} == {4}
     assert wires.generation() == LEAVE_OUT
     wires.steps(2)
@@ -170,7 +162,7 @@ def test_where_too_few_others_are_there_the_group_has_the_member_and_its_good_st
     wires.steps(1).tick(30.0)
 
     assert [len(end.contributors) for _, end in wires.ends(Completed)] == [4] * 4
-    assert wires[KEYS[1]].left_out == ()
+    assert wires[KEYS[1]].picture().left_out == ()
 
 
 # -- what one node can know ----------------------------------------------------------------------------------
@@ -351,7 +343,7 @@ def test_a_join_withheld_from_one_member_is_no_fault_of_that_one():
 
     assert wires.generation() >= 4
     assert {wires[key]._suspicion.strikes(victim.public) for key in others_of(victim, silent)} == {0}
-    assert wires[victim].left_out == (silent.public,)
+    assert wires[victim].picture().left_out == (silent.public,)
 
 
 def lose(wires: Swarm, who, whom) -> list[LeftOut]:
@@ -373,7 +365,7 @@ def test_who_waits_for_a_group_asks_to_be_kept_apart_from_whom_it_cannot_reach_u
     )
     assert room.left_out[KEYS[who].public][1] == (KEYS[3].public,)
     assert [each.keys for each in asked] == [(KEYS[3].public,)] * who, "it tells itself nothing"
-    assert wires[KEYS[who]].left_out == (), "it has withheld nothing"
+    assert wires[KEYS[who]].picture().left_out == (), "it has withheld nothing"
 
     wires.carry_out(endpoint(KEYS[3]), wires[KEYS[3]]._discovery.greet(endpoint(KEYS[who]), wires.now))
     wires.quiet()

@@ -178,11 +178,11 @@ def test_who_has_left_is_not_greeted_again():
 OLDER = f"{discovery.OLDER_VERSION} (protocol 1, this node 2): upgrade all"
 
 
-def test_who_runs_another_version_is_told_at_once_and_once_and_joining_does_not_wait_for_it():
+def test_who_runs_another_version_is_told_at_once_and_joining_does_not_wait_for_it():
     found = introduced(seeds=(TWO,))
-    assert found.unreachable(TWO, NOW, OLDER) == [Notice(Note.OTHER_VERSION, TWO, OLDER)]
+    answered = Notice(Note.OTHER_VERSION, TWO, OLDER, subject=f"{TWO} {OLDER}".encode())
+    assert found.unreachable(TWO, NOW, OLDER) == [answered]
     assert not found.joining
-    assert found.unreachable(TWO, NOW, OLDER) == []
     assert notices(found.tick(NOW + JOIN_S)) == []
     assert found.other_versions == {TWO: OLDER}
 
@@ -405,21 +405,11 @@ def test_another_task_or_parameter_set_is_refused_with_ones_own(other):
     assert (answer.reason, answer.parameters) == (OTHER_SWARM, PARAMETERS)
 
 
-def test_a_refusal_is_told_once_and_answered_each_time():
+def test_a_refusal_is_answered_each_time_and_about_one_subject():
     found = introduced(seeds=())
-    refusal(found, hello(KEYS[1], task="other"))
-
-    assert refusal(found, hello(KEYS[1], task="other"))[0] == []
-    assert say(found, hello(KEYS[1], task="other"), NOW) == []
-
-
-def test_of_strangers_without_number_the_owner_is_told_and_the_first_are_forgotten(monkeypatch):
-    monkeypatch.setattr(discovery, "MAX_TOLD", 2)
-    found = introduced(seeds=(), allow=frozenset())
-    told = [refusal(found, hello(key))[0] for key in (*KEYS[1:], KEYS[1])]
-
-    assert [len(notices) for notices in told] == [1, 1, 1, 1]
-    assert len(found._told) == 2
+    assert refusal(found, hello(KEYS[1], task="other")) == refusal(found, hello(KEYS[1], task="other"))
+    (notice,) = say(found, hello(KEYS[1], task="other"), NOW)
+    assert notice == Notice(Note.OTHER_SWARM, TWO, PARAMETERS, subject=KEYS[1].public)
 
 
 def test_a_forged_hello_is_refused_without_an_answer():
@@ -533,7 +523,7 @@ def test_a_key_that_was_further_than_this_folder_goes_on_above_it():
 
     kinds = [type(action) for action in actions]
     assert only(actions, RaiseEpoch) == RaiseEpoch(7)
-    assert (Note.EPOCH, "this machine") in notices(actions)
+    assert (Note.EPOCH, "") in notices(actions)
     (question,) = outbox(actions, FOUR)  # if another runs with this key, it is there
     (news,) = outbox(actions, THREE)
     assert {question.announce.epoch, news.announce.epoch} == {8}

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from protocol.actions import Due, Withheld
+from protocol.actions import Due, Fault, Strike, TakenIn, Withheld
 from protocol.swarm.meeting.suspicion import FORGIVEN_AFTER, LEFT_OUT_FROM, Suspicion
 from tests.parts import NOW, members, settings
 
@@ -17,7 +17,7 @@ BASE = 4
 
 def suspicion(leave_out: int = BASE, run_steps: int = 1) -> Suspicion:
     own = settings(KEYS[0], leave_out=leave_out, run_steps=run_steps)
-    return Suspicion(own, lambda key: key.hex()[:4])
+    return Suspicion(own)
 
 
 def withheld(*keys: bytes, due: Due = Due.VECTOR, sid: bytes = b"s" * 32, disputes=()) -> Withheld:
@@ -45,17 +45,13 @@ def lengths(one: Suspicion) -> int:
     return -1
 
 
-def told(one: Suspicion) -> list[str]:
-    return [f"{notice.who} {notice.text}" for notice in one.news()]
-
-
 def test_a_member_that_fails_once_and_comes_back_is_left_out_of_the_next_sum_alone():
     one = fails(suspicion(), SILENT)
     assert (one.left_out, lengths(one)) == ((SILENT,), 1)
-    assert one.words(SILENT) == "1 sum failed or waited for its messages"
+    assert (one.strikes(SILENT), one.rounds_out(SILENT)) == (1, 0)
     for _ in range(FORGIVEN_AFTER):
         works(one, SILENT, OTHER)
-    assert one.words(SILENT) == ""
+    assert one.strikes(SILENT) == 0
     assert lengths(fails(one, SILENT)) == 1, "the first one is forgiven"
 
 
@@ -88,9 +84,7 @@ def test_a_sum_that_waited_counts_like_one_that_failed_and_its_result_takes_noth
         one.delayed(withheld(SILENT), OTHERS, 3.0, NOW)
     one.healed(b"s" * 32, True, NOW)
     assert one.left_out == (SILENT,)
-    assert told(one)[0].endswith(
-        "and the sum waited for it: left out of the next sum, and the next time for 4 rounds"
-    )
+    assert one.news()[0] == Strike(SILENT, Fault.WAITED, Due.VECTOR, BASE, is_first=True)
 
 
 def test_two_that_contradict_each_other_are_for_themselves_to_keep_apart():
@@ -122,9 +116,7 @@ def test_who_contradicts_one_after_the_other_is_left_out_and_they_are_not():
         fails(one, due=Due.JOINED, disputes=((victim, SILENT),))
         assert one.strikes(SILENT) == strikes
     assert one.left_out == (SILENT,)
-    assert told(one)[0].startswith(
-        f"{SILENT.hex()[:4]} contradicts more than one other about its vote for the joins: "
-    )
+    assert one.news()[0] == Strike(SILENT, Fault.CONTRADICTS, Due.JOINED, BASE, is_first=False)
     fails(one, due=Due.JOINED, disputes=((KEYS[2].public, SILENT),))
     assert (one.strikes(SILENT), one.strikes(KEYS[2].public)) == (4, 0)
 
@@ -169,7 +161,7 @@ def test_with_a_task_that_leaves_nobody_out_nothing_counts():
     one = suspicion(leave_out=0)
     for _ in range(5):
         fails(one, SILENT)
-    assert (one.left_out, one.words(SILENT), told(one)) == ((), "", [])
+    assert (one.left_out, one.strikes(SILENT), one.news()) == ((), 0, [])
 
 
 def test_a_session_that_has_a_result_after_all_takes_its_strike_back():
@@ -252,45 +244,33 @@ def test_a_link_that_breaks_now_and_then_collects_no_strikes():
             assert one.strikes(SILENT) == 1
 
 
-def test_people_are_told_of_each_step_with_the_name_and_in_rounds():
+def test_each_step_is_told_once_and_in_rounds():
     one = fails(suspicion(leave_out=20, run_steps=5), SILENT)
-    name = SILENT.hex()[:4]
-    failed = f"{name} did not send its masked vector, and the sum failed"
-    assert told(one) == [f"{failed}: left out of the next sum, and the next time for 4 rounds"]
+    assert one.news() == [Strike(SILENT, Fault.FAILED, Due.VECTOR, 4, is_first=True)]
     fails(one, SILENT)
-    over = f"{name} is no longer left out: its time is over"
-    assert told(one) == [over, f"{failed}: left out for 4 rounds"]
-    assert one.words(SILENT) == "withholds: left out for 4 rounds"
+    over = TakenIn(SILENT, is_time_over=True)
+    assert one.news() == [over, Strike(SILENT, Fault.FAILED, Due.VECTOR, 4, is_first=False)]
+    assert one.rounds_out(SILENT) == 4
     for _ in range(15):
         works(one, OTHER)
-    assert one.words(SILENT) == "withholds: left out for 1 round"
+    assert one.rounds_out(SILENT) == 1
     for _ in range(5):
         works(one, OTHER)
-    assert told(one) == [over]
-    assert one.words(SILENT) == "2 sums failed or waited for its messages"
+    assert one.news() == [over]
+    assert (one.strikes(SILENT), one.rounds_out(SILENT)) == (2, 0)
     works(fails(one, SILENT), SILENT)
-    assert told(one)[-1] == f"{name} is no longer left out: it has taken part in a sum to its end"
-    assert told(one) == []
+    assert one.news()[-1] == TakenIn(SILENT, is_time_over=False)
+    assert one.news() == []
 
 
-def test_the_owner_is_told_once_that_others_leave_this_node_out():
-    one = suspicion()
+def test_who_has_this_node_left_out_is_shown_until_a_sum_with_it():
+    one, others = suspicion(), tuple(key.public for key in KEYS[1:])
     one.left_out_by(())
-    assert told(one) == []
-    for _ in range(2):
-        one.left_out_by(tuple(key.public for key in KEYS[1:]))
-    (line,) = told(one)
-    some = ", ".join(key.public.hex()[:4] for key in KEYS[1:4])
-    late = "its messages came late or not at all"
-    assert line == (
-        f"this machine is left out of sums for a while: {late}, say {some}, ...; is its network slow or cut?"
-    )
-    works(one, OTHER)
+    assert one.out_by == ()
+    one.left_out_by(others)
     one.left_out_by((OTHER,))
-    assert told(one) == []
-    works(one, ME, OTHER)
-    one.left_out_by((OTHER,))
-    assert len(told(one)) == 1, "it was in a sum in between"
+    assert works(one, OTHER).out_by == others
+    assert works(one, ME, OTHER).out_by == ()
 
 
 # -- the bound -----------------------------------------------------------------------------------------------
@@ -351,6 +331,7 @@ def test_one_member_spoils_hardly_more_steps_than_a_budget_has_in_reserve():
 def test_who_is_in_two_groups_at_once_gets_a_strike_if_anybody_does():
     one = suspicion()
     one.in_two([SILENT], NOW)
+    assert one.news() == [Strike(SILENT, Fault.IN_TWO, None, BASE, is_first=True)]
     assert (one.left_out, lengths(one)) == ((SILENT,), 1)
     one.in_two([SILENT], NOW)
     assert lengths(one) == BASE

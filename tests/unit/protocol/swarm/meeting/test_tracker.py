@@ -5,6 +5,7 @@ import pytest
 from protocol.actions import Named, Note, Notice, Reply
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_names
+from protocol.swarm.meeting.clock_skew import Skew
 from protocol.swarm.meeting.tracker import FULL, Tracker
 from protocol.wire.ids import NO_ELECTORS
 from protocol.wire.limits import MAX_MEMBERS
@@ -224,11 +225,10 @@ def test_who_comes_back_with_an_earlier_epoch_is_shown_how_far_it_was():
     assert roster.known == (announce(KEYS[0], epoch=5, instance=b"5" * 16),)
 
 
-def test_a_tracker_says_what_its_clock_shows_for_people():
+def test_a_tracker_says_what_its_clock_shows():
     held = tracker()
-    (notice,) = held.clock(600.0, 0.0)
-    assert (notice.kind, notice.who) == (Note.CLOCK, "this machine")
     assert held.clock(600.5, 0.0) == []
+    assert held.clocks.set_s == 600.5
     (roster,) = outbox(heard(held, hello(KEYS[0]), NOW), endpoint(KEYS[0]))
 
     assert roster.clock_ms == int((NOW + 600.5) * 1000)
@@ -243,14 +243,16 @@ def test_who_is_listed_or_else_announced_is_a_member():
     assert held.is_member(KEYS[0].public)
 
 
-def test_a_tracker_says_whose_clock_is_wrong():
+def test_a_tracker_shows_the_clocks_of_who_is_here():
     held = tracker()
-    right, wrong = (int(1000 * (NOW + by_s)) for by_s in (0, 100))
-    for key, clock_ms in ((KEYS[0], right), (KEYS[1], right), (KEYS[2], wrong)):
-        said = Hello(announce(key), NONCE, False, PARAMETERS, clock_ms=clock_ms)
-        told = notices(heard(held, said, NOW))
-
-    assert (Note.CLOCK, endpoint(KEYS[2])) in told
+    for key, by_s in ((KEYS[0], 0), (KEYS[1], 100)):
+        said = Hello(announce(key), NONCE, False, PARAMETERS, clock_ms=int(1000 * (NOW + by_s)))
+        heard(held, said, NOW)
+    assert held.clocks.ahead == {
+        key.public: Skew(endpoint(key), by_s) for key, by_s in ((KEYS[0], 0), (KEYS[1], 100))
+    }
+    held.tick(NOW + 30)
+    assert held.clocks.ahead == {}
 
 
 def test_an_older_announcement_leaves_no_trace():
