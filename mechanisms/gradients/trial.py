@@ -98,7 +98,10 @@ class Trial:
         return None
 
     def _first_gradients(self, alone: Method) -> Found:
-        """Returns gradients of rows one by one. Raises NotByRow for side effects or unlike passes."""
+        """Returns gradients of rows one by one.
+
+        Raises NotByRow if a pass has side effects, or if a second pass gives other gradients.
+        """
         model = self._objective.model
 
         def run(draw: Draw) -> Found:

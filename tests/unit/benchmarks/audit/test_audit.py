@@ -143,7 +143,7 @@ def _promises(node: ast.ClassDef) -> bool:
     for member in node.body:
         if isinstance(member, ast.AnnAssign) and ast.unparse(member.target) == "guarantee":
             return member.value is None or ast.unparse(member.value) != "None"
-        if isinstance(member, ast.FunctionDef) and member.name == "spent":
+        if isinstance(member, ast.FunctionDef) and member.name == "ledger":
             return True
         if isinstance(member, ast.FunctionDef) and member.name == "guarantee":
             return ast.unparse(member.body[-1]) != "return None"
