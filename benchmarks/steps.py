@@ -19,9 +19,10 @@ import numpy as np
 from benchmarks.rounds import LEAST_PEERS, MOST_PEERS, Quiet
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError
+from node.runtime.record.figures import Record
 from node.task.load import load_task
 from scenarios.data.dataset import Dataset
-from scenarios.swarms.history import PHASES, Round
+from scenarios.swarms.history import PHASES
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, run_swarm
 from scenarios.swarms.progress import PeerProgress
 
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
 class _Taken:
     """What the swarms of one kind took: the peers' rounds that count, and a peer's CPU seconds a step."""
 
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[Record] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
 
 
@@ -156,13 +157,13 @@ def _rows(seed: int, peer: int) -> Dataset:
     )
 
 
-def _counted(run: PeerRun) -> list[Round]:
+def _counted(run: PeerRun) -> list[Record]:
     return [one for one in run.rounds[1:] if one.steps]
 
 
-def _seconds(one: Round, phases: tuple[str, ...]) -> float:
+def _seconds(one: Record, phases: tuple[str, ...]) -> float:
     """The seconds of these phases of a round, for each of its steps."""
-    return sum(one.phases[phase].seconds for phase in phases if phase in one.phases) / one.steps
+    return sum(one.phases[phase].s for phase in phases if phase in one.phases) / one.steps
 
 
 def _figures(case: str, taken: _Taken, peers: int) -> Iterator[Figure]:

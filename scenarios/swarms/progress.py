@@ -11,7 +11,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn
 
-from scenarios.swarms.history import AGGREGATED, Round
+from node.runtime.record.figures import AGGREGATED, Record
 
 PEER_BARS_AT_MOST = 12
 
@@ -26,7 +26,7 @@ class PeerProgress:
     accuracy: float | None
 
     @staticmethod
-    def of(rounds: Sequence[Round]) -> PeerProgress:
+    def of(rounds: Sequence[Record]) -> PeerProgress:
         """The progress of a peer that has ended these rounds, in order."""
         if not rounds:
             return PeerProgress(0, 0, 0, None)

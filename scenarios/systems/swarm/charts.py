@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from node.runtime.record.figures import AGGREGATED, Record
 from scenarios.frame.spec import Chart, Json
 from scenarios.study.charts import metric_axis, metric_hover, sentence, whole_numbers
-from scenarios.swarms.history import AGGREGATED, PHASES, Round
+from scenarios.swarms.history import PHASES
 from scenarios.swarms.nodes import PeerRun
 from scenarios.swarms.results import Quantity, SwarmResults, lowest_by_round, mean, phase_mean
 from scenarios.systems.swarm import privacy
@@ -33,7 +34,7 @@ def charts(results: SwarmResults) -> tuple[Chart, ...]:
         *privacy.over_epsilon(results),
         comparison(results),
         value_by_peer(results),
-        by_phase(results, "seconds"),
+        by_phase(results, "s"),
         by_phase(results, "bytes_sent"),
         outcomes(results),
     )
@@ -109,7 +110,7 @@ def _base_rate(results: SwarmResults) -> Json:
 
 def by_phase(results: SwarmResults, quantity: Quantity) -> Chart:
     """Stacked bars: what each phase of a round cost a peer on average."""
-    seconds = quantity == "seconds"
+    seconds = quantity == "s"
     rounds = _rounds_in(results.peers)
     phases = PHASES if seconds else tuple(phase for phase in PHASES if phase != "train")
     hover = "%{y:.3f} s" if seconds else "%{y:.3s}B"
@@ -158,7 +159,7 @@ def _outcomes_of(peers: Sequence[PeerRun], number: int) -> Counter[str]:
     return Counter(_outcome_name(entry) for entry in found)
 
 
-def _outcome_name(entry: Round | None) -> str:
+def _outcome_name(entry: Record | None) -> str:
     if entry is None:
         return "not there"
     if entry.outcome == AGGREGATED:
@@ -193,7 +194,7 @@ def _by_round(peers: Sequence[PeerRun], rounds: Sequence[int], phase: str, quant
 
 def _seconds_caption(peers: Sequence[PeerRun]) -> str:
     every = [entry for peer in peers for entry in peer.rounds]
-    said = ", ".join(f"{PHASE_NAMES[phase]} {phase_mean(every, phase, 'seconds'):.2f} s" for phase in PHASES)
+    said = ", ".join(f"{PHASE_NAMES[phase]} {phase_mean(every, phase, 's'):.2f} s" for phase in PHASES)
     return f"The mean of all peers, round by round. Mean round: {said}."
 
 

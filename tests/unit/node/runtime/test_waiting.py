@@ -21,6 +21,7 @@ from protocol.actions import Healed, Note, Notice
 from protocol.quorum.lineage import FIRST, Line
 from protocol.swarm.votes.obstacle import Obstacle, Stage
 from protocol.wire.messages import Link
+from tests import run_folders
 from tests.parts import endpoint, group, members
 from tests.unit.node.alone import ended, words
 from tests.unit.node.observe.test_health import served
@@ -86,7 +87,7 @@ async def test_a_model_that_was_made_without_somebody_is_told_loudly_and_stands_
     await node.peer._history.catch_up()
     (warning,) = told(node, "warning")
     assert "generation 1 was agreed WITHOUT 10.0.0.3:1, a1b2c3d4, who count as gone" in warning["text"]
-    (line,) = node.prepared.folder(node.folder).history()
+    (line,) = run_folders.history(node.folder)
     assert line["without"] == list(GONE) == told(node, "round")[0]["without"]
 
 

@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from scenarios.swarms.history import PhaseCost, Round
+from node.runtime.record.figures import Record
 from scenarios.swarms.progress import (
     Bars,
     Lines,
@@ -15,8 +15,8 @@ from scenarios.swarms.progress import (
 )
 
 
-def ended(number: int, outcome: str = "aggregated") -> Round:
-    return Round(number, outcome, None, 0.5 + number / 100, None, 1, 1, "ab", {"train": PhaseCost(0.1, 0, 0)})
+def ended(number: int, outcome: str = "aggregated") -> Record:
+    return Record(round=number, outcome=outcome, accuracy=0.5 + number / 100)
 
 
 def test_a_peers_progress_counts_its_outcomes_and_time_left_from_the_first_news_on():
