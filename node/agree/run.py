@@ -38,7 +38,7 @@ from node.errors import ConfigError, UserError, reason, shown
 from node.observe.lines import JsonOutput, TextOutput, event_texts, missing_text
 from node.options import NodeOptions
 from node.places import allowed, check_others, named_members, nicknames
-from node.runtime.contributions.swarm_metric import NoMetric
+from node.runtime.contributions.metric_of_all import NoMetric
 from node.runtime.contributions.updates import Updates
 from node.runtime.contributions.weighting import Uniform
 from node.runtime.engine import Engine

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from node.logs import Log
-from node.nicknames import NO_NICKNAMES, Nicknames
 from node.observe.journal import PAGE
 from node.observe.lines import alone_text, event_values
 from node.runtime.notices import parting_words
@@ -60,9 +59,8 @@ def log_notice(log: Log, notice: Notice, text: str, name: str = "") -> None:
 class LogObserver:
     """Writes a node's events as lines of its log."""
 
-    def __init__(self, log: Log, nicknames: Nicknames = NO_NICKNAMES) -> None:
+    def __init__(self, log: Log) -> None:
         self._log = log
-        self._nicknames = nicknames
 
     def handle(self, event: NodeEvent) -> None:
         """Writes one line."""
@@ -85,19 +83,14 @@ class LogObserver:
             ):
                 fields = event_values(event)
                 log.info(str(fields.pop("event")), **fields)
-            case events.Noticed(notice, text):
-                log_notice(log, notice, text, _name_of(notice, self._nicknames))
+            case events.Noticed(notice, text, name):
+                log_notice(log, notice, text, name)
             case events.RolledBack():
                 log.warning("rolled-back")  # its text contains two losses
             case events.Warned(text):
                 log.warning("warning", text=text)
             case events.Finished(summary):
                 _log_end(log, summary)
-
-
-def _name_of(notice: Notice, nicknames: Nicknames) -> str:
-    """Returns the owner's name of the key that a notice is about; "" if it is about none, or has none."""
-    return nicknames.of(notice.text) if notice.kind in (Note.JOINED, Note.LEFT) else ""
 
 
 def _log_end(log: Log, summary: Summary) -> None:

@@ -443,7 +443,7 @@ class Engine:
                 await asyncio.to_thread(self._state.ban, action.sender, action.records)
                 self._warn(f"banned {self._called(action.sender)}: {action.what}")
             case Notice():
-                self._observer.handle(Noticed(action, self._words_of(action)))
+                self._observer.handle(Noticed(action, self._words_of(action), self._name_in(action)))
             case LedgerBehind():
                 raise UserError(behind_text(action, self._plan.task))
             case Fatal() | WrongTracker():
@@ -462,7 +462,11 @@ class Engine:
         """Returns a notice in words. An obstacle that still stands comes with what the owner can do."""
         if notice.kind is Note.WAITING:
             return self.inspector.waiting or notice.text
-        return notice_text(notice, self._plan.parameters, self._plan.nicknames)
+        return notice_text(notice, self._plan.parameters, self._name_in(notice))
+
+    def _name_in(self, notice: Notice) -> str:
+        """Returns the owner's name of the key that is here or has left; empty if there is none."""
+        return self._plan.nicknames.of(notice.text) if notice.kind in (Note.JOINED, Note.LEFT) else ""
 
     def _called(self, key: Key) -> str:
         return self._plan.nicknames.called(key.hex())

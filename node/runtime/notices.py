@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from node.nicknames import Nicknames
 from node.task.parameters import describe_difference
 from protocol.actions import Fatal, Note, Notice
 from protocol.wire.messages import Parting
 
 
-def notice_text(notice: Notice, parameters: str, nicknames: Nicknames) -> str:
-    """Returns a notice in words; `parameters` are this node's own, `nicknames` its owner's."""
+def notice_text(notice: Notice, parameters: str, name: str = "") -> str:
+    """Returns a notice in words. `parameters` are this node's own; `name` is its owner's of a key in it."""
     who, text = notice.who, notice.text
     match notice.kind:
         case Note.JOINED | Note.LEFT:
-            return _coming_or_going_text(notice, nicknames)
+            return _coming_or_going_text(notice, name)
         case Note.LOST:
             return f"{who} is gone: {text}"
         case Note.COORDINATOR:
@@ -39,9 +38,9 @@ def notice_text(notice: Notice, parameters: str, nicknames: Nicknames) -> str:
             return f"{who} is in another swarm: {describe_difference(parameters, text)}"
 
 
-def _coming_or_going_text(notice: Notice, nicknames: Nicknames) -> str:
+def _coming_or_going_text(notice: Notice, name: str) -> str:
     """Returns who is here or has left, why, and whose key that is."""
-    key = nicknames.of(notice.text) or f"key {notice.text}"
+    key = name or f"key {notice.text}"
     if notice.kind is Note.JOINED:
         return f"{notice.who} is here ({key})"
     why = parting_words(notice.parting)

@@ -15,7 +15,6 @@ from node.net.listening import endpoint_of, listen
 from node.net.routes import answers
 from node.net.tls import make_tls, protection, url
 from node.net.transport import Transport
-from node.nicknames import NO_NICKNAMES
 from node.observe.access import Access, access_of, kept_token, new_token
 from node.observe.health import health, missing_unless_ending
 from node.observe.log_observer import KEY_DIGITS, log_notice
@@ -133,7 +132,7 @@ def _introduce(options: TrackerOptions, key: NodeKey, endpoint: str, access: Acc
 
 def _tell(notice: Notice, here: int, source: TrackerViewSource, log: Log) -> None:
     """Reports a notice on the terminal, on the page, and in the log."""
-    text = notice_text(notice, "", NO_NICKNAMES)
+    text = notice_text(notice, "")
     source.remark(text)
     print(f"{text}; {here} here", flush=True)
     log_notice(log, notice, text)

@@ -379,7 +379,7 @@ def test_what_the_own_rows_show_stands_above_peers_and_traffic(window: Window):
 
 
 def test_with_privacy_this_machine_asks_for_it_and_marks_it(window: Window):
-    book = OwnBook(secret=True, left_out=OWN.left_out)
+    book = OwnBook(secret=True, unread=OWN.left_out)
     with Served(replace(NODE, own_here=True, history=rounds(39)), own=book) as served:
         page = window.open(served.url)
         expect(page.locator("#own-left-out")).to_contain_text("comment, ward")

@@ -83,6 +83,8 @@ class Noticed:
 
     notice: Notice
     text: str
+    name: str = ""
+    """The owner's name of the key that is here or has left; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

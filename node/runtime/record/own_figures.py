@@ -41,8 +41,8 @@ NONE_KNOWN = OwnFigures()
 class OwnBook:
     """Keeps a node's own figures, as they become known."""
 
-    def __init__(self, *, secret: bool = False, left_out: tuple[str, ...] = ()) -> None:
-        self.figures = OwnFigures(secret=secret, left_out=left_out)
+    def __init__(self, *, secret: bool = False, unread: tuple[str, ...] = ()) -> None:
+        self.figures = OwnFigures(secret=secret, left_out=unread)
 
     def compared(self, alone: Alone | None) -> None:
         """Keeps the figure of the model alone."""

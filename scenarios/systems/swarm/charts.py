@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
 from node.runtime.record.figures import AGGREGATED, Record
 from scenarios.frame.spec import Chart, Json
@@ -108,7 +109,7 @@ def _base_rate(results: SwarmResults) -> Json:
     return _line(BASE_RATE, rounds, [results.guessing] * 2, "var(--muted)", 1.5, hover, "dot")
 
 
-def by_phase(results: SwarmResults, quantity: Quantity) -> Chart:
+def by_phase(results: SwarmResults, quantity: Literal["s", "bytes_sent"]) -> Chart:
     """Stacked bars: what each phase of a round cost a peer on average."""
     seconds = quantity == "s"
     rounds = _rounds_in(results.peers)
@@ -118,7 +119,7 @@ def by_phase(results: SwarmResults, quantity: Quantity) -> Chart:
     for phase in phases:
         costs = _by_round(results.peers, rounds, phase, quantity)
         traces.append(_bar(PHASE_NAMES[phase], rounds, costs, PHASE_COLOURS[phase], hover))
-    title = "Seconds by phase" if seconds else "Bytes sent by phase"
+    name, title = ("seconds", "Seconds by phase") if seconds else ("bytes-sent", "Bytes sent by phase")
     axis = (
         {"title": {"text": "seconds"}}
         if seconds
@@ -126,7 +127,7 @@ def by_phase(results: SwarmResults, quantity: Quantity) -> Chart:
     )
     caption = _seconds_caption(results.peers) if seconds else _bytes_caption(results.peers)
     layout = _layout(results, axis, barmode="stack")
-    return Chart(quantity.replace("_", "-"), title, caption, tuple(traces), layout)
+    return Chart(name, title, caption, tuple(traces), layout)
 
 
 def outcomes(results: SwarmResults) -> Chart:

@@ -83,7 +83,7 @@ def test_a_key_without_a_name_is_called_by_its_first_digits():
     ],
 )
 def test_who_comes_and_goes_has_a_name(notice, text):
-    assert notice_text(notice, "", NAMED) == text
+    assert notice_text(notice, "", NAMED.of(notice.text)) == text
 
 
 def test_who_was_missing_has_a_name():

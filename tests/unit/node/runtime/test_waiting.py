@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from node.app import _gone_words
-from node.nicknames import NO_NICKNAMES
 from node.observe.health import missing_of
 from node.observe.history_reader import Rounds
 from node.observe.journal import Journal
@@ -42,16 +41,14 @@ def test_the_owner_is_told_what_can_be_done_where_something_can():
 
 @pytest.mark.parametrize("kind", [Note.WEAK, Note.QUORUM, Note.WAITING])
 def test_what_the_swarm_does_is_told_in_its_own_words(kind):
-    assert notice_text(Notice(kind, "", "in words"), "{}", NO_NICKNAMES) == "in words"
+    assert notice_text(Notice(kind, "", "in words"), "{}") == "in words"
 
 
 async def test_a_waiting_node_says_so_to_all_who_look(alone):
     node = alone("none")
     inspector = node.peer.inspector
     owner = NodeViewSource(inspector, Journal(lambda: 0.0), Rounds(node.folder / HISTORY))
-    assert (
-        (await inspector.take()).waiting == (await owner.view()).waiting == inspector.waiting_nameless == ""
-    )
+    assert (await inspector.take()).waiting == (await owner.view()).waiting == ""
     inspector.node._watch.obstacle = FOUND
     hint = f"{TEXT}; if they are gone for good: python -m node.rejoin --out {node.folder}"
     assert (await inspector.take()).waiting == hint
@@ -67,7 +64,7 @@ async def test_a_waiting_node_says_so_to_all_who_look(alone):
 async def test_a_supervisor_is_told_that_a_node_waits_and_no_name(alone):
     inspector = alone("none").peer.inspector
     stopping = SimpleNamespace(asked=False)
-    async with served(missing_of(inspector, stopping), lambda: inspector.waiting_nameless) as ask:
+    async with served(missing_of(inspector, stopping), lambda: inspector.troubles) as ask:
         assert await ask("/healthz") == (200, {"status": "ok"})
         inspector.node._watch.obstacle = FOUND
         waiting = f"waiting for 1 of 2 peers, {MADE}; until they are back"

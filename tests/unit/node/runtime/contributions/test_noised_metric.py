@@ -11,8 +11,8 @@ from mechanisms.mechanism import CountPlan
 from mechanisms.noised_counts import CountGrid, CountNoise
 from mechanisms.updates.record import dp_sgd
 from node.errors import ConfigError
+from node.runtime.contributions.metric_of_all import DIGIT
 from node.runtime.contributions.noised_metric import DigitWords, NoisedCounts, RingWords
-from node.runtime.contributions.swarm_metric import DIGIT
 from node.runtime.privacy.budget import (
     affordable_counts,
     affordable_steps,
@@ -33,7 +33,7 @@ from tests import run_folders
 from tests.unit.mechanisms.settings import setting
 from tests.unit.mechanisms.settings import words as noise_words
 from tests.unit.node.alone import Alone, ended, prepared, sid, spend, step, voted
-from tests.unit.node.runtime.contributions.test_swarm_metric import rows
+from tests.unit.node.runtime.contributions.test_metric_of_all import rows
 from tests.unit.node.sums import mean_of
 
 STEPS, RECORDS = "distributed-dp-sgd", "dp-sgd"

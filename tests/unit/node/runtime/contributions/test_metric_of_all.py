@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from node.errors import ConfigError
-from node.runtime.contributions.swarm_metric import (
+from node.runtime.contributions.metric_of_all import (
     DIGIT,
     Counted,
     NoMetric,
