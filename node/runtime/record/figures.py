@@ -59,7 +59,7 @@ class Record:
         log=Logged(14, digits=None),
     )
     delta: float | None = told(
-        "At which delta; null without privacy.", None, log=Logged(16, digits=None), page=False
+        "At which delta; null without privacy.", None, digits=None, log=Logged(16, digits=None), page=False
     )
     bytes_sent: int = told("Bytes sent in this round.", 0, log=Logged(17), kept=True)
     bytes_received: int = told("Bytes received in it.", 0, log=Logged(18), kept=True)
@@ -255,7 +255,9 @@ class Summary:
         "The epsilon that the run has spent; null without privacy, or if nothing bounds it.",
         log=Logged(9, digits=None),
     )
-    delta: float | None = told("At which delta; null without privacy.", log=Logged(11, digits=None))
+    delta: float | None = told(
+        "At which delta; null without privacy.", digits=None, log=Logged(11, digits=None)
+    )
     base_digest: str = told("The agreed model's digest.", log=Logged(15))
     bytes_sent: int = told("Bytes sent, including earlier starts.", log=Logged(12))
     bytes_received: int = told("Bytes received, including earlier starts.", log=Logged(13))

@@ -15,11 +15,11 @@ from node.observe.prometheus import RoundFigures
 from node.observe.views import document
 from node.runtime.record.artifacts import Folder
 from node.runtime.record.events import RoundEnded
-from node.runtime.record.fields import Logged, Scraped, told
+from node.runtime.record.fields import Logged, Scraped, log_line, told
 from node.runtime.record.figures import Record
 from node.storage.records import SwarmFigure, Traffic
 from node.training.model_file import Card
-from tests.unit.node.observe.test_lines import RECORD
+from tests.unit.node.observe.test_lines import RECORD, SUMMARY
 from website.reference import fields_table, log_fields
 
 CARD = Card({}, 2, (3,), ())
@@ -82,6 +82,17 @@ def test_what_the_state_keeps_of_a_round_is_what_it_always_kept_and_earlier_text
     later = ("without", "part_of", "steps", "steps_failed", "swarm", "alone")
     former = {name: value for name, value in json.loads(text).items() if name not in later}
     assert Record.from_ending(json.dumps(former)) == replace(kept, round=0, steps=0, swarm=None)
+
+
+def test_a_small_delta_is_written_as_it_is():
+    for figures in (RECORD, SUMMARY):
+        assert replace(figures, delta=1e-8).as_json()["delta"] == 1e-8
+
+
+def test_the_log_has_some_fields_only_where_they_say_something():
+    some = {"names": {"ab": "ward"}, "epsilon_alone": 0.0}
+    assert log_line(replace(RECORD, **some)).items() >= some.items()
+    assert not log_line(RECORD).keys() & some.keys()
 
 
 def test_a_line_of_history_becomes_the_same_round_again():
