@@ -32,8 +32,7 @@ def of_rare_events() -> NodeView:
             metric="auc",
             value=0.5 + one.round / 400,
             baseline=0.5,
-            beside=0.5,
-            beside_metric="balanced-accuracy",
+            metrics={"balanced-accuracy": 0.5},
             only_class="no",
             flaws=("worse than guessing",),
             swarm=of_all if one.round % 5 == 0 else None,
@@ -179,8 +178,7 @@ def test_numbers_have_no_accuracy(window: Window):
             metric="r2",
             value=-0.5 + one.round / 40,
             baseline=0.0,
-            beside=1234.5,
-            beside_metric="mae",
+            metrics={"mae": 1234.5},
         )
         for one in NODE.history
     )
