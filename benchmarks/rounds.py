@@ -13,8 +13,9 @@ from types import TracebackType
 
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError, UserError
+from node.runtime.record.figures import AGGREGATED, Record
 from node.task.load import load_task
-from scenarios.swarms.history import AGGREGATED, PHASES, Round
+from scenarios.swarms.history import PHASES
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, run_swarm
 from scenarios.swarms.progress import PeerProgress
 
@@ -69,12 +70,12 @@ class TimedRound:
     """A round of one peer, and its seconds from end to end."""
 
     seconds: float
-    round: Round
+    round: Record
 
     @property
     def rest_s(self) -> float:
         """The seconds outside all phases: the peer evaluates, writes files, waits for others."""
-        return max(0.0, self.seconds - sum(cost.seconds for cost in self.round.phases.values()))
+        return max(0.0, self.seconds - sum(cost.s for cost in self.round.phases.values()))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -121,7 +122,7 @@ def _timed_rounds(run: PeerRun, seconds: list[float]) -> list[TimedRound]:
 
 def _phase_figures(case: str, timed: list[TimedRound]) -> Iterator[Figure]:
     for phase in PHASES:
-        yield figure("rounds", case, f"{phase} time", "s", [one.round.phases[phase].seconds for one in timed])
+        yield figure("rounds", case, f"{phase} time", "s", [one.round.phases[phase].s for one in timed])
     yield figure("rounds", case, "rest time", "s", [one.rest_s for one in timed])
     for phase in PHASES[1:]:
         sent = [one.round.phases[phase].bytes_sent for one in timed]

@@ -20,9 +20,10 @@ import numpy as np
 from benchmarks.rounds import LEAST_PEERS, MOST_PEERS
 from benchmarks.spec import Benchmark, Figure, check_counts, figure
 from node.errors import ConfigError
+from node.runtime.record.figures import Record
 from node.task.load import load_task
 from scenarios.data.dataset import Dataset
-from scenarios.swarms.history import PHASES, Round
+from scenarios.swarms.history import PHASES
 from scenarios.swarms.nodes import SwarmPlan, run_swarm
 from scenarios.swarms.progress import PeerProgress
 
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
 class _SwarmCost:
     """What swarms of one kind took: the counted rounds of all peers, the CPU seconds of a peer and step."""
 
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[Record] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
 
 
@@ -159,9 +160,9 @@ def _rows(seed: int, peer: int) -> Dataset:
     )
 
 
-def _seconds(one: Round, phases: tuple[str, ...]) -> float:
+def _seconds(one: Record, phases: tuple[str, ...]) -> float:
     """Return the seconds of these phases of a round, divided by its steps."""
-    return sum(one.phases[phase].seconds for phase in phases if phase in one.phases) / one.steps
+    return sum(one.phases[phase].s for phase in phases if phase in one.phases) / one.steps
 
 
 def _case_figures(case: str, taken: _SwarmCost, peers: int) -> Iterator[Figure]:

@@ -74,7 +74,7 @@ def _figures(rows: Dataset, turns: int, is_quick: bool) -> Iterator[Figure]:
     later = [one for peer in peers for one in peer.rounds[1:] if one.steps]
     yield figure("training", case, "whole", "s", [s for s, _ in runs], None if is_quick else WHOLE_AT_MOST_S)
     for name, phases in (("step", PHASES), *((f"{phase} time", (phase,)) for phase in PHASES)):
-        spent = [sum(one.phases[p].seconds for p in phases if p in one.phases) / one.steps for one in later]
+        spent = [sum(one.phases[p].s for p in phases if p in one.phases) / one.steps for one in later]
         yield figure("training", case, name, "s", spent)
     yield figure(
         "training", case, "failed steps", "steps", [sum(o.steps_failed for p in peers for o in p.rounds)], 0

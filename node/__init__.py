@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from node.api.peer import Peer
     from node.api.swarm import Results, Swarm
     from node.errors import ConfigError, UserError
-    from node.runtime.record.artifacts import Record, Summary
+    from node.runtime.record.figures import Record, Summary
     from node.task.load import load_task
     from node.task.sections import Task
 
 _PLACES = {
     "ConfigError": "node.errors",
     "Peer": "node.api.peer",
-    "Record": "node.runtime.record.artifacts",
+    "Record": "node.runtime.record.figures",
     "Results": "node.api.swarm",
-    "Summary": "node.runtime.record.artifacts",
+    "Summary": "node.runtime.record.figures",
     "Swarm": "node.api.swarm",
     "Task": "node.task.sections",
     "UserError": "node.errors",

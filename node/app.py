@@ -274,14 +274,14 @@ def prepared_on(
     )
 
 
-def _left_out(options: NodeOptions) -> tuple[str, ...]:
+def _unread(options: NodeOptions) -> tuple[str, ...]:
     """Returns the columns of the owner's file that the task does not use."""
     schema = options.task.data.own_schema
     if not isinstance(options.data, Path) or not isinstance(schema, TableSchema):
         return ()
-    from node.data.left_out import left_out  # noqa: PLC0415 - pyarrow, which such a file has loaded
+    from node.data.unread import unread_columns  # noqa: PLC0415 - pyarrow, which such a file has loaded
 
-    return left_out(options.data, schema, options.task.data.person)
+    return unread_columns(options.data, schema, options.task.data.person)
 
 
 def _lone(options: NodeOptions, dataset: Dataset, rounds: int, system: System) -> LoneTraining | None:
@@ -386,7 +386,7 @@ def _opened_in(
         access = access_of(endpoint, bound, where, lambda: kept_token(out / PAGE_TOKEN, prepared.system))
         registry = new_registry()
         journal = Journal(SteadyClock(prepared.system.clock).now)
-        owner = Observers((journal, observer, LogObserver(Log("node"), prepared.nicknames)))
+        owner = Observers((journal, observer, LogObserver(Log("node"))))
         shown = access.shown(out / PAGE_TOKEN, on_terminal=sys.stdout.isatty() and not options.json)
         name, warn = options.task.task.name, lambda text: owner.handle(Warned(text))
         with reporting(options.reports, name, key.public.hex(), warn) as reporters:
@@ -552,21 +552,14 @@ async def _live(
         tracker=tracker,
         key=key,
         system=prepared.system,
-        own=OwnBook(
-            secret=options.task.privacy.mechanism != "none",
-            left_out=_left_out(options),
-        ),
+        own=OwnBook(secret=options.task.privacy.mechanism != "none", unread=_unread(options)),
         lone=prepared.lone and replace(prepared.lone, features=out / FEATURES),
     )
     source = NodeViewSource(peer.inspector, watched.journal, Rounds(out / HISTORY))
     page, kept = Page(source, access, out / MODEL, peer.own), KeptView(source, out / VIEW)
     figures = Figures(watched.registry, source.view, node_families, access)
     inspector = peer.inspector
-    healthy = health(
-        missing_of(inspector, peer.stopping),
-        lambda: inspector.waiting_nameless,
-        lambda: inspector.left_out_nameless,
-    )
+    healthy = health(missing_of(inspector, peer.stopping), lambda: inspector.troubles)
     await peer.transport.start(listener, answers(healthy, figures.routes, page.routes))
     notify(READY)
     try:

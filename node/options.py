@@ -100,7 +100,7 @@ class NodeOptions:
     key: Path | None
     allow: Path | None
     names: Path | None
-    """The file of nicknames (node.nicknames)."""
+    """The file of the names that the owner gives to keys."""
     open: bool
     tls: str
     seed: int

@@ -10,7 +10,8 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any, get_type_hints
 
-from node.runtime.record.artifacts import Record, Summary
+from node.runtime.record.fields import logged, told_of
+from node.runtime.record.figures import Record, Summary
 from node.task.rules import is_shared, key_name, rule_of
 from node.task.sections import Task
 from protocol.actions import Reason
@@ -77,21 +78,27 @@ def files() -> str:
             "# History and summary",
             about,
             "## history.jsonl\n\nOne line per round; `Record` in Python.",
-            _fields(Record, words.RECORD),
+            fields_table(Record),
             "### Reasons for a fallback",
             table(["reason", "meaning"], [[code(one.value), reason_words(one)] for one in Reason]),
             "## summary.json\n\nThe whole run; `Summary` in Python.",
-            _fields(Summary, words.SUMMARY),
+            fields_table(Summary),
         ]
     )
 
 
-def _fields(section: type, said: Mapping[str, str]) -> str:
-    types = get_type_hints(section)
-    rows = [
-        [code(entry.name), said.get(entry.name, ""), _type(types[entry.name])] for entry in fields(section)
-    ]
+def fields_table(kind: type) -> str:
+    """The table of a file's fields."""
+    types = get_type_hints(kind)
+    rows = [[code(entry.name), told_of(entry).words, _type(types[entry.name])] for entry in fields(kind)]
     return table(["field", "meaning", "type"], rows)
+
+
+def log_fields(kind: type[Record | Summary]) -> str:
+    """The fields of an event of the log, as docs/operating.md names them."""
+    found = [(code(name), log.always) for name, log, _ in logged(kind)]
+    always, others = (", ".join(name for name, kept in found if kept is want) for want in (True, False))
+    return f"{always}; where there is one: {others}"
 
 
 def reason_words(reason: Reason) -> str:

@@ -13,10 +13,10 @@ from aiohttp import web
 
 from node.net.listening import BACKLOG, endpoint_of, listen
 from node.observe.access import Access
-from node.observe.history_reader import Round
 from node.observe.journal import Remark
 from node.observe.page import Page
 from node.observe.views import NodeView, Peer, Swarm, TrackerView, View, Visitor
+from node.runtime.record.figures import Record
 from node.runtime.record.own_figures import OwnBook
 
 START = 1_790_000_000.0
@@ -123,15 +123,15 @@ class Served:
         await runner.cleanup()
 
 
-def rounds(count: int, first: int = 1) -> tuple[Round, ...]:
+def rounds(count: int, first: int = 1) -> tuple[Record, ...]:
     """Return `count` rounds of a node that learns, from `first` on; in each ninth it stays on its own."""
     return tuple(_round(number) for number in range(first, first + count))
 
 
-def _round(number: int) -> Round:
+def _round(number: int) -> Record:
     learned = 1 - 1 / (1 + number / 8)
     alone = number % 9 == 0
-    return Round(
+    return Record(
         round=number,
         outcome="fallback" if alone else "aggregated",
         reason="shares-timeout" if alone else None,
@@ -145,7 +145,6 @@ def _round(number: int) -> Round:
         train_s=0.4,
         aggregate_s=0.1,
         missing=("6d3c0ff1a2b3c4d5",) if alone else (),
-        rolled_back=False,
         metric="accuracy",
         value=0.1 + 0.85 * learned + 0.01 * (number % 3),
         baseline=0.1,

@@ -38,14 +38,15 @@ from node.errors import ConfigError, UserError, reason, shown
 from node.observe.lines import JsonOutput, TextOutput, event_texts, missing_text
 from node.options import NodeOptions
 from node.places import allowed, check_others, named_members, nicknames
-from node.runtime.contributions.swarm_metric import NoMetric
+from node.runtime.contributions.metric_of_all import NoMetric
 from node.runtime.contributions.updates import Updates
 from node.runtime.contributions.weighting import Uniform
 from node.runtime.engine import Engine
 from node.runtime.privacy.budget import offer_bound
-from node.runtime.record.artifacts import Folder, Record
+from node.runtime.record.artifacts import Folder
 from node.runtime.record.ending import Alone, End
 from node.runtime.record.events import Finished, NodeEvent, Observer, RoundEnded
+from node.runtime.record.figures import Record
 from node.signals import until_done_or_told
 from node.storage.vector_files import Floats
 from node.storage.whole_files import ANYBODYS, replace_file

@@ -18,7 +18,7 @@ from node.data.in_memory import FrameRows, InMemory, Rows, is_frame, rows_of
 from node.errors import ConfigError, UserError, shown
 from node.net.listening import endpoint_of
 from node.options import ALONE, FIRST_WAIT, NodeOptions, parse_arguments
-from node.runtime.record.artifacts import Record, Summary
+from node.runtime.record.figures import Record, Summary
 from node.task.load import load_task, read_task
 from node.task.sections import Task
 

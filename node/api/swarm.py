@@ -22,7 +22,7 @@ from node.data.in_memory import InMemory
 from node.errors import ConfigError, UserError
 from node.net.listening import DEFAULT, endpoint_of, listen
 from node.options import ALONE, NodeOptions, parse_arguments
-from node.runtime.record.artifacts import Record, Summary
+from node.runtime.record.figures import Record, Summary
 from node.task.sections import Task
 from protocol.wire.limits import MAX_MEMBERS
 

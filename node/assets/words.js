@@ -20,9 +20,8 @@ const METRICS = {
 // What stands in place of a figure where no rows, or none of a class, are held back.
 export const TOO_FEW = "too few rows to validate";
 
-// Rounds of earlier versions have no metric: their figure is the accuracy.
 export const metricOf = (round) => METRICS[round?.metric] ?? METRICS.accuracy;
-export const valueOf = (round) => (round.metric == null ? round.accuracy : round.value);
+export const valueOf = (round) => round.value;
 
 // The metric of all members' rows, for the model that a round began with, where it is the round's own one; in words
 // beside mine for the same model.

@@ -20,10 +20,10 @@ from node.check.trial import tried
 from node.data.dataset import Dataset, load_dataset, own_rows
 from node.data.files.csv_and_parquet import read_frame
 from node.data.free_text import lost_texts
-from node.data.left_out import left_out
 from node.data.persons import equal_rows, nearly_equal, renumbered
 from node.data.report import Report, counted
 from node.data.sources import Source, read_source
+from node.data.unread import unread_columns
 from node.errors import UserError, shown
 from node.free_memory import free_bytes
 from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
@@ -124,7 +124,7 @@ def _lost_texts(path: Path, task: Task) -> tuple[str, ...]:
     schema = task.data.own_schema
     if not isinstance(schema, TableSchema):
         return ()
-    unread = left_out(path, schema, task.data.person)
+    unread = unread_columns(path, schema, task.data.person)
     if not unread:
         return ()
     return lost_texts(read_frame(path, unread, dialect=schema.written), ())

@@ -20,7 +20,8 @@ from mechanisms.mechanism import Mechanism
 from mechanisms.noise.clipping import NotFinite
 from mechanisms.updates.distributed import DistributedDP
 from node.check.finding import Finding
-from node.data.dataset import TOO_FEW, Dataset
+from node.data.dataset import Dataset
+from node.data.report import TOO_FEW
 from node.errors import shown
 from node.task.schema import ClassTarget
 from node.task.sections import Task, TrainSection

@@ -16,14 +16,13 @@ import torch
 from node.data import partition
 from node.data.in_memory import FrameRows, InMemory, Rows
 from node.data.persons import chosen_rows, renumbered
-from node.data.report import Report, counted
+from node.data.report import TOO_FEW, Report, counted
 from node.data.sides import NOT_DRAWN, Split, held_back
 from node.data.sources import Source, drawing_of, read_source, source_of
 from node.errors import ConfigError, one_line, shown
 from node.task.schema import ClassTarget, NumberTarget, Schema
 from node.task.sections import BUILT_IN_SOURCES, Task
 
-TOO_FEW = "too few rows to validate"
 """What stands in place of a figure."""
 _LABEL_SKEW = 0.5  # the Dirichlet parameter of the partition into shards
 _SMALLEST_PART = 8  # rows

@@ -173,8 +173,8 @@ def _wanted_number(bad: Bad | None, dialect: Dialect, unit: str | None = None) -
 
 
 def _cells(frame: Frame, name: str, what: str) -> pa.ChunkedArray:
-    if name in frame.left_out:
-        fail(frame.path, f", column {shown(name)}: {frame.left_out[name]} is no kind of value for {what}")
+    if name in frame.unusable:
+        fail(frame.path, f", column {shown(name)}: {frame.unusable[name]} is no kind of value for {what}")
     return frame.columns[name]
 
 

@@ -15,12 +15,12 @@ def without_columns(missing: Sequence[str], header: Sequence[str]) -> str:
     """Returns the rest of a line about a file, with this `header`, that lacks columns of the schema."""
     is_one = len(missing) == 1
     what, it = ("column", "it") if is_one else ("columns", "them")
-    left_out = shown(missing[0]) if is_one else "for each"
+    which = shown(missing[0]) if is_one else "for each"
     return (
         f" has no {what} {shown(', '.join(missing))}, which the task's schema asks for; it has "
         f"{shown(', '.join(header))}; rename a column, or add {it} (empty cells are missing values), or "
         f"learn without {it}: all run node.agree with --leave-out-missing, or node.init with --leave-out "
-        f"{left_out} makes a new file for all"
+        f"{which} makes a new file for all"
     )
 
 

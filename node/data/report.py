@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from node.errors import one_line
 
+TOO_FEW = "too few rows to validate"
 _WIDEST = 60
 
 

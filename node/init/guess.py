@@ -68,7 +68,7 @@ class Understood:
 
     schema: TableSchema
     kept: tuple[Entry, ...]
-    left_out: tuple[Entry, ...]
+    omitted: tuple[Entry, ...]
     rows: int
     counts: bool = False
     """Whether the target counts something."""
@@ -82,16 +82,16 @@ def understand(
     Raises ConfigError if no column can be learned from.
     """
     for name in (target, *unwanted):
-        if name not in frame.columns and name not in frame.left_out:
+        if name not in frame.columns and name not in frame.unusable:
             raise ConfigError(
                 f"data file {shown(str(frame.path))} has no column {shown(name)}; it has "
                 f"{shown(', '.join(frame.columns))}"
             )
     aim, aim_entry, counts = _target(frame, target, kind, scaling, found)
     columns: list[Column] = []
-    kept, left_out = (
+    kept, omitted = (
         [aim_entry],
-        [Entry(name, what, "left out: no single values") for name, what in frame.left_out.items()],
+        [Entry(name, what, "left out: no single values") for name, what in frame.unusable.items()],
     )
     for name, cells in frame.columns.items():
         if name == target:
@@ -100,18 +100,18 @@ def understand(
             Entry(name, "left out", "as asked") if name in unwanted else _column(name, cells, found, scaling)
         )
         if isinstance(guessed, Entry):
-            left_out.append(guessed)
+            omitted.append(guessed)
         else:
             columns.append(guessed[0])
             kept.append(guessed[1])
     if not columns:
         raise ConfigError(
-            f"data file {shown(str(frame.path))}: no column is left to learn from; {left_out[0].column}: "
-            f"{left_out[0].remark}"
+            f"data file {shown(str(frame.path))}: no column is left to learn from; {omitted[0].column}: "
+            f"{omitted[0].remark}"
         )
     dialect = None if found.dialect == PLAIN else found.dialect
     schema = TableSchema("table", aim, tuple(columns), dialect)
-    return Understood(schema, tuple(kept), tuple(left_out), frame.rows, counts)
+    return Understood(schema, tuple(kept), tuple(omitted), frame.rows, counts)
 
 
 def _target(
@@ -119,7 +119,7 @@ def _target(
 ) -> tuple[Target, Entry, bool]:
     """Returns the target's schema, its report entry, and whether it counts something."""
     if name not in frame.columns:
-        raise ConfigError(f"the target {shown(name)} is of type {frame.left_out[name]}; name another column")
+        raise ConfigError(f"the target {shown(name)} is of type {frame.unusable[name]}; name another column")
     cells, dialect = frame.columns[name], of_target(found.of_column(name))
     words = _words(cells, dialect)
     values, bad = parsed(words, reader_of(cells, dialect))

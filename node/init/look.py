@@ -37,7 +37,7 @@ class Look:
 
     schema: Schema
     rows: int
-    left_out: tuple[Entry, ...]
+    omitted: tuple[Entry, ...]
     report: Report
     person: PersonColumn | None = None
     """The column that says whose a row is."""
@@ -89,17 +89,17 @@ def look(
     columns, width = counted(len(found.schema.columns), "column"), found.schema.shape[0]
     headline = (
         f"{path.name}: {counted(found.rows, 'row')}, {columns} as {counted(width, 'feature')}, "
-        f"target {shown(aim)}, {counted(len(found.left_out), 'column')} left out"
+        f"target {shown(aim)}, {counted(len(found.omitted), 'column')} left out"
     )
-    left_out = tuple(
+    omitted = tuple(
         replace(entry, remark="says whose a row is, and stays here") if entry.column in apart else entry
-        for entry in found.left_out
+        for entry in found.omitted
     )
     read = (aim, *(column.name for column in found.schema.columns), *unwanted, *apart)
     remarks = (*written.remarks, *survival_remark(frame, written), *lost_texts(frame, read))
-    report = Report(headline, (*found.kept, *left_out), (*remarks, *_of_persons(whose, found.rows)))
+    report = Report(headline, (*found.kept, *omitted), (*remarks, *_of_persons(whose, found.rows)))
     warning = unnamed(frame, aim, written.dialect) if whose is None and person is None else ""
-    return Look(found.schema, found.rows, left_out, report, whose, warning, counts=found.counts)
+    return Look(found.schema, found.rows, omitted, report, whose, warning, counts=found.counts)
 
 
 def _of_persons(whose: PersonColumn | None, rows: int) -> tuple[str, ...]:

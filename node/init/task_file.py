@@ -44,7 +44,7 @@ _MOST_AREAS = 100  # classes: the AUC sorts all rows once for each class
 
 @dataclass(frozen=True)
 class Proposal:
-    """The content of a task file; `privacy` is None without privacy. `left_out`: the columns left out.
+    """The content of a task file; `privacy` is None without privacy. `omitted`: the columns left out.
 
     `training` is shared where all peers take the same private steps.
     """
@@ -52,7 +52,7 @@ class Proposal:
     name: str
     rows: int
     schema: Schema
-    left_out: tuple[str, ...]
+    omitted: tuple[str, ...]
     model: Model
     training: Training | SharedTraining
     privacy: Privacy | None
@@ -296,7 +296,7 @@ def _data(proposal: Proposal) -> Iterator[str]:
     if isinstance(schema, TableSchema) and schema.dialect is not None:
         yield f"dialect = {toml(plain(schema.dialect))}    {MARK}: how cells are written"
     yield from _columns(schema) if isinstance(schema, TableSchema) else _array(schema)
-    for name in proposal.left_out:
+    for name in proposal.omitted:
         yield f"# left out: {_comment(name)}    {MARK}"
 
 

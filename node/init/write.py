@@ -101,7 +101,7 @@ def _proposal(options: InitOptions, found: Look) -> Proposal:
         name=options.name,
         rows=rows,
         schema=found.schema,
-        left_out=tuple(entry.column for entry in found.left_out),
+        omitted=tuple(entry.column for entry in found.omitted),
         model=model,
         training=training,
         privacy=privacy,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from node.observe.history_reader import Round
 from node.observe.run_folder import RunFolder
 from node.observe.views import ComparisonView, NodeView, Point, Run
+from node.runtime.record.figures import AGGREGATED, Record
 
 MAX_POINTS = 500
 """The most rounds of a curve: about as many as a chart has pixels."""
@@ -39,16 +39,11 @@ def compared(views: Sequence[NodeView]) -> ComparisonView:
     return ComparisonView(kind="comparison", runs=runs, ended=all(run.ended for run in runs))
 
 
-def thinned(rounds: Sequence[Round], most: int) -> tuple[Round, ...]:
+def thinned(rounds: Sequence[Record], most: int) -> tuple[Record, ...]:
     """Returns at most `most` (2 or more) of the rounds, evenly spaced, the first and the last among them."""
     if len(rounds) <= most:
         return tuple(rounds)
     return tuple(rounds[place * (len(rounds) - 1) // (most - 1)] for place in range(most))
-
-
-def headline(round: Round) -> float | None:
-    """Returns a round's headline figure: `value`, or `accuracy` in a line that has no such field."""
-    return round.accuracy if round.metric is None else round.value
 
 
 def _run(view: NodeView, path: str) -> Run:
@@ -64,19 +59,19 @@ def _run(view: NodeView, path: str) -> Run:
         rounds=view.rounds,
         ended=view.ended,
         silent_since=view.silent_since,
-        aggregated=sum(one.outcome == "aggregated" for one in rounds),
-        fallbacks=sum(one.outcome != "aggregated" for one in rounds),
-        metric=(last.metric if last else None) or "accuracy",
+        aggregated=sum(one.outcome == AGGREGATED for one in rounds),
+        fallbacks=sum(one.outcome != AGGREGATED for one in rounds),
+        metric=last.metric if last else "accuracy",
         accuracy_of=view.accuracy_of,
-        value=headline(last) if last else None,
+        value=last.value if last else None,
         loss=last.loss if last else None,
         epsilon=last.epsilon if last else None,
         mechanism=mechanism if isinstance(mechanism, str) else None,
-        bytes_sent=sum(one.bytes_sent or 0 for one in rounds),
-        train_s=sum(one.train_s or 0.0 for one in rounds),
-        aggregate_s=sum(one.aggregate_s or 0.0 for one in rounds),
+        bytes_sent=sum(one.bytes_sent for one in rounds),
+        train_s=sum(one.train_s for one in rounds),
+        aggregate_s=sum(one.aggregate_s for one in rounds),
         base_digest=view.base_digest,
         points=tuple(
-            Point(one.round, headline(one), one.loss, one.epsilon) for one in thinned(rounds, MAX_POINTS)
+            Point(one.round, one.value, one.loss, one.epsilon) for one in thinned(rounds, MAX_POINTS)
         ),
     )

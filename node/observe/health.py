@@ -10,7 +10,7 @@ Neither reveals data or names of other peers, so neither requires a token.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 
@@ -23,18 +23,14 @@ Missing = Callable[[], Awaitable[tuple[str, ...]]]
 """Returns what keeps a node from being ready; empty if it is ready."""
 
 
-def health(
-    missing: Missing, waiting: Callable[[], str] = lambda: "", left_out: Callable[[], str] = lambda: ""
-) -> list[web.RouteDef]:
+def health(missing: Missing, troubles: Callable[[], Mapping[str, str]] = dict) -> list[web.RouteDef]:
     """Returns the two routes. A process that answers them has opened its listener and its state.
 
-    `waiting` says why no group forms, `left_out` whom the node leaves out, both without names; empty if there
-    is nothing to say. They must not block.
+    `troubles` says what holds the swarm up, without names, by kind. It must not block.
     """
 
     async def live(_: web.Request) -> web.Response:
-        told = {"waiting": waiting(), "left_out": left_out()}
-        return web.json_response({"status": "ok", **{name: text for name, text in told.items() if text}})
+        return web.json_response({"status": "ok", **troubles()})
 
     async def ready(_: web.Request) -> web.Response:
         why = await missing()

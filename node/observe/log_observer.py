@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from node.logs import Log
-from node.nicknames import NO_NICKNAMES, Nicknames
 from node.observe.journal import PAGE
 from node.observe.lines import alone_text, event_values
 from node.runtime.clocks import THIS_MACHINE
 from node.runtime.notices import parting_words
 from node.runtime.record import events
-from node.runtime.record.artifacts import Record, Summary
 from node.runtime.record.events import NodeEvent
+from node.runtime.record.fields import log_line
+from node.runtime.record.figures import Summary
 from protocol.actions import Note, Notice
 
 _UNWELCOME = frozenset({Note.REFUSED, Note.NOT_ALLOWED, Note.WRONG_PIN, Note.OTHER_SWARM})
@@ -60,9 +60,8 @@ def log_notice(log: Log, notice: Notice, text: str, name: str = "") -> None:
 class LogObserver:
     """Writes a node's events as lines of its log."""
 
-    def __init__(self, log: Log, nicknames: Nicknames = NO_NICKNAMES) -> None:
+    def __init__(self, log: Log) -> None:
         self._log = log
-        self._nicknames = nicknames
 
     def handle(self, event: NodeEvent) -> None:
         """Writes one line."""
@@ -75,7 +74,7 @@ class LogObserver:
             case events.RoundStarted(number):
                 log.debug("training", round=number)
             case events.RoundEnded(record, rounds):
-                log.info("round", **_round_fields(record, rounds))
+                log.info("round", **{"round": record.round, "rounds": rounds} | log_line(record))
             case (
                 events.CaughtUp()
                 | events.Outpaced()
@@ -85,8 +84,8 @@ class LogObserver:
             ):
                 fields = event_values(event)
                 log.info(str(fields.pop("event")), **fields)
-            case events.Noticed(notice, text):
-                log_notice(log, notice, text, _name_of(notice, self._nicknames))
+            case events.Noticed(notice, text, name):
+                log_notice(log, notice, text, name)
             case events.RolledBack():
                 log.warning("rolled-back")  # its text contains two losses
             case events.Warned(text):
@@ -95,15 +94,10 @@ class LogObserver:
                 _log_end(log, summary)
 
 
-def _name_of(notice: Notice, nicknames: Nicknames) -> str:
-    """Returns the owner's name of the key that a notice is about; "" if it is about none, or has none."""
-    return nicknames.of(notice.text) if notice.kind in (Note.JOINED, Note.LEFT) else ""
-
-
 def _log_end(log: Log, summary: Summary) -> None:
     if alone := alone_text(summary):
         log.warning("alone", text=alone)
-    log.info("finished" if summary.finished else "stopped", **_summary_fields(summary))
+    log.info("finished" if summary.finished else "stopped", **log_line(summary))
 
 
 def _started_fields(lines: Mapping[str, str]) -> dict[str, object]:
@@ -112,59 +106,3 @@ def _started_fields(lines: Mapping[str, str]) -> dict[str, object]:
     told = {name: value for name, value in lines.items() if name not in ("node", PAGE)}
     words = {name.replace(" ", "_"): value for name, value in told.items()}
     return {"key": key[:KEY_DIGITS], "listen": endpoint, **words}
-
-
-def _round_fields(record: Record, rounds: int) -> dict[str, object]:
-    """Returns the figures of a round; its loss stays in the history."""
-    return {
-        "round": record.round,
-        "rounds": rounds,
-        "own": record.own,
-        "alone": record.alone,
-        "outcome": record.outcome,
-        "reason": record.reason,
-        "participants": record.participants,
-        "missing": list(record.missing),
-        "accuracy": _rounded(record.accuracy),
-        "accuracy_of": record.accuracy_of,
-        "metric": record.metric,
-        "value": _rounded(record.value),
-        "baseline": _rounded(record.baseline),
-        "epsilon": record.epsilon,
-        **({} if record.epsilon_alone is None else {"epsilon_alone": record.epsilon_alone}),
-        "delta": record.delta,
-        "bytes_sent": record.bytes_sent,
-        "bytes_received": record.bytes_received,
-        "train_s": round(record.train_s, 6),
-        "aggregate_s": round(record.aggregate_s, 6),
-        "clipped": record.clipped,
-        "rolled_back": record.rolled_back is not None,
-        "without": list(record.without),
-        **({"names": dict(record.names)} if record.names else {}),
-        "base_digest": record.base_digest,
-    }
-
-
-def _summary_fields(summary: Summary) -> dict[str, object]:
-    """Returns the figures of a run."""
-    return {
-        "rounds": summary.rounds,
-        "aggregated": summary.aggregated,
-        "fallbacks": summary.fallbacks,
-        "accuracy": _rounded(summary.accuracy),
-        "accuracy_of": summary.accuracy_of,
-        "metric": summary.metric,
-        "value": _rounded(summary.value),
-        "baseline": _rounded(summary.baseline),
-        "epsilon": summary.epsilon,
-        **({} if summary.epsilon_alone is None else {"epsilon_alone": summary.epsilon_alone}),
-        "delta": summary.delta,
-        "bytes_sent": summary.bytes_sent,
-        "bytes_received": summary.bytes_received,
-        "seconds": round(summary.seconds, 3),
-        "base_digest": summary.base_digest,
-    }
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)

@@ -26,6 +26,8 @@ from node.net.routes import Shared
 from node.observe.access import Access
 from node.observe.views import NodeView, TrackerView
 from node.runtime.record.events import NodeEvent, RoundEnded
+from node.runtime.record.fields import scraped
+from node.runtime.record.figures import Record
 from protocol.actions import Reason
 from protocol.swarm.inspection import Contact
 from protocol.wire.messages import Group, Message, Refused
@@ -111,7 +113,8 @@ class _Seen(Collector, Generic[V]):
 class RoundFigures:
     """Counts a node's rounds as they end."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, kind: type[Record] = Record) -> None:
+        """`kind`: whose fields say which of them are metrics."""
         self._rounds = Counter(
             "murmuration_rounds",
             "Rounds since the start of the process, by outcome.",
@@ -125,16 +128,10 @@ class RoundFigures:
             buckets=BUCKETS_S,
             registry=registry,
         )
-        self._clipped = Counter(
-            "murmuration_clipped_coordinates",
-            "Coordinates of offers that were cut to the bound.",
-            registry=registry,
-        )
-        self._participants = Gauge(
-            "murmuration_round_participants",
-            "Peers whose updates are in the last round's sum; 0 for a round alone.",
-            registry=registry,
-        )
+        self._told = {
+            name: (Counter if one.is_counter else Gauge)(one.name, one.about, registry=registry)
+            for name, one in scraped(kind).items()
+        }
         self._rounds.labels("aggregated", "none")  # from the start: the first increase shows
         for reason in Reason:
             self._rounds.labels("fallback", str(reason))
@@ -149,8 +146,8 @@ class RoundFigures:
         self._rounds.labels(record.outcome, record.reason or "none").inc()
         for phase, traffic in record.phases.items():
             self._seconds.labels(phase).observe(traffic.s)
-        self._clipped.inc(record.clipped)
-        self._participants.set(record.participants)
+        for name, metric in self._told.items():
+            (metric.inc if isinstance(metric, Counter) else metric.set)(getattr(record, name))
 
 
 def node_families(view: NodeView) -> Iterator[Metric]:

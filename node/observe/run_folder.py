@@ -17,11 +17,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from node.errors import ConfigError, UserError, one_line, reason
-from node.observe.history_reader import Round, Rounds
+from node.observe.history_reader import Rounds
 from node.observe.kept_view import EVERY_S, VERSION
-from node.observe.restoring import restored
 from node.observe.views import NodeView
+from node.runtime.record.figures import AGGREGATED, Record
 from node.storage.folder_lock import HISTORY, MODELS, SUMMARY, VIEW
+from node.storage.plain import restored
 
 MODEL = MODELS[0]
 MAX_FILE_BYTES = 8_000_000
@@ -145,7 +146,7 @@ def _damaged(path: Path, error: ValueError) -> UserError:
     return UserError(f"{path} is damaged: {one_line(str(error))[:200]}; move it away, or bring back a copy")
 
 
-def _of_summary(summary: Mapping[str, object] | None, rounds: tuple[Round, ...], path: Path) -> NodeView:
+def _of_summary(summary: Mapping[str, object] | None, rounds: tuple[Record, ...], path: Path) -> NodeView:
     """Returns the view of a folder without a view.json, which an earlier version wrote."""
     known = summary or {}
 
@@ -170,7 +171,7 @@ def _of_summary(summary: Mapping[str, object] | None, rounds: tuple[Round, ...],
         waiting_for=(),
         until=None,
         base_digest=text("base_digest", ""),
-        generation=sum(one.outcome == "aggregated" for one in rounds),
+        generation=sum(one.outcome == AGGREGATED for one in rounds),
         sent={"all": whole("bytes_sent")},
         received={"all": whole("bytes_received")},
         dropped={},

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.mechanism import Mechanism
 from node.net.traffic import Counts
-from node.nicknames import Nicknames
 from node.observe.history_reader import Rounds
 from node.observe.journal import KEPT, Journal, Remark
 from node.observe.run_folder import MODEL, size_of
 from node.observe.views import NodeView, Peer, Swarm, TrackerView, Visitor
 from node.runtime.clocks import TOLERANCE_S, skew_words
 from node.runtime.notices import late_words, parting_words, strikes_words
+from node.runtime.plan import Plan
 from node.runtime.privacy.budget import facts, steps_charged
 from node.runtime.shell import Shell
 from node.runtime.snapshot import Inspector
@@ -86,12 +86,7 @@ class NodeViewSource:
             sent=dict(parts.counts.sent),
             received=dict(parts.counts.received),
             dropped=dict(parts.counts.dropped),
-            peers=_peers(
-                parts.node.known_peers,
-                status.waiting_for,
-                parts.plan.round_after,
-                parts.plan.nicknames,
-            ),
+            peers=_peers(parts.node.known_peers, status.waiting_for, parts.plan),
             privacy=_with_steps(self._privacy, parts.mechanism, parts.state.ledger),
             accuracy_of=parts.plan.accuracy_of,
             remarks=self._journal.remarks,
@@ -116,23 +111,17 @@ def _with_steps(
     return {**privacy, "steps_charged": steps_charged(mechanism, ledger)}
 
 
-def _peers(
-    known_peers: tuple[KnownPeer, ...],
-    awaited: tuple[str, ...],
-    round_of: Callable[[int], int],
-    nicknames: Nicknames,
-) -> tuple[Peer, ...]:
-    """`round_of`: maps the number of sums that led to a peer's base to the peer's round."""
+def _peers(known_peers: tuple[KnownPeer, ...], awaited: tuple[str, ...], plan: Plan) -> tuple[Peer, ...]:
     return tuple(
         Peer(
             endpoint=found.endpoint,
             key=None if found.key is None else found.key.hex()[:KEY_DIGITS],
             contact=str(found.contact),
-            round=None if found.sums is None else round_of(found.sums),
+            round=None if found.sums is None else plan.round_after(found.sums),
             follows=found.follows,
             is_tracker=found.is_tracker,
             is_awaited=found.endpoint in awaited,
-            name="" if found.key is None else nicknames.of(found.key.hex()),
+            name="" if found.key is None else plan.nicknames.of(found.key.hex()),
             why="; ".join(
                 filter(
                     None,

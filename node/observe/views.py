@@ -7,13 +7,13 @@ views are an object of the fields that differ; for the history, it has only the 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 
-from node.observe.history_reader import Round
 from node.observe.journal import Remark
+from node.runtime.record.figures import Record
 from node.runtime.record.own_figures import OwnFigures
+from node.storage.plain import plain
 
 MORE_HISTORY = "history_more"
 
@@ -62,7 +62,7 @@ class NodeView:
     privacy: Mapping[str, object] | None
     accuracy_of: str
     remarks: tuple[Remark, ...]
-    history: tuple[Round, ...]
+    history: tuple[Record, ...]
     ended: bool
     waiting: str = ""
     """Why no group forms that can make a strong model; empty if there is no obstacle."""
@@ -176,16 +176,16 @@ View = NodeView | TrackerView | ComparisonView
 
 def document(view: View | OwnFigures) -> dict[str, object]:
     """Returns the whole view, or what the owner's rows show, as plain values."""
-    return {field.name: _plain(getattr(view, field.name)) for field in fields(view)}
+    return {field.name: _shown(getattr(view, field.name)) for field in fields(view)}
 
 
 def changes(old: View, new: View) -> dict[str, object]:
     """Returns the fields of `new` that differ from `old`, with the new rounds under MORE_HISTORY."""
     before, after = _fields(old), _fields(new)
     rounds = after.pop("history", ())
-    differ = {name: _plain(value) for name, value in after.items() if before.get(name) != value}
+    differ = {name: _shown(value) for name, value in after.items() if before.get(name) != value}
     more = _added(before.get("history", ()), rounds)
-    return {**differ, MORE_HISTORY: _plain(more)} if more else differ
+    return {**differ, MORE_HISTORY: _shown(more)} if more else differ
 
 
 def as_json(values: Mapping[str, object]) -> str:
@@ -212,18 +212,8 @@ def _added(old: object, new: object) -> tuple[object, ...]:
     return new[at:]
 
 
-def _plain(value: object) -> object:
-    """Converts a value to JSON types; NaN and infinity become null."""
-    match value:
-        case str() | int() | None:  # most of a long history, so checked before the slower cases
-            return value
-        case float():
-            return value if math.isfinite(value) else None
-        case list() | tuple():
-            return [_plain(item) for item in value]
-        case Mapping():
-            return {str(name): _plain(item) for name, item in value.items()}
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-        case _:
-            return value
+def _shown(value: object) -> object:
+    """Returns a field of a view for JSON; of rounds only what the page shows."""
+    if isinstance(value, tuple):
+        return [item.on_page() if isinstance(item, Record) else plain(item) for item in value]
+    return plain(value)

@@ -8,14 +8,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from node.observe.flat_record import Plain, flat
-from node.runtime.record.artifacts import read_history
+from node.runtime.record.artifacts import lines_of
+from node.runtime.record.figures import line_values
 
 TableRows = Sequence[dict[str, Plain]]
 
 
 def table(folders: Sequence[Path]) -> list[dict[str, Plain]]:
     """Returns all rounds of the runs in `folders`, in their order; the column `run` has the folder."""
-    return [{"run": str(folder), **flat(line)} for folder in folders for line in read_history(folder)]
+    return [
+        {"run": str(folder), **flat(values)}
+        for folder in folders
+        for line in lines_of(folder)
+        if (values := line_values(line)) is not None
+    ]
 
 
 def columns(rows: TableRows) -> list[str]:

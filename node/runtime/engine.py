@@ -33,7 +33,7 @@ from node.runtime.notices import Notices, fatal_text
 from node.runtime.plan import Plan
 from node.runtime.privacy.group_guarantees import withstands
 from node.runtime.privacy.spent_before import behind_text
-from node.runtime.record.artifacts import Folder, Summary
+from node.runtime.record.artifacts import Folder
 from node.runtime.record.ending import End, Stopping, given_up, others_count_on
 from node.runtime.record.events import (
     CaughtUp,
@@ -46,6 +46,7 @@ from node.runtime.record.events import (
     RoundStarted,
     Warned,
 )
+from node.runtime.record.figures import Summary
 from node.runtime.record.history import RoundHistory, ending_of
 from node.runtime.record.own_figures import OwnBook
 from node.runtime.serving import Serving, answer
@@ -53,7 +54,7 @@ from node.runtime.shell import Shell, is_heavy
 from node.runtime.slow_upload import slow_upload_text
 from node.runtime.snapshot import Inspector, Show
 from node.runtime.waiting import names_of, without_text
-from node.storage.records import Ending, SwarmFigure
+from node.storage.records import Ended, SwarmFigure
 from node.storage.state import Kept, State
 from node.storage.vector_files import Floats
 from node.system.system import SYSTEM, System
@@ -356,13 +357,14 @@ class Engine:
         """Returns how many rounds alone in a row have ended with this outcome; 0 if a base came in it."""
         return max(0, outcome.round - self._alone_after) if isinstance(outcome, Failed) else 0
 
-    def _ending(self, outcome: Completed | Failed, swarm: SwarmFigure | None = None) -> Ending:
+    def _ending(self, outcome: Completed | Failed, swarm: SwarmFigure | None = None) -> Ended:
         """Returns the ending to store with what the sum changes; called once for each sum."""
         part_of = None if self._plan.report_every is None else self._number
         aggregate_s = self._system.clock.monotonic() - self._aggregating_since
         ending = ending_of(outcome, self._training, aggregate_s, self._meter, part_of, self._alone(outcome))
         without = () if isinstance(outcome, Failed) else names_of(outcome.without, self._plan.nicknames)
-        return self._history.tallied(replace(ending, swarm=swarm, without=without))
+        tallied = self._history.tallied(replace(ending, swarm=swarm, without=without))
+        return Ended(ending.own, tallied.to_ending())
 
     def _train(self, own: int) -> Training:
         """Has the loss gate judge the base, then prepares an offer for this node's own round, in a thread."""
@@ -556,12 +558,12 @@ class Engine:
         memory: Memory,
         line: Line,
         why: Completed | Healed | Adopted,
-        round: int | Ending,
+        round: int | Ended,
     ) -> list[Action]:
         """`round`: the ending of the round that made the base, or only the last round's number."""
         durable = self._plan.report_every is None or kept is None
         await asyncio.to_thread(self._state.adopt, base, vector, round, kept, memory, line, durable)
-        self._alone_after = round.round if isinstance(round, Ending) else round + 1
+        self._alone_after = round.own if isinstance(round, Ended) else round + 1
         if not isinstance(why, Adopted) and why.without:
             self._warn(without_text(base.generation, names_of(why.without, self._plan.nicknames)))
         match why:

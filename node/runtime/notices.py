@@ -59,7 +59,9 @@ class Notices:
     def _of(self, action: News) -> list[Noticed]:
         match action:
             case Notice():
-                told = Noticed(action, notice_text(action, self._parameters, self._nicknames))
+                is_of_key = action.kind in (Note.JOINED, Note.LEFT)
+                name = self._nicknames.of(action.text) if is_of_key else ""
+                told = Noticed(action, notice_text(action, self._parameters, name), name)
                 return [] if self._is_told(action) else [told]
             case Strike(key):
                 return [self._of_peer(key, strike_words(action))]
@@ -160,12 +162,12 @@ def _of_swarm(kind: Note, text: str) -> Noticed:
     return Noticed(Notice(kind, ""), text)
 
 
-def notice_text(notice: Notice, parameters: str, nicknames: Nicknames) -> str:
-    """Returns a notice in words; `parameters` are this node's own, `nicknames` its owner's."""
+def notice_text(notice: Notice, parameters: str, name: str = "") -> str:
+    """Returns a notice in words. `parameters` are this node's own; `name` is its owner's of a key in it."""
     who, text = notice.who, notice.text
     match notice.kind:
         case Note.JOINED | Note.LEFT:
-            return _coming_or_going_text(notice, nicknames)
+            return _coming_or_going_text(notice, name)
         case Note.LOST:
             return f"{who} is gone: {text or 'fell silent'}"
         case Note.COORDINATOR:
@@ -189,9 +191,9 @@ def notice_text(notice: Notice, parameters: str, nicknames: Nicknames) -> str:
             return text
 
 
-def _coming_or_going_text(notice: Notice, nicknames: Nicknames) -> str:
+def _coming_or_going_text(notice: Notice, name: str) -> str:
     """Returns who is here or has left, why, and whose key that is."""
-    key = nicknames.of(notice.text) or f"key {notice.text}"
+    key = name or f"key {notice.text}"
     if notice.kind is Note.JOINED:
         return f"{notice.who} is here ({key})"
     why = parting_words(notice.parting)

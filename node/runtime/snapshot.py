@@ -62,18 +62,16 @@ class Inspector:
         return waiting_text(self.node.picture().obstacle, self.plan.nicknames, self.out)
 
     @property
-    def waiting_nameless(self) -> str:
-        """The same without names, for any client. It may be read at any time."""
-        return nameless(self.node.picture().obstacle)
-
-    @property
-    def left_out_nameless(self) -> str:
-        """How many peers this node leaves out, in words; empty if none. It may be read at any time."""
-        count = len(self.node.picture().left_out)
-        if not count:
-            return ""
+    def troubles(self) -> dict[str, str]:
+        """Why no group forms, and how many peers are left out, without names. It may be read at any time."""
+        picture = self.node.picture()
+        obstacle, count = picture.obstacle, len(picture.left_out)
         peers, are = ("peers", "are") if count > 1 else ("peer", "is")
-        return f"{count} {peers} withheld what was due to sums, and {are} left out for a while"
+        left_out = f"{count} {peers} withheld what was due to sums, and {are} left out for a while"
+        return {
+            **({} if obstacle is None else {"waiting": nameless(obstacle)}),
+            **({"left_out": left_out} if count else {}),
+        }
 
     def called(self, endpoints: Sequence[str]) -> tuple[str, ...]:
         """Returns endpoints with the owner's names of the keys there. Call it between two events."""
@@ -81,7 +79,7 @@ class Inspector:
         return tuple(self._called(endpoint, keys.get(endpoint)) for endpoint in endpoints)
 
     def _called(self, endpoint: str, key: Key | None) -> str:
-        name = self.plan.nicknames.names.get(key) if key is not None else None
+        name = "" if key is None else self.plan.nicknames.of(key.hex())
         return f"{name} ({endpoint})" if name else endpoint
 
     @property

@@ -49,7 +49,7 @@ from node.errors import ConfigError
 from node.storage.database import Database, Fact, create_database
 from node.storage.folder_lock import STATE, SUMMARY
 from node.storage.piece_file import PieceFile
-from node.storage.records import Ending, Receipt, count_of
+from node.storage.records import Ended, Receipt, count_of
 from node.storage.spend_file import Charge, SpendFile
 from node.storage.vector_files import Floats, VectorFiles
 from node.storage.whole_files import OWNERS_FOLDER, sync
@@ -288,7 +288,7 @@ class State:
         self.pending = _read(self._database.fact("pending"))
         memory = self._database.fact("memory")
         ending = self._database.fact("ending")
-        self.ending = Ending.from_text(ending) if isinstance(ending, str) else None
+        self.ending = ending if isinstance(ending, str) else None
         self.memory: Memory = tuple(map(tuple, json.loads(memory))) if isinstance(memory, str) else ()
         self.ledger, self.charged = Ledger(), ChargeCount()
         self.counts = self._load_counts()
@@ -616,11 +616,11 @@ class State:
         self.votes.pop(sid, None)
 
     @_alone
-    def fell_back(self, ending: Ending) -> None:
-        """Stores the ending of a round that fell back to this node's own update."""
+    def fell_back(self, ended: Ended) -> None:
+        """Stores how a round ended that fell back to this node's own update."""
         with self._database.step():
-            self._database.set_facts(round=ending.round, ending=ending.to_text())
-        self.round, self.ending = ending.round, ending
+            self._database.set_facts(round=ended.own, ending=ended.text)
+        self.round, self.ending = ended.own, ended.text
         # Others may still request parts of the session that failed just now, but not of earlier ones.
         self._tidy(self._unfinished)
         self._unfinished = self._certificate_files()
@@ -630,7 +630,7 @@ class State:
         self,
         base: Base,
         vector: Floats,
-        round: int | Ending,
+        round: int | Ended,
         kept: Kept | None,
         memory: Memory,
         line: Line = FIRST,
@@ -645,13 +645,12 @@ class State:
         `memory` is the mechanism's new memory. `line` is the base's line: votes on a lower anchor are decided
         and dropped, and so are the electors declared gone for it.
         """
-        ending = round if isinstance(round, Ending) else self.ending
-        number = round.round if isinstance(round, Ending) else round
+        number, ending = (round.own, round.text) if isinstance(round, Ended) else (round, self.ending)
         name = self._files.put(vector)
         before = self._database.fact("base_file")
         with self._database.step(durable) as connection:
             self._database.set_facts(base=_packed(base), base_file=name, spent=None, round=number)
-            self._database.set_facts(ending=ending.to_text() if ending else None)
+            self._database.set_facts(ending=ending)
             self._database.set_facts(previous=_packed(self.base), previous_file=before)
             self._database.set_facts(memory=json.dumps(memory))
             self._database.set_facts(previous_line=self._database.fact("line"), line=_packed_line(line))

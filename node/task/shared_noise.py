@@ -68,10 +68,10 @@ def resolved(task: Task, table: Mapping[str, object]) -> Task:
 
 def readable(task: Task, section: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a section's values, as a whole task has them, without those that a task file must not set."""
-    left_out: Collection[str] = ()
+    forbidden: Collection[str] = ()
     if section == "train":
-        left_out = _OF_LOCAL_TRAINING if is_distributed(task) else (replaced_length(task.train),)
-    return {name: value for name, value in values.items() if name not in left_out}
+        forbidden = _OF_LOCAL_TRAINING if is_distributed(task) else (replaced_length(task.train),)
+    return {name: value for name, value in values.items() if name not in forbidden}
 
 
 def _is_set(table: Mapping[str, object], section: str, name: str) -> bool:

@@ -15,7 +15,6 @@ from node.net.listening import endpoint_of, listen
 from node.net.routes import answers
 from node.net.tls import make_tls, protection, url
 from node.net.transport import Transport
-from node.nicknames import NO_NICKNAMES
 from node.observe.access import Access, access_of, kept_token, new_token
 from node.observe.health import health, missing_unless_ending
 from node.observe.log_observer import KEY_DIGITS, log_notice
@@ -78,7 +77,7 @@ async def live(
     async def perform(action: Action) -> list[Action]:
         match action:
             case Notice():
-                tell([Noticed(action, notice_text(action, "", NO_NICKNAMES))])
+                tell([Noticed(action, notice_text(action, ""))])
             case Named():
                 named[action.task, action.parameters] = action.electors
                 await asyncio.to_thread(write_named, beside, dict(named))

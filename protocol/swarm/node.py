@@ -940,6 +940,6 @@ class Node:
         for group in (message for message in messages if isinstance(message, Group)):
             with suppress(RemoteProtocolError):  # this node refuses a member: it waits until T_group
                 out += self.addresses.addressed(self._group(group, now))
-        for left_out in (message for message in messages if isinstance(message, LeftOut)):
-            self._coordination.leave_out(left_out, self._settings.key.public)
+        for asked in (message for message in messages if isinstance(message, LeftOut)):
+            self._coordination.leave_out(asked, self._settings.key.public)
         return [*out, *self._suspicion.news()] if mine else out

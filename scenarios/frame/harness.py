@@ -70,8 +70,8 @@ def run(scenario: Scenario[Any, Any], request: Request, console: Console) -> Non
 
 def note(request: Request, unjudged: int) -> str:
     """What is to be known before the claims are read; "" for a full run."""
-    left_out = f"Claims left out because this run has not their arms: {unjudged}." if unjudged else ""
-    return " ".join(text for text in (QUICK_NOTE if request.quick else "", left_out) if text)
+    omitted = f"Claims left out because this run has not their arms: {unjudged}." if unjudged else ""
+    return " ".join(text for text in (QUICK_NOTE if request.quick else "", omitted) if text)
 
 
 def refuse_foreign_options(scenario: Scenario[Any, Any], request: Request) -> None:

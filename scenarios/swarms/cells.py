@@ -19,6 +19,7 @@ from mechanisms.mechanism import Mechanism
 from node.data.dataset import load_dataset
 from node.runtime.contributions.loss_gate import check_loss_gate
 from node.runtime.privacy.budget import make_mechanism
+from node.runtime.record.figures import Record
 from node.task.load import read_task
 from node.task.rules import key_name
 from node.task.sections import Task
@@ -29,7 +30,7 @@ from scenarios.frame.spec import Json
 from scenarios.frame.work import Say
 from scenarios.study.cells import METRIC, BaseCell, Fact, Outcome, Room, refuse_seed
 from scenarios.study.threads import one_thread
-from scenarios.swarms.history import Round, amount, most_spent
+from scenarios.swarms.history import amount, most_spent
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, Tell, checked_peers, run_swarm
 from scenarios.swarms.progress import PeerProgress
 from scenarios.swarms.replay import Swarm, datasets_of
@@ -192,7 +193,7 @@ def lowest_figures(peers: Sequence[PeerRun], rounds: int) -> tuple[float, ...]:
     return tuple(figures[1:])
 
 
-def _score(entry: Round) -> float | None:
+def _score(entry: Record) -> float | None:
     """The accuracy after a round; for numbers the headline."""
     return entry.value if entry.accuracy is None else entry.accuracy
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from node.runtime.record.figures import AGGREGATED
 from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.frame.work import Say
@@ -26,7 +27,7 @@ from scenarios.swarms.dealt import (
     honest_facts,
     parts_of,
 )
-from scenarios.swarms.history import AGGREGATED, most_spent
+from scenarios.swarms.history import most_spent
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, run_swarm
 from scenarios.swarms.reported import measured_facts, measured_series, model_series, peer_facts
 
@@ -92,7 +93,7 @@ def node_facts(cell: PeersCell, peers: Sequence[PeerRun]) -> dict[str, Fact]:
         for entry in peer.rounds[1:]
         if entry.steps and entry.outcome == AGGREGATED
     ]
-    seconds = [sum(cost.seconds for cost in entry.phases.values()) / steps for entry, steps in whole]
+    seconds = [sum(cost.s for cost in entry.phases.values()) / steps for entry, steps in whole]
     sent = [entry.bytes_sent / steps for entry, steps in whole]
     return {
         HONEST: plan.honest,

@@ -13,11 +13,13 @@ from typing import Any
 from node.addresses import PeerAddress
 from node.errors import ConfigError, UserError
 from node.logs import NO_LOG
+from node.observe.history_reader import Tail
 from node.options import NodeOptions
+from node.runtime.record.figures import Record, Summary
 from node.task.sections import Task
 from scenarios.data.dataset import Dataset
 from scenarios.frame.children import PRELOAD, Children, warm_up
-from scenarios.swarms.history import Round, Summary, Tail, by_round, read_history, read_summary
+from scenarios.swarms.history import by_round, read_history, read_summary
 from scenarios.swarms.progress import PeerProgress
 
 HOST = "127.0.0.1"
@@ -78,7 +80,7 @@ class PeerRun:
     """The run of one peer: its rounds in order, and its summary."""
 
     peer: int
-    rounds: tuple[Round, ...]
+    rounds: tuple[Record, ...]
     summary: Summary
 
 
@@ -162,7 +164,7 @@ def node_options(plan: SwarmPlan, peer: int, endpoints: tuple[str, ...]) -> Node
 
 def _watch(plan: SwarmPlan, children: Children, tell: Tell) -> None:
     tails = [Tail(plan.peer_folder(peer) / "history.jsonl") for peer in range(plan.peers)]
-    seen: list[tuple[Round, ...]] = [() for _ in tails]
+    seen: list[tuple[Record, ...]] = [() for _ in tails]
     last_news_s = time.monotonic()
     running = True
     while running:
@@ -179,7 +181,7 @@ def _watch(plan: SwarmPlan, children: Children, tell: Tell) -> None:
             children.wait(POLL_S)
 
 
-def _stalled(plan: SwarmPlan, seen: list[tuple[Round, ...]]) -> str:
+def _stalled(plan: SwarmPlan, seen: list[tuple[Record, ...]]) -> str:
     ended = min(rounds[-1].round if rounds else 0 for rounds in seen)
     return (
         f"no peer has ended a round for {plan.stall_s:.0f} s (round {ended} of {plan.rounds}); "

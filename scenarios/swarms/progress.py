@@ -11,9 +11,9 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import Progress
 
+from node.runtime.record.figures import AGGREGATED, Record
 from scenarios.frame.progress import Bar, Pace, Rounds, clock, columns
 from scenarios.frame.work import Call, Watch
-from scenarios.swarms.history import AGGREGATED, Round
 
 PEER_BARS_AT_MOST = 12
 
@@ -28,7 +28,7 @@ class PeerProgress:
     accuracy: float | None
 
     @staticmethod
-    def of(rounds: Sequence[Round]) -> PeerProgress:
+    def of(rounds: Sequence[Record]) -> PeerProgress:
         """The progress of a peer that has ended these rounds, in order."""
         if not rounds:
             return PeerProgress(0, 0, 0, None)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from node.runtime.record.figures import Record
+from node.storage.records import NO_TRAFFIC
 from scenarios.study.cells import Fact
 from scenarios.swarms.baselines import Baselines, PrivateCurve
-from scenarios.swarms.history import PhaseCost, Round
 from scenarios.swarms.nodes import PeerRun
 
-Quantity = Literal["seconds", "bytes_sent", "bytes_received"]
-NOTHING = PhaseCost(0.0, 0, 0)
+Quantity = Literal["s", "bytes_sent", "bytes_received"]
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def phase_mean(rounds: Sequence[Round], phase: str, quantity: Quantity) -> float:
+def phase_mean(rounds: Sequence[Record], phase: str, quantity: Quantity) -> float:
     """A phase's mean cost over `rounds`; a round that did not reach the phase counts as 0."""
-    return mean([float(getattr(entry.phases.get(phase, NOTHING), quantity)) for entry in rounds])
+    return mean([float(getattr(entry.phases.get(phase, NO_TRAFFIC), quantity)) for entry in rounds])
 
 
-def lowest_by_round(peers: Sequence[PeerRun], figure: Callable[[Round], float | None]) -> dict[int, float]:
+def lowest_by_round(peers: Sequence[PeerRun], figure: Callable[[Record], float | None]) -> dict[int, float]:
     """The lowest figure of all peers after each round, by its number; `figure`: that of a round, if any."""
     lowest: dict[int, float] = {}
     for entry in (entry for peer in peers for entry in peer.rounds):

@@ -30,8 +30,8 @@ from node.errors import UserError, refusal
 from node.observe.lines import event_texts
 from node.options import NodeOptions, parse_arguments
 from node.runtime.engine import Engine
-from node.runtime.record.artifacts import Record
 from node.runtime.record.events import NodeEvent, RoundEnded
+from node.runtime.record.figures import Record
 from node.signals import until_over
 from node.storage.vector_files import Floats
 from node.system.clock import Clock

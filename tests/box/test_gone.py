@@ -27,7 +27,7 @@ def test_three_of_eight_go_on_weakly_and_for_good_once_all_owners_say_that_the_r
         assert ", who made the last model; goes on without them after " in text
         assert text.endswith(f"if they are gone for good: python -m node.rejoin --out {node.folder}")
         inspector = node.engine.inspector
-        assert inspector.waiting_nameless.startswith("waiting for 1 of 5 peers, who made the last model")
+        assert inspector.troubles["waiting"].startswith("waiting for 1 of 5 peers, who made the last model")
         assert inspector.node.picture().obstacle.missing == 1
     box.run(lambda: all(node.has_said("was agreed without a quorum") for node in here))
     for node in here:

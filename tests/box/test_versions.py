@@ -59,7 +59,7 @@ def test_a_mixed_swarm_spends_no_round_says_so_and_goes_on_once_all_are_upgraded
         names = ", ".join(sorted(one.endpoint for one in old))
         assert lines_with(node, "waiting for") == [f"waiting for {names}, {WAITS}"]
         assert node.engine.inspector.waiting == f"waiting for {names}, {WAITS}"
-        assert "127.0.0.1" not in node.engine.inspector.waiting_nameless
+        assert "127.0.0.1" not in node.engine.inspector.troubles["waiting"]
     for node in old:
         said = f"runs a newer version (protocol {VERSION}, this node {VERSION - 1}): {NEWER}"
         assert [len(lines_with(node, f"{one.endpoint} {said}")) for one in new] == [1] * len(new)

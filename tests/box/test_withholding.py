@@ -57,7 +57,7 @@ def test_a_peer_that_withholds_costs_few_steps_and_is_named(
         node.start("--names", str(names))
     named = f"ward b did not send its masked vector, and the sum failed: left out for {LEFT_OUT} rounds"
     box.run(lambda: all(node.has_said(named) for node in others))
-    assert {node.engine.inspector.left_out_nameless for node in others} == {
+    assert {node.engine.inspector.troubles["left_out"] for node in others} == {
         "1 peer withheld what was due to sums, and is left out for a while"
     }
     box.run(lambda: all(node.is_over for node in others))

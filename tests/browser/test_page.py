@@ -32,8 +32,7 @@ def of_rare_events() -> NodeView:
             metric="auc",
             value=0.5 + one.round / 400,
             baseline=0.5,
-            beside=0.5,
-            beside_metric="balanced-accuracy",
+            metrics={"balanced-accuracy": 0.5},
             only_class="no",
             flaws=("worse than guessing",),
             swarm=of_all if one.round % 5 == 0 else None,
@@ -179,8 +178,7 @@ def test_numbers_have_no_accuracy(window: Window):
             metric="r2",
             value=-0.5 + one.round / 40,
             baseline=0.0,
-            beside=1234.5,
-            beside_metric="mae",
+            metrics={"mae": 1234.5},
         )
         for one in NODE.history
     )
@@ -379,7 +377,7 @@ def test_what_the_own_rows_show_stands_above_peers_and_traffic(window: Window):
 
 
 def test_with_privacy_this_machine_asks_for_it_and_marks_it(window: Window):
-    book = OwnBook(secret=True, left_out=OWN.left_out)
+    book = OwnBook(secret=True, unread=OWN.left_out)
     with Served(replace(NODE, own_here=True, history=rounds(39)), own=book) as served:
         page = window.open(served.url)
         expect(page.locator("#own-left-out")).to_contain_text("comment, ward")

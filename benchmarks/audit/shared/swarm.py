@@ -45,8 +45,8 @@ from node.errors import UserError
 from node.net.listening import DEFAULT, endpoint_of, listen
 from node.options import parse_arguments
 from node.runtime.contributions.contribution import Contribution, Following, Training
+from node.runtime.contributions.metric_of_all import NoMetric
 from node.runtime.contributions.steps import Steps
-from node.runtime.contributions.swarm_metric import NoMetric
 from node.runtime.engine import Engine
 from node.runtime.record.events import NodeEvent
 from node.signals import until_over

@@ -61,7 +61,7 @@ class Frame:
     path: Path
     columns: dict[str, pa.ChunkedArray]
     rows: int
-    left_out: dict[str, str]
+    unusable: dict[str, str]
     """Columns that were not read because their cells are no single values (lists, records): name to type."""
     encoding: str | None = None
     """The encoding of a text file."""
@@ -217,13 +217,13 @@ def _read_parquet(
     header = header_of(path, list(kinds))
     chosen = _chosen(path, header, wanted)
     plain = [name for name in chosen if _is_plain(kinds[name])]
-    left_out = {name: one_line(str(kinds[name])) for name in chosen if name not in plain}
+    unusable = {name: one_line(str(kinds[name])) for name in chosen if name not in plain}
     read = plain if drawing is None else [name for name in header if _is_plain(kinds[name])]
     text = [name for name in read if _is_text(kinds[name])]
     with pq.ParquetFile(path, read_dictionary=text) as file:
         batches = file.iter_batches(_BATCH_ROWS, columns=read, use_threads=False)
         drawn = _Drawn(path, read, drawing, dialect)
-        return drawn.told(_frame(path, plain, map(drawn.seen, batches), limits, left_out))
+        return drawn.told(_frame(path, plain, map(drawn.seen, batches), limits, unusable))
 
 
 def frame_of(
@@ -241,11 +241,11 @@ def frame_of(
     kinds = {name: table.schema.field(name).type for name in header}
     chosen = _chosen(DATA_FRAME, header, wanted)
     plain = [name for name in chosen if _is_plain(kinds[name])]
-    left_out = {name: one_line(str(kinds[name])) for name in chosen if name not in plain}
+    unusable = {name: one_line(str(kinds[name])) for name in chosen if name not in plain}
     read = [name for name in header if _is_plain(kinds[name])]
     drawn = _Drawn(DATA_FRAME, read, drawing, dialect)
     batches = table.select(read).to_batches(_BATCH_ROWS)
-    return drawn.told(_frame(DATA_FRAME, plain, map(drawn.seen, batches), LIMITS, left_out))
+    return drawn.told(_frame(DATA_FRAME, plain, map(drawn.seen, batches), LIMITS, unusable))
 
 
 class _Drawn:
@@ -319,7 +319,7 @@ def _frame(
     names: Sequence[str],
     batches: Iterable[pa.RecordBatch],
     limits: Limits,
-    left_out: dict[str, str],
+    unusable: dict[str, str],
 ) -> Frame:
     """Joins all batches, and checks the limits as they come."""
     kept, rows, size = [], 0, 0
@@ -333,7 +333,7 @@ def _frame(
             path, f" has {rows} rows; at least {limits.least_rows} are needed{_WHY * (limits.least_rows > 1)}"
         )
     table = pa.Table.from_batches(kept).unify_dictionaries()
-    return Frame(path, {name: table[name] for name in names}, rows, left_out)
+    return Frame(path, {name: table[name] for name in names}, rows, unusable)
 
 
 def _check(path: Path, rows: int, size: int, limits: Limits) -> None:

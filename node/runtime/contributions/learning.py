@@ -15,9 +15,9 @@ from node.data.dataset import Dataset
 from node.errors import ConfigError
 from node.runtime.contributions.contribution import Contribution
 from node.runtime.contributions.metric_notes import swarm_metric_words
+from node.runtime.contributions.metric_of_all import Counted, NoMetric, SwarmMetric
 from node.runtime.contributions.noised_metric import DigitWords, NoisedCounts, RingWords
 from node.runtime.contributions.steps import Steps
-from node.runtime.contributions.swarm_metric import Counted, NoMetric, SwarmMetric
 from node.runtime.contributions.updates import Updates
 from node.runtime.contributions.weighting import make_weighting
 from node.runtime.privacy.budget import noise_of_counts, offer_bound

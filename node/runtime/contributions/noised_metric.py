@@ -25,7 +25,7 @@ from mechanisms.accounting.ledger import Event
 from mechanisms.gradients.distributed import in_ring
 from mechanisms.noise.randomness import Words
 from mechanisms.noised_counts import CountGrid
-from node.runtime.contributions.swarm_metric import (
+from node.runtime.contributions.metric_of_all import (
     DIGIT,
     STAMP_DIGITS,
     Outputs,
@@ -101,7 +101,7 @@ class RingWords:
 
 @dataclass(frozen=True)
 class DigitWords:
-    """Digits in float32 within `bound`, of a session that makes means (see `swarm_metric`)."""
+    """Digits in float32 within `bound`, of a session that makes means (see `metric_of_all`)."""
 
     size: int
     bound: float

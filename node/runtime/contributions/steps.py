@@ -29,7 +29,7 @@ from mechanisms.accounting.ledger import Event
 from mechanisms.updates.distributed import DistributedDP
 from node.errors import UserError
 from node.runtime.contributions.contribution import Following, Training
-from node.runtime.contributions.swarm_metric import SwarmMetric
+from node.runtime.contributions.metric_of_all import SwarmMetric
 from node.runtime.privacy.budget import affordable_counts, affordable_steps
 from node.storage.records import Receipt
 from node.storage.spend_file import Charge

@@ -21,7 +21,7 @@ from mechanisms.mechanism import Mechanism, covers_offers
 from mechanisms.noise.randomness import SystemWords
 from node.errors import UserError
 from node.runtime.contributions.contribution import Following, Training
-from node.runtime.contributions.swarm_metric import SwarmMetric
+from node.runtime.contributions.metric_of_all import SwarmMetric
 from node.runtime.contributions.weighting import Weighting
 from node.runtime.privacy.budget import can_count, can_offer, can_train, receipt_of
 from node.storage.records import NOTHING

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from node.runtime.privacy.group_guarantees import Withstands
-from node.runtime.record.artifacts import Record, Summary
+from node.runtime.record.figures import Record, Summary
 from node.runtime.record.own_figures import NONE_KNOWN, OwnFigures
 from protocol.actions import Notice
 from protocol.wire.messages import Base
@@ -83,6 +83,8 @@ class Noticed:
 
     notice: Notice
     text: str
+    name: str = ""
+    """The owner's name of the key that is here or has left; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,27 +8,27 @@ If the process is killed or told to end between the step and the line, `catch_up
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from mechanisms.accounting.ledger import Ledger, Spent
 from mechanisms.mechanism import Mechanism
 from node.net.traffic import Counts
-from node.nicknames import Nicknames
 from node.runtime.contributions.contribution import Training
 from node.runtime.contributions.loss_gate import NodeLossGate, Refused
 from node.runtime.meter import Meter
 from node.runtime.plan import Plan
 from node.runtime.privacy.budget import facts, finite, spent_alone, spent_by
-from node.runtime.record.artifacts import Folder, Record, Summary, total_of
+from node.runtime.record.artifacts import Folder, total_of
 from node.runtime.record.events import Observer, RolledBack, RoundEnded
+from node.runtime.record.figures import AGGREGATED, Record, Summary
 from node.runtime.record.own_figures import OwnBook
-from node.storage.records import Ending, SwarmFigure, Traffic
+from node.storage.records import Traffic
 from node.storage.state import State
 from node.system.clock import CLOCK, Clock
 from node.training.figures.headline import Alone
 from node.training.trainer import Evaluation, Learner
 from protocol.actions import Completed, Failed
-from protocol.wire.messages import Base
 
 SAVE_EVERY_S = 5.0
 """Where each sum is a step, models are written this often at most, and at the end."""
@@ -41,13 +41,14 @@ def ending_of(
     meter: Meter,
     part_of: int | None,
     alone: int,
-) -> Ending:
+) -> Record:
     """Returns how a sum ended and what it has cost so far. `part_of`: the round it is a step of."""
     failed = outcome if isinstance(outcome, Failed) else None
     began = failed is not None and failed.sid is not None
-    return Ending(
-        round=outcome.round,
-        outcome="fallback" if failed else "aggregated",
+    return Record(
+        round=part_of or 0,
+        own=outcome.round,
+        outcome="fallback" if failed else AGGREGATED,
         reason=str(failed.reason) if failed else None,
         participants=0 if isinstance(outcome, Failed) else len(outcome.contributors),
         bytes_sent=meter.sent.total(),
@@ -59,7 +60,6 @@ def ending_of(
         clipped=meter.clipped,
         phases=meter.phases(training.seconds),
         alone=alone,
-        part_of=part_of,
         steps=int(part_of is not None and failed is None),
         steps_failed=int(part_of is not None and began),
     )
@@ -99,16 +99,17 @@ class RoundHistory:
         """The last round with a line, and the last of this node's own rounds with one."""
         self._save_at = 0.0
         """When the models are to be written again, where a round of steps may take less than a second."""
-        self._tally: Ending | None = None
+        self._tally: Record | None = None
         """The last ending; `tallied` adds to it the endings of further steps of its round."""
 
     async def begin(self) -> None:
         """Continues the existing history; first writes the line that a kill may have prevented."""
         history = await asyncio.to_thread(self._folder.history)
-        self._written = max(_numbers(history, "round"), default=0)
-        self._written_own = max(_numbers(history, "own"), default=self._written)
+        self._written = max((line.round for line in history), default=0)
+        # Lines of earlier versions do not count this node's own rounds.
+        self._written_own = max((line.own for line in history), default=0) or self._written
         await self.catch_up()
-        self._tally = self._state.ending
+        self._tally = self._ending
         self._earlier = total_of(await asyncio.to_thread(self._folder.history))
 
     def new_round(self) -> None:
@@ -124,42 +125,49 @@ class RoundHistory:
 
     async def catch_up(self) -> None:
         """Writes the line of the last round that counts, if it has none yet."""
-        ending = self._state.ending
+        ending = self._ending
         if ending is not None and self._is_due(ending):
             await self.write(ending)
 
-    def _is_due(self, ending: Ending) -> bool:
+    @property
+    def _ending(self) -> Record | None:
+        """How the last round ended, as the state has it."""
+        return None if self._state.ending is None else Record.from_ending(self._state.ending)
+
+    def _is_due(self, ending: Record) -> bool:
         """Whether a round of its own has ended, or, where each sum is a step, all steps of a round."""
         if self._plan.report_every is None:
-            return ending.round > self._written_own
+            return ending.own > self._written_own
         return self._plan.round(self._state.base) > self._written
 
-    def tallied(self, ending: Ending) -> Ending:
+    def tallied(self, ending: Record) -> Record:
         """Returns the ending of the round so far, if `ending` is that of one of its steps; else `ending`."""
-        is_more = (
-            ending.part_of is not None and self._tally is not None and self._tally.part_of == ending.part_of
-        )
+        is_more = self._tally is not None and self._tally.round == ending.round > 0
         self._tally = ending.after(self._tally) if is_more and self._tally is not None else ending
         return self._tally
 
-    async def write(self, ending: Ending) -> None:
+    async def write(self, ending: Record) -> None:
         """Writes a round's line and the models after it, then reports the round to the observer."""
         await asyncio.to_thread(self.judge)
         spent, alone = await asyncio.to_thread(costs, self._mechanism, self._state.ledger)
         evaluation = await self._evaluate()
-        number = self._plan.round(self._state.base) + (ending.alone > 0)
-        record = round_record(
-            number=number,
-            ending=ending,
-            base=self._state.base,
+        record = replace(
+            ending,
+            round=self._plan.round(self._state.base) + (ending.alone > 0),
+            loss=evaluation.loss,
+            accuracy=evaluation.accuracy,
+            epsilon=finite(spent.epsilon) if spent else None,
+            delta=spent.delta if spent else None,
+            base_digest=self._state.base.digest.hex(),
             accuracy_of=self._plan.accuracy_of,
-            evaluation=evaluation,
-            spent=spent,
-            refused=self._refused,
+            metrics=evaluation.metrics,
+            **vars(evaluation.headline),
+            flaws=evaluation.flaws,
+            rolled_back=self._refused.losses if self._refused else None,
             epsilon_alone=alone,
-            nicknames=self._plan.nicknames,
+            names={digits: name for digits in ending.missing if (name := self._plan.nicknames.of(digits))},
         )
-        self._written, self._written_own = number, ending.round  # a line that fails half-way is not retried
+        self._written, self._written_own = record.round, record.own  # one that fails half-way is not retried
         await asyncio.to_thread(self._folder.append, record)
         if self._plan.report_every is None or self._now() >= self._save_at:
             await self.save_models()
@@ -216,66 +224,13 @@ class RoundHistory:
         return summary
 
 
-def _numbers(history: Iterable[Mapping[str, object]], name: str) -> Iterator[int]:
-    return (number for line in history if isinstance(number := line.get(name), int))
-
-
 def costs(mechanism: Mechanism, ledger: Ledger) -> tuple[Spent | None, float | None]:
     """Returns what a ledger costs, and what it costs if all others work together."""
     return spent_by(mechanism, ledger), spent_alone(mechanism, ledger)
 
 
-def round_record(
-    number: int,
-    ending: Ending,
-    base: Base,
-    accuracy_of: str,
-    evaluation: Evaluation,
-    spent: Spent | None,
-    refused: Refused | None,
-    epsilon_alone: float | None,
-    nicknames: Nicknames,
-) -> Record:
-    """Returns a round's line of history; `spent` and `epsilon_alone` are the run's privacy cost so far."""
-    return Record(
-        round=number,
-        outcome=ending.outcome,
-        reason=ending.reason,
-        participants=ending.participants,
-        loss=evaluation.loss,
-        accuracy=evaluation.accuracy,
-        epsilon=finite(spent.epsilon) if spent else None,
-        delta=spent.delta if spent else None,
-        bytes_sent=ending.bytes_sent,
-        bytes_received=ending.bytes_received,
-        train_s=ending.train_s,
-        aggregate_s=ending.aggregate_s,
-        base_digest=base.digest.hex(),
-        accuracy_of=accuracy_of,
-        train_loss=ending.train_loss,
-        missing=ending.missing,
-        clipped=ending.clipped,
-        phases=ending.phases,
-        metrics=evaluation.metrics,
-        metric=evaluation.headline.metric,
-        value=evaluation.headline.value,
-        baseline=evaluation.headline.baseline,
-        only_class=evaluation.headline.only_class,
-        flaws=evaluation.flaws,
-        rolled_back=refused.losses if refused else None,
-        without=ending.without,
-        steps=ending.steps,
-        steps_failed=ending.steps_failed,
-        epsilon_alone=epsilon_alone,
-        swarm=ending.swarm,
-        own=ending.round,
-        alone=ending.alone,
-        names={digits: name for digits in ending.missing if (name := nicknames.of(digits))},
-    )
-
-
 def run_summary(
-    history: list[dict[str, object]],
+    history: Sequence[Record],
     earlier: Traffic,
     seconds: float,
     counts: Counts,
@@ -294,8 +249,8 @@ def run_summary(
     """
     return Summary(
         rounds=plan.round(state.base),
-        aggregated=sum(line.get("outcome") == "aggregated" for line in history),
-        fallbacks=sum(line.get("outcome") == "fallback" for line in history),
+        aggregated=sum(line.outcome == AGGREGATED for line in history),
+        fallbacks=sum(line.outcome == "fallback" for line in history),
         accuracy=evaluation.accuracy,
         epsilon=_number(privacy, "epsilon_spent"),
         delta=_number(privacy, "delta"),
@@ -312,22 +267,13 @@ def run_summary(
         privacy=privacy,
         sums=sums,
         metrics=evaluation.metrics,
-        metric=evaluation.headline.metric,
-        value=evaluation.headline.value,
-        baseline=evaluation.headline.baseline,
-        only_class=evaluation.headline.only_class,
+        **vars(evaluation.headline),
         flaws=evaluation.flaws,
         epsilon_alone=_number(privacy, "epsilon_alone"),
-        swarm=_last_swarm(history),
+        swarm=next((line.swarm for line in reversed(history) if line.swarm is not None), None),
         generation=state.base.generation,
         alone=alone,
     )
-
-
-def _last_swarm(history: list[dict[str, object]]) -> SwarmFigure | None:
-    """Returns the last metric of all members' rows in a history."""
-    found = (SwarmFigure.from_json(line.get("swarm")) for line in reversed(history))
-    return next((figure for figure in found if figure is not None), None)
 
 
 def _number(privacy: Mapping[str, object] | None, name: str) -> float | None:

@@ -42,8 +42,8 @@ NONE_KNOWN = OwnFigures()
 class OwnBook:
     """Keeps a node's own figures, as they become known."""
 
-    def __init__(self, *, secret: bool = False, left_out: tuple[str, ...] = ()) -> None:
-        self._figures = OwnFigures(secret=secret, left_out=left_out)
+    def __init__(self, *, secret: bool = False, unread: tuple[str, ...] = ()) -> None:
+        self._figures = OwnFigures(secret=secret, left_out=unread)
         self._make_classes: Callable[[], ClassFigures | None] | None = None
         """Makes the figures of the newest model, which nobody has asked for yet."""
 

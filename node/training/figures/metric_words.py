@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from node.data.dataset import TOO_FEW
+from node.data.report import TOO_FEW
 from node.storage.records import SwarmFigure
 from node.training.figures.headline import CONSTANT_ANSWERS, SMALL_IS_GOOD, Alone, Headline, companion
 

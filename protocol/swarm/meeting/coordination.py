@@ -137,17 +137,17 @@ class Coordination:
         matchmaker.learn(announce.swarm, of_message(electors))
         return []
 
-    def leave_out(self, left_out: LeftOut, by: Key | None) -> list[Action]:
+    def leave_out(self, asked: LeftOut, by: Key | None) -> list[Action]:
         """Process whom a peer asks this node, as its coordinator, to leave out of its group.
 
         From this node's own coordinator, about its own READY: who had it left out. Raises RemoteProtocolError
         if this node does not coordinate or does not accept the peer.
         """
-        if by is not None and by == self.seeker.coordinator and self.seeker.holds(left_out.nonce):
-            self._suspicion.left_out_by(left_out.keys)
+        if by is not None and by == self.seeker.coordinator and self.seeker.holds(asked.nonce):
+            self._suspicion.left_out_by(asked.keys)
             return []
         announce, matchmaker = self._asking(by, "whom to leave out")
-        matchmaker.leave_out(announce.swarm, announce.key, left_out)
+        matchmaker.leave_out(announce.swarm, announce.key, asked)
         return []
 
     def _asking(self, by: Key | None, what: str) -> tuple[Announce, Matchmaker]:

@@ -93,7 +93,7 @@ STEPS: Table[Phase, Event] = {
 class Try:
     """One READY, its ephemeral key, and the time by which the coordinator must answer.
 
-    `left_out`: whom the node asks its coordinator to leave out, by now.
+    `apart`: whom the node asks its coordinator to leave out, by now.
     `refused`: with whom the node joins no group: it has asked so since the READY.
     """
 
@@ -101,7 +101,7 @@ class Try:
     ephemeral: Ephemeral
     sent_at: float
     ack_until: float
-    left_out: tuple[Key, ...] = ()
+    apart: tuple[Key, ...] = ()
     refused: tuple[Key, ...] = ()
     accepted_at: float | None = None
 
@@ -170,8 +170,8 @@ class GroupSeeker:
             return None
         return offer.started if offer.deadline < others_since + self._others_train_s else None
 
-    def ask(self, coordinator: Key, now: float, left_out: tuple[Key, ...] = ()) -> Ready:
-        """A new READY for this coordinator; it voids the one before. `left_out`: as in `Try`."""
+    def ask(self, coordinator: Key, now: float, apart: tuple[Key, ...] = ()) -> Ready:
+        """A new READY for this coordinator; it voids the one before. `apart`: as in `Try`."""
         offer = self._current_offer()
         self._course.step(Event.ASK)
         offer.tries += 1
@@ -189,16 +189,16 @@ class GroupSeeker:
             gone=self._patience.gone(now),
         )
         ready = signing.sign(unsigned, self._settings.key)
-        offer.current = Try(ready, ephemeral, now, now + self._ack_pace.allowed_s, left_out, left_out)
+        offer.current = Try(ready, ephemeral, now, now + self._ack_pace.allowed_s, apart, apart)
         return ready
 
-    def asks_anew(self, left_out: tuple[Key, ...]) -> bytes | None:
+    def asks_anew(self, apart: tuple[Key, ...]) -> bytes | None:
         """The nonce of the current READY, if its coordinator is to leave out others than it was asked to."""
         current = self.offer.current if self.offer else None
-        if current is None or current.left_out == left_out:
+        if current is None or current.apart == apart:
             return None
-        current.left_out = left_out
-        current.refused = tuple(key for key in current.refused if key in left_out)
+        current.apart = apart
+        current.refused = tuple(key for key in current.refused if key in apart)
         return current.ready.nonce
 
     def _current_offer(self) -> Offer:
@@ -246,11 +246,11 @@ class GroupSeeker:
         """
         current = self._current_offer().current
         electorate = self._state.electorate(self._settings)
-        left_out = set() if current is None or electorate is None else set(current.refused)
+        apart = set() if current is None or electorate is None else set(current.refused)
         return any(
             len(rest.readys) >= max(ready.announce.min_participants for ready in group.readys)
             and self._state.ballot(rest, self._settings) is not None
-            for rest in (_without(group, key) for key in left_out.intersection(_keys(group)))
+            for rest in (_without(group, key) for key in apart.intersection(_keys(group)))
         )
 
     def turn_down(self, coordinator: Key) -> None:
@@ -282,7 +282,7 @@ class GroupSeeker:
             return offer.started
         if current.accepted_at is None:
             return current.ack_until
-        longer = APART_S if current.left_out else 0.0
+        longer = APART_S if current.apart else 0.0
         allowed_s = (STALLED_S + longer) * (1 << min(turn, _MOST_DOUBLINGS))
         return max(current.accepted_at + STALLED_S, min(offer.deadline, current.accepted_at + allowed_s))
 

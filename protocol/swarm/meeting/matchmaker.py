@@ -71,7 +71,7 @@ class Room:
     """The order of each peer's last READY that was used or withdrawn: only later READYs count."""
     heard_at: dict[Key, float] = field(default_factory=dict)
     """When each announced peer was last heard (s, this node's clock)."""
-    left_out: dict[Key, tuple[bytes, tuple[Key, ...]]] = field(default_factory=dict)
+    apart: dict[Key, tuple[bytes, tuple[Key, ...]]] = field(default_factory=dict)
     """Whom each peer would leave out, and the nonce of the READY for which it says so."""
     aside: Counter[Key] = field(default_factory=Counter)
     """How many groups set each peer aside: others would leave it out."""
@@ -269,16 +269,16 @@ class Matchmaker:
         room.readys[ready.key] = (ready, now)
         return [Send(ready.key, (Accepted(ready.nonce),))]
 
-    def leave_out(self, swarm: tuple[str, bytes], key: Key, left_out: LeftOut) -> None:
+    def leave_out(self, swarm: tuple[str, bytes], key: Key, asked: LeftOut) -> None:
         """Note whom an announced peer would leave out; it counts only with the READY that it names."""
         room = self._rooms.get(swarm)
         if room is not None and key in room.announced:
-            room.left_out[key] = left_out.nonce, left_out.keys
+            room.apart[key] = asked.nonce, asked.keys
 
-    def leave_out_for(self, key: Key, left_out: LeftOut) -> None:
+    def leave_out_for(self, key: Key, asked: LeftOut) -> None:
         """Note whom a peer would leave out in each swarm in which it is announced."""
         for swarm in self._rooms:
-            self.leave_out(swarm, key, left_out)
+            self.leave_out(swarm, key, asked)
 
     def withdraw(self, key: Key, order: Order) -> None:
         """Void this peer's READYs up to this order: it has sent a later one to another coordinator."""
@@ -308,7 +308,7 @@ class Matchmaker:
         room.readys.pop(key, None)
         room.used.pop(key, None)
         room.heard_at.pop(key, None)
-        room.left_out.pop(key, None)
+        room.apart.pop(key, None)
         room.missed.pop(key, None)
         room.aside.pop(key, None)
         room.waiting.discard(key)
@@ -394,7 +394,7 @@ class Matchmaker:
         readys = tuple(room.readys.pop(key)[0] for key in sorted(chosen))
         room.used.update({ready.key: ready.announce.order for ready in readys})
         for ready in readys:
-            room.left_out.pop(ready.key, None)
+            room.apart.pop(ready.key, None)
         actions = self._name(room, readys)
         unsigned = Group(readys, room.attempt, self._key.public, *self._grounds(room, readys))
         group = signing.sign(unsigned, self._key)
@@ -417,7 +417,7 @@ class Matchmaker:
             for other in self._wishes(room, key)
             if other in room.waiting
             and room.aside[other] - room.aside[key] < ASIDE
-            and key in room.left_out.get(other, (b"", ()))[1]
+            and key in room.apart.get(other, (b"", ()))[1]
         )
 
     def _set_aside(self, room: Room, fitting: Sequence[Key], aside: Collection[Key]) -> list[Action]:
@@ -568,7 +568,7 @@ class Matchmaker:
         would not leave out the other, too. Who waits already goes on; if the two were in one group since, it
         is who has waited less; then, whom most name.
         """
-        wishing = [key for key in keys if key in room.left_out]
+        wishing = [key for key in keys if key in room.apart]
         wishes = {(key, other) for key in wishing for other in self._wishes(room, key) if other in keys}
         pairs = Counter(key for pair in {frozenset(wish) for wish in wishes} for key in pair)
         named = Counter(other for _, other in wishes)
@@ -587,7 +587,7 @@ class Matchmaker:
 
     def _wishes(self, room: Room, key: Key) -> tuple[Key, ...]:
         """Whom a READY's sender would leave out."""
-        nonce, keys = room.left_out.get(key, (b"", ()))
+        nonce, keys = room.apart.get(key, (b"", ()))
         return tuple(other for other in keys if other != key) if nonce == room.readys[key][0].nonce else ()
 
     def _is_as_good(self, room: Room, rest: tuple[Key, ...], whole: tuple[Key, ...], known: int) -> bool:

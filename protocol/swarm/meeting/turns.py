@@ -84,10 +84,10 @@ class Turns:
         """Whether this node has said that it waited too long in this turn."""
         return self._over(self._me) > self.number
 
-    def adopted(self, waited: bool, left_out: Collection[Key]) -> None:
+    def adopted(self, waited: bool, apart: Collection[Key]) -> None:
         """This node has another base than the one before.
 
-        `waited`: whether that one's coordinator held its READY. `left_out`: those that it leaves out itself.
+        `waited`: whether that one's coordinator held its READY. `apart`: those that it leaves out itself.
         """
         made = self._state.line.whole[-1:]
         if not made or made[0].group.step > 0:
@@ -99,7 +99,7 @@ class Turns:
         before = None if self._state.previous is None else self._state.previous.digest
         waiting = {key for key, said in self._said.items() if said.base == before and key != self._me}
         waiting |= {self._me} if waited else set()
-        absent = waiting.difference(left_out, (ready.key for ready in group.readys))
+        absent = waiting.difference(apart, (ready.key for ready in group.readys))
         self._missed = Counter({key: self._missed[key] + 1 for key in absent})
 
     @property

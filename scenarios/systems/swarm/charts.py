@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
+from node.runtime.record.figures import AGGREGATED, Record
 from scenarios.frame.spec import Chart, Json
 from scenarios.study.charts import metric_axis, metric_hover, sentence, whole_numbers
-from scenarios.swarms.history import AGGREGATED, PHASES, Round
+from scenarios.swarms.history import PHASES
 from scenarios.swarms.nodes import PeerRun
 from scenarios.swarms.results import Quantity, SwarmResults, lowest_by_round, mean, phase_mean
 from scenarios.systems.swarm import privacy
@@ -33,7 +35,7 @@ def charts(results: SwarmResults) -> tuple[Chart, ...]:
         *privacy.over_epsilon(results),
         comparison(results),
         value_by_peer(results),
-        by_phase(results, "seconds"),
+        by_phase(results, "s"),
         by_phase(results, "bytes_sent"),
         outcomes(results),
     )
@@ -107,9 +109,9 @@ def _base_rate(results: SwarmResults) -> Json:
     return _line(BASE_RATE, rounds, [results.guessing] * 2, "var(--muted)", 1.5, hover, "dot")
 
 
-def by_phase(results: SwarmResults, quantity: Quantity) -> Chart:
+def by_phase(results: SwarmResults, quantity: Literal["s", "bytes_sent"]) -> Chart:
     """Stacked bars: what each phase of a round cost a peer on average."""
-    seconds = quantity == "seconds"
+    seconds = quantity == "s"
     rounds = _rounds_in(results.peers)
     phases = PHASES if seconds else tuple(phase for phase in PHASES if phase != "train")
     hover = "%{y:.3f} s" if seconds else "%{y:.3s}B"
@@ -117,7 +119,7 @@ def by_phase(results: SwarmResults, quantity: Quantity) -> Chart:
     for phase in phases:
         costs = _by_round(results.peers, rounds, phase, quantity)
         traces.append(_bar(PHASE_NAMES[phase], rounds, costs, PHASE_COLOURS[phase], hover))
-    title = "Seconds by phase" if seconds else "Bytes sent by phase"
+    name, title = ("seconds", "Seconds by phase") if seconds else ("bytes-sent", "Bytes sent by phase")
     axis = (
         {"title": {"text": "seconds"}}
         if seconds
@@ -125,7 +127,7 @@ def by_phase(results: SwarmResults, quantity: Quantity) -> Chart:
     )
     caption = _seconds_caption(results.peers) if seconds else _bytes_caption(results.peers)
     layout = _layout(results, axis, barmode="stack")
-    return Chart(quantity.replace("_", "-"), title, caption, tuple(traces), layout)
+    return Chart(name, title, caption, tuple(traces), layout)
 
 
 def outcomes(results: SwarmResults) -> Chart:
@@ -158,7 +160,7 @@ def _outcomes_of(peers: Sequence[PeerRun], number: int) -> Counter[str]:
     return Counter(_outcome_name(entry) for entry in found)
 
 
-def _outcome_name(entry: Round | None) -> str:
+def _outcome_name(entry: Record | None) -> str:
     if entry is None:
         return "not there"
     if entry.outcome == AGGREGATED:
@@ -193,7 +195,7 @@ def _by_round(peers: Sequence[PeerRun], rounds: Sequence[int], phase: str, quant
 
 def _seconds_caption(peers: Sequence[PeerRun]) -> str:
     every = [entry for peer in peers for entry in peer.rounds]
-    said = ", ".join(f"{PHASE_NAMES[phase]} {phase_mean(every, phase, 'seconds'):.2f} s" for phase in PHASES)
+    said = ", ".join(f"{PHASE_NAMES[phase]} {phase_mean(every, phase, 's'):.2f} s" for phase in PHASES)
     return f"The mean of all peers, round by round. Mean round: {said}."
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from rich.console import Console
 
 from node.errors import ConfigError
+from node.runtime.record.figures import AGGREGATED
 from node.task.load import load_task, overridden
 from node.task.rules import read_section
 from node.task.sections import Task
@@ -32,7 +33,7 @@ from scenarios.study.costs import DOWN, UP
 from scenarios.study.skew import BY_CHANCE, DISTANCE, FARTHEST, FEWEST, MOST
 from scenarios.swarms.baselines import Curve, do_work, run_baselines, run_replays
 from scenarios.swarms.cells import common_facts
-from scenarios.swarms.history import AGGREGATED, PHASES
+from scenarios.swarms.history import PHASES
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, Tell, checked_peers, run_swarm
 from scenarios.swarms.progress import shown
 from scenarios.swarms.results import SwarmResults, mean, phase_mean
@@ -274,7 +275,7 @@ def _peer_figures(peer: PeerRun) -> Json:
         ],
         "mean_by_phase": {
             name: {
-                "seconds": phase_mean(peer.rounds, name, "seconds"),
+                "seconds": phase_mean(peer.rounds, name, "s"),
                 "bytes_sent": phase_mean(peer.rounds, name, "bytes_sent"),
                 "bytes_received": phase_mean(peer.rounds, name, "bytes_received"),
             }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from node.runtime.record.figures import Record
 from node.training.figures.metric_words import METRIC_NAMES, value_text
 from scenarios.frame.spec import Chart, Json, Table, Verdict
 from scenarios.study.charts import metric_axis, metric_hover, sentence
 from scenarios.swarms.baselines import PrivateCurve
-from scenarios.swarms.history import Round, amount, most_spent
+from scenarios.swarms.history import amount, most_spent
 from scenarios.swarms.nodes import PeerRun
 from scenarios.swarms.results import SwarmResults
 
@@ -29,7 +30,7 @@ def curve_of(peers: Sequence[PeerRun]) -> PrivateCurve | None:
     return PrivateCurve(str(most["mechanism"]), values, epsilon, dict(most))
 
 
-def _at(peers: Sequence[PeerRun], number: int) -> list[Round]:
+def _at(peers: Sequence[PeerRun], number: int) -> list[Record]:
     return [entry for peer in peers for entry in peer.rounds if entry.round == number]
 
 

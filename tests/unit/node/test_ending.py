@@ -14,6 +14,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from node.runtime.record.ending import End
+from node.runtime.record.figures import Record
 from node.signals import until_over
 from protocol.actions import Failed, Reason, Spend
 from protocol.swarm.phases import Event
@@ -82,11 +83,11 @@ def lines(node):
 def agrees(node, summary):
     """Checks that state, history, models and summary agree on the rounds and the base."""
     state, told = node.state, lines(node)
-    assert [line["own"] for line in told] == list(range(1, state.round + 1))
+    assert [line.own for line in told] == list(range(1, state.round + 1))
     assert (summary.rounds, summary.aggregated + summary.fallbacks) == (state.base.generation, len(told))
     assert summary.aggregated == state.base.generation
     assert summary.base_digest == state.base.digest.hex()
-    assert not told or told[-1]["base_digest"] == summary.base_digest
+    assert not told or told[-1].base_digest == summary.base_digest
     model = load_file(node.folder / "model.safetensors")
     tensors = node.prepared.trainer.tensors(state.base_vector)
     assert model.keys() == tensors.keys()
@@ -154,16 +155,14 @@ async def test_killed_between_a_round_and_its_line(tmp_path, event, half):
     node.peer._training = node.peer._train(1)
     await node.peer._shell.feed(event(node))
     assert lines(node) == []
-    stored = node.state.ending
+    stored = Record.from_ending(node.state.ending)
     node.state.close()
     (tmp_path / "history.jsonl").write_text(half)
     (line,), said = await started_again(tmp_path)
     outcome = ("aggregated", None, 3) if event is completes else ("fallback", "sums-timeout", 0)
-    assert (line["outcome"], line["reason"], line["participants"]) == outcome
-    assert (line["train_loss"], line["train_s"]) == pytest.approx(
-        (stored.train_loss, stored.train_s), abs=1e-6
-    )
-    assert (line["missing"], line["phases"].keys()) == (list(stored.missing), stored.phases.keys())
+    assert (line.outcome, line.reason, line.participants) == outcome
+    assert (line.train_loss, line.train_s) == pytest.approx((stored.train_loss, stored.train_s), abs=1e-6)
+    assert (line.missing, line.phases.keys()) == (stored.missing, stored.phases.keys())
     assert said.count('"event": "round"') == 1
     again, said = await started_again(tmp_path)
     assert again == [line]

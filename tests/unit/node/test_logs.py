@@ -16,13 +16,15 @@ from node.observe.journal import PAGE
 from node.observe.lines import JsonOutput, TextOutput, event_values
 from node.observe.log_observer import LogObserver
 from node.options import read_options
-from node.runtime.record import events
+from node.runtime.record import events, fields
 from node.runtime.record.events import NodeEvent, Observers
+from node.runtime.record.figures import Record, Summary
 from node.runtime.record.own_figures import OwnFigures
 from node.training.figures.headline import Alone
 from protocol.actions import Note, Notice
 from protocol.wire.messages import Base
 from tests.unit.node.observe.test_lines import RECORD, SUMMARY, SUMS
+from website.reference import log_fields
 
 JSON = LogOptions("json", "info")
 HERE = "127.0.0.1:9001"
@@ -158,17 +160,17 @@ WHY = [
     "behind",
     "withholds",
 ]
+
+
+def always(kind) -> set[str]:
+    return {name for name, log, _ in fields.logged(kind) if log.always}
+
+
 FIELDS = {
     "started": {"key", "listen", "task", "may_join"},
     "sums": {"text", *SUMS.facts},
     "training": {"round"},
-    "round": {
-        *("round", "rounds", "own", "alone", "outcome", "reason", "participants", "missing"),
-        *("accuracy", "accuracy_of"),
-        *("metric", "value", "baseline"),
-        *("epsilon", "delta", "bytes_sent", "bytes_received", "train_s", "aggregate_s", "clipped"),
-        *("rolled_back", "without", "base_digest"),
-    },
+    "round": {"rounds", *always(Record)},
     "caught-up": {"generation", "base_digest", "how"},
     "outpaced": {"train_s", "rounds", "round"},
     **{f"peer-{name}": {"peer", "key"} for name in ("joined", "left")},
@@ -178,11 +180,7 @@ FIELDS = {
     "draining": {"within_s"},
     "comparing": {"within_s"},
     "lingering": {"for_s"},
-    "finished": {
-        *("rounds", "aggregated", "fallbacks", "accuracy", "accuracy_of", "epsilon", "delta"),
-        *("metric", "value", "baseline"),
-        *("bytes_sent", "bytes_received", "seconds", "base_digest"),
-    },
+    "finished": always(Summary),
 }
 FIELDS["stopped"] = FIELDS["finished"]
 
@@ -197,8 +195,11 @@ def test_every_event_and_field_is_documented():
     table = text.partition("| event | level | fields |")[2].partition("\n\n")[0]
     for event in (*FIELDS, "failed", "library", "dropped"):
         assert f"`{event}`" in table
-    for field in {*FIELDS["round"], *FIELDS["finished"], *FIELDS["caught-up"], *FIELDS["draining"]}:
+    for field in {*FIELDS["caught-up"], *FIELDS["draining"]}:
         assert f"`{field}`" in table
+    rounds = "`round`, `rounds`" + log_fields(Record).removeprefix("`round`")
+    assert f"| `round` | info | {rounds} |" in table
+    assert f"| `finished`, `stopped` | info | of a node: {log_fields(Summary)} |" in table
 
 
 def test_the_log_holds_no_loss_and_no_whole_key():

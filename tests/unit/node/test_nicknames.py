@@ -1,14 +1,19 @@
 """Names that an owner gives to keys: the file, and where they stand in place of hex digits."""
 
+import io
+import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from node.logs import Log, LogOptions, logging_to
 from node.nicknames import LONGEST_NAME, MOST_NAMES, NO_NICKNAMES, Nicknames, read_nicknames
 from node.observe.history_reader import Rounds
 from node.observe.journal import Journal
 from node.observe.lines import round_text
+from node.observe.log_observer import LogObserver
 from node.observe.view_sources import NodeViewSource
 from node.runtime.notices import notice_text
 from node.runtime.waiting import names_of, waiting_text
@@ -83,7 +88,7 @@ def test_a_key_without_a_name_is_called_by_its_first_digits():
     ],
 )
 def test_who_comes_and_goes_has_a_name(notice, text):
-    assert notice_text(notice, "", NAMED) == text
+    assert notice_text(notice, "", NAMED.of(notice.text)) == text
 
 
 def test_who_was_missing_has_a_name():
@@ -113,7 +118,7 @@ def test_electors_that_are_missing_have_names():
 
 async def test_the_page_and_the_status_line_show_names(alone):
     node = alone("none")
-    object.__setattr__(node.peer.inspector.plan, "nicknames", NAMED)
+    node.peer._notices._nicknames = NAMED
     session = node.peer._node
     there = announce(KEYS[1], task="digits", parameters=node.parameters)
     await node.peer._shell.feed(lambda now: session.receive(Hello(there, bytes(16), False, ""), TWO, now))
@@ -122,3 +127,17 @@ async def test_the_page_and_the_status_line_show_names(alone):
     assert (peer.name, peer.key) == ("ward b", TWO.hex()[:16])
     called = node.peer.inspector.called([endpoint(KEYS[1]), "h:1"])
     assert called == (f"ward b ({endpoint(KEYS[1])})", "h:1")
+
+
+async def test_who_comes_has_its_name_in_words_and_in_the_log(alone, monkeypatch):
+    node, heard = alone("none"), []
+    node.peer._notices._nicknames = NAMED
+    monkeypatch.setattr(node.peer, "_observer", SimpleNamespace(handle=heard.append))
+    for key in (TWO, ONE):
+        await node.peer._perform(Notice(Note.JOINED, "h:1", key.hex()[:8]))
+    assert [event.text for event in heard] == ["h:1 is here (ward b)", f"h:1 is here (key {ONE.hex()[:8]})"]
+    out = io.StringIO()
+    with logging_to(out, LogOptions("json", "info")):
+        for event in heard:
+            LogObserver(Log("node")).handle(event)
+    assert [json.loads(line).get("name") for line in out.getvalue().splitlines()] == ["ward b", None]

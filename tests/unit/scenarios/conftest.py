@@ -10,6 +10,7 @@ from scenarios.swarms.baselines import Baselines, Curve, PrivateCurve
 from scenarios.swarms.history import read_history, read_summary
 from scenarios.swarms.nodes import PeerRun
 from scenarios.swarms.results import SwarmResults
+from tests.unit.node.observe.test_lines import SUMMARY
 
 PEERS, ROUNDS = 5, 20
 GUESSING = 0.1
@@ -83,6 +84,7 @@ def write_peer(
     ]
     fell_back = sum(entry["outcome"] == "fallback" for entry in lines)
     summary = {
+        **SUMMARY.as_json(),
         "rounds": ROUNDS,
         "aggregated": ROUNDS - fell_back,
         "fallbacks": fell_back,

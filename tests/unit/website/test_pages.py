@@ -11,7 +11,6 @@ from typing import get_args, get_type_hints
 import pytest
 
 from node.cli.commands import COMMANDS
-from node.runtime.record.artifacts import Record, Summary
 from node.task.rules import key_name
 from node.task.sections import Task
 from protocol.actions import Action, Reason
@@ -36,11 +35,6 @@ def test_every_key_and_reason_has_a_sentence_and_no_sentence_is_stale():
     assert set(words.SECTIONS) == set(get_type_hints(Task))
     assert not [reason for reason in Reason if not reference.reason_words(reason)]
     assert reference.reason_words(Reason.CAUGHT).startswith("Somebody lied in a masked session")
-
-
-@pytest.mark.parametrize(("kind", "said"), [(Record, words.RECORD), (Summary, words.SUMMARY)])
-def test_every_field_has_a_sentence_and_no_sentence_is_stale(kind, said):
-    assert set(said) == {entry.name for entry in fields(kind)}
 
 
 def test_a_key_is_told_with_type_rule_default_and_whether_peers_must_agree():

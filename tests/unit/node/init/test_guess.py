@@ -72,7 +72,7 @@ def test_what_a_column_is_taken_for(tmp_path, make, column):
     ],
 )
 def test_what_is_left_out_and_why(tmp_path, name, make, remark):
-    entry = found(tmp_path, a=a, **{name: make}).left_out[0]
+    entry = found(tmp_path, a=a, **{name: make}).omitted[0]
     assert (entry.column, entry.kind) == (name, "left out")
     assert entry.remark.startswith(remark)
 
@@ -87,7 +87,7 @@ def test_too_many_categories_and_what_somebody_does_not_want(tmp_path):
     rows = frame(tmp_path, "\n".join(lines) + "\n")
     understood = understand(rows, "y", "auto", ("b",), by_rows)
     assert [column.name for column in understood.schema.columns] == ["a"]
-    assert set(understood.left_out) == {
+    assert set(understood.omitted) == {
         Entry("c", "left out", "150 different values; at most 100 become features"),
         Entry("b", "left out", "as asked"),
     }

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.page.server import node_view, rounds
-from node.observe.comparison import MAX_POINTS, Comparison, compared, headline, thinned
+from node.observe.comparison import MAX_POINTS, Comparison, compared, thinned
 from node.observe.run_folder import RunFolder
 from tests.unit.node.observe.folders import AT, run_in
 
@@ -23,11 +23,8 @@ def test_a_run_is_described_by_its_last_round_and_its_sums():
     assert [point.round for point in run.points] == list(range(1, 19))
 
 
-def test_the_headline_is_the_value_where_a_line_has_one_and_before_the_first_round_there_is_none():
-    (plain,) = rounds(1)
-    skewed = replace(plain, metric="auc", value=0.25)
-    assert [headline(one) for one in (plain, skewed)] == [plain.accuracy, 0.25]
-    assert headline(replace(plain, metric="r2", value=None)) is None
+def test_the_figure_of_a_run_is_its_headline_and_before_the_first_round_there_is_none():
+    (skewed,) = (replace(one, metric="auc", value=0.25) for one in rounds(1))
     (run,) = compared([replace(node_view(ended=1), history=(skewed,))]).runs
     assert (run.metric, run.value) == ("auc", 0.25)
     (run,) = compared([replace(node_view(ended=0), history=(), privacy=None)]).runs

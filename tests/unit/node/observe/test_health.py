@@ -41,13 +41,13 @@ async def test_a_node_is_alive_long_before_it_is_ready(alone):
 async def test_health_says_how_many_are_left_out_and_names_nobody(alone):
     node = alone("none")
     inspector, suspicion = node.peer.inspector, node.peer._node._suspicion
-    assert inspector.left_out_nameless == ""
+    assert inspector.troubles == {}
     for count, words in (
         (1, "1 peer withheld what was due to sums, and is"),
         (2, "2 peers withheld what was due to sums, and are"),
     ):
         suspicion._left = {bytes([number] * 32): 4 for number in range(count)}
-        assert inspector.left_out_nameless == f"{words} left out for a while"
+        assert inspector.troubles == {"left_out": f"{words} left out for a while"}
 
 
 async def test_a_node_is_ready_once_a_peer_answers_and_until_it_is_told_to_end(alone):

@@ -15,6 +15,11 @@ def line(number: int, **more: object) -> str:
     return json.dumps({**known, **more}) + "\n"
 
 
+def beside(record) -> tuple[object, object]:
+    shown = record.on_page()
+    return shown["beside"], shown["beside_metric"]
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "history.jsonl"
@@ -37,8 +42,8 @@ def test_what_was_appended_is_read_once(path):
     assert numbers(seen.read()) == [1, 2, 3]
     last = seen.latest[-1]
     assert (last.reason, last.outcome, last.missing) == ("shares-timeout", "fallback", ("ab",))
-    assert (last.rolled_back, last.without) == (True, ("a:1",))
-    assert (last.accuracy, last.loss, last.participants) == (0.5, None, None)
+    assert (last.rolled_back, last.without) == ((1.0, 2.0), ("a:1",))
+    assert (last.accuracy, last.loss, last.participants) == (0.5, None, 0)
 
 
 def test_headlines_the_metric_of_all_steps_and_both_epsilons_are_read(path):
@@ -53,17 +58,18 @@ def test_headlines_the_metric_of_all_steps_and_both_epsilons_are_read(path):
         + line(5, metric="r2", metrics={"mae": 3.5, "deviance": 1.5}, flaws=["worse than guessing"])
     )
     old, skewed, numbers, damaged, counts = Rounds(path).read()
-    assert (old.metric, old.value, old.accuracy, old.swarm) == (None, None, 0.5, None)
-    assert (skewed.metric, skewed.value, skewed.baseline, skewed.beside) == ("auc", 0.7, 0.5, 0.5)
+    assert (old.metric, old.value, old.accuracy, old.swarm) == ("accuracy", 0.5, 0.5, None)
+    assert (skewed.metric, skewed.value, skewed.baseline) == ("auc", 0.7, 0.5)
+    assert beside(skewed) == (0.5, "balanced-accuracy")
     assert skewed.only_class == "no"
-    assert (numbers.metric, numbers.value, numbers.beside, numbers.beside_metric) == ("r2", None, 3.5, "mae")
-    assert (counts.beside, counts.beside_metric) == (1.5, "deviance")
+    assert (numbers.metric, numbers.value, *beside(numbers)) == ("r2", None, 3.5, "mae")
+    assert beside(counts) == (1.5, "deviance")
     assert (old.flaws, damaged.flaws, counts.flaws) == ((), (), ("worse than guessing",))
     assert numbers.swarm == SwarmFigure(**swarm, **counted)
-    assert (damaged.metric, damaged.beside, damaged.swarm) == (None, None, None)
+    assert (damaged.metric, *beside(damaged), damaged.swarm) == ("accuracy", None, None, None)
     path.write_text(line(1) + line(2, steps=10, steps_failed=1, epsilon=1, epsilon_alone=6.5))
     first, second = Rounds(path).read()
-    assert (first.steps, first.steps_failed, first.epsilon_alone) == (None, None, None)
+    assert (first.steps, first.steps_failed, first.epsilon_alone) == (0, 0, None)
     assert (second.steps, second.steps_failed, second.epsilon, second.epsilon_alone) == (10, 1, 1.0, 6.5)
 
 

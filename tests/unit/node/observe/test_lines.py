@@ -24,7 +24,7 @@ from node.observe.live import LiveView
 from node.runtime.privacy.budget import facts, make_mechanism
 from node.runtime.privacy.group_guarantees import withstands
 from node.runtime.record import events
-from node.runtime.record.artifacts import Record, Summary
+from node.runtime.record.figures import Record, Summary
 from node.runtime.record.own_figures import OwnFigures
 from node.runtime.snapshot import Snapshot
 from node.storage.records import SwarmFigure

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.page.server import node_view
 from node.errors import ConfigError, UserError
+from node.observe.history_reader import Rounds
 from node.observe.run_folder import MAX_FILE_BYTES, MAX_RUNS, MODEL, SILENT_S, RunFolder, found_runs
 from node.storage.folder_lock import HISTORY, SUMMARY, VIEW
 from tests.unit.node.observe.folders import AT, run_in
@@ -19,7 +20,9 @@ def read(path, now=AT):
 def test_what_the_node_showed_last_is_shown_with_its_rounds_and_those_that_came_after_it(tmp_path):
     kept = node_view(peers=3, ended=6)
     path = run_in(tmp_path / "run", kept, ended=True)
-    assert read(path) == replace(kept, ended=True, folder=str(path))
+    rounds = Rounds(path / HISTORY).read()
+    assert [one.round for one in rounds] == [1, 2, 3, 4, 5, 6]
+    assert read(path) == replace(kept, ended=True, folder=str(path), history=rounds)
     assert read(run_in(tmp_path / "other", round=4)).round == 6
 
 

@@ -10,7 +10,6 @@ import pytest
 from node.rejoin.__main__ import main
 from node.storage.database import Database
 from node.storage.folder_lock import STATE, Lock
-from node.storage.records import Ending
 from node.storage.state import State
 from protocol.quorum.electorate import of_keys
 from protocol.quorum.lineage import Line
@@ -188,10 +187,3 @@ def test_a_folder_of_a_version_before_a_damaged_one_and_a_path_that_is_none_are_
     assert error.endswith("was not used by this version yet: start its node once, then run this again\n")
     (out / STATE).write_bytes(b"")
     assert run(out)[0] == run("")[0] == 2
-
-
-def test_an_ending_of_a_version_before_says_of_nobody_that_it_was_gone():
-    ending = Ending(1, "aggregated", None, 3, 1, 2, 0.5, 0.5, None, (), 0, {}, ("a:1",))
-    assert Ending.from_text(ending.to_text()) == ending
-    old = ending.to_text().replace(', "without": ["a:1"]', "")
-    assert Ending.from_text(old) == replace(ending, without=())

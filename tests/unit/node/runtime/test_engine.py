@@ -10,6 +10,7 @@ from node.net.traffic import Counts
 from node.storage.records import NOTHING, Receipt
 from protocol.actions import Adopted, Spend
 from protocol.quorum.lineage import FIRST
+from tests import run_folders
 from tests.unit.node.alone import ended, words
 
 
@@ -180,5 +181,5 @@ async def test_what_is_wrong_with_the_base_stands_in_the_history_and_the_summary
     await node.peer._history.catch_up()
     flaws = node.prepared.trainer.evaluate(node.state.base_vector).flaws
     assert any(flaw.startswith("it never says ") for flaw in flaws)
-    assert node.prepared.folder(node.folder).history()[-1]["flaws"] == list(flaws)
+    assert run_folders.history(node.folder)[-1]["flaws"] == list(flaws)
     assert (await node.peer._history.summarise(Counts(), {}, finished=True)).flaws == flaws

@@ -20,6 +20,7 @@ from protocol.actions import Elector, Healed, Waiting
 from protocol.quorum.lineage import FIRST, Line
 from protocol.swarm.votes.obstacle import Obstacle, Stage, Whose
 from protocol.wire.messages import Link
+from tests import run_folders
 from tests.parts import endpoint, group, members
 from tests.unit.node.alone import ended, words
 from tests.unit.node.observe.test_health import served
@@ -121,9 +122,7 @@ async def test_a_waiting_node_says_so_to_all_who_look(alone):
     node = alone("none")
     inspector = node.peer.inspector
     owner = NodeViewSource(inspector, Journal(lambda: 0.0), Rounds(node.folder / HISTORY))
-    assert (
-        (await inspector.take()).waiting == (await owner.view()).waiting == inspector.waiting_nameless == ""
-    )
+    assert (await inspector.take()).waiting == (await owner.view()).waiting == ""
     inspector.node._obstacle = FOUND
     hint = f"{TEXT}; if they are gone for good: python -m node.rejoin --out {node.folder}"
     assert (await inspector.take()).waiting == hint
@@ -140,7 +139,7 @@ async def test_a_waiting_node_says_so_to_all_who_look(alone):
 async def test_a_supervisor_is_told_that_a_node_waits_and_no_name(alone):
     inspector = alone("none").peer.inspector
     stopping = SimpleNamespace(asked=False)
-    async with served(missing_of(inspector, stopping), lambda: inspector.waiting_nameless) as ask:
+    async with served(missing_of(inspector, stopping), lambda: inspector.troubles) as ask:
         assert await ask("/healthz") == (200, {"status": "ok"})
         inspector.node._obstacle = FOUND
         waiting = f"waiting for 1 of 2 peers, {MADE}; {MEANWHILE}"
@@ -160,7 +159,7 @@ async def test_a_model_that_was_made_without_somebody_is_told_loudly_and_stands_
     await node.peer._history.catch_up()
     (warning,) = told(node, "warning")
     assert "generation 1 was agreed WITHOUT 10.0.0.3:1, a1b2c3d4, who count as gone" in warning["text"]
-    (line,) = node.prepared.folder(node.folder).history()
+    (line,) = run_folders.history(node.folder)
     assert line["without"] == list(GONE) == told(node, "round")[0]["without"]
 
 

@@ -27,7 +27,7 @@ from mechanisms.accounting.ledger import (
 from mechanisms.accounting.terms import unknown_terms
 from node.errors import ConfigError, UserError
 from node.runtime.serving import answer
-from node.storage.records import NOTHING, Ending, Receipt, Traffic
+from node.storage.records import NOTHING, Ended, Receipt
 from node.storage.spend_file import Charge, SpendFile
 from node.storage.state import KEPT_SESSIONS, Kept, State, splits_as_before
 from protocol.actions import OpenVote
@@ -85,9 +85,8 @@ def base(generation: int, value: float) -> Base:
     return Base(generation, digest, 3, bytes([generation]) * 32)
 
 
-def ending(round: int, outcome: str = "fallback") -> Ending:
-    phases = {"train": Traffic(0.5), "sums": Traffic(0.25, 7, 8)}
-    return Ending(round, outcome, "sums-timeout", 0, 10, 20, 0.5, 0.25, 0.125, ("ab", "cd"), 3, phases)
+def ending(round: int, outcome: str = "fallback") -> Ended:
+    return Ended(round, f"{round}: {outcome}")
 
 
 def kept(state: State, new: Base) -> Kept:
@@ -200,16 +199,16 @@ def test_how_a_round_ended_is_stored_with_its_number_until_the_next_one_has_ende
     before = private_parts(state)
     state.fell_back(ending(1))
     state = reopened(state, tmp_path)
-    assert (state.round, state.ending, private_parts(state)) == (1, ending(1), before)
+    assert (state.round, state.ending, private_parts(state)) == (1, ending(1).text, before)
     state.trained(vector(4), (STEPS,))
     state.adopt(base(1, 5), vector(5), 1, None, ((7.0,),))  # a fetched base ends no round
     for _ in range(2):
-        assert (state.round, state.ending) == (1, ending(1))
+        assert (state.round, state.ending) == (1, ending(1).text)
         assert private_parts(state) == (Ledger.of((RELEASE,)), (STEPS,), ((7.0,),))
         state = reopened(state, tmp_path)
     state.adopt(base(2, 6), vector(6), ending(2, "aggregated"), None, ())
     state = reopened(state, tmp_path)
-    assert (state.round, state.ending, state.base.generation) == (2, ending(2, "aggregated"), 2)
+    assert (state.round, state.ending, state.base.generation) == (2, ending(2, "aggregated").text, 2)
 
 
 def test_a_database_of_a_newer_version_is_refused_and_left_alone(state, tmp_path):

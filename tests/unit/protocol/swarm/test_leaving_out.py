@@ -363,10 +363,10 @@ def test_who_waits_for_a_group_asks_to_be_kept_apart_from_whom_it_cannot_reach_u
     room = wires[KEYS[0]]._coordination._matchmaker.room(
         wires[KEYS[0]]._state.announce(wires[KEYS[0]]._settings).swarm
     )
-    assert room.left_out[KEYS[who].public][1] == (KEYS[3].public,)
+    assert room.apart[KEYS[who].public][1] == (KEYS[3].public,)
     assert [each.keys for each in asked] == [(KEYS[3].public,)] * who, "it tells itself nothing"
     assert wires[KEYS[who]].picture().left_out == (), "it has withheld nothing"
 
     wires.carry_out(endpoint(KEYS[3]), wires[KEYS[3]]._discovery.greet(endpoint(KEYS[who]), wires.now))
     wires.quiet()
-    assert room.left_out[KEYS[who].public][1] == ()
+    assert room.apart[KEYS[who].public][1] == ()

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from node.runtime.record.figures import Record
+from node.storage.records import Traffic
 from scenarios.swarms.dealt import AUC, FACTOR, FAILED, HONEST, STEP_BYTES, STEP_S, parts_of
 from scenarios.swarms.dealt_nodes import dealt_to, lowest_measured, node_facts
-from scenarios.swarms.history import PhaseCost, Round
 from scenarios.swarms.nodes import PeerRun
 from scenarios.swarms.results import SwarmResults
 from tests.dealt_cells import LOCAL, peers, room
@@ -22,20 +23,10 @@ def test_a_node_is_handed_its_part_and_the_common_test_rows() -> None:
         np.testing.assert_array_equal(rows.test_x, dataset.test_x)
 
 
-def a_round(number: int, accuracy: float, auc: float | None = 0.8, **more: Any) -> Round:
-    phases = {"train": PhaseCost(0.3, 0, 0), "sums": PhaseCost(0.6, 9000, 0)}
+def a_round(number: int, accuracy: float, auc: float | None = 0.8, **more: Any) -> Record:
+    phases = {"train": Traffic(0.3), "sums": Traffic(0.6, 9000)}
     values: dict[str, Any] = {"outcome": "aggregated", "steps": 3, "bytes_sent": 9000, **more}
-    return Round(
-        round=number,
-        reason=None,
-        accuracy=accuracy,
-        epsilon=1.0,
-        bytes_received=0,
-        base_digest="ab",
-        phases=phases,
-        metrics={"auc": auc},
-        **values,
-    )
+    return Record(round=number, accuracy=accuracy, phases=phases, metrics={"auc": auc}, **values)
 
 
 def test_figures_of_real_nodes_are_the_lowest_of_what_is_measured(results: SwarmResults) -> None:

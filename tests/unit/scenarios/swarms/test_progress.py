@@ -4,16 +4,16 @@ from pathlib import Path
 
 from rich.console import Console
 
+from node.runtime.record.figures import Record
 from scenarios.frame.progress import Pace, clock
 from scenarios.frame.work import Call
-from scenarios.swarms.history import PhaseCost, Round
 from scenarios.swarms.progress import Bars, Lines, PeerProgress, accuracy_range, round_line, shown
 
 CALLS = [Call(name, "m:f", (), rounds, Path(name)) for name, rounds in (("alone 0", 2), ("pooled", 1))]
 
 
-def ended(number: int, outcome: str = "aggregated") -> Round:
-    return Round(number, outcome, None, 0.5 + number / 100, None, 1, 1, "ab", {"train": PhaseCost(0.1, 0, 0)})
+def ended(number: int, outcome: str = "aggregated") -> Record:
+    return Record(round=number, outcome=outcome, accuracy=0.5 + number / 100)
 
 
 def test_a_peers_progress_counts_its_outcomes_and_time_left_from_the_first_news_on():

@@ -4,19 +4,20 @@ from dataclasses import replace
 
 import pytest
 
+from node.runtime.record.figures import Record
 from node.task.load import load_task
 from node.task.sections import AggregationSection
 from scenarios.study.client_accuracy import SPREAD, TENTH, WORST
 from scenarios.study.costs import DOWN, EPSILON, MEASURED, TRAFFIC, UP, epsilon_after
 from scenarios.study.skew import CLIENTS, DISTANCE, MOST
 from scenarios.swarms.cells import SwarmCell
-from scenarios.swarms.history import PhaseCost, Round, Summary
 from scenarios.swarms.lying import Lie, LyingSwarmCell
 from scenarios.swarms.nodes import PeerRun
 from scenarios.swarms.replay import datasets_of
 from scenarios.swarms.reported import measured_facts, measured_series, peer_facts
 from scenarios.swarms.traffic import sum_bytes
 from tests import dealt_cells
+from tests.unit.node.observe.test_lines import SUMMARY
 from tests.unit.scenarios.rooms import replayed
 
 SECTION = AggregationSection()
@@ -84,16 +85,14 @@ def test_steps_are_a_sum_each_a_server_has_no_clients_and_numbers_have_sizes_alo
     assert DISTANCE not in facts
 
 
-def entry(number: int, sent: int, epsilon: float | None) -> Round:
-    phases = {"sums": PhaseCost(0.1, sent, sent)}
-    return Round(number, "aggregated", None, 0.5, epsilon, sent, sent + 4, "ab", phases)
+def entry(number: int, sent: int, epsilon: float | None) -> Record:
+    return Record(round=number, epsilon=epsilon, bytes_sent=sent, bytes_received=sent + 4)
 
 
 def test_real_nodes_figures_are_what_they_counted() -> None:
-    summary = Summary(2, 2, 0, 0.5, "ab", 0, 0, 1.0, None, "accuracy", 0.5, 0.1)
-    first = PeerRun(0, (entry(1, 100, 1.0), entry(2, 200, 2.0)), summary)
-    late = PeerRun(1, (entry(2, 300, 2.5),), summary)
+    first = PeerRun(0, (entry(1, 100, 1.0), entry(2, 200, 2.0)), SUMMARY)
+    late = PeerRun(1, (entry(2, 300, 2.5),), SUMMARY)
     assert measured_facts([first, late]) == {UP: 200.0, DOWN: 204.0, MEASURED: True}
     assert measured_series([first, late], 3) == {TRAFFIC: (100, 500, 0), EPSILON: (1.0, 2.5, 2.5)}
-    bare = PeerRun(0, (entry(1, 100, None),), summary)
+    bare = PeerRun(0, (entry(1, 100, None),), SUMMARY)
     assert measured_series([bare], 1) == {TRAFFIC: (100.0,)}

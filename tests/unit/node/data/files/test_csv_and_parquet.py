@@ -130,7 +130,7 @@ def test_parquet_of_every_kind_of_value(parquet):
         ),
         None,
     )
-    assert (frame.rows, frame.left_out) == (2, {"listed": "list<element: int64>"})
+    assert (frame.rows, frame.unusable) == (2, {"listed": "list<element: int64>"})
     assert plain(frame)["text"] == ["a", None]
     assert set(frame.columns) == {"number", "whole", "text", "coded", "truth", "day", "moment"}
 

@@ -9,11 +9,13 @@ from scipy.optimize import brentq
 from node.app import _introduction, _plan
 from node.errors import ConfigError
 from node.runtime.contributions.loss_gate import Refused, RowsLossGate, make_loss_gate
+from node.runtime.record.figures import Record
 from node.task.load import load_task
 from node.task.parameters import canonical_parameters
 from protocol.actions import Adopted, Failed, Reason, Spend
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.lineage import FIRST
+from tests import run_folders
 from tests.unit.node.alone import HERE, prepared
 
 GATE = "aggregation.loss_gate=0.5"
@@ -89,8 +91,9 @@ async def test_a_way_back_is_clipped_and_noised_with_the_rest_of_the_offer(alone
 async def falls_back(node, training):
     """Ends a round without a group; returns its line in the history."""
     node.peer._training = training
-    await node.peer._history.write(node.peer._ending(Failed(Reason.GROUP_TIMEOUT, 1, (), None)))
-    (line,) = node.prepared.folder(node.folder).history()
+    ended = node.peer._ending(Failed(Reason.GROUP_TIMEOUT, 1, (), None))
+    await node.peer._history.write(Record.from_ending(ended.text))
+    (line,) = run_folders.history(node.folder)
     return line
 
 

@@ -11,8 +11,8 @@ from mechanisms.mechanism import CountPlan
 from mechanisms.noised_counts import CountGrid, CountNoise
 from mechanisms.updates.record import dp_sgd
 from node.errors import ConfigError
+from node.runtime.contributions.metric_of_all import DIGIT
 from node.runtime.contributions.noised_metric import DigitWords, NoisedCounts, RingWords
-from node.runtime.contributions.swarm_metric import DIGIT
 from node.runtime.privacy.budget import (
     affordable_counts,
     affordable_steps,
@@ -20,6 +20,7 @@ from node.runtime.privacy.budget import (
     counts_charged,
     planned_ledger,
 )
+from node.storage.plain import restored
 from node.storage.records import SwarmFigure
 from node.task.load import load_task
 from node.training.figures.metric_words import swarm_text
@@ -28,10 +29,11 @@ from node.training.figures.tallies import Recalls
 from protocol.actions import Failed, Reason
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Base
+from tests import run_folders
 from tests.unit.mechanisms.settings import setting
 from tests.unit.mechanisms.settings import words as noise_words
 from tests.unit.node.alone import Alone, ended, prepared, sid, spend, step, voted
-from tests.unit.node.runtime.contributions.test_swarm_metric import rows
+from tests.unit.node.runtime.contributions.test_metric_of_all import rows
 from tests.unit.node.sums import mean_of
 
 STEPS, RECORDS = "distributed-dp-sgd", "dp-sgd"
@@ -168,7 +170,7 @@ async def test_the_last_step_of_a_round_has_counts_and_is_charged_for_them(alone
     event = node.mechanism.counts.event
     assert node.state.ledger.counts[0] == (event, 2)
     assert node.state.ledger.counts[1][0].steps == 6
-    lines = node.prepared.folder(node.folder).history()
+    lines = run_folders.history(node.folder)
     assert [line["swarm"]["generation"] for line in lines] == [2, 5]
     assert all(line["swarm"]["noised"] for line in lines)
     assert f'"metric_noise_multiplier":{event.noise_multiplier}' in node.prepared.parameters
@@ -345,5 +347,4 @@ def test_a_figure_with_noise_says_about_and_how_far_off_and_one_of_before_can_be
     assert "noise" not in swarm_text(replace(found, value=None, error=None))
     found = SwarmFigure("auc", 0.7, 0.5, None, None, 30, 3, 4)
     former = {name: value for name, value in vars(found).items() if name not in ("noised", "error", "unit")}
-    assert SwarmFigure.from_json(former) == SwarmFigure.from_json(vars(found)) == found
-    assert SwarmFigure.from_json({**former, "more": 1}) is SwarmFigure.from_json({"metric": "auc"}) is None
+    assert restored(SwarmFigure, former) == restored(SwarmFigure, vars(found)) == found

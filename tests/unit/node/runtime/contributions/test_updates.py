@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from node.runtime.contributions.swarm_metric import NoMetric
+from node.runtime.contributions.metric_of_all import NoMetric
 from node.runtime.contributions.updates import Updates
 from node.runtime.contributions.weighting import Uniform
 from node.training.trainer import Diverged, Trained

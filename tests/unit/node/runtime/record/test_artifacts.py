@@ -8,7 +8,8 @@ import pytest
 from safetensors import safe_open
 
 from node.errors import UserError
-from node.runtime.record.artifacts import Folder, Record, total_of
+from node.runtime.record.artifacts import Folder, total_of
+from node.runtime.record.figures import Record
 from node.storage.records import Traffic
 from node.training.model_file import Card
 from node.training.trainer import split_vector
@@ -38,17 +39,19 @@ def test_history_is_a_line_for_each_round_and_one_that_a_crash_cut_off_does_not_
         file.write('{"round": 2, "outc')
     folder.append(record(2))
     lines = folder.history()
-    assert [line["round"] for line in lines] == [1, 2]
-    assert json.loads((tmp_path / "history.jsonl").read_text().splitlines()[0]) == lines[0]
-    assert lines[0]["phases"]["group"] == {"s": 0.1, "bytes_sent": 4, "bytes_received": 5}
-    assert lines[0]["loss"] == 0.123457
-    assert lines[0]["metrics"] == {"accuracy": 0.9, "auc": 0.876543, "balanced-accuracy": None}
-    assert [lines[0][name] for name in ("metric", "value", "baseline")] == ["accuracy", 0.9, 0.654322]
+    assert [line.round for line in lines] == [1, 2]
+    written = json.loads((tmp_path / "history.jsonl").read_text().splitlines()[0])
+    assert written["phases"]["group"] == {"s": 0.1, "bytes_sent": 4, "bytes_received": 5}
+    assert written["loss"] == 0.123457
+    assert written["metrics"] == {"accuracy": 0.9, "auc": 0.876543, "balanced-accuracy": None}
+    assert [written[name] for name in ("metric", "value", "baseline")] == ["accuracy", 0.9, 0.654322]
+    rounded = {"loss": 0.123457, "metrics": written["metrics"], "baseline": 0.654322}
+    assert lines[0] == replace(record(1), **rounded)
 
 
 def test_totals_over_earlier_starts():
     assert total_of([]) == Traffic(0, 0, 0)
-    assert total_of([record(1).as_json(), record(2).as_json()]) == Traffic(1.5, 20, 40)
+    assert total_of([record(1), record(2)]) == Traffic(1.5, 20, 40)
 
 
 def whole(vector):

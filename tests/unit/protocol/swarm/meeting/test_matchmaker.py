@@ -739,9 +739,9 @@ def test_a_wish_of_nobody_who_is_announced_is_forgotten():
     held.announce(announce(KEYS[0]), NOW)
     held.leave_out(SWARM, KEYS[1].public, LeftOut(bytes(16), public(2)))
     held.leave_out_for(KEYS[0].public, LeftOut(bytes(16), public(2)))
-    assert set(held.room(SWARM).left_out) == {KEYS[0].public}
+    assert set(held.room(SWARM).apart) == {KEYS[0].public}
     held.announce(announce(KEYS[0], leaving=True, counter=COUNTER + 5), NOW)
-    assert not held.room(SWARM).left_out
+    assert not held.room(SWARM).apart
 
 
 def drawn(draw: random.Random) -> Matchmaker:

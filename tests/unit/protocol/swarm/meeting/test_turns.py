@@ -100,7 +100,7 @@ def test_only_candidates_are_heard_and_others_are_forgotten():
     assert set(mine._said) == set()
 
 
-def after_groups(mine: Turns, *groups: Group, waited=False, says: int | None = None, left_out=()) -> bool:
+def after_groups(mine: Turns, *groups: Group, waited=False, says: int | None = None, apart=()) -> bool:
     """Whether the coordinator of these groups, one after the other, has had its turn.
 
     `waited`: this node did, at that coordinator. `says`: the node that says of each base that it waited.
@@ -111,7 +111,7 @@ def after_groups(mine: Turns, *groups: Group, waited=False, says: int | None = N
             hear(mine, says, 1, mine._state.base)
         mine._state.previous, mine._state.base = mine._state.base, held
         mine._state.line = Line(3, None, (Link(each, (), ()),))
-        mine.adopted(waited, left_out)
+        mine.adopted(waited, apart)
     return mine.is_unfair
 
 
@@ -133,9 +133,7 @@ def test_so_it_has_if_another_one_says_so_each_time():
     assert after_groups(turns(), *[OTHERS] * MISSED, says=4)
     assert not after_groups(turns(), *[OTHERS] * MISSED), "it does not say so"
     assert not after_groups(turns(), *[OTHERS] * MISSED, says=3), "it was in them"
-    assert not after_groups(turns(), *[OTHERS] * MISSED, says=4, left_out=(KEYS[4].public,)), (
-        "by this one, too"
-    )
+    assert not after_groups(turns(), *[OTHERS] * MISSED, says=4, apart=(KEYS[4].public,)), "by this one, too"
 
 
 def test_only_groups_of_one_coordinator_in_its_turn_count():

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from node.storage.records import SwarmFigure
 from protocol.actions import Reason
 from scenarios.swarms.results import SwarmResults
 from scenarios.systems.swarm.charts import BASE_RATE, REASONS, by_phase, comparison, outcomes, value_by_peer
@@ -24,11 +25,12 @@ def test_the_swarm_is_shown_against_every_peer_alone_and_pooled_over_the_base_ra
 def test_the_metric_of_all_rows_stands_at_its_model_and_phases_are_means_over_the_peers(results):
     assert "all rows, by secure sum" not in {trace["name"] for trace in value_by_peer(results).traces}
     first = results.peers[0]
-    counted = tuple(replace(entry, of_all=0.9 if entry.round % 5 == 0 else None) for entry in first.rounds)
+    of_all = SwarmFigure("accuracy", 0.9, 0.1, None, 0.9, 540, 5, 4)
+    counted = tuple(replace(entry, swarm=None if entry.round % 5 else of_all) for entry in first.rounds)
     shown = value_by_peer(replace(results, peers=(replace(first, rounds=counted), *results.peers[1:])))
     trace = shown.traces[-2]
     assert (trace["name"], trace["x"], trace["y"]) == ("all rows, by secure sum", [4, 9, 14, 19], [0.9] * 4)
-    seconds = {trace["name"]: trace["y"][0] for trace in by_phase(results, "seconds").traces}
+    seconds = {trace["name"]: trace["y"][0] for trace in by_phase(results, "s").traces}
     assert list(seconds) == ["training", "group", "shares", "sums"]
     assert abs(seconds["training"] - 0.14) < 1e-9
     sent = {trace["name"]: trace["y"][0] for trace in by_phase(results, "bytes_sent").traces}

@@ -158,16 +158,8 @@ class Counted:
 
 def figure_of(headline: Headline, rows: int, mine: float | None, before: Base, members: int) -> SwarmFigure:
     """Returns the figure of `rows` rows that a sum of `members` offers on `before` gives."""
-    return SwarmFigure(
-        metric=headline.metric,
-        value=headline.value,
-        baseline=headline.baseline,
-        only_class=headline.only_class,
-        mine=mine,
-        rows=rows,
-        peers=members,
-        generation=before.generation,
-    )
+    generation = before.generation
+    return SwarmFigure(**vars(headline), mine=mine, rows=rows, peers=members, generation=generation)
 
 
 def is_due(generation: int, every: int) -> bool:

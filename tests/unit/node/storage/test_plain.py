@@ -1,14 +1,15 @@
-"""What a view's JSON says becomes the same view again, and nothing else does."""
+"""Dataclasses become JSON and the same again; what is damaged is refused, or left to defaults."""
 
 import json
 
 import pytest
 
 from benchmarks.page.server import node_view, step_view
-from node.observe.restoring import restored
 from node.observe.views import NodeView, Peer, as_json, document
+from node.storage.plain import plain, restored, salvaged
+from node.storage.records import Traffic
 
-VIEWS = [node_view(peers=8, ended=3), step_view(ended=2)]
+VIEWS = [node_view(peers=8, ended=0), step_view(ended=0)]
 SEEN = {"endpoint": "10.0.0.1:9001", "key": None, "contact": "silent", "round": 3}
 PEER = {**SEEN, "follows": False, "is_tracker": False, "is_awaited": True, "why": ""}
 
@@ -43,3 +44,17 @@ def test_a_whole_number_will_do_for_a_fraction_but_not_the_other_way_round_and_n
     ):
         with pytest.raises(ValueError, match=why):
             restored(NodeView, {**view, **changed})
+
+
+def test_floats_are_rounded_at_any_depth_and_what_json_has_no_number_for_is_none():
+    cost = Traffic(1 / 3, 4, 5)
+    assert plain({"sums": (cost, float("nan"))}, 3) == {
+        "sums": [{"s": 0.333, "bytes_sent": 4, "bytes_received": 5}, None]
+    }
+    assert plain([1 / 3, float("inf"), True, None, "x"]) == [1 / 3, None, True, None, "x"]
+
+
+def test_what_is_missing_or_damaged_is_left_to_the_defaults():
+    assert salvaged(Traffic, {"s": 2, "bytes_sent": "many", "more": 1}) == Traffic(2.0)
+    with pytest.raises(TypeError, match="'s'"):
+        salvaged(Traffic, {"bytes_sent": 1})

@@ -1,5 +1,6 @@
 """Counts in offers: exact through the sums of real sessions, each member's once, and never a wrong figure."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import torch
 
 from node.errors import ConfigError
-from node.runtime.contributions.swarm_metric import (
+from node.runtime.contributions.metric_of_all import (
     DIGIT,
     Counted,
     NoMetric,
@@ -15,12 +16,14 @@ from node.runtime.contributions.swarm_metric import (
     digits_of,
     numbers_of,
 )
+from node.runtime.record.figures import Record
 from node.storage.records import SwarmFigure
 from node.task.load import load_task, read_kept_task
 from node.training.figures.tallies import Confusion, Errors, Scores
 from node.training.model_file import task_table
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Base
+from tests import run_folders
 from tests.unit.node.alone import ended, prepared, spend
 from tests.unit.node.sums import mean_of
 
@@ -126,12 +129,12 @@ async def test_a_node_offers_counts_and_stores_the_figure_of_a_sum(alone):
     assert offer.shape == (node.prepared.offered,)
     await node.peer._perform(ended(node, offer.copy()))
     assert np.array_equal(node.state.base_vector, before + offer[:size])
-    found = node.state.ending.swarm
+    found = Record.from_ending(node.state.ending).swarm
     rows = len(node.prepared.trainer.outputs(before)[1])
     assert (found.metric, found.peers, found.rows, found.generation) == ("accuracy", 3, 3 * rows, 0)
     assert found.value == found.mine == pytest.approx(mine.accuracy)
     await node.peer._history.catch_up()
-    line = node.prepared.folder(node.folder).history()[-1]
+    line = run_folders.history(node.folder)[-1]
     rounded = {name: round(getattr(found, name), 6) for name in ("value", "mine", "baseline")}
     assert line["swarm"] == {**vars(found), **rounded}
 
@@ -144,7 +147,8 @@ async def test_a_weight_stands_between_update_and_counts(alone):
     fresh = node.state.fresh.copy()
     await node.peer._perform(ended(node, node.peer._contribution.offer().copy()))
     assert node.state.base_vector == pytest.approx(before + fresh, abs=1e-6)
-    assert node.state.ending.swarm.value == node.state.ending.swarm.mine
+    found = Record.from_ending(node.state.ending).swarm
+    assert found.value == found.mine
 
 
 async def test_after_an_offer_was_spent_on_a_base_its_counts_are_not_offered_again(alone):
@@ -164,10 +168,9 @@ async def test_a_folder_without_a_metric_goes_on_with_its_parameters_and_its_end
     found = SwarmFigure("auc", 0.7, 0.5, None, None, 30, 3, 4)
     node = alone("none")
     ending = node.peer._ending(ended(node, np.zeros(node.state.dimension, np.float32)), found)
-    assert type(ending).from_text(ending.to_text()) == ending
-    text = replace(ending, swarm=None).to_text().replace(', "swarm": null', "")
-    assert "swarm" not in text
-    assert type(ending).from_text(text) == replace(ending, swarm=None)
+    assert Record.from_ending(ending.text).swarm == found
+    former = {name: value for name, value in json.loads(ending.text).items() if name != "swarm"}
+    assert Record.from_ending(json.dumps(former)) == replace(Record.from_ending(ending.text), swarm=None)
 
 
 SUMS = "aggregation.swarm_metric=sums"

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from node.data.left_out import left_out
+from node.data.unread import unread_columns
 from tests.own_data import COLUMNS, HEADER, TABLE, schema
 
 NAMES = ("id", "straße", *(column["name"] for column in COLUMNS), "outcome")
@@ -48,19 +48,20 @@ def as_workbook(path):
 )
 def test_a_header_has_names_that_the_schema_does_not_use(tmp_path, name, write):
     write(tmp_path / name)
-    assert left_out(tmp_path / name, schema({**TABLE, "dialect": {"encoding": "cp1252"}})) == ("id", "straße")
+    written = schema({**TABLE, "dialect": {"encoding": "cp1252"}})
+    assert unread_columns(tmp_path / name, written) == ("id", "straße")
 
 
 def test_what_is_no_table_and_what_cannot_be_read_has_none(tmp_path):
     (tmp_path / "empty.csv").touch()
     (tmp_path / "broken.parquet").write_bytes(b"no parquet")
     for name in ("empty.csv", "broken.parquet", "gone.csv", "x.npz", "folder"):
-        assert left_out(tmp_path / name, schema(TABLE)) == ()
+        assert unread_columns(tmp_path / name, schema(TABLE)) == ()
     (tmp_path / "used.csv").write_text(HEADER.removeprefix("id,") + "\n")
-    assert left_out(tmp_path / "used.csv", schema(TABLE)) == ()
+    assert unread_columns(tmp_path / "used.csv", schema(TABLE)) == ()
 
 
 def test_the_column_that_says_whose_a_row_is_is_used(tmp_path):
     (tmp_path / "rows.csv").write_text("who,age,ward,smoker,seen,note,outcome\n")
-    assert left_out(tmp_path / "rows.csv", schema(TABLE), "who") == ("note",)
-    assert left_out(tmp_path / "rows.csv", schema(TABLE)) == ("who", "note")
+    assert unread_columns(tmp_path / "rows.csv", schema(TABLE), "who") == ("note",)
+    assert unread_columns(tmp_path / "rows.csv", schema(TABLE)) == ("who", "note")

@@ -19,7 +19,7 @@ from node.task.schema import TableSchema
 _HEAD_BYTES = 1 << 30
 
 
-def left_out(path: Path, schema: TableSchema, person: str | None = None) -> tuple[str, ...]:
+def unread_columns(path: Path, schema: TableSchema, person: str | None = None) -> tuple[str, ...]:
     """Returns the names, from the file's header alone; none for what is no table, or cannot be read.
 
     `person`: the column that says whose a row is, which is used for that.
