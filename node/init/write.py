@@ -6,7 +6,6 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import torch
 
@@ -22,7 +21,6 @@ from node.init.options import InitOptions
 from node.init.proposal import (
     TEST_FRACTION,
     Model,
-    ModelKind,
     Privacy,
     SharedTraining,
     Training,
@@ -95,7 +93,7 @@ def _proposal(options: InitOptions, found: Look) -> Proposal:
     shared, private = options.privacy == DISTRIBUTED, options.privacy != "none"
     rows = max(1, round((found.units if private else found.rows) * (1 - TEST_FRACTION)))
     learned = rows * options.peers if shared and options.peers is not None else rows
-    model = propose_model(found.schema, learned, cast("ModelKind", options.model), private)
+    model = propose_model(found.schema, learned, options.model, private)
     training, privacy = _learning(options, rows, model, found)
     return Proposal(
         name=options.name,
