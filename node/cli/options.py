@@ -105,7 +105,7 @@ FOLDERS = "the --out of a node, or a folder of such"
 def command_line(
     package: str, kind: type[DataclassInstance], description: str, epilog: str = ""
 ) -> NodeParser:
-    """Returns the parser of the command that takes the options of `kind`."""
+    """Returns the parser of the command that takes the options of `kind`, in the order of their fields."""
     parser = NodeParser(
         prog=program(package),
         description=description,
@@ -113,17 +113,12 @@ def command_line(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    add_options(parser, kind)
-    return parser
-
-
-def add_options(parser: NodeParser, kind: type[DataclassInstance]) -> None:
-    """Adds the options of `kind`, in the order of their fields."""
     group: Options = parser
     for name, declared in _options_of(kind):
         if declared.begins is not None:
             group = parser.group(declared.begins) if declared.begins else parser
         group.add_argument(f"--{name}" if declared.name != "" else name, **declared.how)
+    return parser
 
 
 def _options_of(kind: type[DataclassInstance]) -> Iterator[tuple[str, _Declared]]:
