@@ -9,33 +9,17 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import NoReturn
 
 from benchmarks.catalogue import BENCHMARKS
 from benchmarks.machine import machine, versions
 from benchmarks.spec import Figure, Row
+from node.cli.command import Command
 from node.cli.commands import program
-from node.cli.error_handling import guarded
 from node.cli.parser import NodeParser
-from node.cli.sigint import begun, leave
+from node.cli.sigint import begun
 from node.errors import ConfigError, UserError, reason
 
 DEBUG = "--debug"
-
-
-class Parser(NodeParser):
-    """An argument parser whose errors are one line, raised as ConfigError."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise ConfigError instead of printing the usage."""
-        raise ConfigError(f"{message}; see `{program('benchmarks')} --help`")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit status: 0 ran, 1 failed, 2 bad arguments, 130 interrupted."""
-    arguments = sys.argv[1:] if argv is None else argv
-    command = shlex.join(("python", "-m", "benchmarks", *arguments))
-    return guarded(lambda: _run(parse(arguments), command), DEBUG in arguments, _complain)
 
 
 def _complain(text: str, status: int) -> None:
@@ -44,13 +28,14 @@ def _complain(text: str, status: int) -> None:
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the command line; load only the benchmark that it names. Raises ConfigError."""
-    return make_parser([word for word in argv if word in BENCHMARKS][:1]).parse_args(argv)
+    called = argparse.Namespace(called=shlex.join(("python", "-m", "benchmarks", *argv)))
+    return make_parser([word for word in argv if word in BENCHMARKS][:1]).parse_args(argv, called)
 
 
-def make_parser(with_options: Collection[str] = BENCHMARKS) -> Parser:
+def make_parser(with_options: Collection[str] = BENCHMARKS) -> NodeParser:
     """Return a parser of all benchmarks. It loads those in `with_options`, to add their options."""
-    parser = Parser(prog=program("benchmarks"), description=__doc__, allow_abbrev=False)
-    commands = parser.add_subparsers(dest="name", required=True, metavar="NAME", parser_class=Parser)
+    parser = NodeParser(prog=program("benchmarks"), description=__doc__, allow_abbrev=False)
+    commands = parser.add_subparsers(dest="name", required=True, metavar="NAME", parser_class=NodeParser)
     commands.add_parser("list", help="the name and a line for every benchmark")
     for entry in BENCHMARKS.values():
         command = commands.add_parser(
@@ -66,7 +51,7 @@ def make_parser(with_options: Collection[str] = BENCHMARKS) -> Parser:
     return parser
 
 
-def _run(arguments: argparse.Namespace, command: str) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     if arguments.name == "list":
         for entry in BENCHMARKS.values():
             print(f"{entry.name:12} {entry.summary}")
@@ -77,7 +62,7 @@ def _run(arguments: argparse.Namespace, command: str) -> int:
     print(f"benchmark {chosen.name}: {chosen.summary}", flush=True)
     found_one_by_one = chosen.load().run(arguments)
     begun()
-    ran_on = {"command": command, "machine": machine(), "versions": versions()}
+    ran_on = {"command": arguments.called, "machine": machine(), "versions": versions()}
     print(ran_on["machine"])
     print(", ".join(f"{name} {version}" for name, version in versions().items()))
     records: list[dict[str, object]] = []
@@ -116,5 +101,5 @@ def _write(path: Path, figures: list[dict[str, object]]) -> None:
         raise UserError(f"--json {path}: {reason(error)}") from error
 
 
-if __name__ == "__main__":
-    leave(main())
+main = Command(make_parser, parse, _run, complain=_complain)
+main.start(__name__)

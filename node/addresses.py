@@ -43,6 +43,11 @@ def parse_endpoint(written: str, option: str, *, any_port: bool = False) -> str:
     raise ConfigError(f"{option} {shown(written)} is refused; allowed: HOST:PORT ({ports})")
 
 
+def any_endpoint(written: str, option: str) -> str:
+    """Parses an address to listen on, of any port, as `parse_endpoint` does."""
+    return parse_endpoint(written, option, any_port=True)
+
+
 def parse_peer(written: str, option: str) -> PeerAddress:
     """Parses HOST:PORT or KEY@HOST:PORT, KEY being 64 hex digits. Raises ConfigError for anything else."""
     key, at, endpoint = written.rpartition("@")

@@ -46,12 +46,12 @@ from node.options import NodeOptions
 from node.places import allowed, check_others, existing_key, key_file_exists, named_members, nicknames
 from node.rejoin.electors import elector_name, endpoints_of
 from node.runtime.contributions.contribution import Contribution
-from node.runtime.contributions.learning import make_learning
-from node.runtime.contributions.loss_gate import check_loss_gate, loss_gate_words, make_loss_gate
+from node.runtime.contributions.learning import design, make_learning
+from node.runtime.contributions.loss_gate import loss_gate_words, make_loss_gate
 from node.runtime.engine import Engine
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.plan import Plan, last_step
-from node.runtime.privacy.budget import introduction, make_mechanism, terms_of
+from node.runtime.privacy.budget import introduction, terms_of
 from node.runtime.privacy.group_guarantees import check_length, liars_of, masked_settings, withstands
 from node.runtime.privacy.kept_split import kept_split, split_words
 from node.runtime.privacy.spent_before import count_as_spent
@@ -72,13 +72,12 @@ from node.task.parameters import canonical_parameters, former_parameters
 from node.task.schema import TableSchema
 from node.task.sections import Task
 from node.training.alone import LoneTraining
-from node.training.build import build_model
 from node.training.devices import thread_count
 from node.training.frozen_body import FEATURES
 from node.training.initial_weights import loaded_names
 from node.training.local_tensors import own_words
 from node.training.model_file import Card, task_table
-from node.training.trainer import Learner, shapes
+from node.training.trainer import Learner
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import Electorate, of_names
@@ -229,11 +228,9 @@ def prepared_on(
     task = options.task
     endpoints = [peer.endpoint for peer in options.peers]
     torch.set_num_threads(thread_count(task.train.threads, options.listen, endpoints, options.tracker))
-    model = build_model(task, dataset)
-    named = shapes(model, task.train.parameters)
-    mechanism = make_mechanism(task, named, dataset.units)
-    check_loss_gate(task, mechanism)
-    learning = make_learning(task, model, dataset, options.seed, mechanism, system)
+    designed = design(task, dataset)
+    named, mechanism = designed.named, designed.mechanism
+    learning = make_learning(task, designed.model, dataset, options.seed, mechanism, system)
     trainer, plan = learning.trainer, task.step_plan
     rounds = options.rounds or task.train.rounds
     sums = rounds if plan is None else last_step(plan, options.rounds)

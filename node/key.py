@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from node.cli.commands import program
-from node.cli.error_handling import guarded, print_error
-from node.cli.parser import NodeParser
-from node.cli.sigint import begun, leave
+from node.cli.command import command
+from node.cli.options import a_path, argument
+from node.cli.sigint import begun
 from node.errors import ConfigError, reason
-from node.options import a_path
 from node.storage.key_file import new_seed, read_key, write_key
 from protocol.crypto.node_key import NodeKey
 
 _DESCRIPTION = """\
-Prints the public key of the private key in FILE, for the --allow lists and --peers pins of the others.
-If the file does not exist, it first gets a new key, readable by its owner only."""
+Prints the public key of the private key in FILE, for the --allow lists and --peers pins of the
+others. If the file does not exist, it first gets a new key, readable by its owner only."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Runs the command; returns the exit status."""
-    return guarded(lambda: _main(argv), False, print_error)
+@dataclass(frozen=True, kw_only=True)
+class KeyOptions:
+    """The file of the key."""
+
+    file: Path = argument("such as runs/a/node.key, for a node with --out runs/a", a_path, metavar="FILE")
 
 
-def _main(argv: Sequence[str]) -> int:
-    path = a_path(command_line().parse_args(argv).file, "FILE")
-    print((read_key(path) or _new_key(path)).public.hex())
+def _run(options: KeyOptions) -> int:
+    print((read_key(options.file) or _new_key(options.file)).public.hex())
     return 0
-
-
-def command_line() -> NodeParser:
-    """Returns the parser."""
-    parser = NodeParser(prog=program("node.key"), description=_DESCRIPTION)
-    parser.add_argument("file", metavar="FILE", help="such as runs/a/node.key, for a node with --out runs/a")
-    return parser
 
 
 def _new_key(path: Path) -> NodeKey:
@@ -49,5 +40,5 @@ def _new_key(path: Path) -> NodeKey:
     return NodeKey(seed)
 
 
-if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+main = command("node.key", KeyOptions, _DESCRIPTION, run=_run)
+main.start(__name__)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import Any, TextIO
 
-from node.cli.error_handling import print_error
-from node.cli.layers import Layered
-from node.cli.parser import Options
-from node.errors import ConfigError, one_line, shown
+from node.cli.error_handling import guarded, print_error
+from node.cli.options import one_of, option
+from node.errors import one_line
 
 STYLES = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
@@ -32,40 +32,26 @@ _ours.addHandler(logging.NullHandler())  # without --log nothing is written, and
 class LogOptions:
     """`style`: one of STYLES, None for no log; `level`: the lowest level that is written, one of LEVELS."""
 
-    style: str | None
-    level: str
-
-
-NO_LOG = LogOptions(style=None, level="info")
-
-
-def add_log_options(group: Options) -> None:
-    """Adds --log and --log-level."""
-    group.add_argument(
-        "--log",
-        metavar="text|json",
-        help="write a log to standard error, one line per event. Default: none",
+    style: str | None = option(
+        "write a log to standard error, one line per event. Default: none",
+        one_of(*STYLES),
+        name="log",
+        metavar="|".join(STYLES),
     )
-    group.add_argument(
-        "--log-level",
+    level: str = option(
+        f"the lowest level that is logged: {', '.join(LEVELS)}. Default: %(default)s",
+        one_of(*LEVELS),
+        name="log-level",
         default="info",
         metavar="LEVEL",
-        help=f"the lowest level that is logged: {', '.join(LEVELS)}. Default: info",
     )
 
+    def at(self, debug: bool) -> LogOptions:
+        """Returns the log that is written with or without --debug."""
+        return LogOptions(style=self.style or "text", level="debug") if debug else self
 
-def log_options(asked: Layered) -> LogOptions:
-    """Returns the log that --log, --log-level and --debug request; ConfigError for an unknown value."""
-    given = asked.values
-    if given.log is not None and given.log not in STYLES:
-        place = asked.place("log")
-        raise ConfigError(f"{place} {shown(given.log)} is refused; allowed: {' or '.join(STYLES)}")
-    if given.log_level not in LEVELS:
-        place = asked.place("log_level")
-        raise ConfigError(f"{place} {shown(given.log_level)} is refused; allowed: {', '.join(LEVELS)}")
-    if given.debug:
-        return LogOptions(given.log or "text", "debug")
-    return LogOptions(given.log, given.log_level)
+
+NO_LOG = LogOptions()
 
 
 class Log:
@@ -171,3 +157,13 @@ def complain(options: LogOptions, part: str) -> Callable[[str, int], None]:
         Log(part).error("failed", text=text, status=status)
 
     return as_event if options.style == "json" else print_error
+
+
+def logging_of(part: str) -> Callable[[Any, Callable[[], int]], int]:
+    """Returns what runs a part of the program with the log of its options, `log` and `debug`."""
+
+    def within(options: Any, run: Callable[[], int]) -> int:
+        with logging_to(sys.stderr, options.log):
+            return guarded(run, options.debug, complain(options.log, part))
+
+    return within

@@ -5,6 +5,7 @@ Nothing here loads torch: `check_places` says what is wrong with them before a s
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from node.errors import ConfigError
@@ -19,18 +20,8 @@ from protocol.crypto.node_key import NodeKey
 
 def check_places(options: NodeOptions) -> None:
     """Raises ConfigError, or InUse, for what a node would refuse once it has read its data."""
-    check_others(options)
-    allowed(options)
-    nicknames(options)
-    if options.listen is not None:
-        listen(options.listen).close()
-    key = existing_key(options) if key_file_exists(options) else None
-    out = options.folder(key.public) if key is not None else options.out
-    if out is None:
-        return
-    check_folder(out, options.key or out / KEY, has_key=key is not None)
-    if (out / LOCK).exists():
-        Lock(out).release()
+    for step in STEPS.values():
+        step(options)
 
 
 def check_others(options: NodeOptions) -> None:
@@ -78,6 +69,22 @@ def _key_path(options: NodeOptions) -> Path | None:
     return options.out / KEY if options.out is not None else None
 
 
+def _check_port(options: NodeOptions) -> None:
+    if options.listen is not None:
+        listen(options.listen).close()
+
+
+def _check_out(options: NodeOptions) -> None:
+    """Raises ConfigError for a key that cannot be read and a folder that is not a node's; InUse."""
+    key = existing_key(options) if key_file_exists(options) else None
+    out = options.folder(key.public) if key is not None else options.out
+    if out is None:
+        return
+    check_folder(out, options.key or out / KEY, has_key=key is not None)
+    if (out / LOCK).exists():
+        Lock(out).release()
+
+
 def key_file_exists(options: NodeOptions) -> bool:
     """Whether the key file is there, or cannot be looked for."""
     path = _key_path(options)
@@ -94,3 +101,13 @@ def existing_key(options: NodeOptions) -> NodeKey:
     if key is None:
         raise ConfigError(f"the key file {path} is gone; start again")
     return key
+
+
+STEPS: Mapping[str, Callable[[NodeOptions], object]] = {
+    "peers": check_others,
+    "allow-list": allowed,
+    "names": nicknames,
+    "port": _check_port,
+    "out": _check_out,
+}
+"""The steps of a start before its data, by their subjects. They raise UserError; node.check takes them."""

@@ -8,16 +8,16 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from node.cli.command import Command
 from node.cli.commands import program
-from node.cli.error_handling import guarded
 from node.cli.parser import NodeParser
-from node.cli.sigint import INTERRUPTED, begun, leave
+from node.cli.sigint import INTERRUPTED, begun
 from node.errors import ConfigError
 from scenarios.catalogue import SCENARIOS, Entry
 from scenarios.data.sources import ALL, data_folder, source
@@ -47,34 +47,23 @@ DEBUG = "--debug"
 ENGINES = ("inline", "processes", "ray")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the command line says. Exit status: 0 ran, 1 failed, 2 bad arguments, 130 interrupted."""
-    arguments = sys.argv[1:] if argv is None else argv
-    status = guarded(lambda: _dispatch(parse(arguments)), DEBUG in arguments, _complain)
-    if status == INTERRUPTED:
-        print("scenarios: interrupted; what was done is kept", file=sys.stderr)
-    return status
-
-
 def _complain(text: str, status: int) -> None:
     print(f"scenarios: {text}", file=sys.stderr)
 
 
 def _dispatch(arguments: argparse.Namespace) -> int:
-    console = Console()
-    match arguments.command:
-        case "list":
-            begun()
-            console.print(overview())
-        case "data":
-            _data(arguments, console)
-        case "judge":
-            _judge(arguments, console)
-        case "compare":
-            _compare(arguments, console)
-        case _:
-            _run(arguments, console)
+    do = {"list": _list, "run": _run, "data": _data, "judge": _judge, "compare": _compare}
+    try:
+        do[arguments.command](arguments, Console())
+    except KeyboardInterrupt:
+        print("scenarios: interrupted; what was done is kept", file=sys.stderr)
+        return INTERRUPTED
     return 0
+
+
+def _list(arguments: argparse.Namespace, console: Console) -> None:
+    begun()
+    console.print(overview())
 
 
 def _run(arguments: argparse.Namespace, console: Console) -> None:
@@ -161,24 +150,16 @@ def _say(console: Console, text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
-class Parser(NodeParser):
-    """An argument parser whose errors are one line, raised as ConfigError."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise ConfigError instead of printing the usage."""
-        raise ConfigError(f"{message}; see `{self.prog} --help`")
-
-
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The command line as argparse has it. Raises ConfigError."""
     return command_line().parse_args(argv)
 
 
-def command_line() -> Parser:
+def command_line() -> NodeParser:
     """The parser; values are judged by the scenario, once it is loaded."""
-    parser = Parser(prog=program("scenarios"), description=DESCRIPTION, allow_abbrev=False)
+    parser = NodeParser(prog=program("scenarios"), description=DESCRIPTION, allow_abbrev=False)
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="list | run | data | judge | compare", parser_class=Parser
+        dest="command", required=True, metavar="list | run | data | judge | compare", parser_class=NodeParser
     )
     commands.add_parser("list", help="name, source and one line for every scenario")
     _add_data(commands)
@@ -329,5 +310,5 @@ def overview() -> Table:
     return table
 
 
-if __name__ == "__main__":
-    leave(main())
+main = Command(command_line, parse, _dispatch, complain=_complain)
+main.start(__name__)

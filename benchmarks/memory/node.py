@@ -14,7 +14,6 @@ import numpy as np
 from benchmarks.memory.residence import OtherPeak
 from node.addresses import PeerAddress
 from node.errors import UserError
-from node.logs import NO_LOG
 from node.options import NodeOptions
 from node.task.load import load_task
 from node.task.sections import Task
@@ -102,26 +101,14 @@ def _run_nodes(task: Task, data: list[Path], folder: Path) -> tuple[int, int]:
 def _options(task: Task, data: Path, out: Path, endpoints: tuple[str, ...], peer: int) -> NodeOptions:
     return NodeOptions(
         peers=tuple(PeerAddress(endpoint=endpoint, key=None) for endpoint in endpoints),
-        tracker=None,
-        tracker_key=None,
         listen=endpoints[peer],
         task=task,
         data=data,
-        shard=None,
         rounds=ROUNDS,
         wait_s=0.0,
-        require_aggregation=False,
+        alone_s=0.0,
         out=out,
-        key=None,
-        allow=None,
-        names=None,
-        open=False,
-        tls="auto",
         seed=peer,
-        json=False,
-        log=NO_LOG,
-        drain_timeout_s=30.0,
-        debug=False,
     )
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from node.cli.commands import task_comes_first, usage
-from node.cli.error_handling import guarded, print_error
+from node.cli.command import Command
+from node.cli.commands import task_first, usage
+from node.cli.options import Place, option, reachable_path, repeated, switch
+from node.cli.options import command_line as parser_of
+from node.cli.overrides import Override
 from node.cli.parser import NodeParser
-from node.cli.sigint import leave
 from node.errors import ConfigError, one_line, shown
-from node.logs import complain, logging_to
-from node.options import NodeOptions, parse_arguments, reachable_path
-from node.options import command_line as node_command_line
+from node.logs import logging_of
+from node.options import NodeOptions, read_kind
 
 _CALL = (
     "TASK --data PATH (--peers HOST:PORT,... | --tracker KEY@URL)",
@@ -43,82 +45,66 @@ example, at each of three peers, each with data of its own:
   python -m node.check ward-agreed.toml --data ward.csv"""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Runs the command; returns the exit status.
+_BESIDE = Path()
+"""Stands for the file that is written unless another is named."""
 
-    0: agreed; 1: no agreement; 2: bad arguments or data; 130: interrupted.
+
+@dataclass(frozen=True, kw_only=True)
+class AgreeOptions(NodeOptions):
+    """A node's options, and those of the agreement. What all peers must say alike becomes keys of the task.
+
+    `write`: unless it is given, a file beside the task.
     """
-    return guarded(lambda: _main(argv), "--debug" in argv, print_error)
+
+    write: Path = option("the file for the agreed task", reachable_path, absent=_BESIDE, metavar="FILE.toml")
+    force: bool = switch("replace that file if it exists")
+    without: tuple[str, ...] = repeated("do not wait for this peer", metavar="NAME")
+    leave_out_missing: bool = switch("leave out what columns some peer's file lacks")
+    also_class: tuple[str, ...] = repeated("a class that the task lacks", metavar="NAME")
+
+    @classmethod
+    def changes(cls, given: Mapping[str, Any], place: Place) -> Iterator[Override]:
+        """Yields what the options change in the task."""
+        yield from super().changes(given, place)
+        if given["leave_out_missing"]:
+            yield Override(("agreement", "leave_out_missing"), True, place("leave_out_missing"))
+        if given["also_class"]:
+            yield Override(("agreement", "classes"), list(given["also_class"]), place("also_class"))
 
 
-def _main(argv: Sequence[str]) -> int:
-    if not task_comes_first(argv, f"{usage('node.agree', *_CALL)}\n\n{_HELP}"):
-        return 0 if argv else 2
-    written, without, rest = _written(argv[0], argv[1:])
-    options = parse_arguments(["--task", argv[0], *rest])
-    with logging_to(sys.stderr, options.log):
-        return guarded(
-            lambda: _agree(options, written, without), options.debug, complain(options.log, "node")
+def _read(argv: Sequence[str]) -> AgreeOptions:
+    task = task_first(argv, f"{usage('node.agree', *_CALL)}\n\n{_HELP}")
+    options = read_kind(AgreeOptions, ["--task", *argv], os.environ)
+    beside = Path(task).with_name(f"{Path(task).stem}-agreed.toml")
+    path = reachable_path(str(beside), "--write") if options.write is _BESIDE else options.write
+    if path.suffix != ".toml":
+        raise ConfigError(f"--write {shown(str(path))} is refused; allowed: a FILE.toml")
+    if path.exists() and not options.force:
+        raise ConfigError(
+            f"--write {shown(str(path))} exists already; give another, or --force to replace it"
         )
+    return replace(options, write=path)
 
 
-def command_line() -> NodeParser:
-    """Returns the parser of what may follow the task: a node's options, and those that `_written` reads."""
-    parser = node_command_line()
-    parser.add_argument("--write", metavar="FILE.toml")
-    parser.add_argument("--force", action="store_true")
-    parser.add_argument("--without", metavar="NAME", action="append")
-    parser.add_argument("--leave-out-missing", action="store_true")
-    parser.add_argument("--also-class", metavar="NAME", action="append")
-    return parser
-
-
-def _agree(options: NodeOptions, written: Path, without: Sequence[str]) -> int:
-    if not options.json:
-        print(f"starting: an agreement for {one_line(str(written))}", flush=True)
+def _run(options: AgreeOptions) -> int:
     from node.places import check_places  # noqa: PLC0415 - loads numpy, and what follows torch
 
     check_places(options)
     from node.agree.run import agree  # noqa: PLC0415 - loads torch: only once the arguments are checked
 
-    return agree(options, written, without)
+    return agree(options, options.write, options.without)
 
 
-def _written(task: str, argv: Sequence[str]) -> tuple[Path, list[str], list[str]]:
-    """Returns where to write the agreed task, whom nobody waits for, and the node's own options.
-
-    Raises ConfigError.
-
-    What all peers must say alike becomes keys of the task, which peers compare.
-    """
-    rest, target, force = list[str](), None, False
-    classes, without = list[str](), list[str]()
-    words = iter(argv)
-    for word in words:
-        name, equals, value = word.partition("=")
-        if name == "--write":
-            target = value if equals else next(words, "")
-        elif word == "--force":
-            force = True
-        elif word == "--leave-out-missing":
-            rest += ["--set", "agreement.leave_out_missing=true"]
-        elif name == "--without":
-            without.append(value if equals else next(words, ""))
-        elif name == "--also-class":
-            classes.append(value if equals else next(words, ""))
-        else:
-            rest.append(word)
-    if classes:
-        rest += ["--set", f"agreement.classes={json.dumps(classes, ensure_ascii=False)}"]
-    path = Path(task)
-    own = str(path.with_name(f"{path.stem}-agreed.toml")) if target is None else target
-    written = reachable_path(own, "--write")
-    if written.suffix != ".toml":
-        raise ConfigError(f"--write {shown(own)} is refused; allowed: a FILE.toml")
-    if written.exists() and not force:
-        raise ConfigError(f"--write {shown(own)} exists already; give another, or --force to replace it")
-    return written, without, rest
+def command_line() -> NodeParser:
+    """Returns the parser of what may follow the task."""
+    return parser_of("node.agree", AgreeOptions, "")
 
 
-if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+main = Command(
+    command_line,
+    _read,
+    _run,
+    lambda options: None if options.json else f"an agreement for {one_line(str(options.write))}",
+    within=logging_of("node"),
+)
+main.start(__name__)

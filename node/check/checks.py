@@ -1,4 +1,4 @@
-"""The checks of `python -m node.check`; each repeats one of the first steps of a node."""
+"""The checks of `python -m node.check`: the steps of a node's start, and what a start does not say."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ from node.init.proposal import LOUD_SHARED_NOISE, loud_noise
 from node.net.listening import listen
 from node.net.tls import WrongPeer, covers, make_dialling
 from node.options import NodeOptions
+from node.places import STEPS
 from node.runtime.clocks import skew_words
-from node.runtime.contributions.learning import make_learning
+from node.runtime.contributions.learning import design, make_learning
 from node.runtime.contributions.metric_notes import cost_of_counts
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.privacy.budget import (
     can_train,
-    make_mechanism,
     noise_of_counts,
     planned_by_honest,
     trust_text,
 )
+from node.runtime.privacy.group_guarantees import check_length
 from node.runtime.privacy.kept_split import SPLIT, kept_split, split_words
 from node.storage.allow_list import read_allow_list
 from node.storage.folder_lock import KEY, TRACKER
@@ -48,8 +49,7 @@ from node.storage.key_file import read_key
 from node.task.parameters import canonical_parameters
 from node.task.schema import TableSchema
 from node.task.sections import BUILT_IN_SOURCES, Task
-from node.training.build import build_model
-from node.training.trainer import Shapes, shapes
+from node.training.trainer import Shapes
 from protocol.swarm.meeting.discovery import OTHER_KEY
 from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_PARAMETERS_CHARS
@@ -67,7 +67,25 @@ _DROWNED = 0.02
 
 
 def check_all(options: NodeOptions, met: bool) -> Iterator[Finding]:
-    """Yields the findings one by one. `met`: whether the options name peers or a tracker."""
+    """Yields the findings one by one. `met`: whether the options name peers or a tracker.
+
+    The last ones are what a start would refuse and nothing before has told.
+    """
+    told = set()
+    for finding in _findings(options, met):
+        told.add(finding.text)
+        yield finding
+    for subject, step in STEPS.items():
+        if subject == "peers" and not met:  # somebody stands in for them
+            continue
+        try:
+            step(options)
+        except UserError as error:
+            if str(error) not in told:
+                yield Finding("problem", subject, str(error))
+
+
+def _findings(options: NodeOptions, met: bool) -> Iterator[Finding]:
     yield Finding("ok", "task", f"{options.task.task.name}, {counted(_rounds(options), 'round')}")
     if options.privacy_note:
         yield Finding("warning", "noise", options.privacy_note)
@@ -180,12 +198,11 @@ def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:
     """Checks model, budget, noise and memory for these rows."""
     task = options.task
     try:
-        model = build_model(task, dataset)
-        named = shapes(model, task.train.parameters)
-        mechanism = make_mechanism(task, named, dataset.units)
+        designed = design(task, dataset)
     except UserError as error:
         yield Finding("problem", "model", str(error))
         return
+    model, named, mechanism = designed.model, designed.named, designed.mechanism
     yield _model(task, named, mechanism)
     for kept in split_words(kept_split(options), mechanism).values():
         yield Finding("warning", SPLIT, kept)
@@ -209,14 +226,15 @@ def _training(
 ) -> Iterator[Finding]:
     """Prepares training as a node does; says how the gradients of single rows are computed."""
     try:
-        trainer = make_learning(options.task, model, dataset, options.seed, mechanism).trainer
+        learning = make_learning(options.task, model, dataset, options.seed, mechanism)
+        check_length(options.task.aggregation, _members(options), learning.offered)
     except UserError as error:
         yield Finding("problem", "training", str(error))
         return
     if mechanism.gradient is None and not isinstance(mechanism, DistributedDP):
         return
-    if trainer.slow:
-        yield Finding("warning", "gradients", f"slow: {trainer.slow}")
+    if learning.trainer.slow:
+        yield Finding("warning", "gradients", f"slow: {learning.trainer.slow}")
     else:
         yield Finding("ok", "gradients", "of single rows by book-keeping, whatever other rows are in a batch")
 

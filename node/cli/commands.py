@@ -1,8 +1,8 @@
 """The commands: `murmuration NAME` and `python -m MODULE` start the same code.
 
 This table is the source of the list in `murmuration --help`, of the commands that it starts, and of shell
-completion. A new command needs a row here and a module with `main(argv)`, which returns the exit status, and
-`command_line()`, which returns the parser. A command's module is imported only when it is used.
+completion. A new command needs a row here and a module whose `main` is a `node.cli.command.Command`. A
+command's module is imported only when it is used.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from node.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Command:
-    """`module`: the module with `main` and `command_line`; `summary`: one line for --help."""
+class Entry:
+    """`module`: that of the command, its `main`; `summary`: one line for --help."""
 
     name: str
     module: str
@@ -44,20 +44,20 @@ class Command:
 
 
 COMMANDS = (
-    Command("node", "node.__main__", "a peer: train on your own data, and learn with others"),
-    Command("tracker", "node.tracker.__main__", "introduce peers to each other"),
-    Command("init", "node.init.__main__", "look at your data, and write a task for them"),
-    Command("check", "node.check.__main__", "report before a run what would fail"),
-    Command("agree", "node.agree.__main__", "agree with peers on scales and lists, before you learn"),
-    Command("predict", "node.predict.__main__", "predict new rows with the common model"),
-    Command("show", "node.show.__main__", "the page of a run from its folder; compare several runs"),
-    Command("report", "node.report.__main__", "write a run as one HTML file, or as a table"),
-    Command("key", "node.key", "make a node's key, and print its public half"),
-    Command("doctor", "node.doctor.__main__", "examine the way to each peer or to a tracker"),
-    Command("rejoin", "node.rejoin.__main__", "see who decides on the next model; declare who is gone"),
-    Command("scenarios", "scenarios.__main__", "run whole swarms on this machine; get data for them"),
-    Command("bench", "benchmarks.__main__", "measure time, memory and traffic; in the repository only"),
-    Command("completion", "node.cli.completion", "print a script for completion in a shell"),
+    Entry("node", "node.__main__", "a peer: train on your own data, and learn with others"),
+    Entry("tracker", "node.tracker.__main__", "introduce peers to each other"),
+    Entry("init", "node.init.__main__", "look at your data, and write a task for them"),
+    Entry("check", "node.check.__main__", "report before a run what would fail"),
+    Entry("agree", "node.agree.__main__", "agree with peers on scales and lists, before you learn"),
+    Entry("predict", "node.predict.__main__", "predict new rows with the common model"),
+    Entry("show", "node.show.__main__", "the page of a run from its folder; compare several runs"),
+    Entry("report", "node.report.__main__", "write a run as one HTML file, or as a table"),
+    Entry("key", "node.key", "make a node's key, and print its public half"),
+    Entry("doctor", "node.doctor.__main__", "examine the way to each peer or to a tracker"),
+    Entry("rejoin", "node.rejoin.__main__", "see who decides on the next model; declare who is gone"),
+    Entry("scenarios", "scenarios.__main__", "run whole swarms on this machine; get data for them"),
+    Entry("bench", "benchmarks.__main__", "measure time, memory and traffic; in the repository only"),
+    Entry("completion", "node.cli.completion", "print a script for completion in a shell"),
 )
 
 
@@ -73,14 +73,14 @@ def program(package: str) -> str:
     return f"{SCRIPT} {name}" if is_script(sys.argv) else f"python -m {package}"
 
 
-def task_comes_first(argv: Sequence[str], help_text: str) -> bool:
-    """Returns whether the first word is a task; prints the `help_text` and returns False without one.
+def task_first(argv: Sequence[str], help_text: str) -> str:
+    """Returns the first word, a task. Raises ConfigError for an option in its place.
 
-    Raises ConfigError for an option in its place.
+    Without a word, or for --help, it prints the `help_text` and raises SystemExit.
     """
     if not argv or argv[0] in {"-h", "--help"}:
         print(help_text)
-        return False
+        raise SystemExit(0 if argv else 2)
     if argv[0].startswith("-"):
         raise ConfigError(f"{argv[0]} is refused: the task comes first; --help shows more")
-    return True
+    return argv[0]

@@ -8,13 +8,14 @@ takes a file, the shell completes file names.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from node.cli.commands import COMMANDS, program
-from node.cli.error_handling import guarded, print_error
+from node.cli.command import command
+from node.cli.commands import COMMANDS
+from node.cli.options import argument, as_typed
 from node.cli.parser import NodeParser
-from node.cli.sigint import SCRIPT, leave
+from node.cli.sigint import SCRIPT
 
 _DESCRIPTION = f"""\
 Prints a script that completes what is typed after {SCRIPT}: commands, options, and the values of options
@@ -34,35 +35,13 @@ Table = Mapping[str, Sequence[str]]
 """
 
 
-def main(argv: Sequence[str]) -> int:
-    """Runs the command; returns the exit status."""
-    return guarded(lambda: _main(argv), False, print_error)
-
-
-def _main(argv: Sequence[str]) -> int:
-    print(_SCRIPTS[command_line().parse_args(argv).shell](dict(table())))
-    return 0
-
-
-def command_line() -> NodeParser:
-    """Returns the parser."""
-    parser = NodeParser(
-        prog=program("node.cli.completion"),
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("shell", choices=tuple(_SCRIPTS), help="the shell that reads the script")
-    return parser
-
-
 def table() -> Iterator[tuple[str, Sequence[str]]]:
     """Yields the entries of a `Table`: of the program itself, then of each command that is here."""
-    here = [command for command in COMMANDS if command.is_here()]
-    yield SCRIPT, [command.name for command in here]
+    here = [entry for entry in COMMANDS if entry.is_here()]
+    yield SCRIPT, [entry.name for entry in here]
     yield f"{SCRIPT} -", ["--help", "--version"]
-    for command in here:
-        yield from _after(f"{SCRIPT} {command.name}", command.load().command_line())
+    for entry in here:
+        yield from _after(f"{SCRIPT} {entry.name}", entry.load().main.command_line())
 
 
 def _after(typed: str, parser: NodeParser) -> Iterator[tuple[str, Sequence[str]]]:
@@ -76,9 +55,9 @@ def _after(typed: str, parser: NodeParser) -> Iterator[tuple[str, Sequence[str]]
             yield f"{typed} {name}", _choices(action)
     for action in positional:
         below = action.choices.items() if isinstance(action.choices, Mapping) else ()
-        for name, command in below:
-            if isinstance(command, NodeParser):
-                yield from _after(f"{typed} {name}", command)
+        for name, under in below:
+            if isinstance(under, NodeParser):
+                yield from _after(f"{typed} {name}", under)
 
 
 def _choices(action: argparse.Action) -> list[str]:
@@ -193,5 +172,17 @@ complete -c murmuration -f -a '(__murmuration)'"""
 _SCRIPTS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
 
 
-if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+@dataclass(frozen=True, kw_only=True)
+class CompletionOptions:
+    """The shell."""
+
+    shell: str = argument("the shell that reads the script", as_typed, choices=tuple(_SCRIPTS))
+
+
+def _run(options: CompletionOptions) -> int:
+    print(_SCRIPTS[options.shell](dict(table())))
+    return 0
+
+
+main = command("node.cli.completion", CompletionOptions, _DESCRIPTION, _EPILOG, run=_run)
+main.start(__name__)

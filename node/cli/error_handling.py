@@ -46,11 +46,7 @@ def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
 
 def _written(call: Callable[[], int]) -> int:
     """Returns the call's status; flushes the output, so that write errors occur here, not at exit."""
-    try:
-        status = call()
-    except SystemExit:  # --help was printed
-        print(end="", flush=True)
-        raise
+    status = call()
     print(end="", flush=True)
     return status
 

@@ -10,21 +10,23 @@ from __future__ import annotations
 import argparse
 import difflib
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from node.cli.options import option, values
 from node.cli.overrides import Override, leaves, parse_override
-from node.cli.parser import NodeParser, Options
+from node.cli.parser import NodeParser
 from node.errors import ConfigError, reason, shown
 from node.storage.regular_files import check_regular
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 CONFIG = "config"
-OVERRIDES = "overrides"
 _TASK_KEYS = "set"
 _MOST_BYTES = 1 << 20
-Place = Callable[[str], str]
 _SWITCHES = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -44,6 +46,10 @@ class Layered:
         """Returns where `name`, an option's name in the parser, was given; if nowhere, the option itself."""
         return self.where.get(name, f"--{name.replace('_', '-')}")
 
+    def read(self, kind: type[DataclassInstance]) -> dict[str, Any]:
+        """Returns the fields of `kind` that are options. Raises ConfigError, which names the place."""
+        return values(kind, vars(self.values), self.place)
+
 
 @dataclass(frozen=True)
 class _Layer:
@@ -54,14 +60,13 @@ class _Layer:
     overrides: tuple[Override, ...]
 
 
-def add_config(group: Options, prefix: str) -> None:
-    """Adds the option that names the file."""
-    group.add_argument(
-        f"--{CONFIG}",
-        metavar="FILE.toml",
-        help="a file with options, by their names without the dashes. The command line overrides "
+def config_option(prefix: str) -> Any:
+    """Returns the field of the option that names the file."""
+    return option(
+        "a file with options, by their names without the dashes. The command line overrides "
         f"{prefix}_OPTION in the environment, which overrides the file, which overrides the default. "
         "Default: none",
+        metavar="FILE.toml",
     )
 
 
@@ -101,7 +106,7 @@ def _parsed(
 
 def _flags(parser: NodeParser, argv: Sequence[str], actions: Mapping[str, argparse.Action]) -> _Layer:
     values = _parsed(parser, argv, actions)
-    written = values.pop(OVERRIDES, [])
+    written = values.pop(_TASK_KEYS, [])
     where = {action.dest: f"--{name}" for name, action in actions.items() if action.dest in values}
     return _Layer(values, where, tuple(parse_override(text, "--set") for text in written))
 
@@ -119,13 +124,13 @@ def _from_environment(
     overrides: list[Override] = []
     for variable in sorted(name for name in environ if name.startswith(f"{prefix}_")):
         task_key = variable.removeprefix(f"{prefix}_{_TASK_KEYS.upper()}_")
-        if task_key != variable and OVERRIDES in _destinations(actions):
+        if task_key != variable and _TASK_KEYS in _destinations(actions):
             written = f"{task_key.replace('__', '.')}={environ[variable]}"
             overrides.append(parse_override(written, variable))
         elif variable not in names or names[variable] == _TASK_KEYS:
             raise _unknown("variable", variable, list(names))
         else:
-            given = _one(parser, names[variable], environ[variable], variable, actions)
+            given = _one(parser, names[variable], [environ[variable]], variable, actions)
             values |= given
             where |= dict.fromkeys(given, variable)
     return _Layer(values, where, tuple(overrides))
@@ -138,12 +143,13 @@ def _from_file(parser: NodeParser, path: Path, actions: Mapping[str, argparse.Ac
     overrides: list[Override] = []
     for name, value in _table(path).items():
         place = f"{name} in {path}"
-        if name == _TASK_KEYS and OVERRIDES in _destinations(actions):
+        if name == _TASK_KEYS and _TASK_KEYS in _destinations(actions):
             overrides += _task_keys(value, place)
         elif name not in actions or name in (_TASK_KEYS, CONFIG):
             raise _unknown("key", place, [known for known in actions if known != CONFIG], name)
         else:
-            given = _one(parser, name, _as_text(value, place), place, actions)
+            each = value if isinstance(value, list) and _is_repeatable(actions[name]) else [value]
+            given = _one(parser, name, [_as_text(item, place) for item in each], place, actions)
             values |= given
             where |= dict.fromkeys(given, place)
     return _Layer(values, where, tuple(overrides))
@@ -153,20 +159,24 @@ def _destinations(actions: Mapping[str, argparse.Action]) -> set[str]:
     return {action.dest for action in actions.values()}
 
 
+def _is_repeatable(action: argparse.Action) -> bool:
+    return isinstance(action, argparse._AppendAction)
+
+
 def _one(
     parser: NodeParser,
     name: str,
-    text: str,
+    texts: Sequence[str],
     place: str,
     actions: Mapping[str, argparse.Action],
 ) -> dict[str, Any]:
-    """Parses the value of one option; raises ConfigError that begins with `place`."""
+    """Parses the value of one option, or its values; raises ConfigError that begins with `place`."""
     if actions[name].nargs == 0:  # a switch
-        if text.lower() not in _SWITCHES:
-            raise ConfigError(f"{place}: {shown(text)} is refused; allowed: true or false")
-        return {actions[name].dest: _SWITCHES[text.lower()]}
+        if texts[0].lower() not in _SWITCHES:
+            raise ConfigError(f"{place}: {shown(texts[0])} is refused; allowed: true or false")
+        return {actions[name].dest: _SWITCHES[texts[0].lower()]}
     try:
-        return _parsed(parser, [f"--{name}={text}"], actions)
+        return _parsed(parser, [f"--{name}={text}" for text in texts], actions)
     except ConfigError as error:
         raise ConfigError(f"{place}: {error}") from None
 

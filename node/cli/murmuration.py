@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NoReturn, cast
+from typing import NoReturn
 
-from node.cli.commands import COMMANDS, Command
+from node.cli.commands import COMMANDS, Entry
 from node.cli.error_handling import guarded, print_error
 from node.cli.sigint import SCRIPT, leave
 from node.errors import ConfigError, shown
@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     command = next((command for command in COMMANDS if command.name == argv[0]), None) if argv else None
     if command is None or not command.is_here():
         return guarded(lambda: _without_command(argv, command), False, print_error)
-    return cast("int", command.load().main(argv[1:]))
+    return int(command.load().main(argv[1:]))
 
 
 def _look_in_this_folder() -> None:
@@ -48,7 +48,7 @@ def _look_in_this_folder() -> None:
             sys.path[0] = os.getcwd()  # noqa: PTH109 - sys.path holds text
 
 
-def _without_command(argv: Sequence[str], absent: Command | None) -> int:
+def _without_command(argv: Sequence[str], absent: Entry | None) -> int:
     """Prints help or version; raises ConfigError for a command that does not exist or is not installed."""
     if absent is not None:
         raise ConfigError(

@@ -6,10 +6,13 @@ native library it ends in a traceback or a crash.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -49,10 +52,19 @@ def begun() -> None:
 
 
 def leave(status: int) -> NoReturn:
-    """Ends a command. Ctrl-C during Python's shutdown ends the process at once."""
+    """Ends a command as Python does, but without taking the interpreter down. Ctrl-C ends it at once.
+
+    A thread of a native library that calls Python meanwhile would be killed in the middle of its C++, and
+    the process would abort with it: pyarrow still reads ahead in a file whose first error was reported.
+    """
     if _on_interrupt() is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
-    sys.exit(status)
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # nobody reads it
+            stream.flush()
+    os._exit(status)
 
 
 def _on_interrupt() -> object:

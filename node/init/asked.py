@@ -4,28 +4,70 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from node.task.dialect import DateOrder, Decimal, Dialect, Months, Separator
+from node.cli.options import option, repeated
+from node.errors import ConfigError, shown
+from node.task.dialect import (
+    BELOW,
+    DATE_ORDERS,
+    DECIMALS,
+    ENCODINGS,
+    LONGEST_WORD,
+    MONTHS,
+    SEPARATORS,
+    THOUSANDS,
+    WORDS,
+    DateOrder,
+    Decimal,
+    Dialect,
+    Months,
+    Separator,
+)
 
 NONE = "none"
 USUAL_ENCODING = "cp1252"
 """That of files that are not Unicode, unless an option names another: Windows' in Western Europe."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What the options say; None, or no word: to be found out. `thousands` may be NONE."""
+def _word(written: str, place: str) -> str:
+    if not 0 < len(written.strip()) <= LONGEST_WORD:
+        raise ConfigError(
+            f"{place} {shown(written)} is refused; allowed: a word of at most {LONGEST_WORD} characters"
+        )
+    return written.strip()
 
-    decimal: Decimal | None = None
-    thousands: str | None = None
-    dates: DateOrder | None = None
-    months: Months | None = None
-    missing: tuple[str, ...] = ()
-    encoding: str | None = None
-    separator: Separator | None = None
-    sheet: str | None = None
-    below: str | None = None
-    words: str | None = None
-    """`below` and `words` may be NONE."""
+
+def _encoding(written: str, place: str) -> str:
+    if written.lower() not in ENCODINGS:
+        raise ConfigError(
+            f"{place} {shown(written)} is refused; allowed: {', '.join(ENCODINGS)}; Unicode is recognised"
+        )
+    return written.lower()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the options say; None, or no word: to be found out. `thousands`, `below`, `words` may be NONE."""
+
+    decimal: Decimal | None = option(
+        "the decimal mark", begins="how cells are written (found out from the file)", choices=tuple(DECIMALS)
+    )
+    thousands: str | None = option("the mark between groups of three digits", choices=(*THOUSANDS, NONE))
+    dates: DateOrder | None = option("which comes first in 3/4/2023", choices=DATE_ORDERS)
+    months: Months | None = option("the language of the months' names in 25 Jul 2023", choices=MONTHS)
+    missing: tuple[str, ...] = repeated(
+        "a word or number for no value, such as k.A. or 9999 (negative: --missing=-9); repeatable",
+        _word,
+        metavar="WORD",
+    )
+    below: str | None = option(
+        "what <0.6 is among numbers: half of it, 0.6, or no value", choices=(*BELOW, NONE)
+    )
+    words: str | None = option("what a word without a digit is among numbers", choices=(*WORDS, NONE))
+    encoding: str | None = option(
+        f"of text that is not Unicode. Default: {USUAL_ENCODING}", _encoding, metavar="NAME"
+    )
+    separator: Separator | None = option("between cells", choices=tuple(SEPARATORS))
+    sheet: str | None = option("of a workbook. Default: the first one", metavar="NAME")
 
     @property
     def first(self) -> Dialect:

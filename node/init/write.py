@@ -6,7 +6,6 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import torch
 
@@ -22,7 +21,6 @@ from node.init.options import InitOptions
 from node.init.proposal import (
     TEST_FRACTION,
     Model,
-    ModelKind,
     Privacy,
     SharedTraining,
     Training,
@@ -35,14 +33,12 @@ from node.init.proposal import (
 )
 from node.init.rate_search import searched_rate
 from node.init.task_file import MARK, Proposal, task_text
-from node.runtime.privacy.budget import make_mechanism
+from node.runtime.contributions.learning import design
 from node.task.agreement_noise import give_or_take, is_drowned, noise_in_sum, noise_of
 from node.task.load import read_task
 from node.task.plain_defaults import optimizer_of_a_rare_class
 from node.task.sections import COUNTS, Task
 from node.task.shared_noise import DISTRIBUTED
-from node.training.build import build_model
-from node.training.trainer import shapes
 
 _LOUD = (
     "warning: with so few rows for this model, noise drowns most of what there is to learn; take a smaller "
@@ -63,7 +59,7 @@ def write_task(options: InitOptions, found: Look) -> list[str]:
     if options.privacy == "none":
         proposal = _with_rows(proposal, dataset, options)
     task = _task(proposal)
-    _try_out(task, dataset)
+    design(task, dataset)  # a task that does not suit the data is not written
     proposal = replace(proposal, drowned=_drowned(task, options, found))
     text = task_text(proposal)
     save(options.out, text)
@@ -95,7 +91,7 @@ def _proposal(options: InitOptions, found: Look) -> Proposal:
     shared, private = options.privacy == DISTRIBUTED, options.privacy != "none"
     rows = max(1, round((found.units if private else found.rows) * (1 - TEST_FRACTION)))
     learned = rows * options.peers if shared and options.peers is not None else rows
-    model = propose_model(found.schema, learned, cast("ModelKind", options.model), private)
+    model = propose_model(found.schema, learned, options.model, private)
     training, privacy = _learning(options, rows, model, found)
     return Proposal(
         name=options.name,
@@ -148,12 +144,6 @@ def _learning(
         return propose_plain_training(model, found.schema, rows, options.rounds), None
     training = propose_training(rows, options.rounds, model.body)
     return training, propose_privacy(training, rows, model.size, options.epsilon, model.body)
-
-
-def _try_out(task: Task, dataset: Dataset) -> None:
-    """Runs a node's steps before the first round; raises ConfigError if the task does not suit the data."""
-    model = build_model(task, dataset)
-    make_mechanism(task, shapes(model, task.train.parameters), dataset.units)
 
 
 def _summary(options: InitOptions, proposal: Proposal, marked: int, warnings: Iterable[str]) -> list[str]:

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -25,7 +26,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from node.addresses import is_loopback
-from node.cli.parser import Options
+from node.cli.options import option
 from protocol.crypto.node_key import KEY_BYTES, SIGNATURE_BYTES, NodeKey, verify
 from protocol.errors import RemoteProtocolError
 from protocol.swarm.meeting.discovery import OTHER_KEY, UNDER_TLS, WITHOUT_TLS
@@ -44,14 +45,13 @@ class WrongPeer(ConnectionError):
     """The peer that answers does not hold the expected key."""
 
 
-def add_tls(group: Options) -> None:
-    """Adds --tls to the options of a node or a tracker."""
-    group.add_argument(
-        "--tls",
+def tls_option() -> Any:
+    """Returns the field of --tls, for the options of a node, a tracker or an examination."""
+    return option(
+        "whether links use TLS 1.3; auto: unless the address is reachable from this machine only. All "
+        "peers of a swarm, and its tracker, need the same choice. Default: %(default)s",
         choices=CHOICES,
         default="auto",
-        help="whether links use TLS 1.3; auto: unless the address is reachable from this machine only. All "
-        "peers of a swarm, and its tracker, need the same choice. Default: auto",
     )
 
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from node.cli.commands import program
-from node.cli.error_handling import guarded, print_error
-from node.cli.parser import NodeParser
-from node.cli.sigint import begun, leave
+from node.cli.command import command
+from node.cli.options import DEBUG, option, reachable_path, switch
+from node.cli.sigint import begun
 from node.errors import ConfigError, one_line, reason, shown
-from node.options import add_cells, reachable_path
-from node.task.dialect import cells_table
+from node.options import cells_option
 
 if TYPE_CHECKING:  # loads torch
     from node.training.trainer import Evaluation
 
 _BEGINNING = b"row,prediction"
 """How a file that this command wrote begins; such a file may be replaced."""
-
+_DESCRIPTION = "Predicts with the model of a run; measures the model if the data has the target."
 _EPILOG = """\
 example:
   python -m node.predict --model runs/ward-1f2e3d4c --data new.csv --out predictions.csv
@@ -32,44 +28,44 @@ A model file names the class to load: like a task file, accept it only from peop
 exit status: 0 done, 1 failed at run time, 2 bad arguments, model or data."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Runs the command; returns the exit status."""
-    return guarded(lambda: _main(argv), "--debug" in argv, print_error)
+def _out(written: str, place: str) -> Path:
+    """Returns the path; ConfigError if it would replace anything but predictions, such as a device."""
+    path = reachable_path(written, place)
+    try:
+        if not path.exists() or (path.is_file() and _begins(path) == _BEGINNING):
+            return path
+    except OSError as error:
+        raise ConfigError(f"--out {shown(str(path))} cannot be read: {reason(error)}") from error
+    raise ConfigError(f"--out {shown(str(path))} exists and is not a file of predictions; give another")
 
 
-def command_line() -> NodeParser:
-    """Returns the parser."""
-    parser = NodeParser(
-        prog=program("node.predict"),
-        description="Predicts with the model of a run; measures the model if the data has the target.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "--model", required=True, metavar="DIR|FILE", help="a run's --out, or its model.safetensors"
-    )
-    parser.add_argument(
-        "--data", required=True, metavar="FILE", help="the rows, in the format of the task's own data"
-    )
-    add_cells(parser)
-    parser.add_argument(
-        "--out", default="predictions.csv", metavar="FILE", help="the output. Default: predictions.csv"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object. Default: no")
-    parser.add_argument("--debug", action="store_true", help="print tracebacks of errors. Default: no")
-    return parser
+def _begins(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(_BEGINNING))
 
 
-def _main(argv: Sequence[str]) -> int:
-    given = command_line().parse_args(argv)
-    model, data = reachable_path(given.model, "--model"), reachable_path(given.data, "--data")
-    out = reachable_path(given.out, "--out")
-    _check_out(out)
-    cells = None if given.cells is None else cells_table(given.cells, "--cells")
-    if not given.json:
-        told = f"predictions for {given.data} with the model in {given.model}"
-        print(f"starting: {one_line(told)}", flush=True)
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions:
+    """The model, the rows, and where the predictions go."""
+
+    model: Path = option(
+        "a run's --out, or its model.safetensors", reachable_path, required=True, metavar="DIR|FILE"
+    )
+    data: Path = option(
+        "the rows, in the format of the task's own data", reachable_path, required=True, metavar="FILE"
+    )
+    cells: Mapping[str, object] | None = cells_option()
+    out: Path = option("the output. Default: %(default)s", _out, default="predictions.csv", metavar="FILE")
+    json: bool = switch("print one JSON object. Default: no")
+    debug: bool = switch(DEBUG)
+
+
+def _starting(options: PredictOptions) -> str | None:
+    told = one_line(f"predictions for {options.data} with the model in {options.model}")
+    return None if options.json else told
+
+
+def _run(options: PredictOptions) -> int:
     from node.predict.model import (  # noqa: PLC0415 - loads torch, seconds
         answer,
         calibration,
@@ -80,33 +76,19 @@ def _main(argv: Sequence[str]) -> int:
     from node.predict.rows import read_rows  # noqa: PLC0415
     from node.task.load import with_cells  # noqa: PLC0415
 
-    saved = open_model(model)
-    task = saved.task if cells is None else with_cells(saved.task, cells, "--cells")
-    rows = read_rows(data, task, saved.classes, saved.row)
+    saved = open_model(options.model)
+    task = saved.task if options.cells is None else with_cells(saved.task, options.cells, "--cells")
+    rows = read_rows(options.data, task, saved.classes, saved.row)
     outputs = answer(saved, rows)
     found = None if rows.y is None else figures(saved, outputs, rows.y)
-    say = _as_json if given.json else _as_text
+    say = _as_json if options.json else _as_text
     corrected = calibration(saved)
-    text = say(len(outputs), given.out, found, saved.about, "" if corrected is None else corrected.says)
+    chances = "" if corrected is None else corrected.says
+    text = say(len(outputs), str(options.out), found, saved.about, chances)
     begun()
-    _write(out, written(saved, outputs))
+    _write(options.out, written(saved, outputs))
     print(text)
     return 0
-
-
-def _check_out(path: Path) -> None:
-    """Raises ConfigError if --out would replace anything other than predictions, such as data or a device."""
-    try:
-        if not path.exists() or (path.is_file() and _begins(path) == _BEGINNING):
-            return
-    except OSError as error:
-        raise ConfigError(f"--out {shown(str(path))} cannot be read: {reason(error)}") from error
-    raise ConfigError(f"--out {shown(str(path))} exists and is not a file of predictions; give another")
-
-
-def _begins(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(len(_BEGINNING))
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -167,5 +149,5 @@ def _spent(privacy: Mapping[str, object]) -> str:
         ) from None
 
 
-if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+main = command("node.predict", PredictOptions, _DESCRIPTION, _EPILOG, starting=_starting, run=_run)
+main.start(__name__)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from node.cli.commands import program
-from node.cli.error_handling import guarded, print_error
-from node.cli.parser import NodeParser
-from node.cli.sigint import begun, leave
+from node.cli.command import command
+from node.cli.options import DEBUG, option, reachable_path, repeated, switch
+from node.cli.sigint import begun
 from node.errors import one_line
-from node.options import reachable_path
 
 _DESCRIPTION = """\
 For the owner of a stopped node whose swarm waits for somebody. Without --gone: shows who decides on the next
@@ -29,50 +27,26 @@ examples, at each node that is to go on, while it is stopped:
 exit status: 0 shown or stored, 1 the node runs, 2 bad arguments or folder, or not confirmed"""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Runs the command; returns the exit status.
+@dataclass(frozen=True, kw_only=True)
+class RejoinOptions:
+    """The folder of the node, and who is gone."""
 
-    0: shown or stored; 1: the node is running; 2: bad arguments or folder, or not confirmed.
-    """
-    return guarded(lambda: _main(argv), "--debug" in argv, print_error)
+    out: Path = option("the folder of a node that is stopped", reachable_path, required=True, metavar="DIR")
+    gone: tuple[str, ...] = repeated(
+        "an elector that is gone for good: at least 8 digits that its key begins with, or its HOST:PORT; "
+        "repeatable; replaces earlier names; none withdraws all",
+        metavar="NAME",
+    )
+    yes: bool = switch("store it without asking. Default: ask")
+    debug: bool = switch(DEBUG)
 
 
-def _main(argv: Sequence[str]) -> int:
-    given = command_line().parse_args(argv)
-    out = reachable_path(given.out, "--out")
-    print(f"starting: a look into {one_line(str(out))}", flush=True)
+def _run(options: RejoinOptions) -> int:
     from node.rejoin.run import rejoin  # noqa: PLC0415 - loads scipy: only once the arguments are checked
 
     begun()
-    rejoin(out, tuple(given.gone), _confirmed if given.yes else _asked)
+    rejoin(options.out, options.gone, lambda: options.yes or _asked())
     return 0
-
-
-def command_line() -> NodeParser:
-    """Returns the parser."""
-    parser = NodeParser(
-        prog=program("node.rejoin"),
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--out", required=True, metavar="DIR", help="the folder of a node that is stopped")
-    parser.add_argument(
-        "--gone",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="an elector that is gone for good: at least 8 digits that its key begins with, or its "
-        "HOST:PORT; repeatable; replaces earlier names; none withdraws all",
-    )
-    parser.add_argument("--yes", action="store_true", help="store it without asking. Default: ask")
-    parser.add_argument("--debug", action="store_true", help="print tracebacks of errors. Default: no")
-    return parser
-
-
-def _confirmed() -> bool:
-    return True
 
 
 def _asked() -> bool:
@@ -84,5 +58,12 @@ def _asked() -> bool:
         return False
 
 
-if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+main = command(
+    "node.rejoin",
+    RejoinOptions,
+    _DESCRIPTION,
+    _EPILOG,
+    starting=lambda options: f"a look into {one_line(str(options.out))}",
+    run=_run,
+)
+main.start(__name__)

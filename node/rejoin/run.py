@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from node.cli.options import reachable_path
 from node.data.report import counted
 from node.errors import ConfigError, UserError
-from node.options import reachable_path
 from node.rejoin.electors import (
     KEY_DIGITS,
     KnownElectors,

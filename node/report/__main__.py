@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from node.cli.commands import program
-from node.cli.error_handling import guarded, print_error
-from node.cli.parser import NodeParser
-from node.cli.sigint import begun, leave
+from node.cli.command import command
+from node.cli.options import DEBUG, FOLDERS, argument, option, reachable_path, switch
+from node.cli.sigint import begun
 from node.errors import one_line
-from node.options import reachable_path
 
 _DESCRIPTION = """\
 Writes what the page of a run shows into one HTML file that loads nothing else and can be mailed. Several
@@ -28,51 +25,39 @@ accuracy, loss and the privacy spent.
 exit status: 0 written, 1 failed at run time, 2 bad arguments or folder"""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Runs the command; returns the exit status."""
-    return guarded(lambda: _main(argv), "--debug" in argv, print_error)
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """What is reported, and into which files."""
 
-
-def command_line() -> NodeParser:
-    """Returns the parser."""
-    parser = NodeParser(
-        prog=program("node.report"),
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("folders", nargs="+", metavar="DIR", help="the --out of a node, or a folder of such")
-    parser.add_argument(
-        "--html",
+    folders: tuple[Path, ...] = argument(FOLDERS, reachable_path, nargs="+", metavar="DIR")
+    html: Path | None = option(
+        "the HTML file. Default: report.html in the folder of the run, or here for several runs",
+        reachable_path,
         metavar="FILE",
-        help="the HTML file. Default: report.html in the folder of the run, or here for several runs",
     )
-    parser.add_argument("--csv", metavar="FILE", help="write all rounds as CSV. Default: no")
-    parser.add_argument("--parquet", metavar="FILE", help="write all rounds as Parquet. Default: no")
-    parser.add_argument(
-        "--force", action="store_true", help="replace files that are there. Default: only earlier reports"
-    )
-    parser.add_argument("--debug", action="store_true", help="print tracebacks of errors. Default: no")
-    return parser
+    csv: Path | None = option("write all rounds as CSV. Default: no", reachable_path, metavar="FILE")
+    parquet: Path | None = option("write all rounds as Parquet. Default: no", reachable_path, metavar="FILE")
+    force: bool = switch("replace files that are there. Default: only earlier reports")
+    debug: bool = switch(DEBUG)
 
 
-def _main(argv: Sequence[str]) -> int:
-    given = command_line().parse_args(argv)
-    folders = [reachable_path(name, "DIR") for name in given.folders]
-    wanted = {
-        option: reachable_path(path, option)
-        for option, path in (("--html", given.html), ("--csv", given.csv), ("--parquet", given.parquet))
-        if path is not None
-    }
-    print(f"starting: a report of {one_line(', '.join(map(str, folders)))}", flush=True)
+def _run(options: ReportOptions) -> int:
     from node.report.write import write  # noqa: PLC0415 - loads numpy: only once the arguments are checked
 
     begun()
-    for line in write(folders, wanted, force=given.force):
+    files = {"--html": options.html, "--csv": options.csv, "--parquet": options.parquet}
+    wanted = {option: path for option, path in files.items() if path is not None}
+    for line in write(options.folders, wanted, force=options.force):
         print(line, flush=True)
     return 0
 
 
-if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+main = command(
+    "node.report",
+    ReportOptions,
+    _DESCRIPTION,
+    _EPILOG,
+    starting=lambda options: f"a report of {one_line(', '.join(map(str, options.folders)))}",
+    run=_run,
+)
+main.start(__name__)

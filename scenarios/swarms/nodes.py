@@ -12,7 +12,6 @@ from typing import Any
 
 from node.addresses import PeerAddress
 from node.errors import ConfigError, UserError
-from node.logs import NO_LOG
 from node.observe.history_reader import Tail
 from node.options import NodeOptions
 from node.runtime.record.figures import Record, Summary
@@ -139,26 +138,14 @@ def node_options(plan: SwarmPlan, peer: int, endpoints: tuple[str, ...]) -> Node
     """The options that the command line of peer number `peer` would give."""
     return NodeOptions(
         peers=tuple(PeerAddress(endpoint=endpoint, key=None) for endpoint in endpoints),
-        tracker=None,
-        tracker_key=None,
         listen=endpoints[peer],
         task=plan.task,
-        data=None,
         shard=(peer, plan.peers),
         rounds=plan.rounds,
         wait_s=0.0,
-        require_aggregation=False,
+        alone_s=0.0,
         out=plan.peer_folder(peer),
-        key=None,
-        allow=None,
-        names=None,
-        open=False,
-        tls="auto",
         seed=plan.batch_seed(peer),
-        json=False,
-        log=NO_LOG,
-        drain_timeout_s=30.0,
-        debug=False,
     )
 
 

@@ -14,21 +14,42 @@ from mechanisms.updates.distributed import DistributedDP
 from node.data.dataset import Dataset
 from node.errors import ConfigError
 from node.runtime.contributions.contribution import Contribution
+from node.runtime.contributions.loss_gate import check_loss_gate
 from node.runtime.contributions.metric_notes import swarm_metric_words
 from node.runtime.contributions.metric_of_all import Counted, NoMetric, SwarmMetric
 from node.runtime.contributions.noised_metric import DigitWords, NoisedCounts, RingWords
 from node.runtime.contributions.steps import Steps
 from node.runtime.contributions.updates import Updates
 from node.runtime.contributions.weighting import make_weighting
-from node.runtime.privacy.budget import noise_of_counts, offer_bound
+from node.runtime.privacy.budget import make_mechanism, noise_of_counts, offer_bound
 from node.storage.state import State
 from node.system.system import SYSTEM, Entropy, System
 from node.task.sections import Task
+from node.training.build import build_model
 from node.training.figures.noised_tallies import noised
 from node.training.figures.tallies import make_tally
 from node.training.step_trainer import StepTrainer
-from node.training.trainer import Trainer, make_trainer
+from node.training.trainer import Shapes, Trainer, make_trainer, shapes
 from protocol.wire.limits import MAX_MEMBERS
+
+
+@dataclass(frozen=True)
+class Design:
+    """The model of a task for a node's rows, and its mechanism."""
+
+    model: nn.Module
+    named: Shapes
+    """The tensors that are trained and shared."""
+    mechanism: Mechanism
+
+
+def design(task: Task, dataset: Dataset) -> Design:
+    """Takes the steps of a start that node.check and node.init take, too. Raises ConfigError."""
+    model = build_model(task, dataset)
+    named = shapes(model, task.train.parameters)
+    mechanism = make_mechanism(task, named, dataset.units)
+    check_loss_gate(task, mechanism)
+    return Design(model, named, mechanism)
 
 
 @dataclass(frozen=True)

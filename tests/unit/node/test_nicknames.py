@@ -118,7 +118,7 @@ def test_electors_that_are_missing_have_names():
 
 async def test_the_page_and_the_status_line_show_names(alone):
     node = alone("none")
-    node.peer._notices._nicknames = NAMED
+    object.__setattr__(node.peer.inspector.plan, "nicknames", NAMED)
     session = node.peer._node
     there = announce(KEYS[1], task="digits", parameters=node.parameters)
     await node.peer._shell.feed(lambda now: session.receive(Hello(there, bytes(16), False, ""), TWO, now))

@@ -41,7 +41,7 @@ def test_list_names_every_scenario_with_source_and_a_line(capsys: pytest.Capture
         ("run mechanisms --set task.seed=3", "--set task.seed=3: --seed sets the first of the seeds"),
         ("run mechanisms --set train.optimizer=adam", "clients of a server train all by plain 'sgd'"),
         ("run mechanisms --set scenario.mechanism=node.models:MLP", "scenario.mechanism is no server's mech"),
-        ("run swarm --peer 5", "unrecognized arguments: --peer 5; see `python -m scenarios --help`"),
+        ("run swarm --peer 5", "unrecognized arguments: --peer 5; python -m scenarios --help shows what"),
     ],
 )
 def test_a_bad_command_line_is_one_line_and_status_2(line, said, capsys, tmp_path, monkeypatch):

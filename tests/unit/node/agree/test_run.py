@@ -149,14 +149,12 @@ def test_a_lacking_column_needs_more_records_than_noise(owner):
     assert prepare_agreement(options("--set", f"agreement.records={least}", *quiet)).dimension
 
 
-def test_the_command_writes_what_it_says_into_the_task(owner, monkeypatch):
-    seen = []
-    monkeypatch.setattr(agree, "parse_arguments", lambda argv: seen.append(argv) or parse_arguments(argv))
+def test_the_command_writes_what_it_says_into_the_task(owner):
     flags = ("--leave-out-missing", "--also-class", "moved", '--also-class=say "x"')
-    assert agree.main(["ward.toml", "--data", "none.csv", *flags, *PEERS]) == 2
-    task = parse_arguments(seen[0]).task
-    assert task.agreement.leave_out_missing
-    assert task.agreement.classes == ("moved", 'say "x"')
+    asked = agree.main.read(["ward.toml", "--data", "none.csv", *flags, *PEERS])
+    assert asked.task.agreement.leave_out_missing
+    assert asked.task.agreement.classes == ("moved", 'say "x"')
+    assert asked.write == Path("ward-agreed.toml")
 
 
 def test_how_precise_the_sums_will_be_is_said_before_anything_is_spent(owner):
@@ -213,10 +211,10 @@ def test_what_is_refused(owner):
     ("argv", "line"),
     [
         (["--data", "x.csv"], "--data is refused: the task comes first; --help shows more"),
-        (["ward.toml", "--write", "ward.txt"], "--write 'ward.txt' is refused; allowed: a FILE.toml"),
-        (["ward.toml", "--write"], "--write '' is refused; allowed: a path"),
+        (["ward.toml", *PEERS, "--write", "ward.txt"], "--write 'ward.txt' is refused; allowed: a FILE.toml"),
+        (["ward.toml", *PEERS, "--write="], "--write '' is refused; allowed: a path"),
         (
-            ["ward.toml", "--write=ward.toml"],
+            ["ward.toml", *PEERS, "--write=ward.toml"],
             "--write 'ward.toml' exists already; give another, or --force to replace it",
         ),
         (["ward.toml", "--write", "ward.toml", "--force"], "neither is given: --peers HOST:PORT,..."),
@@ -224,7 +222,7 @@ def test_what_is_refused(owner):
             ["ward.toml", *ROWS, "--also-class", "ill"],
             "agreement.classes = ['ill'] is refused: 'ill' is",
         ),
-        (["ward.toml", *ROWS, "--also-class"], "agreement.classes = [''] is refused"),
+        (["ward.toml", *ROWS, "--also-class="], "--also-class: agreement.classes = [''] is refused"),
         (["none.toml", *PEERS], "task file 'none.toml' cannot be read: No such file or directory"),
         (["ward.toml", "--data", "none.csv", *PEERS], "data file 'none.csv' cannot be read"),
     ],

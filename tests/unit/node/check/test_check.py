@@ -8,10 +8,14 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from node import free_memory
+from node.app import prepare
 from node.check import __main__ as check
 from node.check.checks import rounds_within
+from node.errors import ConfigError
 from node.net.listening import listen
 from node.net.tls import make_tls
+from node.options import parse_arguments
+from node.places import check_places
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.privacy.budget import make_mechanism
 from node.storage.key_file import new_seed, write_key
@@ -535,3 +539,23 @@ def test_rows_that_are_equal_in_all_columns_are_told_unless_persons_are_named(ta
     lines = [f"who,{header}", *(f"{number % 30},{row}" for number, row in enumerate([*rows, *rows]))]
     (tmp_path / "ward.csv").write_text("\n".join(lines) + "\n")
     assert "rows" not in run(task(model=no_model, data={"schema": WARD, "person": "who"}))[1]
+
+
+@pytest.mark.parametrize(
+    ("argv", "subject"),
+    [
+        (("--names", "nobody.txt"), "names"),
+        (("--out", "lost"), "out"),
+        (("--set", "aggregation.loss_gate=0.5", "--set", "privacy.mechanism=dp-sgd"), "model"),
+    ],
+)
+def test_what_a_start_refuses_is_a_problem_here_in_the_same_words(task, run, tmp_path, argv, subject):
+    (tmp_path / "lost").mkdir()
+    (tmp_path / "lost" / "history.jsonl").write_text("{}\n")
+    place = ("task.toml", "--data", "ward.csv", "--listen", "127.0.0.1:0")
+    task()
+    options = parse_arguments(["--task", *place, "--peers", "127.0.0.1:1", *argv])
+    with pytest.raises(ConfigError) as refused:
+        check_places(options) or prepare(options)
+    status, found, _, _ = run(*place, *argv)
+    assert (status, found[subject]) == (2, ("problem", f"{subject}: {refused.value}"))

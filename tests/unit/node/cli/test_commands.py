@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from node.cli.command import Command
 from node.cli.commands import COMMANDS, program, usage
 from node.cli.completion import table
 from node.cli.murmuration import help_text
@@ -14,12 +15,12 @@ from node.cli.sigint import begun, is_command, loading
 from tests.unit.node.cases import cases
 
 
-def test_every_command_has_a_main_a_command_line_and_a_line_of_its_own():
+def test_every_command_has_a_parser_and_a_line_of_its_own():
     assert len({command.name for command in COMMANDS}) == len(COMMANDS)
     for command in COMMANDS:
         assert command.is_here()
-        loaded = command.load()
-        assert callable(loaded.main)
+        loaded = command.load().main
+        assert isinstance(loaded, Command)
         assert isinstance(loaded.command_line(), argparse.ArgumentParser)
         assert f"\n  {command.name:10}  {command.summary}\n" in help_text()
     assert max(map(len, help_text().splitlines())) <= 100
@@ -96,3 +97,22 @@ def test_who_ignores_ctrl_c_goes_on_ignoring_it(name):
     )
     told = subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True, check=True).stdout
     assert told.split() == [str(name == "default_int_handler"), "True"]
+
+
+def test_a_command_ends_as_python_does_but_its_interpreter_is_not_taken_down():
+    """A reader of pyarrow that calls Python after that aborts the process: status 134 for a refused file."""
+    ending = """
+import atexit, sys, threading, time
+from node.cli.sigint import leave
+class Kept:
+    def __del__(self):
+        print("taken down")
+kept, late = Kept(), threading.Event()
+atexit.register(print, "at exit")
+threading.Thread(target=lambda: (late.wait(), print("waited for"))).start()
+print("said", end=" ")
+late.set()
+leave(3)
+"""
+    done = subprocess.run([sys.executable, "-c", ending], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "said waited for\nat exit\n", "")
