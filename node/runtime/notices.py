@@ -72,8 +72,8 @@ class Notices:
                 before, self._obstacle = self._obstacle, self._key_of(self._last.hindered)
                 if before == self._obstacle and not is_anew:
                     return []
-                still = self._last.obstacle or self._last.hindered
-                text = waiting_text(still, self._nicknames, self._out)
+                text = waiting_text(self._last.hindered, self._nicknames, None)  # unless it still stands:
+                text = waiting_text(self._last.obstacle, self._nicknames, self._out) or text
                 return [_of_swarm(Note.WAITING, text)]
 
     def _is_told(self, notice: Notice) -> bool:

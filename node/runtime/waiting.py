@@ -30,12 +30,12 @@ _THEN = {
 }
 
 
-def waiting_text(found: Obstacle | None, nicknames: Nicknames, out: Path) -> str:
-    """Returns the obstacle in one line; empty if there is none. `out` is the node's folder."""
+def waiting_text(found: Obstacle | None, nicknames: Nicknames, out: Path | None) -> str:
+    """Returns the obstacle in one line; empty if there is none. `out`: the node's folder, for advice."""
     if found is None:
         return ""
     is_helped = bool(found.absent) and found.stage not in (Stage.TOO_FEW, Stage.VERSIONS, Stage.SAID)
-    advice = f"; if they are gone for good: {command(out)}" if is_helped else ""
+    advice = f"; if they are gone for good: {command(out)}" if is_helped and out is not None else ""
     if found.stage is Stage.SAID:
         names = ", ".join(_named(one, found, nicknames) for one in found.absent)
         return f"{names} count as gone for good here; {_then(found)}"

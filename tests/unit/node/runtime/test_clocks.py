@@ -50,7 +50,7 @@ def test_a_wrong_clock_is_told_once_until_its_peer_is_forgotten():
 def test_this_machines_clock_is_told_again_once_somebody_set_it(by_s, way):
     notices = ClockNotices()
     for times in (1, 2):
-        stale, anew = shown(two=times, three=times), shown(two=times - by_s, three=times - by_s)
+        stale, anew = shown(two=20 * times, three=20 * times), shown(two=-times * by_s, three=-times * by_s)
         notices.since((times - 1) * by_s, stale)
         (told,) = notices.since(times * by_s, stale)
         assert told.text == f"this machine: its clock was set {way} by 600 s; rounds do not depend on it"

@@ -56,7 +56,7 @@ def test_an_obstacle_is_told_once_and_again_when_it_changes(notices):
 
 def test_an_obstacle_that_is_gone_in_the_same_moment_is_told_all_the_same(notices):
     (told,) = notices.of(Waiting(), replace(PICTURE, obstacle=None))
-    assert told.text.startswith("waiting for 1 of: h:1, h:2, who made the last model; goes on")
+    assert told.text.endswith("who made the last model; goes on without them after 5 more failed rounds")
 
 
 def test_who_waits_anew_is_told_the_same_again(notices):

@@ -570,7 +570,7 @@ def test_nobody_is_blamed_for_a_session_with_a_member_that_is_banned_by_now():
     wires = to_sums(swarm())
     wires[ONE]._state.banned[TWO.public] = ()
     wires.tick(15, ONE)
-    assert wires[ONE].left_out == ()
+    assert wires[ONE].picture().left_out == ()
 
 
 def test_a_coordinator_tells_the_others_before_it_sends_its_own_shares():

@@ -270,6 +270,7 @@ def test_a_weak_session_makes_a_weak_base():
     wires.offer()
     assert [(end.without, end.line.anchor) for _, end in wires.ends(Completed)] == [((), 0)] * 3
     assert not any(node.picture().base.is_strong for node in wires.nodes.values())
+    assert {node.picture().obstacle.stage for node in wires.nodes.values()} == {Stage.WEAK}
 
 
 def test_who_made_the_base_is_named_by_where_it_listened_also_when_it_was_not_heard_since():
