@@ -9,9 +9,9 @@ from node.doctor.reach import milliseconds
 from node.doctor.requests import Answer
 from node.errors import one_line, shown
 from node.net.doors import BODY_LEAST_BYTES_PER_S
-from node.runtime.clocks import TOLERANCE_S
 from node.runtime.slow_upload import sent_bytes, slow_upload_text
 from node.task.sections import AggregationSection
+from protocol.swarm.meeting.clock_skew import TOLERANCE_S
 
 SLOW_BYTES_PER_S = 8 * BODY_LEAST_BYTES_PER_S
 """Below this rounds take long; a node gives up bodies that are slower than an eighth of it."""

@@ -13,13 +13,14 @@ from node.observe.history_reader import Rounds
 from node.observe.journal import KEPT, Journal, Remark
 from node.observe.run_folder import MODEL, size_of
 from node.observe.views import NodeView, Peer, Swarm, TrackerView, Visitor
-from node.runtime.clocks import TOLERANCE_S, skew_words
+from node.runtime.clocks import skew_words
 from node.runtime.notices import late_words, parting_words, strikes_words
 from node.runtime.plan import Plan
 from node.runtime.privacy.budget import facts, steps_charged
 from node.runtime.shell import Shell
 from node.runtime.snapshot import Inspector
 from protocol.swarm.inspection import KnownPeer
+from protocol.swarm.meeting.clock_skew import TOLERANCE_S
 from protocol.swarm.meeting.matchmaker import Waiting
 from protocol.swarm.meeting.tracker import Tracker
 from protocol.wire.messages import Announce

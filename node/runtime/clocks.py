@@ -8,11 +8,9 @@ from typing import TypeVar
 
 from node.runtime.record.events import Noticed
 from protocol.actions import Note, Notice
-from protocol.swarm.meeting.clock_skew import FEWEST, Skew
+from protocol.swarm.meeting.clock_skew import FEWEST, TOLERANCE_S, Skew
 from protocol.wire.ids import Key
 
-TOLERANCE_S = 10.0
-"""Smaller differences are not reported: they may be a message's travel time."""
 THIS_MACHINE = "this machine"
 K = TypeVar("K")
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 
 from protocol.wire.messages import Key
 
+TOLERANCE_S = 10.0
+"""Smaller differences are not shown: they may be a message's travel time."""
 FEWEST = 2
 """Of fewer clocks that differ from this machine's, nobody can tell which one is wrong."""
 
@@ -42,6 +44,11 @@ class Clocks:
         """Note what the clock of a peer at an endpoint shows (Unix ms); 0 means unknown."""
         if clock_ms:
             self.ahead = {**self.ahead, key: Skew(endpoint, clock_ms / 1000 - (now + self.offset_s))}
+
+    @property
+    def differ(self) -> bool:
+        """Whether the clock of any peer is wrong, or this machine's."""
+        return any(abs(skew.ahead_s) >= TOLERANCE_S for skew in self.ahead.values())
 
     def most_heard(self, keys: Collection[Key]) -> bool:
         """Whether more than half of these peers sent their clocks; one clock does not show whose is wrong."""

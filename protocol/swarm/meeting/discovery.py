@@ -563,7 +563,9 @@ class Discovery:
         A late node learns of all peers from the first that answers, and for a moment knows only that one's
         clock.
         """
-        if not self.joining and self.clocks.most_heard(self.members.live(self._state.round)):
+        if self.joining or not self.clocks.differ:
+            return
+        if self.clocks.most_heard(self.members.live(self._state.round)):
             self.compared = self.clocks.ahead
 
     def announcing_due(self, now: float) -> bool:

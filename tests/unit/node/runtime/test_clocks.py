@@ -2,9 +2,9 @@
 
 import pytest
 
-from node.runtime.clocks import TOLERANCE_S, ClockNotices, wrong_clocks
+from node.runtime.clocks import ClockNotices, wrong_clocks
 from protocol.actions import Note
-from protocol.swarm.meeting.clock_skew import Skew
+from protocol.swarm.meeting.clock_skew import TOLERANCE_S, Skew
 
 
 def test_clocks_that_agree_are_not_wrong():
