@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from scenarios.__main__ import main
 from scenarios.catalogue import SCENARIOS, Entry
 from scenarios.runs.run import scenario_of
@@ -13,4 +11,4 @@ SMALL = scenario_of(STUDY)
 
 if __name__ == "__main__":
     SCENARIOS[STUDY.name] = Entry(STUDY.name, STUDY.source, STUDY.summary, "tests.sweeps:SMALL")
-    sys.exit(main())
+    main.start(__name__)

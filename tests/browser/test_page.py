@@ -382,7 +382,7 @@ def test_with_privacy_this_machine_asks_for_it_and_marks_it(window: Window):
         page = window.open(served.url)
         expect(page.locator("#own-left-out")).to_contain_text("comment, ward")
         book.compared(OWN.alone)
-        book.measured(OWN.classes)
+        book.measured(lambda: OWN.classes)
         served.show(replace(NODE, own_here=True))
         shows_own_rows(page)
         expect(page.locator("#own-mark")).to_contain_text("Not covered by epsilon: do not pass on.")

@@ -70,7 +70,7 @@ def test_one_that_is_killed_and_starts_again_is_in_the_groups_again(seed):
     network = run(plan_of(0, lies=(), conditions=crash), seed)
 
     assert len(network.digests()) == 1
-    assert all(peer.node.left_out == () for peer in network.peers)
+    assert all(peer.node.picture().left_out == () for peer in network.peers)
     assert [end.reason for end in outcomes(network, 1)][-3:] == [None] * 3
 
 
