@@ -11,12 +11,16 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from node.errors import ConfigError, UserError
 from scenarios.frame.spec import Json
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 CONFIGURATION = "configuration.json"
 LOCK = "lock"
@@ -115,6 +119,12 @@ def first_difference(there: object, here: object, key: str = "") -> str | None:
 def write_json(path: Path, value: Json) -> None:
     """Write `value` to `path`, replacing it atomically, so that no reader sees half a file."""
     write_text(path, json.dumps(value, indent=2) + "\n")
+
+
+def write_value(path: Path, value: DataclassInstance) -> None:
+    """Write a dataclass to `path` as JSON, in a folder that is made if needed; see write_json."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, asdict(value))
 
 
 def write_text(path: Path, text: str) -> None:

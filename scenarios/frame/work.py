@@ -13,7 +13,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from node.errors import UserError, reason
 from scenarios.frame.children import PRELOAD, Children, warm_up
-from scenarios.frame.folder import write_json
+from scenarios.frame.folder import write_value
 
 POLL_S = 0.2
 _ROUND_LINE = re.compile(r"^round (\d+): (\S+)\n", re.MULTILINE)
@@ -55,8 +55,7 @@ class Call:
 
     def keep(self, result: Any) -> None:
         """Write the result; the file is complete or does not exist."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(self.path, asdict(result))
+        write_value(self.path, result)
 
 
 class Watch(Protocol):

@@ -20,7 +20,7 @@ from node.errors import ConfigError, UserError, reason
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
 from scenarios.data.own import DataName
-from scenarios.frame.folder import write_json
+from scenarios.frame.folder import write_value
 from scenarios.frame.spec import Json
 
 if TYPE_CHECKING:
@@ -187,8 +187,7 @@ class Shelf:
 
     def put(self, cell: Named, outcome: Outcome) -> None:
         """Store a cell's outcome; its file is complete or does not exist."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_json(self.path(cell), asdict(outcome))
+        write_value(self.path(cell), outcome)
 
     def get(self, cell: Named) -> Outcome:
         """The outcome of a finished cell. Raises UserError for a damaged file."""

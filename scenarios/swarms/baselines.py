@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import torch
 
 from node.data.dataset import Dataset, load_dataset
+from node.storage.plain import restored
 from node.task.sections import Task
 from node.training.build import build_model
 from node.training.trainer import make_trainer, read_vector
@@ -78,10 +78,7 @@ def run_baselines(plan: SwarmPlan, display: Display, do: Do) -> Baselines:
     calls = baselines(plan)
     # The longest first: the pooled baseline is as much work as all others together.
     _do([calls[-1], *calls[:-1]], "baselines", display, do)
-    *alone, pooled = [
-        Curve(**{**fields, "values": tuple(fields["values"])})
-        for fields in (json.loads(call.path.read_text()) for call in calls)
-    ]
+    *alone, pooled = [restored(Curve, json.loads(call.path.read_text())) for call in calls]
     return Baselines(tuple(alone), pooled)
 
 
@@ -137,7 +134,7 @@ class PrivateCurve:
     mechanism: str
     values: tuple[float, ...]
     epsilon: tuple[float, ...]
-    privacy: dict[str, object]
+    privacy: Mapping[str, object]
     """The ledger of the peer that has spent the most, as in summary.json."""
 
     @property
@@ -153,7 +150,7 @@ def run_replays(plan: SwarmPlan, chosen: str, display: Display, do: Do) -> tuple
     """
     calls = replays(plan, chosen)
     _do(calls, "replays", display, do)
-    return tuple(_read(call.path) for call in calls)
+    return tuple(restored(PrivateCurve, json.loads(call.path.read_text())) for call in calls)
 
 
 def replays(plan: SwarmPlan, chosen: str) -> tuple[Call, ...]:
@@ -186,10 +183,3 @@ def _with(task: Task, mechanism: str) -> Task:
         task.privacy, mechanism=mechanism, calibration="exact", window_source=None, public_radius=False
     )
     return replace(task, privacy=privacy, aggregation=replace(task.aggregation, loss_gate=None))
-
-
-def _read(path: Path) -> PrivateCurve:
-    fields = json.loads(path.read_text())
-    return PrivateCurve(
-        fields["mechanism"], tuple(fields["values"]), tuple(fields["epsilon"]), fields["privacy"]
-    )

@@ -108,9 +108,9 @@ class RoundHistory:
         self._written = max((line.round for line in history), default=0)
         # Lines of earlier versions do not count this node's own rounds.
         self._written_own = max((line.own for line in history), default=0) or self._written
-        await self.catch_up()
+        lacking = await self.catch_up()
         self._tally = self._ending
-        self._earlier = total_of(await asyncio.to_thread(self._folder.history))
+        self._earlier = total_of(history if lacking is None else [*history, lacking])
 
     def new_round(self) -> None:
         """Starts a round: a refusal of the loss gate belonged to the previous one."""
@@ -123,11 +123,10 @@ class RoundHistory:
             self._refused = refused
             self._observer.handle(RolledBack(refused.text))
 
-    async def catch_up(self) -> None:
-        """Writes the line of the last round that counts, if it has none yet."""
+    async def catch_up(self) -> Record | None:
+        """Writes the line of the last round that counts, and returns it, if it has none yet."""
         ending = self._ending
-        if ending is not None and self._is_due(ending):
-            await self.write(ending)
+        return await self.write(ending) if ending is not None and self._is_due(ending) else None
 
     @property
     def _ending(self) -> Record | None:
@@ -146,8 +145,8 @@ class RoundHistory:
         self._tally = ending.after(self._tally) if is_more and self._tally is not None else ending
         return self._tally
 
-    async def write(self, ending: Record) -> None:
-        """Writes a round's line and the models after it, then reports the round to the observer."""
+    async def write(self, ending: Record) -> Record:
+        """Writes a round's line and the models after it, then reports and returns the round."""
         await asyncio.to_thread(self.judge)
         spent, alone = await asyncio.to_thread(costs, self._mechanism, self._state.ledger)
         evaluation = await self._evaluate()
@@ -172,6 +171,7 @@ class RoundHistory:
         if self._plan.report_every is None or self._now() >= self._save_at:
             await self.save_models()
         self._observer.handle(RoundEnded(record, self._plan.rounds))
+        return record
 
     async def _evaluate(self) -> Evaluation:
         """Returns the base's metrics and loss; computes them once per base."""

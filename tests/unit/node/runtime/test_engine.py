@@ -172,6 +172,21 @@ async def test_a_group_of_another_size_is_told_once(alone):
     assert '"members": 5' in node.said.getvalue()
 
 
+async def test_a_round_whose_line_the_next_start_writes_counts_once_in_the_summary(alone):
+    """The process ended between the round's step on disk and its line."""
+    node = alone("none")
+    node.peer.transport.counts.sent["sums"] += 12_345
+    node.peer._train(1)
+    await node.peer._perform(ended(node, words(node, 0.0)))
+    assert not (node.folder / "history.jsonl").exists()
+    node.state.close()
+    again = alone("none")
+    await again.peer._history.begin()
+    (line,) = run_folders.history(again.folder)
+    summary = await again.peer._history.summarise(Counts(), {}, finished=True)
+    assert summary.bytes_sent == line["bytes_sent"] == 12_345
+
+
 async def test_what_is_wrong_with_the_base_stands_in_the_history_and_the_summary(alone):
     """An untrained model, of which nobody would say that it tells ten digits apart."""
     node = alone("none")
