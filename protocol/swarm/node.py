@@ -154,6 +154,8 @@ class Node:
         """The session whose result is being stored."""
         self._completed: Sid | None = None
         """The last session that this node ended with a result."""
+        self._divided_sid: Sid | None = None
+        """The last session whose coordinator told some of its members of another group."""
         self.swarm_end = SwarmEnd(settings, state, self._discovery)
         self._follower = Follower(settings, state, self._members, self.swarm_end)
         self._closing = Closing(state, self._members)
@@ -634,6 +636,8 @@ class Node:
     def _group(self, group: Group, now: float) -> list[Action]:
         if self._rivals.asks_about(group) or (self._machine and self._machine.participant.group.run == group):
             return []  # another member passes it on
+        if (told := self._divided(group, now)) is not None:
+            return told
         if shown := self._exposed(group):
             return shown
         ballot = self._coordination.check(group)
@@ -649,6 +653,29 @@ class Node:
         if ballot is not None and (asked := self._rivals.ask(group, ballot, now)):
             return asked
         return self._join(group, ballot, now)
+
+    def _divided(self, group: Group, now: float) -> list[Action] | None:
+        """What to do if the coordinator told some members of another group: blame it, and not them.
+
+        None: it did not. Who keeps to the protocol makes one group with a READY. After a restart it may have
+        forgotten it, so this proves nothing to others. A tracker is left alone: no other one takes its turn.
+
+        Tells those of this session that are not in the other one: nobody passes it on to them. Raises
+        RemoteProtocolError if the coordinator did not sign it.
+        """
+        if self._machine is None or group.on or self._settings.tracker:
+            return None
+        part = self._machine.participant
+        mine = part.group.run
+        if group.coordinator != mine.coordinator or set(mine.readys).isdisjoint(group.readys):
+            return None
+        signing.verify(group, group.coordinator)
+        if self._divided_sid == part.sid:
+            return []
+        self._divided_sid = part.sid
+        self._suspicion.in_two((group.coordinator,), now)
+        there = {ready.key for ready in group.readys}
+        return [Send(key, (group,)) for key in part.others if key not in there]
 
     def _heads(self, message: Head | Heard, by: Key | None, now: float) -> list[Action]:
         """Process a question or an answer about rivals.
@@ -784,8 +811,11 @@ class Node:
         return True
 
     def _blame(self, machine: SessionMachine | None, failed: Failed, now: float) -> None:
-        """Note who withheld what from a session that failed; nobody, if a member is banned by now."""
-        if machine is None or failed.withheld is None:
+        """Note who withheld what from a session that failed.
+
+        Nobody, if a member is banned by now, or the coordinator told some members of another group.
+        """
+        if machine is None or failed.withheld is None or machine.participant.sid == self._divided_sid:
             return
         if any(key in self._state.banned for key in machine.participant.members):
             return

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol.actions import Completed, Due, Failed, Send, Spend, Withheld
+from protocol.actions import Completed, Due, Failed, Fault, Send, Spend, Strike, Withheld
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
 from protocol.aggregation.masked.thresholds import MaskedSettings
@@ -25,7 +25,7 @@ from protocol.wire.masked_messages import (
     Total,
 )
 from protocol.wire.messages import Group, LeftOut, Ready, Stalled
-from tests.parts import endpoint, members
+from tests.parts import endpoint, group_of, members
 from tests.wires import Wires
 
 KEYS = members(5)
@@ -163,6 +163,24 @@ def test_where_too_few_others_are_there_the_group_has_the_member_and_its_good_st
 
     assert [len(end.contributors) for _, end in wires.ends(Completed)] == [4] * 4
     assert wires[KEYS[1]].picture().left_out == ()
+
+
+def test_who_was_told_of_another_group_is_not_left_out_for_what_it_does_not_send():
+    """Else a coordinator would choose whom the others leave out."""
+    wires, (liar, victim) = Swarm(), (KEYS[0], KEYS[3])
+
+    def divided(sender: str, there: str, message: Any) -> bool:
+        if not isinstance(message, Group) or (sender, there) != (endpoint(liar), endpoint(victim)):
+            return False
+        fewer = [ready for ready in message.readys if ready.key != KEYS[4].public]
+        wires.hand(there, group_of(fewer, liar), sender)
+        return True
+
+    wires.dropped = divided
+    wires.steps(2)
+    struck = {(action.key, action.fault) for _, action in wires.told if isinstance(action, Strike)}
+    assert struck == {(liar.public, Fault.IN_TWO)}
+    assert wires.generation() > 0
 
 
 # -- what one node can know ----------------------------------------------------------------------------------

@@ -305,8 +305,11 @@ def test_a_group_is_joined_once():
     assert [action.to for action in heard(two, group, NOW)] == [endpoint(ONE), endpoint(THREE)]
 
     assert heard(two, group, NOW) == [], "another member may pass it on"
+    assert heard(two, group_of(readys, ONE, attempt=1), NOW) == []
+    assert two._machine.participant.group == group, "nor is a second one with the same READYs"
+    others = [ready(key, ONE.public, base=INITIAL, counter=7) for key in (ONE, TWO, THREE)]
     with pytest.raises(RemoteProtocolError, match="no offer"):
-        heard(two, group_of(readys, ONE, attempt=1), NOW)
+        heard(two, group_of(others, ONE), NOW)
 
 
 def test_a_group_with_a_member_that_is_not_accepted_is_refused():

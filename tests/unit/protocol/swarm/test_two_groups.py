@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from protocol.actions import Completed, Fault, Strike
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import of_names
@@ -123,3 +125,19 @@ def test_a_group_whose_ready_is_void_by_then_is_not_joined():
 
     assert wires[TWO].phase == "group"
     assert wires.ends(Completed) == []
+
+
+def test_a_coordinator_that_tells_some_members_of_another_group_is_blamed():
+    wires = Three()
+    wires.answer(TWO)
+    own = wires.said(ONE, Group)[0]
+    other = group_of((one for one in own.readys if one.key != TWO.public), ONE)
+    wires.hand(endpoint(TWO), replace(other, signature=own.signature), endpoint(THREE))
+    assert "bad group signature" in str(wires.errors.pop())
+    wires.hand(endpoint(TWO), rival(ONE, ONE, THREE, FOUR), endpoint(THREE))
+    assert "no offer is waiting" in str(wires.errors.pop()), "it has other READYs"
+    assert wires.held_against(ONE) == []
+    for _ in range(2):
+        wires.hand(endpoint(TWO), other, endpoint(THREE))
+    assert wires.held_against(ONE) == [Fault.IN_TWO]
+    assert wires[TWO].phase == "shares", "it may have a result"
