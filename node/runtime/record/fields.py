@@ -40,7 +40,8 @@ class Told:
 
     `words` explain it to readers of the file, in which its floats have `digits` digits, or all. `kept`: it is
     known when the round ends, and is stored with the state. `page`: the page shows it. `outside` makes of a
-    value what log and page show instead.
+    value what log and page show instead. `joined` makes one value of the last sum's and the earlier ones', if
+    a round has several; None: the last one's stays.
     """
 
     words: str
@@ -50,6 +51,7 @@ class Told:
     kept: bool
     page: bool
     outside: Callable[[Any], object]
+    joined: Callable[[Any, Any], object] | None
 
 
 def told(
@@ -63,9 +65,10 @@ def told(
     kept: bool = False,
     page: bool = True,
     outside: Callable[[Any], object] = lambda value: value,
+    joined: Callable[[Any, Any], object] | None = None,
 ) -> Any:
     """Returns a dataclass field; see Told. Without `default` and `factory` it is required."""
-    about = Told(words, digits, log, metric, kept, page, outside)
+    about = Told(words, digits, log, metric, kept, page, outside, joined)
     return field(default=default, default_factory=factory, metadata={_TOLD: about})
 
 
@@ -94,6 +97,12 @@ def _on_page(kind: type[DataclassInstance]) -> tuple[tuple[str, Callable[[Any], 
 def kept_values(value: DataclassInstance) -> dict[str, object]:
     """Returns the fields that are stored when a round ends."""
     return {entry.name: plain(getattr(value, entry.name)) for entry in fields(value) if told_of(entry).kept}
+
+
+def joined_values(last: DataclassInstance, earlier: DataclassInstance) -> dict[str, object]:
+    """Returns the fields that the sums of one round have together, made of the last one's and the others'."""
+    found = ((entry.name, told_of(entry).joined) for entry in fields(last))
+    return {name: join(getattr(last, name), getattr(earlier, name)) for name, join in found if join}
 
 
 def log_line(value: DataclassInstance) -> dict[str, object]:

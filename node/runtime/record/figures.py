@@ -5,9 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from operator import add
+from typing import Self, TypeVar
 
-from node.runtime.record.fields import Logged, Scraped, file_line, kept_values, page_line, told
+from node.runtime.record.fields import (
+    Logged,
+    Scraped,
+    file_line,
+    joined_values,
+    kept_values,
+    page_line,
+    told,
+)
 from node.storage.plain import salvaged
 from node.storage.records import NO_TRAFFIC, SwarmFigure, Traffic
 from node.training.figures.headline import Alone, Headline, companion
@@ -17,8 +26,28 @@ AGGREGATED = "aggregated"
 _AS_THERE = "As in the history."
 
 
+Value = TypeVar("Value")
+
+
 def _is_there(value: object) -> bool:
     return value is not None
+
+
+def _either(last: Value, earlier: Value) -> Value:
+    return last or earlier
+
+
+def _outcome(last: str, earlier: str) -> str:
+    return last if last == AGGREGATED else earlier
+
+
+def _all_of(last: tuple[str, ...], earlier: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*earlier, *last)))
+
+
+def _phases(last: Mapping[str, Traffic], earlier: Mapping[str, Traffic]) -> dict[str, Traffic]:
+    both = {**earlier, **last}
+    return {name: last.get(name, NO_TRAFFIC).plus(earlier.get(name, NO_TRAFFIC)) for name in both}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +65,11 @@ class Record:
         log=Logged(1),
     )
     outcome: str = told(
-        "`aggregated` with others, or `fallback`: the node kept its own update.", "", log=Logged(5), kept=True
+        "`aggregated` with others, or `fallback`: the node kept its own update.",
+        "",
+        log=Logged(5),
+        kept=True,
+        joined=_outcome,
     )
     reason: str | None = told("The reason for a fallback; see below.", None, log=Logged(6), kept=True)
     participants: int = told(
@@ -48,6 +81,7 @@ class Record:
             "murmuration_round_participants",
             "Peers whose updates are in the last round's sum; 0 for a round alone.",
         ),
+        joined=_either,
     )
     loss: float | None = told(
         "The agreed model's loss on the test rows; null if these are too few to validate.", None
@@ -61,10 +95,12 @@ class Record:
     delta: float | None = told(
         "At which delta; null without privacy.", None, digits=None, log=Logged(16, digits=None), page=False
     )
-    bytes_sent: int = told("Bytes sent in this round.", 0, log=Logged(17), kept=True)
-    bytes_received: int = told("Bytes received in it.", 0, log=Logged(18), kept=True)
-    train_s: float = told("Seconds of training.", 0.0, log=Logged(19), kept=True)
-    aggregate_s: float = told("Seconds from the offer to the outcome.", 0.0, log=Logged(20), kept=True)
+    bytes_sent: int = told("Bytes sent in this round.", 0, log=Logged(17), kept=True, joined=add)
+    bytes_received: int = told("Bytes received in it.", 0, log=Logged(18), kept=True, joined=add)
+    train_s: float = told("Seconds of training.", 0.0, log=Logged(19), kept=True, joined=add)
+    aggregate_s: float = told(
+        "Seconds from the offer to the outcome.", 0.0, log=Logged(20), kept=True, joined=add
+    )
     base_digest: str = told(
         "The agreed model's digest; peers with equal digests have equal models.",
         "",
@@ -83,6 +119,7 @@ class Record:
         (),
         log=Logged(8),
         kept=True,
+        joined=_all_of,
     )
     clipped: int = told(
         "How many coordinates of the offer were clipped to the bound.",
@@ -96,7 +133,9 @@ class Record:
             is_counter=True,
         ),
     )
-    phases: Mapping[str, Traffic] = told("Seconds and bytes by phase.", factory=dict, kept=True, page=False)
+    phases: Mapping[str, Traffic] = told(
+        "Seconds and bytes by phase.", factory=dict, kept=True, page=False, joined=_phases
+    )
     metrics: Mapping[str, float | None] = told(
         "The metrics in `train.metrics`, on the same rows.", factory=dict, page=False
     )
@@ -128,12 +167,16 @@ class Record:
         (),
         log=Logged(23),
         kept=True,
+        joined=_either,
     )
     steps: int = told(
-        "The steps of this round that the node was in; 0 where a round is one sum of updates.", 0, kept=True
+        "The steps of this round that the node was in; 0 where a round is one sum of updates.",
+        0,
+        kept=True,
+        joined=add,
     )
     steps_failed: int = told(
-        "The sums of this round that failed: each cost the charge of a step.", 0, kept=True
+        "The sums of this round that failed: each cost the charge of a step.", 0, kept=True, joined=add
     )
     epsilon_alone: float | None = told(
         "Where members share noise: the epsilon spent so far if all others work together.",
@@ -205,23 +248,7 @@ class Record:
 
     def after(self, earlier: Record) -> Record:
         """Returns this ending plus the cost of the earlier sums of the same round."""
-        return replace(
-            self,
-            outcome=self.outcome if self.outcome == AGGREGATED else earlier.outcome,
-            participants=self.participants or earlier.participants,
-            bytes_sent=self.bytes_sent + earlier.bytes_sent,
-            bytes_received=self.bytes_received + earlier.bytes_received,
-            train_s=self.train_s + earlier.train_s,
-            aggregate_s=self.aggregate_s + earlier.aggregate_s,
-            missing=tuple(dict.fromkeys((*earlier.missing, *self.missing))),
-            phases={
-                name: self.phases.get(name, NO_TRAFFIC).plus(earlier.phases.get(name, NO_TRAFFIC))
-                for name in {**earlier.phases, **self.phases}
-            },
-            without=self.without or earlier.without,
-            steps=self.steps + earlier.steps,
-            steps_failed=self.steps_failed + earlier.steps_failed,
-        )
+        return replace(self, **joined_values(self, earlier))  # type: ignore[arg-type]
 
     def to_ending(self) -> str:
         """Returns what is kept as one line of JSON; `round` is 0 unless the sum is a step of it."""

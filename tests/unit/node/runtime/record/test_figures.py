@@ -99,3 +99,30 @@ def test_a_line_of_history_becomes_the_same_round_again():
     written = replace(RECORD, rolled_back=(0.5, None), names={"ab": "ward"}, without=("10.0.0.1:1",))
     assert Record.from_line(json.dumps(written.as_json())) == written
     assert [entry.name for entry in fields(Record)] == list(written.as_json())
+
+
+def test_the_sums_of_one_round_are_told_as_one():
+    first = Record(
+        **{"round": 2, "outcome": "aggregated", "participants": 4, "without": ("gone",)},
+        **{"bytes_sent": 10, "bytes_received": 20, "train_s": 1.5, "aggregate_s": 0.5, "train_loss": 3.0},
+        **{"missing": ("ab", "cd"), "steps": 1, "phases": {"sums": Traffic(1.0, 2, 3)}},
+    )
+    last = Record(
+        **{"round": 2, "outcome": "fallback", "reason": "sums-timeout", "train_loss": 2.0, "steps_failed": 1},
+        **{
+            "bytes_sent": 1,
+            "bytes_received": 2,
+            "train_s": 0.5,
+            "aggregate_s": 0.25,
+            "missing": ("ef", "ab"),
+        },
+        **{"phases": {"sums": Traffic(1.0, 1, 1), "shares": Traffic(2.0, 5, 6)}},
+    )
+    assert last.after(first) == Record(
+        **{"round": 2, "outcome": "aggregated", "reason": "sums-timeout", "participants": 4},
+        **{"bytes_sent": 11, "bytes_received": 22, "train_s": 2.0, "aggregate_s": 0.75, "train_loss": 2.0},
+        **{"missing": ("ab", "cd", "ef"), "without": ("gone",), "steps": 1, "steps_failed": 1},
+        **{"phases": {"sums": Traffic(2.0, 3, 4), "shares": Traffic(2.0, 5, 6)}},
+    )
+    assert first.after(last).participants == 4
+    assert first.after(replace(first, participants=3, without=("other",))).without == ("gone",)
