@@ -34,6 +34,7 @@ MOST_BYTES = 8 << 30
 """The most bytes of one file, decompressed."""
 MOST_COLUMNS = 10_000
 _BLOCK_BYTES = 8 << 20
+_HEAD_BYTES = 1 << 30
 _BATCH_ROWS = 1 << 16
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 _WHY = ", to train and to validate"
@@ -92,9 +93,35 @@ def read_frame(
                 return _read_parquet(path, wanted, dialect, limits, drawing)
             case "workbook":
                 return _read_workbook(path, wanted, dialect, limits, drawing)
-        return _read_text(path, wanted, dialect, limits, drawing)
+            case "table" | "npz":
+                return _read_text(path, wanted, dialect, limits, drawing)
     except _UNREADABLE as error:
         fail(path, f" cannot be read: {_told(error, dialect)}")
+
+
+def read_header(path: Path, dialect: Dialect) -> list[str]:
+    """Returns the names of the columns, from the header alone; none for what is no table.
+
+    Raises ConfigError, OSError, ValueError or csv.Error for a file that cannot be read.
+    """
+    match kind_of(path):
+        case "parquet":
+            check_regular(path)
+            return list(pq.read_schema(path).names)
+        case "workbook":
+            from node.data.files.excel import open_sheet  # noqa: PLC0415 - openpyxl, only for a workbook
+
+            with open_sheet(path, dialect.sheet, _HEAD_BYTES) as sheet:
+                return [cell.strip() for cell in sheet.header]
+        case "table":
+            try:
+                head = read_head(path, None, dialect)
+            except UnicodeError:
+                head = read_head(path, dialect.encoding, dialect)
+            first = next(csv.reader(io.StringIO(head.text), delimiter=head.separator), [])
+            return [cell.strip() for cell in first]
+        case "npz":
+            return []
 
 
 def fail(path: Path, text: str) -> NoReturn:
