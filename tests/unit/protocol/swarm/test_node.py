@@ -312,6 +312,17 @@ def test_a_group_is_joined_once():
         heard(two, group_of(others, ONE), NOW)
 
 
+def test_only_the_coordinator_says_who_had_this_node_left_out_and_only_of_its_current_ready():
+    two, (mine, *_) = asking()
+    told = LeftOut(mine.nonce, (THREE.public,))
+    for message, by in ((told, THREE), (replace(told, nonce=bytes(16)), ONE)):
+        with suppress(RemoteProtocolError):
+            two.receive(message, by.public, NOW)
+        assert two.picture().out_by == ()
+    two.receive(told, ONE.public, NOW)
+    assert two.picture().out_by == (THREE.public,)
+
+
 def test_a_group_with_a_member_that_is_not_accepted_is_refused():
     two, readys = asking()
     two._state.banned[THREE.public] = ()

@@ -282,6 +282,14 @@ def test_members_of_a_group_that_never_met_remind_each_other_first():
     assert len(wires.ends(Completed)) == 3
 
 
+def test_members_of_a_group_that_have_reminded_each_other_say_nothing_more():
+    wires, said = swarm().open(), []
+    wires.dropped = lambda _from, _to, message: said.append(type(message)) or False
+    wires.offer()
+    assert len(wires.ends(Completed)) == 3
+    assert Reminder not in said
+
+
 # -- how many ------------------------------------------------------------------------------------------
 
 
