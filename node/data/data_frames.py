@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from node.data.encoding import Encoded, class_number, encode
 from node.data.files.csv_and_parquet import frame_of
-from node.data.files.numeric_tables import Table, table_of, target_in
+from node.data.files.numeric_tables import table_of, target_in
 from node.data.in_memory import FrameRows, InMemory, Rows
 from node.data.remedies import other_class
 from node.data.sides import RowDraws
@@ -50,7 +50,7 @@ def encoded_frame(rows: FrameRows, schema: TableSchema, drawing: RowDraws) -> En
     return encode(schema, frame_of(rows.table, wanted, drawing, schema.written))
 
 
-def plain_frame(rows: FrameRows, task: Task, drawing: RowDraws) -> Table:
+def plain_frame(rows: FrameRows, task: Task, drawing: RowDraws) -> Rows:
     """Returns the rows of a frame of numbers, for a task without a schema; raises ConfigError."""
     frame = frame_of(rows.table, None, drawing)
     return table_of(frame, task.data.features, task.data.target)

@@ -23,7 +23,6 @@ from node.errors import ConfigError, one_line, shown
 from node.task.schema import ClassTarget, NumberTarget, Schema
 from node.task.sections import BUILT_IN_SOURCES, Task
 
-"""What stands in place of a figure."""
 _LABEL_SKEW = 0.5  # the Dirichlet parameter of the partition into shards
 _SMALLEST_PART = 8  # rows
 _SPLIT, _PARTITION = 1, 2  # streams of random numbers under task.seed

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from node.data.files.numeric_tables import Table
-from node.data.persons import refuse_persons
-from node.data.sides import RowDraws
+from node.data.persons import Persons, refuse_persons
+from node.data.sides import NOT_DRAWN, Draws, RowDraws
 from node.data.text.cells import FINITE, no_numbers
 from node.errors import ConfigError, reason, shown
 
@@ -23,20 +22,27 @@ _ALLOWED = "a pair (x, y) of arrays with shapes (n, ...) and (n,), or a data set
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A node's own rows: features `x` (n, ...) float32 and targets `y` (n,) float64, all finite, n >= 2.
+    """Rows of numbers without a schema: `x` (n, ...) float32, targets `y` (n,) float64, all finite; n >= 2.
 
     Targets may be text until they are numbered (node.data.data_frames); `names`: of the numbers then.
     """
 
     x: NDArray[np.float32]
     y: NDArray[np.float64] | NDArray[np.str_]
+    features: tuple[str, ...] = ("x",)
+    """The names of the columns, or of the array."""
+    target: str = "y"
+    draws: Draws = field(default_factory=lambda: NOT_DRAWN)
+    """The draw of each row, if they were asked for: (n,)."""
+    persons: Persons | None = None
+    """The person of each row, if that was asked for."""
     names: tuple[str, ...] = ()
 
-    def table(self, drawing: RowDraws) -> Table:
-        """Returns the table that an npz file with the same rows would give."""
+    def drawn(self, drawing: RowDraws) -> Rows:
+        """Returns rows in memory as an npz file with the same rows is read."""
         refuse_persons(drawing, "rows in memory")
         numbers = self.y.astype(np.float64)
-        return Table(self.x, numbers, ("x",), "y", drawing.of_arrays(self.x, numbers))
+        return replace(self, y=numbers, draws=drawing.of_arrays(self.x, numbers))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -73,41 +72,33 @@ def column_names(path: Path, schema: TableSchema) -> list[str]:
     return list(read_frame(path, None, dialect=schema.written).columns)
 
 
-@dataclass(frozen=True)
-class RowsToPredict:
-    """Rows for a trained model: `x` (n, ...), and `y` (n,) as in training, None unless all rows have one."""
+def read_rows_to_predict(path: Path, schema: Schema) -> tuple[NDArray[np.float32], Labels | None]:
+    """Returns all rows (n, ...) of `path`, and their targets (n,) as in training, None unless each has one.
 
-    x: NDArray[np.float32]
-    y: Labels | None
-
-
-def read_rows_to_predict(path: Path, schema: Schema) -> RowsToPredict:
-    """Returns all rows of `path`, with or without a target; ConfigError for data that do not fit.
-
-    Images must be in folders by class, as for training.
+    Raises ConfigError for data that do not fit. Images must be in folders by class, as for training.
     """
     match schema:
         case TableSchema():
             return _table_to_predict(path, schema)
         case ArraySchema(kind="array") if (schema.target.name or Y) not in array_names(path):
-            return RowsToPredict(_scaled(schema, path, read_arrays(path, (X,))[X]), None)
+            return _scaled(schema, path, read_arrays(path, (X,))[X]), None
     encoded = read_with_schema(path, schema)
-    return RowsToPredict(encoded.x, encoded.y)
+    return encoded.x, encoded.y
 
 
-def _table_to_predict(path: Path, schema: TableSchema) -> RowsToPredict:
+def _table_to_predict(path: Path, schema: TableSchema) -> tuple[NDArray[np.float32], Labels | None]:
     _expect_table(path)
     frame = read_frame(path, None, Limits(MOST_ROWS, MOST_BYTES, 1), schema.written)
     check_columns(path, list(frame.columns), [column.name for column in schema.columns])
     x, _ = features(schema, frame)
     if schema.target.name not in frame.columns:
-        return RowsToPredict(x, None)
+        return x, None
     listed = schema.target.written if isinstance(schema.target, ClassTarget) else ()
     missing = words_of(frame.columns[schema.target.name or ""], schema.written, listed).missing
     if missing.any() or frame.rows < 2:
-        return RowsToPredict(x, None)
+        return x, None
     y, kept, _ = targets(schema, frame)
-    return RowsToPredict(x, y if len(kept) == frame.rows else None)
+    return x, y if len(kept) == frame.rows else None
 
 
 def _expect_table(path: Path) -> None:

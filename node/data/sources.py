@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from node.data.files.numeric_tables import Table, read_table
+from node.data.files.numeric_tables import read_table
 from node.data.in_memory import InMemory, Rows
 from node.data.persons import Persons
 from node.data.report import Entry, Report, counted
@@ -60,15 +60,15 @@ def read_source(path: Path, task: Task) -> Source:
 
 def _plain(path: Path, task: Task) -> Source:
     """Reads the rows of a file of numbers; whole targets are class labels, unless the loss is for counts."""
-    table = read_table(path, task.data.features, task.data.target, drawing_of(task))
-    return _understood(f"data file {shown(str(path))}", path.name, table, task.train.counts)
+    rows = read_table(path, task.data.features, task.data.target, drawing_of(task))
+    return _understood(f"data file {shown(str(path))}", path.name, rows, task.train.counts)
 
 
 def source_of(rows: InMemory, task: Task) -> Source:
     """Returns rows in memory as a source, by the rules for a file with the same rows."""
     drawing = drawing_of(task)
     if isinstance(rows, Rows):
-        table = rows.table(drawing)
+        plain = rows.drawn(drawing)
     else:
         from node.data.data_frames import encoded_frame, plain_frame  # noqa: PLC0415 - pyarrow
 
@@ -76,9 +76,8 @@ def source_of(rows: InMemory, task: Task) -> Source:
         if isinstance(schema, TableSchema):
             encoded = encoded_frame(rows, schema, drawing)
             return _encoded_source("a data frame", schema, task.data.cells, encoded)
-        table = plain_frame(rows, task, drawing)
-    found = _understood("data", "rows in memory", table, task.train.counts)
-    return replace(found, names=rows.names, classes=len(rows.names) or found.classes)
+        plain = replace(plain_frame(rows, task, drawing), names=rows.names)
+    return _understood("data", "rows in memory", plain, task.train.counts)
 
 
 def drawing_of(task: Task) -> RowDraws:
@@ -86,44 +85,46 @@ def drawing_of(task: Task) -> RowDraws:
     return RowDraws(task.task.seed, task.data.person, blank_is_own=task.data.blank_person == "own")
 
 
-def _understood(what: str, label: str, table: Table, counts: bool) -> Source:
-    """Returns a table's rows as a source; `what` names it in errors, `label` in its description.
+def _understood(what: str, label: str, rows: Rows, counts: bool) -> Source:
+    """Returns rows of numbers as a source; `what` names it in errors, `label` in its description.
 
     `counts`: whether whole numbers are counts, and no labels of classes.
     """
-    y, classes = (table.y.astype(np.float32), None) if counts else _targets(what, table)
+    y, classes = (rows.y.astype(np.float32), None) if counts else _targets(what, rows)
     kind = f"classes 0 to {classes - 1}" if classes else "any number"
-    content = f"{_features(table)}, target {shown(table.target)} ({kind})"
+    content = f"{_features(rows)}, target {shown(rows.target)} ({kind})"
     headline = f"{label}: {counted(len(y), 'row')}, numbers as they are (the task has no schema)"
-    entries = [Entry(name, _shape_of(table), "") for name in table.features]
-    report = Report(headline, (Entry(table.target, "target", kind), *entries), ())
-    return Source(table.x, y, classes, label, content, report, table.draws, table.persons)
+    entries = [Entry(name, _shape_of(rows), "") for name in rows.features]
+    report = Report(headline, (Entry(rows.target, "target", kind), *entries), ())
+    return Source(
+        rows.x, y, len(rows.names) or classes, label, content, report, rows.draws, rows.persons, rows.names
+    )
 
 
-def _shape_of(table: Table) -> str:
-    return "number" if table.x.ndim == 2 else f"{' x '.join(map(str, table.x.shape[1:]))} numbers"
+def _shape_of(rows: Rows) -> str:
+    return "number" if rows.x.ndim == 2 else f"{' x '.join(map(str, rows.x.shape[1:]))} numbers"
 
 
-def _targets(what: str, table: Table) -> tuple[NDArray[np.int64] | NDArray[np.float32], int | None]:
+def _targets(what: str, rows: Rows) -> tuple[NDArray[np.int64] | NDArray[np.float32], int | None]:
     """Returns the targets (n,), and the number of classes if they are labels."""
-    whole = np.all(table.y == np.floor(table.y))
+    whole = np.all(rows.y == np.floor(rows.y))
     if not whole:
-        return table.y.astype(np.float32), None
-    for label in (table.y.min(), table.y.max()):
+        return rows.y.astype(np.float32), None
+    for label in (rows.y.min(), rows.y.max()):
         if not 0 <= label < _MOST_CLASSES:
             raise ConfigError(
-                f"{what}: target {shown(table.target)} holds the label {label:.0f}; "
+                f"{what}: target {shown(rows.target)} holds the label {label:.0f}; "
                 f"allowed: 0 to K-1, K at most {_MOST_CLASSES} (whole numbers are read as class labels)"
             )
-    labels = table.y.astype(np.int64)
+    labels = rows.y.astype(np.int64)
     return labels, max(2, int(labels.max()) + 1)
 
 
-def _features(table: Table) -> str:
+def _features(rows: Rows) -> str:
     """Returns a short description of the features."""
-    names = table.features
-    if table.x.ndim > 2 or len(names) == 1:
-        return f"features {shown(names[0])} of shape {table.x.shape[1:]}"
+    names = rows.features
+    if rows.x.ndim > 2 or len(names) == 1:
+        return f"features {shown(names[0])} of shape {rows.x.shape[1:]}"
     return f"{len(names)} features ({shown(names[0])} to {shown(names[-1])})"
 
 

@@ -45,13 +45,12 @@ def _read(path: Path, task: Task, classes: int | None, row: tuple[int, ...]) -> 
     if schema is not None:
         from node.data.reading import read_rows_to_predict  # noqa: PLC0415 - pyarrow and Pillow: only here
 
-        rows = read_rows_to_predict(path, schema)
-        return rows.x, rows.y
+        return read_rows_to_predict(path, schema)
     x, numbers = _npz(path, task) if path.suffix.lower() == ".npz" else _columns(path, task, row)
     return x, None if numbers is None else _targets(path, numbers, classes)
 
 
-Read = tuple[NDArray[np.float32], NDArray[np.float64] | None]
+Read = tuple[NDArray[np.float32], NDArray | None]
 
 
 def _columns(path: Path, task: Task, row: tuple[int, ...]) -> Read:
@@ -87,9 +86,7 @@ def _npz(path: Path, task: Task) -> Read:
     return finite(path, x_name, read_arrays(path, (x_name,))[x_name]).astype(np.float32), None
 
 
-def _targets(
-    path: Path, y: NDArray[np.float64], classes: int | None
-) -> NDArray[np.int64] | NDArray[np.float32]:
+def _targets(path: Path, y: NDArray, classes: int | None) -> NDArray[np.int64] | NDArray[np.float32]:
     if classes is None:
         return y.astype(np.float32)
     wrong = (y != np.floor(y)) | (y < 0) | (y >= classes)

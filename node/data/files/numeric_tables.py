@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from node.data.files.formats import kind_of
 from node.data.files.npz import finite, persons_of_array, read_arrays
-from node.data.persons import Persons
-from node.data.sides import NOT_DRAWN, Draws, RowDraws
+from node.data.in_memory import Rows
+from node.data.sides import NOT_DRAWN, RowDraws
 from node.data.text.cells import A_NUMBER, FINITE, no_numbers
 from node.errors import ConfigError, reason, shown
 
@@ -29,23 +27,9 @@ MOST_CELLS = 200_000_000
 _HINT = "; a task made by python -m node.init takes such columns"
 
 
-@dataclass(frozen=True)
-class Table:
-    """Rows as they were read: `x` (n, ...) and `y` (n,), both finite; `features` and `target` are names."""
-
-    x: NDArray[np.float32]
-    y: NDArray[np.float64]
-    features: tuple[str, ...]
-    target: str
-    draws: Draws
-    """The draw of each row, if they were asked for: (n,)."""
-    persons: Persons | None = None
-    """The person of each row, if that was asked for."""
-
-
 def read_table(
     path: Path, features: tuple[str, ...] | None, target: str | None, drawing: RowDraws | None = None
-) -> Table:
+) -> Rows:
     """Reads the table in `path`: text with a separator, Parquet, or npz.
 
     CSV, Parquet: `target` is a column (default the last), `features` are columns (default all others).
@@ -67,7 +51,7 @@ def _fail(path: Path, text: str) -> NoReturn:
 
 def _read_columns(
     path: Path, features: tuple[str, ...] | None, target: str | None, drawing: RowDraws | None
-) -> Table:
+) -> Rows:
     """Reads the table in a CSV or Parquet file; only the columns in use need to be numbers."""
     from node.data.files.csv_and_parquet import read_frame  # noqa: PLC0415 - pyarrow: loaded only if needed
 
@@ -85,7 +69,7 @@ def _header(frame: Frame) -> list[str]:
     return [name for name in frame.columns if frame.persons is None or name != frame.persons.column]
 
 
-def table_of(frame: Frame, features: tuple[str, ...] | None, target: str | None) -> Table:
+def table_of(frame: Frame, features: tuple[str, ...] | None, target: str | None) -> Rows:
     """Returns the columns in use of a frame; ConfigError unless they are numbers."""
     from node.data.text.columns import bare_numbers_of  # noqa: PLC0415 - as above
 
@@ -98,12 +82,18 @@ def table_of(frame: Frame, features: tuple[str, ...] | None, target: str | None)
         _fail(path, f" has more than {MOST_CELLS} values; allowed: at most that many; take a part of it")
     values = np.empty((frame.rows, len(columns)))
     for place, name in enumerate(columns):
-        values[:, place], bad = bare_numbers_of(frame.columns[name])
-        if bad is not None:
-            word = f"{shown(bad.word)} is not {A_NUMBER}{_HINT}"
-            _fail(path, f", row {bad.row}, column {shown(name)}: {word}")
-    table = _finished(path, values, chosen, wanted, frame.draws)
-    return replace(table, persons=frame.persons)
+        values[:, place], word = bare_numbers_of(frame.columns[name])
+        if word is not None:
+            why = f"{shown(word.word)} is not {A_NUMBER}{_HINT}"
+            _fail(path, f", row {word.row}, column {shown(name)}: {why}")
+    bad = np.argwhere(no_numbers(values))
+    if len(bad):
+        row, place = bad[0]
+        _fail(
+            path, f", row {row + 1}, column {shown(columns[place])}: {values[row, place]:g} is not {FINITE}"
+        )
+    x, y = values[:, :-1].astype(np.float32), values[:, -1].copy()
+    return Rows(x, y, chosen, wanted, frame.draws, frame.persons)
 
 
 def _name_in(path: Path, header: Sequence[str], name: str, key: str) -> str:
@@ -114,21 +104,9 @@ def _name_in(path: Path, header: Sequence[str], name: str, key: str) -> str:
     return name
 
 
-def _finished(
-    path: Path, values: NDArray[np.float64], features: tuple[str, ...], target: str, draws: Draws
-) -> Table:
-    """Makes a Table of `values` (n, features + 1), the target last; refuses missing and too large values."""
-    bad = np.argwhere(no_numbers(values))
-    if len(bad):
-        row, column = bad[0]
-        name, value = (*features, target)[column], values[row, column]
-        _fail(path, f", row {row + 1}, column {shown(name)}: {value:g} is not {FINITE}")
-    return Table(values[:, :-1].astype(np.float32), values[:, -1].copy(), features, target, draws)
-
-
 def _read_npz(
     path: Path, features: tuple[str, ...] | None, target: str | None, drawing: RowDraws | None
-) -> Table:
+) -> Rows:
     """Reads the table in an npz file: one array for the features, (n, ...), one for the target, (n,)."""
     x_name, y_name = (features or ("x",))[0], target or "y"
     if features is not None and len(features) > 1:
@@ -141,4 +119,4 @@ def _read_npz(
         _fail(path, f" has {len(x)} rows; at least 2 are needed, to train and to validate")
     draws = NOT_DRAWN if drawing is None else drawing.of_arrays(x, y)
     persons = persons_of_array(path, len(x), drawing)
-    return Table(x.astype(np.float32), y.astype(np.float64), (x_name,), y_name, draws, persons)
+    return Rows(x.astype(np.float32), y.astype(np.float64), (x_name,), y_name, draws, persons)
