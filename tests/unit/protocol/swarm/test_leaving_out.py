@@ -12,6 +12,7 @@ from protocol.actions import Completed, Due, Failed, Fault, Send, Spend, Strike,
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
 from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.swarm.meeting.turns import MISSED
 from protocol.wire.ids import Key
 from protocol.wire.masked_messages import (
     Ack,
@@ -24,7 +25,7 @@ from protocol.wire.masked_messages import (
     Release,
     Total,
 )
-from protocol.wire.messages import Group, LeftOut, Ready, Stalled
+from protocol.wire.messages import Accepted, Group, LeftOut, Ready, Stalled
 from tests.parts import endpoint, group_of, members
 from tests.wires import Wires
 
@@ -181,6 +182,27 @@ def test_who_was_told_of_another_group_is_not_left_out_for_what_it_does_not_send
     struck = {(action.key, action.fault) for _, action in wires.told if isinstance(action, Strike)}
     assert struck == {(liar.public, Fault.IN_TWO)}
     assert wires.generation() > 0
+
+
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_who_waits_while_its_coordinator_makes_group_after_group_without_it_says_so_to_all(is_accepted):
+    wires, (coordinator, last), said = Swarm(masked=None, by_steps=False), (KEYS[0], KEYS[4]), []
+
+    def kept_waiting(sender: str, there: str, message: Any) -> bool:
+        if sender == endpoint(last) and isinstance(message, Stalled):
+            said.append(wires.generation())
+        if (sender, there) != (endpoint(last), endpoint(coordinator)) or not isinstance(message, Ready):
+            return False
+        if is_accepted:
+            wires.hand(sender, Accepted(message.nonce), there)
+        return True
+
+    wires.dropped = kept_waiting
+    while wires.generation() < MISSED + 2:
+        wires.steps(1)
+    assert {generation for generation in said if generation} == (
+        {MISSED + 1, MISSED + 2} if is_accepted else set()
+    )
 
 
 # -- what one node can know ----------------------------------------------------------------------------------
