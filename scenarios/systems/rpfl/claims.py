@@ -59,7 +59,11 @@ MET: Where = {"setting": "adult", "attack": ("clean", "backdoor", "flip"), "shar
 ATTACKED: Where = {"setting": "adult", "attack": tuple(POISONS), "share": MOST}
 SCALED: Where = {"setting": "adult", "attack": "backdoor-x5"}
 WEIGHTED: Where = {**FEW, **rpfl(WEIGHTS[1])}
-COMPARED = [one.factors for one in DEFENCES if one.name not in ("rpfl-literal", "rpfl-redrawn", "gm+rpfl")]
+COMPARED = [
+    one.factors
+    for one in DEFENCES
+    if one.factors["defence"] in (*BENCHMARKS, "rpfl") and one.name != "rpfl-literal"
+]
 """The defences among which RPFL is to be best: those of the document."""
 
 
