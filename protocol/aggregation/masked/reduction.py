@@ -366,7 +366,10 @@ class Reduction:
         return self._wrong_checks(parts, index)
 
     def _wrong_checks(self, parts: list[Masked], index: int) -> list[Action]:
-        return [*wrong_checks(parts, index, self.totals.checks, self.totals.coefficients)]
+        """Blame those whose products are wrong. Pass their votes on: others may have different ones."""
+        found = wrong_checks(parts, index, self.totals.checks, self.totals.coefficients)
+        shown = tuple(Check(self.totals.checks[one.sender], ()) for one in found)
+        return [*found, *(self._to_all(shown, bulk=False) if shown else [])]
 
     def _false_total(self, parts: list[Masked], index: int) -> list[Action]:
         """Either a member sent the reducer another chunk than it published, or the reducer added up wrongly.

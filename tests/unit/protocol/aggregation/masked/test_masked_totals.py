@@ -199,6 +199,8 @@ def test_a_lock_on_totals_that_fit_nothing_ends_it_and_names_who_is_locked_and_w
 
     evidence = [action for action in actions if isinstance(action, Evidence)]
     assert {(each.sender, each.what) for each in evidence} == {(key, WRONG_CHECK) for key in OTHERS}
+    shown = {message.vote for message in said(actions) if isinstance(message, Check)}
+    assert shown == {one.records[0] for one in evidence}, "others may have been sent different ones"
     assert isinstance(actions[-1], Failed)
     assert (actions[-1].reason.value, actions[-1].missing) == ("caught", (FIRST,))
 
