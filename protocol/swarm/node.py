@@ -293,9 +293,9 @@ class Node:
             actions += self._of_machine(self._machine.tick(now), now)
         actions += self._coordination.tick(now)
         for_upgrade = bool(self._mixed.needed(now))
-        if self._coordination.waits_on(now, for_upgrade):
+        if self._seeker.waits_on(now, for_upgrade):
             actions += self._waiting(now, is_anew=not for_upgrade)
-        elif self._coordination.expired(now):
+        elif self._seeker.expired(now):
             self._course.step(Event.NO_GROUP)
             actions += self._alone(Reason.GROUP_TIMEOUT, now)
         if self._discovery.announcing_due(now):
@@ -359,7 +359,7 @@ class Node:
         if not self._settings.by_steps or self._seeker.offer is None:
             return []
         self._course.step(Event.OUTDATED)
-        self._coordination.give_up()
+        self._seeker.give_up()
         return self._alone(Reason.OUTDATED, now)
 
     def close(self, now: float) -> list[Action]:
@@ -469,7 +469,8 @@ class Node:
     ) -> list[Action]:
         match message:
             case Accepted():
-                return self._coordination.accepted(message, now)
+                self._seeker.accepted(message.nonce, now)
+                return []
             case Redirect():
                 return self._coordination.redirect(message, now)
             case Electors():
@@ -841,7 +842,7 @@ class Node:
         if self._seeker.offer is None or not (ends.is_over or ends.is_spent):
             return []
         self._course.step(Event.TOO_LATE)
-        self._coordination.give_up()
+        self._seeker.give_up()
         return self._alone(Reason.SWARM_FINISHED if ends.is_over else Reason.ALL_SPENT, now)
 
     def _followed(self, now: float) -> list[Action]:
@@ -861,7 +862,7 @@ class Node:
         liar, records = evidence.sender, tuple(signing.evidence(each) for each in evidence.records)
         self._state.banned[liar] = records
         self._members.forget(liar)
-        self._coordination.drop(liar)
+        self._coordination.matchmaker.void(liar)
         shown = proof(records)
         return [Send(key, shown) for key in self._members.live(self._state.round) if shown]
 
@@ -936,10 +937,7 @@ class Node:
         """
         mine = [a for a in actions if isinstance(a, Send) and a.to == self._settings.endpoint]
         out = [action for action in actions if action not in mine] if mine else actions
-        messages = [message for send in mine for message in send.messages]
-        for group in (message for message in messages if isinstance(message, Group)):
+        for message in (each for send in mine for each in send.messages if isinstance(each, Group | LeftOut)):
             with suppress(RemoteProtocolError):  # this node refuses a member: it waits until T_group
-                out += self.addresses.addressed(self._group(group, now))
-        for asked in (message for message in messages if isinstance(message, LeftOut)):
-            self._coordination.leave_out(asked, self._settings.key.public)
+                out += self.addresses.addressed(self._dispatch(message, self._settings.key.public, now))
         return [*out, *self._suspicion.news()] if mine else out

@@ -96,6 +96,6 @@ def test_a_coordinator_alone_waits_for_readys():
     wires = Wires(KEYS[:3]).open().offer(*KEYS[:2])
     assert wires[KEYS[0]]._coordination.unready == {THREE}
     assert wires[KEYS[1]]._coordination.unready == frozenset()
-    assert wires[KEYS[0]]._coordination._matchmaker.unready(("another", b"")) == frozenset()
+    assert wires[KEYS[0]]._coordination.matchmaker.unready(("another", b"")) == frozenset()
     wires.follow(KEYS[2])
     assert wires[KEYS[0]]._coordination.unready == frozenset()

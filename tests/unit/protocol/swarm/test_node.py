@@ -682,7 +682,7 @@ def test_a_node_that_coordinates_gives_way_to_one_with_a_lower_key():
     three = node(THREE, seeds=())
     three.open(NOW)
     three.offer(vector(0), rand(0), NOW)
-    room = three._coordination._matchmaker.room(announce(THREE).swarm)
+    room = three._coordination.matchmaker.room(announce(THREE).swarm)
     assert set(room.readys) == {THREE.public}
     actions = heard(three, hello(ONE), NOW)
 
@@ -694,7 +694,7 @@ def test_a_ready_for_another_coordinator_takes_back_the_one_that_is_here():
     one = node(ONE, seeds=())
     one.open(NOW)
     heard(one, ready(TWO, ONE.public, base=INITIAL), NOW)
-    room = one._coordination._matchmaker.room(announce(TWO).swarm)
+    room = one._coordination.matchmaker.room(announce(TWO).swarm)
     assert set(room.readys) == {TWO.public}
     heard(one, ready(TWO, THREE.public, base=INITIAL, counter=COUNTER + 1), NOW)
     assert set(room.readys) == set()
@@ -780,7 +780,7 @@ def test_a_group_that_its_own_coordinator_may_not_join_changes_nothing():
     wires = swarm()
     wires[ONE]._state.banned[THREE.public] = ()
     wires.carry_out(endpoint(ONE), wires[ONE].offer(vector(0), rand(0), NOW))
-    room = wires[ONE]._coordination._matchmaker.room(announce(TWO).swarm)
+    room = wires[ONE]._coordination.matchmaker.room(announce(TWO).swarm)
     for key in (TWO, THREE):
         held = ready(key, ONE.public, base=INITIAL, counter=COUNTER + 5000)
         room.readys[key.public] = (held, NOW)
