@@ -100,6 +100,11 @@ class Settings:
         """The hash that announcements carry in place of the parameters' text."""
         return signing.parameters_hash(self.parameters)
 
+    @property
+    def swarm(self) -> tuple[str, bytes]:
+        """What all members of the swarm announce: the task, and the hash of its parameters."""
+        return self.task, self.parameters_hash
+
     def allows(self, key: Key) -> bool:
         """Whether this key may take part."""
         return self.allow is None or key in self.allow or key == self.key.public

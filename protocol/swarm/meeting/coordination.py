@@ -74,7 +74,7 @@ class Coordination:
         """The peers whose READYs this node waits for as coordinator; none while another coordinates."""
         if self.seeker.coordinator != self._me:
             return frozenset()
-        return self.matchmaker.unready((self._settings.task, self._settings.parameters_hash)) - {self._me}
+        return self.matchmaker.unready(self._settings.swarm) - {self._me}
 
     @property
     def deadline(self) -> float | None:
@@ -126,7 +126,7 @@ class Coordination:
             self.matchmaker.void(self._me)
         electorate = self._state.electorate(self._settings)
         if electorate is not None:
-            self.matchmaker.learn((self._settings.task, self._settings.parameters_hash), electorate)
+            self.matchmaker.learn(self._settings.swarm, electorate)
         return self.matchmaker.close_groups(now, self.known)
 
     def electors(self, electors: Electors, by: Key | None) -> list[Action]:
@@ -197,7 +197,7 @@ class Coordination:
         asked = LeftOut(nonce, self._apart)
         if coordinator != self._me:
             return [Send(coordinator, (asked,))]
-        self.matchmaker.leave_out((self._settings.task, self._settings.parameters_hash), self._me, asked)
+        self.matchmaker.leave_out(self._settings.swarm, self._me, asked)
         return []
 
     @property

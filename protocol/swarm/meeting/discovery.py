@@ -325,7 +325,7 @@ class Discovery:
         if not self._settings.allows(announce.key):
             here = self._settings.endpoint
             return Note.NOT_ALLOWED, f"key {announce.key.hex()} is not on the allow-list of {here}"
-        if announce.swarm != (self._settings.task, self._settings.parameters_hash):
+        if announce.swarm != self._settings.swarm:
             return Note.OTHER_SWARM, OTHER_SWARM
         return None
 

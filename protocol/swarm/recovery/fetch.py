@@ -359,7 +359,7 @@ def check_link(link: Link, settings: Settings) -> None:
     signing.verify(group, group.coordinator)
     check_group(group, group.readys[0])
     check_step(group)
-    if group.readys[0].announce.swarm != (settings.task, settings.parameters_hash):
+    if group.readys[0].announce.swarm != settings.swarm:
         raise RemoteProtocolError("a link of another swarm")
     certificate, dimension = link.certificate, settings.summed
     if certificate.sid != signing.session_id(group):

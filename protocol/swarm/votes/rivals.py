@@ -148,7 +148,7 @@ class Rivals:
         if not group.readys:
             raise RemoteProtocolError("a rival without members")
         first = group.readys[0]
-        if first.announce.swarm != (self._settings.task, self._settings.parameters_hash):
+        if first.announce.swarm != self._settings.swarm:
             raise RemoteProtocolError("a rival of another swarm")
         signing.verify(group, group.coordinator)
         check_group(group, first)

@@ -1051,6 +1051,17 @@ def test_one_that_follows_takes_no_electors():
         one.receive(Electors((), 3), TWO.public, NOW)
 
 
+def test_where_a_tracker_coordinates_a_node_takes_no_electors_and_waits_for_nobody():
+    one = node(ONE, tracker=TRACKER)
+    (question,) = outbox(one.open(NOW), TRACKER)
+    heard(one, roster_of(stranger(), question.nonce), NOW)
+    heard(one, hello(TWO), NOW)
+
+    assert one._coordination.known == 1, "the tracker counts the peers that are announced to it"
+    with pytest.raises(RemoteProtocolError, match="electors, for a node that does not coordinate"):
+        one.receive(Electors((), 3), TWO.public, NOW)
+
+
 def test_at_a_tracker_a_node_that_knows_no_electors_names_none():
     tracker = stranger()
     one = node(ONE, tracker=TRACKER)
