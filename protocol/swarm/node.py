@@ -307,7 +307,7 @@ class Node:
         if self._machine is not None:
             return Awaited(self._machine.waiting_for(), len(self._machine.participant.others))
         seeks = self._seeker.offer is not None
-        return Awaited(self._coordination.unready if seeks else (), len(self._members.live(self.round)))
+        return Awaited(self._coordination.unready if seeks else (), len(self._members.live))
 
     def _watched(self, now: float) -> list[Action]:
         """Look for the obstacle to a group; notify the owner of it while an offer waits for LONG_S."""
@@ -428,9 +428,7 @@ class Node:
     @property
     def known_peers(self) -> tuple[KnownPeer, ...]:
         """The peers that this node knows or has greeted."""
-        return known_peers_of(
-            self._discovery, self._lateness, self._suspicion, self.round, self._settings.tracker
-        )
+        return known_peers_of(self._discovery, self._lateness, self._suspicion, self._settings.tracker)
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -541,7 +539,7 @@ class Node:
         if self._seeker.offer is None or machine is not None:
             raise RemoteProtocolError(f"{type(message).__name__} of a session that is not this node's")
         self._check_reminded(message)
-        self._early.hold(message, by, self._members.knows(by, self.round))
+        self._early.hold(message, by, self._members.knows(by))
         return []
 
     def _check_reminded(self, message: Share | Sum | MaskedMessage) -> None:
@@ -697,9 +695,8 @@ class Node:
 
     def _gone_already(self, machine: SessionMachine, now: float) -> list[Action]:
         """Members may have ended their round while the GROUP was on its way here: nothing comes from them."""
-        known = (self._members.get(key) for key in machine.participant.others)
-        shown = [announce for announce in known if announce is not None]
-        return [action for each in shown for action in self._gave_up(each, False, now)]
+        known = self._members.announced(machine.participant.others)
+        return [action for each in known for action in self._gave_up(each, False, now)]
 
     def _reminders(self, group: Group, now: float) -> list[Action]:
         """Remind the members that were not reminded yet, and ask those that have not reminded this node."""
@@ -864,7 +861,7 @@ class Node:
         self._members.forget(liar)
         self._coordination.matchmaker.void(liar)
         shown = proof(records)
-        return [Send(key, shown) for key in self._members.live(self._state.round) if shown]
+        return [Send(key, shown) for key in self._members.live if shown]
 
     def _shown(self, message: Equivocation) -> list[Action]:
         """Ban the member that another one caught. Raises RemoteProtocolError if nothing is proved."""

@@ -50,7 +50,7 @@ class Charges:
             return []
         self._state.charged = count
         own = self._own()
-        return [Send(key, own) for key in self._members.live(self._state.round)]
+        return [Send(key, own) for key in self._members.live]
 
     def _own(self) -> tuple[Charged, ...]:
         """This node's own CHARGED; none before the first charge."""

@@ -67,7 +67,7 @@ class Coordination:
 
         1 with a tracker, which itself counts the peers announced to it.
         """
-        return 1 + (len(self._members.offering(self._state.round)) if self._collects else 0)
+        return 1 + (len(self._members.offering) if self._collects else 0)
 
     @property
     def unready(self) -> frozenset[Key]:
@@ -100,7 +100,7 @@ class Coordination:
             raise RemoteProtocolError("a READY that this node does not collect")
         signing.verify(ready.announce, ready.key)
         signing.verify(ready, ready.key)
-        self._members.learn(ready.announce, self._state.round, now, live=True)
+        self._members.learn(ready.announce, now, live=True)
         if not self._collects:  # this node follows: it answers a READY with its announcement
             is_asked = ready.coordinator == self._me
             return self._discovery.show(ready.announce.endpoint, (), now) if is_asked else []
@@ -267,7 +267,7 @@ class Coordination:
     def _to_candidates(self, stalled: Stalled | None) -> list[Action]:
         if stalled is None:
             return []
-        return [Send(key, (stalled,)) for key in self._members.candidates(self._state.round)]
+        return [Send(key, (stalled,)) for key in self._members.candidates]
 
     def stalled(self, stalled: Stalled, by: Key | None) -> list[Action]:
         """Process that a peer has waited too long in a turn; answer if this node has waited in a later one.
@@ -308,7 +308,7 @@ class Coordination:
     def learn(self, group: Group, now: float) -> None:
         """Learn the other members' announcements from the GROUP's READYs."""
         for announce in self._others(group):
-            self._members.learn(announce, self._state.round, now, live=False)
+            self._members.learn(announce, now, live=False)
 
     def _others(self, group: Group) -> list[Announce]:
         return [ready.announce for ready in group.readys if ready.key != self._me]
@@ -321,7 +321,7 @@ class Coordination:
         since = self.seeker.waits_in_vain(self._members.alone_at(key))
         if since is None:
             return
-        here = self._members.candidates(self._state.round)
+        here = self._members.candidates
         waiting = tuple(each for each in here if self._members.alone_at(each) < since)
         if self._may_group(here, now) and not self._may_group(waiting, now):
             self.seeker.cut_short(now)
@@ -329,13 +329,13 @@ class Coordination:
     def _may_group(self, others: Collection[Key], now: float) -> bool:
         """Whether this node and these may be a group, as far as it knows."""
         electorate, count = self._state.electorate(self._settings), 1 + len(others)
-        known = 1 + len(self._members.offering(self._state.round))
+        known = 1 + len(self._members.offering)
         if count < self._settings.min_participants:
             return False
         is_most = 2 * count > known
         if electorate is None or (self._patience.is_willing(now) and is_most):
             return is_most
-        here = presence.announced(self._members, others)
+        here = self._members.announced(others)
         voters = presence.voters(self._settings, self._state, electorate, here)
         without = presence.resigned(self._state, electorate, self._members) | {*self._patience.gone(now)}
         return electorate.is_quorum(voters, without - voters)

@@ -105,7 +105,7 @@ class CatchUp:
         """Whether a fetch is running or is to be retried."""
         if self._fetch is not None or self._retry_at is None:
             return self._fetch is not None
-        return self._members.anyone_above(self._state.round, self._state.base)
+        return self._members.anyone_above
 
     def remember(self, sid: Sid, past: Past) -> None:
         """Keep what is needed to check, and to serve, the certificate of a session.
@@ -124,7 +124,7 @@ class CatchUp:
 
     def look(self, now: float) -> list[Action]:
         """Start fetching a better base, if the members show one and no fetch is running."""
-        if self._fetch is not None or not self._members.anyone_above(self._state.round, self._state.base):
+        if self._fetch is not None or not self._members.anyone_above:
             return []
         return self._begin(self._by_certificate(now) or self._by_line(now), now)
 
@@ -158,7 +158,7 @@ class CatchUp:
 
     def _by_certificate(self, now: float) -> CertificateFetch | ResultFetch | None:
         mine = self._state.base
-        for base, source in self._members.showing(self._state.round):
+        for base, source in self._members.showing:
             if base.rank <= mine.rank:
                 return None
             if self.has_base_of(base.sid) and self._fresh(base, source, True, now):
@@ -173,8 +173,8 @@ class CatchUp:
 
     def _by_line(self, now: float) -> BaseFetch | None:
         """A fetch of a base that enough members show; its line is judged on arrival."""
-        mine, round = self._state.base, self._state.round
-        for base, source in self._members.showing(round):
+        mine = self._state.base
+        for base, source in self._members.showing:
             if base.rank <= mine.rank:
                 return None
             is_same = base.sid == mine.sid and base.sid != NO_SID  # a session has one result
@@ -188,7 +188,7 @@ class CatchUp:
 
     def _majority(self, base: Base) -> tuple[Key, ...]:
         """The members that show this base if they are the majority (Members.majority), else none."""
-        found = self._members.majority(self._state, self._settings.min_participants)
+        found = self._members.majority(self._settings.min_participants)
         return found[1] if found is not None and found[0] == base else ()
 
     def _judged(

@@ -50,12 +50,12 @@ class MixedVersions:
 
     def _here(self, others: dict[str, str]) -> list[Announce]:
         """The known peers that offer, as they announced themselves."""
-        offering = (self._members.get(key) for key in self._members.offering(self._state.round))
-        return [each for each in offering if each is not None and each.endpoint not in others]
+        offering = self._members.announced(self._members.offering)
+        return [each for each in offering if each.endpoint not in others]
 
     def _unmet(self, others: dict[str, str]) -> list[str]:
         """The endpoints of the named peers that were not heard lately and may still come."""
-        known = self._members.known(self._state.round)
+        known = self._members.known
         heard = {
             member.announce.endpoint
             for member in self._members.every
