@@ -588,19 +588,11 @@ class Node:
 
     def _lined(self, actions: list[Action]) -> list[Action]:
         """Add to each new base its line."""
-        return [self._with_line(action) for action in actions]
+        for adopted in (action for action in actions if isinstance(action, Adopted)):
+            self._line = adopted.line
+        return [self._with_line(each) if isinstance(each, Completed | Healed) else each for each in actions]
 
-    def _with_line(self, action: Action) -> Action:
-        match action:
-            case Adopted(line=line):
-                self._line = line
-                return action
-            case Completed() | Healed():
-                return self._with_new_line(action)
-            case _:
-                return action
-
-    def _with_new_line(self, action: Completed | Healed) -> Completed | Healed:
+    def _with_line(self, action: Completed | Healed) -> Completed | Healed:
         past = self._catch_up.past[action.sid]
         is_masked = isinstance(action.certificate, ResultCertificate)
         proof = ((action.certificate,), ()) if is_masked else ((), (action.certificate,))
@@ -690,13 +682,10 @@ class Node:
         self._passing_on.begin(now)
         self._course.step(Event.GROUP)
         self._runs.begin(machine)
-        begun = [*self._reminders(group, now), *self._begin(machine, offer.vector, offer.rand, now)]
-        return [*begun, *self._gone_already(machine, now)]
-
-    def _gone_already(self, machine: SessionMachine, now: float) -> list[Action]:
-        """Members may have ended their round while the GROUP was on its way here: nothing comes from them."""
-        known = self._members.announced(machine.participant.others)
-        return [action for each in known for action in self._gave_up(each, False, now)]
+        actions = [*self._reminders(group, now), *self._begin(machine, offer.vector, offer.rand, now)]
+        for announce in self._members.announced(machine.participant.others):
+            actions += self._gave_up(announce, False, now)  # perhaps while the GROUP was on its way here
+        return actions
 
     def _reminders(self, group: Group, now: float) -> list[Action]:
         """Remind the members that were not reminded yet, and ask those that have not reminded this node."""
@@ -712,12 +701,8 @@ class Node:
         self._catch_up.remember(part.sid, Past(part.group, self.base, machine.headers, part.ballot))
         started = machine.start(vector, derive(rand, b"session", part.sid), now)
         self._machine = machine  # from here on, status reports its stage
-        return [*self._of_machine(started, now), *self._replay(machine, now)]
-
-    def _replay(self, machine: SessionMachine, now: float) -> list[Action]:
-        """Process the shares and sums that came before the GROUP."""
-        actions: list[Action] = []
-        for message in self._early.take(machine.participant.sid):
+        actions = self._of_machine(started, now)
+        for message in self._early.take(part.sid):  # what came before the GROUP
             with suppress(RemoteProtocolError):
                 actions += self._of_machine(machine.receive(message, now), now)
         return actions
@@ -888,7 +873,9 @@ class Node:
         """What any event may make possible: free votes, heal, seek a group, close groups, end."""
         actions = [*actions, *self._suspicion.news(), *self._vote(now)]
         if self._machine is None and not self._storing:
-            actions = [*actions, *self._catch_up.look(now), *self._finish_late(now)]
+            actions += self._catch_up.look(now)
+            for certificate, sources in self._late.opened:
+                actions += self._catch_up.finish(certificate, sources, now)
         if not (self._discovery.joining or self._catch_up.busy or self._storing):
             actions = [*actions, *self._too_late(now), *self._settled(now)]
             if not self._rivals.keeps_apart:
@@ -906,13 +893,6 @@ class Node:
             return []
         self._seeker.void()  # its READY lists the open votes
         return [*actions, *self._broadcast(now)]
-
-    def _finish_late(self, now: float) -> list[Action]:
-        """Fetch the totals of sessions that ended without a result and whose secrets are open by now."""
-        actions: list[Action] = []
-        for certificate, sources in self._late.opened:
-            actions += self._catch_up.finish(certificate, sources, now)
-        return actions
 
     def _closed(self, now: float) -> list[Action]:
         """Closed, once: every live peer has this node's base, or the time to linger is over.

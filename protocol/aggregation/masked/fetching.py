@@ -41,11 +41,8 @@ class Pull:
         if not wanted or not self._sources:
             return []
         self._asked.update(wanted)
-        return [Send(self._sources[0], tuple(self._request(index) for index in wanted))]
-
-    def _request(self, index: int) -> PieceRequest:
-        participant = self._participant
-        return PieceRequest(participant.sid, NOBODY, index, participant.me)
+        sid, me = self._participant.sid, self._participant.me
+        return [Send(self._sources[0], tuple(PieceRequest(sid, NOBODY, index, me) for index in wanted))]
 
     def arriving(self, key: Key) -> None:
         """Bulk of a member is on its way: the one that was asked gets the time of its answers."""

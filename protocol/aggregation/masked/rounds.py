@@ -214,9 +214,12 @@ class MaskedRounds:
                 self._complaints[message.sender] = message
                 return []
             case ViewChange():
-                return self._take_vote(message, now)
+                evidence = self._views.take_vote(message)
+                return [*_listed(evidence), *self._change_view(message.vote.view, now)]
             case _:
-                return self._take_proposal(message, now)
+                if message.head.view < max(self._views.number, self._reduction.view.number + 1):
+                    raise RemoteProtocolError("a proposal for a view that is over")
+                return self._accept(message, now)
 
     def _take_release(self, release: Release) -> list[Action]:
         """Take a release. One of shares that were not dealt is passed on: others may have a different one."""
@@ -362,18 +365,9 @@ class MaskedRounds:
         votes = self._views.change(number, self._reduction.chunks.holds, locks, self._proofs, now)
         return [*said, *(send for vote in votes for send in self._to_all(vote)), *self._lead(now)]
 
-    def _take_vote(self, change: ViewChange, now: float) -> list[Action]:
-        evidence = self._views.take_vote(change)
-        return [*_listed(evidence), *self._change_view(change.vote.view, now)]
-
     def _lead(self, now: float) -> list[Action]:
         propose = self._views.lead(now)
         return [] if propose is None else [*self._to_all(propose), *self._accept(propose, now)]
-
-    def _take_proposal(self, propose: Propose, now: float) -> list[Action]:
-        if propose.head.view < max(self._views.number, self._reduction.view.number + 1):
-            raise RemoteProtocolError("a proposal for a view that is over")
-        return self._accept(propose, now)
 
     def _accept(self, propose: Propose, now: float) -> list[Action]:
         if self._is_late and self._waited_for is None:

@@ -11,7 +11,7 @@ checked.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.masked import mask_keys
@@ -96,24 +96,20 @@ def _masks(certificate: ResultCertificate) -> tuple[list[Stream], list[Stream]]:
     """(masks still added to the total, masks still subtracted from it)."""
     plus: list[Stream] = []
     minus: list[Stream] = []
+    numbered = tuple(enumerate(certificate.dealt))
+    included = [each for each in numbered if certificate.included >> each[0] & 1]
     secrets = [shamir.from_bytes(secret) for secret in certificate.secrets]
-    for number, dealt in enumerate(certificate.dealt):
+    for number, dealt in numbered:
         run, sender = dealt.head.sid, dealt.head.sender
         if certificate.included >> number & 1:
             plus.append(Stream(mask_keys.self_seed(secrets[number], run, sender)))
             continue
         private = mask_keys.private_key(secrets[number])
-        for other, partner in _included(certificate):
+        for other, partner in included:
             mask_key = partner.deal.mask_key
             seed = mask_keys.pair_seed(private, mask_key, run, sender, partner.head.sender)
             (plus if other < number else minus).append(Stream(seed))
     return plus, minus
-
-
-def _included(certificate: ResultCertificate) -> Iterator[tuple[int, Dealt]]:
-    for number, dealt in enumerate(certificate.dealt):
-        if certificate.included >> number & 1:
-            yield number, dealt
 
 
 def unmask(total: Words, certificate: ResultCertificate) -> None:

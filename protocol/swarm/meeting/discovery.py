@@ -198,13 +198,9 @@ class Discovery:
     def look_again(self, now: float) -> list[Action]:
         """A node of another version or --tls has dialled: greet named peers that left, one may be back."""
         self._dialled_until = now + JOIN_S
-        left = [end for end in self._configured if self._is_idle(end) and self._has_left(end)]
+        idle = [end for end, greeting in self._greetings.items() if greeting.retry_at is None]
+        left = [end for end in self._configured if end in idle and self._has_left(end)]
         return [action for end in left for action in self.greet(end, now)]
-
-    def _is_idle(self, endpoint: str) -> bool:
-        """Whether no answer from this endpoint is awaited, and no other try is due."""
-        greeting = self._greetings.get(endpoint)
-        return greeting is not None and greeting.retry_at is None
 
     def _has_left(self, endpoint: str) -> bool:
         there = self.members.at(endpoint)

@@ -45,7 +45,8 @@ class MixedVersions:
             return count < settings.min_participants
         if electorate.least:
             return count < electorate.least
-        without = {*self._patience.gone(now), *self._resigned(electorate)}
+        on_anchor = (each for each in self._members.latest if each.base.anchor == self._state.base.anchor)
+        without = {*self._patience.gone(now), *electorate.resigned(on_anchor)}
         return not electorate.is_quorum(self._electors(electorate, here, unmet), without)
 
     def _here(self, others: dict[str, str]) -> list[Announce]:
@@ -71,12 +72,6 @@ class MixedVersions:
         if self._state.line.electors is None:
             met |= {end.encode() for end in unmet}
         else:
-            met |= set([key for key in electorate.members if self._is_unknown(key)][: len(unmet)])
+            known = {self._settings.key.public, *(each.key for each in self._members.latest)}
+            met |= set([key for key in electorate.members if key not in known][: len(unmet)])
         return {elector for elector in met if elector is not None}
-
-    def _is_unknown(self, key: bytes) -> bool:
-        return key != self._settings.key.public and self._members.get(key) is None
-
-    def _resigned(self, electorate: Electorate) -> frozenset[bytes]:
-        anchor = self._state.base.anchor
-        return electorate.resigned(each for each in self._members.latest if each.base.anchor == anchor)
