@@ -9,7 +9,7 @@ from functools import cached_property
 
 from protocol.actions import OpenVote
 from protocol.aggregation.additive.shares import ShareSettings
-from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings, Scheme
 from protocol.aggregation.transfer import additive_bytes, transfer_s
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import BY_SIZE, Ballot, Electorate, strong_ballot
@@ -90,6 +90,12 @@ class Settings:
     def summed(self) -> int:
         """The length of offers and of sums."""
         return self.dimension if self.offered is None else self.offered
+
+    def scheme(self, members: int) -> Scheme | None:
+        """How a group of this size sums with masks; None if it sums shares."""
+        if self.masked is None or members < LEAST_MEMBERS:
+            return None
+        return self.masked.scheme(self.summed, members)
 
     def is_last(self, base: Base) -> bool:
         """Whether the run is over with this base: as many sums as it has led there."""

@@ -25,17 +25,15 @@ from protocol.actions import (
     Vote,
     Withheld,
 )
-from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.lacking import check_lacking, complaint, owed
 from protocol.aggregation.masked.bodies import Bodies
 from protocol.aggregation.masked.chunks import MaskedVector
 from protocol.aggregation.masked.fetching import Result
-from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.owing import withheld
 from protocol.aggregation.masked.reduction import Reduction
 from protocol.aggregation.masked.release import SecretRelease
 from protocol.aggregation.masked.step_keys import StepKeys
-from protocol.aggregation.masked.thresholds import Tolerance
+from protocol.aggregation.masked.thresholds import Scheme
 from protocol.aggregation.masked.totals import Totals
 from protocol.aggregation.masked.unmasking import result_of
 from protocol.aggregation.masked.view_change import Choice, View, ViewChanges
@@ -96,7 +94,7 @@ STEPS: Table[Phase, Event] = {
 
 
 class MaskedRounds:
-    """One member's part. `encoding` decodes the sum. `goes_on`: another step of its run may follow it.
+    """One member's part. `goes_on`: another step of its run may follow it.
 
     `heads`: filled with the signed heads of the others' releases.
     """
@@ -104,9 +102,7 @@ class MaskedRounds:
     def __init__(
         self,
         participant: Participant,
-        tolerance: Tolerance,
-        layout: Layout,
-        encoding: Encoding,
+        scheme: Scheme,
         keys: StepKeys,
         vector: MaskedVector,
         heads: dict[Key, ReleaseHead],
@@ -115,15 +111,14 @@ class MaskedRounds:
     ) -> None:
         self._participant = participant
         self._goes_on = goes_on
-        self._tolerance = tolerance
-        self._encoding = encoding
+        self._tolerance, self._encoding, layout = scheme.tolerance, scheme.encoding, scheme.layout
         self._course = Course(STEPS, Phase.MASKS)
-        self._views = ViewChanges(participant, tolerance, layout)
+        self._views = ViewChanges(participant, scheme)
         self._reduction = Reduction(
             participant, layout, vector, self._views.begin(now, participant.sums_timeout_s)
         )
-        self._secret_release = SecretRelease(participant, tolerance, layout, keys, heads)
-        self._result = Result(participant, tolerance, layout)
+        self._secret_release = SecretRelease(participant, scheme, keys, heads)
+        self._result = Result(participant, scheme)
         self._proofs: tuple[Proof, ...] = ()
         self._kept = b""
         self._waited_for: Withheld | None = None

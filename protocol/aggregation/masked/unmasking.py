@@ -16,9 +16,9 @@ from collections.abc import Iterable, Sequence
 from protocol.aggregation.encoding import Encoding
 from protocol.aggregation.masked import mask_keys
 from protocol.aggregation.masked.key_setup import joins_digest
-from protocol.aggregation.masked.layout import COUNT_SLOTS, Layout
+from protocol.aggregation.masked.layout import COUNT_SLOTS
 from protocol.aggregation.masked.step_keys import is_dealt_in
-from protocol.aggregation.masked.thresholds import Tolerance
+from protocol.aggregation.masked.thresholds import Scheme
 from protocol.crypto import shamir
 from protocol.crypto.prg import Stream
 from protocol.errors import RemoteProtocolError
@@ -49,20 +49,20 @@ def secret_fits(secret: bytes, dealt: Dealt, included: bool) -> bool:
     return mask_keys.public_key(value) == dealt.deal.mask_key
 
 
-def check_result(certificate: ResultCertificate, group: Group, tolerance: Tolerance, layout: Layout) -> None:
+def check_result(certificate: ResultCertificate, group: Group, scheme: Scheme) -> None:
     """Raises RemoteProtocolError unless the certificate proves a total of this group's step."""
     included, run = certificate.included, signing.session_id(group.run)
     members = tuple(sorted(ready.key for ready in group.readys))
-    if included > everybody(len(members)) or included.bit_count() < tolerance.least_included:
+    if included > everybody(len(members)) or included.bit_count() < scheme.tolerance.least_included:
         raise RemoteProtocolError("a certificate over too few members, or strangers")
     if certificate.sid != signing.session_id(group):
         raise RemoteProtocolError("a certificate of another session")
     dealers = tuple(dealt.head.sender for dealt in certificate.dealt)
     if dealers != members or len(certificate.secrets) != len(members):
         raise RemoteProtocolError("a certificate of another group")
-    if len(certificate.digests) != layout.chunks:
+    if len(certificate.digests) != scheme.layout.chunks:
         raise RemoteProtocolError("a certificate over vectors of another length")
-    _check_releases(certificate, members, tolerance.threshold)
+    _check_releases(certificate, members, scheme.tolerance.threshold)
     for number, (dealt, secret) in enumerate(zip(certificate.dealt, certificate.secrets, strict=True)):
         if dealt.head.sid != run or not is_dealt_in(group.step, dealt):
             raise RemoteProtocolError("a certificate with a deal of another run or step")

@@ -19,8 +19,7 @@ from enum import Enum
 from protocol.actions import Evidence
 from protocol.adaptive_timeouts import FIRST_VIEW
 from protocol.aggregation.equivocation import caught
-from protocol.aggregation.masked.layout import Layout
-from protocol.aggregation.masked.thresholds import Tolerance
+from protocol.aggregation.masked.thresholds import Scheme
 from protocol.aggregation.masked.totals import product_bytes
 from protocol.aggregation.masked.unmasking import totals_digest
 from protocol.aggregation.participant import Participant
@@ -105,10 +104,9 @@ def votes_digest(votes: Iterable[ViewVote]) -> bytes:
 class ViewChanges:
     """The votes and proposals of a session that this member knows."""
 
-    def __init__(self, participant: Participant, tolerance: Tolerance, layout: Layout) -> None:
+    def __init__(self, participant: Participant, scheme: Scheme) -> None:
         self._participant = participant
-        self._tolerance = tolerance
-        self._layout = layout
+        self._tolerance, self._layout = scheme.tolerance, scheme.layout
         self._votes: dict[int, dict[Key, ViewChange]] = {}
         self._proposals: dict[int, Propose] = {}
         self.gone: set[Key] = set()

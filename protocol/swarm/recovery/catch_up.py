@@ -21,7 +21,6 @@ from functools import partial
 
 from protocol.actions import Action, Adopted, Evidence, Healed, Serve
 from protocol.aggregation.equivocation import caught
-from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_keys
 from protocol.quorum.lineage import Line, follow, included_in, passed_in
@@ -130,14 +129,15 @@ class CatchUp:
 
     def finish(self, certificate: ResultCertificate, sources: Iterable[Key], now: float) -> list[Action]:
         """Fetch the totals of a certificate that this node opened itself after its session."""
-        sid, masked = certificate.sid, self._settings.masked
-        if self._fetch is not None or masked is None or not self.has_base_of(sid):
+        sid = certificate.sid
+        if self._fetch is not None or not self.has_base_of(sid):
             return []
         past = self.past[sid]
+        scheme = self._settings.scheme(len(past.members))
         source = next((source for source in sources if self._fresh(past.base, source, True, now)), None)
-        if source is None:
+        if source is None or scheme is None:
             return []
-        return self._begin(ResultFetch(past, sid, source, self._settings, masked, certificate), now)
+        return self._begin(ResultFetch(past, sid, source, self._settings, scheme, certificate), now)
 
     def _begin(self, fetch: CertificateFetch | ResultFetch | BaseFetch | None, now: float) -> list[Action]:
         self._fetch = fetch
@@ -166,10 +166,10 @@ class CatchUp:
         return None
 
     def _fetch_for(self, past: Past, sid: Sid, source: Key) -> CertificateFetch | ResultFetch:
-        masked = self._settings.masked
-        if masked is not None and len(past.members) >= LEAST_MEMBERS:
-            return ResultFetch(past, sid, source, self._settings, masked)
-        return CertificateFetch(past, sid, source, self._settings)
+        scheme = self._settings.scheme(len(past.members))
+        if scheme is None:
+            return CertificateFetch(past, sid, source, self._settings)
+        return ResultFetch(past, sid, source, self._settings, scheme)
 
     def _by_line(self, now: float) -> BaseFetch | None:
         """A fetch of a base that enough members show; its line is judged on arrival."""

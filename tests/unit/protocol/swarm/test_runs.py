@@ -8,7 +8,7 @@ import pytest
 
 from protocol.actions import Completed, Failed, Healed, Spend, Vote
 from protocol.aggregation.additive.shares import ShareSettings
-from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES, Layout
+from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
 from protocol.aggregation.masked.machine import DoubleMasked
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.aggregation.masked.unmasking import check_result
@@ -318,7 +318,7 @@ def test_a_machine_that_has_not_started_has_no_keys_to_go_on_with():
     machine = wires[KEYS[0]]._machine
     assert isinstance(machine, DoubleMasked)
     assert machine.steps_left == ROUND - 1
-    fresh = DoubleMasked(machine.participant, machine._tolerance, machine._encoding, machine._layout, ROUND)
+    fresh = DoubleMasked(machine.participant, machine._scheme, ROUND)
     with pytest.raises(LocalProtocolError, match="no further step"):
         fresh.following(machine.participant)
     with pytest.raises(LocalProtocolError, match="has not started"):
@@ -356,9 +356,9 @@ def test_a_coordinator_makes_no_group_for_a_later_step():
 def test_a_certificate_shows_the_deals_of_its_own_step():
     wires = swarm().offer().offer()
     one, two = [end for where, end in wires.ends(Completed) if where == endpoint(KEYS[0])][:2]
-    tolerance, layout = STEPS["masked"].tolerance(4), Layout(5, 4, 0)
-    check_result(two.certificate, two.group, tolerance, layout)
+    scheme = STEPS["masked"].scheme(5, 4)
+    check_result(two.certificate, two.group, scheme)
     swapped = replace(two.certificate, dealt=one.certificate.dealt)
 
     with pytest.raises(RemoteProtocolError, match="a deal of another run or step"):
-        check_result(swapped, two.group, tolerance, layout)
+        check_result(swapped, two.group, scheme)
