@@ -33,7 +33,7 @@ from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolEr
 from protocol.quorum.electorate import of_keys, of_names
 from protocol.quorum.lineage import Line
 from protocol.swarm.meeting.group_seeker import MAX_TRIES
-from protocol.swarm.meeting.matchmaker import LINGER_CAP_S
+from protocol.swarm.meeting.room import LINGER_CAP_S
 from protocol.swarm.node import Node
 from protocol.swarm.recovery.fetch import PATIENCE_S, Past
 from protocol.swarm.session_factory import too_long

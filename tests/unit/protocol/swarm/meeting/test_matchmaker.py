@@ -11,16 +11,8 @@ import pytest
 from protocol.actions import Named
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import Electorate, of_keys, of_names
-from protocol.swarm.meeting.matchmaker import (
-    APART_S,
-    ASIDE,
-    LINGER_CAP_S,
-    MAX_ANNOUNCED,
-    MAX_ELECTORATES,
-    MAX_ROOMS,
-    WAITING_SHARE,
-    Matchmaker,
-)
+from protocol.swarm.meeting.matchmaker import MAX_ANNOUNCED, MAX_ELECTORATES, MAX_ROOMS, Matchmaker
+from protocol.swarm.meeting.room import APART_S, ASIDE, LINGER_CAP_S, WAITING_SHARE
 from protocol.wire import signing
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from protocol.wire.limits import MAX_MEMBERS
@@ -770,9 +762,9 @@ def test_as_many_are_enough_as_are_the_first_that_may_be_a_group():
         room = held.room(SWARM)
         ordered = tuple(sorted(room.readys, key=lambda key: room.readys[key][1]))
         readys = tuple(room.readys[key][0] for key in ordered)
-        sizes = [size for size in range(3, len(ordered) + 1) if held._is_allowed(room, readys[:size], known)]
+        sizes = [size for size in range(3, len(ordered) + 1) if room._is_allowed(readys[:size], known)]
         enough = sizes[0] if len(ordered) in sizes else None
-        assert held._enough(room, ordered, known) == enough
+        assert room._enough(ordered, known) == enough
         found[enough] += 1
     assert set(found) == {3, 4, 5, 6, 7, None}, "all sizes occur"
 
