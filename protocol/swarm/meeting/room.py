@@ -278,14 +278,14 @@ class Room:
             return of_keys(self.named, self.liars) if self.named else None
         return self.electorates.get(readys[0].electors)
 
-    def _is_strong(self, readys: tuple[Ready, ...], excused: tuple[Announce, ...]) -> bool:
-        """Whether a group of these READYs would have a quorum."""
+    def _is_strong(self, readys: tuple[Ready, ...], excused: tuple[Announce, ...] | None = None) -> bool:
+        """Whether a group of these READYs would have a quorum. `excused`: None: all that it may."""
         if self._is_unnamed(readys[0]) and not self.named:
             return all(self._is_unnamed(ready) for ready in readys)
         electorate = self._electorate(readys)
         if electorate is None or len({ready.electors for ready in readys}) > 1:
             return False
-        ballot = ballot_of(readys, excused, electorate)
+        ballot = ballot_of(readys, self._excusable(readys) if excused is None else excused, electorate)
         return ballot.is_quorum(ballot.voters)
 
     def _is_allowed(self, readys: tuple[Ready, ...], known: int) -> bool:
@@ -293,8 +293,7 @@ class Room:
         is_first = self._is_unnamed(readys[0]) and not self.named
         if is_first:
             return 2 * len(readys) > known
-        is_strong = self._is_strong(readys, self._excusable(readys))
-        return is_strong or weak_allowed(Group(readys, 0, b""), known)
+        return self._is_strong(readys) or weak_allowed(Group(readys, 0, b""), known)
 
     def _least(self, keys: Iterable[Key]) -> int:
         """The least number of members of a group of these peers, whoever they are."""
@@ -344,7 +343,7 @@ class Room:
             for alike in self._alike(by_base[base]):
                 readys = tuple(self.readys[key][0] for key in alike)
                 enough = len(alike) >= self._least(alike)
-                if enough and self._is_strong(readys, self._excusable(readys)):
+                if enough and self._is_strong(readys):
                     return alike
         if not by_base:
             return ()
@@ -405,9 +404,7 @@ class Room:
         some, every = (tuple(self.readys[key][0] for key in keys) for keys in (rest, whole))
         if len(rest) < self._least(rest) or not self._is_allowed(some, known):
             return False
-        return self._is_strong(some, self._excusable(some)) or not self._is_strong(
-            every, self._excusable(every)
-        )
+        return self._is_strong(some) or not self._is_strong(every)
 
     def _alike(self, keys: list[Key]) -> list[tuple[Key, ...]]:
         """The keys, grouped by the electors that they count with."""

@@ -297,7 +297,8 @@ def test_a_group_takes_one_step_where_it_may_take_no_more():
     assert taken(group_at(), masked=None) == 1
     assert taken(group_at(), masked=MaskedSettings(None, None, 0)) == 1  # not all or none
     assert taken(group_at(members_=KEYS[:3])) == 1  # shares
-    assert taken(group_at(open=(b"s" * 32,))) == 1  # somebody's vote is bound
+    bound = group_at(open=(b"s" * 32,))
+    assert taken(bound) == steps_of(bound, settings(KEYS[0], **STEPS), object()) == 1  # somebody's vote is
     assert steps_of(group_at(), settings(KEYS[0], **STEPS), None) == 1  # no quorum
     assert steps_of(group_at(), settings(KEYS[0], **{**STEPS, "run_steps": 1000}), object()) == 32
 

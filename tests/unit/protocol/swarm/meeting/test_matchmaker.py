@@ -630,6 +630,20 @@ def test_whom_it_named_before_a_restart_stays_named():
     assert [group.electors for group in named_by(held, NOW + 27)[1]] == [public(0, 1, 2)]
 
 
+def test_whom_it_named_stays_named_after_all_have_left_and_come_back():
+    held = tracking(0, 1, 2)
+    held.close_groups(NOW + 20)
+    for place in (0, 1, 2):
+        held.announce(announce(KEYS[place], leaving=True, counter=COUNTER + 1), NOW + 21)
+    held.close_groups(NOW + 21)
+    for place in (1, 2, 3):
+        said = ready(KEYS[place], COORDINATOR, electors=NO_ELECTORS, weak=False, counter=COUNTER + 2)
+        held.ready(said, NOW + 22)
+
+    found, (group,) = named_by(held, NOW + 40)
+    assert (found, group.electors) == ([], public(0, 1, 2))
+
+
 def test_its_first_group_exceeds_half_of_those_that_are_announced():
     held = tracking(0, 1, 2)
     for key in KEYS[3:6]:
